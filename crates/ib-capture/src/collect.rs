@@ -67,7 +67,22 @@ pub struct Collector {
     handed: usize,
     frame: Vec<u8>,
     remarks: Vec<String>,
+    /// How many bytes the section has, those that were handed on among them; how many it may have, and whether something
+    /// found no room.
+    length: u64,
+    limit: u64,
+    is_full: bool,
+    /// Packets of the section.
+    packets: u64,
 }
+
+/// The longest block of statistics in bytes, and the longest of an interface without its name.
+const STATISTICS: u64 = 200;
+const INTERFACE: u64 = 48;
+
+/// The longest block of a packet in bytes, without its data and comments; a comment without its text.
+const PACKET: u64 = 88;
+const COMMENT: u64 = 8;
 
 impl Collector {
     /// Makes a collector whose stream has not begun; `epoch` is the time in nanoseconds since 1970 at which the
@@ -84,7 +99,23 @@ impl Collector {
             handed: 0,
             frame: Vec::new(),
             remarks: Vec::new(),
+            length: 0,
+            limit: u64::MAX,
+            is_full: false,
+            packets: 0,
         }
+    }
+
+    /// Limits the section to so many bytes, the statistics at its end among them. The head of a section, and one packet, are
+    /// written in any case.
+    pub const fn set_limit(&mut self, bytes: u64) {
+        self.limit = bytes;
+    }
+
+    /// Returns true if a packet or an interface has found no room in the section ([`Collector::set_limit`]).
+    #[must_use]
+    pub const fn is_full(&self) -> bool {
+        self.is_full
     }
 
     /// Begins a section: with it a file can begin.
@@ -94,7 +125,11 @@ impl Collector {
             application: Some(concat!("ibfabric ", env!("CARGO_PKG_VERSION")).to_owned()),
             ..Section::default()
         };
-        self.writer = Some(Writer::new(mem::take(&mut self.out), &section).expect(IN_MEMORY));
+        let before = self.out.len();
+        let writer = Writer::new(mem::take(&mut self.out), &section).expect(IN_MEMORY);
+        self.length = (writer.get_ref().len() - before) as u64;
+        (self.is_full, self.packets) = (false, 0);
+        self.writer = Some(writer);
         for at in 0..self.merge.sources.len() {
             let source = &mut self.merge.sources[at];
             source.before = [source.captured.plus(source.pending), source.settled];
@@ -110,6 +145,10 @@ impl Collector {
         let Some(mut writer) = self.writer.take() else { return };
         let time = self.epoch + now.as_nanos();
         for source in &mut self.merge.sources {
+            if source.interfaces == [None; 3] {
+                // The next section tells.
+                continue;
+            }
             source.settle_overwritten();
             let captured = source.captured.plus(source.pending).since(source.before[0]);
             let overwritten = source.settled.since(source.before[1]);
@@ -154,18 +193,46 @@ impl Collector {
 
     /// Writes the interfaces that every queue pair has.
     fn describe(&mut self, source: usize) {
-        let Some(writer) = &mut self.writer else { return };
-        let Source { name, interfaces, .. } = &mut self.merge.sources[source];
-        for direction in [Direction::Send, Direction::Receive] {
-            let name = format!("{name} {}", direction.name());
-            let interface = Interface::new(self.link.link_type()).named(&name);
-            interfaces[direction as usize] = Some(writer.interface(&interface).expect(IN_MEMORY));
+        for place in [Direction::Send, Direction::Receive].map(|it| it as usize) {
+            // A section has its head, however short it is to be.
+            if self.packets > 0 && !self.has_room(self.interface_length(source, place)) {
+                self.is_full = true;
+                return;
+            }
+            self.interface(source, place);
         }
+    }
+
+    /// Returns how many bytes the blocks of an interface take at most.
+    fn interface_length(&self, source: usize, place: usize) -> u64 {
+        let name = self.merge.sources[source].name.len() + 1 + PLACES[place].len();
+        INTERFACE + STATISTICS + name.next_multiple_of(4) as u64
+    }
+
+    /// Returns the number of an interface of a queue pair, which is written if the section does not have it yet.
+    fn interface(&mut self, source: usize, place: usize) -> Option<u32> {
+        let writer = self.writer.as_mut()?;
+        let Source { name, interfaces, .. } = &mut self.merge.sources[source];
+        if interfaces[place].is_none() {
+            let name = format!("{name} {}", PLACES[place]);
+            let interface = Interface::new(self.link.link_type()).named(&name);
+            let before = writer.get_ref().len();
+            interfaces[place] = Some(writer.interface(&interface).expect(IN_MEMORY));
+            self.length += (writer.get_ref().len() - before) as u64 + STATISTICS;
+        }
+        interfaces[place]
+    }
+
+    /// Returns true if the section has room for so many bytes more.
+    const fn has_room(&self, bytes: u64) -> bool {
+        self.length.saturating_add(bytes) <= self.limit
     }
 
     /// Writes what was noted up to a time of the adapters' clock, in the order of time, until there are so many bytes of
     /// output, or so many packets are written; returns how many that were. Without a section they are counted as
     /// not written.
+    ///
+    /// With a limit of the section it ends before the packet that has no room ([`Collector::is_full`]).
     ///
     /// When nobody notes a packet with an earlier time than packets that are noted already, and `until` was read before
     /// the call, the whole stream is in the order of time. Packets that a source keeps back for something that has yet
@@ -177,7 +244,10 @@ impl Collector {
             && self.output_length() < most_bytes
             && let Some((source, taken)) = self.merge.next(until)
         {
-            self.write_packet(source, &taken);
+            if !self.write_packet(source, &taken) {
+                self.is_full = true;
+                break;
+            }
             self.merge.done(source);
             written += 1;
         }
@@ -188,6 +258,12 @@ impl Collector {
     #[must_use]
     pub const fn has_begun(&self) -> bool {
         self.writer.is_some()
+    }
+
+    /// Returns true if no packet comes any more that is not read yet: all queue pairs have ended, and all is read.
+    #[must_use]
+    pub fn have_all_ended(&self) -> bool {
+        self.merge.sources.iter().all(|source| source.packets.has_ended())
     }
 
     /// Returns how many bytes the rings have that may still be written.
@@ -207,43 +283,56 @@ impl Collector {
         self.merge.sources.iter().map(part).fold(0.0, f64::max)
     }
 
-    fn write_packet(&mut self, number: usize, taken: &Taken) {
+    /// Writes a packet; returns false if the section has no room for it.
+    fn write_packet(&mut self, number: usize, taken: &Taken) -> bool {
         let Taken { record, bytes, missed, .. } = taken;
-        let source = &mut self.merge.sources[number];
-        *source.settled.of(record) += missed;
-        let Some(writer) = &mut self.writer else {
+        if self.writer.is_none() {
+            let source = &mut self.merge.sources[number];
+            *source.settled.of(record) += missed;
             *source.unwritten.of(record) += 1;
-            return;
-        };
-        *source.pending.of(record) += 1;
+            return true;
+        }
         let place = if record.is_lost { 2 } else { record.direction as usize };
-        let interface = *source.interfaces[place].get_or_insert_with(|| {
-            // Losses are news, and what has ended may have something left for the next section.
-            let name = format!("{} {}", source.name, ["send", "receive", "lost"][place]);
-            let interface = Interface::new(self.link.link_type()).named(&name);
-            writer.interface(&interface).expect(IN_MEMORY)
-        });
+        let source = &self.merge.sources[number];
+        let is_known = source.interfaces[place].is_some();
         let remark = &source.bytes[bytes.end..bytes.end + taken.remark];
         let bytes = &source.bytes[bytes.clone()];
         let length = self.link.frame(record, bytes, &mut self.frame);
+        let count = remarks(record, bytes, (*missed, remark), &mut self.remarks);
+        let texts =
+            self.remarks[..count].iter().map(|text| COMMENT + text.len() as u64).sum::<u64>();
+        let interface = if is_known { 0 } else { self.interface_length(number, place) };
+        // Losses are news, and what has ended may have something left for the next section.
+        if self.packets > 0 && !self.has_room(PACKET + self.frame.len() as u64 + texts + interface)
+        {
+            return false;
+        }
+        let interface = self.interface(number, place).expect("a section has begun");
         let flags = match record.direction {
             Direction::Send => PacketFlags::OUTBOUND,
             Direction::Receive => PacketFlags::INBOUND,
         };
-        let count = remarks(record, bytes, (*missed, remark), &mut self.remarks);
         let packet = Packet {
             original_length: length as u32,
             dropped: (*missed > 0).then_some(*missed),
             comments: self.remarks[..count].iter().map(String::as_str).collect(),
             ..Packet::new(interface, self.epoch + record.at.as_nanos(), &self.frame).flags(flags)
         };
+        let writer = self.writer.as_mut().expect("a section has begun");
+        let before = writer.get_ref().len();
         let written = match self.link {
             Link::Ethernet { .. } => writer.packet(&packet),
             Link::Infiniband => writer.infiniband(&packet, 0),
         };
         written.expect(IN_MEMORY);
+        self.length += (writer.get_ref().len() - before) as u64;
+        self.packets += 1;
+        let source = &mut self.merge.sources[number];
+        *source.settled.of(record) += missed;
+        *source.pending.of(record) += 1;
         let end = self.handed + writer.get_ref().len();
         self.marks.push(Mark { end, source: number as u32, place: place as u32 });
+        true
     }
 
     /// Returns what was counted of each queue pair. What is in [`Collector::output`] counts as captured only when
@@ -319,6 +408,9 @@ impl Collector {
 
 /// Why nothing can go wrong with blocks that are written into memory: interfaces are known, and packets short.
 const IN_MEMORY: &str = "memory takes every block that a packet makes";
+
+/// What the names of interfaces end with, by their place.
+const PLACES: [&str; 3] = ["send", "receive", "lost"];
 
 /// Writes what is to be said of a packet into the first of some texts; returns how many those are.
 fn remarks(

@@ -8,7 +8,6 @@
 //! | `path` | [`Device::path_to`]: the ways to others |
 //! | `names` | [`Device::resolve_through`]: the ways that a service of IB ACM knows |
 //! | `endpoint` | [`Device::connect`], [`Device::accept`]: queue pairs that the connection manager joins |
-//! | `inbox` | what other threads want done with an adapter, by its [`DeviceHandle`] |
 //! | `attached` | the link to a port of a fabric that another process simulates |
 //! | [`sim`] | the same engine at ports of a simulated fabric, in virtual time |
 //!
@@ -30,12 +29,13 @@ use ib_wire::mad::MgmtClass;
 use crate::alarm::Alarm;
 use crate::attach::AttachedPort;
 use crate::clock;
+pub use crate::inbox::Undone;
+use crate::inbox::{Handle, Inbox};
 use crate::roce::{IcrcCheck, PushError, RoceInterface, RoceOptions, RoceSocket};
 
 mod attached;
 mod driver;
 mod endpoint;
-mod inbox;
 mod names;
 mod options;
 mod path;
@@ -44,8 +44,6 @@ pub mod sim;
 use attached::Attached;
 pub use driver::{DrivenCq, DrivenQp, Driver, DriverHandle, Stopped};
 pub use endpoint::{ConnectError, Endpoint, EndpointOptions, Request};
-use inbox::Inbox;
-pub use inbox::{DeviceHandle, Undone};
 pub(crate) use options::random;
 use options::seeds;
 pub use options::{AttachedOptions, DeviceError, DeviceOptions};
@@ -95,7 +93,7 @@ pub struct Device {
     events: VecDeque<DeviceEvent>,
     checked: LinkCounters,
     /// What other threads want, once they can.
-    inbox: Option<Box<Inbox>>,
+    inbox: Option<Box<Inbox<Self>>>,
     /// Who gets what reads the packets of queue pairs that are chosen for a trace.
     traced: Option<Traced>,
     /// Who is asked for paths before subnet administration.
@@ -431,7 +429,7 @@ impl Device {
     }
 
     /// Hands over what reads the packets of queue pairs that were chosen for a trace.
-    fn hand_over_traces(&mut self) {
+    pub(crate) fn hand_over_traces(&mut self) {
         while let Some(traced) = &mut self.traced
             && let Some((selection, reader)) = self.hca.poll_selected()
         {
@@ -444,7 +442,7 @@ impl Device {
     ///
     /// # Errors
     /// Fails when the system has no more files.
-    pub fn handle(&mut self) -> io::Result<DeviceHandle> {
+    pub fn handle(&mut self) -> io::Result<Handle<Self>> {
         if self.inbox.is_none() {
             self.inbox = Some(Box::new(Inbox::new()?));
         }

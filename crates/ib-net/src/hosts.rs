@@ -3,6 +3,7 @@
 //! | module | holds |
 //! |---|---|
 //! | `pair` | [`BlockPair`]: a server of block devices at some hosts, and its client at others |
+//! | `captured` | their adapters as captures see them |
 //!
 //! Their owner lets the fabric's time run, tells which ports something has come for ([`Hosts::look_at`]), and calls
 //! [`Hosts::work`] after that and when [`Hosts::poll_timeout`] says.
@@ -14,15 +15,18 @@ use ib_acm::{Address, ClientId, Service, ServiceConfig};
 use ib_hca::trace::PacketReader;
 use ib_sim::Sim;
 use ib_topology::PortId;
-use ib_types::Instant;
+use ib_types::{Gid, Instant};
 use ib_wire::acm::{ByteOrder, ClientHeader, Entry, HEADER, Resolve};
 
 use crate::acm::SimPorts;
+use crate::capture::Captured as _;
 use crate::device::sim::{SimDevice, SimDevices};
 use crate::device::{DeviceEvent, SimDeviceError, SimDeviceOptions};
 
+mod captured;
 mod pair;
 
+use captured::Capturing;
 pub use pair::{BlockPair, PORT, PairError, PairEvent, PairOptions};
 
 /// The only port of a host's service.
@@ -33,6 +37,9 @@ const DEPTH: u32 = 64;
 
 /// A host.
 struct Host {
+    /// Its node and the number of its port, as names of interfaces have them, and the address of its adapter.
+    name: String,
+    gid: Gid,
     service: Service,
     /// How often its port had changed when the service was told last.
     seen: Option<u64>,
@@ -73,6 +80,7 @@ pub struct Hosts {
     seed: [u8; 32],
     boots: u64,
     replies: VecDeque<Reply>,
+    capturing: Capturing,
 }
 
 impl Hosts {
@@ -104,8 +112,12 @@ impl Hosts {
             return Err(HostError::OutOfMemory);
         }
         let service = Service::new(self.config.clone(), seed.map(|byte| byte.rotate_left(3)));
-        self.hosts.insert(port, Host { service, seen: None, due: None });
+        let (node, number) = sim.place(port);
+        let name = format!("{}[{number}]", sim.node_name(node));
+        let gid = sim.link_port(port).gid();
+        self.hosts.insert(port, Host { name, gid, service, seen: None, due: None });
         self.drive(sim, port);
+        self.capture_added(port);
         Ok(())
     }
 
@@ -116,6 +128,7 @@ impl Hosts {
             self.due.remove(&(due, port));
         }
         self.ports.remove(port);
+        self.capture_removed(port);
         self.devices.detach(sim, port)
     }
 
@@ -176,9 +189,11 @@ impl Hosts {
         self.replies.push_back(reply);
     }
 
-    /// Returns the next queue pair that a selection of a host's adapter has chosen, as its port and what reads its packets.
+    /// Returns the next queue pair that a selection of a host's adapter has chosen and that is of none of
+    /// [`Hosts::captures`], as its port and what reads its packets.
     pub fn poll_selected(&mut self) -> Option<(PortId, PacketReader)> {
-        self.devices.poll_selected().map(|(port, _, reader)| (port, reader))
+        self.hand_over();
+        self.capturing.others.pop_front()
     }
 
     /// Returns the next thing that the adapter of a host has told and that is not about names.
@@ -188,7 +203,8 @@ impl Hosts {
 
     /// Does what can be done at this moment; returns whether there was anything.
     pub fn work(&mut self, sim: &mut Sim) -> bool {
-        let mut moved = self.devices.progress(sim);
+        self.capturing.clock.set(sim.now());
+        let mut moved = self.do_as_told() | self.devices.progress(sim);
         while let Some(port) = self.devices.poll_moved() {
             moved = true;
             self.drive(sim, port);
@@ -199,6 +215,7 @@ impl Hosts {
             moved = true;
             self.drive(sim, port);
         }
+        self.hand_over();
         moved
     }
 

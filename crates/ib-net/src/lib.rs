@@ -46,6 +46,7 @@ pub mod device;
 pub mod disk;
 pub mod hosts;
 pub mod ibsim;
+pub mod inbox;
 pub mod nbd;
 pub mod page;
 mod poll;

@@ -69,6 +69,9 @@ const MOST_KEPT: usize = 576 << 20;
 /// The time after which a program that takes no answer is disconnected if others wait for memory.
 const STALLED: Duration = Duration::from_secs(30);
 
+/// The time between two looks for programs that have gone while they wait for memory.
+const LOOK_FOR_GONE: Duration = Duration::from_secs(1);
+
 /// The least memory, in bytes, of which free parts are returned to the system once most of it is free.
 const TRIMMED: usize = 64 << 20;
 
@@ -392,7 +395,7 @@ impl NbdServer {
         }
         self.has_heirs &= self.is_being_changed();
         if self.lacks_memory {
-            moved |= self.disconnect_stalled(now);
+            moved |= self.disconnect_gone() | self.disconnect_stalled(now);
         }
         self.return_memory();
         moved
@@ -412,6 +415,32 @@ impl NbdServer {
             count += usize::from(it.is_extra);
         }
         count
+    }
+
+    /// Disconnects programs that have gone while they waited for memory: none of them can take an answer. Returns true if
+    /// there were any.
+    fn disconnect_gone(&mut self) -> bool {
+        let crowd = self.crowd();
+        let waits = |it: &Connection| {
+            crowd.holds_up(&it.session) && !it.session.is_writing() && it.session.next_held() > 0
+        };
+        let waiting: Vec<usize> =
+            self.connections.iter().filter(|(_, it)| waits(it)).map(|(at, _)| at).collect();
+        let file = |&at: &usize| poll::hung_up(self.connections[at].stream.as_fd());
+        let mut files: Vec<_> = waiting.iter().map(file).collect();
+        if poll::wait_any(&mut files, 0).is_err() {
+            return false;
+        }
+        // A program that only sends no more still takes answers.
+        let is_gone = |file: &libc::pollfd| file.revents & (libc::POLLHUP | libc::POLLERR) != 0;
+        let gone = waiting.iter().zip(&files).filter(|(_, file)| is_gone(file));
+        let gone: Vec<usize> = gone.map(|(&at, _)| at).collect();
+        for &at in &gone {
+            let connection = self.connections.remove(at);
+            self.orphaned += connection.session.outstanding();
+            self.has_heirs |= connection.session.requests() > 0;
+        }
+        !gone.is_empty()
     }
 
     /// Disconnects programs that have taken no answer for [`STALLED`] and have more than their guarantee; returns true if there
@@ -548,6 +577,9 @@ impl NbdServer {
             self.accept_at = Instant::ZERO;
             let accepts = (self.connections.len() < MOST).then_some(self.listener.as_fd());
             files.extend(accepts.map(Interest::to_read));
+        }
+        if self.lacks_memory {
+            until = until.min(clock::now() + LOOK_FOR_GONE);
         }
         let crowd = self.crowd();
         let mut finishing = FINISHING;

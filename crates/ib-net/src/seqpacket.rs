@@ -53,6 +53,19 @@ pub(crate) fn send<M: Serialize>(
     Ok(())
 }
 
+/// As [`send`], for a client: a server that has closed the connection may have sent a last message, which
+/// [`receive`] returns.
+pub(crate) fn request<M: Serialize>(
+    socket: impl AsFd,
+    message: &M,
+    files: &[&OwnedFd],
+) -> io::Result<()> {
+    match send(socket, message, files) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        sent => sent,
+    }
+}
+
 /// What came over the socket.
 pub(crate) enum Came<M> {
     Message(M, Vec<OwnedFd>),
@@ -69,7 +82,12 @@ pub(crate) fn receive<M: for<'a> Deserialize<'a>>(socket: impl AsFd) -> io::Resu
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
     let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
-    let received = recvmsg(socket, &mut [IoSliceMut::new(&mut bytes)], &mut ancillary, flags);
+    let mut take = || recvmsg(&socket, &mut [IoSliceMut::new(&mut bytes)], &mut ancillary, flags);
+    let received = match take() {
+        // It was closed with something unread: that is reported once, and before the messages that are left.
+        Err(rustix::io::Errno::CONNRESET) => take(),
+        received => received,
+    };
     let length = match received {
         Ok(received) => received.bytes,
         Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => return Ok(Came::Nothing),
@@ -90,3 +108,6 @@ pub(crate) fn receive<M: for<'a> Deserialize<'a>>(socket: impl AsFd) -> io::Resu
         Err(error) => Came::Malformed(error.to_string()),
     })
 }
+
+#[cfg(test)]
+mod tests;

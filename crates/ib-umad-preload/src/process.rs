@@ -141,6 +141,8 @@ impl Process {
             }),
         };
         result.map_err(|error| {
+            let error = error.to_string();
+            let error = escaped(&error);
             let _ = writeln!(std::io::stderr(), "ib-umad-preload: cannot write sysfs: {error}");
             Errno::NO_DEVICE
         })
@@ -160,7 +162,8 @@ impl Process {
             match client.set_is_sm(is_sm) {
                 Ok(()) => *told = is_sm,
                 Err(error) => {
-                    let _ = writeln!(std::io::stderr(), "ib-umad-preload: {error}");
+                    let error = error.to_string();
+                    let _ = writeln!(std::io::stderr(), "ib-umad-preload: {}", escaped(&error));
                 }
             }
         }

@@ -145,6 +145,16 @@ fn in_range(min: u64, max: u64) -> impl Fn(&str) -> Result<u64, String> + Clone 
     }
 }
 
+/// Reads a number of bytes in a range, with K, M or G for powers of 1024.
+fn bytes<T: TryFrom<u64>>(min: u64, max: u64) -> impl Fn(&str) -> Result<T, String> + Clone {
+    move |text| {
+        let value = number::<u64>(text).or_else(|| rtrs::size(text).ok());
+        let value = value.filter(|value| (min..=max).contains(value));
+        let value = value.and_then(|value| T::try_from(value).ok());
+        value.ok_or_else(|| format!("expected a number of {min} to {max}, or one with K, M or G"))
+    }
+}
+
 /// Reads an LMC.
 fn lmc(text: &str) -> Result<Lmc, String> {
     let lmc = number(text).and_then(|value| Lmc::new(value).ok());

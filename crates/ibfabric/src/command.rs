@@ -9,6 +9,7 @@ mod console;
 pub(crate) mod gen_fabric;
 pub(crate) mod log;
 pub(crate) mod nbd;
+pub(crate) mod own_capture;
 mod port;
 pub(crate) mod rdma;
 pub(crate) mod route;

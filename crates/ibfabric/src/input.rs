@@ -281,6 +281,9 @@ pub(crate) fn routing_options(
     })
 }
 
+/// How many warnings about one file are printed one by one.
+const MOST_WARNINGS: usize = 20;
+
 /// Reads a file that belongs to the subnet, and says what had to be passed over.
 pub(crate) fn load<T>(
     path: Option<&Path>,
@@ -297,8 +300,12 @@ fn load_warned<T>(
     let Some(path) = path else { return Ok(None) };
     let name = path.display().to_string();
     let loaded = read(&name, &bytes(path)?).map_err(Failure::unusable)?;
-    for note in loaded.notes {
+    let more = loaded.notes.len().saturating_sub(MOST_WARNINGS);
+    for note in loaded.notes.into_iter().take(MOST_WARNINGS) {
         warn(format!("{name}: {note}"));
+    }
+    if more > 0 {
+        warn(format!("{name}: {more} more warnings like these"));
     }
     Ok(Some(loaded.value))
 }
@@ -336,8 +343,12 @@ fn lines<T>(
         }
     }
     discarded.sort_by_key(|&(line, _)| line);
-    for (line, reason) in discarded {
+    let more = discarded.len().saturating_sub(MOST_WARNINGS);
+    for (line, reason) in discarded.into_iter().take(MOST_WARNINGS) {
         warn(format!("{}:{line}: {reason}; the line is discarded", path.display()));
+    }
+    if more > 0 {
+        warn(format!("{}: {more} more lines are discarded", path.display()));
     }
     Ok(parsed)
 }

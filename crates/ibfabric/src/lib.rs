@@ -21,6 +21,7 @@ mod output;
 mod progress;
 mod report;
 
+use std::io::Write as _;
 use std::process::ExitCode;
 
 /// Runs the program on the process's arguments and returns its exit status.
@@ -31,7 +32,10 @@ pub fn main() -> ExitCode {
     if words.peek().is_some_and(|name| cli::opensm::is_name(name)) {
         return end(command::sm::run_as_opensm(words.skip(1), &mut output), &mut output);
     }
-    let cli = cli::Cli::read(words).unwrap_or_else(|error| error.exit());
+    let cli = match cli::Cli::read(words) {
+        Ok(cli) => cli,
+        Err(error) => return print(&error),
+    };
     let result = match cli.command {
         cli::Command::Gen(args) => command::gen_fabric::run(&args, &mut output),
         cli::Command::Route(args) => command::route::run(&args, &mut output),
@@ -51,6 +55,16 @@ pub fn main() -> ExitCode {
     end(result, &mut output)
 }
 
+/// Prints help, the version, or what is wrong with the command line; returns the exit status.
+fn print(answer: &clap::Error) -> ExitCode {
+    let printed = answer.print().and_then(|()| std::io::stdout().flush());
+    match printed {
+        Err(error) if !answer.use_stderr() => failure::Failure::from(error).report(),
+        // With standard error gone there is nobody left to tell.
+        _ => ExitCode::from(answer.exit_code() as u8),
+    }
+}
+
 /// Returns the exit status that a result means.
 fn end(
     result: Result<failure::Verdict, failure::Failure>,
@@ -62,6 +76,10 @@ fn end(
         Err(failure) => Err(failure),
     });
     match result {
+        // What is in the file of `--capture` is a part of the answer.
+        Ok(failure::Verdict::Good) if command::own_capture::has_failed() => {
+            failure::Verdict::Bad.into()
+        }
         Ok(verdict) => verdict.into(),
         Err(failure) => failure.report(),
     }

@@ -29,23 +29,30 @@ impl Output {
 
     /// Prints a value as one line of JSON.
     pub(crate) fn json(&mut self, value: &impl Serialize) -> Result<(), Failure> {
-        let text = serde_json::to_string(value)
-            .map_err(|error| Failure::Unusable(format!("cannot make JSON of it: {error}")))?;
-        // JSON escapes ASCII control characters only, and has its own escapes for the others.
-        let mut rest = &text[..];
-        while let Some(at) = rest.find(is_unsafe) {
-            let (before, after) = rest.split_at(at);
-            let mut characters = after.chars();
-            let code = characters.next().map_or(0, u32::from);
-            write!(self.0, "{before}\\u{code:04x}")?;
-            rest = characters.as_str();
-        }
-        Ok(writeln!(self.0, "{rest}")?)
+        Ok(writeln!(self.0, "{}", json_line(value)?)?)
     }
 
     pub(crate) fn flush(&mut self) -> Result<(), Failure> {
         Ok(self.0.flush()?)
     }
+}
+
+/// Returns a value as one line of JSON that a terminal can show.
+pub(crate) fn json_line(value: &impl Serialize) -> Result<String, Failure> {
+    let text = serde_json::to_string(value)
+        .map_err(|error| Failure::Unusable(format!("cannot make JSON of it: {error}")))?;
+    // JSON escapes ASCII control characters only, and has its own escapes for the others.
+    let (mut line, mut rest) = (String::with_capacity(text.len()), &text[..]);
+    while let Some(at) = rest.find(is_unsafe) {
+        let (before, after) = rest.split_at(at);
+        let mut characters = after.chars();
+        let code = characters.next().map_or(0, u32::from);
+        line.push_str(before);
+        line.push_str(&format!("\\u{code:04x}"));
+        rest = characters.as_str();
+    }
+    line.push_str(rest);
+    Ok(line)
 }
 
 impl Write for Output {

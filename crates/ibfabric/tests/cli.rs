@@ -515,3 +515,53 @@ fn packets_without_a_lane_do_not_arrive() {
     let words = report["examples"]["unreachable"][0].as_str().expect("in words");
     assert!(words.contains("discards SL 0 from port"), "{words}");
 }
+
+#[test]
+fn help_that_cannot_be_written_has_status_2() {
+    for words in [&["--help"][..], &["--version"], &["rdma", "bw", "--help"], &["help"]] {
+        let full = fs::File::options().write(true).open("/dev/full").expect("a device");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_ibfabric"));
+        let output = command.args(words).stdout(full).output().expect("it runs");
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {said}");
+        assert!(said.contains("No space left"), "{words:?}: {said}");
+        let whole = ibfabric(words);
+        assert_eq!(whole.status.code(), Some(0), "{words:?}");
+        assert!(!whole.stdout.is_empty());
+    }
+}
+
+#[test]
+fn at_most_20_lines_of_a_garbage_list_are_named() {
+    let place = Place::new();
+    let net = place.fabric(&["xgft", "4,4", "1,4"]);
+    let garbage = place.file("garbage", "no GUID\n".repeat(100_000));
+    let output = ibfabric(&["route", &net, "-R", "updn", "-a", &garbage]);
+    let said = text(&output.stderr);
+    let named = said.lines().filter(|line| line.contains("the line is discarded")).count();
+    assert_eq!(named, 20, "{said}");
+    assert!(said.contains("99980 more lines are discarded"), "{said}");
+}
+
+#[test]
+fn an_interrupt_before_ready_is_no_success() {
+    let place = Place::new();
+    let net = place.fabric(&["xgft", "32,32", "1,32"]);
+    let name = format!("cli-test-{}", std::process::id());
+    let nbd = place.path("nbd");
+    for words in [
+        &["sim", &net, "--sm", "--socket", &name][..],
+        &["up", &net, "--no-http", "--socket", &name, "--nbd", &nbd],
+    ] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_ibfabric"));
+        let piped = command.args(words).stdout(Stdio::piped()).stderr(Stdio::null());
+        let child = piped.spawn().expect("it runs");
+        std::thread::sleep(std::time::Duration::from_millis(150));
+        let process = rustix::process::Pid::from_child(&child);
+        rustix::process::kill_process(process, rustix::process::Signal::INT).expect("it runs");
+        let output = child.wait_with_output().expect("it ends");
+        // A slow start may end by the signal itself; a fast one may have been READY.
+        let was_ready = text(&output.stdout).contains("READY");
+        assert_eq!(output.status.code() == Some(0), was_ready, "{words:?}");
+    }
+}

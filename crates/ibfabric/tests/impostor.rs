@@ -173,3 +173,63 @@ fn simulators_of_other_users_are_refused() {
     is_refused(&run(&["agent", "--attach", &name, "--node", "a"]));
     is_refused(&run(&["agent", &format!("--ibsim={name}"), "--node", "a"]));
 }
+
+/// A program's socket for captures, whose name has another process's number.
+fn captures(pid: u32) {
+    let name = format!("ibfabric-capture-{pid}-0");
+    let address = SocketAddrUnix::new_abstract_name(name.as_bytes()).expect("a name");
+    let open = move || -> OwnedFd {
+        let (family, kind) = (AddressFamily::UNIX, SocketType::SEQPACKET);
+        let socket = rustix::net::socket_with(family, kind, SocketFlags::CLOEXEC, None);
+        let socket = socket.expect("a socket");
+        rustix::net::bind(&socket, &address).expect("the name is free");
+        rustix::net::listen(&socket, 8).expect("it listens");
+        socket
+    };
+    impostor(open, |listener| {
+        while let Ok(socket) = rustix::net::accept(&listener) {
+            let answer = br#"{"program":{"pid":1,"command":"\u001b[31mforged","adapters":[],
+                "more_from":null,"captures":[],"more_captures_from":null}}"#;
+            let _ = rustix::net::send(&socket, answer, SendFlags::NOSIGNAL);
+        }
+    });
+}
+
+#[test]
+fn captures_of_other_users_processes_are_refused() {
+    if !can_be_another_user() {
+        return;
+    }
+    captures(1);
+    for words in [&["list"][..], &["start", "-w", "/dev/null"], &["stop"]] {
+        let output = run(&[&["capture"], words, &["--pid", "1"]].concat());
+        let said = text(&output.stderr) + &text(&output.stdout);
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {said}");
+        assert!(said.contains("process 1 has no queue pairs"), "{said}");
+        assert!(!said.contains("forged"), "{said}");
+    }
+}
+
+#[test]
+fn mounts_and_adapters_do_not_believe_other_users() {
+    if !can_be_another_user() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let all = std::fs::Permissions::from_mode(0o777);
+    std::fs::set_permissions(folder.path(), all).expect("it is ours");
+    let socket = folder.path().join("socket");
+    path(&socket);
+    let socket = socket.display().to_string();
+    let words = ["rtrs", "ctl", "--control", &socket, "get", "a"];
+    is_refused(&run(&words));
+    console("ibfabric-rdma-127.0.0.99-4791");
+    let output = run(&["rdma", "devinfo", "-v", "--listen", "127.0.0.99"]);
+    let said = text(&output.stderr) + &text(&output.stdout);
+    assert!(!said.contains("forged") && !said.contains('\x1b'), "{said}");
+    let name = format!("impostor-sm-{}", std::process::id());
+    ibsim(&name);
+    std::thread::sleep(Duration::from_millis(10));
+    is_refused(&run(&["tracer", &format!("--ibsim={name}"), "--lid", "1"]));
+    is_refused(&run(&["sm", &format!("--ibsim={name}"), "--once"]));
+}

@@ -38,7 +38,9 @@ impl Names {
         }
         *self.names[at].get_or_insert_with(|| {
             let name = file.interface(interface)?.name.as_deref()?;
-            let (qpn, direction) = name.strip_prefix("qp 0x")?.split_once(' ')?;
+            // The name of the adapter may come before.
+            let (_, name) = name.rsplit_once("qp 0x")?;
+            let (qpn, direction) = name.split_once(' ')?;
             let qpn = u32::from_str_radix(qpn, 16).ok().and_then(Qpn::new)?;
             let all = [Direction::Send, Direction::Receive];
             Some((qpn, all.into_iter().find(|known| known.name() == direction)?))

@@ -119,7 +119,7 @@ pub fn locate(options: &AttachOptions) -> Result<Option<Place>, AttachError> {
     let socket = call(base)?;
     let name = options.node.clone().unwrap_or_default();
     let question = ClientMessage::Resolve { number: 0, name };
-    seqpacket::send(&socket, &question, &[]).map_err(failed("asking the simulator"))?;
+    seqpacket::request(&socket, &question, &[]).map_err(failed("asking the simulator"))?;
     match answer(&socket, base)? {
         (ServerMessage::Resolved { place, .. }, _) => Ok(place.map(Into::into)),
         _ => {
@@ -151,7 +151,7 @@ impl AttachedPort {
         let socket = call(base)?;
         let hello =
             ClientMessage::Hello { version: VERSION, node: node.clone(), classes: vec![class.0] };
-        seqpacket::send(&socket, &hello, &[]).map_err(failed("saying hello"))?;
+        seqpacket::request(&socket, &hello, &[]).map_err(failed("saying hello"))?;
         let malformed = |what| AttachError::Malformed { name: base.clone(), what };
         let (port, files) = match answer(&socket, base)? {
             (ServerMessage::Welcome { version: VERSION, port }, files) => (port, files),
@@ -234,7 +234,7 @@ impl AttachedPort {
         self.questions += 1;
         let number = self.questions;
         let question = ClientMessage::Resolve { number, name: name.to_owned() };
-        seqpacket::send(&self.socket, &question, &[]).map_err(failed("asking the simulator"))?;
+        seqpacket::request(&self.socket, &question, &[]).map_err(failed("asking the simulator"))?;
         let end = clock::now() + PATIENCE;
         loop {
             self.listen()?;

@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use rustix::net::UCred;
 use rustix::net::sockopt::socket_peercred;
 
-use super::message::{AdapterInfo, Answer, Ask};
+use super::message::{Answer, Ask, ProgramInfo};
 use super::server::PREFIX;
 use crate::poll;
 use crate::seqpacket::{self, Came};
@@ -106,7 +106,7 @@ impl CaptureClient {
     pub fn ask(&self, ask: &Ask, file: Option<&OwnedFd>) -> Result<Answer, ClientError> {
         let failed = |source| ClientError::Io { name: self.name.clone(), source };
         let files: Vec<_> = file.into_iter().collect();
-        seqpacket::send(&self.socket, ask, &files).map_err(failed)?;
+        seqpacket::request(&self.socket, ask, &files).map_err(failed)?;
         poll::wait(self.socket.as_fd(), false, PATIENCE).map_err(failed)?;
         match seqpacket::receive(&self.socket).map_err(failed)? {
             Came::Message(Answer::Refused { is_foreign: true, .. }, _) => {
@@ -120,16 +120,16 @@ impl CaptureClient {
         }
     }
 
-    /// Returns what adapter the program has, with all its queue pairs.
+    /// Returns what adapters the program has, with all their queue pairs.
     ///
     /// # Errors
     /// As [`CaptureClient::ask`].
-    pub fn describe(&self) -> Result<AdapterInfo, ClientError> {
-        let mut all: Option<AdapterInfo> = None;
-        let (mut from, mut captures_from) = (0, 0);
+    pub fn describe(&self) -> Result<ProgramInfo, ClientError> {
+        let mut all: Option<ProgramInfo> = None;
+        let (mut from, mut captures_from) = ((0, 0), 0);
         loop {
             let ask = Ask::Describe { from, captures_from };
-            let Answer::Adapter(part) = self.ask(&ask, None)? else {
+            let Answer::Program(part) = self.ask(&ask, None)? else {
                 let what = "it does not describe itself".to_owned();
                 return Err(ClientError::Malformed { name: self.name.clone(), what });
             };
@@ -138,16 +138,23 @@ impl CaptureClient {
             match &mut all {
                 None => all = Some(*part),
                 Some(all) => {
-                    all.qps.extend(part.qps);
+                    for adapter in part.adapters {
+                        match all.adapters.last_mut() {
+                            Some(last) if last.adapter == adapter.adapter => {
+                                last.qps.extend(adapter.qps);
+                            }
+                            _ => all.adapters.push(adapter),
+                        }
+                    }
                     all.captures.extend(part.captures);
                 }
             }
             if more.is_none() && more_captures.is_none() {
                 let all = all.expect("just set");
-                return Ok(AdapterInfo { more_from: None, more_captures_from: None, ..all });
+                return Ok(ProgramInfo { more_from: None, more_captures_from: None, ..all });
             }
             // What is through already is not told again.
-            from = more.unwrap_or(u32::MAX);
+            from = more.unwrap_or((u32::MAX, u32::MAX));
             captures_from = more_captures.unwrap_or(u64::MAX);
         }
     }

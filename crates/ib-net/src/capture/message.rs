@@ -11,21 +11,23 @@ use super::recorder::{Autostop, Recorded};
 use super::target::Rotation;
 
 /// The version of what is told, which both sides have to share.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// A question.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ask {
-    /// What adapter is there, which queue pairs from a number on, and which captures?
+    /// What adapters are there, from a queue pair of one of them on, and which captures?
     Describe {
-        /// The number.
-        from: u32,
+        /// The number of the adapter, and that of the queue pair.
+        from: (u32, u32),
         /// That of the captures.
         captures_from: u64,
     },
     /// Which were the last messages of a queue pair?
     Messages {
+        /// The number of its adapter.
+        adapter: u32,
         /// Its number.
         qpn: u32,
         /// From which of them on.
@@ -67,6 +69,8 @@ pub struct Start {
     pub rotation: Rotation,
     /// When it ends by itself.
     pub autostop: Autostop,
+    /// The numbers of the adapters; all without any.
+    pub adapters: Vec<u32>,
     /// The queue pairs' numbers.
     pub qpns: Vec<u32>,
     /// The ports that they are connected to.
@@ -171,8 +175,8 @@ impl From<&Start> for Selection {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
-    /// What adapter there is.
-    Adapter(Box<AdapterInfo>),
+    /// What adapters there are.
+    Program(Box<ProgramInfo>),
     /// Messages, the oldest first.
     Messages(Vec<MessageInfo>),
     /// A capture goes on, or has ended.
@@ -186,14 +190,29 @@ pub enum Answer {
     },
 }
 
-/// An adapter and some of its queue pairs. The names of all of these are keys of JSON.
+/// A program, some of its adapters, and their queue pairs. The names of all of these are keys of JSON.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct AdapterInfo {
+pub struct ProgramInfo {
     /// The process.
     pub pid: u32,
     /// Its command line.
     pub command: String,
-    /// The adapter's address.
+    /// Adapters, in the order of their numbers.
+    pub adapters: Vec<AdapterInfo>,
+    /// The adapter and the queue pair from which on there are more.
+    pub more_from: Option<(u32, u32)>,
+    /// Captures that were not stopped.
+    pub captures: Vec<CaptureInfo>,
+    /// The number from which on there are more.
+    pub more_captures_from: Option<u64>,
+}
+
+/// An adapter and its queue pairs.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct AdapterInfo {
+    /// Its number in the program.
+    pub adapter: u32,
+    /// Its address.
     pub address: String,
     /// The UDP port, 0 in a simulated fabric.
     pub udp_port: u16,
@@ -201,14 +220,6 @@ pub struct AdapterInfo {
     pub link: String,
     /// Queue pairs, in the order of their numbers.
     pub qps: Vec<QpInfo>,
-    /// The number from which on there are more.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub more_from: Option<u32>,
-    /// Captures that were not stopped.
-    pub captures: Vec<CaptureInfo>,
-    /// The number from which on there are more.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub more_captures_from: Option<u64>,
 }
 
 /// A queue pair.
@@ -389,8 +400,9 @@ impl CountInfo {
     }
 }
 
-/// How many queue pairs there is room for in an answer.
+/// How many queue pairs there is room for in an answer, and how many adapters.
 pub(super) const MOST_QPS: usize = 64;
+pub(super) const MOST_ADAPTERS: usize = 32;
 
 impl CaptureInfo {
     /// Returns what there is to tell of a capture; `most` is how many queue pairs are told one by one.

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant as WallClock, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant as WallClock};
 
 use ib_capture::{Collector, Counted, Link};
 use ib_link::PacketSource;
@@ -12,8 +12,8 @@ use ib_types::Instant;
 use serde::{Deserialize, Serialize};
 
 use super::background::{self, Modesty};
+use super::clock::Clock;
 use super::target::{Output, Pending, Target, TargetError};
-use crate::clock;
 
 /// How long packets wait in their rings: at first, at least and at most.
 const PAUSE: Duration = Duration::from_millis(1);
@@ -33,6 +33,9 @@ const PART: usize = 256 << 10;
 /// How often it is told how far it is.
 const TELL: Duration = Duration::from_millis(50);
 
+/// How long packets from before the limit of a duration are waited for, unless all queue pairs have ended before.
+const GRACE: Duration = Duration::from_millis(200);
+
 /// How long a reader may take for what is left at the end.
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -41,9 +44,9 @@ const PATIENCE: Duration = Duration::from_secs(2);
 pub struct Autostop {
     /// After so many packets.
     pub packets: Option<u64>,
-    /// When so many bytes are written, or a packet more.
+    /// Before the files have more than so many bytes, statistics included.
     pub bytes: Option<u64>,
-    /// After so long.
+    /// After so long: all packets from before that time are written.
     pub duration: Option<Duration>,
 }
 
@@ -99,7 +102,7 @@ impl Recorder {
     /// Fails when the target cannot be opened, or the system makes no further thread.
     pub fn start(
         target: Target,
-        link: Link,
+        (link, clock): (Link, Clock),
         autostop: Autostop,
         on_end: impl FnOnce() + Send + 'static,
     ) -> Result<Self, TargetError> {
@@ -108,12 +111,16 @@ impl Recorder {
         let name = output.name().display().to_string();
         let told = Recorded { file: name.clone(), files: 1, ..Recorded::default() };
         let told = Arc::new(Mutex::new(told));
+        let begun = clock.now();
         let work = Work {
-            collector: Collector::new(link, epoch()),
+            collector: Collector::new(link, clock.epoch()),
+            limit: autostop.duration.map(|most| begun + most),
+            clock,
             output,
             autostop,
             pending: Pending::default(),
             packets: 0,
+            expired: None,
             begun: WallClock::now(),
             begun_finishing: WallClock::now(),
             closing: None,
@@ -175,21 +182,12 @@ fn lock(told: &Mutex<Recorded>) -> MutexGuard<'_, Recorded> {
     told.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns the time in nanoseconds since 1970 at which the adapters' clock was zero.
-fn epoch() -> u64 {
-    // Of a few looks at both clocks that which took the least time, so that captures of several programs agree.
-    let looks = (0..8).map(|_| {
-        let before = clock::now().as_nanos();
-        let today = SystemTime::now().duration_since(UNIX_EPOCH);
-        let today = today.map_or(0, |time| time.as_nanos() as u64);
-        let took = clock::now().as_nanos().saturating_sub(before);
-        (took, today.saturating_sub(before + took / 2))
-    });
-    looks.min().map_or(0, |(_, epoch)| epoch)
-}
-
 struct Work {
     collector: Collector,
+    clock: Clock,
+    /// Packets behind this time are left out, and when it was found to be over.
+    limit: Option<Instant>,
+    expired: Option<WallClock>,
     output: Output,
     autostop: Autostop,
     /// What was collected and is not written yet.
@@ -217,7 +215,7 @@ impl Work {
     fn run(mut self) {
         background::only_when_idle();
         self.modesty = Modesty::new();
-        self.collector.begin(clock::now());
+        self.begin();
         while !self.is_finishing {
             let left = self.rest.map(|until| until.saturating_duration_since(WallClock::now()));
             match self.orders.recv_timeout(left.unwrap_or_default().max(self.pause)) {
@@ -228,12 +226,14 @@ impl Work {
             if self.is_finishing {
                 break;
             }
-            if self.autostop.duration.is_some_and(|most| self.begun.elapsed() >= most) {
-                self.stop();
+            if self.expired.is_none() && self.is_expired() {
+                self.expired = Some(WallClock::now());
+                self.call_on_end();
             }
             if self.rest.is_none_or(|until| WallClock::now() >= until) {
                 self.rest = None;
                 self.step(false);
+                self.stop_if_expired();
                 self.tell(false);
             }
         }
@@ -258,6 +258,34 @@ impl Work {
         // What is still in the rings is counted as not written.
         self.collector.collect(Instant::NEVER, usize::MAX, u64::MAX);
         self.tell(true);
+    }
+
+    /// Begins a section, which is a file.
+    fn begin(&mut self) {
+        let left = self.autostop.bytes.map(|most| most.saturating_sub(self.output.written().1));
+        let most = left.into_iter().chain(self.output.limit()).min();
+        self.collector.set_limit(most.unwrap_or(u64::MAX));
+        self.collector.begin(self.clock.now());
+    }
+
+    /// Returns true if its duration is over. The clock of a simulated fabric stands still while nothing happens there.
+    fn is_expired(&self) -> bool {
+        self.limit.is_some_and(|at| self.clock.now() >= at)
+            || self.autostop.duration.is_some_and(|most| self.begun.elapsed() >= most)
+    }
+
+    /// Ends it once all packets from before the limit of its duration are written.
+    fn stop_if_expired(&mut self) {
+        let Some(expired) = self.expired else { return };
+        let waited = expired.elapsed();
+        let is_over = match self.pending.is_empty() {
+            true => self.rest.is_none() && (self.collector.have_all_ended() || waited >= GRACE),
+            // Its reader takes nothing.
+            false => waited >= GRACE + PATIENCE,
+        };
+        if is_over {
+            self.stop();
+        }
     }
 
     fn obey(&mut self, order: Order) {
@@ -319,24 +347,19 @@ impl Work {
     /// Collects what can be written next; returns whether there is anything.
     fn fill(&mut self) -> bool {
         self.pending.clear();
-        if self.output.is_full() && !self.next_file() {
+        if (self.output.is_full() || self.collector.is_full()) && !self.next_file() {
             return false;
         }
-        let (bytes, packets) = self.output.room();
         let most = self.autostop.packets.map_or(u64::MAX, |most| most - self.packets);
-        let left = self
-            .autostop
-            .bytes
-            .map_or(u64::MAX, |most| most.saturating_sub(self.output.written().1).max(1));
-        let part = bytes.min(left).min(PART as u64) as usize;
         // Queue pairs that were added before that time are among those that are looked at.
-        let until = clock::now();
+        let until = self.clock.now().min(self.limit.unwrap_or(Instant::NEVER));
         self.obey_all();
-        let collected = self.collector.collect(until, part, packets.min(most));
+        let collected = self.collector.collect(until, PART, self.output.room().min(most));
         self.packets += collected;
         self.pending.packets = collected;
         self.collector.output(&mut self.pending.bytes);
-        !self.pending.is_empty()
+        // The next packet may need the next file.
+        !self.pending.is_empty() || self.collector.is_full() && self.fill()
     }
 
     /// Writes what is collected, as far as it is taken; returns false when it is over.
@@ -349,28 +372,30 @@ impl Work {
             return true;
         }
         self.collector.settle(true);
-        let (_, bytes) = self.output.written();
-        if self.autostop.packets.is_some_and(|most| self.packets >= most)
-            || self.autostop.bytes.is_some_and(|most| bytes >= most)
-        {
+        if self.autostop.packets.is_some_and(|most| self.packets >= most) {
             self.stop();
             return false;
         }
         true
     }
 
-    /// Ends a file and begins the next one; returns whether that could be.
+    /// Ends a file and begins the next one; returns false if there is none.
     fn next_file(&mut self) -> bool {
-        let now = clock::now();
-        self.collector.end(now);
+        let before = self.output.written().1;
+        self.collector.end(self.clock.now());
         self.collector.output(&mut self.pending.bytes);
+        let all = before + self.pending.bytes.len() as u64;
+        if !self.output.has_next() || self.autostop.bytes.is_some_and(|most| all >= most) {
+            self.stop();
+            return false;
+        }
         let written = self.output.write(&mut self.pending).and_then(|()| self.output.next());
         if let Err(error) = written {
             self.fail(error);
             return false;
         }
         self.pending.clear();
-        self.collector.begin(now);
+        self.begin();
         true
     }
 
@@ -390,7 +415,7 @@ impl Work {
         if self.pending.is_empty() && self.collector.has_begun() {
             self.collector.settle(true);
             self.pending.clear();
-            self.collector.end(clock::now());
+            self.collector.end(self.clock.now());
             self.collector.output(&mut self.pending.bytes);
             return self.go_on_closing(end);
         }
@@ -408,6 +433,10 @@ impl Work {
     /// Ends it by itself.
     fn stop(&mut self) {
         self.close(WallClock::now() + PATIENCE);
+        self.call_on_end();
+    }
+
+    fn call_on_end(&mut self) {
         if let Some(on_end) = self.on_end.take() {
             on_end();
         }
@@ -420,9 +449,7 @@ impl Work {
         self.collector.settle_first(self.pending.done());
         self.pending.clear();
         self.collector.abandon();
-        if let Some(on_end) = self.on_end.take() {
-            on_end();
-        }
+        self.call_on_end();
     }
 
     fn tell(&mut self, has_ended: bool) {

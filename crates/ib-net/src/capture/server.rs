@@ -1,4 +1,4 @@
-//! Has other processes of the same user start, watch and stop captures of an adapter.
+//! Has other processes of the same user start, watch and stop captures of a program's adapters.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -16,16 +16,19 @@ use ib_wire::packet::Opcode;
 use rustix::io::Errno;
 use rustix::net::{Shutdown, SocketFlags, accept_with, shutdown};
 
+use super::captured::Captured;
 use super::captures::{CaptureOptions, Captures};
 use super::message::{
-    AdapterInfo, Answer, Ask, CaptureInfo, MOST_QPS, MessageInfo, QpInfo, Start, VERSION,
+    AdapterInfo, Answer, Ask, CaptureInfo, MOST_ADAPTERS, MOST_QPS, MessageInfo, ProgramInfo,
+    QpInfo, Start, VERSION,
 };
 use super::target::Target;
-use crate::device::{Device, DeviceHandle, address_of};
+use crate::device::address_of;
+use crate::inbox::Handle;
 use crate::poll;
 use crate::seqpacket::{self, Came};
 
-/// What all sockets' names begin with; the process and which of its adapters it is come behind.
+/// What all sockets' names begin with; the process and which of its sockets it is come behind.
 pub(super) const PREFIX: &str = "ibfabric-capture-";
 
 /// How long the program may take to come to what it is asked for.
@@ -44,7 +47,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// How many messages there is room for in an answer.
 const MOST_MESSAGES: usize = 128;
 
-/// Answers for an adapter, in threads of its own, until it is dropped.
+/// Answers for a program's adapters, in threads of its own, until it is dropped.
 pub struct CaptureServer {
     listener: Arc<OwnedFd>,
     thread: Option<JoinHandle<()>>,
@@ -55,13 +58,13 @@ impl CaptureServer {
     ///
     /// # Errors
     /// Fails when the system has no more sockets or threads.
-    pub fn start(device: &mut Device, captures: Captures) -> io::Result<Self> {
-        static ADAPTERS: AtomicU32 = AtomicU32::new(0);
-        let (pid, number) = (std::process::id(), ADAPTERS.fetch_add(1, Ordering::Relaxed));
+    pub fn start<T: Captured>(all: &mut T, captures: Captures<T>) -> io::Result<Self> {
+        static SERVERS: AtomicU32 = AtomicU32::new(0);
+        let (pid, number) = (std::process::id(), SERVERS.fetch_add(1, Ordering::Relaxed));
         let name = format!("{PREFIX}{pid}-{number}");
         let listener = Arc::new(seqpacket::listen_at(&name, SocketFlags::empty())?);
         let clients = Arc::new(AtomicUsize::new(0));
-        let served = Served { captures, device: device.handle()? };
+        let served = Served { captures, all: all.handle()? };
         let accepting = Arc::clone(&listener);
         let accept = move || {
             loop {
@@ -134,13 +137,18 @@ impl Drop for CaptureServer {
     }
 }
 
-#[derive(Clone)]
-struct Served {
-    captures: Captures,
-    device: DeviceHandle,
+struct Served<T> {
+    captures: Captures<T>,
+    all: Handle<T>,
 }
 
-impl Served {
+impl<T> Clone for Served<T> {
+    fn clone(&self) -> Self {
+        Self { captures: self.captures.clone(), all: self.all.clone() }
+    }
+}
+
+impl<T: Captured> Served<T> {
     /// Answers one who asks. What goes into a stream of his ends with him.
     fn serve(&self, socket: &OwnedFd) {
         let mut own = Vec::new();
@@ -172,7 +180,7 @@ impl Served {
     fn answer(&self, ask: Ask, files: Vec<OwnedFd>) -> Answer {
         let answered = match ask {
             Ask::Describe { from, captures_from } => self.describe(from, captures_from),
-            Ask::Messages { qpn, from } => self.messages(qpn, from),
+            Ask::Messages { adapter, qpn, from } => self.messages((adapter, qpn), from),
             Ask::Start(start) => self.start(&start, files),
             Ask::Change { capture, payload, direction, opcodes } => {
                 let changed = self.captures.change(capture, |trace| {
@@ -197,8 +205,8 @@ impl Served {
         answered.unwrap_or_else(refused)
     }
 
-    fn describe(&self, from: u32, captures_from: u64) -> Result<Answer, String> {
-        let described = self.device.with(PATIENCE, move |device| describe(device, from));
+    fn describe(&self, from: (u32, u32), captures_from: u64) -> Result<Answer, String> {
+        let described = self.all.with(PATIENCE, move |all| describe(all, from));
         let mut info = described.map_err(|error| error.to_string())?;
         let mut all = self.captures.all();
         all.retain(|(number, _)| *number >= captures_from);
@@ -206,15 +214,15 @@ impl Served {
         all.truncate(MOST_CAPTURES);
         let capture = |(number, recorded): &(u64, _)| CaptureInfo::new(*number, recorded, 0);
         info.captures = all.iter().map(capture).collect();
-        Ok(Answer::Adapter(Box::new(info)))
+        Ok(Answer::Program(Box::new(info)))
     }
 
-    fn messages(&self, qpn: u32, from: u64) -> Result<Answer, String> {
-        let find = move |device: &mut Device| {
-            let hca = device.hca();
+    fn messages(&self, (adapter, qpn): (u32, u32), from: u64) -> Result<Answer, String> {
+        let find = move |all: &mut T| {
+            let hca = all.engine(adapter)?;
             hca.find_qp(Qpn::truncated(qpn)).and_then(|qp| hca.messages(qp))
         };
-        let ring = self.device.with(PATIENCE, find).map_err(|error| error.to_string())?;
+        let ring = self.all.with(PATIENCE, find).map_err(|error| error.to_string())?;
         let ring = ring.ok_or_else(|| format!("there is no queue pair {qpn:#08x}"))?;
         let (blocks, _) = ring.since(from);
         let skipped = blocks.len().saturating_sub(MOST_MESSAGES);
@@ -238,6 +246,7 @@ impl Served {
         };
         let options = CaptureOptions {
             target,
+            adapters: start.adapters.clone(),
             selection: Selection::from(start),
             autostop: start.autostop,
             keep: start.keep,
@@ -257,27 +266,51 @@ impl Served {
     }
 }
 
-/// Returns what there is to tell of an adapter, with its queue pairs from a number on.
-fn describe(device: &mut Device, from: u32) -> AdapterInfo {
-    let (address, udp_port) = (device.address(), device.port());
-    let link = match device.attached() {
-        Some(port) => {
-            let details = port.details();
-            format!(
-                "port {} of {} of the simulator {}",
-                details.port.number,
-                details.node,
-                port.simulator()
-            )
+/// Returns the adapters of a program, from a queue pair of one of them on, as far as there is room for them.
+fn describe<T: Captured>(all: &mut T, (adapter, qpn): (u32, u32)) -> ProgramInfo {
+    let (mut adapters, mut count, mut more_from) = (Vec::new(), 0, None);
+    let (mut next, mut from) = (all.next_adapter(adapter), qpn);
+    while let Some(number) = next {
+        if number != adapter {
+            from = 0;
         }
-        None => "RoCEv2".to_owned(),
-    };
-    let hca = device.hca();
+        if count == MOST_QPS || adapters.len() == MOST_ADAPTERS {
+            more_from = Some((number, from));
+            break;
+        }
+        let Some(mut info) = all.describe(number) else { break };
+        let more = describe_qps(all, &mut info, from, MOST_QPS - count);
+        count += info.qps.len();
+        adapters.push(info);
+        if let Some(more) = more {
+            more_from = Some((number, more));
+            break;
+        }
+        next = number.checked_add(1).and_then(|from| all.next_adapter(from));
+    }
+    ProgramInfo {
+        pid: std::process::id(),
+        command: command(),
+        adapters,
+        more_from,
+        captures: Vec::new(),
+        more_captures_from: None,
+    }
+}
+
+/// Adds up to so many queue pairs of an adapter, from a number on; returns the number from which on there are more.
+fn describe_qps<T: Captured>(
+    all: &mut T,
+    info: &mut AdapterInfo,
+    from: u32,
+    most: usize,
+) -> Option<u32> {
+    let hca = all.engine(info.adapter)?;
     let mut numbers: Vec<_> = hca.queue_pairs().filter(|(_, it)| it.get() >= from).collect();
     numbers.sort_by_key(|(_, number)| number.get());
-    let more_from = numbers.get(MOST_QPS).map(|(_, number)| number.get());
-    numbers.truncate(MOST_QPS);
-    let info = |&(qp, number): &(ib_hca::QpId, Qpn)| {
+    let more_from = numbers.get(most).map(|(_, number)| number.get());
+    numbers.truncate(most);
+    let describe = |&(qp, number): &(ib_hca::QpId, Qpn)| {
         let (_, state, attributes) = hca.query_qp(qp)?;
         let is_connected = matches!(state, QpState::Rtr | QpState::Rts | QpState::Sqd)
             && attributes.dest_qp_num.get() != 0;
@@ -296,17 +329,8 @@ fn describe(device: &mut Device, from: u32) -> AdapterInfo {
             captured: hca.is_traced(qp),
         })
     };
-    AdapterInfo {
-        pid: std::process::id(),
-        command: command(),
-        address: address.to_string(),
-        udp_port,
-        link,
-        qps: numbers.iter().filter_map(info).collect(),
-        more_from,
-        captures: Vec::new(),
-        more_captures_from: None,
-    }
+    info.qps.extend(numbers.iter().filter_map(describe));
+    more_from
 }
 
 /// Returns the program's command line, as far as there is room for it, without what moves a terminal's cursor.

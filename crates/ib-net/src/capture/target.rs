@@ -1,7 +1,7 @@
 //! Where a capture goes: a file, several files one after the other, or a stream that somebody reads.
 
 use std::collections::VecDeque;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use super::date;
 /// How much of a capture is in one file, and how many files are kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rotation {
-    /// A file has so many bytes, or a packet more.
+    /// A file has at most so many bytes, statistics included, but always one packet.
     pub bytes: Option<u64>,
     /// It has the packets of so long.
     pub duration: Option<Duration>,
@@ -144,25 +144,33 @@ impl Output {
         Ok(())
     }
 
-    /// Returns how many bytes and packets the file may still have.
-    pub(super) fn room(&self) -> (u64, u64) {
-        let Target::Files(_, rotation) = &self.target else { return (u64::MAX, u64::MAX) };
-        let left = |most: Option<u64>, there: u64| {
-            most.map_or(u64::MAX, |most| most.saturating_sub(there).max(1))
-        };
-        (left(rotation.bytes, self.offset), left(rotation.packets, self.packets))
+    /// Returns how many packets the file may still have.
+    pub(super) fn room(&self) -> u64 {
+        let Target::Files(_, rotation) = &self.target else { return u64::MAX };
+        rotation.packets.map_or(u64::MAX, |most| most.saturating_sub(self.packets).max(1))
     }
 
-    /// Returns whether the next file is to begin.
+    /// Returns how many bytes each file may have.
+    pub(super) const fn limit(&self) -> Option<u64> {
+        match &self.target {
+            Target::Files(_, rotation) => rotation.bytes,
+            Target::File(_) | Target::Stream(_) => None,
+        }
+    }
+
+    /// Returns true if there can be another file.
+    pub(super) const fn has_next(&self) -> bool {
+        matches!(self.target, Target::Files(..))
+    }
+
+    /// Returns whether the next file is to begin, apart from its bytes.
     pub(super) fn is_full(&self) -> bool {
         let Target::Files(_, rotation) = &self.target else { return false };
         if self.packets == 0 {
             // One that has nothing but its head is not full, however short files are to be.
             return false;
         }
-        let is_over = |most: Option<u64>, there: u64| most.is_some_and(|most| there >= most);
-        is_over(rotation.bytes, self.offset)
-            || is_over(rotation.packets, self.packets)
+        rotation.packets.is_some_and(|most| self.packets >= most)
             || rotation.duration.is_some_and(|most| {
                 SystemTime::now().duration_since(self.since).is_ok_and(|there| there >= most)
             })
@@ -172,8 +180,14 @@ impl Output {
     /// from `bytes`.
     pub(super) fn write(&mut self, bytes: &mut Pending) -> Result<(), TargetError> {
         let Some(file) = &mut self.file else { return Ok(()) };
+        // A full disk may take a block where it does not take many.
+        let mut is_full = false;
         while !bytes.is_empty() {
             let mut part = bytes.rest();
+            if is_full {
+                let end = block_ends(&bytes.bytes).find(|end| *end > bytes.done);
+                part = &part[..end.map_or(part.len(), |end| (end - bytes.done).min(part.len()))];
+            }
             if self.is_paced {
                 // So much a pipe that can be written to takes at once.
                 part = &part[..part.len().min(PIPE_BUF)];
@@ -192,14 +206,17 @@ impl Output {
                 Err(error) if self.is_slow && error.kind() == ErrorKind::WouldBlock => {
                     return Ok(());
                 }
+                Err(error) if error.kind() == ErrorKind::StorageFull && !is_full => is_full = true,
                 Err(error) => {
-                    // A part of a block is of no use to anybody.
-                    let whole = self.offset - bytes.done as u64;
+                    // Readers of the file refuse a part of a block.
+                    let ends = block_ends(&bytes.bytes).take_while(|end| *end <= bytes.done);
+                    let part = bytes.done - ends.last().unwrap_or(0);
+                    let whole = self.offset - part as u64;
                     let is_own = !matches!(self.target, Target::Stream(_)) && !self.is_slow;
                     if is_own && file.set_len(whole).is_ok() {
                         self.offset = whole;
-                        self.bytes -= bytes.done as u64;
-                        bytes.done = 0;
+                        self.bytes -= part as u64;
+                        bytes.done -= part;
                     }
                     return Err(self.failed(error));
                 }
@@ -247,12 +264,46 @@ const PIPE_BUF: usize = 4096;
 /// Makes a file, or opens a named pipe that somebody reads.
 fn create(path: &Path) -> io::Result<(File, Pace)> {
     let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true);
+    options.write(true);
     std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, NONBLOCK);
-    let file = options.open(path)?;
+    let file = create_alone(path, &mut options)?;
     let kind = FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode);
     let pace = if kind == FileType::Fifo { Pace::Refusing } else { Pace::Any };
     Ok((file, pace))
+}
+
+/// Creates a file, or empties it, unless another program or capture writes it: then it stays as it is.
+///
+/// The lock is that of `flock`, until the file is closed. Pipes and devices have none.
+///
+/// # Errors
+/// Fails with [`ErrorKind::ResourceBusy`] if another one writes the file, and if it cannot be opened.
+pub fn create_alone(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
+    let file = options.create(true).truncate(false).open(path)?;
+    if file.metadata()?.is_file() {
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let what = "another capture or program writes it, expected a file of its own";
+                return Err(io::Error::new(ErrorKind::ResourceBusy, what));
+            }
+            // A file system without locks.
+            Err(TryLockError::Error(_)) => {}
+        }
+        file.set_len(0)?;
+    }
+    Ok(file)
+}
+
+/// Returns where each of a run of pcapng blocks ends.
+fn block_ends(blocks: &[u8]) -> impl Iterator<Item = usize> {
+    let mut end = 0;
+    std::iter::from_fn(move || {
+        let length = blocks.get(end + 4..end + 8)?.try_into().ok()?;
+        // A block has at least its head and its length at the end.
+        end += (u32::from_le_bytes(length) as usize).max(12);
+        Some(end)
+    })
 }
 
 const NONBLOCK: i32 = OFlags::NONBLOCK.bits().cast_signed();

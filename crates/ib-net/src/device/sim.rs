@@ -252,6 +252,13 @@ impl SimDevice {
         moved
     }
 
+    /// Hands over queue pairs that selections have chosen.
+    fn hand_over(&mut self, selected: &mut VecDeque<(PortId, SelectionId, PacketReader)>) {
+        while let Some((selection, reader)) = self.hca.poll_selected() {
+            selected.push_back((self.port, selection, reader));
+        }
+    }
+
     /// Returns when it has something to do.
     fn poll_timeout(&self) -> Option<Instant> {
         self.hca.poll_timeout().into_iter().chain(self.cm.poll_timeout()).min()
@@ -349,6 +356,8 @@ pub struct SimDevices {
     touched: Vec<PortId>,
     /// Those that have moved something since the owner has asked.
     moved: VecDeque<PortId>,
+    /// Queue pairs that selections have chosen.
+    selected: VecDeque<(PortId, SelectionId, PacketReader)>,
 }
 
 impl SimDevices {
@@ -394,9 +403,12 @@ impl SimDevices {
     /// Returns the next queue pair that a selection has chosen ([`Hca::select`]), as its port and what reads its
     /// packets.
     pub fn poll_selected(&mut self) -> Option<(PortId, SelectionId, PacketReader)> {
-        self.devices.iter_mut().find_map(|(&port, device)| {
-            device.hca.poll_selected().map(|(selection, reader)| (port, selection, reader))
-        })
+        let Self { devices, touched, selected, .. } = self;
+        // The owner may have made selections, or queue pairs.
+        for &port in &*touched {
+            devices.get_mut(&port).into_iter().for_each(|it| it.hand_over(selected));
+        }
+        selected.pop_front()
     }
 
     /// Moves what can be moved at this moment; returns whether there was anything.
@@ -410,6 +422,7 @@ impl SimDevices {
             let Some(port) = next else { return moved };
             let Some(device) = self.devices.get_mut(&port) else { continue };
             let has_moved = device.progress(sim);
+            device.hand_over(&mut self.selected);
             moved |= has_moved;
             // Whoever was only looked at has nothing new.
             if (has_moved || touched.is_none()) && !std::mem::replace(&mut device.has_moved, true) {

@@ -122,6 +122,11 @@ impl BlockServer {
         self.exports.offer(&mut self.rtrs, name, disk)
     }
 
+    /// Returns the adapters.
+    pub const fn devices(&mut self) -> &mut Devices {
+        &mut self.devices
+    }
+
     /// Returns the transport's part, to look at.
     #[must_use]
     pub const fn rtrs(&self) -> &Rtrs {

@@ -1,13 +1,12 @@
 //! The command line of `rdma`.
 
 use std::net::IpAddr;
-use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 use ib_types::Mtu;
 
-use super::capture::live::ring;
-use super::{examples_text, in_range, mtu};
+use super::capture::live::CaptureArgs;
+use super::{bytes, examples_text, mtu};
 use crate::output::Format;
 
 /// Arguments of `rdma`.
@@ -74,18 +73,9 @@ pub struct AdapterArgs {
     /// How long something to do is looked for until the program sleeps, in microseconds.
     #[arg(long, value_name = "US", default_value_t = 0)]
     pub spin: u64,
-    /// Writes the packets of all queue pairs to a pcapng file, and says how many of them were not
-    /// collected in time.
-    #[arg(long, value_name = "FILE")]
-    pub capture: Option<PathBuf>,
-    /// How many bytes of the payload of each message are captured.
-    #[arg(long, value_name = "BYTES", default_value = "4096", requires = "capture",
-        value_parser = in_range(0, 4096))]
-    pub capture_payload: u64,
-    /// How many bytes of each queue pair wait to be collected: a power of two.
-    #[arg(long, value_name = "BYTES", default_value = "4194304", requires = "capture",
-        value_parser = ring)]
-    pub capture_ring: u64,
+    /// The capture of its own packets.
+    #[command(flatten)]
+    pub capture: CaptureArgs,
 }
 
 /// Arguments of `rdma devinfo`.
@@ -133,7 +123,7 @@ pub struct ServeArgs {
     #[arg(long, value_name = "PORT", default_value_t = PERFTEST_PORT)]
     pub perftest_port: u16,
     /// The size of a message of `ib_write_lat` in bytes, which its client does not tell.
-    #[arg(long, value_name = "BYTES", default_value = "2", value_parser = in_range(1, MOST))]
+    #[arg(long, value_name = "BYTES", default_value = "2", value_parser = bytes::<u64>(1, MOST))]
     pub perftest_size: u64,
     /// Ends when so many clients have gone, with status 2 if one of them was not understood; never without it.
     #[arg(long, value_name = "N")]
@@ -158,9 +148,9 @@ pub struct PingArgs {
     /// How often it is pinged.
     #[arg(short = 'C', long, value_name = "N", default_value_t = 10)]
     pub count: u64,
-    /// The size of a ping in bytes.
+    /// The size of a ping in bytes, with K.
     #[arg(short = 'S', long, value_name = "BYTES", default_value_t = 64,
-        value_parser = clap::value_parser!(u32).range(2..=65_535))]
+        value_parser = bytes::<u32>(2, 65_535))]
     pub size: u32,
     /// Shows the pings.
     #[arg(short, long)]
@@ -177,9 +167,9 @@ pub struct Messages {
     #[arg(short = 'C', long = "messages", value_name = "N", default_value_t = 10,
         value_parser = clap::value_parser!(u32).range(..=16_384))]
     pub count: u32,
-    /// The size of a message of ucmatose in bytes.
+    /// The size of a message of ucmatose in bytes, with K or M.
     #[arg(short = 'S', long = "message-size", value_name = "BYTES", default_value_t = 100,
-        value_parser = clap::value_parser!(u32).range(..=1 << 24))]
+        value_parser = bytes::<u32>(0, 1 << 24))]
     pub size: u32,
 }
 
@@ -218,8 +208,8 @@ pub struct PingpongArgs {
     /// The TCP port by which the ends tell each other their queue pairs.
     #[arg(short, long, value_name = "PORT", default_value_t = 18_515)]
     pub port: u16,
-    /// The size of a message in bytes.
-    #[arg(short, long, value_name = "BYTES", default_value = "4096", value_parser = in_range(0, MOST))]
+    /// The size of a message in bytes, with K, M or G.
+    #[arg(short, long, value_name = "BYTES", default_value = "4096", value_parser = bytes::<u64>(0, MOST))]
     pub size: u64,
     /// How many messages are exchanged.
     #[arg(short = 'n', long, value_name = "N", default_value_t = 1000,
@@ -304,8 +294,8 @@ pub struct PerfArgs {
     /// What is done.
     #[arg(long, value_enum, default_value = "write")]
     pub op: OpArg,
-    /// The size of a message in bytes; 65536 for bandwidth and 64 for latency without it. Atomics have 8.
-    #[arg(short, long, value_name = "BYTES", value_parser = in_range(0, MOST))]
+    /// The size of a message in bytes, with K, M or G; 65536 for bandwidth and 64 for latency without it. Atomics have 8.
+    #[arg(short, long, value_name = "BYTES", value_parser = bytes::<u64>(0, MOST))]
     pub size: Option<u64>,
     /// How many messages; 1000 without it.
     #[arg(short = 'n', long, value_name = "N", default_value_t = 1000,
@@ -338,3 +328,6 @@ pub const PERFTEST_PORT: u16 = 18_515;
 
 /// The longest message in bytes.
 const MOST: u64 = 1 << 30;
+
+#[cfg(test)]
+mod tests;

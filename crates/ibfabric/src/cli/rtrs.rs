@@ -12,7 +12,8 @@ use ib_types::{Gid, Mtu};
 
 pub use control::{ControlArgs, CtlAction, CtlArgs, MountArgs};
 
-use super::{examples_text, in_range, mtu};
+use super::capture::live::CaptureArgs;
+use super::{bytes, examples_text, in_range, mtu};
 use crate::output::Format;
 
 mod control;
@@ -107,7 +108,7 @@ pub struct ServeArgs {
     #[arg(long, value_name = "N", default_value = "512", value_parser = in_range(1, 8192))]
     pub queue_depth: u64,
     /// The longest data of a request in bytes; the chunks, with headers, are a power of two for Linux.
-    #[arg(long, value_name = "BYTES", default_value = "126976", value_parser = in_range(4096, 4 << 20))]
+    #[arg(long, value_name = "BYTES", default_value = "126976", value_parser = bytes::<u64>(4096, 4 << 20))]
     pub max_io_size: u64,
     /// Lets the keys of chunks stay open: faster, and a client can change what it has written while it is processed.
     #[arg(long)]
@@ -118,6 +119,9 @@ pub struct ServeArgs {
     /// How others see and change it.
     #[command(flatten)]
     pub control: ControlArgs,
+    /// The capture of its own packets.
+    #[command(flatten)]
+    pub capture: CaptureArgs,
     /// How packets go.
     #[command(flatten)]
     pub link: LinkArgs,
@@ -162,6 +166,9 @@ pub struct RemoteArgs {
     /// How others see and change it.
     #[command(flatten)]
     pub control: ControlArgs,
+    /// The capture of its own packets.
+    #[command(flatten)]
+    pub capture: CaptureArgs,
     /// How packets go.
     #[command(flatten)]
     pub link: LinkArgs,

@@ -139,7 +139,7 @@ pub struct ServeArgs {
     pub latency: Duration,
     /// The buffer of each lane of a port in bytes, at least 4224.
     #[arg(long, value_name = "BYTES", default_value_t = 16_384,
-        value_parser = clap::value_parser!(u32).range(4224..))]
+        value_parser = super::bytes::<u32>(4224, u32::MAX as u64))]
     pub lane_buffer: u32,
     /// The largest payload of packets that ports can carry, in bytes: 256, 512, 1024, 2048 or 4096. A subnet
     /// manager says how much they do.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use ib_routing::EngineList;
 
+use super::capture::live::CaptureArgs;
 use crate::output::Format;
 
 /// Arguments of `up`.
@@ -15,7 +16,7 @@ pub struct UpArgs {
     pub fabric: Option<PathBuf>,
     /// Makes a tour of everything and ends: routes, names, ways, a device over two paths of which one is cut, and what
     /// was captured of it. Exit status: 0 all is well, 1 something is not.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "capture")]
     pub check: bool,
     /// The routing engines, in order of preference. auto: minhop, then updn and lash if its routes
     /// have a credit loop.
@@ -44,12 +45,15 @@ pub struct UpArgs {
     #[arg(long)]
     pub no_http: bool,
     /// Writes the packets of disk0's queue pairs to a pcapng file.
-    #[arg(short = 'w', long = "write", value_name = "FILE")]
+    #[arg(short = 'w', long = "write", value_name = "FILE", conflicts_with = "capture")]
     pub write: Option<PathBuf>,
     /// How many bytes of each message are written to it, 0 to 4096.
     #[arg(long, value_name = "BYTES", default_value_t = 64, requires = "write",
-        value_parser = clap::value_parser!(u16).range(0..=4096))]
+        value_parser = super::bytes::<u16>(0, 4096))]
     pub payload: u16,
+    /// The capture of its own packets, those of all hosts.
+    #[command(flatten)]
+    pub capture: CaptureArgs,
     /// How the results of the tour are printed.
     #[arg(long, value_enum, default_value_t, requires = "check")]
     pub format: Format,

@@ -3,16 +3,14 @@
 use std::io::Write as _;
 use std::os::fd::AsFd as _;
 
-use ib_block::Geometry;
 use ib_block::nbd::Export;
 use ib_block::rnbd::{Reads, WORTH_LENDING};
 use ib_net::alarm::Alarm;
 use ib_net::nbd::{NbdServer, Place};
-use ib_net::rtrs::RemoteDisk;
 use ib_net::signals::{Order, Orders};
 use ib_types::Instant;
 
-use super::rtrs::remote::{self, Use};
+use super::rtrs::remote::{self, Opened, Use};
 use crate::cli::rtrs::NbdArgs;
 use crate::failure::{Failure, Verdict, say};
 use crate::output::Output;
@@ -26,25 +24,24 @@ pub(crate) fn run(args: &NbdArgs, out: &mut Output) -> Result<Verdict, Failure> 
     let mut orders = Orders::catch_end(&alarm.bell()).map_err(failed)?;
     let (depth, reads) = (args.depth as usize, Reads::Lent(WORTH_LENDING));
     let how = Use { writes: !args.read_only, depth, reads };
-    let (mut disk, geometry) = remote::open(&args.remote, &how, &mut orders)?;
-    let offered = offer(args, &mut disk, geometry, (&alarm, &mut orders), out);
+    let mut opened = remote::open(&args.remote, &how, &mut orders)?;
+    let offered = offer(args, &mut opened, (&alarm, &mut orders), out);
     // Whatever has ended it: the device is free at once for others.
-    let closed = remote::close(disk);
+    let closed = opened.close();
     offered.and_then(|verdict| closed.map(|()| verdict))
 }
 
 /// Offers a device that is open, until that is to end.
 fn offer(
     args: &NbdArgs,
-    disk: &mut RemoteDisk,
-    geometry: Geometry,
+    Opened { disk, geometry, .. }: &mut Opened,
     (alarm, orders): (&Alarm, &mut Orders),
     out: &mut Output,
 ) -> Result<Verdict, Failure> {
     let export = Export {
         name: args.remote.device.clone(),
         description: format!("{} over RTRS", args.remote.device),
-        geometry,
+        geometry: *geometry,
         preferred: PREFERRED.max(geometry.logical_block),
     };
     let place = match (&args.socket, args.tcp) {

@@ -25,6 +25,7 @@ mod query;
 mod record;
 mod residents;
 mod serve;
+mod sink;
 
 pub(crate) use manager::Manager;
 pub(crate) use residents::{Look, Residents};

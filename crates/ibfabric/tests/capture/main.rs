@@ -16,6 +16,7 @@ mod losses;
 mod program;
 mod refused;
 mod several;
+mod storage;
 
 use program::{Running, ibfabric, text};
 

@@ -30,7 +30,7 @@ impl Simulator {
     /// Starts a simulator of the same on a UDP port.
     pub(crate) fn on_port(port: u16) -> Self {
         let port = port.to_string();
-        Self::run(mesh(), &["--port", &port], port.clone())
+        Self::run(Command::new(PROGRAM), mesh(), &["--port", &port], port.clone())
     }
 
     /// Starts a simulator of a fabric.
@@ -40,16 +40,34 @@ impl Simulator {
         Self::serve(place, options)
     }
 
+    /// Starts a simulator of the mesh on a disk that takes so many KiB of each file.
+    pub(crate) fn on_full_disk(kib: u32, options: &[&str]) -> Self {
+        let mut command = Command::new("bash");
+        let script = format!("trap '' XFSZ; ulimit -f {kib}; exec '{PROGRAM}' \"$@\"");
+        command.args(["-c", &script, "bash"]);
+        Self::serve_by(command, mesh(), options)
+    }
+
     /// Starts a simulator of the file `net` of a directory.
     fn serve(place: tempfile::TempDir, options: &[&str]) -> Self {
+        Self::serve_by(Command::new(PROGRAM), place, options)
+    }
+
+    fn serve_by(command: Command, place: tempfile::TempDir, options: &[&str]) -> Self {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let socket = format!("ibfabric-test-{}-{number}", std::process::id());
-        Self::run(place, &[&["--socket", &socket], options].concat(), socket.clone())
+        let options = [&["--socket", &socket], options].concat();
+        Self::run(command, place, &options, socket.clone())
     }
 
-    fn run(place: tempfile::TempDir, options: &[&str], socket: String) -> Self {
-        let mut child = Command::new(PROGRAM)
+    fn run(
+        mut command: Command,
+        place: tempfile::TempDir,
+        options: &[&str],
+        socket: String,
+    ) -> Self {
+        let mut child = command
             .args(["sim", "net"])
             .args(options)
             .current_dir(place.path())

@@ -1,6 +1,7 @@
 //! `ibfabric sim` from outside: its console, its files and its end.
 
 mod console;
+mod full_disk;
 mod lab;
 mod options;
 mod ports;

@@ -13,6 +13,11 @@ use super::*;
 struct Flood {
     left: u64,
     sent: Arc<AtomicU64>,
+    /// When the first packet was sent, and how long before each next one, in nanoseconds.
+    since: u64,
+    every: u64,
+    /// How long the first read takes.
+    delay: Duration,
 }
 
 impl PacketSource for Flood {
@@ -22,6 +27,7 @@ impl PacketSource for Flood {
 
     fn next_packet(&mut self, bytes: &mut Vec<u8>) -> Option<PacketRecord> {
         self.left = self.left.checked_sub(1)?;
+        std::thread::sleep(std::mem::take(&mut self.delay));
         let number = self.sent.fetch_add(1, Ordering::Relaxed);
         bytes.clear();
         // An RC SEND Only.
@@ -29,7 +35,7 @@ impl PacketSource for Flood {
         Some(PacketRecord {
             number,
             direction: Direction::Send,
-            at: Instant::from_nanos(number),
+            at: Instant::from_nanos(self.since + number * self.every),
             posted: None,
             route: Route::default(),
             length: bytes.len() as u32,
@@ -53,14 +59,15 @@ impl PacketSource for Flood {
 }
 
 fn flood(left: u64) -> Box<Flood> {
-    Box::new(Flood { left, sent: Arc::default() })
+    Box::new(Flood { left, sent: Arc::default(), since: 0, every: 1, delay: Duration::ZERO })
 }
 
 fn started(target: Target, autostop: Autostop) -> (Recorder, Arc<AtomicBool>) {
     let ended = Arc::new(AtomicBool::new(false));
     let tell = Arc::clone(&ended);
     let on_end = move || tell.store(true, Ordering::SeqCst);
-    let recorder = Recorder::start(target, Link::Infiniband, autostop, on_end).expect("it can be");
+    let link = (Link::Infiniband, Clock::system());
+    let recorder = Recorder::start(target, link, autostop, on_end).expect("it can be");
     (recorder, ended)
 }
 
@@ -133,6 +140,67 @@ fn it_ends_by_itself_where_it_is_told_to() {
     let (recorder, by_itself) = started(Target::File(path), autostop);
     ended(&recorder);
     assert!(by_itself.load(Ordering::SeqCst));
+}
+
+#[test]
+fn a_late_thread_writes_all_from_before_the_duration_is_over() {
+    let place = tempfile::tempdir().expect("a directory");
+    let path = place.path().join("a.pcapng");
+    let most = Duration::from_millis(50);
+    let autostop = Autostop { duration: Some(most), ..Autostop::default() };
+    let before = crate::clock::now();
+    let (recorder, by_itself) = started(Target::File(path.clone()), autostop);
+    let after = crate::clock::now();
+    // A packet each microsecond, of which none is seen while the capture goes on.
+    let source = Flood {
+        since: before.as_nanos(),
+        every: 1000,
+        delay: Duration::from_millis(100),
+        ..*flood(100_000)
+    };
+    recorder.handle().add("one".to_owned(), Box::new(source));
+    ended(&recorder);
+    assert!(by_itself.load(Ordering::SeqCst));
+    let recorded = recorder.finish();
+    let counted = &recorded.counted[0];
+    let least = most.as_micros() as u64;
+    let within = least..=least + after.since(before).as_micros() as u64 + 1;
+    assert!(within.contains(&counted.captured.sent), "{counted:?}");
+    assert_eq!(counted.captured.plus(counted.unwritten), counted.noted);
+    assert_eq!(packets(&fs::read(&path).expect("a file")), counted.captured.sent);
+}
+
+#[test]
+fn files_are_no_longer_than_their_limit_with_statistics() {
+    for (limit, queue_pairs) in [(20_000, 8), (100_000, 64), (1_000_000, 64)] {
+        let place = tempfile::tempdir().expect("a directory");
+        let path = place.path().join("a.pcapng");
+        let rotation = Rotation { bytes: Some(limit), ..Rotation::default() };
+        let autostop = Autostop { bytes: Some(limit), ..Autostop::default() };
+        let by_limit = (Target::File(path.clone()), autostop);
+        let in_a_row = (Target::Files(path, rotation), Autostop::default());
+        for (target, autostop) in [by_limit, in_a_row] {
+            let (recorder, _) = started(target, autostop);
+            for number in 0..queue_pairs {
+                recorder.handle().add(format!("qp {number:#08x}"), flood(limit / 50 / queue_pairs));
+            }
+            if autostop.bytes.is_some() {
+                ended(&recorder);
+            }
+            let recorded = recorder.finish();
+            for counted in &recorded.counted {
+                assert_eq!(counted.captured.plus(counted.unwritten), counted.noted);
+                assert!(autostop.bytes.is_some() || counted.unwritten.all() == 0, "{counted:?}");
+            }
+        }
+        for file in fs::read_dir(place.path()).expect("a directory") {
+            let file = fs::read(file.expect("an entry").path()).expect("a file");
+            assert!(file.len() as u64 <= limit, "{} of {limit}", file.len());
+            assert!(packets(&file) > 0);
+        }
+        let first = fs::metadata(place.path().join("a.pcapng")).expect("a file").len();
+        assert!(first > limit - limit / 10 - 20_000 * queue_pairs / 64, "{first} of {limit}");
+    }
 }
 
 #[test]

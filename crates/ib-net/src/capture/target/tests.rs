@@ -17,19 +17,19 @@ fn pending(bytes: &[u8], packets: u64) -> Pending {
 fn only_so_many_files_are_kept() {
     let place = tempfile::tempdir().expect("a directory");
     let rotation =
-        Rotation { bytes: Some(10), files: Some(2), packets: Some(5), ..Rotation::default() };
+        Rotation { bytes: Some(10), files: Some(2), packets: Some(2), ..Rotation::default() };
     let target = Target::Files(place.path().join("a.pcapng"), rotation);
     let mut output = Output::open(target).expect("it can be");
     for number in 0..5u8 {
-        assert_eq!(output.room(), (10, 5));
+        assert_eq!((output.room(), output.limit()), (2, Some(10)));
         output.write(&mut pending(&[number; 7], 1)).expect("room");
-        assert_eq!((output.room(), output.is_full()), ((3, 4), false));
+        assert_eq!((output.room(), output.is_full()), (1, false));
         output.write(&mut pending(&[number; 3], 1)).expect("room");
         assert!(output.is_full());
         output.next().expect("it can be");
     }
-    output.write(&mut pending(&[9; 1], 5)).expect("room");
-    assert!(output.is_full(), "five packets");
+    output.write(&mut pending(&[9; 1], 1)).expect("room");
+    assert!(!output.is_full(), "one packet");
     let mut found: Vec<_> = fs::read_dir(place.path())
         .expect("a directory")
         .map(|it| fs::read(it.expect("an entry").path()).expect("a file"))
@@ -37,6 +37,39 @@ fn only_so_many_files_are_kept() {
     found.sort();
     assert_eq!(found, [vec![4; 10], vec![9; 1]]);
     assert_eq!(output.written(), (6, 51));
+}
+
+#[test]
+fn a_file_that_is_written_is_refused_as_a_second_target() {
+    let place = tempfile::tempdir().expect("a directory");
+    let (path, other) = (place.path().join("a.pcapng"), place.path().join("b.pcapng"));
+    let mut output = Output::open(Target::File(path.clone())).expect("it can be");
+    output.write(&mut pending(b"block", 1)).expect("room");
+    fs::hard_link(&path, &other).expect("another name");
+    for name in [&path, &other] {
+        let error = Output::open(Target::File(name.clone())).expect_err("it is written");
+        assert_eq!(error.source.kind(), ErrorKind::ResourceBusy);
+    }
+    assert_eq!(fs::read(&path).expect("a file"), b"block");
+    drop(output);
+    Output::open(Target::File(other)).expect("nobody writes it");
+    assert_eq!(fs::read(&path).expect("a file"), b"");
+    // Devices have no lock.
+    let _both =
+        [(); 2].map(|()| Output::open(Target::File("/dev/null".into())).expect("it can be"));
+}
+
+#[test]
+fn ends_of_blocks_are_found() {
+    let block = |length: u32| {
+        let mut block = vec![6, 0, 0, 0];
+        block.extend(length.to_le_bytes());
+        block.resize(length as usize, 0);
+        block
+    };
+    let blocks = [block(12), block(100), block(40)].concat();
+    assert_eq!(block_ends(&blocks).collect::<Vec<_>>(), [12, 112, 152]);
+    assert_eq!(block_ends(&[0; 16]).collect::<Vec<_>>(), [12]);
 }
 
 #[test]

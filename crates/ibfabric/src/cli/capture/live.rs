@@ -10,9 +10,26 @@ use ib_hca::trace::Trigger;
 use ib_types::Qpn;
 
 use super::{DirectionArg, Opcodes, opcodes, qpn};
-use crate::cli::in_range;
+use crate::cli::bytes;
 use crate::input::number;
 use crate::output::Format;
+
+/// How a program captures its own packets.
+#[derive(Clone, Debug, Args)]
+pub struct CaptureArgs {
+    /// Writes the packets of all queue pairs to a pcapng file, and says how many of them were not
+    /// collected in time.
+    #[arg(long, value_name = "FILE")]
+    pub capture: Option<PathBuf>,
+    /// How many bytes of the payload of each message are captured.
+    #[arg(long, value_name = "BYTES", default_value = "4096", requires = "capture",
+        value_parser = bytes::<u64>(0, 4096))]
+    pub capture_payload: u64,
+    /// How many bytes of each queue pair wait to be collected: a power of two.
+    #[arg(long, value_name = "BYTES", default_value = "4194304", requires = "capture",
+        value_parser = ring)]
+    pub capture_ring: u64,
+}
 
 /// Which program.
 #[derive(Clone, Debug, Args)]
@@ -20,7 +37,7 @@ pub struct ProgramArgs {
     /// The process; needed where there are several.
     #[arg(long)]
     pub pid: Option<u32>,
-    /// The address of its adapter; needed where a process has several.
+    /// The address of an adapter: without it all adapters of a process are captured.
     #[arg(long, value_name = "ADDR")]
     pub device: Option<IpAddr>,
 }
@@ -50,7 +67,7 @@ pub struct KeepArgs {
     #[arg(long, value_name = "NAME|CODE", value_parser = opcodes)]
     pub opcode: Vec<Opcodes>,
     /// How many bytes of the payload of each message are kept. Management datagrams are kept whole.
-    #[arg(long, value_name = "BYTES", default_value = "4096", value_parser = in_range(0, 4096))]
+    #[arg(long, value_name = "BYTES", default_value = "4096", value_parser = bytes::<u64>(0, 4096))]
     pub payload: u64,
 }
 
@@ -89,7 +106,7 @@ pub struct StartArgs {
     /// capture.
     #[arg(short, long, value_name = "FILE")]
     pub write: PathBuf,
-    /// Ends by itself: `duration:S` seconds, `filesize:KB` kilobytes of 1000 bytes, `packets:N`.
+    /// Ends by itself: `duration:S` seconds, `filesize:KB` kilobytes of 1000 bytes at most, `packets:N`.
     #[arg(short = 'a', long, value_name = "LIMIT:N", value_parser = end)]
     pub autostop: Vec<Limit>,
     /// Begins another file, with a number and the time in its name: after `duration:S`, `filesize:KB` or
@@ -117,7 +134,7 @@ pub struct ChangeArgs {
     #[arg(long, value_name = "NAME|CODE", value_parser = opcodes_or_all)]
     pub opcode: Vec<Opcodes>,
     /// How many bytes of the payload of each message are kept.
-    #[arg(long, value_name = "BYTES", value_parser = in_range(0, 4096))]
+    #[arg(long, value_name = "BYTES", value_parser = bytes::<u64>(0, 4096))]
     pub payload: Option<u64>,
     /// How the result is printed.
     #[arg(long, value_enum, default_value = "text")]
@@ -193,8 +210,8 @@ fn service(text: &str) -> Result<ServiceId, String> {
 }
 
 /// Reads the length of a ring.
-pub(in crate::cli) fn ring(text: &str) -> Result<u64, String> {
-    let length = in_range(64 << 10, 1 << 30)(text)?;
+fn ring(text: &str) -> Result<u64, String> {
+    let length = bytes::<u64>(64 << 10, 1 << 30)(text)?;
     if length.is_power_of_two() { Ok(length) } else { Err("expected a power of two".to_owned()) }
 }
 

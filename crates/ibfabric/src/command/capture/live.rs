@@ -13,8 +13,8 @@ use std::time::Duration;
 use ib_hca::trace::Trigger;
 use ib_net::alarm::Alarm;
 use ib_net::capture::message::{
-    AdapterInfo, Answer, Ask, CaptureInfo, MessageInfo, Start, VERSION, WireDirection, WirePeer,
-    WireTrace, WireTrigger,
+    AdapterInfo, Answer, Ask, CaptureInfo, MessageInfo, ProgramInfo, Start, VERSION, WireDirection,
+    WirePeer, WireTrace, WireTrigger,
 };
 use ib_net::capture::{Autostop, CaptureClient, ClientError, Rotation};
 use ib_net::device::gid_of;
@@ -26,7 +26,7 @@ use crate::cli::capture::live::{
     ChangeArgs, KeepArgs, Limit, ListArgs, PeerArg, StartArgs, StopArgs, WayArg,
 };
 use crate::failure::{Failure, Verdict, say};
-use crate::output::{Format, Output};
+use crate::output::{Format, Output, json_line};
 
 mod programs;
 mod text;
@@ -37,11 +37,15 @@ use text::{line, print};
 /// How often a capture into a stream is looked at.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// A program as JSON has it.
+/// An adapter of a program as JSON has it.
 #[derive(Serialize)]
 struct Listed<'a> {
+    pid: u32,
+    command: &'a str,
     #[serde(flatten)]
     info: &'a AdapterInfo,
+    /// Those of the program; only its first adapter has them.
+    captures: &'a [CaptureInfo],
     #[serde(skip_serializing_if = "Vec::is_empty")]
     messages: Vec<MessagesOf>,
 }
@@ -59,16 +63,12 @@ pub(super) fn list(args: &ListArgs, out: &mut Output) -> Result<Verdict, Failure
     }
     let mut listed = Vec::new();
     for Program { client, info } in &found {
-        let mut messages = Vec::new();
-        for qpn in args.messages.iter().map(|qpn| qpn.get()) {
-            if !info.qps.iter().any(|it| it.qpn == qpn) {
-                continue;
-            }
-            if let Answer::Messages(found) = ask(client, &Ask::Messages { qpn, from: 0 })? {
-                messages.push(MessagesOf { qpn, messages: found });
-            }
+        let ProgramInfo { pid, command, captures, .. } = info;
+        for (number, adapter) in info.adapters.iter().enumerate() {
+            let messages = messages(args, client, adapter)?;
+            let captures = if number == 0 { &captures[..] } else { &[] };
+            listed.push(Listed { pid: *pid, command, info: adapter, captures, messages });
         }
-        listed.push(Listed { info, messages });
     }
     for qpn in &args.messages {
         if !listed.iter().any(|it| it.messages.iter().any(|of| of.qpn == qpn.get())) {
@@ -93,10 +93,25 @@ pub(super) fn list(args: &ListArgs, out: &mut Output) -> Result<Verdict, Failure
     if listed.is_empty() {
         writeln!(out, "{}", nobody(&args.program))?;
     }
-    for it in &listed {
-        print(it, out)?;
-    }
+    print(&listed, out)?;
     Ok(Verdict::Good)
+}
+
+/// Returns the last messages of those queue pairs of an adapter that are asked for.
+fn messages(
+    args: &ListArgs,
+    client: &CaptureClient,
+    info: &AdapterInfo,
+) -> Result<Vec<MessagesOf>, Failure> {
+    let mut all = Vec::new();
+    let has = |qpn: &u32| info.qps.iter().any(|it| it.qpn == *qpn);
+    for qpn in args.messages.iter().map(|qpn| qpn.get()).filter(has) {
+        let question = Ask::Messages { adapter: info.adapter, qpn, from: 0 };
+        if let Answer::Messages(messages) = ask(client, &question)? {
+            all.push(MessagesOf { qpn, messages });
+        }
+    }
+    Ok(all)
 }
 
 fn ask(client: &CaptureClient, question: &Ask) -> Result<Answer, Failure> {
@@ -152,18 +167,24 @@ pub(super) fn start(args: &StartArgs, out: &mut Output) -> Result<Verdict, Failu
         PeerArg::Address(address) => WirePeer::Gid(gid_of(address).0),
         PeerArg::Lid(lid) => WirePeer::Lid(lid),
     };
+    let Program { client, info } = find_one(&args.program)?;
+    let adapters = match args.program.device {
+        Some(_) => info.adapters.iter().map(|it| it.adapter).collect(),
+        // Those that come later, too.
+        None => Vec::new(),
+    };
     let start = Start {
         version: VERSION,
         path,
         rotation,
         autostop: autostop(&args.autostop),
+        adapters,
         qpns: args.qpn.iter().map(|qpn| qpn.get()).collect(),
         peers: args.peer.iter().map(peer).collect(),
         services: args.service.iter().map(|id| id.0).collect(),
         trace: trace(&args.keep_args, args.ring, args.trigger),
         keep: args.keep,
     };
-    let Program { client, info } = find_one(&args.program)?;
     let question = Ask::Start(Box::new(start));
     if !is_stream {
         let started = capture_in(ask(&client, &question)?)?;
@@ -216,9 +237,8 @@ fn stream(client: &CaptureClient, question: &Ask, format: Format) -> Result<Verd
     };
     match format {
         Format::Json => {
-            let text = serde_json::to_string(&stopped).map_err(Failure::unusable)?;
             // Standard output has the packets.
-            writeln!(io::stderr(), "{text}").ok();
+            writeln!(io::stderr(), "{}", json_line(&stopped)?).ok();
         }
         Format::Text => say!("{}", line(&stopped)),
     }

@@ -89,7 +89,7 @@ fn console_at_port(simulator: &str, node: &str, number: u8) -> String {
 pub(super) const QUESTION: &str = "devinfo";
 
 pub(super) fn run(args: &DevinfoArgs, out: &mut Output) -> Result<Verdict, Failure> {
-    if args.adapter.capture.is_some() {
+    if args.adapter.capture.capture.is_some() {
         let message = "--capture: devinfo sends nothing that could be captured";
         return Err(Failure::Unusable(message.to_owned()));
     }

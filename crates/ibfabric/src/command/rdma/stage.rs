@@ -11,13 +11,14 @@ use ib_hca::{
 };
 use ib_net::alarm::Alarm;
 use ib_net::attach::AttachOptions;
+use ib_net::capture::Captures;
 use ib_net::clock;
 use ib_net::device::{Device, DeviceOptions, Endpoint, EndpointOptions, Request};
 use ib_net::signals::{Order, Orders};
 use ib_types::{Instant, Qpn};
 
-use super::capture::Tracing;
 use crate::cli::rdma::AdapterArgs;
+use crate::command::own_capture::Tracing;
 use crate::command::port::{self, PortOptions, name_service};
 use crate::failure::Failure;
 
@@ -35,7 +36,7 @@ pub(super) struct Stage {
     pub(super) device: Device,
     pub(super) pd: PdId,
     pub(super) cq: CqId,
-    tracing: Tracing,
+    tracing: Tracing<Device>,
     interruption: Option<Interruption>,
 }
 
@@ -103,7 +104,8 @@ impl Stage {
         };
         let pd = device.hca().alloc_pd().map_err(Failure::unusable)?;
         let cq = device.hca().create_cq(1 << 18).map_err(Failure::unusable)?;
-        let tracing = Tracing::start(args, &mut device)?;
+        let captures = Captures::new(&mut device).map_err(Failure::unusable)?;
+        let tracing = Tracing::start(&args.capture, captures, &mut device)?;
         Ok(Self { device, pd, cq, tracing, interruption: None })
     }
 

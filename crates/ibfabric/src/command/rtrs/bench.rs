@@ -78,10 +78,10 @@ pub(super) fn run(args: &BenchArgs, out: &mut Output) -> Result<Verdict, Failure
     let depth = (args.iodepth * args.jobs) as usize;
     let reads = if args.verify { Reads::Copied } else { Reads::Dropped };
     let how = Use { writes: args.changes(), depth: depth.max(64), reads };
-    let (mut disk, geometry) = remote::open(&args.remote, &how, &mut orders)?;
-    let measured = measure(args, &mut disk, &geometry, orders);
+    let mut opened = remote::open(&args.remote, &how, &mut orders)?;
+    let measured = measure(args, &mut opened.disk, &opened.geometry, orders);
     // Whatever has ended it: the device is free at once for others.
-    let closed = remote::close(disk);
+    let closed = opened.close();
     let report = measured?;
     closed?;
     match args.format {

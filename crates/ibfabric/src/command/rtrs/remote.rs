@@ -15,6 +15,7 @@ use ib_wire::rnbd::AccessMode;
 use super::control;
 use super::ways::Ways;
 use crate::cli::rtrs::{PolicyArg, RemoteArgs};
+use crate::command::own_capture::Tracing;
 use crate::failure::{Failure, say};
 
 /// How a device is used.
@@ -24,17 +25,26 @@ pub(in crate::command) struct Use {
     pub(in crate::command) reads: Reads,
 }
 
-/// Opens a device, and waits until it is open; returns what it is like.
+/// A device that is open, and the captures of its adapters.
+pub(in crate::command) struct Opened {
+    pub(in crate::command) disk: RemoteDisk,
+    pub(in crate::command) geometry: Geometry,
+    tracing: Tracing<Devices>,
+}
+
+/// Opens a device, and waits until it is open.
 pub(in crate::command) fn open(
     args: &RemoteArgs,
     how: &Use,
     orders: &mut Orders,
-) -> Result<(RemoteDisk, Geometry), Failure> {
+) -> Result<Opened, Failure> {
     let control = control::open(&args.control)?;
     let (mut devices, mut ways) = (Devices::new(), Ways::new(args));
     let paths: Result<Vec<PathSpec>, Failure> =
         args.path.iter().map(|path| ways.path(&mut devices, path)).collect();
     let paths = paths?;
+    let captures = devices.captures().map_err(Failure::unusable)?;
+    let tracing = Tracing::start(&args.capture, captures, &mut devices)?;
     let mode = if how.writes { AccessMode::READ_WRITE } else { AccessMode::READ_ONLY };
     let options = RemoteOptions {
         session: session(args)?,
@@ -50,10 +60,10 @@ pub(in crate::command) fn open(
         disk.set_control(control, control::path_finder(ways));
     }
     match until_open(args, &mut disk, orders) {
-        Ok(geometry) => Ok((disk, geometry)),
+        Ok(geometry) => Ok(Opened { disk, geometry, tracing }),
         Err(why) => {
             // The server need not find out by itself.
-            close(disk).ok();
+            close((disk, tracing)).ok();
             Err(why)
         }
     }
@@ -166,8 +176,20 @@ fn session(args: &RemoteArgs) -> Result<ClientConfig, Failure> {
     Ok(config)
 }
 
-/// Closes the session, and waits until the server knows, or a while has passed.
-pub(in crate::command) fn close(mut disk: RemoteDisk) -> Result<(), Failure> {
+impl Opened {
+    /// Closes the session, and waits until the server knows, or a while has passed. Ends the program's own capture.
+    pub(in crate::command) fn close(self) -> Result<(), Failure> {
+        close((self.disk, self.tracing))
+    }
+}
+
+fn close((mut disk, mut tracing): (RemoteDisk, Tracing<Devices>)) -> Result<(), Failure> {
+    let closed = close_session(&mut disk);
+    tracing.finish(disk.session().1);
+    closed
+}
+
+fn close_session(disk: &mut RemoteDisk) -> Result<(), Failure> {
     let failed = |error| Failure::unusable(format_args!("closing the session: {error}"));
     let (rtrs, devices) = disk.session();
     rtrs.close(clock::now(), devices);

@@ -17,6 +17,7 @@ use super::control;
 use super::remote::key;
 use super::ways::{adapter, attach_all};
 use crate::cli::rtrs::{ServeArgs, StoreArg};
+use crate::command::own_capture::Tracing;
 use crate::failure::{Failure, Verdict, say};
 use crate::output::Output;
 
@@ -36,6 +37,8 @@ pub(super) fn run(args: &ServeArgs, out: &mut Output) -> Result<Verdict, Failure
         key: key(args.link.key_file.as_deref())?,
         ..ServerConfig::default()
     };
+    let captures = devices.captures().map_err(Failure::unusable)?;
+    let mut tracing = Tracing::start(&args.capture, captures, &mut devices)?;
     let mut server = BlockServer::new(devices, config).map_err(Failure::unusable)?;
     let most = server.rtrs().config().max_io_size;
     if u64::from(most) < args.max_io_size {
@@ -103,6 +106,7 @@ pub(super) fn run(args: &ServeArgs, out: &mut Output) -> Result<Verdict, Failure
         }
         if let Some(Order::End) = orders.take() {
             server.close().map_err(Failure::unusable)?;
+            tracing.finish(server.devices());
             for (name, counts) in server.counts() {
                 let DeviceCounts { reads, writes, flushes, discards } = counts;
                 say!(

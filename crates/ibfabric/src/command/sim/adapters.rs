@@ -224,10 +224,10 @@ impl Adapters {
             match sim.attach(port, options) {
                 Ok(id) => {
                     clients.push(id);
-                    record(recorder, sim, |it| it.attach(id, port, options))?;
+                    record(recorder, sim, |it| it.attach(id, port, options));
                 }
                 Err(error) => {
-                    detach(&clients, sim, recorder)?;
+                    detach(&clients, sim, recorder);
                     if let Some(residents) = residents {
                         residents.come_back(port);
                     }
@@ -235,18 +235,18 @@ impl Adapters {
                 }
             }
         }
-        record(recorder, sim, |it| it.port("open", port))?;
+        record(recorder, sim, |it| it.port("open", port));
         sim.open_held(port);
         sim.tell_losses(port);
         if self.down.remove(&port) {
-            record(recorder, sim, |it| it.port("up", port))?;
+            record(recorder, sim, |it| it.port("up", port));
             sim.let_up(port);
         }
         let told = Known::of(sim, port);
         if let Err(error) = self.server.admit(client, &details(sim, addresses, port)) {
-            record(recorder, sim, |it| it.port("close", port))?;
+            record(recorder, sim, |it| it.port("close", port));
             sim.close(port);
-            detach(&clients, sim, recorder)?;
+            detach(&clients, sim, recorder);
             if let Some(residents) = residents {
                 residents.come_back(port);
             }
@@ -279,9 +279,9 @@ impl Adapters {
             for id in &clients {
                 self.by_client.remove(id);
             }
-            record(recorder, sim, |it| it.port("close", port))?;
+            record(recorder, sim, |it| it.port("close", port));
             sim.close(port);
-            detach(&clients, sim, recorder)?;
+            detach(&clients, sim, recorder);
             if let Some(residents) = residents {
                 // Its host comes back to the port.
                 residents.come_back(port);
@@ -292,7 +292,7 @@ impl Adapters {
                     sim.node_name(node)
                 );
                 self.down.insert(port);
-                record(recorder, sim, |it| it.port("down", port))?;
+                record(recorder, sim, |it| it.port("down", port));
                 sim.hold_down(port);
             }
         }
@@ -326,7 +326,7 @@ impl Adapters {
                     self.forged += 1;
                     return Ok(true);
                 }
-                record(recorder, sim, |it| it.packet(adapter.port, &packet))?;
+                record(recorder, sim, |it| it.packet(adapter.port, &packet));
                 sim.send_packet(adapter.port, packet);
             }
             Some(Some(frame @ Frame::Datagram { .. })) => {
@@ -336,7 +336,7 @@ impl Adapters {
                 let datagram =
                     datagram.filter(|it| it.remote.qpn.get() != 0 && it.local_qpn.get() != 0);
                 if let (Some(datagram), Some(&id)) = (datagram, adapter.clients.first()) {
-                    record(recorder, sim, |it| it.submit(id, &datagram))?;
+                    record(recorder, sim, |it| it.submit(id, &datagram));
                     sim.submit(id, &datagram);
                 }
             }
@@ -411,7 +411,7 @@ impl Adapters {
                 moved = true;
                 let port = adapter.port;
                 if let Some(recorder) = &mut recorder {
-                    recorder.taken(port, taken)?;
+                    recorder.taken(port, taken);
                 }
             }
             self.server.flush(client);
@@ -539,25 +539,17 @@ fn locate(sim: &Sim, addresses: &Addresses, name: &str) -> Option<PortId> {
     end_ports().find(|&port| sim.has_lid(port, lid))
 }
 
-fn detach(
-    clients: &[ClientId],
-    sim: &mut Sim,
-    recorder: &mut Option<&mut Recorder>,
-) -> Result<(), Failure> {
+fn detach(clients: &[ClientId], sim: &mut Sim, recorder: &mut Option<&mut Recorder>) {
     for &id in clients {
-        record(recorder, sim, |it| it.detach(id))?;
+        record(recorder, sim, |it| it.detach(id));
         sim.detach(id);
     }
-    Ok(())
 }
 
 /// Records what happens next to a fabric as it is now.
-fn record(
-    recorder: &mut Option<&mut Recorder>,
-    sim: &Sim,
-    write: impl FnOnce(&mut Recorder) -> Result<(), Failure>,
-) -> Result<(), Failure> {
-    let Some(recorder) = recorder else { return Ok(()) };
-    recorder.mark(sim);
-    write(recorder)
+fn record(recorder: &mut Option<&mut Recorder>, sim: &Sim, write: impl FnOnce(&mut Recorder)) {
+    if let Some(recorder) = recorder {
+        recorder.mark(sim);
+        write(recorder);
+    }
 }

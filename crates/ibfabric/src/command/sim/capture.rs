@@ -1,65 +1,61 @@
 //! `--pcap`: every packet that is sent or lost, as pcapng.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{BufWriter, ErrorKind, Write};
-use std::path::{Path, PathBuf};
+use std::io::ErrorKind;
+use std::path::Path;
 use std::time::SystemTime;
 
 use ib_pcap::{Interface, LinkType, Packet, PacketFlags, Section, WriteError, Writer};
 use ib_sim::{Sim, Tapped};
 use ib_topology::PortId;
 
-use crate::failure::Failure;
+use super::sink::Sink;
+use crate::command::own_capture;
+use crate::failure::{Failure, say};
 
 /// A capture file that grows.
 pub(super) struct Capture {
-    writer: Writer<Box<dyn Write>>,
+    writer: Writer<Sink>,
     interfaces: BTreeMap<PortId, u32>,
-    path: PathBuf,
     /// The time of day at the start of the fabric's clock, in nanoseconds.
     start: u64,
 }
 
 impl Capture {
     pub(super) fn create(path: &Path) -> Result<Self, Failure> {
-        let cannot = |error: &dyn std::fmt::Display| {
-            Failure::Unusable(format!("cannot write {}: {error}", path.display()))
-        };
-        let out: Box<dyn Write> = if path == Path::new("-") {
-            Box::new(std::io::stdout())
-        } else {
-            Box::new(BufWriter::new(File::create(path).map_err(|error| cannot(&error))?))
-        };
+        let out = Sink::create(path, std::io::stdout())?;
         let section = Section {
             application: Some(concat!("ibfabric ", env!("CARGO_PKG_VERSION")).to_owned()),
             ..Section::default()
         };
-        let writer = Writer::new(out, &section).map_err(|error| cannot(&error))?;
+        let failed = |error| Failure::unusable(format!("cannot write {}: {error}", path.display()));
+        let writer = Writer::new(out, &section).map_err(failed)?;
         let start = SystemTime::now()
             .duration_since(SystemTime::UNIX_EPOCH)
             .map_or(0, |time| time.as_nanos() as u64);
-        Ok(Self { writer, interfaces: BTreeMap::new(), path: path.to_owned(), start })
-    }
-
-    fn failed(&self, error: &WriteError) -> Failure {
-        Failure::Unusable(format!("cannot write {}: {error}", self.path.display()))
+        Ok(Self { writer, interfaces: BTreeMap::new(), start })
     }
 
     /// Tells whether it goes to standard output.
     pub(super) fn is_on_stdout(&self) -> bool {
-        self.path == Path::new("-")
+        self.writer.get_ref().path() == Path::new("-")
     }
 
     /// Writes what was sent and lost since the last time; whoever reads the file finds all of it.
-    /// Returns false when nobody reads it any more.
-    pub(super) fn write(&mut self, sim: &mut Sim) -> Result<bool, Failure> {
+    /// Returns false if it ends here: its reader has left, or it cannot be written any further, which is said.
+    pub(super) fn write(&mut self, sim: &mut Sim) -> bool {
         let packets = sim.take_packets();
-        match self.add(sim, packets) {
-            Ok(()) => Ok(true),
-            Err(WriteError::Io(error)) if error.kind() == ErrorKind::BrokenPipe => Ok(false),
-            Err(error) => Err(self.failed(&error)),
+        let Err(error) = self.add(sim, packets) else { return true };
+        let is_left =
+            matches!(&error, WriteError::Io(error) if error.kind() == ErrorKind::BrokenPipe);
+        if is_left {
+            say!("nobody reads the capture any more: it ends here");
+        } else {
+            let path = self.writer.get_ref().path().display();
+            say!("{path}: {error}: it ends here, the fabric keeps running");
+            own_capture::note_failure();
         }
+        false
     }
 
     fn add(&mut self, sim: &Sim, packets: Vec<Tapped>) -> Result<(), WriteError> {
@@ -77,6 +73,7 @@ impl Capture {
                 packet = packet.comment(comment);
             }
             self.writer.infiniband(&packet, 0)?;
+            self.writer.get_mut().end_part()?;
         }
         self.writer.flush()
     }
@@ -91,9 +88,5 @@ impl Capture {
         let added = self.writer.interface(&interface)?;
         self.interfaces.insert(port, added);
         Ok(added)
-    }
-
-    pub(super) fn finish(mut self) -> Result<(), Failure> {
-        self.writer.flush().map_err(|error| self.failed(&error))
     }
 }

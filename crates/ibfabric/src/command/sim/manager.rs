@@ -82,7 +82,10 @@ impl Manager {
                 sim.submit(self.client, datagram);
                 // One after the other they find the caches warm and the queues empty.
                 sim.keep_up(now);
-                recorder.as_mut().map_or(Ok(()), |recorder| recorder.submit(self.client, datagram))
+                if let Some(recorder) = &mut recorder {
+                    recorder.submit(self.client, datagram);
+                }
+                Ok(())
             })?;
             for news in news {
                 match news {

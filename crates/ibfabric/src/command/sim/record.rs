@@ -18,9 +18,8 @@
 //! ```
 
 use std::fmt::Write as _;
-use std::fs::File;
-use std::io::{BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::io::Write;
+use std::path::Path;
 
 use ib_link::{Datagram, Remote};
 use ib_sim::{ClientId, ClientOptions, Command, Packet, Payload, Sim};
@@ -31,8 +30,10 @@ use ib_wire::mad::{Mad, MgmtClass};
 use ib_wire::packet::Grh;
 
 use super::capture::Capture;
+use super::sink::Sink;
 use crate::cli::sim::ServeArgs;
-use crate::failure::{Failure, Verdict};
+use crate::command::own_capture;
+use crate::failure::{Failure, Verdict, say};
 
 const FIRST_LINE: &str = "ibfabric record 4";
 
@@ -43,36 +44,40 @@ const FAILED: &str = "failed";
 /// What a fabric was made of, by name: a replay has to make the same.
 pub(super) type Conditions = Vec<(&'static str, String)>;
 
-/// A file that grows line by line.
+/// A file that grows line by line, until it can be written no further.
 struct Lines {
-    out: Box<dyn Write>,
-    path: PathBuf,
+    sink: Sink,
+    has_failed: bool,
 }
 
 impl Lines {
     fn create(path: &Path) -> Result<Self, Failure> {
-        let out: Box<dyn Write> = if path == Path::new("-") {
-            Box::new(std::io::stderr())
-        } else {
-            let file = File::create(path).map_err(|error| {
-                Failure::Unusable(format!("cannot write {}: {error}", path.display()))
-            })?;
-            Box::new(BufWriter::new(file))
-        };
-        Ok(Self { out, path: path.to_owned() })
+        Ok(Self { sink: Sink::create(path, std::io::stderr())?, has_failed: false })
     }
 
-    fn write(&mut self, text: &str) -> Result<(), Failure> {
-        self.done(|out| out.write_all(text.as_bytes()))
+    /// Writes text, which ends with a line or goes on with the next call.
+    fn write(&mut self, text: &str) {
+        self.done(|sink| {
+            sink.write_all(text.as_bytes())?;
+            if text.ends_with('\n') { sink.end_part() } else { Ok(()) }
+        });
     }
 
-    fn done(
-        &mut self,
-        act: impl FnOnce(&mut dyn Write) -> std::io::Result<()>,
-    ) -> Result<(), Failure> {
-        act(&mut *self.out).map_err(|error| {
-            Failure::Unusable(format!("cannot write {}: {error}", self.path.display()))
-        })
+    fn flush(&mut self) {
+        self.done(Sink::flush);
+    }
+
+    /// Does something with the file. With the first error it ends, and the fabric keeps running.
+    fn done(&mut self, act: impl FnOnce(&mut Sink) -> std::io::Result<()>) {
+        if self.has_failed {
+            return;
+        }
+        if let Err(error) = act(&mut self.sink) {
+            let path = self.sink.path().display();
+            say!("{path}: {error}: it ends here, the fabric keeps running");
+            self.has_failed = true;
+            own_capture::note_failure();
+        }
     }
 }
 
@@ -84,12 +89,11 @@ impl Log {
         Lines::create(path).map(Self)
     }
 
-    pub(super) fn write(&mut self, text: &str) -> Result<(), Failure> {
-        if text.is_empty() {
-            return Ok(());
+    pub(super) fn write(&mut self, text: &str) {
+        if !text.is_empty() {
+            self.0.write(&escaped_lines(text).to_string());
+            self.0.flush();
         }
-        self.0.write(&escaped_lines(text).to_string())?;
-        self.0.done(|out| out.flush())
     }
 }
 
@@ -105,9 +109,9 @@ pub(super) struct Recorder {
 impl Recorder {
     pub(super) fn create(path: &Path, conditions: &Conditions) -> Result<Self, Failure> {
         let mut lines = Lines::create(path)?;
-        lines.write(&format!("{FIRST_LINE}\n"))?;
+        lines.write(&format!("{FIRST_LINE}\n"));
         for (name, value) in conditions {
-            lines.write(&format!("with {name} {value}\n"))?;
+            lines.write(&format!("with {name} {value}\n"));
         }
         Ok(Self { lines, state: (Instant::ZERO, 0), written: None })
     }
@@ -117,37 +121,32 @@ impl Recorder {
         self.state = (sim.now(), sim.steps());
     }
 
-    fn line(&mut self, text: &str) -> Result<(), Failure> {
+    fn line(&mut self, text: &str) {
         if self.written != Some(self.state) {
             self.written = Some(self.state);
             let (moment, steps) = self.state;
-            self.lines.write(&format!("@ {} {steps}\n", moment.as_nanos()))?;
+            self.lines.write(&format!("@ {} {steps}\n", moment.as_nanos()));
         }
-        self.lines.write(text)?;
-        self.lines.write("\n")
+        self.lines.write(text);
+        self.lines.write("\n");
     }
 
-    pub(super) fn attach(
-        &mut self,
-        client: ClientId,
-        port: PortId,
-        options: ClientOptions,
-    ) -> Result<(), Failure> {
+    pub(super) fn attach(&mut self, client: ClientId, port: PortId, options: ClientOptions) {
         let (is_sm, queue_pair) = (u8::from(options.is_sm), options.queue_pair);
         let class = options.class.map_or_else(|| "-".to_owned(), |class| class.0.to_string());
         let told = u8::from(options.told_of_losses);
-        self.line(&format!("attach {client} {} {is_sm} {queue_pair} {class} {told}", port.0))
+        self.line(&format!("attach {client} {} {is_sm} {queue_pair} {class} {told}", port.0));
     }
 
-    pub(super) fn detach(&mut self, client: ClientId) -> Result<(), Failure> {
-        self.line(&format!("detach {client}"))
+    pub(super) fn detach(&mut self, client: ClientId) {
+        self.line(&format!("detach {client}"));
     }
 
-    pub(super) fn set_is_sm(&mut self, client: ClientId, is_sm: bool) -> Result<(), Failure> {
-        self.line(&format!("sm {client} {}", u8::from(is_sm)))
+    pub(super) fn set_is_sm(&mut self, client: ClientId, is_sm: bool) {
+        self.line(&format!("sm {client} {}", u8::from(is_sm)));
     }
 
-    pub(super) fn submit(&mut self, client: ClientId, datagram: &Datagram) -> Result<(), Failure> {
+    pub(super) fn submit(&mut self, client: ClientId, datagram: &Datagram) {
         let Datagram { remote, local_qpn, length, mad } = datagram;
         let mut text = format!(
             "mad {client} {} {} {} {} {} {} {} {} {length} ",
@@ -161,40 +160,40 @@ impl Recorder {
             header(remote.grh.as_ref()),
         );
         hex(&mut text, &mad.0);
-        self.line(&text)
+        self.line(&text);
     }
 
     /// Something happens at a port: `open`, `close`, `down` or `up`.
-    pub(super) fn port(&mut self, what: &str, port: PortId) -> Result<(), Failure> {
-        self.line(&format!("{what} {}", port.0))
+    pub(super) fn port(&mut self, what: &str, port: PortId) {
+        self.line(&format!("{what} {}", port.0));
     }
 
-    pub(super) fn packet(&mut self, port: PortId, packet: &Packet) -> Result<(), Failure> {
+    pub(super) fn packet(&mut self, port: PortId, packet: &Packet) {
         let Packet { slid, dlid, sl, grh, payload } = packet;
-        let Payload::Transport(bytes) = payload else { return Ok(()) };
+        let Payload::Transport(bytes) = payload else { return };
         let grh = header(grh.as_ref());
         let mut text = format!("packet {} {slid} {dlid} {} {grh} ", port.0, sl.get());
         hex(&mut text, bytes);
-        self.line(&text)
+        self.line(&text);
     }
 
-    pub(super) fn taken(&mut self, port: PortId, count: usize) -> Result<(), Failure> {
-        self.line(&format!("take {} {count}", port.0))
+    pub(super) fn taken(&mut self, port: PortId, count: usize) {
+        self.line(&format!("take {} {count}", port.0));
     }
 
-    pub(super) fn command(&mut self, command: &str, done: bool) -> Result<(), Failure> {
-        self.line(&format!("{} {command}", if done { DONE } else { FAILED }))
+    pub(super) fn command(&mut self, command: &str, done: bool) {
+        self.line(&format!("{} {command}", if done { DONE } else { FAILED }));
     }
 
-    pub(super) fn flush(&mut self) -> Result<(), Failure> {
-        self.lines.done(|out| out.flush())
+    pub(super) fn flush(&mut self) {
+        self.lines.flush();
     }
 
     /// Writes how far the run went, so that a replay goes as far.
-    pub(super) fn finish(mut self, sim: &Sim) -> Result<(), Failure> {
+    pub(super) fn finish(mut self, sim: &Sim) {
         let (moment, steps) = (sim.now(), sim.steps());
-        self.lines.write(&format!("@ {} {steps}\n", moment.as_nanos()))?;
-        self.flush()
+        self.lines.write(&format!("@ {} {steps}\n", moment.as_nanos()));
+        self.flush();
     }
 }
 
@@ -247,15 +246,16 @@ pub(super) fn replay(
             })?;
         }
         if let Some(log) = &mut log {
-            log.write(&sim.take_log())?;
+            log.write(&sim.take_log());
         }
-        if let Some(capture) = &mut capture {
-            capture.write(sim)?;
+        if let Some(writing) = &mut capture
+            && !writing.write(sim)
+        {
+            capture = None;
         }
     }
     if let Some(mut capture) = capture {
-        capture.write(sim)?;
-        capture.finish()?;
+        capture.write(sim);
     }
     Ok(Verdict::Good)
 }

@@ -28,10 +28,10 @@ pub(crate) trait Residents {
     /// Something may have come for the adapter of a port.
     fn look_at(&mut self, port: PortId);
 
-    /// Returns what can be read when somebody outside asks for something, if anybody can.
-    fn bell(&self) -> Option<BorrowedFd<'_>>;
+    /// Returns what can be read when somebody outside asks for something.
+    fn bells(&self) -> Vec<BorrowedFd<'_>>;
 
-    /// Makes it silent: what was asked for is done with the next [`Residents::look`].
+    /// Makes them silent: what was asked for is done with the next [`Residents::look`].
     fn silence(&mut self);
 
     /// Shows what is to be shown, and answers who has asked.

@@ -37,8 +37,9 @@ const SIGNALS: usize = 0;
 const CONSOLE: usize = 1;
 /// The key of the manager's alarm; there are never so many connections.
 const MANAGER: usize = usize::MAX / 4;
-/// That of the residents' bell.
+/// Those of the residents' bells.
 const RESIDENTS: usize = MANAGER + 1;
+const RESIDENTS_NEXT: usize = RESIDENTS + 1;
 /// The key of the listener for adapters, and behind it those of their files.
 const ADAPTERS: usize = usize::MAX / 8;
 
@@ -114,7 +115,7 @@ impl Serving {
             let port =
                 port.ok_or_else(|| Failure::Unusable("--sm: no port to manage from".to_owned()))?;
             let client = this.sim.attach(port, manager::OPTIONS).map_err(Failure::unusable)?;
-            this.record(|recorder| recorder.attach(client, port, manager::OPTIONS))?;
+            this.record(|recorder| recorder.attach(client, port, manager::OPTIONS));
             let now = this.now();
             this.manager = Some(Manager::start(&this.sim, (client, port), engines, &base, now)?);
         }
@@ -137,8 +138,9 @@ impl Serving {
             self.server.watch(manager.alarm.as_fd(), MANAGER).map_err(failed)?;
             self.round()?;
         }
-        if let Some(bell) = self.residents.as_ref().and_then(|residents| residents.bell()) {
-            self.server.watch(bell, RESIDENTS).map_err(failed)?;
+        let bells = self.residents.as_ref().map(|residents| residents.bells());
+        for (number, bell) in bells.unwrap_or_default().into_iter().enumerate() {
+            self.server.watch(bell, RESIDENTS + number).map_err(failed)?;
         }
         self.get_ready(output)?;
         while !self.ends {
@@ -159,7 +161,7 @@ impl Serving {
             self.get_ready(output)?;
             if let Some(verdict) = self.residents.as_ref().and_then(|it| it.ended()) {
                 self.sim.keep_up(self.now());
-                self.write_out()?;
+                self.write_out();
                 return Ok(verdict);
             }
         }
@@ -168,12 +170,12 @@ impl Serving {
         }
         let now = self.now();
         self.sim.keep_up(now);
-        self.write_out()?;
-        if let Some(capture) = self.capture.take() {
-            capture.finish()?;
-        }
+        self.write_out();
         if let Some(recorder) = self.recorder.take() {
-            recorder.finish(&self.sim)?;
+            recorder.finish(&self.sim);
+        }
+        if !self.is_ready {
+            return Err(Failure::Unusable("a signal has ended it before it was READY".to_owned()));
         }
         Ok(Verdict::Good)
     }
@@ -267,7 +269,8 @@ impl Serving {
             self.opened.clear();
         }
         self.hand_all_out();
-        self.write_out()
+        self.write_out();
+        Ok(())
     }
 
     fn take(&mut self, input: Input, now: Instant) -> Result<(), Failure> {
@@ -281,7 +284,7 @@ impl Serving {
                     if message.kind == kind::SET_IS_SM {
                         let is_sm = control::flag(&message);
                         self.sim.set_is_sm(id, is_sm);
-                        self.record(|recorder| recorder.set_is_sm(id, is_sm))?;
+                        self.record(|recorder| recorder.set_is_sm(id, is_sm));
                     }
                     let answer = control::answer(&self.sim, id, &message);
                     self.server.answer(client, &answer);
@@ -292,7 +295,7 @@ impl Serving {
                 if let Some(id) = self.clients.remove(&client) {
                     self.numbers.remove(&id);
                     self.sim.detach(id);
-                    self.record(|recorder| recorder.detach(id))?;
+                    self.record(|recorder| recorder.detach(id));
                 }
             }
             Input::Ready(SIGNALS) => self.ends = true,
@@ -321,7 +324,7 @@ impl Serving {
             }
             // The manager works in every round.
             Input::Ready(MANAGER) => {}
-            Input::Ready(RESIDENTS) => {
+            Input::Ready(RESIDENTS | RESIDENTS_NEXT) => {
                 if let Some(residents) = &mut self.residents {
                     residents.silence();
                 }
@@ -382,7 +385,7 @@ impl Serving {
                 return Ok(());
             }
         };
-        self.record(|recorder| recorder.attach(id, port, options))?;
+        self.record(|recorder| recorder.attach(id, port, options));
         match self.server.accept(ticket, &name) {
             Ok(number) => {
                 self.clients.insert(number, id);
@@ -391,7 +394,7 @@ impl Serving {
             Err(error) => {
                 say!("refused client {}: {error}", connect.id);
                 self.sim.detach(id);
-                self.record(|recorder| recorder.detach(id))?;
+                self.record(|recorder| recorder.detach(id));
             }
         }
         Ok(())
@@ -410,7 +413,8 @@ impl Serving {
         self.sim.submit(id, &datagram);
         // One after the other they find the caches warm and the queues empty.
         self.sim.keep_up(now);
-        self.record(|recorder| recorder.submit(id, &datagram))
+        self.record(|recorder| recorder.submit(id, &datagram));
+        Ok(())
     }
 
     /// Hands all clients what has come for them; returns whether anything had.
@@ -444,7 +448,7 @@ impl Serving {
                 self.addresses.update(&self.sim);
                 let (reply, command) = query::execute(self, &line);
                 if let Some(command) = command {
-                    self.record(|recorder| recorder.command(&command, reply.is_good()))?;
+                    self.record(|recorder| recorder.command(&command, reply.is_good()));
                 }
                 let answer = serde_json::to_string(&reply).map_err(Failure::unusable)?;
                 self.console.answer(connection, &answer);
@@ -460,29 +464,26 @@ impl Serving {
         Ok(())
     }
 
-    fn record(
-        &mut self,
-        write: impl FnOnce(&mut Recorder) -> Result<(), Failure>,
-    ) -> Result<(), Failure> {
-        self.recorder.as_mut().map_or(Ok(()), write)
+    fn record(&mut self, write: impl FnOnce(&mut Recorder)) {
+        if let Some(recorder) = &mut self.recorder {
+            write(recorder);
+        }
     }
 
     /// Writes what has happened to the files that were asked for.
-    fn write_out(&mut self) -> Result<(), Failure> {
+    fn write_out(&mut self) {
         if let Some(log) = &mut self.log {
-            log.write(&self.sim.take_log())?;
+            log.write(&self.sim.take_log());
         }
         if let Some(capture) = &mut self.capture
-            && !capture.write(&mut self.sim)?
+            && !capture.write(&mut self.sim)
         {
-            say!("nobody reads the capture any more: it ends here");
             self.capture = None;
             self.sim.stop_tap();
         }
         if let Some(recorder) = &mut self.recorder {
-            recorder.flush()?;
+            recorder.flush();
         }
-        Ok(())
     }
 
     /// Detaches a client by its number at the server.

@@ -29,6 +29,7 @@ use crate::failure::Failure;
 mod device;
 mod files;
 mod load;
+mod log_lines;
 pub(super) mod model;
 mod names;
 mod node;
@@ -36,6 +37,7 @@ mod state;
 mod way;
 
 use load::Loads;
+use log_lines::condensed;
 use model::{Model, json};
 use node::Places;
 use state::States;
@@ -164,9 +166,9 @@ impl Page {
             self.web.log(now, &format!("manager: {line}"));
             self.has_lines = true;
         }
-        for line in look.sim.take_log().lines() {
+        for line in condensed(&look.sim.take_log()) {
             // The fabric's lines begin with their time.
-            let (at, line) = line.split_once(' ').unwrap_or(("", line));
+            let (at, line) = line.split_once(' ').unwrap_or(("", &line));
             let seconds = at.parse::<f64>().ok();
             let at = seconds.map_or(now, |seconds| Instant::from_nanos((seconds * 1e9) as u64));
             self.web.log(at, line);

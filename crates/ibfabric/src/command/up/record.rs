@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use ib_capture::{CaptureFile, Collector, Item, Link};
-use ib_hca::trace::{PacketTrace, Selection};
+use ib_hca::trace::{PacketTrace, Selection, SelectionId};
+use ib_net::capture::create_alone;
 use ib_net::hosts::Hosts;
 use ib_sim::Sim;
 use ib_topology::PortId;
@@ -58,8 +59,7 @@ impl Target {
             let message = "found a pipe, expected a file: it would have to wait for the reader";
             return Err(failed(io::Error::other(message)));
         }
-        let mut options = File::options();
-        let file = options.read(true).write(true).create(true).truncate(true).open(&path);
+        let file = create_alone(&path, File::options().read(true).write(true));
         Ok(Self { file: file.map_err(failed)?, path: Some(path) })
     }
 
@@ -87,6 +87,7 @@ pub(super) struct Record {
     target: Target,
     bytes: Vec<u8>,
     due: Instant,
+    selected: Vec<(PortId, SelectionId)>,
 }
 
 impl Record {
@@ -103,14 +104,16 @@ impl Record {
         let epoch = since.saturating_sub(now.since(Instant::ZERO)).as_nanos() as u64;
         let mut collector = Collector::new(Link::Infiniband, epoch);
         collector.begin(now);
+        let mut selected = Vec::new();
         for &port in ports {
             let trace = PacketTrace { payload, ring_bytes: RING, ..PacketTrace::default() };
             let selection = Selection { services: vec![service], trace, ..Selection::default() };
             if let Some(device) = hosts.device(port) {
-                device.hca().select(selection).map_err(Failure::unusable)?;
+                let id = device.hca().select(selection).map_err(Failure::unusable)?;
+                selected.push((port, id));
             }
         }
-        Ok(Self { collector, target, bytes: Vec::new(), due: now })
+        Ok(Self { collector, target, bytes: Vec::new(), due: now, selected })
     }
 
     /// Returns where somebody wants the packets.
@@ -120,6 +123,13 @@ impl Record {
 
     pub(super) const fn due(&self) -> Instant {
         self.due
+    }
+
+    /// Ends the capture where it is: nothing more is traced.
+    pub(super) fn abandon(self, hosts: &mut Hosts) {
+        for (port, id) in self.selected {
+            hosts.device(port).into_iter().for_each(|device| device.hca().deselect(id));
+        }
     }
 
     /// Writes what has come.

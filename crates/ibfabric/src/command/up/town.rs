@@ -23,6 +23,7 @@ use super::page::{Page, Scene};
 use super::record::{Record, Target};
 use super::tour::{Place as TourPlace, Tour};
 use crate::cli::up::UpArgs;
+use crate::command::own_capture::{self, Tracing};
 use crate::command::sim::{Look, Residents};
 use crate::command::summary::counted;
 use crate::failure::{Failure, Verdict, say};
@@ -58,6 +59,8 @@ pub(super) struct Town {
     pair: Option<BlockPair>,
     programs: Option<NbdServer>,
     record: Option<Record>,
+    /// The captures of hosts' adapters; none while there is a tour, which needs their packets.
+    tracing: Option<Tracing<Hosts>>,
     stage: Stage,
     tour: Option<Tour>,
     page: Option<Page>,
@@ -96,8 +99,17 @@ impl Town {
             None => args.check.then(Target::scratch).transpose()?,
         };
         let engines = args.engine.clone();
+        let mut hosts = Hosts::new(names(), seed);
+        let tracing = match args.check {
+            true => None,
+            false => {
+                let captures = hosts.captures().map_err(Failure::unusable)?;
+                Some(Tracing::start(&args.capture, captures, &mut hosts)?)
+            }
+        };
         Ok(Self {
-            hosts: Hosts::new(names(), seed),
+            hosts,
+            tracing,
             away: BTreeSet::new(),
             ends: [Vec::new(), Vec::new()],
             pair: None,
@@ -333,6 +345,22 @@ impl Town {
         Ok(())
     }
 
+    /// Writes packets. With the first error the file ends, and the fabric keeps running; a tour needs the packets.
+    fn write_record(&mut self, sim: &Sim) -> Result<(), Failure> {
+        let Some(record) = &mut self.record else { return Ok(()) };
+        match record.work(sim, &mut self.hosts) {
+            Err(error) if self.tour.is_none() => {
+                say!("{}: it ends here, the fabric keeps running", error.into_message());
+                own_capture::note_failure();
+                if let Some(record) = self.record.take() {
+                    record.abandon(&mut self.hosts);
+                }
+                Ok(())
+            }
+            result => result,
+        }
+    }
+
     /// Says what has happened to the device, which people want to know of.
     fn tell(&mut self) {
         let Some(pair) = &mut self.pair else { return };
@@ -361,9 +389,7 @@ impl Residents for Town {
             }
         }
         self.tell();
-        if let Some(record) = &mut self.record {
-            record.work(sim, &mut self.hosts)?;
-        }
+        self.write_record(sim)?;
         if let (Some(tour), Stage::Ready) = (&mut self.tour, &self.stage) {
             let (hosts, pair, record) = (&mut self.hosts, &mut self.pair, &mut self.record);
             moved |= tour.work(&mut TourPlace { sim, hosts, pair, record, ends: &self.ends })?;
@@ -385,11 +411,12 @@ impl Residents for Town {
         self.hosts.look_at(port);
     }
 
-    fn bell(&self) -> Option<BorrowedFd<'_>> {
-        self.page.as_ref().map(Page::bell)
+    fn bells(&self) -> Vec<BorrowedFd<'_>> {
+        self.page.as_ref().map(Page::bell).into_iter().chain(self.hosts.bell()).collect()
     }
 
     fn silence(&mut self) {
+        self.hosts.silence();
         if let Some(page) = &self.page {
             page.silence();
         }
@@ -453,6 +480,9 @@ impl Residents for Town {
     }
 
     fn close(&mut self, sim: &mut Sim) -> Result<(), Failure> {
+        if let Some(tracing) = &mut self.tracing {
+            tracing.finish(&mut self.hosts);
+        }
         if let Some(record) = &mut self.record {
             record.finish(sim, &mut self.hosts)?;
         }

@@ -3,16 +3,16 @@
 use std::net::IpAddr;
 use std::path::Path;
 
-use ib_net::capture::message::AdapterInfo;
+use ib_net::capture::message::{AdapterInfo, ProgramInfo};
 use ib_net::capture::{CaptureClient, ClientError, pid_of, programs};
 
 use crate::cli::capture::live::ProgramArgs;
 use crate::failure::{Failure, say};
 
-/// A program and its adapter.
+/// A program, and those of its adapters that are meant.
 pub(super) struct Program {
     pub(super) client: CaptureClient,
-    pub(super) info: AdapterInfo,
+    pub(super) info: ProgramInfo,
 }
 
 /// Returns the programs that are meant, which may be none.
@@ -25,7 +25,7 @@ pub(super) fn find(args: &ProgramArgs) -> Result<Vec<Program>, Failure> {
         }
         let described = CaptureClient::connect(&name)
             .and_then(|client| client.describe().map(|info| (client, info)));
-        let (client, info) = match described {
+        let (client, mut info) = match described {
             Ok(found) => found,
             // One that has gone meanwhile, or is somebody else's, is none.
             Err(ClientError::Gone(_) | ClientError::Io { .. } | ClientError::Foreign(_)) => {
@@ -36,10 +36,12 @@ pub(super) fn find(args: &ProgramArgs) -> Result<Vec<Program>, Failure> {
                 continue;
             }
         };
+        if let Some(device) = args.device {
+            let is_it = |it: &AdapterInfo| it.address.parse::<IpAddr>() == Ok(device);
+            info.adapters.retain(is_it);
+        }
         let is_meant = args.pid.is_none_or(|pid| pid == info.pid)
-            && args
-                .device
-                .is_none_or(|device| info.address.parse::<IpAddr>().is_ok_and(|own| own == device));
+            && (args.device.is_none() || !info.adapters.is_empty());
         if is_meant {
             found.push(Program { client, info });
         }
@@ -69,11 +71,21 @@ fn one(mut found: Vec<Program>, args: &ProgramArgs) -> Result<Program, Failure> 
         1 => Ok(found.remove(0)),
         0 => Err(Failure::Unusable(nobody(args))),
         _ => {
-            let each = |it: &Program| format!("{} at {}", it.info.pid, it.info.address);
+            let each = |it: &Program| format!("{}{}", it.info.pid, place(&it.info));
             let all: Vec<_> = found.iter().map(each).collect();
             let all = all.join(", ");
             Err(Failure::Unusable(format!("several programs: {all}; choose by --pid or --device")))
         }
+    }
+}
+
+/// Returns where a program has its adapters.
+fn place(info: &ProgramInfo) -> String {
+    match &info.adapters[..] {
+        [] => String::new(),
+        [one] => format!(" at {}", one.address),
+        [one, other] => format!(" at {} and {}", one.address, other.address),
+        [one, others @ ..] => format!(" at {} and {} others", one.address, others.len()),
     }
 }
 
@@ -87,5 +99,7 @@ pub(super) fn nobody(args: &ProgramArgs) -> String {
         Some(pid) => format!("process {pid} has no queue pairs{at}"),
         None => format!("no program of this user has queue pairs{at}"),
     };
-    format!("{who} that could be captured: expected one such as `ibfabric rdma`")
+    format!(
+        "{who} that could be captured: expected one such as `ibfabric rdma`, `rtrs`, `nbd` or `up`"
+    )
 }

@@ -8,11 +8,23 @@ use super::{Listed, MessagesOf};
 use crate::failure::Failure;
 use crate::output::Output;
 
-/// Prints a program with its queue pairs and captures.
-pub(super) fn print(listed: &Listed<'_>, out: &mut Output) -> Result<(), Failure> {
+/// Prints programs with their adapters, queue pairs and captures.
+pub(super) fn print(all: &[Listed<'_>], out: &mut Output) -> Result<(), Failure> {
+    for of_program in all.chunk_by(|one, other| one.pid == other.pid) {
+        let Some(first) = of_program.first() else { continue };
+        writeln!(out, "{}: {}", first.pid, first.command)?;
+        of_program.iter().try_for_each(|listed| print_adapter(listed, out))?;
+        for capture in of_program.iter().flat_map(|listed| listed.captures) {
+            writeln!(out, "  {}", line(capture))?;
+        }
+        of_program.iter().try_for_each(|listed| print_messages(listed, out))?;
+    }
+    Ok(())
+}
+
+fn print_adapter(listed: &Listed<'_>, out: &mut Output) -> Result<(), Failure> {
     let info = listed.info;
-    let AdapterInfo { pid, command, address, udp_port, link, .. } = info;
-    writeln!(out, "{pid}: {command}")?;
+    let AdapterInfo { address, udp_port, link, .. } = info;
     match udp_port {
         0 => writeln!(out, "  adapter {address}, {link}")?,
         port => writeln!(out, "  adapter {address}, {link}, UDP port {port}")?,
@@ -30,9 +42,10 @@ pub(super) fn print(listed: &Listed<'_>, out: &mut Output) -> Result<(), Failure
             qp.qpn, qp.kind, qp.state, qp.messages
         )?;
     }
-    for capture in &info.captures {
-        writeln!(out, "  {}", line(capture))?;
-    }
+    Ok(())
+}
+
+fn print_messages(listed: &Listed<'_>, out: &mut Output) -> Result<(), Failure> {
     for MessagesOf { qpn, messages } in &listed.messages {
         writeln!(out, "  messages of qp {qpn:#08x}:")?;
         writeln!(

@@ -1,4 +1,6 @@
-//! What other threads want done with an adapter that its own thread drives.
+//! What other threads want done with adapters that their own thread drives.
+//!
+//! `T` is what that thread drives: one adapter, several, or the hosts of a simulated fabric.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,14 +10,13 @@ use std::time::Duration;
 
 use crossbeam_queue::SegQueue;
 
-use super::Device;
 use crate::alarm::{Alarm, Bell};
 
-/// Something to be done with an adapter.
-pub(super) type Work = Box<dyn FnOnce(&mut Device) + Send>;
+/// Something to be done with what a thread drives.
+pub(crate) type Work<T> = Box<dyn FnOnce(&mut T) + Send>;
 
-struct Shared {
-    works: SegQueue<Work>,
+struct Shared<T> {
+    works: SegQueue<Work<T>>,
     /// Whether there is something, or was a moment ago.
     pending: AtomicBool,
     /// What ends the wait of the thread that drives the adapter.
@@ -25,14 +26,19 @@ struct Shared {
 }
 
 /// An adapter's side.
-pub(super) struct Inbox {
-    shared: Arc<Shared>,
+pub(crate) struct Inbox<T> {
+    shared: Arc<Shared<T>>,
     alarm: Alarm,
 }
 
-/// What other threads have of an adapter, while it is driven.
-#[derive(Clone)]
-pub struct DeviceHandle(Arc<Shared>);
+/// What other threads have of adapters, while these are driven.
+pub struct Handle<T>(Arc<Shared<T>>);
+
+impl<T> Clone for Handle<T> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
 
 /// Why something was not done with an adapter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -46,8 +52,8 @@ pub enum Undone {
     Busy,
 }
 
-impl Inbox {
-    pub(super) fn new() -> io::Result<Self> {
+impl<T> Inbox<T> {
+    pub(crate) fn new() -> io::Result<Self> {
         let alarm = Alarm::new()?;
         let shared = Shared {
             works: SegQueue::new(),
@@ -58,17 +64,27 @@ impl Inbox {
         Ok(Self { shared: Arc::new(shared), alarm })
     }
 
-    pub(super) fn handle(&self) -> DeviceHandle {
-        DeviceHandle(Arc::clone(&self.shared))
+    pub(crate) fn handle(&self) -> Handle<T> {
+        Handle(Arc::clone(&self.shared))
     }
 
     /// Returns whether there may be something to do.
-    pub(super) fn is_pending(&self) -> bool {
+    pub(crate) fn is_pending(&self) -> bool {
         self.shared.pending.load(Ordering::Relaxed)
     }
 
+    /// Makes the alarm silent that has rung.
+    pub(crate) fn silence(&self) {
+        self.alarm.silence();
+    }
+
+    /// Returns the file that can be read while there may be something to do.
+    pub(crate) fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+        std::os::fd::AsFd::as_fd(&self.alarm)
+    }
+
     /// Returns the next thing to do.
-    pub(super) fn next(&self) -> Option<Work> {
+    pub(crate) fn next(&self) -> Option<Work<T>> {
         if self.shared.pending.swap(false, Ordering::SeqCst) {
             self.alarm.silence();
         }
@@ -81,14 +97,14 @@ impl Inbox {
 
     /// Has a wait that is about to begin ended by whoever wants something; returns the alarm to wait with, or
     /// `None` when there is something already.
-    pub(super) fn begin_wait<'a>(&'a self, alarm: Option<&'a Alarm>) -> Option<&'a Alarm> {
+    pub(crate) fn begin_wait<'a>(&'a self, alarm: Option<&'a Alarm>) -> Option<&'a Alarm> {
         let alarm = alarm.unwrap_or(&self.alarm);
         *self.shared.bell.lock().unwrap_or_else(PoisonError::into_inner) = alarm.bell();
         (!self.shared.pending.load(Ordering::SeqCst)).then_some(alarm)
     }
 }
 
-impl Drop for Inbox {
+impl<T> Drop for Inbox<T> {
     fn drop(&mut self) {
         self.shared.has_ended.store(true, Ordering::SeqCst);
         // Whoever waits for something hears that it will not be done.
@@ -96,20 +112,20 @@ impl Drop for Inbox {
     }
 }
 
-impl DeviceHandle {
-    /// Does something with the adapter in the thread that drives it, and waits for that, so long at most.
+impl<T> Handle<T> {
+    /// Does something with the adapters in the thread that drives them, and waits for that, so long at most.
     ///
     /// # Errors
-    /// Fails when the adapter has gone, or nobody drives it; then it is not done later either.
-    pub fn with<T: Send + 'static>(
+    /// Fails when the adapters have gone, or nobody drives them; then it is not done later either.
+    pub fn with<R: Send + 'static>(
         &self,
         patience: Duration,
-        work: impl FnOnce(&mut Device) -> T + Send + 'static,
-    ) -> Result<T, Undone> {
+        work: impl FnOnce(&mut T) -> R + Send + 'static,
+    ) -> Result<R, Undone> {
         let (sender, receiver) = sync_channel(1);
         let begun = Arc::new(AtomicBool::new(false));
         let beginning = Arc::clone(&begun);
-        self.0.works.push(Box::new(move |device| {
+        self.0.works.push(Box::new(move |device: &mut T| {
             if beginning.swap(true, Ordering::SeqCst) {
                 // Whoever wanted it has given up.
                 return;
@@ -133,8 +149,8 @@ impl DeviceHandle {
         }
     }
 
-    /// Has something done with the adapter as soon as its thread comes to it.
-    pub fn later(&self, work: impl FnOnce(&mut Device) + Send + 'static) {
+    /// Has something done with the adapters as soon as its thread comes to it.
+    pub fn later(&self, work: impl FnOnce(&mut T) + Send + 'static) {
         self.0.works.push(Box::new(work));
         self.0.pending.store(true, Ordering::SeqCst);
         if self.0.has_ended.load(Ordering::SeqCst) {

@@ -1,40 +1,49 @@
-//! `--capture`: the packets of a program's queue pairs, collected beside it into a file.
+//! `--capture`: the packets of a program's queue pairs, collected beside it into a file; and captures that others ask for.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use ib_capture::Counted;
 use ib_hca::trace::{PacketTrace, Selection};
-use ib_net::capture::{Autostop, CaptureOptions, CaptureServer, Captures, Recorded, Target};
-use ib_net::device::Device;
+use ib_net::capture::{
+    Autostop, CaptureOptions, CaptureServer, Captured, Captures, Recorded, Target,
+};
 
-use crate::cli::rdma::AdapterArgs;
+use crate::cli::capture::live::CaptureArgs;
 use crate::failure::{Failure, say};
 
-/// Whether a capture of this process's own has not been written: its adapter ends behind the command's last word.
+/// True if a capture or record of this process's own was not written to its end: its adapters end behind the command's last word.
 static HAS_FAILED: AtomicBool = AtomicBool::new(false);
 
-/// Returns whether the program's own capture was not written to its end.
-pub(super) fn has_failed() -> bool {
+/// Returns true if the program's own capture was not written to its end.
+pub(crate) fn has_failed() -> bool {
     HAS_FAILED.load(Ordering::Relaxed)
 }
 
+/// Notes that a capture or record of this process's own was not written to its end.
+pub(crate) fn note_failure() {
+    HAS_FAILED.store(true, Ordering::Relaxed);
+}
+
 /// The captures of a program: its own, and those that others ask for.
-pub(super) struct Tracing {
-    captures: Captures,
+pub(crate) struct Tracing<T: 'static> {
+    captures: Captures<T>,
     own: Option<u64>,
     _server: Option<CaptureServer>,
 }
 
-impl Tracing {
-    /// Lets others capture what an adapter does, and starts the program's own capture where that is wanted.
-    pub(super) fn start(args: &AdapterArgs, device: &mut Device) -> Result<Self, Failure> {
-        let captures = Captures::new(device).map_err(Failure::unusable)?;
+impl<T: Captured> Tracing<T> {
+    /// Lets others capture adapters, and starts the program's own capture if one is wanted.
+    pub(crate) fn start(
+        args: &CaptureArgs,
+        captures: Captures<T>,
+        all: &mut T,
+    ) -> Result<Self, Failure> {
         let own = match &args.capture {
-            Some(path) => Some(start(&captures, args, path, device)?),
+            Some(path) => Some(start(&captures, args, path, all)?),
             None => None,
         };
-        let server = match CaptureServer::start(device, captures.clone()) {
+        let server = match CaptureServer::start(all, captures.clone()) {
             Ok(server) => Some(server),
             Err(error) => {
                 say!("`ibfabric capture` cannot ask this process: {error}");
@@ -45,20 +54,20 @@ impl Tracing {
     }
 
     /// Ends the program's own capture, and says what there is in the file.
-    pub(super) fn finish(&mut self, device: &mut Device) {
+    pub(crate) fn finish(&mut self, all: &mut T) {
         let Some(own) = self.own.take() else { return };
-        if let Ok(recorded) = self.captures.stop_with(device, own) {
+        if let Ok(recorded) = self.captures.stop_with(all, own) {
             HAS_FAILED.fetch_or(recorded.error.is_some(), Ordering::Relaxed);
             tell(&recorded);
         }
     }
 }
 
-fn start(
-    captures: &Captures,
-    args: &AdapterArgs,
+fn start<T: Captured>(
+    captures: &Captures<T>,
+    args: &CaptureArgs,
     path: &Path,
-    device: &mut Device,
+    all: &mut T,
 ) -> Result<u64, Failure> {
     if path == Path::new("-") {
         let why = "standard output is for the results: expected a file";
@@ -70,12 +79,13 @@ fn start(
         ..PacketTrace::default()
     };
     let options = CaptureOptions {
-        target: Target::File(PathBuf::from(path)),
+        target: Target::File(path.to_owned()),
+        adapters: Vec::new(),
         selection: Selection { trace, ..Selection::default() },
         autostop: Autostop::default(),
         keep: None,
     };
-    captures.start_with(device, options).map_err(Failure::unusable)
+    captures.start_with(all, options).map_err(Failure::unusable)
 }
 
 /// Says what became of a capture.

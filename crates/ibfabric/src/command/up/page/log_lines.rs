@@ -1,0 +1,42 @@
+//! Lines of the fabric's log as the page shows them.
+
+use std::borrow::Cow;
+
+/// How many clients that attach together have lines of their own.
+const MOST: usize = 8;
+
+/// Returns the lines of a log. If many clients attach together, as the hosts do at the start, one line counts them.
+pub(super) fn condensed(log: &str) -> Vec<Cow<'_, str>> {
+    let is_attach = |line: &&str| line.ends_with(" attached") && line.contains(" client ");
+    let count = log.lines().filter(is_attach).count();
+    if count <= MOST {
+        return log.lines().map(Cow::Borrowed).collect();
+    }
+    let mut is_told = false;
+    let line = |line| match is_attach(&line) {
+        false => Some(Cow::Borrowed(line)),
+        true if std::mem::replace(&mut is_told, true) => None,
+        true => {
+            let at = line.split_once(' ').map_or("", |(at, _)| at);
+            Some(Cow::Owned(format!("{at} {count} clients attached")))
+        }
+    };
+    log.lines().filter_map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_clients_that_attach_together_are_one_line() {
+        let attached = |count: usize| {
+            let line = |number| format!("0.5 \"H\"[1] client {number} attached\n");
+            (0..count).map(line).collect::<String>()
+        };
+        assert_eq!(condensed(&attached(MOST)).len(), MOST);
+        let log = format!("0.4 \"H\"[1] link up\n{}0.6 command dump\n", attached(1000));
+        let expected = ["0.4 \"H\"[1] link up", "0.5 1000 clients attached", "0.6 command dump"];
+        assert_eq!(condensed(&log), expected);
+    }
+}

@@ -1,0 +1,45 @@
+//! Recordings on a full disk end; the fabric keeps running.
+
+use std::fs;
+
+use ib_pcap::Reader;
+
+use super::*;
+
+const KIB: u32 = 20;
+
+#[test]
+fn a_full_disk_ends_recordings_and_keeps_the_fabric() {
+    let files = ["--pcap", "pcap", "--record", "record", "--log", "log", "--log-level", "hops"];
+    let simulator = Simulator::on_full_disk(KIB, &[&["--sm", "auto"], &files[..]].concat());
+    let client = Client::attach(&simulator.socket, 1).expect("it may attach");
+    client.send(&node_info(7, &[1]), 0xffff);
+    assert_eq!(Mad(client.receive().mad).transaction_id(), TransactionId(7));
+    let place = simulator.place.path().to_owned();
+    let file = move |name: &str| fs::read(place.join(name)).expect("a file");
+    let [pcap, record, log] = ["pcap", "record", "log"].map(file);
+    let (status, said) = simulator.end("-TERM");
+    assert_eq!(status, Some(1), "{said}");
+    for name in ["pcap", "record", "log"] {
+        let expected = format!("{name}: File too large");
+        assert_eq!(said.lines().filter(|line| line.contains(&expected)).count(), 1, "{said}");
+    }
+    for bytes in [&pcap, &record, &log] {
+        let most = KIB as usize * 1024;
+        assert!((most - 2048..=most).contains(&bytes.len()), "{}", bytes.len());
+    }
+    assert!(record.ends_with(b"\n") && log.ends_with(b"\n"));
+    let mut reader = Reader::new(&pcap[..]).expect("a capture");
+    while reader.next_event().expect("whole blocks").is_some() {}
+}
+
+#[test]
+fn a_full_disk_cuts_a_record_that_can_be_replayed() {
+    let words = ["--sm", "auto", "--record", "record", "--seed", "5"];
+    let simulator = Simulator::on_full_disk(KIB, &words);
+    let (net, record) = (simulator.place.path().join("net"), simulator.place.path().join("record"));
+    let mut replay = Command::new(PROGRAM);
+    replay.arg("sim").arg(net).args(["--seed", "5", "--replay"]).arg(record);
+    let output = replay.output().expect("it runs");
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+}
