@@ -147,7 +147,7 @@ fn follow(pace: Pace) {
     let _turn = turn(apart.as_deref());
     let only = env::var("IBFABRIC_DOCUMENT").ok();
     let is_wanted = |name: &&&str| only.as_ref().is_none_or(|only| name.contains(only));
-    let run = |name| run(&root, name, apart.as_deref(), pace).wrong;
+    let run = |name: &&str| run(&root, name, apart.as_deref(), pace).wrong;
     let faults: Vec<String> = FOLLOWED.iter().filter(is_wanted).flat_map(run).collect();
     assert!(faults.is_empty(), "{pace:?}:\n{}", faults.join("\n"));
 }
