@@ -20,8 +20,10 @@ use crate::command::summary::counted;
 /// How many hosts ask at most.
 pub(super) const MOST: usize = 256;
 
-/// How many questions are outstanding at most: every host has to take all of them in time.
+/// How many questions are outstanding at most, and how many times a host has to take one of them: more would not be
+/// answered before they are asked again.
 const OUTSTANDING: usize = 32;
+const DELIVERIES: usize = 32 * 1024;
 
 /// How long all answers may take. What is not answered by then counts as not resolved.
 const LIMIT: Duration = Duration::from_secs(300);
@@ -73,7 +75,8 @@ impl Names {
     /// Asks further questions; returns whether there was any.
     pub(super) fn work(&mut self, sim: &mut Sim, hosts: &mut Hosts) -> bool {
         let mut moved = false;
-        while self.expected.len() - self.wanted.len() < self.answered + OUTSTANDING
+        let outstanding = (DELIVERIES / self.hosts.max(1)).clamp(1, OUTSTANDING);
+        while self.expected.len() - self.wanted.len() < self.answered + outstanding
             && let Some((number, port, entry)) = self.wanted.pop_front()
         {
             moved = true;
