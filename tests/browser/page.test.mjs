@@ -77,14 +77,14 @@ describe("a pair", () => {
     assert.match((await rows("#path-before")).join(), /left/);
     assert.match((await rows("#path-now")).join(), /new/);
 
-    await page.click("#tab-load");
+    await page.click("#tab-problems");
     await page.waitForSelector("#down:not([hidden]) tbody tr");
     assert.equal((await rows("#down")).length, 1);
     await page.click("#down tbody button");
     await page.click("#tab-node");
     await page.click("#toggle-link.restore");
     await isUp(cut);
-    await page.click("#tab-load");
+    await page.click("#tab-problems");
     await page.waitForSelector("#down", { state: "hidden" });
   });
 
@@ -103,6 +103,115 @@ describe("a pair", () => {
     assert.match(record, new RegExp(`SLID\\s+${lids[1]}\\s`), "ACM and the tables agree on the source");
     assert.match(record, new RegExp(`DLID\\s+${lids[2]}\\s`), "and on the destination");
   });
+});
+
+/** Cuts a link or restores it. */
+const setLink = (link, up) => page.evaluate((body) => fetch("api/link", { method: "POST", headers: { "Content-Type": "application/json" }, body }), JSON.stringify({ link, up }));
+const health = (kind) => page.waitForSelector(`#health[data-kind=${kind}]`, { timeout: PATIENCE });
+/** The link of a host. */
+const linkOf = (id) => page.evaluate(async (own) => (await (await fetch(`api/node?id=${own}`)).json()).ports.find(({ link }) => link !== null).link, id);
+
+describe("problems", () => {
+  beforeEach(() => show());
+
+  test("are in the header and in a list, with their number and since when, and go again", async () => {
+    await health("good");
+    const [, host] = await hosts(), link = await linkOf(host.id), from = await farHosts();
+    const begun = Date.now();
+    await setLink(link, false);
+    await health("bad");
+    assert.match(await text("#health"), /1 of 44 nodes not reached since .*1 of \d+ links down since /);
+    await page.click("#health");
+    assert.equal(await page.getAttribute("#tab-problems", "aria-selected"), "true");
+    assert.equal((await rows("#missing")).length, 1);
+    assert.match((await rows("#missing"))[0], new RegExp(host.name));
+    assert.equal((await rows("#down")).length, 1);
+    // The time is that of the cut, also for a page that is opened later.
+    const since = await page.evaluate(() => document.querySelector("#down td:last-child").textContent);
+    const shown = new Date(`${new Date(begun).toDateString()} ${since}`).getTime();
+    assert.ok(Math.abs(shown - begun) < 5000, `${since} is not ${new Date(begun)}`);
+    await page.reload();
+    await ready(page);
+    await health("bad");
+    const again = await page.evaluate(() => document.querySelector("#down td:last-child").textContent);
+    assert.ok(Math.abs(new Date(`${new Date(begun).toDateString()} ${again}`).getTime() - shown) < 2000, `${again} and ${since}`);
+    await page.click("#missing tbody button");
+    await setLink(link, true);
+    await health("good");
+    assert.ok(from.length);
+  });
+
+  test("of a link that every node can do without are yellow", async () => {
+    const spine = await page.evaluate(() => ibfabric.nodes().reduce((best, node) => (node.rank > best.rank ? node : best)).id);
+    const link = await linkOf(spine);
+    await setLink(link, false);
+    await health("busy");
+    await setLink(link, true);
+    await health("good");
+  });
+});
+
+test("nodes are found by LID, IP address, description and GUID", async () => {
+  await show();
+  const [, host] = await hosts();
+  const [known, addresses] = await page.evaluate(async (id) => [await (await fetch(`api/node?id=${id}`)).json(), (await (await fetch("api/addresses")).json()).ports.find(([node]) => node === id)], host.id);
+  const description = known.values.find(([key]) => key === "description")[1];
+  assert.equal(addresses[2], known.lid);
+  for (const wanted of [String(known.lid), addresses[3][0], description, known.guid, known.name]) {
+    await page.fill("#find", "");
+    await page.fill("#find", wanted);
+    await page.waitForSelector(`#found li:first-child:has-text("${host.name}")`, { timeout: 10_000 });
+    await page.press("#find", "Enter");
+    await page.waitForFunction((name) => document.querySelector("#panel-node h2")?.textContent === name, host.name);
+    await page.keyboard.press("Escape");
+  }
+  assert.ok(description !== known.name && (await page.evaluate(() => ibfabric.nodes()[1].description)));
+});
+
+test("what is chosen is in the address, and a reload keeps it", async () => {
+  await show();
+  const [from, to] = await farHosts();
+  await clickNode(from.id, "Shift");
+  await clickNode(to.id, "Shift");
+  await page.waitForSelector("#path-now tbody tr");
+  await clickNode(from.id);
+  await page.click("#tab-load");
+  const wanted = new URLSearchParams({ tab: "load", node: from.name, from: from.name, to: to.name });
+  await page.waitForFunction((hash) => location.hash === hash, `#${wanted}`);
+  await page.reload();
+  await ready(page);
+  assert.equal(await page.getAttribute("#tab-load", "aria-selected"), "true");
+  assert.equal(await text("#panel-node h2"), from.name);
+  await page.waitForFunction(() => ibfabric.path().path);
+  // A link in the same window.
+  await page.evaluate((name) => { location.hash = `#tab=node&node=${name}`; }, to.name);
+  await page.waitForFunction((name) => document.querySelector("#panel-node h2")?.textContent === name, to.name);
+});
+
+test("the tip of a link says that it was cut while the pointer stays", async () => {
+  await show();
+  const { x, y } = await page.evaluate(() => ibfabric.linkAt(0, 0.4));
+  await page.mouse.move(x, y);
+  await page.waitForFunction(() => /, up/.test(document.querySelector("#tip").innerText));
+  await setLink(0, false);
+  await page.waitForFunction(() => /, down/.test(document.querySelector("#tip").innerText), null, { timeout: PATIENCE });
+  await setLink(0, true);
+  await health("good");
+});
+
+test("no column of the ports is cut off", async () => {
+  for (const width of [1000, 1400, 1900]) {
+    await show({ viewport: { width, height: 860 } });
+    const [host] = await hosts();
+    await clickNode(host.id);
+    await page.waitForSelector("[aria-label=Ports] tbody td");
+    const fits = await page.evaluate(() => {
+      const table = document.querySelector("[aria-label=Ports]");
+      return table.scrollWidth <= table.parentElement.clientWidth && [...table.querySelectorAll("th")].map((head) => head.innerText.trim());
+    });
+    assert.ok(fits && fits.includes("Errors"), `${width}: ${fits}`);
+    if (width !== 1900) await view.close();
+  }
 });
 
 describe("the panels", () => {
@@ -200,7 +309,7 @@ test("everything can be done with keys", async () => {
   await page.waitForFunction(() => ibfabric.path().path);
   // From the host up to its switch, as the drawing has it.
   await page.keyboard.press("Shift+ArrowUp");
-  await page.keyboard.press("1");
+  await page.keyboard.press("2");
   await page.waitForFunction(() => /kind\s+switch/.test(document.querySelector("#panel-node").innerText));
   const leaf = await chosen();
   // Tabs: one stop of the tab key, arrows between them.
@@ -212,6 +321,8 @@ test("everything can be done with keys", async () => {
   assert.equal(await page.evaluate(() => document.activeElement.id), "tab-log");
   assert.equal(await page.locator("[role=tab][tabindex='0']").count(), 1);
   await page.keyboard.press("Home");
+  assert.equal(await page.evaluate(() => document.activeElement.id), "tab-problems");
+  await page.keyboard.press("ArrowRight");
   // A port of the switch by the table, its link cut and restored by a key.
   for (let stops = 0; stops < 40; stops++) {
     if (await page.evaluate(() => Boolean(document.activeElement.closest("[aria-label=Ports] tbody")))) break;
@@ -420,6 +531,9 @@ test("a fabric that has ended is said to have, and not asked any more when anoth
     own = await up("--http", port);
     await status(/has ended.*page:/);
     assert.match(await text("#connection"), /ended/);
+    // What was true before is not said to be true now.
+    assert.match(await text("#health"), /not known since/);
+    assert.equal(await page.getAttribute("#health", "data-kind"), "unknown");
     const asked = [];
     page.on("request", (request) => asked.push(request.url()));
     await page.waitForTimeout(4000);

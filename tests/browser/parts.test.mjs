@@ -52,6 +52,19 @@ test("a name that is the text is found first, wherever it is", async () => {
   assert.deepEqual(found[2], ["xnode1"]);
 });
 
+test("no two nodes have the same label on the drawing", async () => {
+  const named = (id, name, kind, description) => ({ id, name, guid: `0x${id}`, kind, rank: 0, ports: 1, description });
+  const nodes = [
+    named(0, "H-0002c90000100010", "host", ""), named(1, "S-0002c90000200010", "switch", ""),
+    named(2, "H-0002c90000100012", "host", "same"), named(3, "H-0002c90000100014", "host", "same"), named(4, "H-0002c90000100016", "host", "mail-server"),
+  ];
+  const labels = await within(["overlay.js"], ({ shortNames }, list) => shortNames(list), nodes);
+  assert.equal(new Set(labels).size, nodes.length, labels.join());
+  assert.equal(labels[4], "mail-server");
+  const alike = await within(["overlay.js"], ({ shortNames }, list) => shortNames(list), nodes.filter(({ kind }) => kind === "host").map((node) => ({ ...node, description: "" })));
+  assert.deepEqual(alike, ["…0", "…2", "…4", "…6"]);
+});
+
 test("rows put hosts beneath their switch, the switches of a pod beside each other, and higher ranks above", async () => {
   const description = tree(4);
   const { x, y } = await within(["fabric.js", "rows.js"], ({ Fabric, rowsOf }, data) => {

@@ -56,6 +56,8 @@ pub struct HcaConfig {
     pub max_inline_data: u32,
     /// The most completions of a queue.
     pub max_cqe: u32,
+    /// The numbers of queue pairs: adapters that share a port have numbers of their own each.
+    pub qpns: QpnBlock,
 }
 
 impl HcaConfig {
@@ -73,7 +75,44 @@ impl HcaConfig {
             max_sge: 30,
             max_inline_data: 1024,
             max_cqe: 1 << 22,
+            qpns: QpnBlock::ALL,
         }
+    }
+}
+
+/// A block of queue pair numbers: all that have the same upper bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QpnBlock {
+    /// The upper bits.
+    upper: u8,
+    /// How many bits that is, 0 to 8.
+    bits: u8,
+}
+
+impl QpnBlock {
+    /// All numbers.
+    pub const ALL: Self = Self { upper: 0, bits: 0 };
+
+    /// Returns the block with these upper bits of the 24 that a number has.
+    ///
+    /// # Panics
+    /// Panics if there are more than 8 bits, or `upper` has more than there are.
+    #[must_use]
+    pub const fn new(upper: u8, bits: u8) -> Self {
+        assert!(bits <= 8 && (upper as u16) < 1 << bits, "no such block of numbers");
+        Self { upper, bits }
+    }
+
+    /// Returns whether a number is in the block.
+    #[must_use]
+    pub const fn contains(self, qpn: Qpn) -> bool {
+        qpn.get() >> (24 - self.bits) == self.upper as u32
+    }
+
+    /// Returns the number of the block that has the same lower bits as another number.
+    fn place(self, qpn: Qpn) -> Qpn {
+        let lower = (1 << (24 - self.bits)) - 1;
+        Qpn::truncated(qpn.get() & lower | u32::from(self.upper) << (24 - self.bits))
     }
 }
 
@@ -281,7 +320,7 @@ impl Hca {
         }
         // Numbers that nobody can guess, above those of management and below that of groups.
         let number = loop {
-            let number = Qpn::truncated(self.rng.next_u32());
+            let number = self.config.qpns.place(Qpn::truncated(self.rng.next_u32()));
             let is_usual = number.get() > 1 && number != Qpn::MULTICAST;
             if is_usual && !self.by_number.contains_key(&number.get()) {
                 break number;

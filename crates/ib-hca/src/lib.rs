@@ -30,7 +30,7 @@ mod table;
 
 pub use counters::{Counters, Drop};
 pub use error::{CreateError, DestroyError, GroupError};
-pub use hca::{AsyncEvent, Hca, HcaConfig, HcaEvent, Transmit};
+pub use hca::{AsyncEvent, Hca, HcaConfig, HcaEvent, QpnBlock, Transmit};
 pub use memory::Memory;
 pub use objects::{
     AhId, CqId, Data, PdId, PostError, QpId, RecvWr, RemoteAddress, SendFlags, SendOp, SendWr, Sge,

@@ -27,7 +27,7 @@ use ib_types::{Gid, Guid, Instant, Mtu, PKey};
 use ib_wire::mad::MgmtClass;
 
 use crate::alarm::Alarm;
-use crate::attach::AttachedPort;
+use crate::attach::{AttachedPort, qpn_block};
 use crate::clock;
 pub use crate::inbox::Undone;
 use crate::inbox::{Handle, Inbox};
@@ -163,7 +163,7 @@ impl Device {
     /// Fails when there is no such simulator or port, another adapter has it, or nobody brings it into
     /// service.
     pub fn attach(options: &AttachedOptions) -> Result<Self, DeviceError> {
-        let mut port = AttachedPort::attach(&options.port, MgmtClass::COMMUNICATION)?;
+        let mut port = AttachedPort::attach(&options.port, options.class)?;
         let end = clock::now() + options.patience;
         while !port.details().is_active {
             if clock::now() >= end {
@@ -180,6 +180,7 @@ impl Device {
         let config = HcaConfig {
             active_mtu,
             window: options.window,
+            qpns: qpn_block(details.qpn_block),
             ..HcaConfig::new(own.node_guid, vec![own.gid()])
         };
         let first = u32::from_ne_bytes(*cm_seed.first_chunk().expect("32 bytes"));

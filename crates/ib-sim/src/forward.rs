@@ -373,7 +373,7 @@ impl Sim {
     }
 
     fn start(&mut self, port: PortId, packet: Packet, request: Option<RequestKey>) -> u32 {
-        let key = self.launch(packet, request);
+        let key = self.launch(port, packet, request);
         if self.log.level >= LogLevel::Datagrams {
             let number = self.flight(key).number;
             if let Some(&mad) = self.flight(key).packet.mad() {

@@ -29,6 +29,8 @@ const DEFAULT_HOLD: u128 = 8;
 /// A packet on its way.
 #[derive(Clone, Debug)]
 pub(crate) struct Flight {
+    /// The port that has sent it first.
+    pub(crate) from: PortId,
     pub(crate) packet: Packet,
     /// Which of all packets it is.
     pub(crate) number: u64,
@@ -77,10 +79,16 @@ const fn blocks(bytes: usize) -> u16 {
 
 impl Sim {
     /// Makes a packet one that is on its way.
-    pub(crate) fn launch(&mut self, packet: Packet, request: Option<RequestKey>) -> u32 {
+    pub(crate) fn launch(
+        &mut self,
+        from: PortId,
+        packet: Packet,
+        request: Option<RequestKey>,
+    ) -> u32 {
         self.packets += 1;
         let number = self.packets;
         let flight = Flight {
+            from,
             packet,
             number,
             request,

@@ -67,6 +67,8 @@ pub(crate) struct Port {
     pub(crate) lease_ends: Option<Instant>,
     /// What a Set of PortCounters has set to zero is not forgotten here: packets dropped in all.
     pub(crate) dropped: u64,
+    /// When the port last left the state ACTIVE; zero if it has never been active.
+    pub(crate) inactive_since: Instant,
 }
 
 /// What waits at a port, by lane.
@@ -181,6 +183,7 @@ impl Port {
             faults: None,
             lease_ends: None,
             dropped: 0,
+            inactive_since: Instant::ZERO,
         };
         port.set_capabilities(rate);
         port.set_active(rate);

@@ -417,6 +417,9 @@ impl Sim {
     pub(crate) fn set_state(&mut self, port: PortId, to: PortState) {
         let from = self.port(port).info.port_state;
         if from != to {
+            if from == PortState::ACTIVE {
+                self.port_mut(port).inactive_since = self.now;
+            }
             self.port_mut(port).info.port_state = to;
             self.route_changes += 1;
             self.log(Entry::State { port, from, to });

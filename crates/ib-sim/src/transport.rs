@@ -100,14 +100,11 @@ impl Sim {
 
     /// Notes that a packet is lost at a port, for whoever has sent it.
     pub(crate) fn note_loss(&mut self, place: PortId, flight: &Flight, why: Loss) {
-        if self.receivers.values().all(|receiver| receiver.losses.is_none()) {
+        let (at, packet, port) = (self.now(), &flight.packet, flight.from);
+        if !self.port(port).has_lid(packet.slid) {
             return;
         }
-        let (at, packet) = (self.now(), &flight.packet);
-        let ports = &self.ports;
-        let is_sender = |port: PortId| ports[port.index()].has_lid(packet.slid);
-        let sender = self.receivers.iter_mut().find(|(port, _)| is_sender(**port));
-        let Some((&port, receiver)) = sender else { return };
+        let Some(receiver) = self.receivers.get_mut(&port) else { return };
         let Some(losses) = receiver.losses.as_mut().filter(|it| it.len() < MOST_LOSSES) else {
             return;
         };
@@ -130,6 +127,12 @@ impl Sim {
         if self.receivers.remove(&port).is_some() {
             self.set_capability(port, CapabilityMask::CLIENT_REREGISTRATION, false);
         }
+    }
+
+    /// Returns the packet that [`Sim::receive_packet`] returns next, without taking it.
+    #[must_use]
+    pub fn peek_packet(&self, port: PortId) -> Option<&Packet> {
+        self.receivers.get(&port)?.queue.front().map(|(packet, _)| packet)
     }
 
     /// Returns the next packet that arrived at an open port.

@@ -2,7 +2,7 @@
 
 use ib_link::Incoming;
 use ib_topology::{NodeId, PortId};
-use ib_types::{NodeKind, PKey, ServiceLevel};
+use ib_types::{Instant, NodeKind, PKey, ServiceLevel};
 use ib_wire::mad::sm::{NodeInfo, PortInfo, PortState};
 
 use crate::counters::Counters;
@@ -218,6 +218,19 @@ impl Sim {
     pub fn is_active(&self, one: PortId, other: PortId) -> bool {
         let is_active = |port: PortId| self.port(port).info.port_state == PortState::ACTIVE;
         self.port(one).cable == Some(other) && is_active(one) && is_active(other)
+    }
+
+    /// Returns since when a link is not in use: since one of its ports left the state ACTIVE, or since the start if one has
+    /// never been active. `None` if [`Sim::is_active`].
+    #[must_use]
+    pub fn inactive_since(&self, one: PortId, other: PortId) -> Option<Instant> {
+        if self.is_active(one, other) {
+            return None;
+        }
+        let ends = [one, other].map(|port| self.port(port));
+        let inactive = ends.iter().filter(|port| port.info.port_state != PortState::ACTIVE);
+        // Both are active if their cable leads elsewhere.
+        Some(inactive.map(|port| port.inactive_since).min().unwrap_or_default())
     }
 
     /// Returns the lane by which a packet of a service level leaves by a port that has come in by another one of the same

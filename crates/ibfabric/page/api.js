@@ -2,7 +2,7 @@
 
 // How long answers are waited for, in ms. The server itself gives up after 60 s, and says so.
 const PATIENCE = 20_000, LONG = 65_000, OPENING = 10_000;
-const LONG_ONES = ["fabric", "load", "resolve"]; // what may take the server so long
+const LONG_ONES = ["fabric", "addresses", "load", "resolve"]; // what may take the server so long
 const CROWD = "If many windows show this page, close some: a browser has six connections to a server at most.";
 const FIRST_PAUSE = 1000, MOST_PAUSE = 30_000; // ms between two tries to listen
 const AGAIN = 1000, TRIES = 10; // ms until what has failed is asked again, and how often in a row

@@ -9,7 +9,7 @@ const STILL = 4; // pixels that a click may move
 /** Listens to pointers on the stage; `press` is called with what was clicked and the event. */
 export function pointers(stage, state, press) {
   const { element } = stage, tip = element.querySelector("#tip"), down = new Map();
-  let moved = 0, last = null;
+  let moved = 0, last = null, over = null;
   const at = (event) => {
     const { left, top } = element.getBoundingClientRect();
     return [event.clientX - left, event.clientY - top];
@@ -64,12 +64,16 @@ export function pointers(stage, state, press) {
     tip.hidden = true;
   }, { passive: false });
 
+  // What is shown of a link or a node changes while the pointer stays.
+  state.on("links missing traffic load", () => { if (over && !tip.hidden) hover(...over); });
+
   function hover(x, y) {
     const target = x < 0 ? {} : stage.at(x, y);
     stage.point(target);
     element.classList.toggle("over", target.node !== undefined || target.link !== undefined);
     const text = about(state.fabric, target);
     tip.hidden = !text;
+    over = text ? [x, y] : null;
     if (!text) return;
     tip.replaceChildren(...text.map((line, index) => h(index ? "span" : "strong", {}, line)));
     tip.style.left = `${Math.max(4, Math.min(x + 14, element.clientWidth - tip.offsetWidth - 4))}px`;
@@ -79,8 +83,8 @@ export function pointers(stage, state, press) {
 
 function about(fabric, { node, link }) {
   if (node !== undefined) {
-    const { name, kind, guid } = fabric.nodes[node], links = fabric.at(node), down = links.filter((own) => fabric.down[own]).length;
-    return [name, `${kind}, GUID ${guid}`, `${many(links.length, "link")}${down ? `, ${down} of them down` : ""}`];
+    const { kind, guid } = fabric.nodes[node], links = fabric.at(node), down = links.filter((own) => fabric.down[own]).length;
+    return [fabric.label(node), `${kind}, GUID ${guid}${fabric.missing[node] ? ", not reached" : ""}`, `${many(links.length, "link")}${down ? `, ${down} of them down` : ""}`];
   }
   if (link === undefined) return null;
   const { width, speed } = fabric.links[link], [there, back] = [fabric.traffic[2 * link], fabric.traffic[2 * link + 1]];
@@ -119,7 +123,7 @@ export function keys(stage, state, acts) {
     const act = {
       "/": acts.find, p: acts.pick, c: event.target.closest("#stage, #panel-node") && acts.cut, "?": acts.help, 0: () => stage.fit(),
       "+": () => stage.zoom(ZOOM), "=": () => stage.zoom(ZOOM), "-": () => stage.zoom(1 / ZOOM), "−": () => stage.zoom(1 / ZOOM),
-    }[event.key] ?? (/^[1-6]$/.test(event.key) ? () => acts.tab(+event.key - 1) : null);
+    }[event.key] ?? (/^[1-7]$/.test(event.key) ? () => acts.tab(+event.key - 1) : null);
     if (!act) return undefined;
     event.preventDefault();
     return act();

@@ -8,6 +8,11 @@ export class Fabric {
     links.forEach(({ a, b }, link) => this.ends.set([a[0], b[0]], 2 * link));
     this.down = new Uint8Array(links.length);
     this.downList = [];
+    this.downSince = new Float64Array(links.length); // in seconds of the fabric's clock
+    this.missing = new Uint8Array(nodes.length);
+    this.missingList = []; // [node, since]
+    this.addresses = new Map(); // by node: [port, LID, IP addresses] of each end port
+    this.labels = labelsOf(nodes);
     // Two numbers for each link: what goes from a to b, and from b to a.
     this.load = new Float64Array(2 * links.length);
     this.loadMost = 0;
@@ -49,14 +54,38 @@ export class Fabric {
     return `${this.nodes[a[0]].name} port ${a[1]} – ${this.nodes[b[0]].name} port ${b[1]}`;
   }
 
-  /** Takes over which links are down; returns whether that is news. */
-  setDown(list) {
-    const same = list.length === this.downList.length && list.every((link) => this.down[link]);
+  /** Returns how a node is called for people: its description with its name, if they differ. */
+  label(node) {
+    return this.labels[node];
+  }
+
+  /** Takes over which links are down, and since when; returns whether that is news. */
+  setDown(list, since = []) {
+    const same = list.length === this.downList.length && list.every((link, index) => this.down[link] && this.downSince[link] === (since[index] ?? 0));
     if (same) return false;
     for (const link of this.downList) this.down[link] = 0;
-    for (const link of list) this.down[link] = 1;
+    list.forEach((link, index) => {
+      this.down[link] = 1;
+      this.downSince[link] = since[index] ?? 0;
+    });
     this.downList = list;
     return true;
+  }
+
+  /** Takes over which nodes are not reached, as [node, since]; returns whether that is news. */
+  setMissing(list) {
+    const before = this.missingList;
+    if (list.length === before.length && list.every(([node, since], index) => node === before[index][0] && since === before[index][1])) return false;
+    for (const [node] of before) this.missing[node] = 0;
+    for (const [node] of list) this.missing[node] = 1;
+    this.missingList = list;
+    return true;
+  }
+
+  /** Takes over the LIDs and IP addresses of end ports, as [node, port, LID, addresses]. */
+  setAddresses(list) {
+    this.addresses.clear();
+    for (const [node, ...port] of list) this.addresses.set(node, [...this.addresses.get(node) ?? [], port]);
   }
 
   /** Takes over what goes over the links now; returns whether that is news. */
@@ -75,24 +104,46 @@ export class Fabric {
   }
 
   /**
-   * Returns up to `most` nodes whose name or GUID contains a text: names that are the text come first, then those that
-   * begin with it.
+   * Returns up to `most` nodes that a text means, with a `hint` of why where their name does not tell: a name, description,
+   * LID or IP address that is the text comes first, then names and descriptions that begin with it, then whatever
+   * contains it, GUIDs included.
    */
   find(text, most = 20, kinds = null) {
     const wanted = text.trim().toLowerCase();
     if (!wanted) return [];
-    const found = [[], [], []];
+    const lid = /^(0x[0-9a-f]+|\d+)$/.test(wanted) ? Number(wanted) : null, found = [[], [], []];
     for (const node of this.nodes) {
       if (kinds && !kinds.includes(node.kind)) continue;
-      const name = node.name.toLowerCase(), at = name.indexOf(wanted);
-      if (name === wanted) found[0].push(node);
-      // Of these there may be too many; the one whose name is the text may be behind them.
-      else if (found[1].length >= most) continue;
-      else if (at === 0) found[1].push(node);
-      else if (at > 0 || node.guid.toLowerCase().includes(wanted)) found[2].push(node);
+      const { rank, hint } = this.match(node, wanted, lid);
+      // What contains it may be too many; what is the text may be behind them.
+      if (rank === null || (rank > 0 && found[rank].length >= most)) continue;
+      found[rank].push({ ...node, hint });
     }
     return found.flat().slice(0, most);
   }
+
+  // How well a node fits a text: 0 is best, null not at all.
+  match(node, wanted, lid) {
+    let best = { rank: null, hint: null };
+    const take = (rank, hint) => { if (best.rank === null || rank < best.rank) best = { rank, hint }; };
+    const text = (own, hint) => {
+      const at = own.toLowerCase().indexOf(wanted);
+      if (at >= 0) take(own.length === wanted.length ? 0 : at === 0 ? 1 : 2, hint);
+    };
+    text(node.name, node.description && node.description !== node.name ? node.description : null);
+    if (node.description) text(node.description, node.description);
+    if (node.guid.toLowerCase().includes(wanted)) take(2, `GUID ${node.guid}`);
+    for (const [, own, addresses] of this.addresses.get(node.id) ?? []) {
+      if (lid !== null && own === lid && own) take(0, `LID ${own}`);
+      for (const address of addresses) text(address, address);
+    }
+    return best;
+  }
+}
+
+// Descriptions of nodes with their names, or names alone.
+function labelsOf(nodes) {
+  return nodes.map(({ name, description }) => (description && description !== name ? `${description} (${name})` : name));
 }
 
 // The links of each node, one node's after the other's.

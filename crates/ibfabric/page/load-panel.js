@@ -1,6 +1,6 @@
-// The tab of loads: which links are down, what most pairs go over, and what goes over links now.
+// The tab of loads: what most pairs go over, and what goes over links now.
 
-import { h, mark, terms } from "./dom.js";
+import { h, terms } from "./dom.js";
 import { many, number, rate } from "./format.js";
 import { barsOf, histogram } from "./histogram.js";
 import { Table } from "./table.js";
@@ -18,17 +18,9 @@ export function loadPanel(state) {
       { title, value: ({ value }) => value, show: ({ value }) => show(value), numeric: true },
     ],
   });
-  const down = new Table({
-    label: "Links that are down", key: ({ link }) => String(link), choose: ({ link }) => state.chooseLink(link),
-    columns: [
-      { title: "Link", value: ({ link }) => link, numeric: true },
-      { title: "Between", value: ({ title }) => title },
-    ],
-  });
-  down.element.id = "down";
   const loaded = list("Links that most pairs of hosts go over", "Pairs", number), busy = list("Busiest links", "Now", rate);
-  const downHead = h("h3"), chart = h("div"), facts = h("div"), busyHead = h("h3");
-  const element = h("div", {}, downHead, down.element,
+  const chart = h("div"), facts = h("div"), busyHead = h("h3");
+  const element = h("div", {},
     h("h3", {}, "Pairs of hosts by link"), h("p", { class: "faint" }, "How many pairs of hosts send over a link, in each direction, by the tables that the switches have now."),
     facts, chart, loaded.element, busyHead, busy.element);
 
@@ -46,12 +38,6 @@ export function loadPanel(state) {
       if (best.length > MOST) best.pop();
     });
     return best;
-  };
-  const paintDown = () => {
-    if (!shown()) return;
-    downHead.replaceChildren("Links down ", mark(fabric.downList.length ? "Down" : "Active", number(fabric.downList.length)));
-    down.element.hidden = !fabric.downList.length;
-    down.show(fabric.downList.map((link) => ({ link, title: fabric.title(link) })), chosen());
   };
   const paintLoad = () => {
     if (!shown() || !fabric.loadMost) return;
@@ -79,8 +65,7 @@ export function loadPanel(state) {
     busy.element.hidden = !links;
     busy.show(top(fabric.traffic), chosen());
   };
-  const paint = () => { paintDown(); paintLoad(); paintTraffic(); };
-  state.on("links", paintDown);
+  const paint = () => { paintLoad(); paintTraffic(); };
   state.on("load", paintLoad);
   state.on("traffic", paintTraffic);
   state.on("tab selection", paint);

@@ -4,11 +4,13 @@
 // the tabs are the files that end in -panel.js. Tests use `window.ibfabric`, at the end of this file.
 
 import { acmPanel } from "./acm-panel.js";
+import { keepAddress } from "./address.js";
 import { get, listen, Retry } from "./api.js";
 import { keys, pointers } from "./controls.js";
 import { byId, h, mark } from "./dom.js";
 import { Fabric } from "./fabric.js";
 import { many, number } from "./format.js";
+import { healthOf } from "./health.js";
 import { legend } from "./legend.js";
 import { loadPanel } from "./load-panel.js";
 import { logPanel, news } from "./log-panel.js";
@@ -16,6 +18,7 @@ import { combobox } from "./names.js";
 import { nodePanel } from "./node-panel.js";
 import { pathPanel } from "./path-panel.js";
 import { levelled } from "./rows.js";
+import { problemsPanel } from "./problems-panel.js";
 import { rtrsPanel } from "./rtrs-panel.js";
 import { Stage } from "./stage.js";
 import { State } from "./state.js";
@@ -49,8 +52,9 @@ function start() {
   const stage = new Stage(byId("stage"), state, { flat: wanted.get("gl") === "0" });
   const goTo = (node) => stage.goTo(node), tools = { report, settle, goTo };
   const node = nodePanel(state, tools), path = pathPanel(state, tools);
+  const problems = problemsPanel(state, tools);
   const parts = [
-    ["node", "Node", node], ["path", "Path", path], ["load", "Load", loadPanel(state)],
+    ["problems", "Problems", problems], ["node", "Node", node], ["path", "Path", path], ["load", "Load", loadPanel(state)],
     ["acm", "ACM", acmPanel(state, tools)], ["rtrs", "RTRS", rtrsPanel(state, tools)], ["log", "Log", logPanel(state)],
   ].map(([id, title, { element }]) => ({ id, title, element }));
   const open = tabs(byId("tabs"), byId("panels"), parts, state);
@@ -100,18 +104,23 @@ function start() {
   // A pair that another part of the page has set is shown.
   state.on("pair", () => { if (!state.pair.includes(null) && state.tab !== "node") open("path"); });
   state.on("status", () => report(state.status, true));
+  byId("health").addEventListener("click", () => open("problems"));
+  state.on("links missing manager", () => {
+    byId("tab-problems").textContent = problems.count() === "0" ? "Problems" : `Problems ${problems.count()}`;
+  });
   live();
+  keepAddress(state, open, (own) => stage.goTo(own));
   surface(stage, open);
 }
 
-/** Lists the alarms that the subnet manager has raised. */
-function showAlarms(alarms) {
-  const list = byId("alarms"), shown = JSON.stringify(alarms);
-  if (list.dataset.shown === shown) return;
-  list.dataset.shown = shown;
-  list.hidden = alarms.length === 0;
-  list.replaceChildren(...alarms.map(({ kind, since, text }) =>
-    h("li", { "data-kind": kind }, `since ${new Date(since * 1000).toLocaleTimeString()}: ${text}`)));
+/** Says in the header how the fabric is. */
+function showHealth() {
+  const health = byId("health"), { kind, parts } = healthOf(state);
+  const shown = JSON.stringify([kind, parts]);
+  if (health.dataset.shown === shown) return;
+  Object.assign(health.dataset, { shown, kind });
+  health.replaceChildren(h("span", { "aria-hidden": "true" }, { good: "●", busy: "◐", bad: "✕", unknown: "?" }[kind]), ` ${parts.join(" · ")}`);
+  document.title = `${kind === "good" ? "" : "! "}${state.fabric.name} – ibfabric up`;
 }
 
 // What the server says of the fabric while it runs.
@@ -119,12 +128,13 @@ function live() {
   const { fabric } = state, connection = byId("connection"), manager = byId("manager");
   let heard = []; // the last lines of the log, which a new connection begins with
   listen((event, first) => {
-    Object.assign(state, { time: event.time, manager: event.sm });
+    Object.assign(state, { time: event.time, manager: event.sm, now: [event.time, Date.now()], heard: true });
     const lines = first ? news(heard, event.log ?? []) : event.log ?? [];
     heard = [...heard, ...lines].slice(-HEARD);
     state.log.push(...lines);
     const topics = ["manager", ...(lines.length ? ["log"] : [])];
-    if (fabric.setDown(event.down)) topics.push("links");
+    if (fabric.setDown(event.down, event.since)) topics.push("links");
+    if (fabric.setMissing(event.missing)) topics.push("missing");
     if (fabric.setTraffic(event.traffic)) topics.push("traffic");
     if (state.routes !== event.routes) {
       state.routes = event.routes;
@@ -140,11 +150,15 @@ function live() {
     if (how !== "connecting") state.set("connection", { connected: how === "live" });
   });
   connection.replaceChildren(mark("connecting"));
-  state.on("manager", () => {
-    const { state: own, up, sweeps, followed } = state.manager;
-    showAlarms(state.manager.alarms);
-    manager.replaceChildren("manager ", mark(own), up ? " subnet up, " : " subnet not up, ", many(sweeps, "sweep"), ", ", many(followed, "change"), " followed");
+  state.on("manager connection", () => {
+    showHealth();
+    if (!state.manager) return;
+    const { state: own, sweeps, followed } = state.manager;
+    // What was said last is not what is now.
+    manager.hidden = state.connected === false;
+    manager.replaceChildren("subnet manager ", mark(own), " ", many(sweeps, "sweep"), ", ", many(followed, "change"), " followed");
   });
+  showHealth();
   // Loads are asked for when something shows them, and again when the tables have changed.
   let loaded = null, asking = false, problem = null;
   const again = new Retry();

@@ -1,6 +1,23 @@
 // Fields in which a node is found by its name.
 
+import { get } from "./api.js";
 import { h } from "./dom.js";
+
+/** How often the addresses of nodes are asked for anew at most, in ms. */
+const EVERY = 2000;
+
+let asked = null; // for the addresses, and when
+
+/** Has the fabric know the LIDs and IP addresses of its nodes as they are now; the promise is kept once it does. */
+function refresh({ fabric, connected }) {
+  if (connected === false) return Promise.resolve();
+  if (!asked || performance.now() > asked.at + EVERY) {
+    // Without them names and GUIDs are found all the same.
+    const answer = get("addresses").then(({ ports }) => fabric.setAddresses(ports), () => {});
+    asked = { at: performance.now(), answer };
+  }
+  return asked.answer;
+}
 
 /**
  * Makes a combobox of an input and a list: what is written is looked for in the fabric, the arrow keys go through what is
@@ -14,7 +31,7 @@ export function combobox(input, list, state, take, kinds = null) {
     list.replaceChildren(...found.map((node, index) => h("li", {
       role: "option", id: `${list.id}-${index}`, "aria-selected": String(index === at), class: node.kind,
       pointerdown: (event) => { event.preventDefault(); accept(node); },
-    }, node.name)));
+    }, node.name, node.hint ? h("span", { class: "hint" }, node.hint) : null)));
     if (at >= 0) {
       input.setAttribute("aria-activedescendant", `${list.id}-${at}`);
       list.children[at].scrollIntoView({ block: "nearest" });
@@ -27,13 +44,20 @@ export function combobox(input, list, state, take, kinds = null) {
     input.removeAttribute("aria-invalid");
     take(node);
   };
+  input.addEventListener("focus", () => refresh(state));
   input.addEventListener("input", () => {
+    search();
+    // What was written before the addresses had come is looked for again.
+    const written = input.value;
+    refresh(state).then(() => { if (input.value === written && document.activeElement === input) search(); });
+  });
+  const search = () => {
     found = state.fabric.find(input.value, 12, kinds);
     at = found.length ? 0 : -1;
     input.toggleAttribute("aria-invalid", false);
     if (input.value.trim() && !found.length) input.setAttribute("aria-invalid", "true");
     show();
-  });
+  };
   input.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && found.length) accept(found[Math.max(0, at)]);
     else if (event.key === "Escape" && found.length) { close(); event.stopPropagation(); }
@@ -50,7 +74,7 @@ export function combobox(input, list, state, take, kinds = null) {
 export function nodeField(id, label, state, take, kinds) {
   const input = h("input", {
     type: "text", id, role: "combobox", "aria-expanded": "false", "aria-controls": `${id}-list`, "aria-autocomplete": "list",
-    autocomplete: "off", spellcheck: "false", placeholder: "name",
+    autocomplete: "off", spellcheck: "false", placeholder: "name, LID or IP address",
   });
   const list = h("ul", { id: `${id}-list`, role: "listbox", "aria-label": label, hidden: true });
   combobox(input, list, state, take, kinds);

@@ -12,7 +12,7 @@ export function nodePanel(state, { report, goTo }) {
   const panel = new NodePanel(state, report, goTo);
   state.on("selection", () => panel.choose());
   state.on("links traffic load routes", () => panel.link());
-  state.on("links routes tab", () => panel.fetch());
+  state.on("links missing routes tab", () => panel.fetch());
   setInterval(() => panel.fetch(), EVERY);
   panel.choose();
   return panel;
@@ -30,10 +30,10 @@ class NodePanel {
       columns: [
         { title: "Port", value: ({ port }) => port, numeric: true },
         { title: "State", value: ({ state: own }) => own, show: ({ state: own }) => mark(own) },
-        { title: "To", value: (row) => this.peer(row), show: (row) => h("span", { class: "name", title: this.peer(row) }, this.peer(row)) },
+        { title: "Errors", value: errors, show: (row) => h("span", { class: errors(row) ? "sign" : undefined }, number(errors(row))), numeric: true },
+        { title: "To", value: (row) => this.peer(row), show: (row) => h("span", { title: this.peer(row) }, this.peer(row)), cut: true },
         { title: "Sent", value: ({ counters }) => counters?.PortXmitPkts ?? 0, show: ({ counters }) => number(counters?.PortXmitPkts ?? 0), numeric: true },
         { title: "Received", value: ({ counters }) => counters?.PortRcvPkts ?? 0, show: ({ counters }) => number(counters?.PortRcvPkts ?? 0), numeric: true },
-        { title: "Errors", value: errors, numeric: true },
       ],
     });
     this.counters = h("div");
@@ -140,6 +140,8 @@ class NodePanel {
     this.body.hidden = false;
     renew(this.head,
       h("h2", {}, node.name),
+      ...(description(node) ? [h("p", { class: "description" }, description(node))] : []),
+      ...(state.fabric.missing[node.id] ? [h("p", { class: "problem" }, "Not reached by links that are in use")] : []),
       h("p", { class: "buttons" },
         h("button", { type: "button", id: "show-node", click: () => this.goTo(node.id) }, "Show"),
         ...(node.kind === "host" ? [["Path from here", "pair-from", 0], ["Path to here", "pair-to", 1]].map(([text, id, end]) =>
@@ -165,6 +167,12 @@ class NodePanel {
     const wanted = this.filter.value.trim();
     this.table.show((this.node?.lft ?? []).filter(([lid]) => !wanted || String(lid).startsWith(wanted)));
   }
+}
+
+// The description of a node, where its name does not say it.
+function description({ id, name, values = [] }) {
+  const [, own] = values.find(([key]) => key === "description") ?? [];
+  return own && own !== name ? own : null;
 }
 
 // What a port's counters know of things that should not be.

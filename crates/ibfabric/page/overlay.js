@@ -7,7 +7,8 @@ import { drawPath } from "./way.js";
 
 const FONT = "11px system-ui, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif";
 const CELL = 4; // pixels; names have that distance from nodes, too
-const MOST_LABELS = 300, MOST_CROSSES = 600;
+const MOST_LABELS = 300, MOST_CROSSES = 600, MOST_MISSING = 4000, MOST_AROUND = 256;
+const LONG = 14; // letters of a name that is shortened where it can be
 
 /** Draws onto the canvas over the stage. */
 export class Overlay {
@@ -38,10 +39,12 @@ export class Overlay {
     }
     context.setTransform(scale, 0, 0, scale, 0, 0);
     this.drawn = 0;
+    this.around();
     if (state.link !== null) this.link(state.link, colours.chosen, 3);
     if (this.hover.link !== undefined && this.hover.link !== state.link) this.link(this.hover.link, colours.hover, 1.5);
     this.drawn += drawPath(this, state.former, state.path);
     this.crosses();
+    this.absent();
     this.rings();
     this.labels();
     this.empty = this.drawn === 0;
@@ -75,6 +78,15 @@ export class Overlay {
     this.drawn++;
   }
 
+  // The links of the node that is chosen or pointed at, which would be lost among all others.
+  around() {
+    const { state: { node, fabric }, hover } = this;
+    for (const [own, colour] of [[node, this.colours.chosen], [hover.node ?? null, this.colours.hover]]) {
+      if (own === null || own === undefined) continue;
+      for (const link of fabric.at(own).subarray(0, MOST_AROUND)) if (!fabric.down[link]) this.link(link, colour, 0);
+    }
+  }
+
   // A cross in the middle of links that are down, which is seen without their colour.
   crosses() {
     const { context, state: { fabric }, colours } = this;
@@ -90,6 +102,27 @@ export class Overlay {
       }
       context.stroke();
     }
+    this.drawn++;
+  }
+
+  // Nodes that are not reached: what is left of them is an empty frame.
+  absent() {
+    const { context, colours, width, height, state: { fabric: { missingList, nodes } } } = this;
+    let drawn = 0;
+    context.fillStyle = colours.halo;
+    context.strokeStyle = colours.down;
+    context.lineWidth = 1.6;
+    context.beginPath();
+    for (const [node] of missingList) {
+      const x = this.x(node), y = this.y(node), half = Math.max(1.5, this.look.sizes[node] / 2);
+      if (x < 0 || y < 0 || x > width || y > height) continue;
+      if (nodes[node].kind === "host") { context.moveTo(x + half, y); context.arc(x, y, half, 0, 7); }
+      else context.rect(x - half, y - half, 2 * half, 2 * half);
+      if (++drawn >= MOST_MISSING) break;
+    }
+    if (!drawn) return;
+    context.fill();
+    context.stroke();
     this.drawn++;
   }
 
@@ -140,9 +173,10 @@ export class Overlay {
     const first = new Set([this.hover.node, state.node, ...state.pair].filter((node) => node !== null && node !== undefined));
     state.path?.hops.forEach(({ node }) => first.add(node));
     const across = Math.ceil(width / CELL + 1), taken = new Uint8Array(across * Math.ceil(height / CELL + 1));
+    // Names that would be cut off at the edge have no room there.
     const free = (x, y, wide, high, take) => {
       const [left, right, top, bottom] = [x, x + wide, y, y + high].map((edge) => Math.floor(edge / CELL));
-      if (left < 0 || top < 0 || right >= across || (bottom + 1) * across > taken.length) return false;
+      if (x < 0 || y < 0 || x + wide > width || y + high > height) return false;
       for (let r = top; r <= bottom; r++) for (let c = left; c <= right; c++) if (taken[r * across + c] && !take) return false;
       for (let r = top; r <= bottom; r++) for (let c = left; c <= right; c++) taken[r * across + c] = 1;
       return true;
@@ -154,7 +188,11 @@ export class Overlay {
       (kind === "host" ? rest : wanted).push(node);
     });
     wanted.push(...rest);
-    for (const node of wanted) free(this.x(node) - sizes[node] / 2, this.y(node) - sizes[node] / 2, sizes[node], sizes[node], true);
+    for (const node of wanted) {
+      const half = sizes[node] / 2, [x, y] = [this.x(node), this.y(node)];
+      const [left, top] = [Math.max(0, x - half), Math.max(0, y - half)];
+      free(left, top, Math.min(width, x + half) - left, Math.min(height, y + half) - top, true);
+    }
     context.font = FONT;
     context.textBaseline = "middle";
     context.lineJoin = "round";
@@ -163,13 +201,13 @@ export class Overlay {
     let labels = 0;
     for (const node of wanted) {
       if (labels >= MOST_LABELS) break;
-      const text = first.has(node) ? nodes[node].name : this.names[node], wide = context.measureText(text).width;
+      const text = first.has(node) ? this.state.fabric.label(node) : this.names[node], wide = context.measureText(text).width;
       const x = this.x(node), y = this.y(node), half = sizes[node] / 2, host = nodes[node].kind === "host";
       const below = [x - wide / 2, y + half + 4], right = [x + half + 5, y - 6], above = [x - wide / 2, y - half - 17];
       const left = [x - half - 5 - wide, y - 6];
       // Hosts in several rows have their names on the side that is away from their switch.
       const aside = host && this.layout.aside && this.homes[node] >= 0 ? (x < this.x(this.homes[node]) ? [left, below] : [right, below]) : [below, right];
-      const place = (host ? aside : [above, right, below]).find(([lx, ly]) => free(lx, ly, wide, 12)) ?? (first.has(node) ? right : null);
+      const place = (host ? aside : [above, right, below]).find(([lx, ly]) => free(lx, ly, wide, 12)) ?? (first.has(node) ? [right[0] + wide > width ? left[0] : right[0], right[1]] : null);
       if (!place) continue;
       context.textAlign = "left";
       context.strokeText(text, place[0], place[1] + 6.5);
@@ -181,16 +219,17 @@ export class Overlay {
   }
 }
 
-// Names without what the names of all nodes of a kind begin with, if that is long.
-function shortNames(nodes) {
-  const common = new Map();
-  for (const { kind, name } of nodes) {
-    let prefix = common.get(kind) ?? name;
-    while (!name.startsWith(prefix)) prefix = prefix.slice(0, -1);
-    common.set(kind, prefix);
-  }
-  return nodes.map(({ kind, name }) => {
-    const cut = Math.min(common.get(kind).length, name.length - 4);
-    return cut >= 6 ? `…${name.slice(cut)}` : name;
-  });
+/**
+ * Returns how nodes are called on the drawing: by their descriptions, or by their names without what the names of all
+ * nodes begin with, where these are long. Never have two nodes the same.
+ */
+export function shortNames(nodes) {
+  const count = new Map();
+  for (const { description } of nodes) if (description) count.set(description, (count.get(description) ?? 0) + 1);
+  const names = nodes.map(({ name, description }) => (description && count.get(description) === 1 ? description : name));
+  const shortest = Math.min(...names.map((name) => name.length)), longest = Math.max(...names.map((name) => name.length));
+  if (longest <= LONG) return names;
+  let common = 0;
+  while (common < shortest && names.every((name) => name[common] === names[0][common])) common++;
+  return common >= 6 && common < shortest ? names.map((name) => `…${name.slice(common)}`) : names;
 }

@@ -40,7 +40,7 @@ export class Stage {
     state.on("colour links load", () => this.style());
     state.on("traffic", () => { if (state.colour === "traffic") this.restyle(); });
     state.on("theme", () => { this.theme(); this.repaint(); });
-    state.on("selection pair links", () => this.repaint());
+    state.on("selection pair links missing", () => this.repaint());
     state.on("path", () => this.walk());
   }
 

@@ -3,8 +3,8 @@
 /**
  * Holds the choices of the reader and tells whoever listens when they change.
  *
- * Topics: "fabric" (all is there), "layout", "colour", "theme", "links" (down or up), "traffic", "load", "routes",
- * "manager", "log", "selection", "pair", "path", "connection", "tab".
+ * Topics: "fabric" (all is there), "layout", "colour", "theme", "links" (down or up), "missing" (nodes that are not reached), "traffic",
+ * "load", "routes", "manager", "log", "selection", "pair", "path", "connection", "tab".
  */
 export class State {
   fabric = null;
@@ -20,9 +20,11 @@ export class State {
   routes = null; // the number of the tables
   manager = null; // what the subnet manager is at
   time = 0; // of the fabric's clock, in seconds
+  now = [0, Date.now()]; // the fabric's clock in seconds, and the time of day in ms, when the server was heard last
+  heard = false; // whether it was
   log = []; // [time, line]
   connected = null; // false while there is no connection: nothing is asked for then by itself
-  tab = "node";
+  tab = "problems";
   #listeners = new Map();
 
   /** Calls `act` after every change of any of the topics. */

@@ -62,4 +62,4 @@ export const laneStep = (pitch) => Math.min(2.5, Math.max(0.5, pitch / 12));
  * Returns how much links show that do not matter most, where their lines would cover the stage `layers` times: so much
  * that the densest part of a fabric still shows which of its parts are denser.
  */
-export const plainAlpha = (layers) => Math.max(0.07, Math.min(0.9, 0.9 / Math.max(0.01, layers)));
+export const plainAlpha = (layers) => Math.max(0.07, Math.min(0.9, 0.25 / Math.max(0.01, layers)));

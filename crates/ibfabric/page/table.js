@@ -4,8 +4,8 @@ import { h, unhurried } from "./dom.js";
 import { byName } from "./format.js";
 
 /**
- * A table of rows that are objects. A column is `{ title, value, show, numeric }`: `value` is what it is sorted by, and
- * shown unless `show` makes something else of a row. `choose` is called with a row that was shown under the same key,
+ * A table of rows that are objects. A column is `{ title, value, show, numeric, cut }`: `value` is what it is sorted by, and
+ * shown unless `show` makes something else of a row; `cut` has the column take the room that others leave, and no more. `choose` is called with a row that was shown under the same key,
  * perhaps not the last one.
  */
 export class Table {
@@ -69,11 +69,11 @@ export class Table {
   row(row) {
     const key = this.key?.(row), chosen = key !== undefined && key === this.chosen;
     const act = this.choose && (() => this.choose(row));
-    const cells = this.columns.map(({ value, show, numeric }, index) => {
+    const cells = this.columns.map(({ value, show, numeric, cut }, index) => {
       const content = (show ?? ((own) => String(value(own) ?? "–")))(row);
       // The first cell of a row that can be chosen is a button, for the keyboard.
       const inner = act && index === 0 ? h("button", { type: "button", class: "jump", "aria-pressed": String(chosen) }, content) : content;
-      return h("td", { class: numeric ? "number" : undefined }, inner);
+      return h("td", { class: cut ? "shrinks" : numeric ? "number" : undefined }, inner);
     });
     return h("tr", { "data-key": key, class: [act && "can", chosen && "chosen"].filter(Boolean).join(" ") || undefined, click: act ?? undefined }, cells);
   }

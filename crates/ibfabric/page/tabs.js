@@ -17,6 +17,7 @@ export function tabs(list, place, parts, state) {
   list.append(...buttons);
 
   function open(id, focus = false) {
+    if (!parts.some((part) => part.id === id)) return;
     parts.forEach((part, index) => {
       const chosen = part.id === id;
       buttons[index].setAttribute("aria-selected", String(chosen));

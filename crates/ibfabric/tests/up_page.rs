@@ -168,8 +168,11 @@ fn a_link_that_is_cut_is_gone_round_and_comes_back() {
     let link = links(&before)[1];
     let mut events = up.listen();
     let first = events.next().expect("a state");
-    assert_eq!(keys(&first), ["down", "log", "routes", "sm", "time", "traffic"]);
-    assert_eq!(keys(&first["sm"]), ["followed", "last", "lid", "state", "sweeps", "up"]);
+    assert_eq!(
+        keys(&first),
+        ["down", "log", "missing", "routes", "since", "sm", "time", "traffic"]
+    );
+    assert_eq!(keys(&first["sm"]), ["alarms", "followed", "last", "lid", "state", "sweeps", "up"]);
     assert_eq!((&first["down"], &first["sm"]["state"]), (&json!([]), &json!("MASTER")));
     assert_eq!(first["sm"]["up"], true);
     assert!(first["log"].as_array().is_some_and(|log| !log.is_empty()), "{first}");
@@ -186,6 +189,9 @@ fn a_link_that_is_cut_is_gone_round_and_comes_back() {
     assert_ne!(around["routes"], before["routes"]);
     let down = events.wait_for("the way is old", |it| it["routes"] == around["routes"]);
     assert_eq!(down["down"], json!([link]));
+    let since = down["since"][0].as_f64().expect("a time");
+    assert!(since > 0.0 && since <= down["time"].as_f64().expect("a time"), "{down}");
+    assert_eq!(down["missing"], json!([]), "every node is reached over other links");
     // The console sees the same.
     let console = ibfabric(&["sim", "ctl", "--socket", &up.name, "dump"]).output();
     assert!(console.expect("it runs").status.success());
@@ -193,6 +199,12 @@ fn a_link_that_is_cut_is_gone_round_and_comes_back() {
     assert_eq!(load["load"][link as usize], json!([0, 0]));
     assert_eq!(up.post("link", &json!({"link": link, "up": true})), (200, json!({})));
     events.wait_for("it is not up", |it| it["down"] == json!([]));
+    // The only link of a host: the host is missing since then.
+    let last = links(&before)[3];
+    assert_eq!(up.post("link", &json!({"link": last, "up": false})), (200, json!({})));
+    let cut = events.wait_for("it is not down", |it| it["down"] == json!([last]));
+    assert_eq!(cut["missing"], json!([[hosts[31], cut["since"][0]]]));
+    assert!(cut["since"][0].as_f64() > Some(since), "{cut}");
     // With a browser that listens it ends all the same.
     let (status, took) = up.interrupt();
     assert_eq!(status, Some(0));
@@ -234,6 +246,12 @@ fn everything_is_told_in_the_words_of_the_page() {
     assert_eq!(keys(port), expected);
     assert_eq!((&port["state"], &port["physical"]), (&json!("Active"), &json!("LinkUp")));
     assert!(port["counters"]["PortXmitData"].as_u64() > Some(0));
+    let addresses = up.get("addresses");
+    let ports = addresses["ports"].as_array().expect("a list");
+    assert_eq!(ports.len(), 44, "an end port of each node");
+    let own = ports.iter().find(|port| port[0] == hosts[0]).expect("the host");
+    assert_eq!((&own[1], &own[2]), (&json!(1), &host["lid"]));
+    assert!(own[3][0].as_str().is_some_and(|it| it.parse::<std::net::IpAddr>().is_ok()), "{own}");
     let switch = up.get("node?id=0");
     assert_eq!((&switch["kind"], &switch["acm"]), (&json!("switch"), &Value::Null));
     assert_eq!(switch["lft"].as_array().map(Vec::len), Some(44), "a LID for each node");

@@ -40,6 +40,9 @@ impl EndpointKey {
     }
 }
 
+/// How many LIDs may be noted beyond twice the number of known peers.
+const FEW_LIDS: usize = 64;
+
 /// A port in a partition, with names.
 pub(super) struct Endpoint {
     pub(super) p_key: PKey,
@@ -72,7 +75,7 @@ pub(super) struct Endpoint {
     pub(super) checks: BTreeMap<u64, Check>,
     /// Peers that are being checked.
     pub(super) checked: BTreeSet<Gid>,
-    /// Which peer has a LID.
+    /// Which peer has a LID, as far as known peers go.
     pub(super) by_lid: HashMap<u16, Gid>,
     pub(super) meter: Meter,
     pub(super) counters: PerfCounters,
@@ -86,6 +89,17 @@ pub(super) struct Endpoint {
 }
 
 impl Endpoint {
+    /// Notes that a peer has a LID; returns which one had it before. LIDs of peers that the cache has forgotten are forgotten
+    /// once they are as many as those of the others.
+    pub(super) fn lid_taken(&mut self, lid: u16, gid: Gid) -> Option<Gid> {
+        let Self { cache, by_lid, .. } = self;
+        if by_lid.len() >= 2 * cache.peers() + FEW_LIDS {
+            by_lid.retain(|_, gid| cache.by_gid(*gid).is_some());
+            by_lid.shrink_to(2 * by_lid.len());
+        }
+        by_lid.insert(lid, gid)
+    }
+
     fn new(p_key: PKey, most: usize) -> Self {
         Self {
             p_key,

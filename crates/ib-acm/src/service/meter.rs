@@ -1,4 +1,7 @@
 //! How fast ports ask, and how many GIDs they have: what is too much is dropped.
+//!
+//! Ports of which nothing has to be remembered any more, those that were silent for a minute, are forgotten, so that the table
+//! is no larger than the number of ports that have lately asked.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -22,7 +25,12 @@ const TELL_FLOOD: Duration = Duration::from_secs(60);
 #[derive(Debug, Default)]
 pub(super) struct Meter {
     ports: HashMap<u16, Rate>,
+    /// How many ports there may be until silent ones are looked for.
+    prune_at: usize,
 }
+
+/// Up to how many ports none is forgotten.
+const FEW: usize = 64;
 
 #[derive(Debug)]
 struct Rate {
@@ -40,6 +48,14 @@ impl Rate {
         let since = Stamp::of(now);
         Self { left: BURST as u16, gids: 0, since, last: 0, filled: now, told: None }
     }
+
+    /// Returns whether all of it would be the same for a port that is not known.
+    fn is_as_new(&self, now: Instant) -> bool {
+        let earned = now.since(self.filled).as_secs_f64() * f64::from(QUESTIONS);
+        let is_full = f64::from(self.left) + earned >= f64::from(BURST);
+        let has_told = self.told.is_some_and(|told| told.age(now) < TELL_FLOOD);
+        is_full && !has_told && (self.gids == 0 || self.since.age(now) >= GIDS_TIME)
+    }
 }
 
 /// What a meter says of a question.
@@ -54,7 +70,7 @@ pub(super) enum Metered {
 impl Meter {
     /// Counts a question of the port with a LID.
     pub(super) fn count(&mut self, now: Instant, lid: u16) -> Metered {
-        let rate = self.ports.entry(lid).or_insert_with(|| Rate::new(now));
+        let rate = self.rate(now, lid);
         let earned = now.since(rate.filled).as_secs_f64() * f64::from(QUESTIONS);
         if earned >= 1.0 {
             let earned = earned.min(f64::from(BURST)) as u16;
@@ -72,9 +88,19 @@ impl Meter {
         Metered::First
     }
 
+    fn rate(&mut self, now: Instant, lid: u16) -> &mut Rate {
+        if self.ports.len() >= self.prune_at.max(FEW) {
+            self.ports.retain(|_, rate| !rate.is_as_new(now));
+            self.ports.shrink_to(2 * self.ports.len());
+            // As many again until the next time, so that each port is looked at a few times at most.
+            self.prune_at = 2 * self.ports.len();
+        }
+        self.ports.entry(lid).or_insert_with(|| Rate::new(now))
+    }
+
     /// Returns whether the port with a LID may have a GID that is not known.
     pub(super) fn may_have(&mut self, now: Instant, lid: u16, gid: Gid) -> bool {
-        let rate = self.ports.entry(lid).or_insert_with(|| Rate::new(now));
+        let rate = self.rate(now, lid);
         let guid = gid.guid().0;
         if rate.gids > 0 && rate.last == guid {
             return true;
@@ -111,6 +137,22 @@ mod tests {
         let later = now + Duration::from_secs(1);
         let taken = (0..BURST).filter(|_| meter.count(later, 7) == Metered::Taken).count();
         assert_eq!(taken, QUESTIONS as usize);
+    }
+
+    #[test]
+    fn ports_that_were_silent_for_a_minute_are_forgotten() {
+        let mut meter = Meter::default();
+        let mut now = Instant::ZERO;
+        while meter.count(now, 1) == Metered::Taken {}
+        for lid in 2..=48_000 {
+            now += Duration::from_millis(5);
+            assert!(meter.count(now, lid) == Metered::Taken);
+            assert!(meter.may_have(now, lid, Gid(lid.into())));
+            // A minute has 12,000 ports.
+            assert!(meter.ports.len() <= 2 * 12_001 + FEW, "{}", meter.ports.len());
+        }
+        // Those of the last minute are not.
+        assert!((48_000 - 11_000..=48_000).all(|lid| meter.ports.contains_key(&lid)));
     }
 
     #[test]

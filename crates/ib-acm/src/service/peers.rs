@@ -235,7 +235,7 @@ impl Service {
             peer.group = group;
         }
         // Whoever was at that LID before is elsewhere, unless the port has several GIDs.
-        let former = endpoint.by_lid.insert(lid, gid).filter(|&former| former != gid);
+        let former = endpoint.lid_taken(lid, gid).filter(|&former| former != gid);
         let mut others = Vec::new();
         if let Some(former) = former.and_then(|former| endpoint.cache.by_gid(former))
             && endpoint.cache.peer(former).is_some_and(|peer| {

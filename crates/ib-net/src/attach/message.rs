@@ -28,6 +28,8 @@ pub struct PortDetails {
     pub node: String,
     /// The IP addresses by which others may call the port.
     pub addresses: Vec<IpAddr>,
+    /// The block of queue pair numbers that the adapter has at the port, below [`super::BLOCKS`].
+    pub qpn_block: u8,
 }
 
 /// A port of the fabric that a client has asked for.
@@ -113,6 +115,7 @@ pub(super) struct WirePort {
     p_keys: Vec<u16>,
     node: String,
     addresses: Vec<IpAddr>,
+    qpn_block: u8,
 }
 
 /// [`Place`] as it is sent.
@@ -128,7 +131,8 @@ pub(super) struct WirePlace {
 impl From<&PortDetails> for WirePort {
     fn from(details: &PortDetails) -> Self {
         let PortDetails { port, is_active, mtu, rate, .. } = details;
-        let PortDetails { registrations, port_count, p_keys, node, addresses, .. } = details;
+        let PortDetails { registrations, port_count, p_keys, node, addresses, qpn_block, .. } =
+            details;
         Self {
             node_guid: port.node_guid.0,
             port_guid: port.port_guid.0,
@@ -146,6 +150,7 @@ impl From<&PortDetails> for WirePort {
             p_keys: p_keys.clone(),
             node: node.clone(),
             addresses: addresses.clone(),
+            qpn_block: *qpn_block,
         }
     }
 }
@@ -155,6 +160,9 @@ impl TryFrom<WirePort> for PortDetails {
 
     fn try_from(wire: WirePort) -> Result<Self, String> {
         let mtu = Mtu::within(wire.mtu.into()).filter(|mtu| mtu.bytes() == usize::from(wire.mtu));
+        if wire.qpn_block >= super::BLOCKS {
+            return Err(format!("block {} of queue pair numbers", wire.qpn_block));
+        }
         let port = LinkPort {
             node_guid: Guid(wire.node_guid),
             port_guid: Guid(wire.port_guid),
@@ -176,6 +184,7 @@ impl TryFrom<WirePort> for PortDetails {
             p_keys: wire.p_keys,
             node: wire.node,
             addresses: wire.addresses,
+            qpn_block: wire.qpn_block,
         })
     }
 }

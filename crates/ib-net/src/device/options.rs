@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use ib_types::Mtu;
+use ib_wire::mad::MgmtClass;
 
 use crate::attach::{AttachError, AttachOptions};
 use crate::roce::{RoceError, RoceOptions};
@@ -46,6 +47,8 @@ impl DeviceOptions {
 pub struct AttachedOptions {
     /// Which port of which simulator.
     pub port: AttachOptions,
+    /// The class of management datagrams that it serves.
+    pub class: MgmtClass,
     /// The largest packets, when they are to be smaller than what the port carries.
     pub mtu: Option<Mtu>,
     /// How many packets of a connection may be under way.
@@ -59,11 +62,12 @@ pub struct AttachedOptions {
 }
 
 impl AttachedOptions {
-    /// Returns the usual options of a port: it may take ten seconds to be in service.
+    /// Returns the usual options of a port: communication management is served, and it may take ten seconds to be in service.
     #[must_use]
     pub const fn new(port: AttachOptions) -> Self {
         let patience = Duration::from_secs(10);
-        Self { port, mtu: None, window: 256, spin: Duration::ZERO, patience, seed: None }
+        let class = MgmtClass::COMMUNICATION;
+        Self { port, class, mtu: None, window: 256, spin: Duration::ZERO, patience, seed: None }
     }
 }
 

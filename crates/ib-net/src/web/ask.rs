@@ -22,6 +22,8 @@ pub type Json = Bytes;
 pub enum Asked {
     /// Nodes and links.
     Fabric,
+    /// The LIDs and IP addresses of all end ports.
+    Addresses,
     /// How many pairs of hosts use each link.
     Load,
     /// All that is known of a node.

@@ -71,6 +71,10 @@ impl Place {
                 "/{token}/api/fabric",
                 get(async |at: At| told(at.0.desk.ask(Asked::Fabric).await)),
             )
+            .route(
+                "/{token}/api/addresses",
+                get(async |at: At| told(at.0.desk.ask(Asked::Addresses).await)),
+            )
             .route("/{token}/api/load", get(async |at: At| told(at.0.desk.ask(Asked::Load).await)))
             .route(
                 "/{token}/api/rtrs",

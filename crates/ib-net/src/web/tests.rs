@@ -199,6 +199,7 @@ fn requests_come_as_what_they_ask_and_answers_go_back() {
     let resolve = Resolve { from: 3, to: "a name".to_owned() };
     for (method, path, body, asked) in [
         ("GET", "api/fabric", "", Asked::Fabric),
+        ("GET", "api/addresses", "", Asked::Addresses),
         ("GET", "api/load", "", Asked::Load),
         ("GET", "api/node?id=7", "", Asked::Node(7)),
         ("GET", "api/acm?id=8", "", Asked::Names(8)),

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use ib_wire::mad::MadStatus;
 use ib_wire::mad::sm::{LinearForwardingBlock, SwitchInfo};
 
@@ -34,6 +36,22 @@ fn what_changes_where_packets_go_is_counted() {
     let before = sim.route_changes();
     lab::run(&mut sim, "Power \"s2\" off");
     assert!(sim.route_changes() > before);
+}
+
+#[test]
+fn links_tell_since_when_they_are_not_in_use() {
+    let seconds = |count| Instant::ZERO + Duration::from_secs(count);
+    let mut sim = lab::two_switches();
+    let (one, other) = (port(&sim, "s1.2"), port(&sim, "s2.1"));
+    assert_eq!(sim.inactive_since(one, other), None);
+    sim.run_until(seconds(5));
+    lab::run(&mut sim, "Unlink \"s1\"[2]");
+    assert_eq!(sim.inactive_since(one, other), Some(seconds(5)));
+    sim.run_until(seconds(9));
+    lab::run(&mut sim, "ReLink \"s1\"[2]");
+    assert_eq!(sim.inactive_since(other, one), Some(seconds(5)), "no manager has brought it up");
+    let unmanaged = Sim::new(&lab::row(2), Options::default());
+    assert_eq!(unmanaged.inactive_since(one, other), Some(Instant::ZERO));
 }
 
 #[test]

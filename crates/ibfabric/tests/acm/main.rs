@@ -26,7 +26,7 @@ use serde_json::Value;
 use program::{Running, ibfabric, text};
 
 /// The hosts of the fabric, by their nodes' names.
-const HOSTS: [&str; 2] = ["host-0", "host-1"];
+const HOSTS: [&str; 3] = ["host-0", "host-1", "host-2"];
 
 impl Running {
     fn start(words: &[&str]) -> Self {

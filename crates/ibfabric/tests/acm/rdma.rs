@@ -174,3 +174,34 @@ fn a_service_over_umad_and_an_adapter_share_a_node() {
         assert!(status.contains(&format!("Resolve Count: {number}\n")), "{status}");
     }
 }
+
+#[test]
+fn service_and_program_share_a_node_of_the_simulator() {
+    let lab = Lab::new("beside", &[]);
+    let _third = lab.serve(2, &[]).in_service(&lab.path(2), 1);
+    // Both ends of the connection have a service beside them.
+    let serve = ["rdma", "serve", "--attach", &lab.simulator, "--node", HOSTS[1]];
+    let _server = Running::start(&serve);
+    let socket = lab.path(2);
+    for _ in 0..2 {
+        let (found, said) = write(&lab, Some(&socket));
+        assert_eq!(said, "", "the service has told the path");
+        assert!(found["mtu"].as_u64() > Some(512), "{found}");
+    }
+    // The services still answer each other, beside a program that connects and goes.
+    lab.resolves(&mut lab.client());
+    let status = ibfabric(&["acm", "ctl", "status", "--socket"]).arg(&socket).output();
+    let status = text(&status.expect("it runs").stdout);
+    assert!(status.contains("Resolve Count: 2\n"), "{status}");
+    // One service and one program with connections at a port, not two of a kind.
+    let refused = |words: &[&str]| {
+        let output = ibfabric(words).output().expect("it runs");
+        assert_eq!(output.status.code(), Some(2));
+        text(&output.stderr)
+    };
+    let other = lab.path(9);
+    let service = ["acm", "--attach", &lab.simulator, "--node", HOSTS[1], "--socket"];
+    let service = [&service[..], &[other.to_str().expect("a path")]].concat();
+    assert!(refused(&service).contains("has a service already"));
+    assert!(refused(&serve).contains("has an adapter already"));
+}

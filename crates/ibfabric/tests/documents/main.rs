@@ -14,14 +14,14 @@ use std::fmt::Write as _;
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use blocks::Block;
 use expected::Numbers;
 use marks::MARKS;
-use shell::Shell;
+use shell::{Pace, Shell};
 
 /// Where documents are, from the root of the repository.
 const PLACES: [&str; 3] = [".", "docs", "examples"];
@@ -31,6 +31,15 @@ const WITHOUT_BLOCKS: [&str; 1] = ["CHANGELOG.md"];
 
 /// How many documents are run beside each other where each has a network of its own.
 const BESIDE: usize = 3;
+
+/// Documents that a newcomer follows line by line: they are also pasted, and typed slowly.
+const FOLLOWED: [&str; 1] = ["docs/tutorial.md"];
+
+/// How long someone who types, reads and thinks takes between two lines.
+const PAUSE: Duration = Duration::from_secs(3);
+
+/// Held by a test that runs documents where they have no network of their own.
+static NETWORK: Mutex<()> = Mutex::new(());
 
 /// What has become of the lines of a document.
 #[derive(Default)]
@@ -73,6 +82,7 @@ fn documents_do_what_they_say() {
         documents.iter().filter(|name| only.as_ref().is_none_or(|only| name.contains(only)));
     let wanted = Mutex::new(wanted.collect::<Vec<_>>().into_iter());
     let apart = shell::apart();
+    let _turn = turn(apart.as_deref());
     let workers = if apart.is_some() { BESIDE } else { 1 };
     let reports = Mutex::new(Vec::new());
     thread::scope(|scope| {
@@ -82,7 +92,7 @@ fn documents_do_what_they_say() {
                     let next = wanted.lock().expect("nobody panics").next();
                     let Some(name) = next else { break };
                     let begin = Instant::now();
-                    let report = run(&root, name, apart.as_deref());
+                    let report = run(&root, name, apart.as_deref(), Pace::Watched);
                     reports.lock().expect("nobody panics").push((name, report, begin.elapsed()));
                 }
             });
@@ -121,13 +131,39 @@ fn documents_do_what_they_say() {
     assert!(wrong.is_empty(), "\n{wrong}");
 }
 
+#[test]
+fn followed_documents_run_when_blocks_are_pasted() {
+    follow(Pace::Pasted);
+}
+
+#[test]
+fn followed_documents_run_when_typed_slowly() {
+    follow(Pace::Typed(PAUSE));
+}
+
+/// Runs the documents that a newcomer follows.
+fn follow(pace: Pace) {
+    let (root, apart) = (root(), shell::apart());
+    let _turn = turn(apart.as_deref());
+    let only = env::var("IBFABRIC_DOCUMENT").ok();
+    let is_wanted = |name: &&&str| only.as_ref().is_none_or(|only| name.contains(only));
+    let run = |name: &&str| run(&root, name, apart.as_deref(), pace).wrong;
+    let faults: Vec<String> = FOLLOWED.iter().filter(is_wanted).flat_map(run).collect();
+    assert!(faults.is_empty(), "{pace:?}:\n{}", faults.join("\n"));
+}
+
+/// Waits for other tests where documents share a network.
+fn turn(apart: Option<&[&str]>) -> Option<MutexGuard<'static, ()>> {
+    apart.is_none().then(|| NETWORK.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
 /// Says something that is seen also when the test passes.
 fn tell(line: &str) {
     writeln!(std::io::stderr(), "{line}").expect("standard error can be written");
 }
 
 /// Runs a document.
-fn run(root: &Path, name: &str, apart: Option<&[&str]>) -> Report {
+fn run(root: &Path, name: &str, apart: Option<&[&str]>, pace: Pace) -> Report {
     let mut report = Report::default();
     let text = fs::read_to_string(root.join(name)).expect("it is there");
     match blocks::blocks(&text) {
@@ -136,7 +172,7 @@ fn run(root: &Path, name: &str, apart: Option<&[&str]>) -> Report {
             let mut shell = Shell::start(root, apart);
             for block in blocks {
                 report.blocks += 1;
-                if report.block(root, name, &block, (&mut shell, apart)).is_err() {
+                if report.block(root, name, &block, (&mut shell, apart, pace)).is_err() {
                     break;
                 }
             }
@@ -155,7 +191,7 @@ impl Report {
         root: &Path,
         name: &str,
         block: &Block,
-        (shell, apart): (&mut Shell, Option<&[&str]>),
+        (shell, apart, pace): (&mut Shell, Option<&[&str]>, Pace),
     ) -> Result<(), End> {
         if let Some(file) = block.file() {
             let path = shell.path(file);
@@ -209,7 +245,7 @@ impl Report {
                 return Ok(());
             }
             self.run += 1;
-            match shell.run(&step, numbers) {
+            match shell.run(&step, numbers, pace) {
                 Ok(None) => {}
                 Ok(Some(wrong)) => self.wrong.push(format!("{place}: {wrong}")),
                 Err(shell::Stuck(wrong)) => {
@@ -217,6 +253,9 @@ impl Report {
                     return Err(End);
                 }
             }
+        }
+        if let Some(wrong) = shell.end_block() {
+            self.wrong.push(format!("{name}:{}: {wrong}", block.line));
         }
         Ok(())
     }

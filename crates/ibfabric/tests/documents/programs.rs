@@ -89,10 +89,16 @@ fn on_path(program: &str) -> bool {
     env::split_paths(&search_path()).any(|directory| directory.join(program).is_file())
 }
 
-/// Returns where programs are looked for: those of the system's manager too, such as opensm, which users may not have there.
+/// Returns the directories of all programs, those of the system's manager too, such as opensm's.
 pub(crate) fn search_path() -> String {
+    format!("{}:/usr/local/sbin:/usr/sbin:/sbin", env::var("PATH").unwrap_or_default())
+}
+
+/// Returns the directories in which the shell of a document looks for programs: those of a user who is not root.
+pub(crate) fn ordinary_path() -> String {
     let own = env::var("PATH").unwrap_or_default();
-    format!("{own}:/usr/local/sbin:/usr/sbin:/sbin")
+    let is_ordinary = |directory: &&str| !directory.trim_end_matches('/').ends_with("/sbin");
+    own.split(':').filter(is_ordinary).collect::<Vec<_>>().join(":")
 }
 
 /// Returns Debian's library by which clients attach to ibsim.

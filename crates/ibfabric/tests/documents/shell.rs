@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::blocks::Step;
 use crate::expected::{Numbers, begins, difference, fits};
-use crate::programs::search_path;
+use crate::programs::{ordinary_path, search_path};
 
 /// How long a command may take, and how long one in the background may take until it has printed what is shown.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -39,6 +39,35 @@ pub(crate) struct Shell {
     /// Holds everything, and goes with it.
     place: tempfile::TempDir,
     commands: usize,
+    has_background: bool,
+    /// Background commands of a pasted block whose output was not looked at yet.
+    started: Vec<Background>,
+}
+
+/// A background command whose output is still to come.
+struct Background {
+    shown: Vec<String>,
+    numbers: Numbers,
+    output: Output,
+    limit: Instant,
+}
+
+/// The output of a command.
+struct Output {
+    path: PathBuf,
+    /// Texts that differ from run to run, and what a document has in their place.
+    public: [(String, &'static str); 3],
+}
+
+/// How the lines of a document come to the shell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pace {
+    /// Each line follows when the one before it has printed what the document shows.
+    Watched,
+    /// Whole blocks are pasted: lines behind a background command do not wait for it, the next block does.
+    Pasted,
+    /// As `Watched`, with a pause before each line while background commands run.
+    Typed(Duration),
 }
 
 /// Why no more commands of a document can be run.
@@ -111,7 +140,16 @@ impl Shell {
         let mut input = bash.stdin.take().expect("it is piped");
         // Should the test be killed, the shell reads the end of its input, and takes along what it has started.
         writeln!(input, "trap 'kill $(jobs -p) 2>/dev/null' EXIT").expect("it reads");
-        Self { bash, input: Some(input), place, commands: 0 }
+        let path = format!("{}:{}", at("bin").display(), ordinary_path());
+        writeln!(input, "PATH='{path}'").expect("it reads");
+        Self {
+            bash,
+            input: Some(input),
+            place,
+            commands: 0,
+            has_background: false,
+            started: Vec::new(),
+        }
     }
 
     /// Returns the path of a file in the shell's directory.
@@ -120,7 +158,19 @@ impl Shell {
     }
 
     /// Runs a command. Returns what is not as the document has it, for which its directories are those of a user called ann.
-    pub(crate) fn run(&mut self, step: &Step, numbers: Numbers) -> Result<Option<String>, Stuck> {
+    /// In a pasted block, the output of a background command is left to [`Shell::end_block`].
+    pub(crate) fn run(
+        &mut self,
+        step: &Step,
+        numbers: Numbers,
+        pace: Pace,
+    ) -> Result<Option<String>, Stuck> {
+        if let Pace::Typed(pause) = pace
+            && self.has_background
+        {
+            thread::sleep(pause);
+        }
+        self.has_background |= step.background;
         self.commands += 1;
         let said =
             |what: &str| self.place.path().join("said").join(format!("{}{what}", self.commands));
@@ -131,59 +181,81 @@ impl Shell {
         let line = format!(
             "source {read} >{write} 2>&1 </dev/null\necho $? >{done}.new; mv {done}.new {done}\n"
         );
+        let output = self.output(output, &read);
         let input = self.input.as_mut().expect("it is there until the end");
         if input.write_all(line.as_bytes()).is_err() {
             return Err(Stuck("the shell has ended before this command".to_owned()));
         }
-        let end = Instant::now() + LIMIT;
-        let text = || {
-            let bytes = fs::read(&output).unwrap_or_default();
-            let text =
-                String::from_utf8_lossy(&bytes).replace(&format!("{read}: line "), "bash: line ");
-            let named = |text: String, name: &str, public: &str| {
-                text.replace(&self.place.path().join(name).display().to_string(), public)
-            };
-            named(named(text, "work", "/home/ann"), "run", "/run/user/1000")
-        };
+        let limit = Instant::now() + LIMIT;
         let code = loop {
             if let Ok(code) = fs::read_to_string(&status) {
                 break code.trim().parse::<i32>().expect("the shell writes a number");
             }
             if !matches!(self.bash.try_wait(), Ok(None)) {
-                return Err(Stuck(format!("the shell has ended in this command\n{}", text())));
+                let printed = output.text();
+                return Err(Stuck(format!("the shell has ended in this command\n{printed}")));
             }
-            if Instant::now() > end {
+            if Instant::now() > limit {
+                let printed = output.text();
                 return Err(Stuck(format!(
-                    "has not ended after {LIMIT:?}; it has printed\n{}",
-                    text()
+                    "has not ended after {LIMIT:?}; it has printed\n{printed}"
                 )));
             }
             thread::sleep(Duration::from_millis(3));
         };
-        let shown = step.output.as_deref();
-        let missing = |shown: &[String]| !begins(shown, &lines(&text()), numbers);
-        while step.background && shown.is_some_and(missing) {
-            if Instant::now() > end {
-                break;
-            }
-            thread::sleep(Duration::from_millis(10));
-        }
-        let (text, mut wrong) = (text(), String::new());
-        let printed = lines(&text);
+        let mut wrong = String::new();
         if code != step.status {
             write!(wrong, "exit status {code}, expected {}", step.status).expect("room");
             if step.output.is_none() {
-                write!(wrong, "; it has printed\n{text}").expect("room");
+                write!(wrong, "; it has printed\n{}", output.text()).expect("room");
             }
         }
-        if let Some(shown) = shown {
-            let good =
-                if step.background { !missing(shown) } else { fits(shown, &printed, numbers) };
-            if !good {
-                write!(wrong, "\n{}", difference(shown, &printed, numbers)).expect("room");
+        match step.output.clone() {
+            Some(shown) if step.background => {
+                self.started.push(Background { shown, numbers, output, limit });
+                if pace != Pace::Pasted {
+                    wrong.extend(self.end_block());
+                }
             }
+            Some(shown) => {
+                let text = output.text();
+                let printed = lines(&text);
+                if !fits(&shown, &printed, numbers) {
+                    write!(wrong, "\n{}", difference(&shown, &printed, numbers)).expect("room");
+                }
+            }
+            None => {}
         }
         Ok((!wrong.is_empty()).then_some(wrong))
+    }
+
+    /// Waits until the background commands of a block have printed what is shown. Returns what is missing.
+    pub(crate) fn end_block(&mut self) -> Option<String> {
+        let mut wrong = String::new();
+        for Background { shown, numbers, output, limit } in self.started.drain(..) {
+            let mut text = output.text();
+            while !begins(&shown, &lines(&text), numbers) {
+                if Instant::now() > limit {
+                    let printed = difference(&shown, &lines(&text), numbers);
+                    write!(wrong, "\n{printed}").expect("room");
+                    break;
+                }
+                thread::sleep(Duration::from_millis(10));
+                text = output.text();
+            }
+        }
+        (!wrong.is_empty()).then_some(wrong)
+    }
+
+    /// Returns the output of a command that the shell reads from a script.
+    fn output(&self, path: PathBuf, script: &str) -> Output {
+        let directory = |name: &str| self.place.path().join(name).display().to_string();
+        let public = [
+            (format!("{script}: line "), "bash: line "),
+            (directory("work"), "/home/ann"),
+            (directory("run"), "/run/user/1000"),
+        ];
+        Output { path, public }
     }
 
     /// The processes that the shell has started, wherever they are now: by what stands in their environment.
@@ -199,6 +271,15 @@ impl Shell {
             .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
             .filter_map(Pid::from_raw)
             .collect()
+    }
+}
+
+impl Output {
+    /// Returns what the command has printed so far, as a document shows it.
+    fn text(&self) -> String {
+        let bytes = fs::read(&self.path).unwrap_or_default();
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        self.public.iter().fold(text, |text, (own, public)| text.replace(own, public))
     }
 }
 

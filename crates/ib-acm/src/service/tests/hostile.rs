@@ -258,6 +258,21 @@ fn a_cache_that_is_full_keeps_what_was_used() {
 }
 
 #[test]
+fn lids_of_forgotten_peers_take_no_memory() {
+    let config = ServiceConfig { most_destinations: 50, ..by_group() };
+    let mut net = Net::new(2, &config);
+    for number in 0..2000_u16 {
+        let name = Address::name(&format!("other{number}")).expect("a name");
+        let message = question(&name, &self::name(9));
+        let gid = Gid::new(PREFIX, Guid(0x9000 + u64::from(number)));
+        net.deliver(0, gid, 100 + number, Qpn::truncated(0x200), &message.to_bytes());
+        let endpoint = net.hosts[0].service.endpoint(EndpointKey::new(PORT, PKey::DEFAULT));
+        let lids = endpoint.by_lid.len();
+        assert!(endpoint.cache.peers() <= 50 && lids <= 2 * 51 + 64, "{lids} LIDs");
+    }
+}
+
+#[test]
 fn an_answer_gives_nobody_the_gid_or_the_lid_of_another() {
     let mut net = three();
     // Host 2 is asked for its name, and says that it has what others have.

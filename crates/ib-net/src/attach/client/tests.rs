@@ -14,6 +14,7 @@ fn details() -> PortDetails {
         p_keys: vec![0xffff],
         node: "host".to_owned(),
         addresses: vec!["10.0.0.1".parse().expect("an address")],
+        qpn_block: 1,
     }
 }
 

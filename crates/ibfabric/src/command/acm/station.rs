@@ -11,6 +11,7 @@ use ib_net::clock;
 use ib_net::device::{AttachedOptions, Device};
 use ib_net::umad::{UmadDevice, UmadError};
 use ib_types::Instant;
+use ib_wire::mad::MgmtClass;
 
 use super::settings::{FileVersion, Settings};
 use crate::cli::acm::Place;
@@ -65,7 +66,10 @@ impl Station {
             match place {
                 Place::Simulated { simulator, node } => {
                     let place = AttachOptions { name: simulator.clone(), node: node.clone() };
-                    let device = Device::attach(&AttachedOptions::new(place));
+                    // Programs with connections have their own adapter beside it.
+                    let class = MgmtClass::ACM;
+                    let options = AttachedOptions { class, ..AttachedOptions::new(place) };
+                    let device = Device::attach(&options);
                     let depth = u32::from(settings.options.recv_depth).max(1);
                     let port = DevicePort::new(device.map_err(Failure::unusable)?, depth);
                     let port =

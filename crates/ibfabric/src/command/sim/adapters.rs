@@ -3,28 +3,37 @@
 //! The simulator keeps subnet management and the counters of a port; its adapter has all queue pairs above 0, and
 //! serves the classes of management that it has named. A port whose adapter dies goes down, until
 //! another one comes for it; one that goes of its own will leaves the port as it is.
+//!
+//! Adapters share a port if they serve different classes. Each has a block of queue pair numbers, by which packets find it;
+//! multicast goes to all. An adapter with communication management has packets wait while it takes none, as on a port of
+//! its own. Others, such as that of an ACM service, lose what finds no room: they may not hold up its connections.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-use ib_link::{Incoming, LinkPort};
-use ib_net::attach::{AttachServer, Frame, Place, PortDetails, SLOTS, Said};
+use ib_link::Incoming;
+use ib_net::attach::{AttachServer, BLOCKS, Frame, Place, SLOTS, Said, qpn_block};
 use ib_net::ibsim::server::Refused;
 use ib_sim::{Addresses, ClientId, ClientOptions, Packet, Payload, Sim};
 use ib_topology::PortId;
-use ib_types::{Instant, Mtu, PKey};
+use ib_types::Instant;
 use ib_wire::mad::MgmtClass;
-use ib_wire::mad::sa::RateCode;
-use ib_wire::mad::sm::PortState;
+use ib_wire::packet::Bth;
 
 use super::record::Recorder;
 use super::residents::Residents;
 use crate::failure::{Failure, say};
 
+mod ports;
+
+use ports::{Known, details, locate};
+
 /// How many packets of an adapter may wait to leave by its port; further ones wait in its ring.
 const MOST_WAITING: usize = 32;
+
+/// How many more an adapter without connections may have wait, so that those of others do not keep it from sending.
+const MORE_WAITING: usize = 8;
 
 /// How many frames of an adapter are taken before it is another one's turn.
 const TURN: usize = 64;
@@ -61,7 +70,7 @@ pub(super) const fn file_of(key: usize) -> (usize, File) {
 pub(super) struct Adapters {
     server: AttachServer,
     adapters: BTreeMap<usize, Adapter>,
-    by_port: BTreeMap<PortId, usize>,
+    by_port: BTreeMap<PortId, Vec<usize>>,
     by_client: BTreeMap<ClientId, usize>,
     /// The ports whose adapters have died.
     down: BTreeSet<PortId>,
@@ -75,21 +84,14 @@ pub(super) struct Adapters {
 /// An adapter in another process.
 struct Adapter {
     port: PortId,
+    /// The classes of management that it serves, and its clients of the fabric, one for each.
+    classes: Vec<MgmtClass>,
     clients: Vec<ClientId>,
+    /// Its block of queue pair numbers.
+    block: u8,
     told: Known,
     /// Whether something that came for it found no room.
     is_full: bool,
-}
-
-/// What an adapter has to know of its port.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Known {
-    port: LinkPort,
-    state: PortState,
-    mtu: Mtu,
-    rate: RateCode,
-    registrations: u32,
-    p_keys: [PKey; 32],
 }
 
 /// What answers to an adapter take.
@@ -200,14 +202,23 @@ impl Adapters {
             let (node, number) = sim.place(port);
             format!("port {number} of {}", sim.node_name(node))
         };
-        if self.by_port.contains_key(&port) {
-            return Ok(Err(format!("{} has an adapter already", name(sim))));
+        let others = self.by_port.get(&port).map_or(&[][..], Vec::as_slice);
+        let others: Vec<&Adapter> = others.iter().map(|other| &self.adapters[other]).collect();
+        if let Some(other) = others.iter().find(|other| other.conflicts(classes)) {
+            let what = if other.has_connections() { "an adapter" } else { "a service" };
+            return Ok(Err(format!("{} has {what} already", name(sim))));
         }
+        let is_free = |block: &u8| others.iter().all(|other| other.block != *block);
+        let Some(block) = (0..BLOCKS).find(is_free) else {
+            return Ok(Err(format!("{} has {BLOCKS} adapters already", name(sim))));
+        };
+        let is_first = others.is_empty();
         if classes.len() > MOST_CLASSES {
             let count = classes.len();
             return Ok(Err(format!("{count} classes: expected at most {MOST_CLASSES}")));
         }
         if let Some(residents) = residents
+            && is_first
             && let Err(why) = residents.leave(sim, port)
         {
             return Ok(Err(format!("{}: {why}", name(sim))));
@@ -228,33 +239,39 @@ impl Adapters {
                 }
                 Err(error) => {
                     detach(&clients, sim, recorder);
-                    if let Some(residents) = residents {
+                    if let Some(residents) = residents.as_mut().filter(|_| is_first) {
                         residents.come_back(port);
                     }
                     return Ok(Err(error.to_string()));
                 }
             }
         }
-        record(recorder, sim, |it| it.port("open", port));
-        sim.open_held(port);
-        sim.tell_losses(port);
+        if is_first {
+            record(recorder, sim, |it| it.port("open", port));
+            sim.open_held(port);
+            sim.tell_losses(port);
+        }
         if self.down.remove(&port) {
             record(recorder, sim, |it| it.port("up", port));
             sim.let_up(port);
         }
         let told = Known::of(sim, port);
-        if let Err(error) = self.server.admit(client, &details(sim, addresses, port)) {
-            record(recorder, sim, |it| it.port("close", port));
-            sim.close(port);
+        if let Err(error) = self.server.admit(client, &details(sim, addresses, (port, block))) {
+            if is_first {
+                record(recorder, sim, |it| it.port("close", port));
+                sim.close(port);
+            }
             detach(&clients, sim, recorder);
-            if let Some(residents) = residents {
+            if let Some(residents) = residents.as_mut().filter(|_| is_first) {
                 residents.come_back(port);
             }
             return Ok(Err(format!("the simulator fails: {error}")));
         }
-        self.by_port.insert(port, client);
+        self.by_port.entry(port).or_default().push(client);
         self.by_client.extend(clients.iter().map(|&id| (id, client)));
-        self.adapters.insert(client, Adapter { port, clients, told, is_full: false });
+        let classes = classes.to_vec();
+        let adapter = Adapter { port, classes, clients, block, told, is_full: false };
+        self.adapters.insert(client, adapter);
         Ok(Ok(()))
     }
 
@@ -275,10 +292,17 @@ impl Adapters {
                 }
             }
             let Adapter { port, clients, .. } = adapter;
-            self.by_port.remove(&port);
             for id in &clients {
                 self.by_client.remove(id);
             }
+            let others = self.by_port.get_mut(&port).expect("an adapter is at a port");
+            others.retain(|other| *other != client);
+            if !others.is_empty() {
+                detach(&clients, sim, recorder);
+                self.server.close(client);
+                return Ok(());
+            }
+            self.by_port.remove(&port);
             record(recorder, sim, |it| it.port("close", port));
             sim.close(port);
             detach(&clients, sim, recorder);
@@ -359,7 +383,7 @@ impl Adapters {
         for &client in &clients {
             let Some(adapter) = self.adapters.remove(&client) else { continue };
             for _ in 0..TURN {
-                if sim.waiting(adapter.port) >= MOST_WAITING
+                if sim.waiting(adapter.port) >= adapter.most_waiting()
                     || !self.send_next(client, &adapter, sim, &mut recorder)?
                 {
                     break;
@@ -373,51 +397,89 @@ impl Adapters {
         }
         // All of these are looked at anyway.
         opened.extend(std::iter::from_fn(|| sim.next_open()));
-        for client in clients {
+        for &client in &clients {
             let Some(adapter) = self.adapters.get_mut(&client) else { continue };
             let known = Known::of(sim, adapter.port);
             if known != adapter.told {
                 adapter.told = known;
-                self.server.tell(client, &details(sim, addresses, adapter.port));
+                let details = details(sim, addresses, (adapter.port, adapter.block));
+                self.server.tell(client, &details);
             }
-            let mut taken = 0;
-            // They take part in nothing, so no record has them.
-            while self.server.has_room(client)
-                && let Some(lost) = sim.next_loss(adapter.port)
-            {
-                let (node, number) = sim.place(lost.place);
-                let why = format!("at {}[{number}]: {}", sim.node_name(node), lost.why);
-                let Packet { slid, dlid, sl, grh, payload } = lost.packet;
-                let news = Frame::news(&why, &payload.to_bytes(), lost.length);
-                self.server.put(client, Frame::Lost { slid, dlid, sl, grh }, &news);
-                moved = true;
-            }
-            while self.server.has_room(client) {
-                if taken == 0
-                    && let Some(recorder) = &mut recorder
-                {
-                    recorder.mark(sim);
-                }
-                let Some(packet) = sim.receive_packet(adapter.port) else { break };
-                taken += 1;
-                let Packet { slid, dlid, sl, grh, payload } = packet;
-                if let Payload::Transport(bytes) = payload {
-                    self.server.put(client, Frame::Packet { slid, dlid, sl, grh }, &bytes);
-                    sim.give_buffer(bytes);
-                }
-            }
-            adapter.is_full = !self.server.has_room(client);
-            if taken > 0 {
-                moved = true;
-                let port = adapter.port;
-                if let Some(recorder) = &mut recorder {
-                    recorder.taken(port, taken);
-                }
+        }
+        let ports: Vec<PortId> = self.by_port.keys().copied().collect();
+        for port in ports {
+            moved |= self.hand_packets(sim, &mut recorder, port)?;
+        }
+        for client in clients {
+            if let Some(adapter) = self.adapters.get_mut(&client) {
+                adapter.is_full = !self.server.has_room(client);
             }
             self.server.flush(client);
         }
         self.is_busy = moved;
         Ok(())
+    }
+
+    /// Hands the adapters of a port what has arrived there and what the port has lost; returns whether there was anything.
+    fn hand_packets(
+        &mut self,
+        sim: &mut Sim,
+        recorder: &mut Option<&mut Recorder>,
+        port: PortId,
+    ) -> Result<bool, Failure> {
+        let Self { server, adapters, by_port, overflowed, .. } = self;
+        let here = &by_port[&port];
+        let mut moved = false;
+        // No record has them, since they change nothing. Whose packet it was only the adapters know.
+        while server.has_room(here[0])
+            && let Some(lost) = sim.next_loss(port)
+        {
+            let (node, number) = sim.place(lost.place);
+            let why = format!("at {}[{number}]: {}", sim.node_name(node), lost.why);
+            let Packet { slid, dlid, sl, grh, payload } = lost.packet;
+            let news = Frame::news(&why, &payload.to_bytes(), lost.length);
+            for &client in here {
+                server.put(client, Frame::Lost { slid, dlid, sl, grh }, &news);
+            }
+            moved = true;
+        }
+        let mut taken = 0;
+        while let Some(packet) = sim.peek_packet(port) {
+            // A number in nobody's block is refused by the first adapter, which counts it.
+            let known = here.iter().any(|client| is_for(packet, adapters[client].block));
+            let is_target = |client: &usize| {
+                if known { is_for(packet, adapters[client].block) } else { *client == here[0] }
+            };
+            let waits =
+                |client: &usize| adapters[client].has_connections() && !server.has_room(*client);
+            if here.iter().any(|client| is_target(client) && waits(client)) {
+                break;
+            }
+            let targets: [bool; BLOCKS as usize] =
+                std::array::from_fn(|place| here.get(place).is_some_and(is_target));
+            if taken == 0
+                && let Some(recorder) = recorder
+            {
+                recorder.mark(sim);
+            }
+            let Some(packet) = sim.receive_packet(port) else { break };
+            taken += 1;
+            let Packet { slid, dlid, sl, grh, payload } = packet;
+            if let Payload::Transport(bytes) = payload {
+                for (&client, _) in here.iter().zip(targets).filter(|(_, is_target)| *is_target) {
+                    let frame = Frame::Packet { slid, dlid, sl, grh };
+                    *overflowed += u64::from(!server.put(client, frame, &bytes));
+                }
+                sim.give_buffer(bytes);
+            }
+        }
+        if taken > 0 {
+            moved = true;
+            if let Some(recorder) = recorder {
+                recorder.taken(port, taken);
+            }
+        }
+        Ok(moved)
     }
 
     /// Hands an adapter the management datagrams that have come for a client of its own.
@@ -442,7 +504,7 @@ impl Adapters {
         }
         let mut sleeps = true;
         for (&client, adapter) in &self.adapters {
-            let takes = sim.waiting(adapter.port) < MOST_WAITING;
+            let takes = sim.waiting(adapter.port) < adapter.most_waiting();
             sleeps &= self.server.may_sleep(client, takes, adapter.is_full);
         }
         match limit {
@@ -452,9 +514,9 @@ impl Adapters {
         }
     }
 
-    /// Returns the ports that have adapters.
+    /// Returns the port of each adapter.
     pub(super) fn ports(&self) -> impl Iterator<Item = PortId> {
-        self.by_port.keys().copied()
+        self.adapters.values().map(|adapter| adapter.port)
     }
 
     /// Returns what was refused.
@@ -464,79 +526,35 @@ impl Adapters {
     }
 }
 
+impl Adapter {
+    /// Returns whether it cannot share its port with another one, which serves these classes.
+    fn conflicts(&self, classes: &[MgmtClass]) -> bool {
+        let is_bare = classes.is_empty() && self.classes.is_empty();
+        is_bare || self.classes.iter().any(|class| classes.contains(class))
+    }
+
+    /// Returns whether it serves communication management: whoever connects to the port is answered by it.
+    fn has_connections(&self) -> bool {
+        self.classes.contains(&MgmtClass::COMMUNICATION)
+    }
+
+    /// Returns how many packets may wait to leave by its port before it is made to wait.
+    fn most_waiting(&self) -> usize {
+        MOST_WAITING + if self.has_connections() { 0 } else { MORE_WAITING }
+    }
+}
+
+/// Returns whether a packet is for the adapter with a block of queue pair numbers.
+fn is_for(packet: &Packet, block: u8) -> bool {
+    let Payload::Transport(bytes) = &packet.payload else { return false };
+    let destination = bytes.first_chunk().map(|header| Bth::parse(header).destination);
+    packet.is_multicast() || destination.is_some_and(|qpn| qpn_block(block).contains(qpn))
+}
+
 impl AsFd for Adapters {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.server.as_fd()
     }
-}
-
-impl Known {
-    fn of(sim: &Sim, port: PortId) -> Self {
-        let info = sim.port_info(port);
-        Self {
-            port: sim.link_port(port),
-            state: info.port_state,
-            mtu: Mtu::from_code(info.neighbor_mtu.0).unwrap_or(Mtu::B256),
-            rate: info.rate(),
-            registrations: sim.registrations(port),
-            p_keys: sim.p_keys(port),
-        }
-    }
-}
-
-fn details(sim: &Sim, addresses: &Addresses, port: PortId) -> PortDetails {
-    let known = Known::of(sim, port);
-    let (node, _) = sim.place(port);
-    PortDetails {
-        port: known.port,
-        is_active: known.state == PortState::ACTIVE && known.port.lid != 0,
-        mtu: known.mtu,
-        rate: known.rate,
-        registrations: known.registrations,
-        port_count: sim.node_info(port).num_ports,
-        p_keys: known.p_keys.iter().map(|key| key.0).filter(|key| key & 0x7fff != 0).collect(),
-        node: sim.node_name(node).to_owned(),
-        addresses: addresses.of(port).to_vec(),
-    }
-}
-
-/// Finds a port by the name of its node, with `:port` behind it or without, by an address, a GID or a LID; the
-/// fabric's first host without a name.
-fn locate(sim: &Sim, addresses: &Addresses, name: &str) -> Option<PortId> {
-    if name.is_empty() {
-        return sim.first_end_port();
-    }
-    if let Some(node) = sim.find_node(name) {
-        return sim.end_port(node);
-    }
-    let end_ports = || {
-        let numbers = |node| if sim.is_switch(node) { 0..=0 } else { 1..=u8::MAX };
-        let all =
-            sim.node_ids().flat_map(move |node| numbers(node).map(move |number| (node, number)));
-        all.filter_map(|(node, number)| sim.find_port(node, number))
-    };
-    if let Ok(address) = name.parse::<IpAddr>() {
-        let by_gid = |address| match address {
-            IpAddr::V6(address) => {
-                let gid = u128::from(address);
-                end_ports().find(|&port| sim.link_port(port).gid().0 == gid)
-            }
-            IpAddr::V4(_) => None,
-        };
-        return addresses.find(address).or_else(|| by_gid(address));
-    }
-    if let Some((node, number)) = name.rsplit_once(':')
-        && let (Some(node), Ok(number)) = (sim.find_node(node), number.parse())
-    {
-        let is_end = sim.is_switch(node) == (number == 0);
-        return sim.find_port(node, number).filter(|_| is_end);
-    }
-    let lid = match name.strip_prefix("0x") {
-        Some(digits) => u16::from_str_radix(digits, 16),
-        None => name.parse(),
-    };
-    let lid = lid.ok().filter(|&lid| lid != 0)?;
-    end_ports().find(|&port| sim.has_lid(port, lid))
 }
 
 fn detach(clients: &[ClientId], sim: &mut Sim, recorder: &mut Option<&mut Recorder>) {

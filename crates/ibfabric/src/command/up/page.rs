@@ -5,6 +5,7 @@
 //! | `files` | the files of the page |
 //! | `model` | what never changes of the fabric, and the numbers of nodes and links |
 //! | `state` | what changes all the time |
+//! | `missing` | nodes that are not reached |
 //! | `way`, `load` | the way from a node to another one, how many pairs of hosts use each link |
 //! | `node`, `names`, `device` | all of a node, of its service of names, of the block device |
 
@@ -30,6 +31,7 @@ mod device;
 mod files;
 mod load;
 mod log_lines;
+mod missing;
 pub(super) mod model;
 mod names;
 mod node;
@@ -190,6 +192,7 @@ impl Page {
                 let nodes = [model.node(from)?, model.node(to)?];
                 way::way((look.sim, model, plan().as_deref()), nodes)?
             }
+            Asked::Addresses => node::addresses(look.sim, look.addresses),
             Asked::Load => {
                 let engine = plan().map_or("", |plan| plan.routing.engine.name());
                 return Ok(self.loads.answer(look.sim, &self.model, engine));

@@ -2,14 +2,14 @@
 //!
 //! | module | holds |
 //! |---|---|
+//! | `names` | names, resolved at hosts |
 //! | `ways` | ways between hosts, traced |
 //! | `disk` | the device, written and read while links are cut |
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant as WallClock};
 
-use ib_acm::Address;
-use ib_net::hosts::{BlockPair, Hosts, Reply};
+use ib_net::hosts::{BlockPair, Hosts};
 use ib_routing::engine::engine;
 use ib_routing::{
     CheckReport, EngineList, Layers, LidOptions, Routing, RoutingOptions, Subnet, SubnetOptions,
@@ -18,22 +18,27 @@ use ib_routing::{
 use ib_sim::Sim;
 use ib_topology::{Fabric, NodeId, PortId};
 use ib_types::Instant;
-use ib_wire::acm::{ClientStatus, Entry};
+use ib_wire::acm::ClientStatus;
 use ib_wire::mad::sa::PathRecord;
 use serde::Serialize;
 
 use super::record::{ReadBack, Record};
 use super::tables::Tables;
-use super::town::destination;
 use crate::command::summary::counted;
 use crate::failure::{Failure, Verdict};
 use crate::output::Format;
+use crate::progress::Progress;
 
 mod disk;
+mod names;
 mod ways;
 
 use disk::Disk;
+use names::Names;
 use ways::Ways;
+
+/// How often a terminal is shown how far it is.
+const BETWEEN: Duration = Duration::from_millis(200);
 
 /// How long the manager may take for the last ports, when the first hosts work already.
 const SETTLES: Duration = Duration::from_secs(5);
@@ -70,26 +75,12 @@ enum Step {
     /// Until when it is waited for ports.
     Subnet(Instant),
     Routes,
-    Names(Asked),
+    /// `None` before the first request.
+    Names(Option<Names>),
     Ways(Box<Ways>),
     Disk(Disk),
     Capture,
     End,
-}
-
-/// Requests for names.
-#[derive(Default)]
-struct Asked {
-    has_begun: bool,
-    /// By the number of the request: the LID that the path starts at, and those that it may lead to.
-    expected: Vec<(u16, Vec<u16>)>,
-    /// What was not asked yet.
-    wanted: VecDeque<(u64, PortId, Entry)>,
-    answered: usize,
-    wrong: usize,
-    /// Those that no path was found for, and why it was so for the first one.
-    failed: usize,
-    why: Option<ClientStatus>,
 }
 
 /// The tour.
@@ -106,6 +97,9 @@ pub(super) struct Tour {
     /// Why there is no device.
     no_device: Option<String>,
     ended: Option<Verdict>,
+    /// What a terminal shows of the step at hand, and when it was written last. It is taken away before a line is printed.
+    progress: Option<Progress>,
+    shown_at: WallClock,
 }
 
 impl Tour {
@@ -123,6 +117,8 @@ impl Tour {
             has_begun: false,
             no_device: None,
             ended: None,
+            progress: Some(Progress::start("subnet: waiting for the subnet manager")),
+            shown_at: now,
         }
     }
 
@@ -148,6 +144,10 @@ impl Tour {
     pub(super) fn due(&self) -> Option<Instant> {
         match &self.step {
             Step::Subnet(until) => Some(*until).filter(|_| self.has_begun),
+            Step::Names(names) => {
+                let now = names.is_none() && self.has_begun;
+                names.as_ref().map(Names::deadline).or(now.then_some(Instant::ZERO))
+            }
             Step::Ways(ways) => ways.due(),
             Step::Disk(disk) => Some(disk.deadline()),
             // There is always more to do.
@@ -162,6 +162,7 @@ impl Tour {
     fn tell(&mut self, what: &'static str, good: bool, detail: String) {
         let seconds = self.since.elapsed().as_secs_f64();
         self.since = WallClock::now();
+        (self.progress, self.shown_at) = (None, self.since);
         if self.format == Format::Text {
             let word = if good { "ok" } else { "FAILED" };
             self.lines.push_back(format!("{word:<6} {what:<8} {seconds:5.1} s  {detail}"));
@@ -171,19 +172,34 @@ impl Tour {
 
     /// The answer to a request for a name.
     pub(super) fn take_reply(&mut self, number: u64, found: Result<PathRecord, ClientStatus>) {
-        let Step::Names(asked) = &mut self.step else { return };
-        let Some((from, to)) = asked.expected.get(number as usize) else { return };
-        asked.answered += 1;
-        match found {
-            Ok(path) => {
-                let is_right = path.slid == *from && to.contains(&path.dlid);
-                asked.wrong += usize::from(!is_right);
-            }
-            Err(status) => {
-                asked.failed += 1;
-                asked.why.get_or_insert(status);
-            }
+        if let Step::Names(Some(names)) = &mut self.step {
+            names.take_reply(number, found);
         }
+    }
+
+    /// Shows on a terminal how far it is.
+    fn show_progress(&mut self) {
+        if self.shown_at.elapsed() < BETWEEN {
+            return;
+        }
+        self.shown_at = WallClock::now();
+        let percent = |(done, all): (u64, u64)| done * 100 / all.max(1);
+        let text = match &self.step {
+            Step::Subnet(_) => "subnet".to_owned(),
+            Step::Routes => "routes".to_owned(),
+            Step::Names(None) => "names".to_owned(),
+            Step::Names(Some(names)) => {
+                let (answered, all) = names.progress();
+                format!("names: {answered} of {all}")
+            }
+            Step::Ways(ways) => {
+                let (traced, all) = ways.progress();
+                format!("ways: {traced} of {all}")
+            }
+            Step::Disk(disk) => format!("device: {} %", percent(disk.progress())),
+            Step::Capture | Step::End => "trace".to_owned(),
+        };
+        self.progress.get_or_insert_with(|| Progress::start("")).next(text);
     }
 
     /// Goes on; returns whether there was anything.
@@ -191,6 +207,7 @@ impl Tour {
         if !self.has_begun || self.ended.is_some() {
             return Ok(false);
         }
+        self.show_progress();
         let next = match &mut self.step {
             Step::Subnet(until) => {
                 let missing = missing(place.sim, &self.fabric);
@@ -204,18 +221,18 @@ impl Tour {
             Step::Routes => {
                 let (good, detail) = routes(&self.fabric, &self.engines, place.sim)?;
                 self.tell("routes", good, detail);
-                Some(Step::Names(Asked::default()))
+                Some(Step::Names(None))
             }
-            Step::Names(asked) if !asked.has_begun => {
-                *asked = ask_names(place);
+            Step::Names(names @ None) => {
+                *names = Some(Names::new(place.sim, place.hosts));
                 return Ok(true);
             }
-            Step::Names(asked) => {
-                let moved = asked.go_on(place.sim, place.hosts);
-                if asked.answered < asked.expected.len() {
+            Step::Names(Some(names)) => {
+                let moved = names.work(place.sim, place.hosts);
+                if !names.is_over(place.sim.now()) {
                     return Ok(moved);
                 }
-                let (good, detail) = asked.finish();
+                let (good, detail) = names.finish();
                 self.tell("names", good, detail);
                 Some(match Ways::start(place.sim)? {
                     Some(ways) => Step::Ways(Box::new(ways)),
@@ -273,6 +290,7 @@ impl Tour {
     }
 
     fn end(&mut self) {
+        self.progress = None;
         let good = self.found.iter().all(|found| found.good);
         let seconds = self.started.elapsed().as_secs_f64();
         self.lines.push_back(match self.format {
@@ -286,53 +304,6 @@ impl Tour {
             }
         });
         self.ended = Some(Verdict::good_if(good));
-    }
-}
-
-/// Returns what every host asks: for another one by its name.
-fn ask_names(place: &Place<'_>) -> Asked {
-    let Place { sim, hosts, .. } = place;
-    let ports: Vec<PortId> = hosts.ports().collect();
-    let far = ports.len() / 2;
-    let (mut expected, mut wanted) = (Vec::new(), VecDeque::new());
-    for (at, &port) in ports.iter().enumerate() {
-        let other = ports[(at + far.max(1)) % ports.len()];
-        let name = Address::name(sim.node_name(sim.place(other).0));
-        let to = name.unwrap_or_else(|_| Address::Gid(sim.link_port(other).gid()));
-        // Both ports of a node have its name.
-        let node = sim.place(other).0;
-        let namesakes = ports.iter().filter(|&&port| sim.place(port).0 == node);
-        let lids = namesakes.map(|&port| sim.link_port(port).lid).collect();
-        expected.push((sim.link_port(port).lid, lids));
-        wanted.push_back((at as u64, port, destination(&to)));
-    }
-    Asked { has_begun: true, expected, wanted, ..Asked::default() }
-}
-
-impl Asked {
-    /// Asks more, but not all at once: each question goes to all hosts, and they have to be answered in time.
-    fn go_on(&mut self, sim: &mut Sim, hosts: &mut Hosts) -> bool {
-        const MOST: usize = 32;
-        let mut moved = false;
-        while self.expected.len() - self.wanted.len() < self.answered + MOST
-            && let Some((number, port, entry)) = self.wanted.pop_front()
-        {
-            moved = true;
-            if let Some(message) = hosts.ask(sim, port, number, vec![entry]) {
-                hosts.answered(Reply { port, number, message });
-            }
-        }
-        moved
-    }
-
-    fn finish(&self) -> (bool, String) {
-        let Self { expected, wrong, failed, why, .. } = self;
-        let found = counted(expected.len() - failed, "name");
-        let mut detail = format!("{found} resolved by IB ACM, {wrong} wrong");
-        if let Some(why) = why {
-            detail.push_str(&format!("; {failed} were not, the first one: {why}"));
-        }
-        (wrong + failed == 0, detail)
     }
 }
 

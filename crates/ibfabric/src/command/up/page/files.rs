@@ -22,6 +22,7 @@ macro_rules! content {
 pub(super) const FILES: &[File] = files![
     "index.html",
     "acm-panel.js",
+    "address.js",
     "api.js",
     "app.css",
     "camera.js",
@@ -33,6 +34,7 @@ pub(super) const FILES: &[File] = files![
     "force.js",
     "format.js",
     "gl.js",
+    "health.js",
     "histogram.js",
     "icon.svg",
     "legend.js",
@@ -45,6 +47,7 @@ pub(super) const FILES: &[File] = files![
     "path-panel.js",
     "picking.js",
     "plates.js",
+    "problems-panel.js",
     "quadtree.js",
     "rows.js",
     "rtrs-panel.js",

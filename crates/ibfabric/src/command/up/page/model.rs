@@ -34,6 +34,7 @@ struct Told<'a> {
 struct Node<'a> {
     id: u32,
     name: &'a str,
+    description: &'a str,
     guid: String,
     kind: &'static str,
     ports: u8,
@@ -101,6 +102,7 @@ impl Model {
         let nodes = fabric.nodes().map(|(id, node)| Node {
             id: id.0,
             name: &node.name,
+            description: &node.description,
             guid: node.guid.to_string(),
             kind: kind_word(node.kind),
             ports: node.ports,

@@ -29,6 +29,12 @@ struct Told<'a> {
     values: Vec<(&'static str, String)>,
 }
 
+/// What is told of all end ports: node, number, LID, IP addresses.
+#[derive(Serialize)]
+struct EndPorts {
+    ports: Vec<(u32, u8, u16, Vec<String>)>,
+}
+
 #[derive(Serialize)]
 struct Port {
     port: u8,
@@ -89,6 +95,20 @@ pub(super) fn node((sim, model): (&Sim, &Model), places: &Places<'_>, id: NodeId
         roles: roles(sim, places, id),
         values: values(sim, model, places, id),
     })
+}
+
+/// Returns the LIDs and IP addresses of all end ports.
+pub(super) fn addresses(sim: &Sim, addresses: &Addresses) -> Json {
+    let numbers = |node| if sim.is_switch(node) { 0..=0 } else { 1..=u8::MAX };
+    let ports = sim.node_ids().flat_map(|node| {
+        let ports = numbers(node).map_while(move |number| sim.find_port(node, number));
+        ports.map(move |port| (node, port))
+    });
+    let ports = ports.map(|(node, port)| {
+        let own = addresses.of(port).iter().map(ToString::to_string).collect();
+        (node.0, sim.place(port).1, sim.port_info(port).lid, own)
+    });
+    json(&EndPorts { ports: ports.collect() })
 }
 
 /// Returns what a node does in the fabric.

@@ -1,4 +1,4 @@
-//! What changes all the time: which links are down, how much goes over the others, what the manager does.
+//! What changes all the time: links that are down, nodes that are not reached, traffic, the state of the subnet manager.
 
 use std::time::Duration;
 
@@ -6,6 +6,7 @@ use ib_sim::Sim;
 use ib_types::Instant;
 use serde::Serialize;
 
+use super::missing::missing;
 use super::model::Model;
 use crate::command::sim::Manager;
 
@@ -21,6 +22,10 @@ pub(super) struct States {
     told: String,
     told_at: Instant,
     down: Vec<u32>,
+    /// Since when each of these is down, in seconds of the fabric's clock.
+    since: Vec<f64>,
+    /// Nodes that are not reached, and since when.
+    missing: Vec<(u32, f64)>,
     /// At which count of changes that was found.
     down_at: Option<u64>,
 }
@@ -35,6 +40,8 @@ struct Before {
 #[derive(Serialize)]
 struct Told<'a> {
     down: &'a [u32],
+    since: &'a [f64],
+    missing: &'a [(u32, f64)],
     traffic: Vec<(u32, u64, u64)>,
     routes: u64,
     sm: Option<ManagerTold>,
@@ -70,7 +77,7 @@ impl States {
     ) -> Option<String> {
         let now = sim.now();
         let traffic = self.traffic(sim, model);
-        self.find_down(sim, model);
+        self.find_down(sim, model, manager);
         let sm = manager.map(|manager| {
             let shown = manager.shown();
             let lid = sim.client_port(manager.client()).map_or(0, |port| sim.link_port(port).lid);
@@ -78,7 +85,8 @@ impl States {
             let (sweeps, followed) = (shown.sweeps, shown.followed);
             ManagerTold { state, sweeps, followed, lid, up, last, alarms: shown.alarms }
         });
-        let told = Told { down: &self.down, traffic, routes: sim.route_changes(), sm };
+        let Self { down, since, missing, .. } = &*self;
+        let told = Told { down, since, missing, traffic, routes: sim.route_changes(), sm };
         let told = serde_json::to_string(&told).expect("it has nothing that JSON has not");
         let members = told.strip_prefix('{').and_then(|told| told.strip_suffix('}'));
         let members = members.expect("it is an object");
@@ -116,14 +124,25 @@ impl States {
         traffic
     }
 
-    /// Finds out which links are not in use, unless that is known.
-    fn find_down(&mut self, sim: &Sim, model: &Model) {
+    /// Finds the links that are not in use and the nodes that are not reached, unless nothing has changed.
+    fn find_down(&mut self, sim: &Sim, model: &Model, manager: Option<&Manager>) {
         if self.down_at == Some(sim.route_changes()) {
             return;
         }
         self.down_at = Some(sim.route_changes());
         let links = (0..).zip(&model.links);
-        let is_down = |&(_, &(one, other)): &(u32, &_)| !sim.is_active(one, other);
-        self.down = links.filter(is_down).map(|(number, _)| number).collect();
+        let down = links.filter_map(|(number, &(one, other))| {
+            Some((number, seconds(sim.inactive_since(one, other)?)))
+        });
+        (self.down, self.since) = down.unzip();
+        let own = manager.and_then(|manager| sim.client_port(manager.client()));
+        let own = own.or_else(|| sim.first_end_port());
+        let found = own.map_or(Vec::new(), |own| missing(sim, model, sim.place(own).0));
+        self.missing = found.into_iter().map(|(node, since)| (node, seconds(since))).collect();
     }
+}
+
+fn seconds(at: Instant) -> f64 {
+    // As much as is shown, and no more bytes.
+    (at.as_nanos() / 1_000_000) as f64 / 1e3
 }

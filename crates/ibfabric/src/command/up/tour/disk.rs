@@ -92,6 +92,11 @@ impl Disk {
         }
     }
 
+    /// Returns how many bytes are written and read, of all.
+    pub(super) const fn progress(&self) -> (u64, u64) {
+        (self.writes.done + self.reads.done, 2 * self.size)
+    }
+
     pub(super) const fn is_over(&self) -> bool {
         self.writes.is_over() && self.reads.is_over()
     }

@@ -86,6 +86,11 @@ impl Ways {
         self.traced == self.asked
     }
 
+    /// Returns how many ways are traced, of all.
+    pub(super) const fn progress(&self) -> (usize, usize) {
+        (self.traced, self.asked)
+    }
+
     pub(super) fn finish(&self, sim: &mut Sim) -> (bool, String) {
         sim.detach(self.client);
         let Self { good, asked, validated, .. } = self;
