@@ -11,7 +11,7 @@ const KIB: u32 = 20;
 #[test]
 fn a_full_disk_ends_recordings_and_keeps_the_fabric() {
     let files = ["--pcap", "pcap", "--record", "record", "--log", "log", "--log-level", "hops"];
-    let simulator = Simulator::on_full_disk(KIB, &[&["--sm", "auto"], &files[..]].concat());
+    let simulator = Simulator::on_full_disk(KIB, &[&["--sm"], &files[..]].concat());
     let client = Client::attach(&simulator.socket, 1).expect("it may attach");
     client.send(&node_info(7, &[1]), 0xffff);
     assert_eq!(Mad(client.receive().mad).transaction_id(), TransactionId(7));
@@ -35,7 +35,7 @@ fn a_full_disk_ends_recordings_and_keeps_the_fabric() {
 
 #[test]
 fn a_full_disk_cuts_a_record_that_can_be_replayed() {
-    let words = ["--sm", "auto", "--record", "record", "--seed", "5"];
+    let words = ["--sm", "--record", "record", "--seed", "5"];
     let simulator = Simulator::on_full_disk(KIB, &words);
     let (net, record) = (simulator.place.path().join("net"), simulator.place.path().join("record"));
     let mut replay = Command::new(PROGRAM);

@@ -55,11 +55,16 @@ impl Lines {
         Ok(Self { sink: Sink::create(path, std::io::stderr())?, has_failed: false })
     }
 
-    /// Writes text, which ends with a line or goes on with the next call.
+    /// Writes text, whose last line may go on with the next call.
     fn write(&mut self, text: &str) {
         self.done(|sink| {
-            sink.write_all(text.as_bytes())?;
-            if text.ends_with('\n') { sink.end_part() } else { Ok(()) }
+            for line in text.split_inclusive('\n') {
+                sink.write_all(line.as_bytes())?;
+                if line.ends_with('\n') {
+                    sink.end_part()?;
+                }
+            }
+            Ok(())
         });
     }
 
