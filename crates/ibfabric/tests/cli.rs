@@ -214,7 +214,7 @@ fn dumps_of_route_pass_check_and_damaged_ones_do_not() {
     assert_eq!(output.status.code(), Some(3), "{}", text(&output.stdout));
     let said = text(&output.stderr);
     assert!(said.contains(": the table of switch ") && said.contains("cut: line "), "{said}");
-    let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert_eq!(report["unreachable"], 0);
     assert!(report["not_judged"].as_u64().is_some_and(|pairs| pairs > 0), "{report}");
     assert!(report["examples"]["not_judged"][0].is_string());

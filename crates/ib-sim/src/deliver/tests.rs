@@ -24,7 +24,7 @@ impl ib_link::NodeAgent for Echo {
 
     fn handle(&mut self, now: Instant, arrival: ib_link::Arrival, datagram: &Datagram) {
         let mut mad = datagram.mad;
-        mad.answer(ib_wire::mad::MadStatus::OK);
+        mad.answer(MadStatus::OK);
         mad.0[100] = arrival.port.unwrap_or(0xff);
         let at = now + std::time::Duration::from_millis(5);
         self.answers.push((at, datagram.reply(mad)));
