@@ -171,6 +171,7 @@ fn beside(guest: &Guest, binary: &Path, row: Row, port: &str) -> Result<interop:
     let program = format!("ib_{}", row.theirs);
     command.args(["rdma", "serve", "--listen", &BESIDE_V4.to_string(), "--udp-port", port]);
     command.args(["--perftest", &program, "--perftest-size", "64", "--clients", "1"]);
+    command.arg("--allow-zero-checksum");
     let running = guest.start_beside(&command)?;
     running.until("READY", LIMIT)?;
     Ok(running)

@@ -15,7 +15,7 @@ pub(crate) struct Args {
     /// The first seed.
     #[arg(long, value_name = "SEED", default_value_t = 0)]
     first: u64,
-    /// The time for which each fuzz target runs.
+    /// The time for which each fuzz target, or each run of `corruption`, runs.
     #[arg(long, value_name = "SECONDS", default_value_t = 600)]
     seconds: u64,
     /// Runs only the fuzz targets whose name contains this text.
@@ -49,6 +49,9 @@ enum Campaign {
     Rdma,
     /// READs between the kernel of a Linux guest and `ibfabric rdma` over an impaired wire; needs root.
     Guest,
+    /// A block device over NBD and RTRS between two network namespaces, over a wire that corrupts packets; needs root
+    /// and fio.
+    Corruption,
 }
 
 pub(crate) fn run(args: &Args) -> Chored {
@@ -57,6 +60,9 @@ pub(crate) fn run(args: &Args) -> Chored {
         Campaign::Fuzz => return fuzz(args),
         Campaign::Sm => return crate::campaign_sm::run(first, runs),
         Campaign::Guest => return crate::campaign_guest::run(first, runs),
+        Campaign::Corruption => {
+            return crate::campaign_corruption::run(first, runs, args.seconds);
+        }
         Campaign::Rdma => return crate::campaign_rdma::run(first, runs),
         Campaign::Discovery => ("ib-sim", "campaign", "a_discovery_among_faults", "SIM"),
         Campaign::Managed => ("ib-sm", "subnet", "a_managed_fabric_among_faults", "SM"),

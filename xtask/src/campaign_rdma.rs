@@ -70,6 +70,7 @@ impl Cell {
         );
         let impairment = directions.map(|loses| Impairment {
             loss: if loses { loss } else { 0.0 },
+            corruption: 0.0,
             double,
             late,
             late_by: micros(3000),

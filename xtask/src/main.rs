@@ -26,6 +26,7 @@
 //! | `pictures.rs` | `pictures`: what README shows |
 //! | `campaign.rs` | `campaign`: the fuzz targets, each for as long as asked; discoveries among random faults |
 //! | `campaign_sm.rs` | `campaign sm`: reachability and credit loops, beside a walk through the tables |
+//! | `campaign_corruption.rs` | `campaign corruption`: a block device over a wire that corrupts packets |
 //! | `campaign_rdma.rs` | `campaign rdma`: `ibfabric rdma` between two namespaces over an impaired wire |
 //! | `campaign_guest.rs` | `campaign guest`: READs of the kernel of a Linux guest, and of ours from it, over an impaired wire |
 //! | `wire.rs` | two network namespaces, joined by TAP devices and an impaired wire |
@@ -42,6 +43,7 @@ mod bench_rtrs;
 mod bench_sim;
 mod bench_sm;
 mod campaign;
+mod campaign_corruption;
 mod campaign_guest;
 mod campaign_rdma;
 mod campaign_sm;

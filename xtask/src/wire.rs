@@ -1,5 +1,5 @@
-//! Two network namespaces, joined by a wire that loses, delays, reorders and duplicates RoCEv2 packets. One of them may
-//! be that of a Linux guest.
+//! Two network namespaces, joined by a wire that loses, corrupts, delays, reorders and duplicates RoCEv2 packets. One of
+//! them may be that of a Linux guest.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -11,6 +11,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use ib_net::tap::Tap;
+use ib_wire::packet::{RoceAddresses, RoceNetwork};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -23,6 +24,8 @@ pub(crate) const ADDRESSES: [&str; 2] = ["192.168.78.1", "192.168.78.2"];
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Impairment {
     pub(crate) loss: f64,
+    /// The probability of a corruption. The UDP checksum of a corrupted packet is zero.
+    pub(crate) corruption: f64,
     pub(crate) double: f64,
     pub(crate) late: f64,
     /// The longest delay of a late packet; the delay of every packet, and its longest variation.
@@ -38,6 +41,7 @@ pub(crate) struct Fates {
     pub(crate) lost: u64,
     pub(crate) late: u64,
     pub(crate) doubled: u64,
+    pub(crate) corrupted: u64,
 }
 
 /// Random numbers that follow from a seed (`SplitMix64`).
@@ -237,6 +241,11 @@ impl Relay {
             return;
         }
         self.fates[from].passed += 1;
+        let mut frame = frame.to_vec();
+        if self.rng.chance(impairment.corruption) {
+            self.fates[from].corrupted += 1;
+            corrupt(&mut frame, &mut self.rng);
+        }
         let copies = 1 + u64::from(self.rng.chance(impairment.double));
         self.fates[from].doubled += copies - 1;
         for _ in 0..copies {
@@ -245,7 +254,7 @@ impl Relay {
                 self.fates[from].late += 1;
                 delay += self.rng.up_to(impairment.late_by);
             }
-            self.pass(from, frame, delay);
+            self.pass(from, &frame, delay);
         }
     }
 
@@ -253,6 +262,40 @@ impl Relay {
         self.number += 1;
         let arrival = Instant::now() + delay;
         self.queue.push(Reverse((arrival, self.number, 1 - from, frame.to_vec())));
+    }
+}
+
+/// Corrupts a frame of RoCEv2: its UDP checksum becomes zero, and one bit or a burst of eight bytes changes in the ports
+/// or behind the UDP header. Half of the ICRCs then fit the corrupted packet, if it had an identification of IPv4 that no
+/// adapter of ours sends: a corruption that is consistent with some identification.
+fn corrupt(frame: &mut [u8], rng: &mut Rng) {
+    const IP: usize = 14;
+    const UDP: usize = IP + 20;
+    const BTH: usize = UDP + 8;
+    const ICRC: usize = 4;
+    let before = frame.to_vec();
+    let end = frame.len() - ICRC;
+    // The ports of UDP are the four bytes before its length.
+    let place = UDP + 4 + rng.next() as usize % (end - BTH + 4);
+    let at = if place < BTH { place - 4 } else { place };
+    if rng.chance(0.5) {
+        frame[at] ^= 1 << (rng.next() % 8);
+    } else {
+        let stop = if at < UDP + 4 { UDP + 4 } else { end };
+        for (byte, noise) in frame[at..stop].iter_mut().zip(rng.next().to_le_bytes()) {
+            *byte ^= noise;
+        }
+    }
+    frame[UDP + 6..BTH].fill(0);
+    let identification = 64 + rng.next() % (65_536 - 64);
+    if rng.chance(0.5)
+        && frame != before
+        && let Ok((mut network, _)) = RoceNetwork::parse(&frame[IP..])
+        && let RoceAddresses::V4 { identification: id, .. } = &mut network.addresses
+    {
+        *id = identification as u16;
+        let icrc = network.icrc(&frame[BTH..end]);
+        frame[end..].copy_from_slice(&icrc.to_be_bytes());
     }
 }
 

@@ -78,7 +78,9 @@ pub use cma::CmaHeader;
 pub use config::{CmConfig, CmCounters, timeout};
 pub use connection::{ConnectionId, State};
 pub use error::CmError;
-pub use event::{Cause, CmEvent, Connected, Failure, Requested, SidrRequested, SidrResolved};
+pub use event::{
+    Cause, CmEvent, Connected, Failure, Requested, SidrRequested, SidrResolved, accepted_mtu,
+};
 pub use params::{AcceptParams, ConnectParams, SidrAnswer, SidrParams};
 pub use service::{ListenerId, PortSpace, ServiceId};
 pub use sidr::{SidrId, SidrRequestId};
@@ -183,7 +185,7 @@ impl Cm {
         let is_legal = mad.base_version() == 1
             && mad.class_version() == MgmtClass::COMMUNICATION.version()
             && mad.method() == Method::SEND;
-        if !is_legal {
+        if !is_legal || route.is_weak && !self.accepts_weak(mad) {
             self.counters.malformed += 1;
             return true;
         }
@@ -201,6 +203,18 @@ impl Cm {
             _ => self.counters.unsupported += 1,
         }
         true
+    }
+
+    /// Returns false for a message on a connection with an adapter of this project, which sends no weak packets.
+    fn accepts_weak(&self, mad: &Mad) -> bool {
+        // In all messages but those that begin a connection the receiver's number is the second one.
+        let number = match mad.attribute_id() {
+            AttributeId::CM_REQ | AttributeId::CM_SIDR_REQ | AttributeId::CM_SIDR_REP => {
+                return true;
+            }
+            _ => u32::from_be_bytes([mad.0[28], mad.0[29], mad.0[30], mad.0[31]]),
+        };
+        self.connections.get(&ConnectionId(number)).is_none_or(|connection| connection.accepts_weak)
     }
 
     /// Does what is due by now.

@@ -34,6 +34,8 @@ reasons! {
     State = "state",
     /// It does not come from where the queue pair is connected to.
     Source = "source",
+    /// Its ICRC does not fit an identification that the peer uses.
+    Icrc = "icrc",
     /// It is of another partition.
     PKey = "p_key",
     /// It has another key than the queue pair.

@@ -121,6 +121,9 @@ impl Qp {
         if !self.comes_from_peer(route) {
             return cx.counters.drop(Drop::Source);
         }
+        if route.is_weak && !self.core.attributes.route.is_weak {
+            return cx.counters.drop(Drop::Icrc);
+        }
         if self.core.qp_type == QpType::Uc {
             return self.responder.handle_unreliable(&self.core, cx, operation, packet);
         }

@@ -96,6 +96,8 @@ pub struct Device {
     inbox: Option<Box<Inbox<Self>>>,
     /// Who gets what reads the packets of queue pairs that are chosen for a trace.
     traced: Option<Traced>,
+    /// The function that is called with peers whose packets have no UDP checksum, which are dropped.
+    refuses: Option<Refuses>,
     /// Who is asked for paths before subnet administration.
     names: Option<Box<names::Names>>,
 }
@@ -103,8 +105,14 @@ pub struct Device {
 /// Takes what reads the packets of a queue pair.
 type Traced = Box<dyn FnMut(&mut Hca, SelectionId, PacketReader) + Send>;
 
+/// Takes a peer whose packets are dropped.
+type Refuses = Box<dyn FnMut(IpAddr) + Send>;
+
 /// The most packets that are taken before others are sent.
 const ROUND: usize = 64;
+
+/// The vendor ID by which adapters of this project recognize each other in REQ and REP: a locally administered OUI.
+const VENDOR_ID: u32 = 0x02_69_62;
 
 /// How many bytes of an interface's MTU a connection leaves to headers, as Linux does.
 const CONNECTION_HEADERS: u32 = 96;
@@ -142,7 +150,10 @@ impl Device {
         };
         Ok(Self {
             hca: Hca::new(config, seed),
-            cm: Cm::new(CmConfig { ca_guid: guid, ..CmConfig::default() }, cm_seed),
+            cm: Cm::new(
+                CmConfig { ca_guid: guid, vendor_id: VENDOR_ID, ..CmConfig::default() },
+                cm_seed,
+            ),
             wire: Wire::Roce(Box::new(socket)),
             name,
             address,
@@ -152,6 +163,7 @@ impl Device {
             checked: LinkCounters::default(),
             inbox: None,
             traced: None,
+            refuses: None,
             names: None,
         })
     }
@@ -196,6 +208,7 @@ impl Device {
             checked: LinkCounters::default(),
             inbox: None,
             traced: None,
+            refuses: None,
             names: None,
         })
     }
@@ -354,7 +367,7 @@ impl Device {
         }
         let mut now = clock::now();
         let mut moved = self.transmit(now);
-        let Self { hca, cm, wire, events, checked, .. } = self;
+        let Self { hca, cm, wire, events, checked, refuses, .. } = self;
         match wire {
             Wire::Roce(socket) => {
                 for _ in 0..ROUND {
@@ -370,6 +383,9 @@ impl Device {
                     }
                     hca.handle(now, packet.route, packet.bytes);
                     moved = true;
+                }
+                if let (Some(peer), Some(refuses)) = (socket.take_refused(), refuses) {
+                    refuses(peer);
                 }
             }
             Wire::Attached(attached) => {
@@ -457,6 +473,12 @@ impl Device {
         take: impl FnMut(&mut Hca, SelectionId, PacketReader) + Send + 'static,
     ) {
         self.traced = Some(Box::new(take));
+    }
+
+    /// Sets the function that is called with peers whose packets have a UDP checksum of zero and are dropped
+    /// ([`RoceOptions::allow_zero_checksum`]): after each round of packets, with the last one.
+    pub fn on_zero_checksum(&mut self, take: impl FnMut(IpAddr) + Send + 'static) {
+        self.refuses = Some(Box::new(take));
     }
 
     /// Ends what a selection of the engine traces. What it has chosen until now is handed over before.

@@ -230,6 +230,11 @@ impl RoceSocket {
         self.receiver.receive()
     }
 
+    /// As [`RoceReceiver::take_refused`].
+    pub fn take_refused(&mut self) -> Option<IpAddr> {
+        self.receiver.take_refused()
+    }
+
     /// Returns whether packets that have come already are to be taken, without asking the system.
     #[must_use]
     pub const fn has_more(&self) -> bool {

@@ -36,3 +36,13 @@ pub(crate) fn buffer(
     };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(usize::try_from(got).unwrap_or(0)) }
 }
+
+/// Attaches a program of the classic BPF machine, which sees every datagram before the socket takes it.
+pub(crate) fn attach_filter(file: BorrowedFd<'_>, program: &[libc::sock_filter]) -> io::Result<()> {
+    let program = libc::sock_fprog {
+        len: program.len() as libc::c_ushort,
+        // The system only reads it.
+        filter: program.as_ptr().cast_mut(),
+    };
+    set(file, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, program)
+}

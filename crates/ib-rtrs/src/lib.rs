@@ -100,15 +100,18 @@ pub struct Transport {
     pub ack_timeout: u8,
     /// How often they are, 0 to 7.
     pub retry_count: u8,
-    /// How long the peer is told to wait for acknowledgements, an exponent. Soft RoCE of Linux 6.1 may hang for ever
-    /// once it has sent something again, so it is told to be patient.
+    /// The ACK timeout that a REQ tells the server, an exponent. Soft RoCE of a Linux 6.1 server may hang
+    /// once it has retransmitted a packet, so it is told to wait long.
     pub peer_ack_timeout: u8,
+    /// The target ACK delay that a REP tells the client, an exponent. A Linux 6.1 client makes its ACK timeout of it:
+    /// 2.1 s up to 17, 4.3 s up to 19, then 4.096 µs × 2^value. It stalls as long for each last packet that is lost.
+    pub target_ack_delay: u8,
 }
 
 impl Default for Transport {
-    /// 268 ms seven times, which makes 2.1 s; peers wait for 17 s.
+    /// 268 ms seven times, which makes 2.1 s; Linux servers wait for 17 s, and Linux clients for 2.1 s.
     fn default() -> Self {
-        Self { ack_timeout: 16, retry_count: 7, peer_ack_timeout: 22 }
+        Self { ack_timeout: 16, retry_count: 7, peer_ack_timeout: 22, target_ack_delay: 17 }
     }
 }
 

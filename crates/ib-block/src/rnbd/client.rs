@@ -433,8 +433,7 @@ impl Client {
             return;
         }
         if !errno.is_ok() {
-            let passes = matches!(errno, Errno::EPERM | Errno::EBUSY | Errno::ENOMEM);
-            if device.geometry.is_some() && passes {
+            if device.geometry.is_some() && refused::may_pass(errno) {
                 device.state = State::Delayed(errno);
                 return self.events.push_back(ClientEvent::Delayed(id));
             }
@@ -484,10 +483,15 @@ impl Client {
         self.events.push_back(ClientEvent::Opened(id, geometry, kept));
     }
 
-    /// Has a device that was refused for now asked for again.
+    /// Asks for a device again that was refused for now, or that was refused and has never been open.
     pub fn try_again(&mut self, id: DeviceId) {
         let device = self.devices.get_mut(&id);
-        if let Some(device) = device.filter(|it| matches!(it.state, State::Delayed(_))) {
+        let may_again = |it: &&mut Device| match it.state {
+            State::Delayed(_) => true,
+            State::Refused(_) => it.geometry.is_none(),
+            _ => false,
+        };
+        if let Some(device) = device.filter(may_again) {
             device.state = State::Wanted;
         }
     }

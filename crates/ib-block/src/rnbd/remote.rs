@@ -365,6 +365,11 @@ impl Remote {
         }
     }
 
+    /// Asks again for a device that was refused and has never been open: another client may have closed it meanwhile.
+    pub fn try_again(&mut self, device: DeviceId) {
+        self.rnbd.try_again(device);
+    }
+
     /// Does what follows from what was told and asked for, on a processor; returns whether there was anything.
     ///
     /// # Errors

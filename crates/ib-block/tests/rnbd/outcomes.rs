@@ -447,3 +447,22 @@ fn a_server_that_has_forgotten_what_was_open_is_asked_to_open_it_again_but_not_f
         assert_eq!(lab.count(0, &ClientEvent::Lost), 0);
     }
 }
+
+#[test]
+fn refused_device_opens_once_its_writer_has_closed_it() {
+    let config = |name| ClientConfig::new(name);
+    let mut lab = Lab::new(1, 1, vec![config("first"), config("second")], server());
+    let writer = lab.open(0, NAMES[0], AccessMode::READ_WRITE);
+    let waits = lab.guests[1].remote.open(NAMES[0], AccessMode::READ_WRITE).expect("a name");
+    let refusals = |lab: &Lab| {
+        let is_refusal = |event: &&(_, RemoteEvent)| matches!(&event.1, RemoteEvent::Refused(id, why) if *id == waits && why.may_pass());
+        lab.guests[1].events.iter().filter(is_refusal).count()
+    };
+    lab.run_until(10 * SECOND, |lab| refusals(lab) == 1);
+    lab.guests[1].remote.try_again(waits);
+    lab.run_until(SECOND, |lab| refusals(lab) == 2);
+    lab.guests[0].remote.close(writer);
+    lab.run_for(SECOND);
+    lab.guests[1].remote.try_again(waits);
+    lab.run_until(SECOND, |lab| lab.guests[1].is_open(waits));
+}

@@ -37,6 +37,7 @@ impl Cm {
         let response_timeout = self.config.response_timeout.min(31);
         req.local_comm_id = id.0;
         req.local_ca_guid = self.config.ca_guid;
+        req.vendor_id = self.config.vendor_id;
         req.remote_cm_response_timeout = response_timeout;
         req.local_cm_response_timeout = response_timeout;
         req.max_cm_retries = retries;
@@ -47,6 +48,8 @@ impl Cm {
             role: Role::Active,
             state: State::ReqSent,
             route: params.route,
+            // Any peer may answer until the REP identifies its vendor.
+            accepts_weak: true,
             transaction_id,
             local_qpn: params.qpn,
             remote: None,
@@ -131,7 +134,8 @@ impl Cm {
     /// Takes the first REP.
     fn take_rep(&mut self, now: Instant, route: &Route, mad: &Mad, rep: &Rep) {
         let id = ConnectionId(rep.remote_comm_id);
-        if is_special(rep.local_qpn) {
+        let is_alike = self.config.is_alike(rep.vendor_id.into(), 0xff);
+        if is_special(rep.local_qpn) || is_alike && route.is_weak {
             self.counters.malformed += 1;
             return;
         }
@@ -157,11 +161,14 @@ impl Cm {
         let connection = self.get_mut(id);
         connection.remote = Some(remote);
         connection.last = None;
+        connection.accepts_weak = !is_alike;
+        let path = Route { is_weak: !is_alike, ..connection.route };
         self.enter(id, State::RepReceived);
         self.await_consumer(now, id);
         let private_data = rep.private_data.to_vec();
         self.events.push_back(CmEvent::Connected(Box::new(Connected {
             id,
+            path,
             private_data,
             rep: *rep,
         })));

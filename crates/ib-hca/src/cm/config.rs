@@ -13,6 +13,9 @@ pub struct CmConfig {
     /// The own adapter. Peers tell connections apart by it: it must differ between any two managers
     /// that a peer may talk to within one time-wait, the next run of one program included.
     pub ca_guid: Guid,
+    /// The vendor ID that REQ carries, 24 bits, and REP, the lowest 8 bits; 0 for none. A peer that sends the same
+    /// one is an adapter of this project, whose packets have an ICRC that is never weak (`Route::is_weak`).
+    pub vendor_id: u32,
     /// How often REQ, `SIDR_REQ` and the DREQ of the side that asked are sent again, 0 to 15. REQ tells
     /// it to the peer, which does the same with REP.
     pub retries: u8,
@@ -55,6 +58,7 @@ impl Default for CmConfig {
     fn default() -> Self {
         Self {
             ca_guid: Guid::ZERO,
+            vendor_id: 0,
             retries: 15,
             response_timeout: 16,
             packet_life_time: 14,
@@ -76,6 +80,11 @@ impl CmConfig {
     /// Returns how long the answer to a message is awaited: what the peer may take and two ways.
     pub(super) fn interval(&self) -> Duration {
         timeout(self.response_timeout) + 2 * timeout(self.packet_life_time)
+    }
+
+    /// Returns true if some bits of a peer's vendor ID are those of the own one.
+    pub(super) const fn is_alike(&self, vendor_id: u32, bits: u32) -> bool {
+        self.vendor_id != 0 && vendor_id & bits == self.vendor_id & bits
     }
 
     /// Returns a time that a peer asks for, within what is sensible.

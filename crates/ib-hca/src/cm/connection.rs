@@ -90,6 +90,8 @@ pub(super) struct Connection {
     pub(super) state: State,
     /// How messages travel.
     pub(super) route: Route,
+    /// True while the peer is not known to be an adapter of this project: its messages may be weak.
+    pub(super) accepts_weak: bool,
     /// The transaction of the REQ, which all messages repeat but DREQ and DREP.
     pub(super) transaction_id: TransactionId,
     /// The own queue pair; 0 until there is one.
@@ -158,15 +160,20 @@ impl Connection {
     }
 
     /// Returns the refusal of what was last said by the peer.
-    pub(super) fn rej(&self, reason: RejectReason, private_data: [u8; 148]) -> Mad {
-        let rej = Rej {
+    ///
+    /// # Panics
+    /// Panics if there is more additional information than 72 bytes.
+    pub(super) fn rej(&self, reason: RejectReason, info: &[u8], private_data: [u8; 148]) -> Mad {
+        let mut rej = Rej {
             local_comm_id: self.announced_id(),
             remote_comm_id: self.remote_comm_id(),
             message: self.received(),
             reason,
+            info_length: info.len() as u8,
             private_data,
             ..Rej::zeroed()
         };
+        rej.info[..info.len()].copy_from_slice(info);
         message(self.transaction_id, &rej)
     }
 

@@ -55,7 +55,7 @@ impl Cm {
             }
             // The peer takes the REP for granted, or waits for it: both are told.
             State::RepSent => {
-                let mad = connection.rej(RejectReason::CONSUMER, [0; 148]);
+                let mad = connection.rej(RejectReason::CONSUMER, &[], [0; 148]);
                 self.send_remembered(id, mad);
                 self.enter_time_wait(now, id);
             }

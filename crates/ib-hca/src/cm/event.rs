@@ -1,7 +1,7 @@
 //! What a connection manager tells its owner.
 
 use ib_link::Route;
-use ib_types::{PKey, QKey, Qpn};
+use ib_types::{Mtu, PKey, QKey, Qpn};
 use ib_wire::mad::cm::{Refused, RejectReason, Rep, Req, SidrStatus};
 
 use super::{CmaHeader, ConnectionId, ListenerId, ServiceId, SidrId, SidrRequestId};
@@ -111,7 +111,8 @@ pub struct Requested {
     pub service_id: ServiceId,
     /// How the answer travels.
     pub route: Route,
-    /// How the packets of the connection travel, seen from here, as the peer proposes.
+    /// How the packets of the connection travel, seen from here, as the peer proposes; weak unless the vendor of the
+    /// peer is the own one.
     pub path: Route,
     /// The header of `rdma_cm`, when the listener is one of `rdma_cm`.
     pub cma: Option<CmaHeader>,
@@ -126,6 +127,8 @@ pub struct Requested {
 pub struct Connected {
     /// The connection.
     pub id: ConnectionId,
+    /// How the packets of the connection travel: as the REQ did, weak unless the vendor of the peer is the own one.
+    pub path: Route,
     /// What the peer says, 196 bytes.
     pub private_data: Vec<u8>,
     /// The whole message. Its "local" is the peer.
@@ -166,4 +169,12 @@ pub struct SidrResolved {
     pub info: Vec<u8>,
     /// What the peer says, 136 bytes.
     pub private_data: Vec<u8>,
+}
+
+/// Returns the largest path MTU that the additional information of a REJ accepts, if it names one. The code is in the
+/// bits in which a REQ has it; some peers may write it as a number.
+#[must_use]
+pub fn accepted_mtu(reason: RejectReason, info: &[u8]) -> Option<Mtu> {
+    let &code = info.first().filter(|_| reason == RejectReason::INVALID_MTU)?;
+    Mtu::from_code(code >> 4).or_else(|| Mtu::from_code(code))
 }

@@ -238,6 +238,7 @@ pub(super) fn to_route(path: &ConnectPath, arrived: &Route) -> Route {
         // Some write nothing there; a packet must live, though.
         hop_limit: if path.hop_limit == 0 { arrived.hop_limit } else { path.hop_limit },
         source_port: arrived.source_port,
+        is_weak: false,
     }
 }
 

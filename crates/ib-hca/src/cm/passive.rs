@@ -17,6 +17,9 @@ use super::{
     ServiceId, State, cma,
 };
 
+/// The bits of a vendor ID in a REQ.
+const VENDOR_ID: u32 = 0xff_ffff;
+
 /// What a REP says of the alternate path: there is none here.
 const FAILOVER_UNSUPPORTED: u8 = 1;
 
@@ -50,6 +53,7 @@ impl Cm {
         rep.local_comm_id = id.0;
         rep.remote_comm_id = connection.remote_comm_id();
         rep.local_ca_guid = self.config.ca_guid;
+        rep.vendor_id = self.config.vendor_id as u8;
         if connection.has_alternate {
             rep.failover_accepted = FAILOVER_UNSUPPORTED;
         }
@@ -81,7 +85,8 @@ impl Cm {
 
     pub(super) fn handle_req(&mut self, now: Instant, route: &Route, mad: &Mad) {
         let Some(req) = mad.attribute::<Req>() else { return };
-        if is_special(req.local_qpn) {
+        let is_alike = self.config.is_alike(req.vendor_id, VENDOR_ID);
+        if is_special(req.local_qpn) || is_alike && route.is_weak {
             self.counters.malformed += 1;
             return;
         }
@@ -149,6 +154,7 @@ impl Cm {
         (listener, cma, private_data): (ListenerId, Option<CmaHeader>, Vec<u8>),
     ) {
         let id = ConnectionId(self.free_number());
+        let is_weak = !self.config.is_alike(req.vendor_id, VENDOR_ID);
         let remote = RemoteEnd {
             ca_guid: req.local_ca_guid,
             comm_id: req.local_comm_id,
@@ -166,6 +172,7 @@ impl Cm {
             role: Role::Passive,
             state: State::ReqReceived,
             route: *route,
+            accepts_weak: is_weak,
             transaction_id: mad.transaction_id(),
             local_qpn: Qpn::SMI,
             remote: Some(remote),
@@ -189,7 +196,7 @@ impl Cm {
             listener,
             service_id: ServiceId(req.service_id),
             route: *route,
-            path: to_route(&req.primary_path, route),
+            path: Route { is_weak, ..to_route(&req.primary_path, route) },
             cma,
             private_data,
             req: *req,

@@ -3,6 +3,7 @@
 use ib_types::{Guid, Instant};
 use ib_wire::mad::Mad;
 use ib_wire::mad::cm::{Mra, Refused, Rej, RejectReason};
+use ib_wire::mad::sm::MtuCode;
 
 use super::connection::Role;
 use super::timers::{Key, Timer};
@@ -25,7 +26,25 @@ impl Cm {
         private_data: &[u8],
     ) -> Result<(), CmError> {
         let connection = self.waiting_for_consumer("reject", id)?;
-        let mad = connection.rej(reason, cma::compose("REJ", None, private_data)?);
+        let mad = connection.rej(reason, &[], cma::compose("REJ", None, private_data)?);
+        self.send_remembered(id, mad);
+        self.enter_time_wait(now, id);
+        Ok(())
+    }
+
+    /// Refuses a [`CmEvent::Requested`] because of its path MTU: additional information has the largest one that is
+    /// accepted, in the bits in which a REQ has it.
+    ///
+    /// # Errors
+    /// Fails as [`Cm::reject`] does.
+    pub fn reject_mtu(
+        &mut self,
+        now: Instant,
+        id: ConnectionId,
+        most: MtuCode,
+    ) -> Result<(), CmError> {
+        let connection = self.waiting_for_consumer("reject_mtu", id)?;
+        let mad = connection.rej(RejectReason::INVALID_MTU, &[most.0 << 4], [0; 148]);
         self.send_remembered(id, mad);
         self.enter_time_wait(now, id);
         Ok(())
@@ -93,7 +112,7 @@ impl Cm {
 
     /// Refuses in the name of a consumer that says nothing.
     pub(super) fn handle_silent_consumer(&mut self, now: Instant, id: ConnectionId) {
-        let mad = self.get_mut(id).rej(RejectReason::CONSUMER, [0; 148]);
+        let mad = self.get_mut(id).rej(RejectReason::CONSUMER, &[], [0; 148]);
         self.send_remembered(id, mad);
         self.end(now, id, CmEvent::Failed { id, why: Failure::Silent });
     }

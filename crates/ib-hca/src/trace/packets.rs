@@ -323,6 +323,7 @@ fn route_from_bytes(bytes: &[u8]) -> Option<Route> {
         flow_label: four(bytes, 36),
         hop_limit: bytes[45],
         source_port: two(bytes, 40),
+        is_weak: false,
     })
 }
 

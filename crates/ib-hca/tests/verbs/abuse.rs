@@ -217,6 +217,25 @@ fn forged_packets_kill_no_queue_pair() {
 }
 
 #[test]
+fn weak_packets_have_no_effect_on_a_strict_queue_pair() {
+    let mut pair = Pair::new(8);
+    let qps = pair.connect(&Wiring::default());
+    let far = pair.region(1, 64, ALL);
+    let number = pair.number_of(1, qps[1]).get();
+    let mut rest = far.remote(0).addr.to_be_bytes().to_vec();
+    rest.extend(far.remote(0).rkey.to_be_bytes());
+    rest.extend(8_u32.to_be_bytes());
+    rest.extend([0xee; 8]);
+    let forged = packet(0x0a, 0, number, Psn::truncated(EXPECTED), &rest);
+    let (own, now) = (pair.route(1), pair.now);
+    for (is_weak, expected) in [(true, 0), (false, 0xee)] {
+        pair.sides[1].hca.handle(now, &Route { is_weak, ..own }, &forged);
+        assert_eq!(far.bytes(0, 8), [expected; 8]);
+    }
+    assert_eq!(pair.sides[1].hca.counters().dropped(Drop::Icrc), 1);
+}
+
+#[test]
 fn a_key_reaches_nothing_outside_its_region() {
     let mut pair = Pair::new(10);
     let cap = QpCap { max_send_wr: 8, ..QpCap::default() };

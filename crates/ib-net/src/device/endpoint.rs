@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ib_hca::cm::{
     AcceptParams, CmError, CmEvent, CmaHeader, ConnectParams, ConnectionId, PortSpace, Requested,
-    ServiceId,
+    ServiceId, accepted_mtu,
 };
 use ib_hca::{AccessFlags, ModifyError, QpAttr, QpId, QpState};
 use ib_link::Route;
@@ -108,6 +108,8 @@ pub enum ConnectError {
         peer: SocketAddr,
         /// Why.
         reason: RejectReason,
+        /// The largest path MTU that it accepts, if it has refused the proposed one and names another.
+        mtu: Option<Mtu>,
     },
     /// The other end does not answer.
     #[error("{peer} does not answer")]
@@ -170,7 +172,8 @@ struct Program {
 }
 
 impl Device {
-    /// Connects a queue pair that is in state `Reset` to a port of an address, as a client of `rdma_cm` does.
+    /// Connects a queue pair that is in state `Reset` to a port of an address, as a client of `rdma_cm` does. If the
+    /// other end refuses the path MTU and names a smaller one, that is proposed.
     ///
     /// # Errors
     /// Fails when the other end refuses or does not answer, or the queue pair is in another state.
@@ -180,11 +183,26 @@ impl Device {
         peer: SocketAddr,
         options: &EndpointOptions,
     ) -> Result<Endpoint, ConnectError> {
-        let Path { route, mtu: most, p_key } = self.path_to(peer.ip())?;
+        let path = self.path_to(peer.ip())?;
+        let mut mtu = options.mtu.map_or(path.mtu, |mtu| mtu.min(path.mtu));
+        loop {
+            match self.connect_with(qp, peer, options, Path { mtu, ..path }) {
+                Err(ConnectError::Rejected { mtu: Some(most), .. }) if most < mtu => mtu = most,
+                ended => return ended,
+            }
+        }
+    }
+
+    fn connect_with(
+        &mut self,
+        qp: QpId,
+        peer: SocketAddr,
+        options: &EndpointOptions,
+        Path { route, mtu, p_key }: Path,
+    ) -> Result<Endpoint, ConnectError> {
         let psn = self.hca.random_psn();
         let (qpn, ..) = self.hca.query_qp(qp).ok_or(ConnectError::NoSuchQp)?;
         let service = ServiceId::port(PortSpace::TCP, peer.port());
-        let mtu = options.mtu.map_or(most, |mtu| mtu.min(most));
         let port = 0xc000 | (psn.get() as u16);
         let params = ConnectParams {
             path_mtu: MtuCode(mtu.code()),
@@ -212,7 +230,7 @@ impl Device {
         };
         let rep = &connected.rep;
         let program = Program {
-            route,
+            route: connected.path,
             mtu,
             p_key,
             destination: rep.local_qpn,
@@ -246,8 +264,11 @@ impl Device {
                     DeviceEvent::Cm(CmEvent::Connected(it)) if it.id == connection => {
                         return Ok(*it);
                     }
-                    DeviceEvent::Cm(CmEvent::Rejected { id, reason, .. }) if id == connection => {
-                        return Err(ConnectError::Rejected { peer, reason });
+                    DeviceEvent::Cm(CmEvent::Rejected { id, reason, info, .. })
+                        if id == connection =>
+                    {
+                        let mtu = accepted_mtu(reason, &info);
+                        return Err(ConnectError::Rejected { peer, reason, mtu });
                     }
                     DeviceEvent::Cm(CmEvent::Failed { id, .. }) if id == connection => {
                         return Err(ConnectError::Unreachable { peer });
@@ -319,7 +340,7 @@ impl Device {
         let proposed = Mtu::from_code(req.path_mtu.0).unwrap_or(Mtu::B256);
         let most = self.hca.config().active_mtu;
         if proposed > most {
-            self.cm.reject(clock::now(), *id, RejectReason::INVALID_MTU, b"")?;
+            self.cm.reject_mtu(clock::now(), *id, MtuCode(most.code()))?;
             return Err(ConnectError::Modify(ModifyError::Mtu { found: proposed, most }));
         }
         if !self.is_in_partition(req.p_key) {

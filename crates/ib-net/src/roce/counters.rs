@@ -34,6 +34,9 @@ pub struct RoceReceiveCounters {
     /// The packets that are no multiple of four bytes, or shorter than a BTH and an ICRC, or longer
     /// than [`MAX_PACKET`](super::MAX_PACKET) and an ICRC, which are dropped.
     pub malformed: u64,
+    /// The IPv4 packets with a UDP checksum of zero, which are dropped unless
+    /// [`RoceOptions::allow_zero_checksum`](super::RoceOptions::allow_zero_checksum) is set.
+    pub zero_checksum: u64,
     /// The datagrams that the buffer was too short for, which are dropped.
     pub truncated: u64,
     /// Those of `packets` with [`IcrcCheck::ConsistentWithSomeId`](super::IcrcCheck).

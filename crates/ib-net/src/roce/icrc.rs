@@ -24,6 +24,15 @@
 //! which 15 are fixed, so that happens to one of 2^15. With an identification below
 //! [`OWN_IDENTIFICATIONS`] and the flag, as this module's own senders have them, it happens to one of
 //! 2^26.
+//!
+//! # Which of both is demanded
+//!
+//! A check by itself does not tell who has sent a packet. The connection manager does: a REQ and a REP
+//! of an adapter of this project carry its vendor ID. The routes of packets that fit only some other
+//! identification are weak ([`Route::is_weak`](ib_link::Route::is_weak)), and a queue pair that is
+//! connected to an adapter of this project drops them, as its connection manager does with messages.
+//! The identification in the header itself plays no part: where a router or the system has changed it,
+//! the one of the ICRC still is that of the sender.
 
 use std::net::IpAddr;
 use std::sync::LazyLock;

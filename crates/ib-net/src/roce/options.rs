@@ -28,6 +28,9 @@ pub struct RoceOptions {
     /// Whether the ICRC is made and checked, as RoCEv2 wants it. Without, the four bytes are zero
     /// and are ignored, which only shows what the ICRC costs.
     pub icrc: bool,
+    /// True to take IPv4 packets with a UDP checksum of zero, which hardware and Linux soft RoCE send: the ICRC
+    /// alone detects their corruptions then, and that in part ([`IcrcCheck`](super::IcrcCheck)).
+    pub allow_zero_checksum: bool,
 }
 
 impl RoceOptions {
@@ -44,6 +47,7 @@ impl RoceOptions {
             gso: true,
             gro: true,
             icrc: true,
+            allow_zero_checksum: false,
         }
     }
 }

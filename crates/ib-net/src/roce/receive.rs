@@ -10,8 +10,8 @@ use ib_link::Route;
 use super::control::{Control, SocketAddress, from_v4};
 use super::counters::{RoceReceiveCounters, count};
 use super::icrc::{Headers, IcrcCheck, OWN_IDENTIFICATIONS, Tables};
-use super::interface::to_gid;
-use super::socket::Socket;
+use super::interface::{to_address, to_gid};
+use super::socket::{CUT, Socket};
 use super::{BTH, ICRC, MAX_PACKET};
 use crate::batch::header;
 
@@ -23,7 +23,7 @@ const MOST_BAD: u32 = 64;
 pub struct RocePacket<'a> {
     /// How an answer travels: the source is the address that the packet was sent to, the destination
     /// the one that it came from; the source port is the one that it came from, so that answers share
-    /// its flow. The flow label is not known and zero.
+    /// its flow. The flow label is not known and zero. It is weak with [`IcrcCheck::ConsistentWithSomeId`].
     pub route: &'a Route,
     /// The bytes from the BTH to the end of the pad.
     pub bytes: &'a [u8],
@@ -58,6 +58,8 @@ pub struct RoceReceiver {
     /// Whether the last call has emptied the socket.
     is_empty: bool,
     overflows: u32,
+    /// The peer whose packet was dropped last because of its UDP checksum of zero.
+    refused: Option<IpAddr>,
     counters: RoceReceiveCounters,
 }
 
@@ -121,6 +123,7 @@ impl RoceReceiver {
             known: Box::new([None; FLOWS]),
             is_empty: false,
             overflows: 0,
+            refused: None,
             counters: RoceReceiveCounters::default(),
         }
     }
@@ -145,6 +148,12 @@ impl RoceReceiver {
                 self.next += whole;
                 let guess = self.guess;
                 self.guess = (guess + 1) % OWN_IDENTIFICATIONS as u16;
+                if whole == CUT && self.socket.cuts {
+                    self.counters.zero_checksum += 1;
+                    self.refused = Some(to_address(self.route.destination));
+                    bad += 1;
+                    continue;
+                }
                 if !whole.is_multiple_of(4) || !(BTH + ICRC..=MAX_PACKET + ICRC).contains(&whole) {
                     self.counters.malformed += 1;
                     bad += 1;
@@ -166,6 +175,7 @@ impl RoceReceiver {
         };
         self.counters.packets += 1;
         self.counters.bytes += length as u64;
+        self.route.is_weak = matches!(icrc, IcrcCheck::ConsistentWithSomeId { .. });
         match icrc {
             IcrcCheck::ConsistentWithSomeId { .. } => self.counters.unverifiable += 1,
             IcrcCheck::ConsistentWithOwnId(identification) => {
@@ -182,6 +192,11 @@ impl RoceReceiver {
     #[must_use]
     pub const fn has_more(&self) -> bool {
         self.next < self.end || self.started < self.arrived
+    }
+
+    /// Returns the peer whose packet was dropped last because of its UDP checksum of zero, once.
+    pub fn take_refused(&mut self) -> Option<IpAddr> {
+        self.refused.take()
     }
 
     /// Returns what was counted.

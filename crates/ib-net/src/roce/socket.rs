@@ -9,7 +9,7 @@ use ib_link::Route;
 use super::control::{Control, SocketAddress, v4};
 use super::interface::RoceInterface;
 use super::{RoceError, RoceOptions};
-use crate::sockopt::{buffer, set};
+use crate::sockopt::{attach_filter, buffer, set};
 
 /// An unconnected UDP socket. Both halves of a link share it.
 ///
@@ -24,6 +24,8 @@ pub(super) struct Socket {
     pub(super) gso: bool,
     pub(super) gro: bool,
     pub(super) icrc: bool,
+    /// True if packets with a UDP checksum of zero are cut to [`CUT`] bytes.
+    pub(super) cuts: bool,
     pub(super) receive_buffer: usize,
     pub(super) send_buffer: usize,
 }
@@ -52,6 +54,12 @@ impl Socket {
                 option,
                 address,
                 source,
+            })?;
+        }
+        let cuts = address.is_ipv4() && !options.allow_zero_checksum;
+        if cuts {
+            attach_filter(file.as_fd(), &CUTS_ZERO_CHECKSUM).map_err(|source| {
+                RoceError::Option { option: "SO_ATTACH_FILTER", address, source }
             })?;
         }
         // The system may be too old for them, and all it costs is what they would tell or spare.
@@ -93,6 +101,7 @@ impl Socket {
             gso,
             gro,
             icrc: options.icrc,
+            cuts,
             file,
         })
     }
@@ -190,6 +199,25 @@ impl AsFd for Socket {
         self.file.as_fd()
     }
 }
+
+/// The length in bytes to which datagrams with a UDP checksum of zero are cut. No packet is that short.
+pub(super) const CUT: usize = 1;
+
+/// Cuts datagrams with a UDP checksum of zero: a socket does not report the checksum, and a datagram that was
+/// dropped here would count as a loss. The system has checked all others by then.
+const CUTS_ZERO_CHECKSUM: [libc::sock_filter; 4] = {
+    const UDP_HEADER: u32 = 8;
+    const CHECKSUM: u32 = 6;
+    const fn step(code: u32, jf: u8, k: u32) -> libc::sock_filter {
+        libc::sock_filter { code: code as u16, jt: 0, jf, k }
+    }
+    [
+        step(libc::BPF_LD | libc::BPF_H | libc::BPF_ABS, 0, CHECKSUM),
+        step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 1, 0),
+        step(libc::BPF_RET | libc::BPF_K, 0, UDP_HEADER + CUT as u32),
+        step(libc::BPF_RET | libc::BPF_K, 0, u32::MAX),
+    ]
+};
 
 /// Returns the options without which packets would be wrong or be missing: name, level, number and
 /// value.

@@ -5,6 +5,7 @@ use proptest::prelude::*;
 
 use super::*;
 
+mod corruption;
 mod refusals;
 
 const V4: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);

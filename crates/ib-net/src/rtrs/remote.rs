@@ -90,6 +90,11 @@ impl RemoteDisk {
         self.remote.geometry(self.device)
     }
 
+    /// Asks again for the device, after [`RemoteEvent::Refused`], if it has never been open.
+    pub fn try_again(&mut self) {
+        self.remote.try_again(self.device);
+    }
+
     /// Returns the session, to look at.
     #[must_use]
     pub const fn rtrs(&self) -> &Rtrs {

@@ -1,8 +1,8 @@
 //! The connections of a path, one after the other.
 
 use ib_hca::Hca;
-use ib_hca::cm::{CmEvent, ConnectParams, Connected, Failure as CmFailure};
-use ib_types::Instant;
+use ib_hca::cm::{CmEvent, ConnectParams, Connected, Failure as CmFailure, accepted_mtu};
+use ib_types::{Instant, Mtu};
 use ib_wire::mad::cm::RejectReason;
 use ib_wire::mad::sm::MtuCode;
 use ib_wire::rtrs::{
@@ -125,7 +125,12 @@ impl Client {
                     self.fail_path(now, cx, id, why);
                 }
             }
-            CmEvent::Rejected { reason, private_data, .. } => {
+            CmEvent::Rejected { reason, info, private_data, .. } => {
+                let smaller = accepted_mtu(reason, &info)
+                    .filter(|&most| self.path(id).is_some_and(|path| most < path.spec.mtu));
+                if let Some(most) = smaller {
+                    return self.begin_with_mtu(now, cx, id, most);
+                }
                 self.fail_path(now, cx, id, refusal(reason, &private_data));
             }
             CmEvent::Failed { why, .. } => {
@@ -140,6 +145,22 @@ impl Client {
                 self.ended(now, cx, id, connection);
             }
         }
+        None
+    }
+
+    /// Connects a path once more, with smaller packets: the server carries no larger ones.
+    fn begin_with_mtu(
+        &mut self,
+        now: Instant,
+        cx: &mut impl Adapters,
+        id: PathId,
+        most: Mtu,
+    ) -> Option<CmEvent> {
+        self.tear_down(now, cx, id);
+        let path = self.path_mut(id)?;
+        path.spec.mtu = most;
+        path.state = PathState::Waiting;
+        self.begin_path(now, cx, id);
         None
     }
 
@@ -193,7 +214,7 @@ impl Client {
         let Some(path) = self.path_mut(id) else { return Ok(()) };
         let rep = &connected.rep;
         let peer = Peer {
-            route: path.spec.route,
+            route: connected.path,
             mtu: path.spec.mtu,
             p_key: path.spec.p_key,
             qpn: rep.local_qpn,

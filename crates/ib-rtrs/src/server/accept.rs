@@ -7,6 +7,7 @@ use ib_hca::{Hca, Memory, PdId};
 use ib_link::Route;
 use ib_types::{Gid, Instant, Mtu};
 use ib_wire::mad::cm::RejectReason;
+use ib_wire::mad::sm::MtuCode;
 use ib_wire::rtrs::{
     Capabilities, ConnectFlags, ConnectRequest, ConnectResponse, Extension, MAGIC, VERSION,
 };
@@ -87,6 +88,11 @@ impl Server {
         self.events.push_back(ServerEvent::Refused { from, why });
         let Some(Adapter { cm, .. }) = cx.get(adapter) else { return };
         let (reason, errno) = match why {
+            Refusal::Mtu(most) => {
+                // It may have been given up meanwhile.
+                cm.reject_mtu(now, requested.id, MtuCode(most.code())).ok();
+                return;
+            }
             Refusal::Errno(errno) => (RejectReason::CONSUMER, errno),
             Refusal::Reason(reason) => (reason, Errno::OK),
         };
@@ -351,7 +357,7 @@ impl Server {
         if path.capabilities != Capabilities(0) {
             Extension::new(path.capabilities).put_into_response(&mut data);
         }
-        let made = Made { qp, peer, data, patience: transport.peer_ack_timeout };
+        let made = Made { qp, peer, data, target_ack_delay: transport.target_ack_delay };
         let desk = path.desk.as_ref().filter(|_| number == 0);
         let accepted = desk.map_or(Ok(()), |desk| {
             let work = WorkId { connection: 0, index: QUESTION };
@@ -394,7 +400,7 @@ struct Made {
     qp: ib_hca::QpId,
     peer: Peer,
     data: [u8; ConnectResponse::LENGTH],
-    patience: u8,
+    target_ack_delay: u8,
 }
 
 impl Made {
@@ -407,7 +413,7 @@ impl Made {
     ) -> Result<(), SetupError> {
         let (qpn, ..) = hca.query_qp(self.qp).expect("it was just made");
         let params = AcceptParams {
-            target_ack_delay: self.patience,
+            target_ack_delay: self.target_ack_delay,
             private_data: self.data.to_vec(),
             ..AcceptParams::new(qpn, self.peer.receives)
         };
@@ -441,8 +447,9 @@ fn check_way(
     }
     let Adapter { hca, .. } = cx.get(adapter).ok_or(SetupError::NoAdapter)?;
     let proposed = Mtu::from_code(requested.req.path_mtu.0);
-    if proposed.is_some_and(|mtu| mtu > hca.config().active_mtu) {
-        return Err(Refusal::Reason(RejectReason::INVALID_MTU));
+    let most = hca.config().active_mtu;
+    if proposed.is_some_and(|mtu| mtu > most) {
+        return Err(Refusal::Mtu(most));
     }
     let (path, came) = (&requested.path, &requested.route);
     // Packets go to who has asked, and to nobody else whom he may name.

@@ -1,6 +1,6 @@
 //! What a server tells its user.
 
-use ib_types::Gid;
+use ib_types::{Gid, Mtu};
 use ib_wire::mad::cm::RejectReason;
 
 use crate::{Direction, Errno};
@@ -104,6 +104,9 @@ pub enum Refusal {
     /// By what the connection manager knows.
     #[error("{0}")]
     Reason(RejectReason),
+    /// By the path MTU; the largest one that the adapter carries.
+    #[error("invalid path MTU: the adapter carries {0:?}")]
+    Mtu(Mtu),
 }
 
 /// Why a path has ended.

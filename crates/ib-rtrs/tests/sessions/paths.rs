@@ -1,8 +1,12 @@
 //! Paths come, go and are chosen.
 
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use ib_hca::{Hca, HcaConfig};
 use ib_rtrs::{ClientConfig, ClientEvent, Direction, PathState, Policy, ServerEvent};
+use ib_types::Mtu;
 
 use crate::lab::{Lab, quick_client, small_server};
 
@@ -180,4 +184,37 @@ fn two_links_carry_nearly_twice_as_much_as_one() {
     // That is what one link carries: 15,872 bytes each, with headers.
     let gigabits = 1000.0 * 15_872.0 * 8.0 / one / 1e9;
     assert!(gigabits > 9.0, "{gigabits:.2} Gbit/s");
+}
+
+#[test]
+fn path_mtu_that_a_refusal_names_is_taken_at_once() {
+    let mut lab = Lab::new(1, 1, quick_client(), small_server());
+    let server = &mut lab.sides[1].0[0];
+    let config = HcaConfig { active_mtu: Mtu::B512, ..server.hca.config().clone() };
+    server.hca = Hca::new(config, [5; 32]);
+    let path = lab.add_path(0);
+    assert_eq!(lab.client.spec(path).map(|spec| spec.mtu), Some(Mtu::B1024));
+    lab.run_until(Duration::from_millis(500), |lab| lab.has(&ClientEvent::Up));
+    assert_eq!(lab.client.spec(path).map(|spec| spec.mtu), Some(Mtu::B512));
+    assert_eq!(shares(&mut lab, 4), [4]);
+}
+
+/// Linux servers wait for 17 s, and Linux clients for 2.1 s.
+#[test]
+fn peers_are_told_how_long_to_wait_for_acknowledgements() {
+    const DATA: usize = 12 + 8 + 24;
+    let mut lab = Lab::new(1, 1, quick_client(), small_server());
+    let told = Arc::new(Mutex::new(BTreeSet::new()));
+    let seen = Arc::clone(&told);
+    lab.tap = Box::new(move |_, _, bytes| {
+        match bytes.get(36..38).filter(|_| bytes[0] == 0x64) {
+            Some([0, 0x10]) => drop(seen.lock().unwrap().insert(("REQ", bytes[DATA + 95] >> 3))),
+            Some([0, 0x13]) => drop(seen.lock().unwrap().insert(("REP", bytes[DATA + 26] >> 3))),
+            _ => {}
+        }
+        true
+    });
+    lab.add_path(0);
+    lab.run_until(SOON, |lab| lab.has(&ClientEvent::Up));
+    assert_eq!(*told.lock().unwrap(), BTreeSet::from([("REQ", 22), ("REP", 17)]));
 }

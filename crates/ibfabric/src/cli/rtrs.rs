@@ -67,6 +67,10 @@ pub struct LinkArgs {
     /// The UDP port at the other end, when it is another one.
     #[arg(long, value_name = "PORT", conflicts_with = "attach")]
     pub peer_udp_port: Option<u16>,
+    /// Takes IPv4 packets with a UDP checksum of zero, as Linux soft RoCE and hardware send them. One of 2^15
+    /// corruptions of such packets is not detected.
+    #[arg(long, conflicts_with = "attach")]
+    pub allow_zero_checksum: bool,
     /// The largest packets in bytes: 256, 512, 1024, 2048 or 4096; what the network carries without it.
     #[arg(short, long, value_name = "BYTES", value_parser = mtu)]
     pub mtu: Option<Mtu>,

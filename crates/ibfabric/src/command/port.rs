@@ -1,11 +1,12 @@
-//! Adapters at ports of a fabric that another process simulates: what `rdma`, `rtrs` and `nbd` share.
+//! Adapters at own addresses and at ports of a fabric that another process simulates: what `rdma`, `rtrs` and `nbd`
+//! share.
 
 use std::env;
 use std::time::Duration;
 
 use ib_acm::client::ServiceAddress;
 use ib_net::attach::AttachOptions;
-use ib_net::device::{AttachedOptions, Device};
+use ib_net::device::{AttachedOptions, Device, DeviceOptions};
 use ib_types::Mtu;
 
 use crate::failure::{Failure, say};
@@ -21,6 +22,21 @@ pub(super) struct PortOptions {
     pub(super) window: Option<u32>,
     /// What `--acm` says.
     pub(super) acm: Option<String>,
+}
+
+/// Opens an adapter at an own address. The first packet with a UDP checksum of zero that it drops is reported.
+pub(super) fn open(options: DeviceOptions) -> Result<Device, Failure> {
+    let mut device = Device::open(options).map_err(Failure::unusable)?;
+    let mut was_reported = false;
+    device.on_zero_checksum(move |peer| {
+        if !std::mem::replace(&mut was_reported, true) {
+            say!(
+                "{peer}: packets with a UDP checksum of zero are dropped, as Linux soft RoCE sends them; \
+                 --allow-zero-checksum takes them"
+            );
+        }
+    });
+    Ok(device)
 }
 
 /// Opens an adapter at a port.

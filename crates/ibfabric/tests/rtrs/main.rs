@@ -242,6 +242,34 @@ fn programs_use_a_device_over_nbd() {
 }
 
 #[test]
+fn clients_take_the_path_mtu_that_a_refusal_names() {
+    let server = Server::start(&["--export", "disk0=mem:1M", "--mtu", "1024"]);
+    let output = server.bench(&["--rw", "randrw", "--runtime", "0.2", "--wait", "5"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+}
+
+#[test]
+fn nbd_waits_for_a_device_that_another_client_has_open() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let socket = dir.path().join("nbd.sock");
+    let socket = socket.to_str().expect("a name");
+    let server = Server::start(&["--export", "disk0=mem:1M"]);
+    std::thread::scope(|scope| {
+        let owner = scope.spawn(|| server.bench(&["--rw", "randrw", "--runtime", "4"]));
+        std::thread::sleep(Duration::from_secs(2));
+        let impatient = ["nbd", "--path", "127.0.0.1", "--udp-port", &server.udp, "--wait", "0.5"];
+        let words = [&impatient[..], &["--socket", socket, "--device", "disk0"]].concat();
+        let output = ibfabric(&words).output().expect("the program runs");
+        let said = text(&output.stderr);
+        assert!(output.status.code() == Some(2) && said.contains("EPERM"), "{said}");
+        let nbd = server.nbd(socket, &["--wait", "60"]);
+        assert!(owner.join().expect("it does not panic").status.success());
+        assert_eq!(Program::connect(socket, "disk0").size, 1 << 20);
+        drop(nbd);
+    });
+}
+
+#[test]
 fn a_device_that_can_only_be_read_is_not_written() {
     let dir = tempfile::tempdir().expect("a directory");
     let socket = dir.path().join("nbd.sock");

@@ -169,8 +169,9 @@ fn paths_are_seen_and_changed_while_programs_use_them() {
         // Reads and writes take turns, and so do paths.
         !scene.of(SECOND, "stats/rdma").starts_with("0 0 0 0 ")
     });
-    let again =
-        scene.ctl("client", &["set", "rtrs-client/host-1/add_path", "ip:127.0.0.3@ip:127.0.0.1"]);
+    // GIDs of RoCE are addresses: it is the same path.
+    let gids = "gid:::ffff:127.0.0.3@gid:::ffff:127.0.0.1";
+    let again = scene.ctl("client", &["set", "rtrs-client/host-1/add_path", gids]);
     assert!(text(&again.stderr).contains("(EEXIST)"), "{}", text(&again.stderr));
 
     // One path is enough.
@@ -252,7 +253,7 @@ fn what_makes_no_sense_is_told_with_the_number_of_its_error() {
     wrong(&["set", attempts, "10000"], "expected -1 to 9999 (EINVAL)");
     let add = "rtrs-client/host-1/add_path";
     wrong(&["set", add, "127.0.0.1"], "(EINVAL)");
-    wrong(&["set", add, "gid:fe80::1"], "(EOPNOTSUPP)");
+    wrong(&["set", add, "gid:fe80::1@gid:::ffff:127.0.0.1"], "(EINVAL)");
     wrong(&["set", add, "ip:127.0.0.3@ip:::1"], "(EINVAL)");
     wrong(
         &["set", add, "ip:127.0.0.1@ip:127.0.0.1"],

@@ -48,6 +48,19 @@ pub enum OpenError {
     Name(String),
 }
 
+impl OpenError {
+    /// Returns true if the server may open the device later: another client has it open, or takes room that it needs.
+    #[must_use]
+    pub const fn may_pass(&self) -> bool {
+        matches!(self, Self::Refused { errno, .. } if may_pass(*errno))
+    }
+}
+
+/// Returns true if the cause of a refusal may go away.
+pub(super) const fn may_pass(errno: Errno) -> bool {
+    matches!(errno, Errno::EPERM | Errno::EBUSY | Errno::ENOMEM)
+}
+
 /// Returns what a server means that refuses to open a device, behind the name of the error.
 const fn meaning(errno: Errno) -> &'static str {
     match errno {

@@ -1,6 +1,8 @@
 //! Whole conversations, and what both sides say to their consumers.
 
+use ib_types::Mtu;
 use ib_wire::mad::cm::{ConnectPath, Refused, RejectReason, Rep, Req};
+use ib_wire::mad::sm::MtuCode;
 
 use super::super::connection::message;
 use super::*;
@@ -334,4 +336,79 @@ fn who_gave_up_says_so_also_to_a_late_rep() {
     let [CmEvent::Rejected { id, reason, info, .. }] = &told[..] else { panic!("{told:?}") };
     assert_eq!((*id, *reason), (there, RejectReason::TIMEOUT));
     assert_eq!(info[..], [0, 0, 0, 0, 0, 0, 0, 1]);
+}
+
+/// A manager of which the vendor has a number.
+fn of_vendor(guid: u8, vendor_id: u32) -> Cm {
+    let mut cm = Cm::new(CmConfig { vendor_id, ..config(guid) }, [guid; 32]);
+    cm.listen(SERVICE).unwrap();
+    cm
+}
+
+#[test]
+fn paths_are_weak_unless_both_ends_are_of_one_vendor() {
+    const OWN: u32 = 0x02_69_62;
+    for (ids, is_weak) in [([OWN, OWN], false), ([OWN, 0], true), ([0, OWN], true), ([0, 0], true)]
+    {
+        let mut pair = Pair { here: of_vendor(1, ids[0]), there: of_vendor(2, ids[1]) };
+        let id = pair.here.connect(NOW, &request(17)).unwrap();
+        pair.carry(NOW);
+        let told = events(&mut pair.there);
+        let [CmEvent::Requested(requested)] = &told[..] else { panic!("{told:?}") };
+        assert_eq!(requested.path.is_weak, is_weak, "{ids:?}");
+        pair.there.accept(NOW, requested.id, &acceptance(18)).unwrap();
+        pair.carry(NOW);
+        let told = events(&mut pair.here);
+        let [CmEvent::Connected(connected)] = &told[..] else { panic!("{told:?}") };
+        assert_eq!(connected.path, Route { is_weak, ..route(1, 2) }, "{ids:?}");
+        pair.here.established(id, b"").unwrap();
+        assert_eq!(pair.carry(NOW), ["RTU"]);
+    }
+}
+
+#[test]
+fn weak_messages_of_the_own_vendor_are_dropped() {
+    let weak = |from, to| Route { is_weak: true, ..route(from, to) };
+    let (mut here, mut there) = (of_vendor(1, 0x02_69_62), of_vendor(2, 0x02_69_62));
+    let id = here.connect(NOW, &request(17)).unwrap();
+    let req = sent(&mut here)[0];
+    there.handle(NOW, &weak(2, 1), &req);
+    assert!(events(&mut there).is_empty());
+    there.handle(NOW, &route(2, 1), &req);
+    let told = events(&mut there);
+    let [CmEvent::Requested(requested)] = &told[..] else { panic!("{told:?}") };
+    there.accept(NOW, requested.id, &acceptance(18)).unwrap();
+    let rep = sent(&mut there)[0];
+    here.handle(NOW, &weak(1, 2), &rep);
+    assert!(events(&mut here).is_empty());
+    here.handle(NOW, &route(1, 2), &rep);
+    assert!(matches!(events(&mut here)[..], [CmEvent::Connected(_)]));
+    here.established(id, b"").unwrap();
+    here.disconnect(NOW, id, b"").unwrap();
+    let [rtu, dreq] = sent(&mut here)[..] else { panic!("an RTU and a DREQ") };
+    for message in [rtu, dreq] {
+        there.handle(NOW, &weak(2, 1), &message);
+        assert!(events(&mut there).is_empty());
+    }
+    assert_eq!((there.counters().malformed, here.counters().malformed), (3, 1));
+    there.handle(NOW, &route(2, 1), &rtu);
+    assert!(matches!(events(&mut there)[..], [CmEvent::Established { .. }]));
+}
+
+#[test]
+fn refusal_of_the_path_mtu_names_the_largest_one() {
+    let mut pair = Pair::new();
+    pair.here.connect(NOW, &request(17)).unwrap();
+    pair.carry(NOW);
+    let told = events(&mut pair.there);
+    let [CmEvent::Requested(requested)] = &told[..] else { panic!("{told:?}") };
+    pair.there.reject_mtu(NOW, requested.id, MtuCode::MTU_512).unwrap();
+    assert_eq!(pair.carry(NOW), ["REJ"]);
+    let told = events(&mut pair.here);
+    let [CmEvent::Rejected { reason, info, .. }, ..] = &told[..] else { panic!("{told:?}") };
+    assert_eq!((*reason, info[0]), (RejectReason::INVALID_MTU, 0x20));
+    assert_eq!(accepted_mtu(*reason, info), Some(Mtu::B512));
+    assert_eq!(accepted_mtu(*reason, &[3]), Some(Mtu::B1024));
+    assert_eq!(accepted_mtu(*reason, &[]), None);
+    assert_eq!(accepted_mtu(RejectReason::CONSUMER, info), None);
 }

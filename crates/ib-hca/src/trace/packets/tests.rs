@@ -16,6 +16,7 @@ fn route(number: u64) -> Route {
         flow_label: number as u32 & 0xf_ffff,
         hop_limit: 9,
         source_port: 0xc000 + (number % 1000) as u16,
+        is_weak: false,
     }
 }
 

@@ -40,7 +40,7 @@ fn what_is_wrong_is_counted_and_dropped() {
 
 #[test]
 fn a_refused_batch_is_sent_packet_by_packet_with_other_icrcs() {
-    let (mut here, mut there) = pair(&options(V4));
+    let (mut here, mut there) = pair(&RoceOptions { allow_zero_checksum: true, ..options(V4) });
     // SO_NO_CHECK stands for a system or device that cannot cut datagrams.
     crate::sockopt::set(here.as_fd(), libc::SOL_SOCKET, libc::SO_NO_CHECK, 1).unwrap();
     let packets = [96, 96, 96, 32].map(|length| packet(length, length));
@@ -112,4 +112,35 @@ fn what_nobody_takes_in_time_is_counted() {
     // What is lost last is told with what arrives next.
     assert!(received.overflows > 0 && received.overflows + arrived <= 80, "{received:?}");
     assert_eq!(received.packets, arrived);
+}
+
+#[test]
+fn zero_udp_checksums_over_ipv4_are_refused_unless_allowed() {
+    for (address, allow, expected) in [(V4, false, 0), (V4, true, 2), (V6, false, 2)] {
+        let options = RoceOptions { allow_zero_checksum: allow, ..options(address) };
+        let (mut here, mut there) = pair(&options);
+        // Its own packets are cut one by one then.
+        let (level, name) = if address.is_ipv4() {
+            (libc::SOL_SOCKET, libc::SO_NO_CHECK)
+        } else {
+            (libc::SOL_UDP, libc::UDP_NO_CHECK6_TX)
+        };
+        crate::sockopt::set(here.as_fd(), level, name, 1).unwrap();
+        for number in 0..2 {
+            push(&mut here.sender, &route(address, address), &packet(number, 32 + 4 * number));
+            here.flush();
+        }
+        let until = clock::now() + Duration::from_secs(10);
+        let mut arrived = 0;
+        while arrived + there.counters().received.zero_checksum < 2 && clock::now() < until {
+            there.wait(until, None).unwrap();
+            while there.receive().unwrap().is_some() {
+                arrived += 1;
+            }
+        }
+        let received = there.counters().received;
+        assert_eq!((arrived, received.zero_checksum), (expected, 2 - expected), "{received:?}");
+        assert_eq!((received.malformed, received.overflows), (0, 0), "{received:?}");
+        assert_eq!(there.take_refused(), (expected == 0).then_some(address));
+    }
 }

@@ -211,7 +211,8 @@ fn connect(
     let Path { route, mtu: most, .. } = path.map_err(Failure::unusable)?;
     let rtr = QpAttr {
         qp_state: Some(QpState::Rtr),
-        route: Some(route),
+        // The ends exchange nothing by which they could recognize each other.
+        route: Some(ib_link::Route { is_weak: true, ..route }),
         path_mtu: Some(args.adapter.mtu.unwrap_or(Mtu::B1024).min(most)),
         dest_qp_num: Some(peer.qpn),
         rq_psn: Some(peer.psn),

@@ -128,10 +128,11 @@ impl Stage {
         let mut options = DeviceOptions::new(address);
         options.socket.port = args.udp_port;
         options.socket.peer_port = peer_port;
+        options.socket.allow_zero_checksum = args.allow_zero_checksum;
         options.mtu = args.mtu;
         options.window = window;
         options.spin = Duration::from_micros(args.spin);
-        Device::open(options).map_err(Failure::unusable)
+        port::open(options)
     }
 
     /// Has what is made from now on belong to a protection domain of its own, and returns that. What belongs to

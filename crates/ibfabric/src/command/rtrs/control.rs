@@ -1,7 +1,8 @@
 //! What of statistics and paths others may see and change.
 
+use ib_net::device::address_of;
 use ib_net::rtrs::control::{Control, PathFinder};
-use ib_rtrs::{Address, Errno};
+use ib_rtrs::Errno;
 
 use super::ways::Ways;
 use crate::cli::rtrs::{ControlArgs, EndArg, PathArg};
@@ -19,15 +20,15 @@ pub(super) fn open(args: &ControlArgs) -> Result<Option<Control>, Failure> {
 /// Returns what finds the ways of paths that are added.
 pub(super) fn path_finder(mut ways: Ways) -> PathFinder {
     Box::new(move |devices, address| {
-        let mut ends = [address.source, Some(address.destination)].into_iter().flatten();
-        let gid = ends.find(|end| matches!(end, Address::Gid(_)));
-        if let Some(gid) = gid.filter(|_| !ways.are_in_fabric()) {
-            return Err((Errno::EOPNOTSUPP, format!("{gid}: paths here lead to addresses of IP")));
-        }
         let source = address.source.map(EndArg::from);
         let path = PathArg { source, server: address.destination.into() };
-        if let (Some(EndArg::Ip(source)), EndArg::Ip(server)) = (&path.source, &path.server)
-            && source.is_ipv4() != server.is_ipv4()
+        let is_v4 = |end: &EndArg| match end {
+            EndArg::Ip(address) => Some(address.is_ipv4()),
+            EndArg::Gid(gid) => (!ways.are_in_fabric()).then(|| address_of(*gid).is_ipv4()),
+            EndArg::Name(_) => None,
+        };
+        if let Some(source) = path.source.as_ref().and_then(is_v4)
+            && is_v4(&path.server).is_some_and(|server| server != source)
         {
             let what = "both ends of a path have to be of one kind, IPv4 or IPv6";
             return Err((Errno::EINVAL, what.to_owned()));

@@ -69,6 +69,10 @@ pub(in crate::command) fn open(
     }
 }
 
+/// The time after which a device is asked for again that another client has open.
+const RETRY: Duration = Duration::from_millis(500);
+
+/// Waits until the device is open. A dead client may have it open still: the server closes it after a while.
 fn until_open(
     args: &RemoteArgs,
     disk: &mut RemoteDisk,
@@ -76,8 +80,12 @@ fn until_open(
 ) -> Result<Geometry, Failure> {
     let failed = |error| Failure::unusable(format_args!("{}: {error}", args.device));
     let end = clock::now() + args.wait;
-    let mut why = None;
+    let (mut why, mut again) = (None, Instant::NEVER);
     loop {
+        if clock::now() >= again {
+            again = Instant::NEVER;
+            disk.try_again();
+        }
         if orders.take() == Some(Order::End) {
             return Err(Failure::Unusable(format!("{}: ended before it was open", args.device)));
         }
@@ -85,6 +93,14 @@ fn until_open(
         while let Some(event) = disk.poll_event() {
             match event {
                 RemoteEvent::Opened(geometry) => return Ok(geometry),
+                RemoteEvent::Refused(error) if error.may_pass() => {
+                    let told = error.to_string();
+                    if why.as_ref() != Some(&told) {
+                        say!("{told}; it is tried again");
+                    }
+                    why = Some(told);
+                    again = clock::now() + RETRY;
+                }
                 RemoteEvent::Refused(error) => return Err(Failure::unusable(error)),
                 RemoteEvent::Session(ClientEvent::PathDown { path, why: reason, retried }) => {
                     let name = disk.rtrs().spec(path).map(|spec| spec.address.to_string());

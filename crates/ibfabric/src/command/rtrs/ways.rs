@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::Duration;
 
 use ib_net::attach::AttachOptions;
-use ib_net::device::{Device, DeviceOptions};
+use ib_net::device::{Device, DeviceOptions, address_of};
 use ib_net::rtrs::Devices;
 use ib_rtrs::{AdapterId, PathSpec};
 use ib_types::Gid;
@@ -144,9 +144,8 @@ fn on_ethernet(end: &EndArg) -> Result<IpAddr, Failure> {
     let wrong = |what: &str| Err(Failure::Unusable(format!("{end}: {what}")));
     match end {
         EndArg::Ip(address) => Ok(*address),
-        EndArg::Gid(_) => wrong(
-            "a GID is of InfiniBand: expected an IP address, or --attach for a simulated fabric",
-        ),
+        // The GIDs of RoCE are IP addresses.
+        EndArg::Gid(gid) => Ok(address_of(*gid)),
         EndArg::Name(_) => {
             wrong("expected an IP address, or --attach for a name in a simulated fabric")
         }
@@ -176,9 +175,10 @@ pub(super) fn adapter(address: IpAddr, args: &LinkArgs) -> Result<Device, Failur
     let mut options = DeviceOptions::new(address);
     options.socket.port = args.udp_port;
     options.socket.peer_port = args.peer_udp_port.unwrap_or(args.udp_port);
+    options.socket.allow_zero_checksum = args.allow_zero_checksum;
     options.mtu = args.mtu;
     options.spin = Duration::from_micros(args.spin);
-    Device::open(options).map_err(Failure::unusable)
+    port::open(options)
 }
 
 /// Returns the own address from which a server is reached; on loopback another one than the server's and those of other
