@@ -69,11 +69,13 @@ fn rtrs_serve_and_bench_are_captured_at_all_adapters() {
     let words = ["--rw", "randrw", "--runtime", "3", "--capture", &own, "--capture-payload", "16"];
     let bench = storage.client(&["rtrs", "bench"], &words).stderr(Stdio::piped()).spawn();
     let bench = Running(bench.expect("it runs"));
-    let has_paths = |adapters: &Vec<Value>| {
-        adapters.len() == 2
-            && adapters.iter().all(|it| it["qps"].as_array().is_some_and(|qps| qps.len() > 1))
+    // Both paths carry requests: each has ended more messages than its connection takes.
+    let is_busy = |qp: &Value| qp["messages"].as_u64().is_some_and(|it| it > 16);
+    let have_requests = |adapters: &Vec<Value>| {
+        let busy = |it: &Value| it["qps"].as_array().is_some_and(|qps| qps.iter().any(is_busy));
+        adapters.len() == 2 && adapters.iter().all(busy)
     };
-    let adapters = wait(|| Some(listed(&storage.process)).filter(has_paths));
+    let adapters = wait(|| Some(listed(&storage.process)).filter(have_requests));
     assert_eq!(adapters[0]["address"], "127.0.0.1");
     assert_eq!(adapters[1]["address"], "127.0.0.3");
     // All queue pairs are the own capture's, until it is stopped.

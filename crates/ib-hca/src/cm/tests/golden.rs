@@ -125,7 +125,7 @@ fn the_passive_side_says_what_linux_says() {
     assert_eq!(addresses.source, "192.168.77.2:34225".parse().unwrap());
     assert_eq!(addresses.destination, std::net::Ipv4Addr::new(192, 168, 77, 1));
     assert_eq!((asked.private_data.len(), &asked.private_data[..4]), (56, &[0, 0, 0xbd, 0x1b][..]));
-    assert_eq!(asked.path, way(1, 2));
+    assert_eq!(asked.path, Route { is_weak: true, ..way(1, 2) });
     assert_eq!(
         (asked.req.p_key, asked.req.primary_path.local_ack_timeout),
         (PartitionKey::DEFAULT, 19)
@@ -202,7 +202,7 @@ fn lids_and_local_routes_of_infiniband() {
     let back = Route { source: gid(2), destination: gid(1), slid: 9, dlid: 7, ..over };
     pair.there.handle(NOW, &back, &req);
     let asked = requested(&mut pair.there);
-    assert_eq!((asked.path, asked.route), (back, back));
+    assert_eq!((asked.path, asked.route), (Route { is_weak: true, ..back }, back));
     assert!(asked.req.primary_path.subnet_local);
 }
 
@@ -217,5 +217,5 @@ fn a_path_of_infiniband_on_ethernet() {
     pair.there.handle(NOW, &back, &req);
     let asked = requested(&mut pair.there);
     assert!(asked.req.primary_path.subnet_local);
-    assert_eq!((asked.path, asked.route), (back, back));
+    assert_eq!((asked.path, asked.route), (Route { is_weak: true, ..back }, back));
 }

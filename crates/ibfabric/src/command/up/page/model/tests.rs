@@ -16,7 +16,7 @@ fn nodes_and_links_are_told_with_their_numbers() {
     assert_eq!((nodes.len(), links.len()), (model.fabric.node_count(), model.fabric.link_count()));
     for (number, node) in nodes.iter().enumerate() {
         let keys: Vec<&String> = node.as_object().expect("an object").keys().collect();
-        assert_eq!(keys, ["guid", "id", "kind", "name", "ports", "rank"]);
+        assert_eq!(keys, ["description", "guid", "id", "kind", "name", "ports", "rank"]);
         assert_eq!(node["id"], number);
         assert_eq!(model.node(number as u32).map(|node| node.0), Ok(number as u32));
     }
