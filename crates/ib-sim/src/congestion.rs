@@ -12,14 +12,14 @@ use crate::sim::Sim;
 /// The highest class version that ibsim answers.
 const HIGHEST_VERSION: u8 = 2;
 
-/// CongestionKeyInfo, which has the number of SwitchInfo, and two numbers of forwarding tables.
+/// `CongestionKeyInfo`, which has the number of SwitchInfo, and two numbers of forwarding tables.
 const OF_SWITCHES: [u16; 3] = [0x12, 0x19, 0x1b];
 
-/// CongestionInfo, SwitchCongestionSetting, SwitchPortCongestionSetting, CACongestionSetting and
-/// CongestionControlTable; 0x10 is none, but NodeDescription has the number.
+/// `CongestionInfo`, `SwitchCongestionSetting`, `SwitchPortCongestionSetting`, `CACongestionSetting` and
+/// `CongestionControlTable`; 0x10 is none, but NodeDescription has the number.
 const OF_ALL: [u16; 6] = [0x10, 0x11, 0x14, 0x15, 0x16, 0x17];
 
-/// Timestamp, which has the number of VLArbitrationTable: its modifier names no table.
+/// Timestamp, which has the number of `VLArbitrationTable`: its modifier names no table.
 const TIMESTAMP: u16 = 0x18;
 
 /// Returns true for a request that is answered; ibsim drops the others.

@@ -85,7 +85,8 @@ fn a_way_is_shown_hop_by_hop_and_validated() {
     assert!(out.starts_with(&format!("LID {lid}: path validated")), "{out}");
     assert!(code == Some(0) && out.ends_with("4 hops\n"), "{out}");
     let (code, out, _) = place.trace(&["-l", &lid, "-v", "--ports", "both"]);
-    assert_eq!((code, out.lines().count()), (Some(0), 7), "{out}");
+    // The start, four hops with their evidence, the verdict and the counts.
+    assert_eq!((code, out.lines().count()), (Some(0), 11), "{out}");
     assert!(out.starts_with("from ca ") && out.contains("  1  [1] -> [1] switch "), "{out}");
     let (code, found) = place.json(&["-l", &lid, "--reverse"]);
     assert_eq!((code, &found["pairs"], &found["good"]), (Some(0), &2.into(), &2.into()));

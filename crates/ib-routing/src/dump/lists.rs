@@ -35,6 +35,9 @@ pub fn read_guid2lid(file: &str, bytes: &[u8]) -> Result<BTreeMap<Guid, (u16, u1
     errors.into_iter().next().map_or(Ok(ranges), Err)
 }
 
+/// The first and the last LID of ports, by port GUID.
+pub type LidRanges = BTreeMap<Guid, (u16, u16)>;
+
 /// Reads the `guid2lid` of a cache: malformed lines, ranges that end before they start and lines of a
 /// GUID that a line above has are dropped, as OpenSM does. Returns them as errors, in their order.
 ///
@@ -43,7 +46,7 @@ pub fn read_guid2lid(file: &str, bytes: &[u8]) -> Result<BTreeMap<Guid, (u16, u1
 pub fn read_cached_guid2lid(
     file: &str,
     bytes: &[u8],
-) -> Result<(BTreeMap<Guid, (u16, u16)>, Vec<ParseError>), ParseError> {
+) -> Result<(LidRanges, Vec<ParseError>), ParseError> {
     let (mut ranges, mut errors) = (BTreeMap::new(), Vec::new());
     for line in Lines::new(checked(file, bytes)?, 0, 1) {
         let start = line.place();

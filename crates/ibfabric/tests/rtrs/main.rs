@@ -257,12 +257,14 @@ fn nbd_waits_for_a_device_that_another_client_has_open() {
     std::thread::scope(|scope| {
         let owner = scope.spawn(|| server.bench(&["--rw", "randrw", "--runtime", "4"]));
         std::thread::sleep(Duration::from_secs(2));
-        let impatient = ["nbd", "--path", "127.0.0.1", "--udp-port", &server.udp, "--wait", "0.5"];
-        let words = [&impatient[..], &["--socket", socket, "--device", "disk0"]].concat();
-        let output = ibfabric(&words).output().expect("the program runs");
+        // The owner has the address that a path starts from by default.
+        let path = ["nbd", "--path", "127.0.0.5@127.0.0.1", "--udp-port", &server.udp];
+        let words = [&path[..], &["--socket", socket, "--device", "disk0", "--wait"]].concat();
+        let output = ibfabric(&[&words[..], &["0.5"]].concat()).output();
+        let output = output.expect("the program runs");
         let said = text(&output.stderr);
         assert!(output.status.code() == Some(2) && said.contains("EPERM"), "{said}");
-        let nbd = server.nbd(socket, &["--wait", "60"]);
+        let nbd = Running::ready(ibfabric(&[&words[..], &["60"]].concat()));
         assert!(owner.join().expect("it does not panic").status.success());
         assert_eq!(Program::connect(socket, "disk0").size, 1 << 20);
         drop(nbd);

@@ -23,7 +23,7 @@ fn a_line_per_port_describes_the_fabric() {
     assert_eq!(fabric.node(host).description, "host's");
     let port = fabric.find_port_guid(Guid(0x10_0006)).expect("the adapter's port has its GUID");
     assert_eq!(fabric.port(port).number, 2);
-    assert_eq!(fabric.port(port).lid.map(|lid| lid.get()), Some(5));
+    assert_eq!(fabric.port(port).lid.map(ib_types::Lid::get), Some(5));
     assert_eq!(fabric.port(port).rate.speed, LinkSpeed::Edr);
     let leaf = fabric.find_guid(Guid(0x20_0001)).expect("the switch is listed");
     assert_eq!(
