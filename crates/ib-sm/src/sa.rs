@@ -72,8 +72,8 @@ const CLASS_MANAGER: u32 = 4;
 /// are not: OpenSM claims the latter and answers neither.
 const CAPABILITIES: u16 = 1 << 9 | 1 << 10 | 1 << 13;
 
-/// ClassPortInfo:CapabilityMask2: MulticastFDBTop (3), all fields of PortInfo (6), extended speeds (7),
-/// services of multicast groups (8), PortInfoRecords by CapabilityMask2 (10), send-only full members
+/// `ClassPortInfo:CapabilityMask2`: `MulticastFDBTop` (3), all fields of PortInfo (6), extended speeds (7),
+/// services of multicast groups (8), PortInfoRecords by `CapabilityMask2` (10), send-only full members
 /// (12), 2x links (13), HDR (15) and NDR (17). Alias GUIDs (5) cannot be set.
 const CAPABILITIES2: u32 =
     1 << 3 | 1 << 6 | 1 << 7 | 1 << 8 | 1 << 10 | 1 << 12 | 1 << 13 | 1 << 15 | 1 << 17;

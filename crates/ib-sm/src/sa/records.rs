@@ -32,7 +32,7 @@ pub(super) struct Query<'a> {
 /// The GUIDs of a block.
 const GUIDS: u8 = 8;
 
-/// The AttributeModifier bit of requests for PortInfoRecords that have at least the given capabilities.
+/// The `AttributeModifier` bit of requests for PortInfoRecords that have at least the given capabilities.
 const CAPABILITY_MASK_MATCH: u32 = 1 << 31;
 
 /// The bit of the mask that all records of ports and switches have for the LID.

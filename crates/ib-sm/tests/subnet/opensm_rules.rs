@@ -253,7 +253,7 @@ fn a_taken_mlid_is_replaced_when_a_group_is_created() {
         [(0xc005, 0xc005), (0xc000, 0xc001), (5, 0xc002)].into_iter().enumerate()
     {
         let wanted = MCMemberRecord {
-            mgid: Gid(0xff12_0000 << 96 | number as u128 + 0x77),
+            mgid: Gid((0xff12_0000 << 96) | (number as u128 + 0x77)),
             port_gid: client.gid(1),
             mlid: asked,
             p_key: PKey::DEFAULT,
