@@ -2305,7 +2305,7 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__nbd)
-            opts="-p -m -h --path --device --port --session --policy --connections --need-invalidation --wait --trust-cache --reconnect-delay --control --metrics-port --attach --node --acm --udp-port --peer-udp-port --mtu --spin --key-file --socket --tcp --read-only --depth --help"
+            opts="-p -m -h --path --device --port --session --policy --connections --need-invalidation --wait --trust-cache --reconnect-delay --control --metrics-port --capture --capture-payload --capture-ring --attach --node --acm --udp-port --peer-udp-port --allow-zero-checksum --mtu --spin --key-file --socket --tcp --read-only --depth --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2352,6 +2352,18 @@ _ibfabric() {
                     return 0
                     ;;
                 --metrics-port)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --capture)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --capture-payload)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --capture-ring)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -2425,7 +2437,7 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__rdma__subcmd__bw)
-            opts="-m -p -s -n -t -q -h --from --listen --attach --node --acm --udp-port --peer-udp-port --mtu --spin --capture --capture-payload --capture-ring --port --perftest --op --size --iters --tx-depth --qps --format --help"
+            opts="-m -p -s -n -t -q -h --from --listen --attach --node --acm --udp-port --peer-udp-port --allow-zero-checksum --mtu --spin --capture --capture-payload --capture-ring --port --perftest --op --size --iters --tx-depth --qps --format --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2539,7 +2551,7 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__rdma__subcmd__cmatose)
-            opts="-m -p -c -C -S -h --from --listen --attach --node --acm --udp-port --peer-udp-port --mtu --spin --capture --capture-payload --capture-ring --port --connections --messages --message-size --format --help"
+            opts="-m -p -c -C -S -h --from --listen --attach --node --acm --udp-port --peer-udp-port --allow-zero-checksum --mtu --spin --capture --capture-payload --capture-ring --port --connections --messages --message-size --format --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2641,7 +2653,7 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__rdma__subcmd__devinfo)
-            opts="-m -v -h --from --listen --attach --node --acm --udp-port --peer-udp-port --mtu --spin --capture --capture-payload --capture-ring --verbose --format --help"
+            opts="-m -v -h --from --listen --attach --node --acm --udp-port --peer-udp-port --allow-zero-checksum --mtu --spin --capture --capture-payload --capture-ring --verbose --format --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2837,7 +2849,7 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__rdma__subcmd__lat)
-            opts="-m -p -s -n -t -q -h --from --listen --attach --node --acm --udp-port --peer-udp-port --mtu --spin --capture --capture-payload --capture-ring --port --perftest --op --size --iters --tx-depth --qps --format --help"
+            opts="-m -p -s -n -t -q -h --from --listen --attach --node --acm --udp-port --peer-udp-port --allow-zero-checksum --mtu --spin --capture --capture-payload --capture-ring --port --perftest --op --size --iters --tx-depth --qps --format --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2951,7 +2963,7 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__rdma__subcmd__ping)
-            opts="-m -p -C -S -v -h --from --listen --attach --node --acm --udp-port --peer-udp-port --mtu --spin --capture --capture-payload --capture-ring --port --count --size --verbose --format --help"
+            opts="-m -p -C -S -v -h --from --listen --attach --node --acm --udp-port --peer-udp-port --allow-zero-checksum --mtu --spin --capture --capture-payload --capture-ring --port --count --size --verbose --format --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -3045,7 +3057,7 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__rdma__subcmd__pingpong)
-            opts="-m -p -s -n -r -c -h --from --listen --attach --node --acm --udp-port --peer-udp-port --mtu --spin --capture --capture-payload --capture-ring --port --size --iters --rx-depth --check --format --help"
+            opts="-m -p -s -n -r -c -h --from --listen --attach --node --acm --udp-port --peer-udp-port --allow-zero-checksum --mtu --spin --capture --capture-payload --capture-ring --port --size --iters --rx-depth --check --format --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -3147,7 +3159,7 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__rdma__subcmd__serve)
-            opts="-m -p -C -S -v -h --from --listen --attach --node --acm --udp-port --peer-udp-port --mtu --spin --capture --capture-payload --capture-ring --port --rping --rping-port --ucmatose --ucmatose-port --messages --message-size --perftest --perftest-port --perftest-size --clients --verbose --help"
+            opts="-m -p -C -S -v -h --from --listen --attach --node --acm --udp-port --peer-udp-port --allow-zero-checksum --mtu --spin --capture --capture-payload --capture-ring --port --rping --rping-port --ucmatose --ucmatose-port --messages --message-size --perftest --perftest-port --perftest-size --clients --verbose --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -3485,7 +3497,7 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__rtrs__subcmd__bench)
-            opts="-p -m -h --path --device --port --session --policy --connections --need-invalidation --wait --trust-cache --reconnect-delay --control --metrics-port --attach --node --acm --udp-port --peer-udp-port --mtu --spin --key-file --rw --bs --bsrange --fsync --trim --iodepth --jobs --runtime --io-size --size --verify --idle --seed --format --help"
+            opts="-p -m -h --path --device --port --session --policy --connections --need-invalidation --wait --trust-cache --reconnect-delay --control --metrics-port --capture --capture-payload --capture-ring --attach --node --acm --udp-port --peer-udp-port --allow-zero-checksum --mtu --spin --key-file --rw --bs --bsrange --fsync --trim --iodepth --jobs --runtime --io-size --size --verify --idle --seed --format --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -3532,6 +3544,18 @@ _ibfabric() {
                     return 0
                     ;;
                 --metrics-port)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --capture)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --capture-payload)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --capture-ring)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -3983,7 +4007,7 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__rtrs__subcmd__serve)
-            opts="-p -m -h --listen --export --port --queue-depth --max-io-size --no-always-invalidate --allow --control --metrics-port --attach --node --acm --udp-port --peer-udp-port --mtu --spin --key-file --help"
+            opts="-p -m -h --listen --export --port --queue-depth --max-io-size --no-always-invalidate --allow --control --metrics-port --capture --capture-payload --capture-ring --attach --node --acm --udp-port --peer-udp-port --allow-zero-checksum --mtu --spin --key-file --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -4022,6 +4046,18 @@ _ibfabric() {
                     return 0
                     ;;
                 --metrics-port)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --capture)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --capture-payload)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --capture-ring)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -5003,7 +5039,7 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__up)
-            opts="-R -w -h --check --engine --seed --script --socket --size --nbd --http --no-http --write --payload --format --help"
+            opts="-R -w -h --check --engine --seed --script --socket --size --nbd --http --no-http --write --payload --capture --capture-payload --capture-ring --format --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -5050,6 +5086,18 @@ _ibfabric() {
                     return 0
                     ;;
                 --payload)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --capture)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --capture-payload)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --capture-ring)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

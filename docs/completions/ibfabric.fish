@@ -283,6 +283,7 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from devinfo" -l capture-ring -d 'How many bytes of each queue pair wait to be collected: a power of two' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from devinfo" -l format -d 'How the result is printed' -r -f -a "text\t'Lines for people'
 json\t'One JSON object'"
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from devinfo" -l allow-zero-checksum -d 'Takes IPv4 packets with a UDP checksum of zero, as Linux soft RoCE and hardware send them. One of 2^15 corruptions of such packets is not detected'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from devinfo" -s v -l verbose -d 'Shows also how much of everything it takes'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from devinfo" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from serve" -l listen -l from -d 'The own address; the first of an interface that is up without it, loopback for peers on loopback' -r
@@ -300,7 +301,7 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from serve" -l rping-port -d 'The port at which rping is served' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from serve" -l ucmatose-port -d 'The port at which ucmatose is served' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from serve" -s C -l messages -d 'How many messages of ucmatose go each way' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from serve" -s S -l message-size -d 'The size of a message of ucmatose in bytes' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from serve" -s S -l message-size -d 'The size of a message of ucmatose in bytes, with K or M' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from serve" -l perftest -d 'Serves also this program of perftest 4.5-0.17, which is to be called with `-R`, at its port 18515' -r -f -a "ib_write_bw\t'RDMA WRITE, bandwidth'
 ib_read_bw\t'RDMA READ, bandwidth'
 ib_send_bw\t'SEND, bandwidth'
@@ -310,6 +311,7 @@ ib_send_lat\t'SEND, latency'"
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from serve" -l perftest-port -d 'The port at which perftest is served' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from serve" -l perftest-size -d 'The size of a message of `ib_write_lat` in bytes, which its client does not tell' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from serve" -l clients -d 'Ends when so many clients have gone, with status 2 if one of them was not understood; never without it' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from serve" -l allow-zero-checksum -d 'Takes IPv4 packets with a UDP checksum of zero, as Linux soft RoCE and hardware send them. One of 2^15 corruptions of such packets is not detected'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from serve" -l rping -d 'Serves also the real `rping`, at its port 7174'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from serve" -l ucmatose -d 'Serves also the real `ucmatose`, at its port 7471'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from serve" -s v -l verbose -d 'Says what comes in'
@@ -327,9 +329,10 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from ping" -l capture-ring -d 'How many bytes of each queue pair wait to be collected: a power of two' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from ping" -s p -l port -d 'Its port' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from ping" -s C -l count -d 'How often it is pinged' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from ping" -s S -l size -d 'The size of a ping in bytes' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from ping" -s S -l size -d 'The size of a ping in bytes, with K' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from ping" -l format -d 'How the result is printed' -r -f -a "text\t'Lines for people'
 json\t'One JSON object'"
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from ping" -l allow-zero-checksum -d 'Takes IPv4 packets with a UDP checksum of zero, as Linux soft RoCE and hardware send them. One of 2^15 corruptions of such packets is not detected'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from ping" -s v -l verbose -d 'Shows the pings'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from ping" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from cmatose" -l listen -l from -d 'The own address; the first of an interface that is up without it, loopback for peers on loopback' -r
@@ -346,9 +349,10 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from cmatose" -s p -l port -d 'Its port' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from cmatose" -s c -l connections -d 'How many connections are made, which the server has to expect' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from cmatose" -s C -l messages -d 'How many messages of ucmatose go each way' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from cmatose" -s S -l message-size -d 'The size of a message of ucmatose in bytes' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from cmatose" -s S -l message-size -d 'The size of a message of ucmatose in bytes, with K or M' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from cmatose" -l format -d 'How the result is printed' -r -f -a "text\t'Lines for people'
 json\t'One JSON object'"
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from cmatose" -l allow-zero-checksum -d 'Takes IPv4 packets with a UDP checksum of zero, as Linux soft RoCE and hardware send them. One of 2^15 corruptions of such packets is not detected'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from cmatose" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from pingpong" -l listen -l from -d 'The own address; the first of an interface that is up without it, loopback for peers on loopback' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from pingpong" -l attach -d 'A running `ibfabric sim`, by the name of its sockets, at a port of which the adapter is' -r
@@ -362,11 +366,12 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from pingpong" -l capture-payload -d 'How many bytes of the payload of each message are captured' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from pingpong" -l capture-ring -d 'How many bytes of each queue pair wait to be collected: a power of two' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from pingpong" -s p -l port -d 'The TCP port by which the ends tell each other their queue pairs' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from pingpong" -s s -l size -d 'The size of a message in bytes' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from pingpong" -s s -l size -d 'The size of a message in bytes, with K, M or G' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from pingpong" -s n -l iters -d 'How many messages are exchanged' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from pingpong" -s r -l rx-depth -d 'How many receives are posted at a time' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from pingpong" -l format -d 'How the result is printed' -r -f -a "text\t'Lines for people'
 json\t'One JSON object'"
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from pingpong" -l allow-zero-checksum -d 'Takes IPv4 packets with a UDP checksum of zero, as Linux soft RoCE and hardware send them. One of 2^15 corruptions of such packets is not detected'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from pingpong" -s c -l check -d 'Checks what comes in, as `ibv_rc_pingpong -c` does; both ends have to'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from pingpong" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from bw" -l listen -l from -d 'The own address; the first of an interface that is up without it, loopback for peers on loopback' -r
@@ -387,12 +392,13 @@ read\t'RDMA READ'
 write-imm\t'RDMA WRITE with immediate data; not of `lat`'
 fetch-add\t'Atomic Fetch and Add; not of `lat`'
 compare-swap\t'Atomic Compare and Swap; not of `lat`'"
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from bw" -s s -l size -d 'The size of a message in bytes; 65536 for bandwidth and 64 for latency without it. Atomics have 8' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from bw" -s s -l size -d 'The size of a message in bytes, with K, M or G; 65536 for bandwidth and 64 for latency without it. Atomics have 8' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from bw" -s n -l iters -d 'How many messages; 1000 without it' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from bw" -s t -l tx-depth -d 'How many messages are under way on a queue pair' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from bw" -s q -l qps -d 'How many queue pairs' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from bw" -l format -d 'How the result is printed' -r -f -a "text\t'Lines for people'
 json\t'One JSON object'"
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from bw" -l allow-zero-checksum -d 'Takes IPv4 packets with a UDP checksum of zero, as Linux soft RoCE and hardware send them. One of 2^15 corruptions of such packets is not detected'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from bw" -l perftest -d 'The server is a program of perftest 4.5-0.17 with `-R` that does the same, such as `ib_write_bw`; sizes and numbers have to be the same there'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from bw" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from lat" -l listen -l from -d 'The own address; the first of an interface that is up without it, loopback for peers on loopback' -r
@@ -413,12 +419,13 @@ read\t'RDMA READ'
 write-imm\t'RDMA WRITE with immediate data; not of `lat`'
 fetch-add\t'Atomic Fetch and Add; not of `lat`'
 compare-swap\t'Atomic Compare and Swap; not of `lat`'"
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from lat" -s s -l size -d 'The size of a message in bytes; 65536 for bandwidth and 64 for latency without it. Atomics have 8' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from lat" -s s -l size -d 'The size of a message in bytes, with K, M or G; 65536 for bandwidth and 64 for latency without it. Atomics have 8' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from lat" -s n -l iters -d 'How many messages; 1000 without it' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from lat" -s t -l tx-depth -d 'How many messages are under way on a queue pair' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from lat" -s q -l qps -d 'How many queue pairs' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from lat" -l format -d 'How the result is printed' -r -f -a "text\t'Lines for people'
 json\t'One JSON object'"
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from lat" -l allow-zero-checksum -d 'Takes IPv4 packets with a UDP checksum of zero, as Linux soft RoCE and hardware send them. One of 2^15 corruptions of such packets is not detected'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from lat" -l perftest -d 'The server is a program of perftest 4.5-0.17 with `-R` that does the same, such as `ib_write_bw`; sizes and numbers have to be the same there'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from lat" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from help" -f -a "devinfo" -d 'Shows what an adapter at an address is and takes'
@@ -443,6 +450,9 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from serve" -l allow -d 'A network whose clients may connect, as ADDR/BITS; several may be given; everybody without it' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from serve" -l control -d 'Lets `rtrs ctl` and `rtrs mount` see and change sessions and paths over this socket, of this user only' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from serve" -l metrics-port -d 'Serves metrics for Prometheus on this port of the loopback device' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from serve" -l capture -d 'Writes the packets of all queue pairs to a pcapng file, and says how many of them were not collected in time' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from serve" -l capture-payload -d 'How many bytes of the payload of each message are captured' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from serve" -l capture-ring -d 'How many bytes of each queue pair wait to be collected: a power of two' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from serve" -l attach -d 'A running `ibfabric sim`, by the name of its sockets, at ports of which the adapters are' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from serve" -l node -d 'A node of the simulated fabric, with `:PORT` behind it where that is not its first port; an address, a GID or a LID will do, too; several may be given. The first host without it' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from serve" -l acm -d 'Asks a service of IB ACM for paths and for names, at a socket or a host\'s TCP port, as `RDMA_CM_USE_IB_ACM=1` in the environment does for the one of this machine; where it fails, subnet administration' -r
@@ -452,6 +462,7 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from serve" -l spin -d 'How long something to do is looked for until the program sleeps, in microseconds' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from serve" -l key-file -d 'A file with a key, of at least 16 bytes, that both ends have to know. Linux knows none' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from serve" -l no-always-invalidate -d 'Lets the keys of chunks stay open: faster, and a client can change what it has written while it is processed'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from serve" -l allow-zero-checksum -d 'Takes IPv4 packets with a UDP checksum of zero, as Linux soft RoCE and hardware send them. One of 2^15 corruptions of such packets is not detected'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from serve" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l path -d 'A path to the server: its address, with the own one before an @ where that matters; several may be given. In a simulated fabric it may be an address (ip:ADDR), a GID (gid:GID), NODE or NODE:PORT, a LID, or a name that the service of --acm knows; a path without an own end starts at the next one of --node' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l device -d 'The device\'s name at the server' -r
@@ -465,6 +476,9 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l reconnect-delay -d 'How long to wait before a path that has failed is connected again, in milliseconds' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l control -d 'Lets `rtrs ctl` and `rtrs mount` see and change sessions and paths over this socket, of this user only' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l metrics-port -d 'Serves metrics for Prometheus on this port of the loopback device' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l capture -d 'Writes the packets of all queue pairs to a pcapng file, and says how many of them were not collected in time' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l capture-payload -d 'How many bytes of the payload of each message are captured' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l capture-ring -d 'How many bytes of each queue pair wait to be collected: a power of two' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l attach -d 'A running `ibfabric sim`, by the name of its sockets, at ports of which the adapters are' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l node -d 'A node of the simulated fabric, with `:PORT` behind it where that is not its first port; an address, a GID or a LID will do, too; several may be given. The first host without it' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l acm -d 'Asks a service of IB ACM for paths and for names, at a socket or a host\'s TCP port, as `RDMA_CM_USE_IB_ACM=1` in the environment does for the one of this machine; where it fails, subnet administration' -r
@@ -495,6 +509,7 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_
 json\t'One JSON object'"
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l need-invalidation -d 'Has the server invalidate the key of each read, instead of closing it here'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l trust-cache -d 'Believes a server of Linux, which does not say so, to have kept what was not flushed when all paths were lost. Otherwise the next flush fails once, as what was written before may be gone with that machine'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l allow-zero-checksum -d 'Takes IPv4 packets with a UDP checksum of zero, as Linux soft RoCE and hardware send them. One of 2^15 corruptions of such packets is not detected'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l verify -d 'Writes what tells where it belongs and how often it was written, and compares what is read with it'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from ctl" -l control -d 'The control socket of the program, as it was given to `rtrs serve`, `rtrs bench` or `nbd`' -r -F
@@ -525,6 +540,9 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -l wait -d 'How l
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -l reconnect-delay -d 'How long to wait before a path that has failed is connected again, in milliseconds' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -l control -d 'Lets `rtrs ctl` and `rtrs mount` see and change sessions and paths over this socket, of this user only' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -l metrics-port -d 'Serves metrics for Prometheus on this port of the loopback device' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -l capture -d 'Writes the packets of all queue pairs to a pcapng file, and says how many of them were not collected in time' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -l capture-payload -d 'How many bytes of the payload of each message are captured' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -l capture-ring -d 'How many bytes of each queue pair wait to be collected: a power of two' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -l attach -d 'A running `ibfabric sim`, by the name of its sockets, at ports of which the adapters are' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -l node -d 'A node of the simulated fabric, with `:PORT` behind it where that is not its first port; an address, a GID or a LID will do, too; several may be given. The first host without it' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -l acm -d 'Asks a service of IB ACM for paths and for names, at a socket or a host\'s TCP port, as `RDMA_CM_USE_IB_ACM=1` in the environment does for the one of this machine; where it fails, subnet administration' -r
@@ -538,6 +556,7 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -l tcp -d 'Where 
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -l depth -d 'How many requests of the device may be under way' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -l need-invalidation -d 'Has the server invalidate the key of each read, instead of closing it here'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -l trust-cache -d 'Believes a server of Linux, which does not say so, to have kept what was not flushed when all paths were lost. Otherwise the next flush fails once, as what was written before may be gone with that machine'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -l allow-zero-checksum -d 'Takes IPv4 packets with a UDP checksum of zero, as Linux soft RoCE and hardware send them. One of 2^15 corruptions of such packets is not detected'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -l read-only -d 'Offers the device to be read only'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand acm; and not __fish_seen_subcommand_from ctl help" -l attach -d 'A running `ibfabric sim`, by the name of its sockets, at whose ports the service is. Can be given more than once' -r
@@ -603,6 +622,9 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand up" -l nbd -d 'Where p
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand up" -l http -d 'The port of this machine at which browsers find the page; 0 for any that is free' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand up" -s w -l write -d 'Writes the packets of disk0\'s queue pairs to a pcapng file' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand up" -l payload -d 'How many bytes of each message are written to it, 0 to 4096' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand up" -l capture -d 'Writes the packets of all queue pairs to a pcapng file, and says how many of them were not collected in time' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand up" -l capture-payload -d 'How many bytes of the payload of each message are captured' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand up" -l capture-ring -d 'How many bytes of each queue pair wait to be collected: a power of two' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand up" -l format -d 'How the results of the tour are printed' -r -f -a "text\t'Lines for people'
 json\t'One JSON object'"
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand up" -l check -d 'Makes a tour of everything and ends: routes, names, ways, a device over two paths of which one is cut, and what was captured of it. Exit status: 0 all is well, 1 something is not'
@@ -617,13 +639,13 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and not __fis
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and not __fish_seen_subcommand_from list start change stop read correlate help" -f -a "correlate" -d 'Matches the packets of both ends, and tells where the time of messages goes'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and not __fish_seen_subcommand_from list start change stop read correlate help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from list" -l pid -d 'The process; needed where there are several' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from list" -l device -d 'The address of its adapter; needed where a process has several' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from list" -l device -d 'The address of an adapter: without it all adapters of a process are captured' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from list" -l messages -d 'Shows the last messages of this queue pair, which are always noted; may be given several times' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from list" -l format -d 'How the result is printed' -r -f -a "text\t'Lines for people'
 json\t'One JSON object'"
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from list" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from start" -l pid -d 'The process; needed where there are several' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from start" -l device -d 'The address of its adapter; needed where a process has several' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from start" -l device -d 'The address of an adapter: without it all adapters of a process are captured' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from start" -l qpn -d 'Only this queue pair, 1 for management datagrams; may be given several times. Without any all are captured' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from start" -l peer -d 'Only queue pairs that are connected to this address, GID or LID, and datagrams to and from there; may be given several times' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from start" -l service -d 'Only queue pairs that are connected to this port of `rdma_cm`, or, from 0x10000 on, this service id; may be given several times' -r
@@ -635,13 +657,13 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_se
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from start" -l trigger -d 'Waits for this: `error` (the queue pair fails), `retransmission` or `drop` (a packet that came in has no effect). Then writes what was before it, and with `:N` behind it N packets more, and ends the trace of the queue pair' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from start" -l keep -d 'How many packets of a queue pair from before the trigger are written; all that its ring holds without it' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from start" -s w -l write -d 'The pcapng file; - for standard output, which may be a pipe to tshark: then the command ends with the capture' -r -F
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from start" -s a -l autostop -d 'Ends by itself: `duration:S` seconds, `filesize:KB` kilobytes of 1000 bytes, `packets:N`' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from start" -s a -l autostop -d 'Ends by itself: `duration:S` seconds, `filesize:KB` kilobytes of 1000 bytes at most, `packets:N`' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from start" -s b -l ring-buffer -d 'Begins another file, with a number and the time in its name: after `duration:S`, `filesize:KB` or `packets:N`; with `files:N` only the last N are kept' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from start" -l format -d 'How the result is printed' -r -f -a "text\t'Lines for people'
 json\t'One JSON object'"
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from start" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from change" -l pid -d 'The process; needed where there are several' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from change" -l device -d 'The address of its adapter; needed where a process has several' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from change" -l device -d 'The address of an adapter: without it all adapters of a process are captured' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from change" -l direction -d 'Only what is sent, only what is received, or both' -r -f -a "send\t'From the adapter'
 receive\t'To the adapter'
 both\t'Either'"
@@ -651,7 +673,7 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_se
 json\t'One JSON object'"
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from change" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from stop" -l pid -d 'The process; needed where there are several' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from stop" -l device -d 'The address of its adapter; needed where a process has several' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from stop" -l device -d 'The address of an adapter: without it all adapters of a process are captured' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from stop" -l format -d 'How the result is printed' -r -f -a "text\t'Lines for people'
 json\t'One JSON object'"
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from stop" -s h -l help -d 'Print help (see more with \'--help\')'
