@@ -164,7 +164,6 @@ impl Scene {
         for words in [&["-e", "-P"][..], &["-P", "-e"]] {
             self.both(words, &["Error Count"])?;
         }
-        self.both(&["-e", "-P", "-f", "n", "-d", &other.name, "-c"], &found)?;
         let counted = self.ask("ib_acme", &[], &["-P", "col"], 0)?.1;
         let count = |name: &str| {
             let line = counted.lines().find_map(|line| line.strip_prefix(name))?;
