@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use ib_fuzz::Input;
-use ib_cm::{
+use ib_hca::cm::{
     AcceptParams, Cm, CmConfig, CmEvent, ConnectParams, ConnectionId, PortSpace, ServiceId,
     SidrAnswer, SidrParams, SidrRequestId,
 };

@@ -8,7 +8,6 @@ use std::time::Duration;
 use interop::guest::{BESIDE_V4, GUEST_V4};
 use interop::{BootError, Guest, GuestOptions, Running as Program, TAP};
 
-use crate::running::Running;
 use crate::wire::{Impairment, Rng, Wire};
 use crate::{Chored, release_binary};
 
@@ -159,9 +158,10 @@ fn run_cell(
                 format!("ib_read_bw -R {} {own}", cell.measure().join(" "))
             }
         };
-        let server = Running::ready(&mut ours)?;
+        let server = Program::start(ours)?;
+        server.until("READY", LISTENS)?;
         let done = guest.run(&command, LIMIT)?;
-        drop(server);
+        server.kill()?;
         done
     };
     let [there, back] = wire.stop();

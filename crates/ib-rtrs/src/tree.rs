@@ -19,7 +19,7 @@
 use crate::adapters::{AdapterId, Adapters};
 use crate::address::PathAddress;
 use crate::client::PathSpec;
-use ib_types::Errno;
+use crate::errno::Errno;
 
 mod client;
 mod ibtrs;

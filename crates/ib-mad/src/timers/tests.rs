@@ -1,0 +1,28 @@
+use super::*;
+
+fn at(nanos: u64) -> Instant {
+    Instant::from_nanos(nanos)
+}
+
+#[test]
+fn a_key_has_one_timer() {
+    let mut deadlines = Deadlines::new();
+    deadlines.set(1, Timer::Answer, at(10));
+    deadlines.set(1, Timer::Linger, at(20));
+    assert_eq!(deadlines.next(), Some(at(20)));
+    assert_eq!(deadlines.take_due(at(19)), None);
+    assert_eq!(deadlines.take_due(at(20)), Some((1, Timer::Linger)));
+    assert_eq!(deadlines.next(), None);
+}
+
+#[test]
+fn the_earliest_comes_first() {
+    let mut deadlines = Deadlines::new();
+    for (key, nanos) in [(3, 5), (1, 7), (2, 5), (4, 1)] {
+        deadlines.set(key, Timer::Answer, at(nanos));
+    }
+    deadlines.stop(4);
+    deadlines.stop(4);
+    let order: Vec<_> = std::iter::from_fn(|| deadlines.take_due(at(9))).map(|due| due.0).collect();
+    assert_eq!(order, [2, 3, 1]);
+}
