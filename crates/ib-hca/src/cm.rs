@@ -2,7 +2,7 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`config`] | [`CmConfig`], [`CmCounters`], [`timeout`] |
+//! | [`config`] | [`CmConfig`], [`Ece`], [`CmCounters`], [`timeout`] |
 //! | [`params`] | what a consumer says: [`ConnectParams`], [`AcceptParams`], [`SidrParams`], [`SidrAnswer`] |
 //! | [`event`] | [`CmEvent`]: what a consumer is told |
 //! | [`service`], [`cma`] | [`ServiceId`], [`PortSpace`], listeners; the addresses of `rdma_cm` |
@@ -75,7 +75,7 @@ mod sidr;
 mod timers;
 
 pub use cma::CmaHeader;
-pub use config::{CmConfig, CmCounters, timeout};
+pub use config::{CmConfig, CmCounters, Ece, timeout};
 pub use connection::{ConnectionId, State};
 pub use error::CmError;
 pub use event::{

@@ -19,7 +19,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
-use ib_hca::cm::{Cm, CmConfig, CmEvent};
+use ib_hca::cm::{Cm, CmConfig, CmEvent, Ece};
 use ib_hca::trace::{PacketReader, SelectionId};
 use ib_hca::{Hca, HcaConfig, HcaEvent, MAX_PACKET};
 use ib_link::Datagram;
@@ -111,8 +111,9 @@ type Refuses = Box<dyn FnMut(IpAddr) + Send>;
 /// The most packets that are taken before others are sent.
 const ROUND: usize = 64;
 
-/// The vendor ID by which adapters of this project recognize each other in REQ and REP: a locally administered OUI.
-const VENDOR_ID: u32 = 0x02_69_62;
+/// How HCAs of this project recognize each other in REQ and REP. The vendor ID is a locally administered OUI, and the
+/// option says that the identifications of IPv4 headers are below 64.
+const ECE: Ece = Ece { vendor_id: 0x02_69_62, options: 1 };
 
 /// How many bytes of an interface's MTU a connection leaves to headers, as Linux does.
 const CONNECTION_HEADERS: u32 = 96;
@@ -150,10 +151,7 @@ impl Device {
         };
         Ok(Self {
             hca: Hca::new(config, seed),
-            cm: Cm::new(
-                CmConfig { ca_guid: guid, vendor_id: VENDOR_ID, ..CmConfig::default() },
-                cm_seed,
-            ),
+            cm: Cm::new(CmConfig { ca_guid: guid, ece: Some(ECE), ..CmConfig::default() }, cm_seed),
             wire: Wire::Roce(Box::new(socket)),
             name,
             address,

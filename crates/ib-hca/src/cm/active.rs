@@ -37,7 +37,7 @@ impl Cm {
         let response_timeout = self.config.response_timeout.min(31);
         req.local_comm_id = id.0;
         req.local_ca_guid = self.config.ca_guid;
-        req.vendor_id = self.config.vendor_id;
+        req.vendor_id = self.config.ece.map_or(0, |ece| ece.vendor_id);
         req.remote_cm_response_timeout = response_timeout;
         req.local_cm_response_timeout = response_timeout;
         req.max_cm_retries = retries;
@@ -48,7 +48,7 @@ impl Cm {
             role: Role::Active,
             state: State::ReqSent,
             route: params.route,
-            // Any peer may answer until the REP identifies its vendor.
+            // Any peer may answer until the REP tells what it is.
             accepts_weak: true,
             transaction_id,
             local_qpn: params.qpn,
@@ -64,7 +64,9 @@ impl Cm {
             patience: Duration::ZERO,
         };
         self.connections.insert(id, Box::new(connection));
-        self.send_awaiting(now, id, message(transaction_id, &req));
+        let mut mad = message(transaction_id, &req);
+        mad.set_attribute_modifier(self.config.ece.map_or(0, |ece| ece.options));
+        self.send_awaiting(now, id, mad);
         Ok(id)
     }
 
@@ -134,7 +136,7 @@ impl Cm {
     /// Takes the first REP.
     fn take_rep(&mut self, now: Instant, route: &Route, mad: &Mad, rep: &Rep) {
         let id = ConnectionId(rep.remote_comm_id);
-        let is_alike = self.config.is_alike(rep.vendor_id.into(), 0xff);
+        let is_alike = self.config.shares_ece(mad, rep.vendor_id());
         if is_special(rep.local_qpn) || is_alike && route.is_weak {
             self.counters.malformed += 1;
             return;

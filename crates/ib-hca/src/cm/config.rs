@@ -3,6 +3,19 @@
 use std::time::Duration;
 
 use ib_types::Guid;
+use ib_wire::mad::Mad;
+
+/// An enhanced connection establishment (ECE): what a vendor's HCAs tell each other in REQ and REP.
+///
+/// A REP has a vendor ID only in answer to a REQ that has the same one: librdmacm closes the connection otherwise. It
+/// repeats the ID also where it does not know the vendor; the options are zero then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ece {
+    /// The vendor ID, 24 bits, not zero.
+    pub vendor_id: u32,
+    /// What the vendor's HCAs can do, in the attribute modifier; not zero.
+    pub options: u32,
+}
 
 /// How a connection manager works.
 ///
@@ -13,9 +26,9 @@ pub struct CmConfig {
     /// The own adapter. Peers tell connections apart by it: it must differ between any two managers
     /// that a peer may talk to within one time-wait, the next run of one program included.
     pub ca_guid: Guid,
-    /// The vendor ID that REQ carries, 24 bits, and REP, the lowest 8 bits; 0 for none. A peer that sends the same
-    /// one is an adapter of this project, whose packets have an ICRC that is never weak (`Route::is_weak`).
-    pub vendor_id: u32,
+    /// The enhanced connection establishment that REQ offers, if any. A peer that offers or confirms the same one is an
+    /// HCA of this project, whose packets have an ICRC that is never weak (`Route::is_weak`).
+    pub ece: Option<Ece>,
     /// How often REQ, `SIDR_REQ` and the DREQ of the side that asked are sent again, 0 to 15. REQ tells
     /// it to the peer, which does the same with REP.
     pub retries: u8,
@@ -58,7 +71,7 @@ impl Default for CmConfig {
     fn default() -> Self {
         Self {
             ca_guid: Guid::ZERO,
-            vendor_id: 0,
+            ece: None,
             retries: 15,
             response_timeout: 16,
             packet_life_time: 14,
@@ -82,9 +95,9 @@ impl CmConfig {
         timeout(self.response_timeout) + 2 * timeout(self.packet_life_time)
     }
 
-    /// Returns true if some bits of a peer's vendor ID are those of the own one.
-    pub(super) const fn is_alike(&self, vendor_id: u32, bits: u32) -> bool {
-        self.vendor_id != 0 && vendor_id & bits == self.vendor_id & bits
+    /// Returns true if a REQ or REP has the vendor ID and the options of this configuration.
+    pub(super) fn shares_ece(&self, mad: &Mad, vendor_id: u32) -> bool {
+        self.ece == Some(Ece { vendor_id, options: mad.attribute_modifier() })
     }
 
     /// Returns a time that a peer asks for, within what is sensible.

@@ -17,9 +17,6 @@ use super::{
     ServiceId, State, cma,
 };
 
-/// The bits of a vendor ID in a REQ.
-const VENDOR_ID: u32 = 0xff_ffff;
-
 /// What a REP says of the alternate path: there is none here.
 const FAILOVER_UNSUPPORTED: u8 = 1;
 
@@ -53,11 +50,13 @@ impl Cm {
         rep.local_comm_id = id.0;
         rep.remote_comm_id = connection.remote_comm_id();
         rep.local_ca_guid = self.config.ca_guid;
-        rep.vendor_id = self.config.vendor_id as u8;
+        let ece = self.config.ece.filter(|_| !connection.accepts_weak);
+        rep.set_vendor_id(ece.map_or(0, |ece| ece.vendor_id));
         if connection.has_alternate {
             rep.failover_accepted = FAILOVER_UNSUPPORTED;
         }
-        let mad = message(connection.transaction_id, &rep);
+        let mut mad = message(connection.transaction_id, &rep);
+        mad.set_attribute_modifier(ece.map_or(0, |ece| ece.options));
         let connection = self.get_mut(id);
         connection.local_qpn = params.qpn;
         connection.is_announced = true;
@@ -85,7 +84,7 @@ impl Cm {
 
     pub(super) fn handle_req(&mut self, now: Instant, route: &Route, mad: &Mad) {
         let Some(req) = mad.attribute::<Req>() else { return };
-        let is_alike = self.config.is_alike(req.vendor_id, VENDOR_ID);
+        let is_alike = self.config.shares_ece(mad, req.vendor_id);
         if is_special(req.local_qpn) || is_alike && route.is_weak {
             self.counters.malformed += 1;
             return;
@@ -154,7 +153,7 @@ impl Cm {
         (listener, cma, private_data): (ListenerId, Option<CmaHeader>, Vec<u8>),
     ) {
         let id = ConnectionId(self.free_number());
-        let is_weak = !self.config.is_alike(req.vendor_id, VENDOR_ID);
+        let is_weak = !self.config.shares_ece(mad, req.vendor_id);
         let remote = RemoteEnd {
             ca_guid: req.local_ca_guid,
             comm_id: req.local_comm_id,

@@ -29,7 +29,7 @@ pub const LINES: [Line; 7] = [
     Line { plan: plan("mesh 3x3 hosts=2"), options: &["-R", "minhop"] },
     Line { plan: plan("mesh 3x3 hosts=2"), options: &["-Rdor", "-l1"] },
     Line { plan: plan("mesh 3x3 hosts=2"), options: &["--port-shifting", "--lmc=2"] },
-    Line { plan: plan("mesh 3x3 hosts=2"), options: &["-scatter-ports", "7"] },
+    Line { plan: plan("mesh 3x3 hosts=2"), options: &["-R", "minhop", "-scatter-ports", "7"] },
     Line { plan: plan("fat-tree 8"), options: &["-routing_engine", "ftree,minhop", "-r"] },
     Line { plan: plan("xgft 4,4,4 1,2,2"), options: &["-R", "ftree"] },
     Line { plan: plan("xgft 4,4,4 1,2,2"), options: &["-R", "updn,minhop", "-z"] },

@@ -339,38 +339,69 @@ fn who_gave_up_says_so_also_to_a_late_rep() {
     assert_eq!(info[..], [0, 0, 0, 0, 0, 0, 0, 1]);
 }
 
-/// A manager of which the vendor has a number.
-fn of_vendor(guid: u8, vendor_id: u32) -> Cm {
-    let mut cm = Cm::new(CmConfig { vendor_id, ..config(guid) }, [guid; 32]);
+const ECE: Ece = Ece { vendor_id: 0x02_69_62, options: 1 };
+
+/// A manager that offers an enhanced connection establishment, or none.
+fn offering(guid: u8, ece: Option<Ece>) -> Cm {
+    let mut cm = Cm::new(CmConfig { ece, ..config(guid) }, [guid; 32]);
     cm.listen(SERVICE).unwrap();
     cm
 }
 
 #[test]
-fn paths_are_weak_unless_both_ends_are_of_one_vendor() {
-    const OWN: u32 = 0x02_69_62;
-    for (ids, is_weak) in [([OWN, OWN], false), ([OWN, 0], true), ([0, OWN], true), ([0, 0], true)]
-    {
-        let mut pair = Pair { here: of_vendor(1, ids[0]), there: of_vendor(2, ids[1]) };
+fn paths_are_weak_unless_both_ends_offer_the_same_ece() {
+    let other = Ece { vendor_id: 0x04_69_62, ..ECE };
+    for (offers, is_weak) in [
+        ([Some(ECE), Some(ECE)], false),
+        ([Some(ECE), None], true),
+        ([None, Some(ECE)], true),
+        ([None, None], true),
+        ([Some(ECE), Some(other)], true),
+        ([Some(ECE), Some(Ece { options: 2, ..ECE })], true),
+    ] {
+        let mut pair = Pair { here: offering(1, offers[0]), there: offering(2, offers[1]) };
         let id = pair.here.connect(NOW, &request(17)).unwrap();
         pair.carry(NOW);
         let told = events(&mut pair.there);
         let [CmEvent::Requested(requested)] = &told[..] else { panic!("{told:?}") };
-        assert_eq!(requested.path.is_weak, is_weak, "{ids:?}");
+        assert_eq!(requested.path.is_weak, is_weak, "{offers:?}");
         pair.there.accept(NOW, requested.id, &acceptance(18)).unwrap();
         pair.carry(NOW);
         let told = events(&mut pair.here);
         let [CmEvent::Connected(connected)] = &told[..] else { panic!("{told:?}") };
-        assert_eq!(connected.path, Route { is_weak, ..route(1, 2) }, "{ids:?}");
+        assert_eq!(connected.path, Route { is_weak, ..route(1, 2) }, "{offers:?}");
+        assert_eq!(
+            connected.rep.vendor_id(),
+            if is_weak { 0 } else { ECE.vendor_id },
+            "{offers:?}"
+        );
         pair.here.established(id, b"").unwrap();
         assert_eq!(pair.carry(NOW), ["RTU"]);
     }
 }
 
 #[test]
+fn vendor_id_that_a_rep_only_repeats_proves_nothing() {
+    let mut pair = Pair { here: offering(1, Some(ECE)), there: offering(2, None) };
+    pair.here.connect(NOW, &request(17)).unwrap();
+    pair.carry(NOW);
+    let told = events(&mut pair.there);
+    let [CmEvent::Requested(requested)] = &told[..] else { panic!("{told:?}") };
+    pair.there.accept(NOW, requested.id, &acceptance(18)).unwrap();
+    let [mut mad] = sent(&mut pair.there)[..] else { panic!("a REP") };
+    let mut rep = mad.attribute::<Rep>().unwrap();
+    rep.set_vendor_id(ECE.vendor_id);
+    mad.set_attribute(&rep);
+    pair.here.handle(NOW, &Route { is_weak: true, ..route(1, 2) }, &mad);
+    let told = events(&mut pair.here);
+    let [CmEvent::Connected(connected)] = &told[..] else { panic!("{told:?}") };
+    assert!(connected.path.is_weak);
+}
+
+#[test]
 fn weak_messages_of_the_own_vendor_are_dropped() {
     let weak = |from, to| Route { is_weak: true, ..route(from, to) };
-    let (mut here, mut there) = (of_vendor(1, 0x02_69_62), of_vendor(2, 0x02_69_62));
+    let (mut here, mut there) = (offering(1, Some(ECE)), offering(2, Some(ECE)));
     let id = here.connect(NOW, &request(17)).unwrap();
     let req = sent(&mut here)[0];
     there.handle(NOW, &weak(2, 1), &req);

@@ -120,12 +120,16 @@ crate::layout! {
         pub local_q_key: QKey = bits(8, 0, 32),
         /// The sender's queue pair.
         pub local_qpn: Qpn = bits(12, 0, 24),
-        /// The lowest byte of the vendor of the sender.
-        pub vendor_id: u8 = bits(15, 0, 8),
+        /// Bits 0 to 7 of the vendor ID that the REQ had, if the sender shares its enhanced connection establishment.
+        pub vendor_id_low: u8 = bits(15, 0, 8),
         /// The sender's end-to-end context, for reliable datagrams.
         pub local_eecn: u32 = bits(16, 0, 24),
+        /// Bits 8 to 15 of the vendor ID.
+        pub vendor_id_middle: u8 = bits(19, 0, 8),
         /// The number of the first packet that the receiver shall send.
         pub starting_psn: Psn = bits(20, 0, 24),
+        /// Bits 16 to 23 of the vendor ID.
+        pub vendor_id_high: u8 = bits(23, 0, 8),
         /// Reads that the sender can serve at once.
         pub responder_resources: u8 = bits(24, 0, 8),
         /// Reads that the sender wants to have at once.
@@ -148,6 +152,20 @@ crate::layout! {
 }
 
 attribute!(Rep = CM_REP in COMMUNICATION);
+
+impl Rep {
+    /// Returns the vendor ID, 24 bits.
+    #[must_use]
+    pub const fn vendor_id(&self) -> u32 {
+        u32::from_be_bytes([0, self.vendor_id_high, self.vendor_id_middle, self.vendor_id_low])
+    }
+
+    /// Sets the vendor ID, 24 bits.
+    pub const fn set_vendor_id(&mut self, vendor_id: u32) {
+        [_, self.vendor_id_high, self.vendor_id_middle, self.vendor_id_low] =
+            vendor_id.to_be_bytes();
+    }
+}
 
 crate::layout! {
     /// The sender is ready; the connection stands.
