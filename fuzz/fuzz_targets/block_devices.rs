@@ -2,8 +2,8 @@
 //! is possible, and both go on.
 #![no_main]
 
-use ib_block::nbd::{Export as NbdExport, Session};
-use ib_block::rnbd::{Answer, Export, Server};
+use ib_nbd::{Export as NbdExport, Session};
+use ib_rnbd::{Answer, Export, Server};
 use ib_block::{Discard, Errno, Geometry, Operation, Origin};
 use ib_rtrs::Direction;
 use libfuzzer_sys::fuzz_target;

@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use ib_fuzz::Input;
-use ib_hca::cm::{
+use ib_cm::{
     AcceptParams, Cm, CmConfig, CmEvent, ConnectParams, ConnectionId, PortSpace, ServiceId,
     SidrAnswer, SidrParams, SidrRequestId,
 };

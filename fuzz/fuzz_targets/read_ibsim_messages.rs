@@ -2,7 +2,7 @@
 //! first one says; what is accepted is the same when it is written and read again.
 #![no_main]
 
-use ib_net::ibsim::message::{Connect, Control, MessageError, Request};
+use ib_ibsim::message::{Connect, Control, MessageError, Request};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {

@@ -2,7 +2,7 @@
 //! which are the same when they are written and read again.
 #![no_main]
 
-use ib_net::umad::abi::{HEADER, Registration, SHORT_HEADER, UmadHeader};
+use ib_umad::abi::{HEADER, Registration, SHORT_HEADER, UmadHeader};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {

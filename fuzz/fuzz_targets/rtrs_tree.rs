@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use ib_net::rtrs::control::{Ask, Reply};
+use ib_storage::rtrs::control::{Ask, Reply};
 use ib_rtrs::tree::{ClientTree, PortName, Ports, ServerTree};
 use ib_rtrs::{AdapterId, Errno, PathAddress, PathSpec};
 use libfuzzer_sys::fuzz_target;

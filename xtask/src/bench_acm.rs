@@ -71,7 +71,7 @@ pub(crate) fn run(args: &Args) -> Chored {
 fn everyone(args: &Args, table: &mut String) -> Chored {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
-        .args(["bench", "--quiet", "--package", "ib-net", "--bench", "acm", "--"])
+        .args(["bench", "--quiet", "--package", "ib-daemons", "--bench", "acm", "--"])
         .args(args.fabric.split(' '))
         .current_dir(root())
         .stderr(Stdio::inherit())

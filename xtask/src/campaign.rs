@@ -69,10 +69,10 @@ pub(crate) fn run(args: &Args) -> Chored {
         Campaign::Tracer => ("ib-tracer", "traces", "no_path_over_a_fault_is_good", "TRACER"),
         Campaign::Acm => {
             let test = "paths_are_right_once_a_fabric_among_faults_has_come_to_rest";
-            ("ib-net", "acm", test, "ACM")
+            ("ib-daemons", "acm", test, "ACM")
         }
         Campaign::Rtrs => ("ib-rtrs", "sessions", "nothing_is_lost", "RTRS"),
-        Campaign::Rnbd => ("ib-block", "rnbd", "nothing_that_was_confirmed", "RNBD"),
+        Campaign::Rnbd => ("ib-rnbd", "rnbd", "nothing_that_was_confirmed", "RNBD"),
         Campaign::Hca => ("ib-hca", "verbs", "impaired_requests_end", "HCA"),
     };
     seeds(package, file, test, (prefix, first, runs))

@@ -8,6 +8,7 @@ use std::time::Duration;
 use interop::guest::{BESIDE_V4, GUEST_V4};
 use interop::{BootError, Guest, GuestOptions, Running as Program, TAP};
 
+use crate::running::Running;
 use crate::wire::{Impairment, Rng, Wire};
 use crate::{Chored, release_binary};
 
@@ -158,10 +159,9 @@ fn run_cell(
                 format!("ib_read_bw -R {} {own}", cell.measure().join(" "))
             }
         };
-        let server = Program::start(ours)?;
-        server.until("READY", LISTENS)?;
+        let server = Running::ready(&mut ours)?;
         let done = guest.run(&command, LIMIT)?;
-        server.kill()?;
+        drop(server);
         done
     };
     let [there, back] = wire.stop();

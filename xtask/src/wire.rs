@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use ib_net::tap::Tap;
+use ib_os::tap::Tap;
 use ib_wire::packet::{RoceAddresses, RoceNetwork};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process};
@@ -173,9 +173,6 @@ fn tap(end: &str, namespace: &str, mtu: u32) -> Result<(Tap, String), Failed> {
     let name = format!("ibw{}{end}", std::process::id() % 1_000_000_000);
     let tap = Tap::create(&name).map_err(|why| format!("TAP device {name}: {why}"))?;
     ip(&["link", "set", &name, "netns", namespace])?;
-    // A guest that outlives the device keeps the hardware address of its peer.
-    let address = if end == "a" { "02:00:00:00:78:01" } else { "02:00:00:00:78:02" };
-    ip(&["-netns", namespace, "link", "set", &name, "address", address])?;
     ip(&["-netns", namespace, "link", "set", &name, "mtu", &mtu.to_string(), "up"])?;
     Ok((tap, name))
 }

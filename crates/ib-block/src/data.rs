@@ -28,9 +28,11 @@ pub struct Lent {
 
 /// A piece, from its start on.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Part {
-    pub(crate) slot: usize,
-    pub(crate) length: usize,
+pub struct Part {
+    /// The slot of the store.
+    pub slot: usize,
+    /// Its length in bytes.
+    pub length: usize,
 }
 
 /// Some of the bytes.
@@ -101,7 +103,10 @@ impl From<Vec<u8>> for ReadData {
 }
 
 impl Lent {
-    pub(crate) const fn new(
+    /// Lends parts of a memory region. Part `n` begins at byte `n.slot * piece`; its slot goes back over `returns` when the
+    /// data is dropped.
+    #[must_use]
+    pub const fn new(
         memory: Arc<Memory>,
         parts: Vec<Part>,
         piece: usize,
@@ -138,7 +143,7 @@ impl<'a> Slice<'a> {
 
     /// Returns those behind so many first ones, at most all.
     #[must_use]
-    pub(crate) fn behind(self, skipped: usize) -> Self {
+    pub fn behind(self, skipped: usize) -> Self {
         match self {
             Self::Bytes(bytes) => Self::Bytes(&bytes[skipped..]),
             Self::Memory(memory, start, length) => {

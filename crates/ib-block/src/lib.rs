@@ -1,13 +1,10 @@
-//! Block devices: RNBD, which carries them over RTRS between machines, and NBD, by which programs use them.
-//!
-//! Everything here is a state machine without sockets, files, threads or clocks.
+//! Block devices: geometry, commands, and a command as the steps that a device can do.
 //!
 //! | module | holds |
 //! |---|---|
 //! | [`device`] | [`Geometry`], [`Command`]: what devices are like, and what is done with them |
 //! | [`split`] | [`Plan`]: a command as the steps that a device can do |
-//! | [`rnbd`] | [`rnbd::Client`], [`rnbd::Server`]: devices over RTRS; [`rnbd::Remote`]: as they are used |
-//! | [`nbd`] | [`nbd::Session`]: the server of a program's connection |
+//! | [`data`] | [`ReadData`]: the data of a read, copied or lent |
 //!
 //! ```
 //! use ib_block::{Command, Geometry, Operation, Plan};
@@ -23,11 +20,9 @@
 
 pub mod data;
 pub mod device;
-pub mod nbd;
-pub mod rnbd;
 pub mod split;
 
 pub use data::{ReadData, Slice};
 pub use device::{Command, CommandError, Discard, Geometry, Operation, Origin};
-pub use ib_rtrs::Errno;
+pub use ib_types::Errno;
 pub use split::Plan;

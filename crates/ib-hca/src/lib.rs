@@ -9,11 +9,9 @@
 //! | [`objects`] | work requests and completions |
 //! | [`qp`] | queue pairs: states, attributes, both halves |
 //! | [`region`], [`memory`] | memory regions and what they open |
-//! | [`cm`] | the connection manager, which knows no queue pairs |
 //! | [`trace`] | what is noted of each message, and of packets where that is wanted |
 //! | [`counters`] | what was done, and what was dropped and why |
 
-pub mod cm;
 pub mod counters;
 pub mod error;
 pub mod hca;

@@ -1,7 +1,7 @@
 //! How engines reach the adapters of their owner.
 
+use ib_cm::Cm;
 use ib_hca::Hca;
-use ib_hca::cm::Cm;
 use ib_types::PKey;
 
 /// The number by which the owner of adapters knows one of them.

@@ -20,9 +20,9 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use ib_hca::cm::{CmEvent, ConnectionId};
+use ib_cm::{CmEvent, ConnectionId};
 use ib_hca::{AsyncEvent, CqId, HcaEvent, Memory};
-use ib_types::Instant;
+use ib_types::{Deadlines, Instant};
 use rand::rngs::ChaCha12Rng;
 use rand::{Rng, SeedableRng};
 
@@ -52,7 +52,6 @@ use slots::Slots;
 
 use crate::adapters::{AdapterId, Adapters};
 use crate::stats::{ClientPathStats, ClientStat};
-use crate::timers::Deadlines;
 
 /// What is waited for on a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -271,7 +270,7 @@ impl Client {
 
     /// Does what is due by now.
     pub fn handle_timeout(&mut self, now: Instant, cx: &mut impl Adapters) {
-        while let Some((id, timer)) = self.timers.take_due(now) {
+        while let Some(((id, timer), ())) = self.timers.take_due(now) {
             match timer {
                 Timer::Connect => self.fail_path(now, cx, id, Failure::Silent),
                 Timer::Heartbeat => self.beat(now, cx, id),
@@ -336,7 +335,7 @@ impl Client {
     pub fn link_up(&mut self, now: Instant, cx: &mut impl Adapters, adapter: AdapterId) {
         for id in self.paths_of(adapter) {
             if self.path_state(id) == Some(PathState::Waiting) {
-                self.timers.set((id, Timer::Reconnect), now);
+                self.timers.set((id, Timer::Reconnect), (), now);
             }
         }
         self.handle_timeout(now, cx);

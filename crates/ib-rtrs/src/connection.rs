@@ -1,6 +1,6 @@
 //! One connection of a path: a queue pair, and what the connection manager calls it.
 
-use ib_hca::cm::{Cm, ConnectionId};
+use ib_cm::{Cm, ConnectionId};
 use ib_hca::{
     AccessFlags, CqId, CreateError, Data, Hca, ModifyError, PdId, PostError, QpAttr, QpCap, QpId,
     QpInitAttr, QpState, QpType, RecvWr, SendFlags, SendOp, SendWr, Sge,
@@ -104,7 +104,7 @@ pub(crate) fn end(hca: &mut Hca, cm: &mut Cm, now: Instant, connection: Connecti
     hca.destroy_qp(connection.qp).ok();
     let state = cm.state(connection.id);
     cm.close(now, connection.id).ok();
-    matches!(state, Some(ib_hca::cm::State::Established | ib_hca::cm::State::DreqSent))
+    matches!(state, Some(ib_cm::State::Established | ib_cm::State::DreqSent))
 }
 
 /// Posts a request that makes no completion unless it fails.
@@ -180,5 +180,5 @@ pub enum SetupError {
     Memory(#[from] ib_hca::memory::OutOfMemory),
     /// The connection manager does not take it.
     #[error(transparent)]
-    Cm(#[from] ib_hca::cm::CmError),
+    Cm(#[from] ib_cm::CmError),
 }

@@ -13,8 +13,7 @@
 //! | [`address`] | [`Address`], [`PathAddress`]: the ends of paths, as they are written |
 //! | [`stats`] | what is counted of paths |
 //! | [`tree`] | the files by which people and programs see and change all that, as IBTRS and Linux have them |
-//! | [`errno`] | numbers of errors, which are Linux's |
-//! | `connection`, `heartbeat`, `proof`, `timers` | what both ends share |
+//! | `connection`, `heartbeat`, `proof` | what both ends share |
 //!
 //! # Where data lies
 //! The server's memory is divided into chunks, of which each request has one: a client writes data, its user's header
@@ -29,7 +28,7 @@
 //! };
 //! use ib_types::Instant;
 //!
-//! /// Adapters, if there were any: see `ib_net::rtrs::Devices`.
+//! /// Adapters, if there were any: see `ib_storage::rtrs::Devices`.
 //! struct Nowhere;
 //!
 //! impl Adapters for Nowhere {
@@ -59,12 +58,10 @@ pub mod adapters;
 pub mod address;
 pub mod client;
 mod connection;
-pub mod errno;
 mod heartbeat;
 mod proof;
 pub mod server;
 pub mod stats;
-mod timers;
 pub mod tree;
 
 pub use adapters::{Adapter, AdapterId, Adapters};
@@ -74,7 +71,7 @@ pub use client::{
     Policy, Request, RequestError, RequestId, Segment,
 };
 pub use connection::SetupError;
-pub use errno::Errno;
+pub use ib_types::Errno;
 pub use proof::SharedKey;
 
 pub use server::{

@@ -20,9 +20,9 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use ib_hca::cm::{CmError, CmEvent, ConnectionId, ListenerId, PortSpace, ServiceId};
+use ib_cm::{CmError, CmEvent, ConnectionId, ListenerId, PortSpace, ServiceId};
 use ib_hca::{AsyncEvent, CqId, HcaEvent, Memory};
-use ib_types::Instant;
+use ib_types::{Deadlines, Instant};
 use rand::SeedableRng;
 use rand::rngs::ChaCha12Rng;
 
@@ -48,7 +48,6 @@ use path::{Path, State};
 use crate::adapters::{AdapterId, Adapters};
 use crate::address::PathAddress;
 use crate::stats::{ServerPathStats, ServerStat};
-use crate::timers::Deadlines;
 
 /// What is waited for on a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -250,7 +249,7 @@ impl Server {
 
     /// Does what is due by now.
     pub fn handle_timeout(&mut self, now: Instant, cx: &mut impl Adapters) {
-        while let Some((id, timer)) = self.timers.take_due(now) {
+        while let Some(((id, timer), ())) = self.timers.take_due(now) {
             match timer {
                 Timer::Connect => self.end_path(now, cx, id, End::Silent),
                 Timer::Heartbeat => self.beat(now, cx, id),

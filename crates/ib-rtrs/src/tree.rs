@@ -19,7 +19,7 @@
 use crate::adapters::{AdapterId, Adapters};
 use crate::address::PathAddress;
 use crate::client::PathSpec;
-use crate::errno::Errno;
+use ib_types::Errno;
 
 mod client;
 mod ibtrs;

@@ -6,6 +6,8 @@
 //! | module | holds |
 //! |---|---|
 //! | [`address`] | [`Guid`], [`Gid`], [`Lid`], [`Lmc`]: what a node, a port and a path are called |
+//! | [`deadlines`] | [`Deadlines`]: the timers of a state machine, in the order of their deadlines |
+//! | [`errno`] | [`Errno`]: error numbers of Linux, as on the wire |
 //! | [`link`] | [`LinkWidth`], [`LinkSpeed`]: what a link can carry |
 //! | [`node`] | [`NodeKind`]: channel adapter, switch or router |
 //! | [`qos`] | [`ServiceLevel`], [`VirtualLane`]: how traffic is kept apart on a link |
@@ -24,6 +26,8 @@
 //! ```
 
 pub mod address;
+pub mod deadlines;
+pub mod errno;
 pub mod link;
 pub mod node;
 pub mod qos;
@@ -32,6 +36,8 @@ pub mod time;
 pub mod transport;
 
 pub use address::{Gid, Guid, Lid, Lmc};
+pub use deadlines::Deadlines;
+pub use errno::Errno;
 pub use link::{LinkSpeed, LinkWidth};
 pub use node::NodeKind;
 pub use qos::{ServiceLevel, VirtualLane};

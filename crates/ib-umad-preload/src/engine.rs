@@ -5,9 +5,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use ib_net::ibsim::message::{Request, TIMED_OUT};
-use ib_net::umad::abi::{HEADER, MOST_AGENTS, Registration, SHORT_HEADER, UmadHeader};
+use ib_ibsim::message::{Request, TIMED_OUT};
 use ib_types::Instant;
+use ib_umad::abi::{HEADER, MOST_AGENTS, Registration, SHORT_HEADER, UmadHeader};
 use ib_wire::mad::smp::PERMISSIVE_LID;
 use ib_wire::mad::{MAD_LENGTH, Mad, MadStatus, Method, MgmtClass};
 

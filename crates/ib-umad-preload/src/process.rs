@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use ib_net::ibsim::client::{Attach, Client};
+use ib_ibsim::client::{Attach, Client};
 
 use ib_types::text::escaped;
 

@@ -13,9 +13,9 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use ib_net::ibsim::client::{Client, ClientError};
-use ib_net::ibsim::message::kind;
-use ib_net::umad::abi::ABI_VERSION;
+use ib_ibsim::client::{Client, ClientError};
+use ib_ibsim::message::kind;
+use ib_umad::abi::ABI_VERSION;
 use ib_wire::mad::sm::{NodeInfo, NodeType, PortInfo};
 
 mod text;

@@ -9,9 +9,9 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use ib_ibsim::client::{Attach, IbsimLink, ServerAddress};
 use ib_link::{Datagram, Incoming, MadLink, Remote};
 use ib_mad::{Client, Request, RequesterConfig, Responder, ResponderConfig, ResponderEvent};
-use ib_net::ibsim::client::{Attach, IbsimLink, ServerAddress};
 use ib_topology::generate::{Kind as FabricKind, generate};
 use ib_topology::{Fabric, LinkRate};
 use ib_types::{Guid, LinkSpeed, LinkWidth};

@@ -6,9 +6,7 @@ use std::fs::File;
 use std::io::BufWriter;
 use std::path::Path;
 
-use ib_hca::cm::{
-    AcceptParams, Cm, CmConfig, CmEvent, CmaHeader, ConnectParams, PortSpace, ServiceId,
-};
+use ib_cm::{AcceptParams, Cm, CmConfig, CmEvent, CmaHeader, ConnectParams, PortSpace, ServiceId};
 use ib_hca::{
     AccessFlags, AhId, CqId, Data, Hca, HcaConfig, MAX_PACKET, Memory, PdId, QpAttr, QpCap, QpId,
     QpInitAttr, QpState, QpType, RecvWr, Registration, RemoteAddress, SendFlags, SendOp, SendWr,

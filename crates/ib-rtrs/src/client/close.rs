@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ib_hca::cm::ConnectionId;
+use ib_cm::ConnectionId;
 use ib_types::Instant;
 use rand::Rng;
 
@@ -125,7 +125,7 @@ impl Client {
         if let Some(Adapter { cm, .. }) = cx.get(adapter) {
             let waits = connections.iter().map(|it| it.id);
             path.ending =
-                waits.filter(|&it| cm.state(it) == Some(ib_hca::cm::State::DreqSent)).collect();
+                waits.filter(|&it| cm.state(it) == Some(ib_cm::State::DreqSent)).collect();
         }
         for &connection in &path.ending {
             by_connection.insert((adapter, connection), (id, 0));
@@ -133,7 +133,7 @@ impl Client {
         if path.ending.is_empty() {
             self.path_closed(cx, id);
         } else {
-            self.timers.set((id, Timer::Close), now + FAREWELL);
+            self.timers.set((id, Timer::Close), (), now + FAREWELL);
         }
         self.settle(now, cx);
         self.give_up();

@@ -157,7 +157,7 @@ impl Client {
                 }
             }
         }
-        self.timers.set((id, Timer::Heartbeat), now + heartbeats.interval);
+        self.timers.set((id, Timer::Heartbeat), (), now + heartbeats.interval);
     }
 
     fn send_heartbeat(
@@ -189,7 +189,7 @@ impl Client {
         {
             return self.fail_path(now, cx, id, error.into());
         }
-        self.timers.set((id, Timer::Probe), now + PROBE_AFTER);
+        self.timers.set((id, Timer::Probe), (), now + PROBE_AFTER);
     }
 
     /// Looks for requests that take too long. Not where nobody fences: what the server is late with would be done again over
@@ -203,7 +203,7 @@ impl Client {
         let is_late =
             |slot: &super::slots::Slot| slot.fate == Fate::Sent(id) && now.since(slot.sent) >= most;
         if self.slots.with(is_late).is_empty() {
-            self.timers.set((id, Timer::Watch), now + most / 4);
+            self.timers.set((id, Timer::Watch), (), now + most / 4);
         } else {
             self.fail_path(now, cx, id, Failure::IoTimeout);
         }

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use ib_hca::cm::{CmaHeader, PortSpace, ServiceId};
+use ib_cm::{CmaHeader, PortSpace, ServiceId};
 use ib_link::Route;
 use ib_types::{Mtu, PKey};
 

@@ -1,7 +1,7 @@
 //! The connections of a path, one after the other.
 
+use ib_cm::{CmEvent, ConnectParams, Connected, Failure as CmFailure, accepted_mtu};
 use ib_hca::Hca;
-use ib_hca::cm::{CmEvent, ConnectParams, Connected, Failure as CmFailure, accepted_mtu};
 use ib_types::{Instant, Mtu};
 use ib_wire::mad::cm::RejectReason;
 use ib_wire::mad::sm::MtuCode;
@@ -30,7 +30,7 @@ impl Client {
         path.is_given_up = false;
         path.reconnects = path.reconnects.wrapping_add(1);
         self.timers.stop((id, Timer::Reconnect));
-        self.timers.set((id, Timer::Connect), now + timeout);
+        self.timers.set((id, Timer::Connect), (), now + timeout);
         if let Err(error) = self.begin_connection(now, cx, id) {
             self.fail_path(now, cx, id, error.into());
         }

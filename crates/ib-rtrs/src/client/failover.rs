@@ -86,7 +86,7 @@ impl Client {
         path.is_given_up = is_given_up;
         if !is_final {
             let at = now + self.config.reconnect_delay + self.jitter();
-            self.timers.set((id, Timer::Reconnect), at);
+            self.timers.set((id, Timer::Reconnect), (), at);
         }
         let retried = !is_final;
         self.events.push_back(ClientEvent::PathDown { path: id, why, retried });
@@ -195,7 +195,7 @@ impl Client {
     fn await_fences(&mut self) {
         let dead = self.fencing.dead.iter();
         match dead.flat_map(|dead| dead.until.into_iter().chain(dead.alone)).min() {
-            Some(until) => self.timers.set(FENCE_TIMER, until),
+            Some(until) => self.timers.set(FENCE_TIMER, (), until),
             None => self.timers.stop(FENCE_TIMER),
         }
     }

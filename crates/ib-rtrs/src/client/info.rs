@@ -159,9 +159,9 @@ impl Client {
         self.up.push(id);
         self.up.sort_unstable();
         self.timers.stop((id, Timer::Connect));
-        self.timers.set((id, Timer::Heartbeat), now + heartbeat);
+        self.timers.set((id, Timer::Heartbeat), (), now + heartbeat);
         if let Some(watch) = watch {
-            self.timers.set((id, Timer::Watch), now + watch / 4);
+            self.timers.set((id, Timer::Watch), (), now + watch / 4);
         }
         if std::mem::take(&mut self.is_lost) {
             self.events.push_back(ClientEvent::Restored);

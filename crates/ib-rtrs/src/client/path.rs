@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ib_hca::cm::ConnectionId;
+use ib_cm::ConnectionId;
 use ib_hca::{CqId, Memory, MrId, Sge};
 use ib_types::{Instant, Psn};
 use ib_wire::rtrs::Capabilities;

@@ -170,7 +170,7 @@ impl Client {
         target.inflight += 1;
         let adapter = target.spec.adapter;
         if !std::mem::replace(&mut target.is_watched, true) {
-            self.timers.set((path, Timer::Probe), now + PROBE_AFTER);
+            self.timers.set((path, Timer::Probe), (), now + PROBE_AFTER);
         }
         let posted = match cx.get(adapter) {
             Some(adapter) => self.post(now, adapter.hca, index, path),

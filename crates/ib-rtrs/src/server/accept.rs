@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ib_hca::cm::{AcceptParams, Cm, Requested};
+use ib_cm::{AcceptParams, Cm, Requested};
 use ib_hca::{Hca, Memory, PdId};
 use ib_link::Route;
 use ib_types::{Gid, Instant, Mtu};
@@ -375,7 +375,7 @@ impl Server {
         self.by_cq.insert(cq, id);
         self.by_connection.insert((adapter, requested.id), id);
         if number == 0 {
-            self.timers.set((id, Timer::Connect), now + timeout);
+            self.timers.set((id, Timer::Connect), (), now + timeout);
         }
         Ok(())
     }

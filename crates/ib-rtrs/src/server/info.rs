@@ -145,7 +145,7 @@ impl Server {
         path.state = State::Connected;
         path.heartbeat.heard();
         self.timers.stop((id, Timer::Connect));
-        self.timers.set((id, Timer::Heartbeat), now + interval);
+        self.timers.set((id, Timer::Heartbeat), (), now + interval);
         let session = self.sessions.get_mut(&key).expect("paths have a session");
         session.up += 1;
         let begins = session.up == 1;

@@ -251,7 +251,7 @@ impl Server {
                 }
             }
         }
-        self.timers.set((id, Timer::Heartbeat), now + heartbeats.interval);
+        self.timers.set((id, Timer::Heartbeat), (), now + heartbeats.interval);
     }
 }
 

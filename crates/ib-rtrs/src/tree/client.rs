@@ -10,8 +10,8 @@ use super::walk::{Sessions, distinct, find_file, kind_of, list, session_name};
 use super::{Entry, Kind, Ports, TreeError, ibtrs, metrics, rtrs, value};
 use crate::client::{AddError, Client, ClientEvent, Failure, PathId, PathState};
 use crate::connection::SetupError;
-use crate::errno::Errno;
 use crate::stats::ClientStat;
+use ib_types::Errno;
 
 const LAYOUTS: [&Layout; 2] = [&ibtrs::CLIENT, &rtrs::CLIENT];
 

@@ -6,9 +6,9 @@ use super::client::last;
 use super::layout::{File, Layout};
 use super::walk::{Sessions, distinct, find_file, kind_of, list, session_name};
 use super::{Entry, Kind, Ports, TreeError, ibtrs, metrics, rtrs, value};
-use crate::errno::Errno;
 use crate::server::{Server, ServerPathId, SessionId};
 use crate::stats::ServerStat;
+use ib_types::Errno;
 
 const LAYOUTS: [&Layout; 2] = [&ibtrs::SERVER, &rtrs::SERVER];
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::TreeError;
 use super::layout::{File, Files, Layout, PATHS, STATS};
-use crate::errno::Errno;
+use ib_types::Errno;
 
 /// What something in the tree is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

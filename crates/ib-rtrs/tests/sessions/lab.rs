@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ib_hca::cm::CmEvent;
+use ib_cm::CmEvent;
 use ib_hca::{MAX_PACKET, Memory};
 use ib_link::Route;
 use ib_rtrs::{

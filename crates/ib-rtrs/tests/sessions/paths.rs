@@ -73,8 +73,8 @@ fn paths_are_added_and_removed_while_requests_are_under_way() {
     }
     let second = ib_rtrs::AdapterId(1);
     let mut far = std::mem::take(&mut lab.sides[1]);
-    far.0[1].cm = ib_hca::cm::Cm::new(
-        ib_hca::cm::CmConfig { ca_guid: ib_types::Guid(77), ..Default::default() },
+    far.0[1].cm = ib_cm::Cm::new(
+        ib_cm::CmConfig { ca_guid: ib_types::Guid(77), ..Default::default() },
         [9; 32],
     );
     lab.server.listen(&mut far, second, crate::lab::PORT).unwrap();

@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-use ib_hca::cm::{Cm, CmConfig};
+use ib_cm::{Cm, CmConfig};
 use ib_hca::{Hca, HcaConfig, HcaEvent};
 use ib_link::Route;
 use ib_rtrs::{Adapter, AdapterId, Adapters, PathSpec};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ib_net::umad::abi::{Registration, USER_RMPP};
+use ib_umad::abi::{Registration, USER_RMPP};
 use ib_wire::mad::{Mad, MgmtClass};
 
 use super::{FileId, is_response};

@@ -1,6 +1,6 @@
 //! What lies in an open file for its program to read.
 
-use ib_net::umad::abi::UmadHeader;
+use ib_umad::abi::UmadHeader;
 use ib_wire::mad::MAD_LENGTH;
 
 use crate::errno::Errno;

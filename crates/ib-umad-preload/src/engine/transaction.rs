@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use ib_net::ibsim::message::Request;
-use ib_net::umad::abi::UmadHeader;
+use ib_ibsim::message::Request;
 use ib_types::Instant;
+use ib_umad::abi::UmadHeader;
 use ib_wire::mad::smp::PERMISSIVE_LID;
 use ib_wire::mad::{MAD_LENGTH, Mad, Method, MgmtClass, TransactionId};
 

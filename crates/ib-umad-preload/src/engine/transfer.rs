@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ib_net::ibsim::message::Request;
+use ib_ibsim::message::Request;
 use ib_types::Instant;
 use ib_wire::mad::rmpp::{RmppStatus, RmppType};
 use ib_wire::mad::{Mad, Method};

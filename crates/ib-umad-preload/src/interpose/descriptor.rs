@@ -2,9 +2,7 @@
 
 use libc::{c_int, c_uint, c_ulong, c_void, size_t, ssize_t};
 
-use ib_net::umad::abi::{
-    ENABLE_PKEY, REGISTER_AGENT, REGISTER_AGENT2, Registration, UNREGISTER_AGENT,
-};
+use ib_umad::abi::{ENABLE_PKEY, REGISTER_AGENT, REGISTER_AGENT2, Registration, UNREGISTER_AGENT};
 
 use super::next::next;
 use super::{finish, guarded};

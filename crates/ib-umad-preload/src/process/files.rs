@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-use ib_net::clock;
-use ib_net::ibsim::client::{Client, Outbox};
-use ib_net::umad::abi::{
+use ib_ibsim::client::{Client, Outbox};
+use ib_os::clock;
+use ib_types::Instant;
+use ib_umad::abi::{
     ENABLE_PKEY, REGISTER_AGENT, REGISTER_AGENT2, Registration, UNREGISTER_AGENT, USER_RMPP,
 };
-use ib_types::Instant;
 
 use super::Process;
 use crate::descriptors;

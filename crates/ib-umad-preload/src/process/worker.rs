@@ -3,8 +3,8 @@
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::Arc;
 
-use ib_net::clock;
-use ib_net::ibsim::client::{Client, Inbox};
+use ib_ibsim::client::{Client, Inbox};
+use ib_os::clock;
 use ib_types::Instant;
 
 use super::Process;

@@ -5,10 +5,10 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use ib_link::{Datagram, Incoming, MadLink, Remote};
-use ib_net::umad::abi::{
+use ib_umad::abi::{
     ENABLE_PKEY, HEADER, REGISTER_AGENT, REGISTER_AGENT2, Registration, SHORT_HEADER, UmadHeader,
 };
-use ib_net::umad::{UmadDevice, UmadLink, UmadOptions};
+use ib_umad::{UmadDevice, UmadLink, UmadOptions};
 use ib_wire::mad::sm::NodeDescription;
 use ib_wire::mad::{Attribute, Mad, Method, MgmtClass, TransactionId};
 

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use ib_net::ibsim::message::{Control, Request, TIMED_OUT, kind};
-use ib_net::ibsim::server::{Address, Input, Server};
+use ib_ibsim::message::{Control, Request, TIMED_OUT, kind};
+use ib_ibsim::server::{Address, Input, Server};
 use ib_types::Guid;
 use ib_wire::mad::sm::{
     LinkSpeedMask, LinkWidthMask, NodeDescription, NodeInfo, NodeType, PhysState, PortInfo,

@@ -3,12 +3,12 @@
 use std::io::Write as _;
 
 use ib_link::{Arrival, Incoming, MadLink, NodeAgent};
-use ib_net::alarm::{Alarm, AlarmedLink};
-use ib_net::daemon;
-use ib_net::signals::{Order, Orders};
-use ib_net::umad::{UmadAgent, UmadOptions};
+use ib_os::alarm::{Alarm, AlarmedLink};
+use ib_os::daemon;
+use ib_os::signals::{Order, Orders};
 use ib_tracer::TracerAgent;
 use ib_types::Instant;
+use ib_umad::{UmadAgent, UmadOptions};
 use ib_wire::mad::{Method, MgmtClass};
 
 use super::station::Station;

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use ib_net::console::ConsoleClient;
+use ib_control::console::ConsoleClient;
 use serde_json::Value;
 
 use crate::failure::{Failure, Verdict, say};

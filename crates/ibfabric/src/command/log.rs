@@ -6,7 +6,7 @@ use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ib_net::clock::LocalTime;
+use ib_os::clock::LocalTime;
 use ib_types::text::escaped_message;
 
 use crate::failure::say;

@@ -3,11 +3,11 @@
 use std::io::Write as _;
 use std::os::fd::AsFd as _;
 
-use ib_block::nbd::Export;
-use ib_block::rnbd::{Reads, WORTH_LENDING};
-use ib_net::alarm::Alarm;
-use ib_net::nbd::{NbdServer, Place};
-use ib_net::signals::{Order, Orders};
+use ib_nbd::Export;
+use ib_os::alarm::Alarm;
+use ib_os::signals::{Order, Orders};
+use ib_rnbd::{Reads, WORTH_LENDING};
+use ib_storage::nbd::{NbdServer, Place};
 use ib_types::Instant;
 
 use super::rtrs::remote::{self, Opened, Use};

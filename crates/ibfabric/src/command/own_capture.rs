@@ -4,10 +4,10 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use ib_capture::Counted;
-use ib_hca::trace::{PacketTrace, Selection};
-use ib_net::capture::{
+use ib_control::capture::{
     Autostop, CaptureOptions, CaptureServer, Captured, Captures, Recorded, Target,
 };
+use ib_hca::trace::{PacketTrace, Selection};
 
 use crate::cli::capture::live::CaptureArgs;
 use crate::failure::{Failure, say};

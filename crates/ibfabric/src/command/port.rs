@@ -5,8 +5,8 @@ use std::env;
 use std::time::Duration;
 
 use ib_acm::client::ServiceAddress;
-use ib_net::attach::AttachOptions;
-use ib_net::device::{AttachedOptions, Device, DeviceOptions};
+use ib_attach::AttachOptions;
+use ib_device::{AttachedOptions, Device, DeviceOptions};
 use ib_types::Mtu;
 
 use crate::failure::{Failure, say};

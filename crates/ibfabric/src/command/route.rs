@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::io::Write;
 use std::time::Instant;
 
-use ib_net::signals::TemporaryPath;
+use ib_os::signals::TemporaryPath;
 use ib_routing::engine::{NoEngine, Outcome, Refusal, reason};
 use ib_routing::{Routing, dump};
 use serde::Serialize;

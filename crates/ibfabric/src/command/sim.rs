@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use ib_net::ibsim::server::{Address, Server};
+use ib_ibsim::server::{Address, Server};
 use ib_sim::{Addresses, FailedStep, LogLevel, Options, Sim, Step, random_faults, read_script};
 use ib_topology::{Fabric, LinkRate, NodeSpec};
 use ib_tracer::TracerAgent;

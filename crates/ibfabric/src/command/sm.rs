@@ -18,7 +18,7 @@
 use std::ffi::OsString;
 use std::io::Write as _;
 
-use ib_net::alarm::Alarm;
+use ib_os::alarm::Alarm;
 use ib_routing::EngineList;
 use ib_types::{Guid, Instant};
 

@@ -1,10 +1,10 @@
 //! A port that a program speaks through which manages nothing.
 
+use ib_ibsim::client::{Attach, IbsimLink, ServerAddress};
 use ib_link::{Datagram, Incoming, LinkError, LinkPort, MadLink};
-use ib_net::alarm::{Alarm, AlarmedLink};
-use ib_net::ibsim::client::{Attach, IbsimLink, ServerAddress};
-use ib_net::umad::{UmadDevice, UmadLink, UmadOptions};
+use ib_os::alarm::{Alarm, AlarmedLink};
 use ib_types::Instant;
+use ib_umad::{UmadDevice, UmadLink, UmadOptions};
 
 use crate::cli::tracer::StationArgs;
 use crate::failure::Failure;
@@ -74,7 +74,7 @@ pub(super) fn device_and_port<'t>(
 
 /// Finds the port of an adapter that is asked for.
 fn device(args: &StationArgs) -> Result<UmadDevice, Failure> {
-    let no_ports = |error: ib_net::umad::UmadError| {
+    let no_ports = |error: ib_umad::UmadError| {
         let hint = "a simulated fabric is reached with --ibsim, --attach or --sim";
         Failure::Unusable(format!("{error}; {hint}"))
     };

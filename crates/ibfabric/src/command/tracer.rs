@@ -5,9 +5,9 @@ use std::time::Instant as WallClock;
 
 use ib_link::MadLink;
 use ib_mad::RequesterConfig;
-use ib_net::umad::UmadOptions;
 use ib_tracer::{Judgement, Trace, TraceError, TraceId, Tracer, TracerConfig, Via};
 use ib_types::{Guid, Instant};
+use ib_umad::UmadOptions;
 use ib_wire::mad::MgmtClass;
 
 use crate::cli::tracer::{PortsArg, TraceFormat, TracerArgs, ViaArg};

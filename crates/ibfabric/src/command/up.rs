@@ -12,7 +12,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use ib_net::ibsim::server::{Address, Server};
+use ib_ibsim::server::{Address, Server};
 use ib_sim::{Addresses, Options};
 use ib_topology::Fabric;
 use ib_topology::generate::{self, Kind};

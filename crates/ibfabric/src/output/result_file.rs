@@ -5,7 +5,7 @@ use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, fchown};
 use std::path::{Path, PathBuf};
 
-use ib_net::signals::TemporaryPath;
+use ib_os::signals::TemporaryPath;
 
 use crate::failure::Failure;
 

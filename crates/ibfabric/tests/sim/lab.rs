@@ -8,7 +8,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use ib_net::ibsim::message::{Connect, Control, Request, kind};
+use ib_ibsim::message::{Connect, Control, Request, kind};
 use ib_wire::mad::{AttributeId, Mad, Method, TransactionId, smp};
 use serde_json::Value;
 

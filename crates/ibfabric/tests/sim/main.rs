@@ -14,7 +14,7 @@ use std::os::unix::net::{SocketAddr, UnixStream};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use ib_net::ibsim::message::{Control, Request, TIMED_OUT, kind};
+use ib_ibsim::message::{Control, Request, TIMED_OUT, kind};
 use ib_wire::mad::sm::NodeInfo;
 use ib_wire::mad::{Mad, TransactionId};
 use serde_json::Value;

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use ib_net::ibsim::message::{Request, TIMED_OUT};
+use ib_ibsim::message::{Request, TIMED_OUT};
 use ib_types::PKey;
 use ib_wire::mad::sm::{PKeyTable, PhysState, PortInfo, PortState};
 use ib_wire::mad::{Attribute, AttributeId, Mad, Method, MgmtClass, TransactionId, smp};

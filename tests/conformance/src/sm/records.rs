@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use ib_ibsim::client::{Attach, IbsimLink, ServerAddress};
 use ib_link::MadLink as _;
 use ib_link::Remote;
 use ib_mad::{Client, Request, RequesterConfig};
-use ib_net::ibsim::client::{Attach, IbsimLink, ServerAddress};
 use ib_topology::Fabric;
 use ib_types::Guid;
 use ib_wire::mad::sa::NodeRecord;

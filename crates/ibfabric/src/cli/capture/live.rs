@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use ib_hca::cm::{PortSpace, ServiceId};
+use ib_cm::{PortSpace, ServiceId};
 use ib_hca::trace::Trigger;
 use ib_types::Qpn;
 

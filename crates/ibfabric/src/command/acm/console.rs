@@ -5,7 +5,7 @@ use std::path::Path;
 
 use ib_acm::Address;
 use ib_acm::service::{EndpointView, KnownView, NO_DATAGRAMS};
-use ib_net::clock;
+use ib_os::clock;
 use ib_wire::acm::PerfCounters;
 use serde::Serialize;
 use serde_json::{Value, json};

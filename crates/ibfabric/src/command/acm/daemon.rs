@@ -10,13 +10,14 @@ use std::time::Duration;
 use ib_acm::config::options::ServerMode;
 use ib_acm::port::PortId;
 use ib_acm::{Event, Port as _, Service};
-use ib_net::acm::{Server, ServerOptions};
-use ib_net::alarm::Alarm;
-use ib_net::console::ConsoleServer;
-use ib_net::desk::{Desk, Questions, desk};
-use ib_net::page::PageServer;
-use ib_net::signals::{Order, Orders};
-use ib_net::{clock, daemon};
+use ib_control::console::ConsoleServer;
+use ib_control::desk::{Desk, Questions, desk};
+use ib_control::page::PageServer;
+use ib_daemons::acm::{Server, ServerOptions};
+use ib_os::alarm::Alarm;
+use ib_os::clock;
+use ib_os::daemon;
+use ib_os::signals::{Order, Orders};
 use ib_types::Instant;
 use ib_wire::mad::sa::PathRecord;
 
@@ -126,7 +127,7 @@ impl Daemon {
             return Err(Failure::Unusable(message.to_owned()));
         }
         let lock = settings.lock_file(&args).map(|path| Lock::take(&path)).transpose()?;
-        let seed = ib_net::random()
+        let seed = ib_os::random()
             .map_err(|error| Failure::Unusable(format!("no random numbers: {error}")))?;
         let mut service = Service::new(settings.config.clone(), seed);
         service.set_source_of(Box::new(source_of));

@@ -4,13 +4,13 @@ use std::os::fd::BorrowedFd;
 
 use ib_acm::port::PortId;
 use ib_acm::{Action, Address, Arrived, Port, PortState};
+use ib_attach::AttachOptions;
+use ib_daemons::acm::{DevicePort, Server, UmadPort};
+use ib_device::{AttachedOptions, Device};
 use ib_link::LinkPort;
-use ib_net::acm::{DevicePort, Server, UmadPort};
-use ib_net::attach::AttachOptions;
-use ib_net::clock;
-use ib_net::device::{AttachedOptions, Device};
-use ib_net::umad::{UmadDevice, UmadError};
+use ib_os::clock;
 use ib_types::Instant;
+use ib_umad::{UmadDevice, UmadError};
 use ib_wire::mad::MgmtClass;
 
 use super::settings::{FileVersion, Settings};

@@ -10,15 +10,15 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::time::Duration;
 
-use ib_hca::trace::Trigger;
-use ib_net::alarm::Alarm;
-use ib_net::capture::message::{
+use ib_control::capture::message::{
     AdapterInfo, Answer, Ask, CaptureInfo, MessageInfo, ProgramInfo, Start, VERSION, WireDirection,
     WirePeer, WireTrace, WireTrigger,
 };
-use ib_net::capture::{Autostop, CaptureClient, ClientError, Rotation};
-use ib_net::device::gid_of;
-use ib_net::signals::{Order, Orders};
+use ib_control::capture::{Autostop, CaptureClient, ClientError, Rotation};
+use ib_device::gid_of;
+use ib_hca::trace::Trigger;
+use ib_os::alarm::Alarm;
+use ib_os::signals::{Order, Orders};
 use serde::Serialize;
 
 use crate::cli::capture::DirectionArg;

@@ -8,9 +8,9 @@ use std::io::Write as _;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use ib_device::{Endpoint, EndpointOptions, Request};
 use ib_hca::{AccessFlags, QpId, SendOp, Wc, WcOpcode};
-use ib_net::clock;
-use ib_net::device::{Endpoint, EndpointOptions, Request};
+use ib_os::clock;
 use serde::Serialize;
 
 use super::stage::{Buffer, Stage};

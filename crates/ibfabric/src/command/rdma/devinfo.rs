@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::net::IpAddr;
 
+use ib_attach::locate;
+use ib_control::console::ConsoleClient;
+use ib_device::Device;
 use ib_hca::Drop;
-use ib_net::attach::locate;
-use ib_net::console::ConsoleClient;
-use ib_net::device::Device;
 use serde::{Deserialize, Serialize};
 
 use super::stage::{Stage, attach_options, own_address};

@@ -7,9 +7,9 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant as WallClock};
 
 use hdrhistogram::Histogram;
+use ib_device::{Endpoint, EndpointOptions};
 use ib_hca::{AccessFlags, Data, RemoteAddress, SendOp, WcOpcode};
-use ib_net::clock;
-use ib_net::device::{Endpoint, EndpointOptions};
+use ib_os::clock;
 use serde::Serialize;
 
 use super::perftest::client::{Control, Rates};

@@ -8,9 +8,9 @@ use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant as WallClock};
 
+use ib_device::{Path, address_of, gid_of};
 use ib_hca::{AccessFlags, QpAttr, QpId, QpState, SendOp, WcOpcode};
-use ib_net::clock;
-use ib_net::device::{Path, address_of, gid_of};
+use ib_os::clock;
 use ib_types::{Gid, Mtu, PKey, Psn, Qpn};
 use serde::Serialize;
 

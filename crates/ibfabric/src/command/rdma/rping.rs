@@ -8,8 +8,8 @@ use std::io::Write as _;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant as WallClock};
 
+use ib_device::{Endpoint, EndpointOptions, Request};
 use ib_hca::{AccessFlags, RemoteAddress, SendOp, Wc, WcOpcode};
-use ib_net::device::{Endpoint, EndpointOptions, Request};
 use ib_types::text::escaped;
 use serde::Serialize;
 

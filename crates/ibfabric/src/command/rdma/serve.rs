@@ -9,13 +9,13 @@ use std::io::Write as _;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
-use ib_hca::cm::{CmEvent, ConnectionId};
+use ib_cm::{CmEvent, ConnectionId};
+use ib_control::console::ConsoleServer;
+use ib_device::{Device, DeviceEvent, Endpoint, Request};
 use ib_hca::{PdId, Wc, WcStatus};
-use ib_net::alarm::Alarm;
-use ib_net::clock;
-use ib_net::console::ConsoleServer;
-use ib_net::device::{Device, DeviceEvent, Endpoint, Request};
-use ib_net::signals::{Order, Orders};
+use ib_os::alarm::Alarm;
+use ib_os::clock;
+use ib_os::signals::{Order, Orders};
 use ib_types::{Instant, Qpn};
 
 use super::cmatose::Match;

@@ -4,17 +4,17 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::time::Duration;
 
-use ib_hca::cm::ConnectionId;
+use ib_attach::AttachOptions;
+use ib_cm::ConnectionId;
+use ib_control::capture::Captures;
+use ib_device::{Device, DeviceOptions, Endpoint, EndpointOptions, Request};
 use ib_hca::{
     AccessFlags, CqId, Data, Memory, MrId, PdId, QpCap, QpId, QpInitAttr, QpType, RecvWr,
     RemoteAddress, SendFlags, SendOp, SendWr, Sge, Wc, WcStatus,
 };
-use ib_net::alarm::Alarm;
-use ib_net::attach::AttachOptions;
-use ib_net::capture::Captures;
-use ib_net::clock;
-use ib_net::device::{Device, DeviceOptions, Endpoint, EndpointOptions, Request};
-use ib_net::signals::{Order, Orders};
+use ib_os::alarm::Alarm;
+use ib_os::clock;
+use ib_os::signals::{Order, Orders};
 use ib_types::{Instant, Qpn};
 
 use crate::cli::rdma::AdapterArgs;

@@ -9,12 +9,12 @@
 use std::io::Write as _;
 use std::time::{Duration, Instant as WallClock};
 
-use ib_block::rnbd::Reads;
 use ib_block::{Command, Errno, Geometry, Operation};
-use ib_net::alarm::Alarm;
-use ib_net::clock;
-use ib_net::rtrs::RemoteDisk;
-use ib_net::signals::{Order, Orders};
+use ib_os::alarm::Alarm;
+use ib_os::clock;
+use ib_os::signals::{Order, Orders};
+use ib_rnbd::Reads;
+use ib_storage::rtrs::RemoteDisk;
 use serde::Serialize;
 
 use self::jobs::Jobs;

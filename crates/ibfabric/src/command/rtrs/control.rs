@@ -1,8 +1,8 @@
 //! What of statistics and paths others may see and change.
 
-use ib_net::device::address_of;
-use ib_net::rtrs::control::{Control, PathFinder};
+use ib_device::address_of;
 use ib_rtrs::Errno;
+use ib_storage::rtrs::control::{Control, PathFinder};
 
 use super::ways::Ways;
 use crate::cli::rtrs::{ControlArgs, EndArg, PathArg};

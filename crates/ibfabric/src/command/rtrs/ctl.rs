@@ -1,6 +1,6 @@
 //! `rtrs ctl`: statistics of a program that runs, and changes to its paths.
 
-use ib_net::rtrs::control::{Ask, ControlClient, ControlError};
+use ib_storage::rtrs::control::{Ask, ControlClient, ControlError};
 
 use crate::cli::rtrs::{CtlAction, CtlArgs};
 use crate::command::console;

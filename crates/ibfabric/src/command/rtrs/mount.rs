@@ -2,9 +2,9 @@
 
 use std::io::Write as _;
 
-use ib_net::alarm::Alarm;
-use ib_net::rtrs::mount::TreeMount;
-use ib_net::signals::{Order, Orders};
+use ib_os::alarm::Alarm;
+use ib_os::signals::{Order, Orders};
+use ib_storage::rtrs::mount::TreeMount;
 
 use crate::cli::rtrs::MountArgs;
 use crate::failure::{Failure, Verdict, say};

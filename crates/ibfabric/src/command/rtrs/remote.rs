@@ -4,11 +4,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use ib_block::Geometry;
-use ib_block::rnbd::Reads;
-use ib_net::clock;
-use ib_net::rtrs::{Devices, RemoteDisk, RemoteEvent, RemoteOptions};
-use ib_net::signals::{Order, Orders};
+use ib_os::clock;
+use ib_os::signals::{Order, Orders};
+use ib_rnbd::Reads;
 use ib_rtrs::{ClientConfig, ClientEvent, PathSpec, Policy, SharedKey};
+use ib_storage::rtrs::{Devices, RemoteDisk, RemoteEvent, RemoteOptions};
 use ib_types::Instant;
 use ib_wire::rnbd::AccessMode;
 
@@ -172,7 +172,7 @@ fn session(args: &RemoteArgs) -> Result<ClientConfig, Failure> {
         let host = host.trim().replace(['.', '/'], "-");
         format!("ibfabric-{host}-{}", std::process::id())
     });
-    let processors = ib_net::cpu::count();
+    let processors = ib_os::cpu::count();
     // The first one is for other things than data, mostly.
     let usual = u64::from(processors).min(4095) + 1;
     let config = ClientConfig {

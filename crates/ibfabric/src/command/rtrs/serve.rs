@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::time::Duration;
 
-use ib_net::clock;
-use ib_net::device::address_of;
-use ib_net::disk::Disk;
-use ib_net::rtrs::{BlockEvent, BlockServer, DeviceCounts, Devices};
-use ib_net::signals::{Order, Orders};
+use ib_device::address_of;
+use ib_os::clock;
+use ib_os::signals::{Order, Orders};
 use ib_rtrs::{ServerConfig, ServerEvent, ServerPathId, SessionId};
+use ib_storage::disk::Disk;
+use ib_storage::rtrs::{BlockEvent, BlockServer, DeviceCounts, Devices};
 use ib_types::Instant;
 use ib_types::text::escaped;
 

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::Duration;
 
-use ib_net::attach::AttachOptions;
-use ib_net::device::{Device, DeviceOptions, address_of};
-use ib_net::rtrs::Devices;
+use ib_attach::AttachOptions;
+use ib_device::{Device, DeviceOptions, address_of};
 use ib_rtrs::{AdapterId, PathSpec};
+use ib_storage::rtrs::Devices;
 use ib_types::Gid;
 
 use crate::cli::rtrs::{EndArg, LinkArgs, PathArg, RemoteArgs};

@@ -12,9 +12,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
+use ib_attach::{AttachServer, BLOCKS, Frame, Place, SLOTS, Said, qpn_block};
+use ib_ibsim::server::Refused;
 use ib_link::Incoming;
-use ib_net::attach::{AttachServer, BLOCKS, Frame, Place, SLOTS, Said, qpn_block};
-use ib_net::ibsim::server::Refused;
 use ib_sim::{Addresses, ClientId, ClientOptions, Packet, Payload, Sim};
 use ib_topology::PortId;
 use ib_types::Instant;

@@ -1,6 +1,6 @@
 //! Answers to control messages: what a client wants to know of its own port.
 
-use ib_net::ibsim::message::{Control, kind};
+use ib_ibsim::message::{Control, kind};
 use ib_sim::{ClientId, Sim};
 
 /// Tells whether a client takes up the duty of a subnet manager.

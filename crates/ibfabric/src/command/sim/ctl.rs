@@ -3,8 +3,8 @@
 use std::io::{BufRead, Write};
 use std::net::ToSocketAddrs;
 
-use ib_net::console::ConsoleClient;
-use ib_net::ibsim::client::ServerAddress;
+use ib_control::console::ConsoleClient;
+use ib_ibsim::client::ServerAddress;
 use serde_json::Value;
 
 use crate::cli::sim::CtlArgs;

@@ -1,6 +1,6 @@
 //! `ibfabric sim --sm`: a subnet manager at the first host, which keeps the fabric up.
 
-use ib_net::alarm::Alarm;
+use ib_os::alarm::Alarm;
 use ib_sim::{ClientId, ClientOptions, Sim};
 use ib_topology::PortId;
 use ib_types::Instant;

@@ -2,8 +2,8 @@
 
 use std::os::fd::BorrowedFd;
 
-use ib_net::nbd::NbdServer;
 use ib_sim::{Addresses, Sim};
+use ib_storage::nbd::NbdServer;
 use ib_topology::PortId;
 use ib_types::Instant;
 

@@ -5,11 +5,11 @@ use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::time::Instant as WallClock;
 
+use ib_control::console::{Asked, ConsoleServer};
+use ib_ibsim::message::{Connect, Request, TIMED_OUT, kind};
+use ib_ibsim::server::{Address, Input, Server, Ticket};
 use ib_link::{Datagram, Incoming, Remote};
-use ib_net::console::{Asked, ConsoleServer};
-use ib_net::ibsim::message::{Connect, Request, TIMED_OUT, kind};
-use ib_net::ibsim::server::{Address, Input, Server, Ticket};
-use ib_net::signals::Termination;
+use ib_os::signals::Termination;
 use ib_sim::{Addresses, ClientId, ClientOptions, Sim};
 use ib_topology::PortId;
 use ib_types::{Instant, QKey, Qpn};
@@ -155,7 +155,11 @@ impl Serving {
             let limit = due.map(|at| at.since(self.now()));
             let limit = self.adapters.before_sleep(&self.sim, limit);
             let programs = self.residents.as_mut().and_then(|residents| residents.programs());
-            self.server.wait_beside(limit, programs).map_err(failed)?;
+            let mut files = Vec::new();
+            let due =
+                programs.map(|programs| programs.interests(&mut files).since(ib_os::clock::now()));
+            let limit = limit.into_iter().chain(due).min();
+            self.server.wait_beside(limit, &files).map_err(failed)?;
             self.round()?;
             self.tell(output)?;
             self.get_ready(output)?;

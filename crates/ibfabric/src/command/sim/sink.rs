@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use ib_net::capture::create_alone;
+use ib_control::capture::create_alone;
 
 use crate::failure::Failure;
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use ib_link::{Datagram, Incoming};
-use ib_net::alarm::Bell;
+use ib_os::alarm::Bell;
 use ib_routing::LidOptions;
 use ib_routing::engine::{Refusal, reason};
 use ib_sm::{AlarmKind, PortStatus, SmConfig, SmEvent, SubnetManager, SweepReport};

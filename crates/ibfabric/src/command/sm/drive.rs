@@ -4,12 +4,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant as WallClock;
 
+use ib_control::console::ConsoleServer;
+use ib_control::page::PageServer;
 use ib_link::{LinkError, MadLink};
-use ib_net::alarm::{Alarm, AlarmedLink};
-use ib_net::console::ConsoleServer;
-use ib_net::daemon::{self as background, Detached};
-use ib_net::page::PageServer;
-use ib_net::signals::{Order, Orders};
+use ib_os::alarm::{Alarm, AlarmedLink};
+use ib_os::daemon::{self as background, Detached};
+use ib_os::signals::{Order, Orders};
 use ib_sim::{Options, Sim};
 use ib_sm::SmConfig;
 use ib_types::{Guid, Instant};

@@ -1,12 +1,12 @@
 //! The port that a subnet is managed from.
 
+use ib_ibsim::client::{Attach, IbsimLink, ServerAddress};
 use ib_link::{Datagram, Incoming, LinkError, LinkPort, MadLink};
-use ib_net::alarm::{Alarm, AlarmedLink};
-use ib_net::ibsim::client::{Attach, IbsimLink, ServerAddress};
-use ib_net::umad::{UmadDevice, UmadDuty, UmadError, UmadLink, UmadOptions};
+use ib_os::alarm::{Alarm, AlarmedLink};
 use ib_sim::{ClientOptions, Sim, SimLink};
 use ib_topology::PortId;
 use ib_types::{Guid, Instant};
+use ib_umad::{UmadDevice, UmadDuty, UmadError, UmadLink, UmadOptions};
 
 use super::request::Place;
 use super::settings::Settings;

@@ -2,7 +2,7 @@
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-use ib_net::alarm::Bell;
+use ib_os::alarm::Bell;
 use ib_sm::{Plan, PlanError, PlanJob};
 
 type Made = (u64, Result<Plan, PlanError>);

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use ib_mad::RequesterCounters;
-use ib_net::alarm::Bell;
+use ib_os::alarm::Bell;
 use ib_sm::{Alarm, PortStatus, SmCounters, SweepReport, TableQuality};
 use ib_types::Guid;
 use ib_wire::mad::pm::{PortCounters, PortCountersExtended};

@@ -6,7 +6,7 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use ib_net::nbd::Backing;
+use ib_storage::nbd::Backing;
 use ib_types::Instant;
 use serde::Serialize;
 

@@ -15,8 +15,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use ib_net::hosts::{BlockPair, Hosts, Reply};
-use ib_net::web::{Answer, Asked, Json, Refusal, Request, Resolve, Start, Way, Web};
+use ib_daemons::up::hosts::{BlockPair, Hosts, Reply};
+use ib_daemons::up::web::{Answer, Asked, Json, Refusal, Request, Resolve, Start, Way, Web};
 use ib_sim::{Command, LogLevel, Sim, Target};
 use ib_topology::{Fabric, PortId};
 use ib_types::Instant;

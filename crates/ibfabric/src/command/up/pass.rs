@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use ib_block::{Command, Operation};
-use ib_net::nbd::Backing;
+use ib_storage::nbd::Backing;
 
 /// How long requests are, and how many are under way.
 const LENGTH: u64 = 64 << 10;

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use ib_capture::{CaptureFile, Collector, Item, Link};
+use ib_control::capture::create_alone;
+use ib_daemons::up::hosts::Hosts;
 use ib_hca::trace::{PacketTrace, Selection, SelectionId};
-use ib_net::capture::create_alone;
-use ib_net::hosts::Hosts;
 use ib_sim::Sim;
 use ib_topology::PortId;
 use ib_types::Instant;

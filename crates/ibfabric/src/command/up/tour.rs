@@ -9,7 +9,7 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant as WallClock};
 
-use ib_net::hosts::{BlockPair, Hosts};
+use ib_daemons::up::hosts::{BlockPair, Hosts};
 use ib_routing::engine::engine;
 use ib_routing::{
     CheckReport, EngineList, Layers, LidOptions, Routing, RoutingOptions, Subnet, SubnetOptions,

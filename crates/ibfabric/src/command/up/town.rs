@@ -7,12 +7,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ib_acm::{Address, ServiceConfig};
-use ib_block::nbd::Export as NbdExport;
-use ib_hca::cm::{PortSpace, ServiceId};
-use ib_net::hosts::{BlockPair, Hosts, PORT, PairEvent, PairOptions, Reply};
-use ib_net::nbd::{NbdServer, Place};
-use ib_net::rtrs::BlockEvent;
+use ib_cm::{PortSpace, ServiceId};
+use ib_daemons::up::hosts::{BlockPair, Hosts, PORT, PairEvent, PairOptions, Reply};
+use ib_nbd::Export as NbdExport;
 use ib_sim::{Addresses, Sim};
+use ib_storage::nbd::{NbdServer, Place};
+use ib_storage::rtrs::BlockEvent;
 use ib_topology::{Fabric, PortId};
 use ib_types::Instant;
 use ib_wire::acm::{ClientHeader, ClientStatus, Entry, EntryFlags, HEADER, Resolve};

@@ -3,8 +3,8 @@
 use std::net::IpAddr;
 use std::path::Path;
 
-use ib_net::capture::message::{AdapterInfo, ProgramInfo};
-use ib_net::capture::{CaptureClient, ClientError, pid_of, programs};
+use ib_control::capture::message::{AdapterInfo, ProgramInfo};
+use ib_control::capture::{CaptureClient, ClientError, pid_of, programs};
 
 use crate::cli::capture::live::ProgramArgs;
 use crate::failure::{Failure, say};

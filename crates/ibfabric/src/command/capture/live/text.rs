@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-use ib_net::capture::message::{AdapterInfo, CaptureInfo};
+use ib_control::capture::message::{AdapterInfo, CaptureInfo};
 
 use super::{Listed, MessagesOf};
 use crate::failure::Failure;

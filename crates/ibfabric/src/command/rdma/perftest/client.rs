@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use ib_device::{ConnectError, Endpoint, EndpointOptions, gid_of};
 use ib_hca::{AccessFlags, QpId, RemoteAddress, SendOp, WcOpcode};
-use ib_net::device::{ConnectError, Endpoint, EndpointOptions, gid_of};
 use ib_wire::mad::cm::RejectReason;
 
 pub(in super::super) use super::wire::Rates;

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io::Write as _;
 use std::net::SocketAddr;
 
-use ib_hca::cm::ConnectionId;
+use ib_cm::ConnectionId;
+use ib_device::{Endpoint, EndpointOptions, Request, gid_of};
 use ib_hca::{AccessFlags, PdId, RemoteAddress, SendOp, Wc, WcOpcode, WcStatus};
-use ib_net::clock;
-use ib_net::device::{Endpoint, EndpointOptions, Request, gid_of};
+use ib_os::clock;
 use ib_types::Qpn;
 
 use super::wire::{Keys, Rates, check, opening};

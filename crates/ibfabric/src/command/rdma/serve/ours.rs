@@ -1,7 +1,7 @@
 //! Clients of `rdma bw` and `rdma lat`.
 
+use ib_device::{Endpoint, EndpointOptions, Request};
 use ib_hca::{AccessFlags, RemoteAddress, SendOp, Wc, WcOpcode};
-use ib_net::device::{Endpoint, EndpointOptions, Request};
 
 use super::super::perf::{Answer, Kind, Offer};
 use super::super::stage::{Buffer, Stage};

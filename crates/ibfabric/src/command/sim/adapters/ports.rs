@@ -2,8 +2,8 @@
 
 use std::net::IpAddr;
 
+use ib_attach::PortDetails;
 use ib_link::LinkPort;
-use ib_net::attach::PortDetails;
 use ib_sim::{Addresses, Sim};
 use ib_topology::PortId;
 use ib_types::{Mtu, PKey};

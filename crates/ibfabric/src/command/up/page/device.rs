@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use ib_net::hosts::BlockPair;
-use ib_net::web::Json;
+use ib_daemons::up::hosts::BlockPair;
+use ib_daemons::up::web::Json;
 use ib_rtrs::client::PathState;
 use ib_rtrs::stats::{ClientPathStats, Micros};
 use ib_sim::Sim;

@@ -1,6 +1,6 @@
 //! The files of the page, which are part of the program.
 
-use ib_net::web::File;
+use ib_daemons::up::web::File;
 
 /// Makes the table of files out of their names; the first one is the page itself.
 macro_rules! files {

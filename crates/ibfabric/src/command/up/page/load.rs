@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use ib_net::web::{Answer, Json, Refusal};
+use ib_daemons::up::web::{Answer, Json, Refusal};
 use ib_routing::{Layers, Subnet, SubnetOptions, check};
 use ib_sim::Sim;
 use ib_topology::{Fabric, PortId};

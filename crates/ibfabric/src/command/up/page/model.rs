@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use ib_net::web::{Json, Refusal};
+use ib_daemons::up::web::{Json, Refusal};
 use ib_topology::{Fabric, LinkRate, NodeId, PortId};
 use ib_types::{LinkWidth, NodeKind};
 use ib_wire::mad::sa::RateCode;

@@ -2,7 +2,7 @@
 
 use ib_acm::service::KnownView;
 use ib_acm::{Address, Service};
-use ib_net::web::{Json, Refusal};
+use ib_daemons::up::web::{Json, Refusal};
 use ib_sim::Sim;
 use ib_topology::PortId;
 use ib_types::Instant;

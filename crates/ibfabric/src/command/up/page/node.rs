@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use ib_net::hosts::Hosts;
-use ib_net::web::Json;
+use ib_daemons::up::hosts::Hosts;
+use ib_daemons::up::web::Json;
 use ib_sim::{Addresses, Counters, Sim};
 use ib_topology::{NodeId, PortId};
 use ib_wire::mad::sm::PortState;

@@ -1,6 +1,6 @@
 //! The way of packets from a node to another one, by the tables that switches have now.
 
-use ib_net::web::{Json, Refusal};
+use ib_daemons::up::web::{Json, Refusal};
 use ib_routing::SwitchId;
 use ib_sim::Sim;
 use ib_sm::Plan;

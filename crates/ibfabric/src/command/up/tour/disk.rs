@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ib_block::Geometry;
-use ib_net::hosts::BlockPair;
+use ib_daemons::up::hosts::BlockPair;
 use ib_rtrs::{Client, PathState};
 use ib_sim::Sim;
 use ib_topology::PortId;

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant as WallClock};
 
 use ib_acm::Address;
-use ib_net::hosts::{Hosts, Reply};
+use ib_daemons::up::hosts::{Hosts, Reply};
 use ib_sim::Sim;
 use ib_topology::PortId;
 use ib_types::Instant;

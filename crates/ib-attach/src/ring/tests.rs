@@ -1,0 +1,158 @@
+use std::thread;
+
+use ib_types::ServiceLevel;
+
+use super::*;
+
+fn pair() -> [Rings; 2] {
+    let files = Files::new().expect("memory");
+    let copy = |file: &OwnedFd| file.try_clone().expect("files");
+    let other = Files {
+        memory: copy(&files.memory),
+        bells: [copy(&files.bells[0]), copy(&files.bells[1])],
+    };
+    [
+        Rings::open(files, Side::Simulator).expect("a mapping"),
+        Rings::open(other, Side::Client).expect("a mapping"),
+    ]
+}
+
+fn packet(slid: u16) -> Frame {
+    Frame::Packet { slid, dlid: 2, sl: ServiceLevel::default(), grh: None }
+}
+
+#[test]
+fn frames_come_out_as_they_went_in_and_no_more_than_there_are_slots() {
+    let [mut simulator, mut client] = pair();
+    let mut bytes = Vec::new();
+    assert_eq!(simulator.take(&mut bytes), None);
+    for round in 0..3_u16 {
+        for number in 0..SLOTS as u16 {
+            assert!(simulator.put(packet(number), &[round as u8; 100]));
+            let length = usize::from(number) * 8;
+            assert!(client.put_with(|slot| {
+                slot[..length].fill(number as u8);
+                Some((packet(number), length))
+            }));
+        }
+        assert!(!simulator.put(packet(0), &[]) && simulator.room() == 0);
+        assert!(!client.put_with(|_| panic!("no room")));
+        for number in 0..SLOTS as u16 {
+            bytes.clear();
+            assert_eq!(simulator.take(&mut bytes), Some(Ok(packet(number))));
+            assert_eq!(bytes, vec![number as u8; usize::from(number) * 8]);
+            assert!(client.take_with(|frame, bytes| {
+                assert_eq!((frame, bytes), (packet(number), &[round as u8; 100][..]));
+            }));
+        }
+        assert!(!client.take_with(|_, _| panic!("nothing is left")));
+    }
+}
+
+#[test]
+fn the_longest_packet_fits() {
+    let [mut simulator, mut client] = pair();
+    let longest: Vec<u8> = (0..super::super::frame::MOST).map(|at| at as u8).collect();
+    assert!(simulator.put(packet(1), &longest));
+    assert!(client.take_with(|_, bytes| assert_eq!(bytes, longest)));
+    assert!(client.put_with(|slot| {
+        slot[..longest.len()].copy_from_slice(&longest);
+        Some((packet(2), longest.len()))
+    }));
+    let mut bytes = vec![9];
+    assert_eq!(simulator.take(&mut bytes), Some(Ok(packet(2))));
+    assert_eq!(bytes[1..], longest, "what was there stays");
+}
+
+#[test]
+fn what_a_client_may_write_harms_nobody() {
+    let [mut simulator, mut client] = pair();
+    let mut bytes = Vec::new();
+    // No frame, an impossible length, a length of nothing.
+    for (kind, length) in [(9, 8_u32), (1, u32::MAX), (1, 0)] {
+        client.put_with(|_| Some((packet(1), 8)));
+        let slot = client.memory.slot(0, client.put.wrapping_sub(1));
+        // SAFETY: the slot is in the mapping.
+        unsafe {
+            slot.cast::<u32>().write_unaligned(length);
+            slot.add(4).write(kind);
+        }
+        let taken = simulator.take(&mut bytes);
+        let is_empty = (kind, length) == (1, 0);
+        assert_eq!(taken, Some(if is_empty { Ok(packet(1)) } else { Err(Malformed) }));
+        assert!(bytes.is_empty());
+    }
+    // Numbers that cannot be.
+    let numbers = [SLOTS + 1, u32::MAX, 1 << 31];
+    for number in numbers {
+        client.memory.number(0, PUT).store(simulator.taken.wrapping_add(number), Ordering::Release);
+        assert_eq!(simulator.take(&mut bytes), Some(Err(Malformed)));
+        assert_eq!(simulator.take(&mut bytes), None);
+        client.memory.number(1, TAKEN).store(number, Ordering::Release);
+        assert!(simulator.room() <= SLOTS);
+        while simulator.put(packet(1), &[1; 64]) {}
+    }
+}
+
+#[test]
+fn memory_that_can_shrink_is_not_mapped() {
+    let Files { bells, .. } = Files::new().expect("memory");
+    let memory = memfd_create("loose", MemfdFlags::CLOEXEC).expect("memory");
+    ftruncate(&memory, LENGTH as u64).expect("memory");
+    let error = Rings::open(Files { memory, bells }, Side::Client).err().expect("an error");
+    assert!(error.to_string().contains("that cannot shrink"), "{error}");
+}
+
+/// Two threads that sleep whenever they can: nobody is left asleep.
+#[test]
+fn whoever_sleeps_is_woken() {
+    const COUNT: u32 = 200_000;
+    let [mut simulator, mut client] = pair();
+    let sleep = |rings: &mut Rings, wants_room| {
+        if rings.may_sleep(true, wants_room) {
+            let mut files = [ib_os::poll::watched(rings.bell(), false)];
+            ib_os::poll::wait_any(&mut files, 10_000).expect("a wait");
+            assert_ne!(files[0].revents, 0, "somebody was left asleep");
+        }
+        rings.silence();
+    };
+    let other = thread::spawn(move || {
+        let (mut taken, mut given) = (0, 0);
+        while taken < COUNT || given < COUNT {
+            let before = (taken, given);
+            while taken < COUNT && client.take_with(|_, bytes| assert_eq!(bytes, [taken as u8; 8]))
+            {
+                taken += 1;
+            }
+            while given < COUNT
+                && client.put_with(|slot| {
+                    slot[..4].copy_from_slice(&given.to_ne_bytes());
+                    Some((packet(1), 4))
+                })
+            {
+                given += 1;
+            }
+            if (taken, given) == before {
+                sleep(&mut client, given < COUNT);
+            }
+        }
+        client.flush();
+    });
+    let (mut taken, mut given, mut bytes) = (0, 0, Vec::new());
+    while taken < COUNT || given < COUNT {
+        let before = (taken, given);
+        while let Some(frame) = simulator.take(&mut bytes) {
+            assert_eq!((frame, &bytes[..]), (Ok(packet(1)), &u32::to_ne_bytes(taken)[..]));
+            bytes.clear();
+            taken += 1;
+        }
+        while given < COUNT && simulator.put(packet(1), &[given as u8; 8]) {
+            given += 1;
+        }
+        if (taken, given) == before {
+            sleep(&mut simulator, given < COUNT);
+        }
+    }
+    simulator.flush();
+    other.join().expect("no panic");
+}

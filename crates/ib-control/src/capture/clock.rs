@@ -1,0 +1,44 @@
+//! The clock of captured adapters.
+
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use ib_types::Instant;
+
+use ib_os::clock;
+
+/// The clock by which adapters note packets: the system's, or that of a simulated fabric.
+#[derive(Clone)]
+pub struct Clock(Arc<dyn Fn() -> Instant + Send + Sync>);
+
+impl Clock {
+    /// Returns the clock of this process.
+    #[must_use]
+    pub fn system() -> Self {
+        Self::new(clock::now)
+    }
+
+    /// Returns a clock that any thread can read.
+    #[must_use]
+    pub fn new(now: impl Fn() -> Instant + Send + Sync + 'static) -> Self {
+        Self(Arc::new(now))
+    }
+
+    /// Returns its time.
+    pub(super) fn now(&self) -> Instant {
+        (self.0)()
+    }
+
+    /// Returns the time in nanoseconds since 1970 at which the clock was zero.
+    pub(super) fn epoch(&self) -> u64 {
+        // Of a few looks at both clocks that which took the least time, so that captures of several programs agree.
+        let looks = (0..8).map(|_| {
+            let before = self.now().as_nanos();
+            let today = SystemTime::now().duration_since(UNIX_EPOCH);
+            let today = today.map_or(0, |time| time.as_nanos() as u64);
+            let took = self.now().as_nanos().saturating_sub(before);
+            (took, today.saturating_sub(before + took / 2))
+        });
+        looks.min().map_or(0, |(_, epoch)| epoch)
+    }
+}

@@ -1,0 +1,256 @@
+use std::fs;
+use std::io::Read as _;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use ib_link::{Direction, PacketCounts, PacketRecord, Route};
+use ib_pcap::{Event, Reader};
+use ib_types::{Instant, Qpn};
+
+use super::super::Rotation;
+use super::*;
+
+/// A queue pair that sends as fast as it is read, so many packets.
+struct Flood {
+    left: u64,
+    sent: Arc<AtomicU64>,
+    /// When the first packet was sent, and how long before each next one, in nanoseconds.
+    since: u64,
+    every: u64,
+    /// How long the first read takes.
+    delay: Duration,
+}
+
+impl PacketSource for Flood {
+    fn qpn(&self) -> Qpn {
+        Qpn::truncated(5)
+    }
+
+    fn next_packet(&mut self, bytes: &mut Vec<u8>) -> Option<PacketRecord> {
+        self.left = self.left.checked_sub(1)?;
+        std::thread::sleep(std::mem::take(&mut self.delay));
+        let number = self.sent.fetch_add(1, Ordering::Relaxed);
+        bytes.clear();
+        // An RC SEND Only.
+        bytes.extend([4, 0, 0xff, 0xff, 0, 0, 0, 7, 0, 0, 0, number as u8]);
+        Some(PacketRecord {
+            number,
+            direction: Direction::Send,
+            at: Instant::from_nanos(self.since + number * self.every),
+            posted: None,
+            route: Route::default(),
+            length: bytes.len() as u32,
+            is_repeated: false,
+            dropped: None,
+            is_lost: false,
+        })
+    }
+
+    fn overwritten(&self) -> PacketCounts {
+        PacketCounts::default()
+    }
+
+    fn noted(&self) -> PacketCounts {
+        PacketCounts { sent: self.sent.load(Ordering::Relaxed), ..PacketCounts::default() }
+    }
+
+    fn has_ended(&self) -> bool {
+        self.left == 0
+    }
+}
+
+fn flood(left: u64) -> Box<Flood> {
+    Box::new(Flood { left, sent: Arc::default(), since: 0, every: 1, delay: Duration::ZERO })
+}
+
+fn started(target: Target, autostop: Autostop) -> (Recorder, Arc<AtomicBool>) {
+    let ended = Arc::new(AtomicBool::new(false));
+    let tell = Arc::clone(&ended);
+    let on_end = move || tell.store(true, Ordering::SeqCst);
+    let link = (Link::Infiniband, Clock::system());
+    let recorder = Recorder::start(target, link, autostop, on_end).expect("it can be");
+    (recorder, ended)
+}
+
+/// Returns how many packets a file has.
+fn packets(file: &[u8]) -> u64 {
+    let mut reader = Reader::new(file).expect("a capture");
+    let mut count = 0;
+    while let Some(event) = reader.next_event().expect("whole blocks") {
+        count += u64::from(matches!(event, Event::Packet(_)));
+    }
+    count
+}
+
+fn ended(recorder: &Recorder) {
+    let end = WallClock::now() + Duration::from_secs(20);
+    while !recorder.recorded().has_ended {
+        assert!(WallClock::now() < end, "it does not end");
+        std::thread::sleep(PAUSE);
+    }
+}
+
+#[test]
+fn everything_is_in_the_file() {
+    let place = tempfile::tempdir().expect("a directory");
+    let path = place.path().join("a.pcapng");
+    let (recorder, by_itself) = started(Target::File(path.clone()), Autostop::default());
+    recorder.handle().add("one".to_owned(), flood(30_000));
+    recorder.handle().add("two".to_owned(), flood(5));
+    let recorded = recorder.finish();
+    let captured: Vec<_> = recorded.counted.iter().map(|it| it.captured.sent).collect();
+    assert_eq!((captured, recorded.error), (vec![30_000, 5], None));
+    let file = fs::read(path).expect("a file");
+    assert_eq!((packets(&file), recorded.bytes), (30_005, file.len() as u64));
+    assert!(!by_itself.load(Ordering::SeqCst));
+}
+
+#[test]
+fn files_in_a_row_have_what_they_may_have() {
+    let place = tempfile::tempdir().expect("a directory");
+    let rotation = Rotation { packets: Some(700), ..Rotation::default() };
+    let target = Target::Files(place.path().join("a.pcapng"), rotation);
+    let (recorder, _) = started(target, Autostop::default());
+    recorder.handle().add("one".to_owned(), flood(1500));
+    let recorded = recorder.finish();
+    assert_eq!((recorded.files, recorded.counted[0].captured.sent), (3, 1500));
+    let mut files: Vec<_> = fs::read_dir(place.path())
+        .expect("a directory")
+        .map(|it| it.expect("an entry").path())
+        .collect();
+    files.sort();
+    let counts: Vec<_> =
+        files.iter().map(|path| packets(&fs::read(path).expect("a file"))).collect();
+    assert_eq!(counts, [700, 700, 100]);
+}
+
+#[test]
+fn it_ends_by_itself_where_it_is_told_to() {
+    let place = tempfile::tempdir().expect("a directory");
+    let path = place.path().join("a.pcapng");
+    let autostop = Autostop { packets: Some(10), ..Autostop::default() };
+    let (recorder, by_itself) = started(Target::File(path.clone()), autostop);
+    recorder.handle().add("one".to_owned(), flood(1000));
+    ended(&recorder);
+    assert!(by_itself.load(Ordering::SeqCst));
+    let recorded = recorder.finish();
+    assert_eq!(packets(&fs::read(&path).expect("a file")), 10);
+    let counted = &recorded.counted[0];
+    assert_eq!((counted.captured.sent, counted.unwritten.sent), (10, 990));
+    let autostop = Autostop { duration: Some(Duration::from_millis(1)), ..Autostop::default() };
+    let (recorder, by_itself) = started(Target::File(path), autostop);
+    ended(&recorder);
+    assert!(by_itself.load(Ordering::SeqCst));
+}
+
+#[test]
+fn a_late_thread_writes_all_from_before_the_duration_is_over() {
+    let place = tempfile::tempdir().expect("a directory");
+    let path = place.path().join("a.pcapng");
+    let most = Duration::from_millis(50);
+    let autostop = Autostop { duration: Some(most), ..Autostop::default() };
+    let before = ib_os::clock::now();
+    let (recorder, by_itself) = started(Target::File(path.clone()), autostop);
+    let after = ib_os::clock::now();
+    // A packet each microsecond, of which none is seen while the capture goes on.
+    let source = Flood {
+        since: before.as_nanos(),
+        every: 1000,
+        delay: Duration::from_millis(100),
+        ..*flood(100_000)
+    };
+    recorder.handle().add("one".to_owned(), Box::new(source));
+    ended(&recorder);
+    assert!(by_itself.load(Ordering::SeqCst));
+    let recorded = recorder.finish();
+    let counted = &recorded.counted[0];
+    let least = most.as_micros() as u64;
+    let within = least..=least + after.since(before).as_micros() as u64 + 1;
+    assert!(within.contains(&counted.captured.sent), "{counted:?}");
+    assert_eq!(counted.captured.plus(counted.unwritten), counted.noted);
+    assert_eq!(packets(&fs::read(&path).expect("a file")), counted.captured.sent);
+}
+
+#[test]
+fn files_are_no_longer_than_their_limit_with_statistics() {
+    for (limit, queue_pairs) in [(20_000, 8), (100_000, 64), (1_000_000, 64)] {
+        let place = tempfile::tempdir().expect("a directory");
+        let path = place.path().join("a.pcapng");
+        let rotation = Rotation { bytes: Some(limit), ..Rotation::default() };
+        let autostop = Autostop { bytes: Some(limit), ..Autostop::default() };
+        let by_limit = (Target::File(path.clone()), autostop);
+        let in_a_row = (Target::Files(path, rotation), Autostop::default());
+        for (target, autostop) in [by_limit, in_a_row] {
+            let (recorder, _) = started(target, autostop);
+            for number in 0..queue_pairs {
+                recorder.handle().add(format!("qp {number:#08x}"), flood(limit / 50 / queue_pairs));
+            }
+            if autostop.bytes.is_some() {
+                ended(&recorder);
+            }
+            let recorded = recorder.finish();
+            for counted in &recorded.counted {
+                assert_eq!(counted.captured.plus(counted.unwritten), counted.noted);
+                assert!(autostop.bytes.is_some() || counted.unwritten.all() == 0, "{counted:?}");
+            }
+        }
+        for file in fs::read_dir(place.path()).expect("a directory") {
+            let file = fs::read(file.expect("an entry").path()).expect("a file");
+            assert!(file.len() as u64 <= limit, "{} of {limit}", file.len());
+            assert!(packets(&file) > 0);
+        }
+        let first = fs::metadata(place.path().join("a.pcapng")).expect("a file").len();
+        assert!(first > limit - limit / 10 - 20_000 * queue_pairs / 64, "{first} of {limit}");
+    }
+}
+
+#[test]
+fn a_full_disk_ends_it_and_the_rest_is_counted() {
+    let (recorder, by_itself) = started(Target::File("/dev/full".into()), Autostop::default());
+    recorder.handle().add("one".to_owned(), flood(100));
+    ended(&recorder);
+    recorder.handle().add("two".to_owned(), flood(50));
+    let recorded = recorder.finish();
+    assert!(by_itself.load(Ordering::SeqCst));
+    let error = recorded.error.expect("it is full");
+    assert!(error.starts_with("/dev/full: byte 0: No space left"), "{error}");
+    let unwritten: Vec<_> = recorded.counted.iter().map(|it| it.unwritten.sent).collect();
+    assert_eq!(unwritten, [100, 50]);
+}
+
+#[test]
+fn a_reader_that_stops_loses_what_it_does_not_read_and_nobody_waits_for_it() {
+    let (mut reader, writer) = io::pipe().expect("a pipe");
+    let (recorder, _) = started(Target::Stream(writer.into()), Autostop::default());
+    recorder.handle().add("one".to_owned(), flood(100_000));
+    let before = WallClock::now();
+    let recorded = recorder.finish();
+    assert!(before.elapsed() < PATIENCE * 5);
+    let counted = &recorded.counted[0];
+    assert!(counted.unwritten.sent > 0);
+    assert_eq!(counted.captured.plus(counted.unwritten), counted.noted);
+    let error = recorded.error.expect("nobody reads");
+    assert!(error.contains("nobody has read for 2 seconds"), "{error}");
+    // What was taken of it is a capture up to there.
+    let mut taken = Vec::new();
+    reader.read_to_end(&mut taken).expect("it has ended");
+    let mut capture = Reader::new(&taken[..]).expect("a capture");
+    let mut count = 0;
+    while let Ok(Some(event)) = capture.next_event() {
+        count += u64::from(matches!(event, Event::Packet(_)));
+    }
+    assert!(count > 100, "{count}");
+    // What came whole counts, and nothing else.
+    assert_eq!(recorded.counted[0].captured.sent, count);
+}
+
+#[test]
+fn a_reader_that_goes_ends_it() {
+    let (reader, writer) = io::pipe().expect("a pipe");
+    drop(reader);
+    let (recorder, by_itself) = started(Target::Stream(writer.into()), Autostop::default());
+    recorder.handle().add("one".to_owned(), flood(100));
+    ended(&recorder);
+    assert!(by_itself.load(Ordering::SeqCst));
+    let recorded = recorder.finish();
+    assert!(recorded.error.expect("it was closed").contains("Broken pipe"));
+}

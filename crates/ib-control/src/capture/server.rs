@@ -1,0 +1,342 @@
+//! Has other processes of the same user start, watch and stop captures of a program's adapters.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use ib_hca::QpState;
+use ib_hca::trace::Selection;
+use ib_link::Direction;
+use ib_types::Qpn;
+use ib_wire::packet::Opcode;
+use rustix::io::Errno;
+use rustix::net::{Shutdown, SocketFlags, accept_with, shutdown};
+
+use super::captured::Captured;
+use super::captures::{CaptureOptions, Captures};
+use super::message::{
+    AdapterInfo, Answer, Ask, CaptureInfo, MOST_ADAPTERS, MOST_QPS, MessageInfo, ProgramInfo,
+    QpInfo, Start, VERSION,
+};
+use super::target::Target;
+use ib_device::address_of;
+use ib_os::inbox::Handle;
+use ib_os::poll;
+use ib_os::seqpacket::{self, Came};
+
+/// What all sockets' names begin with; the process and which of its sockets it is come behind.
+pub(super) const PREFIX: &str = "ibfabric-capture-";
+
+/// How long the program may take to come to what it is asked for.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How many may ask at once.
+const MOST_CLIENTS: usize = 16;
+
+/// How many captures there is room for in an answer, whatever their paths are, and how much of a command line.
+const MOST_CAPTURES: usize = 6;
+const LONGEST_COMMAND: usize = 2048;
+
+/// How long nobody is let in when that has failed.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// How many messages there is room for in an answer.
+const MOST_MESSAGES: usize = 128;
+
+/// Answers for a program's adapters, in threads of its own, until it is dropped.
+pub struct CaptureServer {
+    listener: Arc<OwnedFd>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl CaptureServer {
+    /// Starts to answer.
+    ///
+    /// # Errors
+    /// Fails when the system has no more sockets or threads.
+    pub fn start<T: Captured>(all: &mut T, captures: Captures<T>) -> io::Result<Self> {
+        static SERVERS: AtomicU32 = AtomicU32::new(0);
+        let (pid, number) = (std::process::id(), SERVERS.fetch_add(1, Ordering::Relaxed));
+        let name = format!("{PREFIX}{pid}-{number}");
+        let listener = Arc::new(seqpacket::listen_at(&name, SocketFlags::empty())?);
+        let clients = Arc::new(AtomicUsize::new(0));
+        let served = Served { captures, all: all.handle()? };
+        let accepting = Arc::clone(&listener);
+        let accept = move || {
+            loop {
+                let socket = match accept_with(&*accepting, SocketFlags::CLOEXEC) {
+                    Ok(socket) => socket,
+                    // The end comes when the socket is shut down.
+                    Err(Errno::INVAL | Errno::BADF) => return,
+                    Err(_) => {
+                        // The caller has left, or the process has no more files for the moment.
+                        std::thread::sleep(PAUSE);
+                        continue;
+                    }
+                };
+                if !ib_os::unix::is_own_user(&socket) {
+                    let why = "only the program's own user may ask".to_owned();
+                    let answer = Answer::Refused { why, is_foreign: true };
+                    seqpacket::send(&socket, &answer, &[]).ok();
+                    continue;
+                }
+                let place = Place::take(&clients);
+                if place.number > MOST_CLIENTS {
+                    let answer = refused(format!("{MOST_CLIENTS} others ask already"));
+                    seqpacket::send(&socket, &answer, &[]).ok();
+                    continue;
+                }
+                let served = served.clone();
+                let serve = move || {
+                    let _place = place;
+                    served.serve(&socket);
+                };
+                let thread = std::thread::Builder::new().name("capture asks".to_owned());
+                // Without a thread the socket is closed, which tells enough.
+                thread.spawn(serve).ok();
+            }
+        };
+        let thread = std::thread::Builder::new().name("capture calls".to_owned());
+        Ok(Self { listener, thread: Some(thread.spawn(accept)?) })
+    }
+}
+
+/// The place of one who asks.
+struct Place {
+    number: usize,
+    clients: Arc<AtomicUsize>,
+}
+
+impl Place {
+    fn take(clients: &Arc<AtomicUsize>) -> Self {
+        let number = clients.fetch_add(1, Ordering::AcqRel) + 1;
+        Self { number, clients: Arc::clone(clients) }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.clients.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+fn refused(why: String) -> Answer {
+    Answer::Refused { why, is_foreign: false }
+}
+
+impl Drop for CaptureServer {
+    fn drop(&mut self) {
+        shutdown(&*self.listener, Shutdown::Both).ok();
+        if let Some(thread) = self.thread.take() {
+            thread.join().ok();
+        }
+    }
+}
+
+struct Served<T> {
+    captures: Captures<T>,
+    all: Handle<T>,
+}
+
+impl<T> Clone for Served<T> {
+    fn clone(&self) -> Self {
+        Self { captures: self.captures.clone(), all: self.all.clone() }
+    }
+}
+
+impl<T: Captured> Served<T> {
+    /// Answers one who asks. What goes into a stream of his ends with him.
+    fn serve(&self, socket: &OwnedFd) {
+        let mut own = Vec::new();
+        while poll::wait(socket.as_fd(), false, -1).is_ok() {
+            let (answer, has_stream) = match seqpacket::receive::<Ask>(socket) {
+                Ok(Came::Nothing) => continue,
+                Ok(Came::Message(ask, files)) => {
+                    let has_stream = !files.is_empty();
+                    (self.answer(ask, files), has_stream)
+                }
+                Ok(Came::Malformed(why)) => (refused(format!("that is no question: {why}")), false),
+                Ok(Came::End) | Err(_) => break,
+            };
+            if let Answer::Capture(info) = &answer
+                && has_stream
+            {
+                own.push(info.capture);
+            }
+            if seqpacket::send(socket, &answer, &[]).is_err() {
+                break;
+            }
+        }
+        for capture in own {
+            // It may have been stopped already.
+            self.captures.stop(capture).ok();
+        }
+    }
+
+    fn answer(&self, ask: Ask, files: Vec<OwnedFd>) -> Answer {
+        let answered = match ask {
+            Ask::Describe { from, captures_from } => self.describe(from, captures_from),
+            Ask::Messages { adapter, qpn, from } => self.messages((adapter, qpn), from),
+            Ask::Start(start) => self.start(&start, files),
+            Ask::Change { capture, payload, direction, opcodes } => {
+                let changed = self.captures.change(capture, |trace| {
+                    trace.payload = payload.unwrap_or(trace.payload);
+                    if let Some(direction) = direction {
+                        trace.filter.direction = direction.map(Direction::from);
+                    }
+                    if let Some(opcodes) = opcodes {
+                        trace.filter.opcodes = opcodes.into_iter().map(Opcode).collect();
+                    }
+                });
+                changed.map_err(|error| error.to_string()).and_then(|()| self.status(capture))
+            }
+            Ask::Status { capture } => self.status(capture),
+            Ask::Stop { capture } => {
+                let stopped = self.captures.stop(capture).map_err(|error| error.to_string());
+                stopped.map(|recorded| {
+                    Answer::Capture(Box::new(CaptureInfo::new(capture, &recorded, MOST_QPS)))
+                })
+            }
+        };
+        answered.unwrap_or_else(refused)
+    }
+
+    fn describe(&self, from: (u32, u32), captures_from: u64) -> Result<Answer, String> {
+        let described = self.all.with(PATIENCE, move |all| describe(all, from));
+        let mut info = described.map_err(|error| error.to_string())?;
+        let mut all = self.captures.all();
+        all.retain(|(number, _)| *number >= captures_from);
+        info.more_captures_from = all.get(MOST_CAPTURES).map(|(number, _)| *number);
+        all.truncate(MOST_CAPTURES);
+        let capture = |(number, recorded): &(u64, _)| CaptureInfo::new(*number, recorded, 0);
+        info.captures = all.iter().map(capture).collect();
+        Ok(Answer::Program(Box::new(info)))
+    }
+
+    fn messages(&self, (adapter, qpn): (u32, u32), from: u64) -> Result<Answer, String> {
+        let find = move |all: &mut T| {
+            let hca = all.engine(adapter)?;
+            hca.find_qp(Qpn::truncated(qpn)).and_then(|qp| hca.messages(qp))
+        };
+        let ring = self.all.with(PATIENCE, find).map_err(|error| error.to_string())?;
+        let ring = ring.ok_or_else(|| format!("there is no queue pair {qpn:#08x}"))?;
+        let (blocks, _) = ring.since(from);
+        let skipped = blocks.len().saturating_sub(MOST_MESSAGES);
+        Ok(Answer::Messages(blocks[skipped..].iter().map(MessageInfo::from).collect()))
+    }
+
+    fn start(&self, start: &Start, files: Vec<OwnedFd>) -> Result<Answer, String> {
+        if start.version != VERSION {
+            return Err(format!(
+                "the question is of version {}, this program is of version {VERSION}",
+                start.version
+            ));
+        }
+        let target = match (&start.path, files.into_iter().next()) {
+            (Some(path), None) if start.rotation.happens() => {
+                Target::Files(PathBuf::from(path), start.rotation)
+            }
+            (Some(path), None) => Target::File(PathBuf::from(path)),
+            (None, Some(file)) => Target::Stream(file),
+            _ => return Err("expected a path or an open file".to_owned()),
+        };
+        let options = CaptureOptions {
+            target,
+            adapters: start.adapters.clone(),
+            selection: Selection::from(start),
+            autostop: start.autostop,
+            keep: start.keep,
+        };
+        let capture = self.captures.start(options).map_err(|error| error.to_string())?;
+        let mut answer = self.status(capture)?;
+        if let Answer::Capture(info) = &mut answer {
+            info.waits = self.captures.waits(capture);
+        }
+        Ok(answer)
+    }
+
+    fn status(&self, capture: u64) -> Result<Answer, String> {
+        let recorded = self.captures.recorded(capture);
+        let recorded = recorded.ok_or_else(|| format!("there is no capture {capture}"))?;
+        Ok(Answer::Capture(Box::new(CaptureInfo::new(capture, &recorded, MOST_QPS))))
+    }
+}
+
+/// Returns the adapters of a program, from a queue pair of one of them on, as far as there is room for them.
+fn describe<T: Captured>(all: &mut T, (adapter, qpn): (u32, u32)) -> ProgramInfo {
+    let (mut adapters, mut count, mut more_from) = (Vec::new(), 0, None);
+    let (mut next, mut from) = (all.next_adapter(adapter), qpn);
+    while let Some(number) = next {
+        if number != adapter {
+            from = 0;
+        }
+        if count == MOST_QPS || adapters.len() == MOST_ADAPTERS {
+            more_from = Some((number, from));
+            break;
+        }
+        let Some(mut info) = all.describe(number) else { break };
+        let more = describe_qps(all, &mut info, from, MOST_QPS - count);
+        count += info.qps.len();
+        adapters.push(info);
+        if let Some(more) = more {
+            more_from = Some((number, more));
+            break;
+        }
+        next = number.checked_add(1).and_then(|from| all.next_adapter(from));
+    }
+    ProgramInfo {
+        pid: std::process::id(),
+        command: command(),
+        adapters,
+        more_from,
+        captures: Vec::new(),
+        more_captures_from: None,
+    }
+}
+
+/// Adds up to so many queue pairs of an adapter, from a number on; returns the number from which on there are more.
+fn describe_qps<T: Captured>(
+    all: &mut T,
+    info: &mut AdapterInfo,
+    from: u32,
+    most: usize,
+) -> Option<u32> {
+    let hca = all.engine(info.adapter)?;
+    let mut numbers: Vec<_> = hca.queue_pairs().filter(|(_, it)| it.get() >= from).collect();
+    numbers.sort_by_key(|(_, number)| number.get());
+    let more_from = numbers.get(most).map(|(_, number)| number.get());
+    numbers.truncate(most);
+    let describe = |&(qp, number): &(ib_hca::QpId, Qpn)| {
+        let (_, state, attributes) = hca.query_qp(qp)?;
+        let is_connected = matches!(state, QpState::Rtr | QpState::Rts | QpState::Sqd)
+            && attributes.dest_qp_num.get() != 0;
+        let peer = || match attributes.route.is_global {
+            true => address_of(attributes.route.destination).to_string(),
+            false => format!("lid {}", attributes.route.dlid),
+        };
+        Some(QpInfo {
+            qpn: number.get(),
+            kind: format!("{:?}", hca.qp_type(qp)?).to_uppercase(),
+            state: format!("{state:?}").to_uppercase(),
+            peer: is_connected.then(peer),
+            peer_qpn: is_connected.then(|| attributes.dest_qp_num.get()),
+            service_id: hca.service(qp),
+            messages: hca.messages(qp)?.ended(),
+            captured: hca.is_traced(qp),
+        })
+    };
+    info.qps.extend(numbers.iter().filter_map(describe));
+    more_from
+}
+
+/// Returns the program's command line, as far as there is room for it, without what moves a terminal's cursor.
+fn command() -> String {
+    let words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
+    let line = words.collect::<Vec<_>>().join(" ");
+    let end = line.floor_char_boundary(LONGEST_COMMAND);
+    line[..end].replace(char::is_control, "?")
+}

@@ -1,0 +1,9 @@
+//! What only `ibfabric up` needs.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`hosts`] | hosts of a simulated fabric in its process, with an ACM service and block devices |
+//! | [`web`] | the HTTP server of the page and its API |
+
+pub mod hosts;
+pub mod web;

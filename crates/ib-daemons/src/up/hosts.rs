@@ -1,0 +1,250 @@
+//! Hosts of a simulated fabric, in the simulator's process and its time: each has an adapter and a service of names.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `pair` | [`BlockPair`]: a server of block devices at some hosts, and its client at others |
+//! | `captured` | their adapters as captures see them |
+//!
+//! Their owner lets the fabric's time run, tells which ports something has come for ([`Hosts::look_at`]), and calls
+//! [`Hosts::work`] after that and when [`Hosts::poll_timeout`] says.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use ib_acm::port::PortId as AcmPort;
+use ib_acm::{Address, ClientId, Service, ServiceConfig};
+use ib_hca::trace::PacketReader;
+use ib_sim::Sim;
+use ib_topology::PortId;
+use ib_types::{Gid, Instant};
+use ib_wire::acm::{ByteOrder, ClientHeader, Entry, HEADER, Resolve};
+
+use crate::acm::SimPorts;
+use ib_control::capture::Captured as _;
+use ib_device::sim::{SimDevice, SimDevices};
+use ib_device::{DeviceEvent, SimDeviceError, SimDeviceOptions};
+
+mod captured;
+mod pair;
+
+use captured::Capturing;
+pub use pair::{BlockPair, PORT, PairError, PairEvent, PairOptions};
+
+/// The only port of a host's service.
+const OWN: AcmPort = AcmPort(1);
+
+/// How many messages a host's queue pairs for names take before they are looked at.
+const DEPTH: u32 = 64;
+
+/// A host.
+struct Host {
+    /// Its node and the number of its port, as names of interfaces have them, and the address of its adapter.
+    name: String,
+    gid: Gid,
+    service: Service,
+    /// How often its port had changed when the service was told last.
+    seen: Option<u64>,
+    due: Option<Instant>,
+}
+
+/// The answer to what a program has asked a service, as it goes over the service's socket.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reply {
+    /// The host.
+    pub port: PortId,
+    /// What the request is known by.
+    pub number: u64,
+    /// The message.
+    pub message: Vec<u8>,
+}
+
+/// Why a host cannot be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum HostError {
+    /// It can have no adapter.
+    #[error(transparent)]
+    Device(#[from] SimDeviceError),
+    /// There is no memory for messages.
+    #[error("no memory for messages")]
+    OutOfMemory,
+}
+
+/// Hosts, by the ports of their adapters.
+#[derive(Default)]
+pub struct Hosts {
+    devices: SimDevices,
+    ports: SimPorts,
+    hosts: BTreeMap<PortId, Host>,
+    due: BTreeSet<(Instant, PortId)>,
+    config: ServiceConfig,
+    seed: [u8; 32],
+    boots: u64,
+    replies: VecDeque<Reply>,
+    capturing: Capturing,
+}
+
+impl Hosts {
+    /// Returns none yet. What adapters and services choose follows from the seed.
+    #[must_use]
+    pub fn new(config: ServiceConfig, seed: [u8; 32]) -> Self {
+        Self { config, seed, ..Self::default() }
+    }
+
+    /// Puts a host to an end port, which a subnet manager has configured, under some names.
+    ///
+    /// # Errors
+    /// Fails when the port has an adapter, no LID, or there is no memory.
+    pub fn add(
+        &mut self,
+        sim: &mut Sim,
+        port: PortId,
+        names: Vec<Address>,
+    ) -> Result<(), HostError> {
+        self.boots += 1;
+        let mut seed = self.seed;
+        for (byte, boot) in seed[16..].iter_mut().zip(self.boots.to_le_bytes()) {
+            *byte ^= boot;
+        }
+        let options = SimDeviceOptions { seed, ..SimDeviceOptions::default() };
+        self.devices.attach(sim, port, &options)?;
+        if !self.ports.add(sim, &mut self.devices, port, names, DEPTH) {
+            self.devices.detach(sim, port);
+            return Err(HostError::OutOfMemory);
+        }
+        let service = Service::new(self.config.clone(), seed.map(|byte| byte.rotate_left(3)));
+        let (node, number) = sim.place(port);
+        let name = format!("{}[{number}]", sim.node_name(node));
+        let gid = sim.link_port(port).gid();
+        self.hosts.insert(port, Host { name, gid, service, seen: None, due: None });
+        self.drive(sim, port);
+        self.capture_added(port);
+        Ok(())
+    }
+
+    /// Takes a host away with all that it knew; returns whether there was one.
+    pub fn remove(&mut self, sim: &mut Sim, port: PortId) -> bool {
+        let Some(host) = self.hosts.remove(&port) else { return false };
+        if let Some(due) = host.due {
+            self.due.remove(&(due, port));
+        }
+        self.ports.remove(port);
+        self.capture_removed(port);
+        self.devices.detach(sim, port)
+    }
+
+    /// Returns the ports that have hosts.
+    pub fn ports(&self) -> impl Iterator<Item = PortId> {
+        self.hosts.keys().copied()
+    }
+
+    /// Returns whether a port has a host.
+    #[must_use]
+    pub fn has(&self, port: PortId) -> bool {
+        self.hosts.contains_key(&port)
+    }
+
+    /// Returns the service of a host, to look at.
+    #[must_use]
+    pub fn service(&self, port: PortId) -> Option<&Service> {
+        self.hosts.get(&port).map(|host| &host.service)
+    }
+
+    /// Returns the adapter of a host.
+    pub fn device(&mut self, port: PortId) -> Option<&mut SimDevice> {
+        self.devices.get_mut(port)
+    }
+
+    /// Something may have come for the adapter of a port, if it is one of a host.
+    pub fn look_at(&mut self, port: PortId) {
+        self.devices.get_mut(port);
+    }
+
+    /// Has a program at a host ask its service for a path. The answer comes now or with [`Hosts::poll_reply`], under the
+    /// number. Nothing when there is no host.
+    pub fn ask(
+        &mut self,
+        sim: &mut Sim,
+        port: PortId,
+        number: u64,
+        entries: Vec<Entry>,
+    ) -> Option<Vec<u8>> {
+        let host = self.hosts.get_mut(&port)?;
+        let mut request = Vec::new();
+        Resolve::request(number.to_be_bytes(), entries).put(ByteOrder::NATIVE, &mut request);
+        let header = ClientHeader::parse(request.first_chunk().expect("it has a header"));
+        let message = (&header, &request[HEADER..], ByteOrder::NATIVE);
+        let mut answer = Vec::new();
+        let is_answered = host.service.request(sim.now(), ClientId(number), message, &mut answer);
+        self.drive(sim, port);
+        is_answered.then_some(answer)
+    }
+
+    /// Returns the oldest answer that a waiting program has not taken.
+    pub fn poll_reply(&mut self) -> Option<Reply> {
+        self.replies.pop_front()
+    }
+
+    /// Takes the answer that has come at once to where the others are.
+    pub fn answered(&mut self, reply: Reply) {
+        self.replies.push_back(reply);
+    }
+
+    /// Returns the next queue pair that a selection of a host's adapter has chosen and that is of none of
+    /// [`Hosts::captures`], as its port and what reads its packets.
+    pub fn poll_selected(&mut self) -> Option<(PortId, PacketReader)> {
+        self.hand_over();
+        self.capturing.others.pop_front()
+    }
+
+    /// Returns the next thing that the adapter of a host has told and that is not about names.
+    pub fn poll_other(&mut self, port: PortId) -> Option<DeviceEvent> {
+        self.ports.poll_other(port)
+    }
+
+    /// Does what can be done at this moment; returns whether there was anything.
+    pub fn work(&mut self, sim: &mut Sim) -> bool {
+        self.capturing.clock.set(sim.now());
+        let mut moved = self.do_as_told() | self.devices.progress(sim);
+        while let Some(port) = self.devices.poll_moved() {
+            moved = true;
+            self.drive(sim, port);
+        }
+        while let Some(&(at, port)) = self.due.first()
+            && at <= sim.now()
+        {
+            moved = true;
+            self.drive(sim, port);
+        }
+        self.hand_over();
+        moved
+    }
+
+    /// Returns when [`Hosts::work`] has something to do although nothing comes in.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let services = self.due.first().map(|&(at, _)| at);
+        services.into_iter().chain(self.devices.poll_timeout()).min()
+    }
+
+    /// Lets a service do what it has to do.
+    fn drive(&mut self, sim: &mut Sim, port: PortId) {
+        let Self { devices, ports, hosts, due, replies, .. } = self;
+        let Some(host) = hosts.get_mut(&port) else { return };
+        let now = sim.now();
+        host.service.handle_timeout(now);
+        while let Some(mut place) = ports.port(sim, devices, port)
+            && host.service.drive(now, OWN, &mut place, &mut host.seen)
+        {}
+        while let Some((ClientId(number), message)) = host.service.poll_reply() {
+            replies.push_back(Reply { port, number, message });
+        }
+        while host.service.poll_event().is_some() {}
+        let next = host.service.poll_timeout();
+        if next != host.due {
+            if let Some(before) = std::mem::replace(&mut host.due, next) {
+                due.remove(&(before, port));
+            }
+            due.extend(next.map(|at| (at, port)));
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! A server of block devices at hosts of a simulated fabric, and its client at others.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use ib_block::{Command, Errno, Geometry, ReadData};
+use ib_rnbd::{DeviceId, ExportError, OpenError, Reads, Remote, RemoteConfig, RemoteEvent};
+use ib_rtrs::client::AddError;
+use ib_rtrs::{
+    Adapter, AdapterId, Adapters, ClientConfig, ListenError, PathId, PathSpec, Server as Rtrs,
+    ServerConfig, ServerEvent, SetupError,
+};
+use ib_sim::Sim;
+use ib_topology::PortId;
+use ib_types::{Instant, Mtu, PKey};
+use ib_wire::mad::sa::PathRecord;
+use ib_wire::rnbd::AccessMode;
+
+use super::Hosts;
+use ib_device::DeviceEvent;
+use ib_device::sim::route_of;
+use ib_storage::disk::{Disk, DiskError};
+use ib_storage::nbd::Backing;
+use ib_storage::rtrs::{BlockEvent, Exports};
+
+/// The port of RTRS at which the server listens.
+pub const PORT: u16 = 1234;
+
+/// The longest request of RTRS in bytes: both ends have memory for as many as may be under way.
+const LONGEST: u32 = 128 << 10;
+
+/// How long to wait before a path that has failed is connected again.
+const RECONNECT: Duration = Duration::from_secs(1);
+
+/// How a pair is made.
+#[derive(Clone, Debug)]
+pub struct PairOptions {
+    /// The device's name.
+    pub device: String,
+    /// Its size in bytes, whole blocks of 512: it lies in memory.
+    pub size: u64,
+    /// How many requests of it may be under way, 1 to 8192.
+    pub depth: u16,
+    /// The hosts of the client and of the server: paths go from each of the first to the one in the same place of the second.
+    pub hosts: [Vec<PortId>; 2],
+    /// What keys and numbers are drawn from.
+    pub seed: [u8; 32],
+}
+
+/// Why there is no pair.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PairError {
+    /// There is no memory for the device.
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+    /// It cannot have the name.
+    #[error(transparent)]
+    Export(#[from] ExportError),
+    /// The client cannot ask for it.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The server cannot listen.
+    #[error(transparent)]
+    Listen(#[from] ListenError),
+    /// The client cannot be.
+    #[error(transparent)]
+    Setup(#[from] SetupError),
+    /// The client cannot have the path.
+    #[error(transparent)]
+    Path(#[from] AddError),
+    /// The path has an MTU that nobody knows.
+    #[error("a path with MTU code {0}: expected 1 to 5")]
+    Mtu(u8),
+}
+
+/// What has happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PairEvent {
+    /// To the client.
+    Client(RemoteEvent),
+    /// To the server.
+    Server(BlockEvent),
+}
+
+/// The adapters of one of them.
+struct Side<'a> {
+    hosts: &'a mut Hosts,
+    ports: &'a [PortId],
+}
+
+impl Adapters for Side<'_> {
+    fn get(&mut self, id: AdapterId) -> Option<Adapter<'_>> {
+        let (hca, cm) = self.hosts.device(*self.ports.get(id.0 as usize)?)?.engines();
+        Some(Adapter { hca, cm })
+    }
+
+    fn is_in_partition(&self, _: AdapterId, p_key: PKey) -> bool {
+        p_key.0 & 0x7fff != 0
+    }
+}
+
+/// Hands over what adapters have told; returns whether there was anything.
+fn tell(
+    hosts: &mut Hosts,
+    ports: &[PortId],
+    mut take: impl FnMut(Side<'_>, AdapterId, DeviceEvent),
+) -> bool {
+    let mut moved = false;
+    for (id, &port) in (0..).map(AdapterId).zip(ports) {
+        while let Some(event) = hosts.poll_other(port) {
+            moved = true;
+            take(Side { hosts: &mut *hosts, ports }, id, event);
+        }
+    }
+    moved
+}
+
+/// The server and its client.
+pub struct BlockPair {
+    client_ports: Vec<PortId>,
+    server_ports: Vec<PortId>,
+    remote: Remote,
+    device: DeviceId,
+    rtrs: Rtrs,
+    exports: Exports,
+    events: VecDeque<PairEvent>,
+}
+
+impl BlockPair {
+    /// Makes both, without a path.
+    ///
+    /// # Errors
+    /// Fails when there is no memory, a name cannot be, or somebody listens at a host.
+    pub fn new(hosts: &mut Hosts, options: PairOptions) -> Result<Self, PairError> {
+        let PairOptions { device, size, depth, hosts: [client_ports, server_ports], seed } =
+            options;
+        let config =
+            ServerConfig { queue_depth: depth, max_io_size: LONGEST, ..ServerConfig::default() };
+        let mut rtrs = Rtrs::new(config, seed.map(|byte| !byte));
+        let mut exports = Exports::new(1);
+        exports.offer(&mut rtrs, &device, Disk::in_memory(size)?)?;
+        let mut side = Side { hosts: &mut *hosts, ports: &server_ports };
+        for number in 0..server_ports.len() as u32 {
+            rtrs.listen(&mut side, AdapterId(number), PORT)?;
+        }
+        let config = RemoteConfig {
+            session: ClientConfig {
+                reconnect_delay: RECONNECT,
+                ..ClientConfig::new("ibfabric-up")
+            },
+            depth: depth.into(),
+            reads: Reads::Copied,
+            trusts_cache: false,
+        };
+        let mut side = Side { hosts, ports: &client_ports };
+        let mut remote = Remote::new(config, &mut side, seed)?;
+        let device = remote.open(&device, AccessMode::READ_WRITE)?;
+        let events = VecDeque::new();
+        Ok(Self { client_ports, server_ports, remote, device, rtrs, exports, events })
+    }
+
+    /// Adds the path from the host in some place of the client's to that of the server's, which somebody has resolved.
+    ///
+    /// # Errors
+    /// Fails when there are too many, or it has no MTU.
+    pub fn add_path(
+        &mut self,
+        now: Instant,
+        hosts: &mut Hosts,
+        place: usize,
+        path: &PathRecord,
+    ) -> Result<PathId, PairError> {
+        let mtu = Mtu::from_code(path.mtu.0).ok_or(PairError::Mtu(path.mtu.0))?;
+        let spec = PathSpec::between_gids(AdapterId(place as u32), PORT, route_of(path), mtu);
+        let spec = PathSpec { p_key: path.p_key, ..spec };
+        let mut side = Side { hosts, ports: &self.client_ports };
+        Ok(self.remote.add_path(now, &mut side, spec)?)
+    }
+
+    /// Returns what the device is like, once it is open.
+    #[must_use]
+    pub fn geometry(&self) -> Option<&Geometry> {
+        self.remote.geometry(self.device)
+    }
+
+    /// Returns the client's session, to look at.
+    #[must_use]
+    pub const fn client(&self) -> &ib_rtrs::Client {
+        self.remote.rtrs()
+    }
+
+    /// Returns the server, to look at.
+    #[must_use]
+    pub const fn server(&self) -> &Rtrs {
+        &self.rtrs
+    }
+
+    /// Returns the hosts of the client and of the server.
+    #[must_use]
+    pub fn ports(&self) -> [&[PortId]; 2] {
+        [&self.client_ports, &self.server_ports]
+    }
+
+    /// Does what can be done at this moment; returns whether there was anything.
+    ///
+    /// # Errors
+    /// Fails when there is no memory for the data of requests.
+    pub fn work(&mut self, sim: &Sim, hosts: &mut Hosts) -> Result<bool, PairError> {
+        let now = sim.now();
+        let Self { client_ports, server_ports, remote, rtrs, exports, events, .. } = self;
+        let mut moved = tell(hosts, client_ports, |mut side, id, event| match event {
+            DeviceEvent::Hca(event) => remote.handle_hca(now, &mut side, 0, id, &event),
+            DeviceEvent::Cm(event) => drop(remote.handle_cm(now, &mut side, id, event)),
+        });
+        moved |= tell(hosts, server_ports, |mut side, id, event| match event {
+            DeviceEvent::Hca(event) => rtrs.handle_hca(now, &mut side, 0, id, &event),
+            DeviceEvent::Cm(event) => drop(rtrs.handle_cm(now, &mut side, id, event)),
+        });
+        let mut far = Side { hosts: &mut *hosts, ports: server_ports };
+        if rtrs.poll_timeout().is_some_and(|at| at <= now) {
+            rtrs.handle_timeout(now, &mut far);
+        }
+        moved |= exports.work(now, rtrs, &mut far);
+        while let Some(event) = rtrs.poll_event() {
+            if let ServerEvent::SessionDown { session } = event {
+                exports.end(session);
+            }
+            events.push_back(PairEvent::Server(BlockEvent::Session(event)));
+        }
+        while let Some(event) = exports.poll_event() {
+            events.push_back(PairEvent::Server(event));
+        }
+        let mut near = Side { hosts, ports: client_ports };
+        remote.handle_timeout(now, &mut near);
+        moved |= remote.advance(now, &mut near, 0)?;
+        while let Some(event) = remote.poll_event() {
+            events.push_back(PairEvent::Client(event));
+        }
+        Ok(moved)
+    }
+
+    /// Returns when [`BlockPair::work`] has something to do although nothing comes in.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.remote.poll_timeout().into_iter().chain(self.rtrs.poll_timeout()).min()
+    }
+
+    /// Returns the next thing that has happened.
+    pub fn poll_event(&mut self) -> Option<PairEvent> {
+        self.events.pop_front()
+    }
+}
+
+impl Backing for BlockPair {
+    fn submit(&mut self, user: u64, command: Command, data: &[u8]) {
+        self.remote.submit(self.device, user, command, data);
+    }
+
+    fn poll(&mut self) -> Option<(u64, Errno)> {
+        self.remote.poll()
+    }
+
+    fn take_data(&mut self) -> ReadData {
+        self.remote.take_data()
+    }
+
+    fn give_back(&mut self, data: ReadData) {
+        self.remote.give_back(data);
+    }
+
+    fn losses(&self) -> u64 {
+        self.remote.losses()
+    }
+}

@@ -1,0 +1,145 @@
+//! States and lines of the log on their way to those who listen.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::fmt::Write as _;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use axum::response::sse::Event;
+use futures_util::Stream;
+use futures_util::stream::unfold;
+use ib_types::Instant;
+use tokio::sync::watch;
+
+use ib_os::alarm::Bell;
+
+/// The most who listen at once.
+pub(super) const MOST_LISTENERS: usize = 16;
+
+/// How many lines are kept, and how many of them a newcomer gets.
+const MOST_LINES: usize = 1000;
+const FIRST_LINES: u64 = 100;
+
+/// How long a line may be in bytes; the rest is left out.
+const LONGEST_LINE: usize = 1000;
+
+/// What those who listen share with the loop.
+#[derive(Debug)]
+pub(super) struct Feed {
+    listeners: AtomicUsize,
+    has_newcomers: AtomicBool,
+    lines: Mutex<Lines>,
+    bell: Bell,
+}
+
+/// The last lines of the log.
+#[derive(Debug, Default)]
+struct Lines {
+    /// Each as JSON: `[time, "text"]`.
+    kept: VecDeque<Box<str>>,
+    /// How many there were.
+    count: u64,
+}
+
+/// Somebody who listens.
+struct Listener {
+    feed: Arc<Feed>,
+    states: watch::Receiver<Arc<str>>,
+    /// The number of the next line.
+    next: u64,
+}
+
+impl Feed {
+    pub(super) fn new(bell: Bell) -> Self {
+        let lines = Mutex::default();
+        let (listeners, has_newcomers) = (AtomicUsize::new(0), AtomicBool::new(false));
+        Self { listeners, has_newcomers, lines, bell }
+    }
+
+    pub(super) fn listeners(&self) -> usize {
+        self.listeners.load(Ordering::SeqCst)
+    }
+
+    pub(super) fn take_newcomers(&self) -> bool {
+        self.has_newcomers.swap(false, Ordering::SeqCst)
+    }
+
+    pub(super) fn log(&self, at: Instant, line: &str) {
+        let line = serde_json::to_string(cut(line)).expect("a text can be written");
+        let mut lines = self.lines();
+        if lines.kept.len() == MOST_LINES {
+            lines.kept.pop_front();
+        }
+        let seconds = at.as_nanos() as f64 / 1e9;
+        lines.kept.push_back(format!("[{seconds:.6},{line}]").into());
+        lines.count += 1;
+    }
+
+    /// Returns the states that come from now on, as events; `None` when too many listen.
+    pub(super) fn listen(
+        self: &Arc<Self>,
+        mut states: watch::Receiver<Arc<str>>,
+    ) -> Option<impl Stream<Item = Result<Event, Infallible>> + Send + use<>> {
+        let more = |count| (count < MOST_LISTENERS).then_some(count + 1);
+        self.listeners.fetch_update(Ordering::SeqCst, Ordering::SeqCst, more).ok()?;
+        // The one that was told last may be long out of date.
+        states.mark_unchanged();
+        let next = self.lines().count.saturating_sub(FIRST_LINES);
+        let listener = Listener { feed: Arc::clone(self), states, next };
+        self.has_newcomers.store(true, Ordering::SeqCst);
+        self.bell.ring();
+        Some(unfold(listener, async |mut listener| {
+            // Nothing comes any more when the loop has ended.
+            listener.states.changed().await.ok()?;
+            let event = listener.event();
+            Some((Ok(event), listener))
+        }))
+    }
+
+    fn lines(&self) -> MutexGuard<'_, Lines> {
+        // Nobody leaves it half changed.
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Listener {
+    /// Returns the last state with the lines that came since the one before.
+    fn event(&mut self) -> Event {
+        let mut data = String::from("{");
+        data.push_str(&self.states.borrow_and_update());
+        data.push_str(",\"log\":[");
+        let lines = self.feed.lines();
+        let first = lines.count - lines.kept.len() as u64;
+        let missed = first.saturating_sub(self.next);
+        let skipped = self.next.saturating_sub(first) as usize;
+        let mut separator = "";
+        if missed > 0
+            && let Some(oldest) = lines.kept.front()
+        {
+            let at = oldest[1..].split(',').next().unwrap_or("0");
+            write!(data, "[{at},\"{missed} lines before this were not kept\"]").expect("memory");
+            separator = ",";
+        }
+        for line in lines.kept.iter().skip(skipped) {
+            data.push_str(separator);
+            data.push_str(line);
+            separator = ",";
+        }
+        self.next = lines.count;
+        drop(lines);
+        data.push_str("]}");
+        Event::default().event("state").data(data)
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        self.feed.listeners.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// Returns as much of a line as is kept.
+fn cut(line: &str) -> &str {
+    &line[..line.floor_char_boundary(LONGEST_LINE)]
+}

@@ -1,0 +1,438 @@
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant as WallClock};
+
+use super::feed::MOST_LISTENERS;
+use super::routes::LONGEST_BODY;
+use super::serve::MOST_CONNECTIONS;
+use super::*;
+
+const FILES: &[File] = &[
+    File { name: "", kind: "text/html; charset=utf-8", content: b"<p>page" },
+    File { name: "app.css", kind: "text/css; charset=utf-8", content: b"p {}" },
+];
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What came back.
+#[derive(Debug)]
+struct Response {
+    status: u16,
+    headers: Vec<String>,
+    body: String,
+}
+
+impl Response {
+    fn header(&self, name: &str) -> Option<&str> {
+        let prefix = format!("{name}: ");
+        self.headers.iter().find_map(|line| line.strip_prefix(&*prefix))
+    }
+
+    /// Returns the error that the body tells.
+    fn error(&self) -> String {
+        let body: serde_json::Value = serde_json::from_str(&self.body).expect("JSON");
+        body["error"].as_str().expect("a text").to_owned()
+    }
+}
+
+fn web() -> Web {
+    Web::start(0, FILES).expect("a port is free")
+}
+
+fn connect(web: &Web) -> TcpStream {
+    let stream = TcpStream::connect(web.address).expect("it listens");
+    stream.set_read_timeout(Some(PATIENCE)).expect("a limit");
+    stream
+}
+
+/// Sends a request for a path behind the token.
+fn send(web: &Web, method: &str, path: &str, headers: &str, body: &str) -> TcpStream {
+    let token = web.token.as_str();
+    let length = body.len();
+    let head = format!("{method} /{token}/{path} HTTP/1.1\r\nHost: localhost\r\n{headers}");
+    let mut stream = connect(web);
+    write!(stream, "{head}Content-Length: {length}\r\n\r\n{body}").expect("it is taken");
+    stream
+}
+
+fn read(stream: TcpStream) -> Response {
+    let mut reader = BufReader::new(stream);
+    let mut lines = reader.by_ref().lines().map(|line| line.expect("a line"));
+    let first = lines.next().expect("a status");
+    let headers: Vec<String> = lines.take_while(|line| !line.is_empty()).collect();
+    let status = first.split(' ').nth(1).expect("a number").parse().expect("a number");
+    let mut response = Response { status, headers, body: String::new() };
+    let length = response.header("content-length").map_or(0, |it| it.parse().expect("a number"));
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).expect("a body");
+    response.body = String::from_utf8(body).expect("text");
+    response
+}
+
+fn get(web: &Web, path: &str) -> Response {
+    read(send(web, "GET", path, "", ""))
+}
+
+/// Sends bytes as they are, and returns what comes until the connection ends or is silent.
+fn raw(web: &Web, request: &str) -> Response {
+    let mut stream = connect(web);
+    stream.write_all(request.as_bytes()).expect("it is taken");
+    read(stream)
+}
+
+/// Waits for a request.
+fn next(web: &mut Web) -> Request {
+    let since = WallClock::now();
+    loop {
+        ib_os::poll::wait(web.bell(), false, 1000).expect("it can be waited for");
+        web.silence();
+        if let Some(request) = web.poll_request() {
+            return request;
+        }
+        assert!(since.elapsed() < PATIENCE, "nobody asks");
+    }
+}
+
+fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
+    let since = WallClock::now();
+    while !is_so() {
+        assert!(since.elapsed() < PATIENCE, "{what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Posts JSON that shall be refused without asking anybody.
+fn refused(web: &Web, path: &str, body: &str) -> (u16, String) {
+    let response = read(send(web, "POST", path, "Content-Type: application/json\r\n", body));
+    (response.status, response.error())
+}
+
+const NOTHING: &str =
+    "there is no such path; the document about `ibfabric up` has those that there are";
+
+#[test]
+fn the_page_and_its_files_have_headers_that_keep_others_out() {
+    let web = web();
+    let page = get(&web, "");
+    assert_eq!((page.status, &*page.body), (200, "<p>page"));
+    assert_eq!(page.header("content-type"), Some("text/html; charset=utf-8"));
+    let style = get(&web, "app.css");
+    assert_eq!(
+        (style.status, style.header("content-type")),
+        (200, Some("text/css; charset=utf-8"))
+    );
+    let missing = get(&web, "other.css");
+    assert_eq!((missing.status, &*missing.error()), (404, NOTHING));
+    let no_api = get(&web, "api/nothing/at/all");
+    assert_eq!((no_api.status, &*no_api.error()), (404, NOTHING));
+    // Names on the page are relative to its path.
+    let short =
+        raw(&web, &format!("GET /{} HTTP/1.1\r\nHost: localhost\r\n\r\n", web.token.as_str()));
+    let place = format!("/{}/", web.token.as_str());
+    assert_eq!((short.status, short.header("location")), (308, Some(&*place)));
+    let wrong = raw(&web, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    let foreign = raw(&web, "GET / HTTP/1.1\r\nHost: example.org\r\n\r\n");
+    let method = read(send(&web, "DELETE", "api/fabric", "", ""));
+    assert_eq!((wrong.status, foreign.status, method.status), (404, 403, 405));
+    for response in [page, style, missing, wrong, foreign, method] {
+        for (name, value) in [
+            ("content-security-policy", "default-src 'self'"),
+            ("x-content-type-options", "nosniff"),
+            ("referrer-policy", "no-referrer"),
+            ("cache-control", "no-store"),
+        ] {
+            assert_eq!(response.header(name), Some(value), "{response:?}");
+        }
+    }
+}
+
+#[test]
+fn nothing_is_told_without_the_token() {
+    let mut web = web();
+    let token = web.token.as_str().to_owned();
+    assert_eq!(token.len(), 32);
+    assert!(token.bytes().all(|byte| byte.is_ascii_hexdigit()));
+    assert_ne!(token, self::web().token.as_str());
+    let other = if token.starts_with('0') { "1" } else { "0" };
+    let almost = [&format!("{other}{}", &token[1..]), &token[..31], &format!("{token}0"), ""];
+    for wrong in almost {
+        for path in ["", "api/fabric", "api/events", "app.css"] {
+            let head = format!("GET /{wrong}/{path} HTTP/1.1\r\nHost: localhost\r\n\r\n");
+            let response = raw(&web, &head);
+            assert_eq!((response.status, &*response.body), (404, ""), "{wrong}/{path}");
+        }
+    }
+    assert!(web.poll_request().is_none() && web.listeners() == 0);
+}
+
+#[test]
+fn only_those_who_name_this_machine_are_answered() {
+    let web = web();
+    let token = web.token.as_str();
+    let get = |host: &str| raw(&web, &format!("GET /{token}/ HTTP/1.1\r\n{host}\r\n\r\n")).status;
+    for own in ["127.0.0.1", "127.0.0.1:80", "localhost:1", "LocalHost", "[::1]", "[::1]:8080"] {
+        assert_eq!(get(&format!("Host: {own}")), 200, "{own}");
+    }
+    for other in [
+        "example.org",
+        "localhost.example.org",
+        "127.0.0.1.example.org",
+        "127.0.0.2",
+        "localhost:",
+        "localhost:x",
+        "[::2]",
+        "",
+    ] {
+        assert_eq!(get(&format!("Host: {other}")), 403, "{other:?}");
+    }
+    assert_eq!(get("Accept: */*"), 403, "without a host");
+    assert_eq!(get("Host: localhost\r\nHost: example.org"), 403);
+    let whole = format!("GET http://example.org/{token}/ HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    assert_eq!(raw(&web, &whole).status, 403);
+}
+
+#[test]
+fn requests_come_as_what_they_ask_and_answers_go_back() {
+    let mut web = web();
+    let json = "Content-Type: application/json; charset=utf-8\r\n";
+    let way = Way { from: 1, to: 2 };
+    let resolve = Resolve { from: 3, to: "a name".to_owned() };
+    for (method, path, body, asked) in [
+        ("GET", "api/fabric", "", Asked::Fabric),
+        ("GET", "api/addresses", "", Asked::Addresses),
+        ("GET", "api/load", "", Asked::Load),
+        ("GET", "api/node?id=7", "", Asked::Node(7)),
+        ("GET", "api/acm?id=8", "", Asked::Names(8)),
+        ("GET", "api/path?from=1&to=2", "", Asked::Path(way)),
+        ("GET", "api/rtrs", "", Asked::Device),
+        ("GET", "api/exercise", "", Asked::Exercise),
+        ("POST", "api/resolve", r#"{"from":3,"to":"a name"}"#, Asked::Resolve(resolve)),
+        ("POST", "api/link", r#"{"link":4,"up":false}"#, Asked::Link(Link { link: 4, up: false })),
+        ("POST", "api/exercise", r#"{"seconds":5}"#, Asked::Start(Start { seconds: 5 })),
+    ] {
+        let stream = send(&web, method, path, json, body);
+        let request = next(&mut web);
+        assert_eq!(request.asked, asked);
+        request.answer(Answer::Json(Json::from_static(b"{\"a\":1}")));
+        let response = read(stream);
+        assert_eq!((response.status, &*response.body), (200, "{\"a\":1}"));
+        assert_eq!(response.header("content-type"), Some("application/json"));
+    }
+}
+
+#[test]
+fn refusals_are_a_line_and_what_takes_its_time_is_done_elsewhere() {
+    let mut web = web();
+    let mut tell = |answer: Answer| {
+        let stream = send(&web, "GET", "api/load", "", "");
+        next(&mut web).answer(answer);
+        read(stream)
+    };
+    for (refusal, status) in [
+        (Refusal::bad("a \"b\""), 400),
+        (Refusal::not_found("no"), 404),
+        (Refusal::conflict("not now"), 409),
+    ] {
+        let error = refusal.error().to_owned();
+        assert_eq!(refusal.status(), status);
+        let response = tell(refusal.into());
+        assert_eq!((response.status, response.error()), (status, error));
+    }
+    let own = std::thread::current().id();
+    let later = move || {
+        assert_ne!(std::thread::current().id(), own);
+        Ok(Json::from_static(b"[]"))
+    };
+    assert_eq!(tell(Answer::Later(Box::new(later))).body, "[]");
+    let fails = || Err(Refusal::conflict("later"));
+    assert_eq!(tell(Answer::Later(Box::new(fails))).status, 409);
+    // Whoever drops a request has not answered it.
+    let stream = send(&web, "GET", "api/load", "", "");
+    drop(next(&mut web));
+    assert_eq!(read(stream).status, 503);
+}
+
+#[test]
+fn what_makes_no_sense_asks_nobody() {
+    let mut web = web();
+    for path in
+        ["api/node", "api/node?id=x", "api/node?id=-1", "api/node?id=1&x=2", "api/path?from=1"]
+    {
+        let response = get(&web, path);
+        assert_eq!(response.status, 400, "{path}");
+        assert!(!response.error().is_empty());
+    }
+    for body in [
+        "",
+        "{}",
+        "[]",
+        r#"{"link":1}"#,
+        r#"{"link":-1,"up":true}"#,
+        r#"{"link":1,"up":true,"x":1}"#,
+    ] {
+        assert_eq!(refused(&web, "api/link", body).0, 400, "{body}");
+    }
+    for kind in ["", "Content-Type: text/plain\r\n", "Content-Type: application/jsonx\r\n"] {
+        let response = read(send(&web, "POST", "api/link", kind, r#"{"link":1,"up":true}"#));
+        assert_eq!(response.status, 415, "{kind}");
+        assert!(response.error().contains("application/json"));
+    }
+    let long = format!("{{\"link\":1,\"up\":true{}}}", " ".repeat(LONGEST_BODY));
+    assert_eq!(refused(&web, "api/link", &long).0, 413);
+    let response = read(send(&web, "POST", "api/fabric", "", ""));
+    assert_eq!((response.status, response.error().is_empty()), (405, false));
+    assert!(web.poll_request().is_none());
+}
+
+/// A browser that listens.
+struct Ear(BufReader<TcpStream>);
+
+impl Ear {
+    fn open(web: &Web) -> Self {
+        let mut ear = Self(BufReader::new(send(web, "GET", "api/events", "", "")));
+        assert!(ear.line().ends_with("200 OK"));
+        while !ear.line().is_empty() {}
+        ear
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.0.read_line(&mut line).expect("a line");
+        line.trim_end().to_owned()
+    }
+
+    /// Returns the data of the next event.
+    fn event(&mut self) -> serde_json::Value {
+        loop {
+            if let Some(data) = self.line().strip_prefix("data: ") {
+                return serde_json::from_str(data).expect("JSON");
+            }
+        }
+    }
+}
+
+#[test]
+fn those_who_listen_get_states_and_each_line_once() {
+    let web = web();
+    for number in 0..150 {
+        web.log(Instant::from_nanos(number * 1_000_000), &format!("line {number}"));
+    }
+    web.publish("\"time\":0");
+    assert!(!web.has_newcomers());
+    let mut ear = Ear::open(&web);
+    wait_for("nobody listens", || web.listeners() == 1);
+    assert!(web.has_newcomers() && !web.has_newcomers());
+    // What was told before is out of date.
+    web.publish("\"time\":1");
+    let event = ear.event();
+    assert_eq!(event["time"], 1);
+    let log = event["log"].as_array().expect("a list");
+    assert_eq!((log.len(), &log[0]), (100, &serde_json::json!([0.05, "line 50"])));
+    web.log(Instant::from_nanos(0), "a \"quote\"");
+    web.publish("\"time\":2");
+    assert_eq!(ear.event(), serde_json::json!({"time": 2, "log": [[0.0, "a \"quote\""]]}));
+    web.publish("\"time\":3");
+    assert_eq!(ear.event()["log"], serde_json::json!([]));
+    // More than is kept.
+    for number in 0..1005 {
+        web.log(Instant::from_nanos(0), &format!("{}{number}", "ü".repeat(1000)));
+    }
+    web.publish("\"time\":4");
+    let event = ear.event();
+    let log = event["log"].as_array().expect("a list");
+    assert_eq!(log.len(), 1001);
+    assert_eq!(log[0], serde_json::json!([0.0, "5 lines before this were not kept"]));
+    assert!(log[1][1].as_str().is_some_and(|line| line.len() <= 1000));
+    // Who has gone is forgotten, with the next event at the latest.
+    drop(ear);
+    wait_for("it is not forgotten", || {
+        web.publish("\"time\":5");
+        web.listeners() == 0
+    });
+}
+
+#[test]
+fn no_more_than_a_few_listen() {
+    let web = web();
+    let mut ears: Vec<Ear> = (0..MOST_LISTENERS).map(|_| Ear::open(&web)).collect();
+    let response = get(&web, "api/events");
+    assert_eq!(response.status, 503);
+    assert!(response.error().contains("16"));
+    assert_eq!(web.listeners(), MOST_LISTENERS);
+    ears.pop();
+    wait_for("none has gone", || {
+        web.publish("\"time\":1");
+        web.listeners() < MOST_LISTENERS
+    });
+    ears.push(Ear::open(&web));
+    assert_eq!(web.listeners(), MOST_LISTENERS);
+}
+
+#[test]
+fn who_does_not_read_holds_up_nobody() {
+    let web = web();
+    let deaf = send(&web, "GET", "api/events", "", "");
+    let mut ear = Ear::open(&web);
+    wait_for("nobody listens", || web.listeners() == 2);
+    // Far more than sockets take.
+    let padding = "x".repeat(1 << 20);
+    for time in 0..64 {
+        web.publish(&format!("\"time\":{time},\"padding\":\"{padding}\""));
+        assert!(ear.event()["time"].as_u64() <= Some(time));
+    }
+    // The last state is all that waits for the deaf one.
+    assert_eq!(Arc::strong_count(&web.states.borrow()), 1);
+    drop(deaf);
+    wait_for("it is not forgotten", || web.listeners() == 1);
+}
+
+#[test]
+fn no_more_than_some_are_connected() {
+    let web = web();
+    let mut idle: Vec<TcpStream> = (0..MOST_CONNECTIONS).map(|_| connect(&web)).collect();
+    // Those are taken in turn, so a further one finds all places taken and is sent away.
+    let mut last = connect(&web);
+    let mut byte = [0];
+    assert!(matches!(last.read(&mut byte), Ok(0) | Err(_)), "it is kept");
+    assert!(idle.pop().is_some());
+    wait_for("no place is free", || {
+        let mut stream = connect(&web);
+        let token = web.token.as_str();
+        let head = format!("GET /{token}/ HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        stream.write_all(head.as_bytes()).is_ok() && matches!(stream.read(&mut byte), Ok(1))
+    });
+}
+
+#[test]
+fn the_end_comes_at_once_whoever_is_connected() {
+    let mut web = web();
+    let mut ear = Ear::open(&web);
+    let waits = send(&web, "GET", "api/fabric", "", "");
+    let request = next(&mut web);
+    let stream = send(&web, "GET", "api/load", "", "");
+    let (sender, receiver) = channel::<()>();
+    next(&mut web).answer(Answer::Later(Box::new(move || {
+        let _ = receiver.recv();
+        Err(Refusal::conflict("too late"))
+    })));
+    let port = web.address.port();
+    let since = WallClock::now();
+    drop(web);
+    assert!(since.elapsed() < Duration::from_secs(5), "{:?}", since.elapsed());
+    request.answer(Answer::Json(Json::new()));
+    for mut stream in [waits, stream] {
+        assert!(matches!(stream.read(&mut [0]), Ok(0) | Err(_)));
+    }
+    assert_eq!(ear.line(), "");
+    drop(sender);
+    // The port is free again.
+    wait_for("the port is taken", || Web::start(port, FILES).is_ok());
+}
+
+#[test]
+fn a_port_in_use_is_an_error() {
+    let web = web();
+    let error = Web::start(web.address.port(), FILES).expect_err("somebody has it");
+    assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
+    assert!(web.url().starts_with("http://127.0.0.1:") && web.url().ends_with('/'));
+}

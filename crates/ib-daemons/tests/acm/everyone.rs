@@ -1,0 +1,172 @@
+//! Every host resolves every other one.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use ib_acm::ServiceConfig;
+use ib_acm::service::RouteProtocol;
+use ib_device::sim::route_of;
+use ib_hca::{
+    AccessFlags, Data, Memory, QpAttr, QpCap, QpInitAttr, QpState, QpType, RecvWr, SendFlags,
+    SendOp, SendWr, Sge, UdDestination,
+};
+use ib_sim::Options;
+use ib_types::{PKey, Psn, QKey, Qpn};
+use ib_wire::acm::EntryFlags;
+use ib_wire::mad::sa::PathRecord;
+
+use crate::lab::{Lab, name};
+
+/// What it took.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Figures {
+    pub(crate) hosts: u64,
+    pub(crate) resolutions: u64,
+    /// Paths that lead elsewhere, and requests without one.
+    pub(crate) wrong: u64,
+    pub(crate) announcements: u64,
+    /// Questions to the group, announcements included.
+    pub(crate) multicasts: u64,
+    pub(crate) sa_queries: u64,
+    pub(crate) joins: u64,
+    /// Packets sent over paths, and those that arrived.
+    pub(crate) sent: u64,
+    pub(crate) arrived: u64,
+    /// Simulated time.
+    pub(crate) time: Duration,
+}
+
+/// How many requests of a host are under way at a time.
+const WINDOW: usize = 64;
+
+/// Over how many of its paths each host sends a packet.
+const SENDS: usize = 10;
+
+/// Has everyone resolve everyone else by name, and sends packets over some of the paths.
+pub(crate) fn everyone(kind: &str, engine: &str, routes: RouteProtocol) -> Figures {
+    let config = ServiceConfig { route_protocol: routes, sa_depth: 4, ..ServiceConfig::default() };
+    let mut lab = Lab::new(kind, Options { seed: 1, ..Options::default() }, engine, config);
+    // Services start within some seconds, not in order.
+    lab.run_for(Duration::from_secs(20));
+    let begun = lab.managed.sim.now();
+    let count = lab.hosts.len();
+    let mut figures = Figures { hosts: count as u64, ..Figures::default() };
+    let mut waiting: Vec<BTreeMap<u64, usize>> = vec![BTreeMap::new(); count];
+    let mut next = vec![0; count];
+    let mut paths: Vec<Vec<(usize, PathRecord)>> = vec![Vec::new(); count];
+    let names: Vec<_> = (0..count)
+        .map(|host| name(host).to_entry(EntryFlags::DESTINATION).expect("a name"))
+        .collect();
+    let places: Vec<_> =
+        lab.hosts.iter().map(|host| lab.managed.sim.link_port(host.port)).collect();
+    let mut left = count * (count - 1);
+    let mut touched: Vec<usize> = (0..count).collect();
+    while left > 0 {
+        for host in std::mem::take(&mut touched) {
+            let mut done = Vec::new();
+            while let Some((number, answer)) = lab.hosts[host].answers.pop_first() {
+                let to = waiting[host].remove(&number).expect("it was asked");
+                done.push((to, answer));
+            }
+            while waiting[host].len() < WINDOW && next[host] < count {
+                // Each begins elsewhere.
+                let to = (host + next[host]) % count;
+                next[host] += 1;
+                if to == host {
+                    continue;
+                }
+                match lab.ask(host, vec![names[to]]) {
+                    (_, Some(answer)) => done.push((to, answer)),
+                    (number, None) => {
+                        waiting[host].insert(number, to);
+                    }
+                }
+            }
+            for (to, answer) in done {
+                left -= 1;
+                figures.resolutions += 1;
+                let Ok(path) = answer else {
+                    figures.wrong += 1;
+                    continue;
+                };
+                let (own, other) = (&places[host], &places[to]);
+                let ends = (path.slid, path.sgid, path.dlid, path.dgid);
+                figures.wrong += u64::from(ends != (own.lid, own.gid(), other.lid, other.gid()));
+                if paths[host].len() < SENDS && (host * 31 + to * 17) % count.div_ceil(SENDS) == 0 {
+                    paths[host].push((to, path));
+                }
+            }
+        }
+        lab.step(ib_types::Instant::NEVER);
+        touched.append(&mut lab.driven);
+    }
+    figures.time = lab.managed.sim.now() - begun;
+    for host in &lab.hosts {
+        let counters = host.service.counters();
+        figures.announcements += counters.announcements;
+        figures.multicasts += counters.multicasts;
+        figures.sa_queries += counters.sa_queries;
+        figures.joins += counters.joins;
+    }
+    send(&mut lab, &paths, &mut figures);
+    figures
+}
+
+/// Sends a packet over each of some paths, and counts what arrives.
+fn send(lab: &mut Lab, paths: &[Vec<(usize, PathRecord)>], figures: &mut Figures) {
+    let key = QKey(0x1234);
+    let mut ends = Vec::new();
+    let ports: Vec<_> = lab.hosts.iter().map(|host| host.port).collect();
+    for &port in &ports {
+        let now = lab.managed.sim.now();
+        let hca = lab.managed.devices.get_mut(port).expect("an adapter").hca();
+        let pd = hca.alloc_pd().expect("there is room");
+        let cq = hca.create_cq(4096).expect("there is room");
+        let cap =
+            QpCap { max_send_wr: 64, max_recv_wr: 64, max_inline_data: 64, ..QpCap::default() };
+        let init = QpInitAttr { qp_type: QpType::Ud, send_cq: cq, recv_cq: cq, srq: None, cap };
+        let qp = hca.create_qp(pd, &init).expect("there is room");
+        let to = |state| QpAttr { qp_state: Some(state), ..QpAttr::default() };
+        for attr in [
+            QpAttr { pkey: Some(PKey::DEFAULT), qkey: Some(key), ..to(QpState::Init) },
+            to(QpState::Rtr),
+            QpAttr { sq_psn: Some(Psn::truncated(0)), ..to(QpState::Rts) },
+        ] {
+            hca.modify_qp(now, qp, &attr).expect("it goes into service");
+        }
+        let memory = Memory::zeroed(4096).expect("memory");
+        let region =
+            hca.reg_mr(pd, (&memory, 0, 4096), 0, AccessFlags::ALL).expect("there is room");
+        let lkey = hca.key(region).expect("a key");
+        for wr_id in 0..64 {
+            let data = Data::One(Sge { addr: 0, length: 128, lkey });
+            hca.post_recv(now, qp, RecvWr { wr_id: 1000 + wr_id, data }).expect("it is taken");
+        }
+        let number: Qpn = hca.query_qp(qp).expect("it is there").0;
+        ends.push((pd, cq, qp, number));
+    }
+    for (host, list) in paths.iter().enumerate() {
+        for (wr_id, (to, path)) in list.iter().enumerate() {
+            let now = lab.managed.sim.now();
+            let (pd, _, qp, _) = ends[host];
+            let hca = lab.managed.devices.get_mut(ports[host]).expect("an adapter").hca();
+            let ah = hca.create_ah(pd, route_of(path)).expect("there is room");
+            let to = UdDestination { ah, remote_qpn: ends[*to].3, remote_qkey: key };
+            let wr = SendWr {
+                wr_id: wr_id as u64,
+                op: SendOp::SendDatagram { to, imm: None },
+                data: Data::Inline(Box::new([7; 32])),
+                flags: SendFlags::default(),
+            };
+            hca.post_send(now, qp, wr).expect("it is taken");
+            figures.sent += 1;
+        }
+    }
+    lab.run_for(Duration::from_millis(100));
+    for (&port, &(_, cq, ..)) in ports.iter().zip(&ends) {
+        let hca = lab.managed.devices.get_mut(port).expect("an adapter").hca();
+        while let Some(wc) = hca.poll_cq(cq) {
+            figures.arrived += u64::from(wc.wr_id >= 1000 && wc.byte_len == 40 + 32);
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! Hosts of a simulated fabric in its process: names at each, block devices between some.
+
+use std::time::Duration;
+
+use ib_acm::{Address, ServiceConfig};
+use ib_block::{Command, Errno, Operation};
+use ib_daemons::up::hosts::{BlockPair, Hosts, PairEvent, PairOptions, Reply};
+use ib_rtrs::ClientEvent;
+use ib_sim::Options;
+use ib_storage::nbd::Backing as _;
+use ib_topology::PortId;
+use ib_types::Instant;
+use ib_wire::acm::{ClientHeader, ClientStatus, EntryFlags, HEADER, Resolve};
+use ib_wire::mad::sa::PathRecord;
+
+#[expect(dead_code, reason = "other tests use more of it")]
+#[path = "../../../ib-device/tests/fabric/lab/managed.rs"]
+mod managed;
+
+use managed::Managed;
+
+/// The device.
+const SIZE: u64 = 16 << 20;
+
+struct Lab {
+    managed: Managed,
+    hosts: Hosts,
+    ports: Vec<PortId>,
+    pair: Option<BlockPair>,
+    events: Vec<PairEvent>,
+    asked: u64,
+}
+
+impl Lab {
+    fn new(kind: &str) -> Self {
+        let mut managed = Managed::new(&managed::fabric(kind), Options::default(), "minhop");
+        let ports = managed.end_ports();
+        let mut hosts = Hosts::new(ServiceConfig::default(), [7; 32]);
+        for (number, &port) in ports.iter().enumerate() {
+            hosts.add(&mut managed.sim, port, vec![name(number)]).expect("there is room");
+        }
+        let (pair, events) = (None, Vec::new());
+        let mut lab = Self { managed, hosts, ports, pair, events, asked: 0 };
+        lab.run_for(Duration::from_secs(20));
+        lab
+    }
+
+    fn now(&self) -> Instant {
+        self.managed.sim.now()
+    }
+
+    /// Does what can be done now, and goes on to the next thing that happens by a moment.
+    fn step(&mut self, until: Instant) {
+        let Self { managed, hosts, pair, events, .. } = self;
+        loop {
+            managed.manage();
+            let mut moved = hosts.work(&mut managed.sim);
+            if let Some(pair) = pair {
+                moved |= pair.work(&managed.sim, hosts).expect("there is memory");
+                events.extend(std::iter::from_fn(|| pair.poll_event()));
+            }
+            if !moved {
+                break;
+            }
+        }
+        let pair = pair.as_ref().and_then(BlockPair::poll_timeout);
+        let due = [hosts.poll_timeout(), pair, managed.due()];
+        let until = due.into_iter().flatten().fold(until, Instant::min);
+        if !managed.sim.run_step(until) {
+            managed.sim.run_until(until);
+        }
+    }
+
+    fn run_for(&mut self, time: Duration) {
+        let end = self.now() + time;
+        while self.now() < end {
+            self.step(end);
+        }
+    }
+
+    fn run_until(&mut self, limit: Duration, mut is_done: impl FnMut(&mut Self) -> bool) {
+        let end = self.now() + limit;
+        while !is_done(self) {
+            assert!(self.now() < end, "it is not so after {limit:?}: {:?}", self.events);
+            self.step(end);
+        }
+    }
+
+    /// Has a host find another one by its name.
+    fn resolve(&mut self, from: usize, to: usize) -> PathRecord {
+        self.asked += 1;
+        let (number, port) = (self.asked, self.ports[from]);
+        let entry = name(to).to_entry(EntryFlags::DESTINATION).expect("a name");
+        let mut answer = self.hosts.ask(&mut self.managed.sim, port, number, vec![entry]);
+        self.run_until(Duration::from_secs(10), |lab| {
+            while let Some(reply) = lab.hosts.poll_reply() {
+                assert_eq!((reply.port, reply.number), (port, number));
+                answer = Some(reply.message);
+            }
+            answer.is_some()
+        });
+        let bytes = answer.expect("it has come");
+        let header = ClientHeader::parse(bytes.first_chunk().expect("a header"));
+        assert_eq!(header.status, ClientStatus::SUCCESS);
+        let (_, order) = header.length().expect("a length");
+        Resolve::parse(header, &bytes[HEADER..], order).entries[0].path_record()
+    }
+
+    /// Makes a pair with paths from the first hosts to the last ones.
+    fn connect(&mut self, paths: usize) {
+        let ends: [Vec<usize>; 2] =
+            [(0..paths).collect(), (self.ports.len() - paths..self.ports.len()).collect()];
+        let hosts = ends.clone().map(|end| end.into_iter().map(|host| self.ports[host]).collect());
+        let device = "disk0".to_owned();
+        let options = PairOptions { device, size: SIZE, depth: 64, hosts, seed: [3; 32] };
+        let mut pair = BlockPair::new(&mut self.hosts, options).expect("there is room");
+        for (place, (&from, &to)) in ends[0].iter().zip(&ends[1]).enumerate() {
+            let path = self.resolve(from, to);
+            let now = self.now();
+            pair.add_path(now, &mut self.hosts, place, &path).expect("a path");
+        }
+        self.pair = Some(pair);
+        self.run_until(Duration::from_secs(10), |lab| lab.pair().geometry().is_some());
+    }
+
+    fn pair(&mut self) -> &mut BlockPair {
+        self.pair.as_mut().expect("it is there")
+    }
+
+    /// Has something done, in pieces of a length, so many at once; `each` is shown what each has read.
+    fn all(&mut self, operation: Operation, mut each: impl FnMut(&mut Self, u64, &[u8])) {
+        const LENGTH: u64 = 128 << 10;
+        let (mut next, mut under_way) = (0, 0);
+        while next < SIZE || under_way > 0 {
+            while next < SIZE && under_way < 32 {
+                let command = Command { operation, offset: next, length: LENGTH, fua: false };
+                let data = match operation {
+                    Operation::Write => pattern(next, LENGTH),
+                    _ => Vec::new(),
+                };
+                self.pair().submit(next, command, &data);
+                (next, under_way) = (next + LENGTH, under_way + 1);
+            }
+            let mut done = None;
+            self.run_until(Duration::from_secs(60), |lab| {
+                done = lab.pair().poll();
+                done.is_some()
+            });
+            let (offset, errno) = done.expect("it has ended");
+            assert_eq!(errno, Errno::OK);
+            under_way -= 1;
+            let data = self.pair().take_data();
+            each(self, offset, &data.copied());
+            self.pair().give_back(data);
+        }
+    }
+
+    fn has(&self, is_it: impl Fn(&ClientEvent) -> bool) -> bool {
+        use ib_rnbd::RemoteEvent as Told;
+        let events = self.events.iter();
+        events
+            .into_iter()
+            .any(|it| matches!(it, PairEvent::Client(Told::Session(event)) if is_it(event)))
+    }
+}
+
+fn name(host: usize) -> Address {
+    Address::name(&format!("node-{host}")).expect("a name")
+}
+
+fn pattern(offset: u64, length: u64) -> Vec<u8> {
+    (offset..offset + length).map(|at| (at ^ (at >> 9) ^ (at >> 17)) as u8).collect()
+}
+
+#[test]
+fn every_host_finds_every_other_one_by_its_name() {
+    let mut lab = Lab::new("fat-tree 4 2");
+    let count = lab.ports.len();
+    for (from, to) in (0..count).flat_map(|from| (0..count).map(move |to| (from, to))) {
+        let path = lab.resolve(from, to);
+        let expected = [from, to].map(|host| lab.managed.sim.link_port(lab.ports[host]).lid);
+        assert_eq!([path.slid, path.dlid], expected, "{from} to {to}");
+    }
+    // One that has gone is not found; one that has come again is.
+    let (gone, node) = (lab.ports[1], name(1));
+    assert!(lab.hosts.remove(&mut lab.managed.sim, gone) && !lab.hosts.has(gone));
+    lab.run_for(Duration::from_secs(1));
+    lab.hosts.add(&mut lab.managed.sim, gone, vec![node]).expect("there is room");
+    lab.run_for(Duration::from_secs(10));
+    let path = lab.resolve(1, 0);
+    assert_eq!(path.slid, lab.managed.sim.link_port(gone).lid);
+}
+
+#[test]
+fn data_outlive_a_path_that_is_cut() {
+    let mut lab = Lab::new("fat-tree 4 2");
+    lab.connect(2);
+    lab.all(Operation::Write, |_, _, _| {});
+    let mut is_cut = false;
+    lab.all(Operation::Read, |lab, offset, data| {
+        assert!(data == pattern(offset, data.len() as u64), "at {offset}");
+        if !std::mem::replace(&mut is_cut, true) {
+            let (node, _) = lab.managed.sim.place(lab.ports[0]);
+            let node = lab.managed.sim.node_name(node).to_owned();
+            lab.managed.command(&format!("unlink \"{node}\"[1]"));
+        }
+    });
+    assert!(lab.has(|it| matches!(it, ClientEvent::PathDown { .. })), "{:?}", lab.events);
+    assert!(!lab.has(|it| *it == ClientEvent::Lost));
+}
+
+#[test]
+fn replies_are_returned_oldest_first() {
+    let mut hosts = Hosts::new(ServiceConfig::default(), [7; 32]);
+    for number in 1..=3 {
+        hosts.answered(Reply { port: PortId(0), number, message: Vec::new() });
+    }
+    let numbers: Vec<u64> = std::iter::from_fn(|| hosts.poll_reply()).map(|it| it.number).collect();
+    assert_eq!(numbers, [1, 2, 3]);
+}

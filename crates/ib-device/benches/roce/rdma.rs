@@ -1,0 +1,233 @@
+//! Adapters over the loopback device: RDMA WRITE, messages, and the time to and fro beside that of plain
+//! datagrams. Each adapter has a thread that polls, and so has each end of plain datagrams.
+
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use ib_device::{Device, DeviceOptions, EndpointOptions};
+use ib_hca::{
+    AccessFlags, CqId, Data, Memory, QpCap, QpId, QpInitAttr, QpType, RecvWr, RemoteAddress,
+    SendFlags, SendOp, SendWr, Sge, WcOpcode, WcStatus,
+};
+use ib_os::clock;
+
+/// The length of a long message, and of a short one.
+const LONG: usize = 1 << 20;
+const SHORT: usize = 64;
+
+/// How many long messages and short ones are under way.
+const LONGS: u64 = 8;
+const SHORTS: u64 = 256;
+
+const PORT: u16 = 7001;
+
+/// One end of a connection.
+struct End {
+    device: Device,
+    qp: QpId,
+    cq: CqId,
+    memory: Arc<Memory>,
+    key: u32,
+}
+
+impl End {
+    fn new(address: IpAddr) -> Self {
+        let mut options = DeviceOptions::new(address);
+        options.socket.port = 0;
+        let mut device = Device::open(options).expect("loopback is there");
+        let hca = device.hca();
+        let pd = hca.alloc_pd().expect("room");
+        let cq = hca.create_cq(1 << 16).expect("room");
+        let cap = QpCap { max_send_wr: 1024, max_recv_wr: 1024, ..QpCap::default() };
+        let init = QpInitAttr { qp_type: QpType::Rc, send_cq: cq, recv_cq: cq, srq: None, cap };
+        let qp = hca.create_qp(pd, &init).expect("room");
+        let memory = Memory::zeroed(LONG).expect("memory");
+        let mr = hca.reg_mr(pd, (&memory, 0, LONG), 0, AccessFlags::ALL).expect("a region");
+        let key = hca.key(mr).expect("it is there");
+        device.prepare(qp, AccessFlags::ALL).expect("it is new");
+        Self { device, qp, cq, memory, key }
+    }
+
+    fn data(&self, length: usize) -> Data {
+        Data::One(Sge { addr: 0, length: length as u32, lkey: self.key })
+    }
+
+    fn post(&mut self, op: SendOp, length: usize, signaled: bool) {
+        let flags = SendFlags { signaled, ..SendFlags::default() };
+        let wr = SendWr { wr_id: 0, op, data: self.data(length), flags };
+        self.device.hca().post_send(clock::now(), self.qp, wr).expect("room");
+    }
+
+    fn receive(&mut self) {
+        let wr = RecvWr { wr_id: 0, data: self.data(SHORT) };
+        self.device.hca().post_recv(clock::now(), self.qp, wr).expect("room");
+    }
+
+    /// Moves what can be moved; returns how many sends and receives have ended.
+    fn poll(&mut self) -> (u64, u64) {
+        if !self.device.progress().expect("it works") {
+            std::hint::spin_loop();
+        }
+        let (mut sent, mut received) = (0, 0);
+        while let Some(wc) = self.device.hca().poll_cq(self.cq) {
+            assert_eq!(wc.status, WcStatus::Success);
+            *(if wc.opcode == WcOpcode::Recv { &mut received } else { &mut sent }) += 1;
+        }
+        (sent, received)
+    }
+}
+
+/// Returns two ends that are connected; the second one has as many receives as it can have.
+fn pair(address: IpAddr) -> [End; 2] {
+    let (mut one, mut other) = (End::new(address), End::new(address));
+    one.device.set_peer_port(other.device.port());
+    other.device.set_peer_port(one.device.port());
+    other.device.listen(PORT).expect("it is free");
+    for _ in 0..1024 {
+        other.receive();
+    }
+    let server = std::thread::spawn(move || {
+        loop {
+            other.poll();
+            while let Some(event) = other.device.poll_event() {
+                if let Ok(request) = Device::request(event) {
+                    let options = EndpointOptions::default();
+                    other.device.accept(other.qp, &request, &options).expect("it is new");
+                    return other;
+                }
+            }
+        }
+    });
+    let peer = SocketAddr::new(address, PORT);
+    one.device.connect(one.qp, peer, &EndpointOptions::default()).expect("it listens");
+    [one, server.join().expect("it accepts")]
+}
+
+/// Runs one end in this thread for a while, and the other one in another; returns what the first one returns.
+fn beside<T>(other: &mut End, work: impl Fn(&mut End) + Sync, main: impl FnOnce() -> T) -> T {
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                work(other);
+            }
+        });
+        let result = main();
+        done.store(true, Ordering::Relaxed);
+        result
+    })
+}
+
+/// Returns Gbit/s of RDMA WRITE in messages of 1 MiB.
+pub(crate) fn write(address: IpAddr, length: Duration) -> f64 {
+    let [mut one, mut other] = pair(address);
+    let to = RemoteAddress { addr: 0, rkey: other.key };
+    beside(
+        &mut other,
+        |end| {
+            end.poll();
+        },
+        || {
+            let (start, mut under_way, mut done) = (Instant::now(), 0, 0);
+            while start.elapsed() < length {
+                while under_way < LONGS {
+                    one.post(SendOp::Write { to, imm: None }, LONG, true);
+                    under_way += 1;
+                }
+                let (sent, _) = one.poll();
+                (under_way, done) = (under_way - sent, done + sent);
+            }
+            (done * LONG as u64) as f64 * 8e-9 / start.elapsed().as_secs_f64()
+        },
+    )
+}
+
+/// Returns how many messages of 64 bytes are sent in a second.
+pub(crate) fn messages(address: IpAddr, length: Duration) -> f64 {
+    let [mut one, mut other] = pair(address);
+    let receive = |end: &mut End| {
+        let (_, received) = end.poll();
+        for _ in 0..received {
+            end.receive();
+        }
+    };
+    beside(&mut other, receive, || {
+        let (start, mut posted, mut done) = (Instant::now(), 0, 0);
+        while start.elapsed() < length {
+            while posted - done < SHORTS {
+                posted += 1;
+                // One completion tells of 32.
+                one.post(SendOp::Send { imm: None }, SHORT, posted % 32 == 0);
+            }
+            done += 32 * one.poll().0;
+        }
+        done as f64 / start.elapsed().as_secs_f64()
+    })
+}
+
+/// Returns the median of half of the time to and fro of messages of 64 bytes, in microseconds.
+pub(crate) fn latency(address: IpAddr, rounds: usize) -> f64 {
+    let [mut one, mut other] = pair(address);
+    let answer = |end: &mut End| {
+        let (_, received) = end.poll();
+        for _ in 0..received {
+            end.receive();
+            end.post(SendOp::Send { imm: None }, SHORT, true);
+        }
+    };
+    beside(&mut other, answer, || {
+        one.memory.fill(0, SHORT, 1).expect("it has a place");
+        median(rounds, || {
+            one.receive();
+            one.post(SendOp::Send { imm: None }, SHORT, true);
+            while one.poll().1 == 0 {}
+        })
+    })
+}
+
+/// The same of plain datagrams between sockets that are polled.
+pub(crate) fn plain_latency(address: IpAddr, rounds: usize) -> f64 {
+    let bind = || {
+        let socket = UdpSocket::bind((address, 0)).expect("a socket");
+        socket.set_nonblocking(true).expect("Linux can");
+        socket
+    };
+    let (one, other) = (bind(), bind());
+    one.connect(other.local_addr().expect("an address")).expect("a way");
+    other.connect(one.local_addr().expect("an address")).expect("a way");
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut bytes = [0; 128];
+            while !done.load(Ordering::Relaxed) {
+                if let Ok(length) = other.recv(&mut bytes) {
+                    other.send(&bytes[..length]).expect("it takes one");
+                }
+            }
+        });
+        let mut bytes = [0; 128];
+        let result = median(rounds, || {
+            one.send(&[1; SHORT]).expect("it takes one");
+            while one.recv(&mut bytes).is_err() {
+                std::hint::spin_loop();
+            }
+        });
+        done.store(true, Ordering::Relaxed);
+        result
+    })
+}
+
+/// Returns the median of half of the time of a round, in microseconds.
+fn median(rounds: usize, mut round: impl FnMut()) -> f64 {
+    let mut samples: Vec<f64> = (0..rounds)
+        .map(|_| {
+            let start = Instant::now();
+            round();
+            start.elapsed().as_secs_f64() * 1e6 / 2.0
+        })
+        .collect();
+    samples.sort_unstable_by(f64::total_cmp);
+    samples[samples.len() / 2]
+}

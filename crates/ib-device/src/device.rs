@@ -1,0 +1,599 @@
+//! An adapter: the engine, its connection manager and its link, in the caller's own thread. The link is RoCEv2
+//! over a UDP socket, or a port of a fabric that another process simulates.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `driver` | [`Driver`]: a thread that drives an adapter for others |
+//! | `options` | [`DeviceOptions`], [`AttachedOptions`]: how adapters are opened |
+//! | `path` | [`Device::path_to`]: the ways to others |
+//! | `names` | [`Device::resolve_through`]: the ways that a service of IB ACM knows |
+//! | `endpoint` | [`Device::connect`], [`Device::accept`]: queue pairs that the connection manager joins |
+//! | `attached` | the link to a port of a fabric that another process simulates |
+//!
+//! Whoever has a [`Device`] drives it: [`Device::progress`] moves what can be moved and returns at once,
+//! [`Device::wait`] sleeps until there is something. A caller that polls needs no other thread.
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::time::Duration;
+
+use ib_cm::{Cm, CmConfig, CmEvent, Ece};
+use ib_hca::trace::{PacketReader, SelectionId};
+use ib_hca::{Hca, HcaConfig, HcaEvent, MAX_PACKET};
+use ib_link::Datagram;
+use ib_types::{Gid, Guid, Instant, Mtu, PKey};
+use ib_wire::mad::MgmtClass;
+
+use ib_attach::{AttachedPort, qpn_block};
+use ib_os::alarm::Alarm;
+use ib_os::clock;
+pub use ib_os::inbox::Undone;
+use ib_os::inbox::{Handle, Inbox};
+use ib_roce::{IcrcCheck, PushError, RoceInterface, RoceOptions, RoceSocket};
+
+mod attached;
+mod driver;
+mod endpoint;
+mod names;
+mod options;
+mod path;
+
+use attached::Attached;
+pub use driver::{DrivenCq, DrivenQp, Driver, DriverHandle, Stopped};
+pub use endpoint::{ConnectError, Endpoint, EndpointOptions, Request};
+use options::seeds;
+pub use options::{AttachedOptions, DeviceError, DeviceOptions};
+pub use path::{Path, PathError};
+
+/// What an adapter tells.
+#[derive(Debug)]
+pub enum DeviceEvent {
+    /// The engine has something to tell.
+    Hca(HcaEvent),
+    /// The connection manager has.
+    Cm(CmEvent),
+}
+
+/// What has come over the link.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LinkCounters {
+    /// Packets whose ICRC is that of their bytes.
+    pub verified: u64,
+    /// Packets whose ICRC fits some identification of the IP header, which the system does not tell.
+    pub consistent: u64,
+    /// Packets whose ICRC is wrong.
+    pub icrc_errors: u64,
+    /// Packets of a simulated fabric, which carry none: what it damages it drops itself.
+    pub without_icrc: u64,
+}
+
+/// What the packets of an adapter go over.
+enum Wire {
+    Roce(Box<RoceSocket>),
+    Attached(Box<Attached>),
+}
+
+/// An adapter with one port.
+pub struct Device {
+    hca: Hca,
+    cm: Cm,
+    wire: Wire,
+    /// The network interface that it is on, or the node of a simulated fabric.
+    name: String,
+    /// Its address; its GID in a simulated fabric.
+    address: IpAddr,
+    spin: Duration,
+    /// The largest packets that a connection proposes.
+    connection_mtu: Mtu,
+    events: VecDeque<DeviceEvent>,
+    checked: LinkCounters,
+    /// What other threads want, once they can.
+    inbox: Option<Box<Inbox<Self>>>,
+    /// Who gets what reads the packets of queue pairs that are chosen for a trace.
+    traced: Option<Traced>,
+    /// The function that is called with peers whose packets have no UDP checksum, which are dropped.
+    refuses: Option<Refuses>,
+    /// Who is asked for paths before subnet administration.
+    names: Option<Box<names::Names>>,
+}
+
+/// Takes what reads the packets of a queue pair.
+type Traced = Box<dyn FnMut(&mut Hca, SelectionId, PacketReader) + Send>;
+
+/// Takes a peer whose packets are dropped.
+type Refuses = Box<dyn FnMut(IpAddr) + Send>;
+
+/// The most packets that are taken before others are sent.
+const ROUND: usize = 64;
+
+/// How HCAs of this project recognize each other in REQ and REP. The vendor ID is a locally administered OUI, and the
+/// option says that the identifications of IPv4 headers are below 64.
+const ECE: Ece = Ece { vendor_id: 0x02_69_62, options: 1 };
+
+/// How many bytes of an interface's MTU a connection leaves to headers, as Linux does.
+const CONNECTION_HEADERS: u32 = 96;
+
+impl Device {
+    /// Opens an adapter.
+    ///
+    /// # Errors
+    /// Fails when the machine does not have the address, or its port cannot be had.
+    pub fn open(options: DeviceOptions) -> Result<Self, DeviceError> {
+        let address = options.address;
+        let failed = |doing| move |source| DeviceError::Io { doing, source };
+        let interfaces = RoceInterface::all().map_err(failed("listing interfaces"))?;
+        // All of 127.0.0.0/8 is this machine's, of which the interface has one.
+        let fits = |own: &IpAddr| *own == address || own.is_loopback() && address.is_loopback();
+        let interface = interfaces.into_iter().find(|it| it.addresses.iter().any(fits));
+        let interface = interface.ok_or(DeviceError::NoInterface(address))?;
+        let (name, mtu) = (interface.name.clone(), interface.mtu);
+        let small = || DeviceError::SmallMtu { name: name.clone(), mtu };
+        let active = interface.active_mtu().ok_or_else(small)?;
+        let active = Mtu::within(active.into()).ok_or_else(small)?;
+        let active = options.mtu.map_or(active, |mtu| mtu.min(active));
+        let connection = Mtu::within(mtu.saturating_sub(CONNECTION_HEADERS) as usize);
+        let connection_mtu = connection.unwrap_or(Mtu::B256).min(active);
+        let socket = RoceSocket::bind(&RoceOptions { address, ..options.socket.clone() })?;
+        let [seed, cm_seed] = seeds(options.seed)?;
+        // Two adapters on one machine must not be taken for one.
+        let other =
+            if interface.addresses.contains(&address) { 0 } else { gid_of(address).0 as u64 };
+        let guid = Guid(interface.guid().0 ^ other ^ u64::from(socket.port() ^ 4791) << 24);
+        let config = HcaConfig {
+            active_mtu: active,
+            window: options.window,
+            ..HcaConfig::new(guid, vec![gid_of(address)])
+        };
+        Ok(Self {
+            hca: Hca::new(config, seed),
+            cm: Cm::new(CmConfig { ca_guid: guid, ece: Some(ECE), ..CmConfig::default() }, cm_seed),
+            wire: Wire::Roce(Box::new(socket)),
+            name,
+            address,
+            spin: options.spin,
+            connection_mtu,
+            events: VecDeque::new(),
+            checked: LinkCounters::default(),
+            inbox: None,
+            traced: None,
+            refuses: None,
+            names: None,
+        })
+    }
+
+    /// Opens an adapter at a port of a fabric that another process simulates, as soon as a subnet manager has
+    /// brought the port into service.
+    ///
+    /// # Errors
+    /// Fails when there is no such simulator or port, another adapter has it, or nobody brings it into
+    /// service.
+    pub fn attach(options: &AttachedOptions) -> Result<Self, DeviceError> {
+        let mut port = AttachedPort::attach(&options.port, options.class)?;
+        let end = clock::now() + options.patience;
+        while !port.details().is_active {
+            if clock::now() >= end {
+                let details = port.details();
+                let (node, number) = (details.node.clone(), details.port.number);
+                return Err(DeviceError::NotActive { node, number });
+            }
+            port.wait(end, false, None)?;
+        }
+        let details = port.details();
+        let (own, name) = (details.port, details.node.clone());
+        let [seed, cm_seed] = seeds(options.seed)?;
+        let active_mtu = options.mtu.map_or(details.mtu, |mtu| mtu.min(details.mtu));
+        let config = HcaConfig {
+            active_mtu,
+            window: options.window,
+            qpns: qpn_block(details.qpn_block),
+            ..HcaConfig::new(own.node_guid, vec![own.gid()])
+        };
+        let first = u32::from_ne_bytes(*cm_seed.first_chunk().expect("32 bytes"));
+        Ok(Self {
+            hca: Hca::new(config, seed),
+            cm: Cm::new(CmConfig { ca_guid: own.node_guid, ..CmConfig::default() }, cm_seed),
+            wire: Wire::Attached(Box::new(Attached::new(port, first))),
+            name,
+            address: IpAddr::V6(Ipv6Addr::from(own.gid().0)),
+            spin: options.spin,
+            connection_mtu: active_mtu,
+            events: VecDeque::new(),
+            checked: LinkCounters::default(),
+            inbox: None,
+            traced: None,
+            refuses: None,
+            names: None,
+        })
+    }
+
+    /// Returns the engine.
+    pub const fn hca(&mut self) -> &mut Hca {
+        &mut self.hca
+    }
+
+    /// Returns the connection manager.
+    pub const fn cm(&mut self) -> &mut Cm {
+        &mut self.cm
+    }
+
+    /// Returns the engine and the connection manager together.
+    pub const fn engines(&mut self) -> (&mut Hca, &mut Cm) {
+        (&mut self.hca, &mut self.cm)
+    }
+
+    /// Returns the adapter's address; in a simulated fabric that is its GID.
+    #[must_use]
+    pub const fn address(&self) -> IpAddr {
+        self.address
+    }
+
+    /// Returns what the adapter is called: as the network interface that it is on, or as its node in a simulated fabric.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns the number of its port: 1, but in a simulated fabric.
+    #[must_use]
+    pub fn port_number(&self) -> u8 {
+        self.attached().map_or(1, |port| port.details().port.number)
+    }
+
+    /// Returns the own address of the family of another one; `None` when the adapter has none.
+    #[must_use]
+    pub fn address_beside(&self, other: IpAddr) -> Option<IpAddr> {
+        let is_alike = |own: &IpAddr| own.is_ipv4() == other.is_ipv4();
+        match &self.wire {
+            Wire::Roce(_) => Some(self.address).filter(is_alike),
+            Wire::Attached(attached) => {
+                attached.port.details().addresses.iter().copied().find(is_alike)
+            }
+        }
+    }
+
+    /// Returns the UDP port that it listens on; 0 in a simulated fabric.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.socket().map_or(0, RoceSocket::port)
+    }
+
+    /// Returns the socket, unless the adapter is in a simulated fabric.
+    #[must_use]
+    pub fn socket(&self) -> Option<&RoceSocket> {
+        match &self.wire {
+            Wire::Roce(socket) => Some(socket),
+            Wire::Attached(_) => None,
+        }
+    }
+
+    /// Returns whether the port belongs to a partition; on Ethernet there is the default one only.
+    #[must_use]
+    pub fn is_in_partition(&self, p_key: PKey) -> bool {
+        match &self.wire {
+            Wire::Roce(_) => p_key.matches(PKey::DEFAULT),
+            Wire::Attached(attached) => {
+                attached.port.details().p_keys.iter().any(|&own| p_key.matches(PKey(own)))
+            }
+        }
+    }
+
+    /// Returns the port of a simulated fabric, if the adapter is at one.
+    #[must_use]
+    pub fn attached(&self) -> Option<&AttachedPort> {
+        match &self.wire {
+            Wire::Roce(_) => None,
+            Wire::Attached(attached) => Some(&attached.port),
+        }
+    }
+
+    /// Returns how long the adapter looks for packets before it sleeps.
+    pub const fn spin(&self) -> Duration {
+        self.spin
+    }
+
+    /// Returns the socket for whoever waits for several.
+    pub fn socket_mut(&mut self) -> Option<&mut RoceSocket> {
+        match &mut self.wire {
+            Wire::Roce(socket) => Some(socket),
+            Wire::Attached(_) => None,
+        }
+    }
+
+    /// Has packets go to another UDP port than 4791 at the other ends: between tests on one machine.
+    pub fn set_peer_port(&mut self, port: u16) {
+        if let Wire::Roce(socket) = &mut self.wire {
+            socket.set_peer_port(port);
+        }
+    }
+
+    /// Returns the largest packets that a connection of this adapter proposes.
+    #[must_use]
+    pub const fn connection_mtu(&self) -> Mtu {
+        self.connection_mtu
+    }
+
+    /// Returns how the ICRC of what came in was.
+    #[must_use]
+    pub fn checked(&self) -> LinkCounters {
+        match &self.wire {
+            Wire::Roce(socket) => {
+                let icrc_errors = socket.counters().received.bad_icrc;
+                LinkCounters { icrc_errors, ..self.checked }
+            }
+            Wire::Attached(attached) => {
+                LinkCounters { without_icrc: attached.received, ..self.checked }
+            }
+        }
+    }
+
+    /// Returns the address that a name stands for: an address stands for itself. In a simulated fabric it may
+    /// also be a LID or the name of a node, with `:port` behind it where that is not the first one; and what is none of these
+    /// may be a name that a service of IB ACM knows ([`Device::resolve_through`]).
+    ///
+    /// # Errors
+    /// Fails when the simulator does; `Ok(None)` means that nobody has the name.
+    pub fn find(&mut self, name: &str) -> io::Result<Option<IpAddr>> {
+        match &mut self.wire {
+            Wire::Roce(_) => Ok(name.parse().ok()),
+            Wire::Attached(attached) => {
+                let place = attached.port.resolve(name).map_err(io::Error::other)?;
+                let gid = match place {
+                    Some(place) => Some(place.gid),
+                    None => self.gid_by_name(name)?,
+                };
+                Ok(gid.map(|gid| IpAddr::V6(Ipv6Addr::from(gid.0))))
+            }
+        }
+    }
+
+    /// Moves what can be moved now, and does what is due; returns whether there was anything.
+    ///
+    /// It sends first and takes what has come then. What that calls for, such as an acknowledgement, leaves
+    /// with the next call, together with what the caller may post meanwhile; so a caller that stops calling
+    /// has to [`wait`](Self::wait) or to get `false`.
+    ///
+    /// # Errors
+    /// Fails when the system does.
+    pub fn progress(&mut self) -> io::Result<bool> {
+        if self.inbox.as_ref().is_some_and(|inbox| inbox.is_pending()) {
+            self.do_as_told();
+        }
+        let mut now = clock::now();
+        let mut moved = self.transmit(now);
+        let Self { hca, cm, wire, events, checked, refuses, .. } = self;
+        match wire {
+            Wire::Roce(socket) => {
+                for _ in 0..ROUND {
+                    let is_asked = !socket.has_more();
+                    let Some(packet) = socket.receive()? else { break };
+                    if is_asked {
+                        // No trace may say that something was received before it was sent.
+                        now = clock::now();
+                    }
+                    match packet.icrc {
+                        IcrcCheck::Verified => checked.verified += 1,
+                        _ => checked.consistent += 1,
+                    }
+                    hca.handle(now, packet.route, packet.bytes);
+                    moved = true;
+                }
+                if let (Some(peer), Some(refuses)) = (socket.take_refused(), refuses) {
+                    refuses(peer);
+                }
+            }
+            Wire::Attached(attached) => {
+                moved |= attached.receive((hca, cm), |event| events.push_back(event))?;
+                hca.set_port_active(attached.port.details().is_active);
+                now = clock::now();
+            }
+        }
+        if self.hca.poll_timeout().is_some_and(|at| at <= now) {
+            self.hca.handle_timeout(now);
+            moved = true;
+        }
+        if self.cm.poll_timeout().is_some_and(|at| at <= now) {
+            self.cm.handle_timeout(now);
+            moved = true;
+        }
+        self.collect(now);
+        Ok(moved)
+    }
+
+    /// Sends a management datagram from the port of a simulated fabric, such as a question to subnet administration; the
+    /// answer comes as [`HcaEvent::Mad`]. False on Ethernet, which has none.
+    pub fn send_datagram(&mut self, datagram: Datagram) -> bool {
+        match &mut self.wire {
+            Wire::Roce(_) => false,
+            Wire::Attached(attached) => {
+                attached.unsent.push_back(datagram);
+                true
+            }
+        }
+    }
+
+    /// Sends what is to be sent, and takes nothing.
+    pub fn flush(&mut self) {
+        let now = clock::now();
+        self.collect(now);
+        self.transmit(now);
+    }
+
+    /// Takes what engine and manager have to tell, and what they tell each other.
+    fn collect(&mut self, now: Instant) {
+        while let Some(event) = self.hca.poll_event() {
+            match event {
+                HcaEvent::Mad { route, mad, .. } if mad.class() == MgmtClass::COMMUNICATION => {
+                    self.cm.handle(now, &route, &mad);
+                }
+                event => self.events.push_back(DeviceEvent::Hca(event)),
+            }
+        }
+        while let Some((route, mad)) = self.cm.poll_transmit() {
+            // What finds no room is sent again by whoever waits for the answer.
+            self.hca.send_mad(route, mad);
+        }
+        while let Some(event) = self.cm.poll_event() {
+            self.events.push_back(DeviceEvent::Cm(event));
+        }
+        self.hand_over_traces();
+    }
+
+    /// Hands over what reads the packets of queue pairs that were chosen for a trace.
+    pub fn hand_over_traces(&mut self) {
+        while let Some(traced) = &mut self.traced
+            && let Some((selection, reader)) = self.hca.poll_selected()
+        {
+            traced(&mut self.hca, selection, reader);
+        }
+    }
+
+    /// Returns what other threads have of the adapter. What they want done is done by
+    /// [`Device::progress`] and [`Device::wait`].
+    ///
+    /// # Errors
+    /// Fails when the system has no more files.
+    pub fn handle(&mut self) -> io::Result<Handle<Self>> {
+        if self.inbox.is_none() {
+            self.inbox = Some(Box::new(Inbox::new()?));
+        }
+        Ok(self.inbox.as_ref().expect("just made").handle())
+    }
+
+    /// Has somebody get what reads the packets of queue pairs which selections of the engine have chosen
+    /// ([`Hca::select`]), as soon as they have.
+    pub fn on_traced(
+        &mut self,
+        take: impl FnMut(&mut Hca, SelectionId, PacketReader) + Send + 'static,
+    ) {
+        self.traced = Some(Box::new(take));
+    }
+
+    /// Sets the function that is called with peers whose packets have a UDP checksum of zero and are dropped
+    /// ([`RoceOptions::allow_zero_checksum`]): after each round of packets, with the last one.
+    pub fn on_zero_checksum(&mut self, take: impl FnMut(IpAddr) + Send + 'static) {
+        self.refuses = Some(Box::new(take));
+    }
+
+    /// Ends what a selection of the engine traces. What it has chosen until now is handed over before.
+    pub fn deselect(&mut self, selection: SelectionId) {
+        self.hand_over_traces();
+        self.hca.deselect(selection);
+    }
+
+    /// Does what other threads want.
+    fn do_as_told(&mut self) {
+        while let Some(work) = self.inbox.as_ref().and_then(|inbox| inbox.next()) {
+            work(self);
+        }
+        self.hand_over_traces();
+    }
+
+    /// Sends what is to be sent; returns whether there was anything.
+    fn transmit(&mut self, now: Instant) -> bool {
+        let mut moved = false;
+        let Self { hca, wire, .. } = self;
+        let socket = match wire {
+            Wire::Roce(socket) => socket,
+            Wire::Attached(attached) => return attached.transmit(now, hca),
+        };
+        loop {
+            let next = |buffer: &mut [u8]| {
+                hca.poll_transmit(now, buffer).map(|sent| (sent.route, sent.length))
+            };
+            match socket.push_next(next) {
+                Ok(true) => moved = true,
+                // What has no way is lost, as on any network.
+                Err(PushError::Route { .. } | PushError::Length { .. }) => {}
+                Ok(false) | Err(_) => break,
+            }
+        }
+        socket.flush();
+        moved
+    }
+
+    /// Waits until something comes in, the engine or the manager has something to do, a moment comes or an
+    /// alarm rings.
+    ///
+    /// # Errors
+    /// Fails when the system does.
+    pub fn wait(&mut self, until: Instant, alarm: Option<&Alarm>) -> io::Result<()> {
+        let spin_until = clock::now() + self.spin;
+        while clock::now() < spin_until {
+            if self.progress()? {
+                return Ok(());
+            }
+            std::hint::spin_loop();
+        }
+        self.transmit(clock::now());
+        let due = [self.hca.poll_timeout(), self.cm.poll_timeout()];
+        let until = due.into_iter().flatten().fold(until, Instant::min);
+        let Self { inbox, wire, .. } = self;
+        let alarm = match inbox {
+            None => alarm,
+            Some(inbox) => match inbox.begin_wait(alarm) {
+                None => {
+                    self.do_as_told();
+                    return Ok(());
+                }
+                alarm => alarm,
+            },
+        };
+        match wire {
+            Wire::Roce(socket) => socket.wait(until, alarm),
+            Wire::Attached(attached) => attached.wait(until, alarm),
+        }
+    }
+
+    /// Prepares for a wait of the caller for the files of its port of a simulated fabric
+    /// ([`AttachedPort::files`]), until the moment that is returned at most; `None` when there is something to do
+    /// already. What other threads want done is not waited for.
+    pub fn begin_wait(&mut self) -> Option<Instant> {
+        self.transmit(clock::now());
+        let due = [self.hca.poll_timeout(), self.cm.poll_timeout()];
+        let until = due.into_iter().flatten().min().unwrap_or(Instant::NEVER);
+        match &mut self.wire {
+            Wire::Roce(_) => Some(until),
+            Wire::Attached(attached) => attached.begin_wait(until),
+        }
+    }
+
+    /// Takes note of which files of its port can be read.
+    ///
+    /// # Errors
+    /// Fails when the simulator has gone.
+    pub fn end_wait(&mut self, rang: [bool; 2]) -> io::Result<()> {
+        match &mut self.wire {
+            Wire::Roce(_) => Ok(()),
+            Wire::Attached(attached) => attached.port.end_wait(rang).map_err(io::Error::other),
+        }
+    }
+
+    /// Returns the next thing to be told.
+    pub fn poll_event(&mut self) -> Option<DeviceEvent> {
+        self.events.pop_front()
+    }
+
+    /// Puts back what is for somebody else.
+    fn put_back(&mut self, events: impl IntoIterator<Item = DeviceEvent>) {
+        self.events.extend(events);
+    }
+}
+
+/// Returns the GID that stands for an address.
+#[must_use]
+pub fn gid_of(address: IpAddr) -> Gid {
+    match address {
+        IpAddr::V4(address) => Gid(u128::from(address.to_ipv6_mapped())),
+        IpAddr::V6(address) => Gid(u128::from(address)),
+    }
+}
+
+/// Returns the address that a GID stands for.
+#[must_use]
+pub fn address_of(gid: Gid) -> IpAddr {
+    let address = Ipv6Addr::from(gid.0);
+    address.to_ipv4_mapped().map_or(address.into(), |address: Ipv4Addr| address.into())
+}
+
+const _: () = assert!(MAX_PACKET <= ib_roce::MAX_PACKET, "what is written fits");

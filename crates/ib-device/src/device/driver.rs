@@ -1,0 +1,508 @@
+//! A thread that drives an adapter for others.
+//!
+//! Applications and the thread meet in queues without locks: requests go one way, completions the other.
+//! The thread spins as long as its options say and then sleeps; whoever posts to a sleeping one wakes it.
+//!
+//! What can be wrong with a request is found in two places. The call itself refuses what is too long or too
+//! much. What only the engine can know, such as a key that opens nothing, ends the request with the status
+//! that an adapter of hardware would give it, and the queue pair with it.
+
+use std::collections::{HashMap, VecDeque};
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
+use std::sync::mpsc;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant as WallClock};
+
+use crossbeam_queue::{ArrayQueue, SegQueue};
+use ib_hca::{
+    CqId, Data, PostError, QpAttr, QpCap, QpId, QpState, RecvWr, SendWr, Wc, WcOpcode, WcStatus,
+};
+use ib_types::{Instant, Qpn};
+
+use super::{Device, DeviceEvent};
+use ib_os::alarm::{Alarm, Bell};
+use ib_os::clock;
+
+/// How many events are kept for whoever asks.
+const MOST_EVENTS: usize = 4096;
+
+/// What the thread is told.
+enum Command {
+    Send(Arc<Room>, SendWr),
+    Receive(Arc<Room>, RecvWr),
+    /// Something else to be done with the adapter.
+    Do(Box<dyn FnOnce(&mut Device) + Send>),
+    /// A completion queue that it is to empty.
+    Drain(Arc<Ended>),
+}
+
+/// How much of a queue pair's queues is taken by what the engine has not got yet.
+struct Room {
+    qp: QpId,
+    number: Qpn,
+    cap: QpCap,
+    cq: [CqId; 2],
+    sends: AtomicU32,
+    receives: AtomicU32,
+}
+
+/// Completions of a queue.
+struct Ended {
+    cq: CqId,
+    queue: ArrayQueue<Wc>,
+    /// Whether somebody sleeps until one comes.
+    awaited: AtomicBool,
+    sleep: Mutex<()>,
+    rang: Condvar,
+}
+
+struct Shared {
+    commands: SegQueue<Command>,
+    /// What the adapter tells.
+    events: ArrayQueue<DeviceEvent>,
+    /// Whether the thread sleeps, or is about to.
+    sleeps: AtomicBool,
+    ends: AtomicBool,
+    bell: Bell,
+}
+
+/// An adapter that a thread of its own drives. The thread ends with it.
+pub struct Driver {
+    handle: DriverHandle,
+    thread: Option<JoinHandle<io::Result<()>>>,
+}
+
+/// What threads share of a [`Driver`].
+#[derive(Clone)]
+pub struct DriverHandle(Arc<Shared>);
+
+/// A queue pair of a [`Driver`], for any thread.
+#[derive(Clone)]
+pub struct DrivenQp {
+    room: Arc<Room>,
+    driver: DriverHandle,
+}
+
+/// A completion queue of a [`Driver`], for any thread.
+#[derive(Clone)]
+pub struct DrivenCq(Arc<Ended>);
+
+/// The driver's thread has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the adapter is driven no more")]
+pub struct Stopped;
+
+impl Driver {
+    /// Starts a thread for an adapter.
+    ///
+    /// # Errors
+    /// Fails when the system has no more files or threads.
+    pub fn start(mut device: Device) -> io::Result<Self> {
+        // It spins itself, so that commands are seen meanwhile as well.
+        let spin = std::mem::take(&mut device.spin);
+        let alarm = Alarm::new()?;
+        let shared = Shared {
+            commands: SegQueue::new(),
+            events: ArrayQueue::new(MOST_EVENTS),
+            sleeps: AtomicBool::new(false),
+            ends: AtomicBool::new(false),
+            bell: alarm.bell(),
+        };
+        let handle = DriverHandle(Arc::new(shared));
+        let mut work = Work {
+            device,
+            spin,
+            shared: Arc::clone(&handle.0),
+            drained: Vec::new(),
+            waiting: VecDeque::new(),
+            failed: HashMap::new(),
+        };
+        let thread =
+            std::thread::Builder::new().name("ibfabric-rdma".to_owned()).spawn(move || {
+                // However it ends, nobody is left waiting.
+                let ended = Curtain(Arc::clone(&work.shared));
+                let result = work.run(&alarm);
+                drop(work);
+                drop(ended);
+                result
+            })?;
+        Ok(Self { handle, thread: Some(thread) })
+    }
+
+    /// Returns what threads share of it.
+    #[must_use]
+    pub fn handle(&self) -> DriverHandle {
+        self.handle.clone()
+    }
+
+    /// Ends the thread.
+    ///
+    /// # Errors
+    /// Fails when the system has failed while it drove the adapter.
+    pub fn stop(mut self) -> io::Result<()> {
+        self.end()
+    }
+
+    fn end(&mut self) -> io::Result<()> {
+        self.handle.0.ends.store(true, Ordering::Release);
+        self.handle.0.bell.ring();
+        let Some(thread) = self.thread.take() else { return Ok(()) };
+        thread.join().unwrap_or_else(|_| Err(io::Error::other("the driver's thread has panicked")))
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        // Whoever wants to know asks by stopping it.
+        self.end().ok();
+    }
+}
+
+impl DriverHandle {
+    /// Does something with the adapter, in its thread, and waits for that.
+    ///
+    /// # Errors
+    /// Fails when the thread has ended.
+    pub fn with<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Device) -> T + Send + 'static,
+    ) -> Result<T, Stopped> {
+        let (sender, receiver) = mpsc::sync_channel(1);
+        let command = Command::Do(Box::new(move |device: &mut Device| {
+            // Who does not wait any more does not want to know.
+            let _ = sender.send(work(device));
+        }));
+        self.tell(command)?;
+        receiver.recv().map_err(|_| Stopped)
+    }
+
+    /// Returns the next thing that the adapter tells: requests for connections, the end of one, queue pairs that
+    /// have failed. Of what nobody asks for, the last is forgotten when there is too much.
+    #[must_use]
+    pub fn poll_event(&self) -> Option<DeviceEvent> {
+        self.0.events.pop()
+    }
+
+    /// Returns a queue pair for any thread. Whatever is posted to it goes through this handle and its copies.
+    ///
+    /// # Errors
+    /// Fails when the thread has ended; `None` when there is no such queue pair.
+    pub fn queue_pair(
+        &self,
+        qp: QpId,
+        cap: QpCap,
+        cqs: [CqId; 2],
+    ) -> Result<Option<DrivenQp>, Stopped> {
+        let number =
+            self.with(move |device| device.hca().query_qp(qp).map(|(number, ..)| number))?;
+        Ok(number.map(|number| {
+            let (sends, receives) = (AtomicU32::new(0), AtomicU32::new(0));
+            let room = Arc::new(Room { qp, number, cap, cq: cqs, sends, receives });
+            DrivenQp { room, driver: self.clone() }
+        }))
+    }
+
+    /// Returns a completion queue for any thread, which holds up to `most` completions. The engine's own queue
+    /// is emptied into it.
+    ///
+    /// # Errors
+    /// Fails when the thread has ended.
+    pub fn completion_queue(&self, cq: CqId, most: usize) -> Result<DrivenCq, Stopped> {
+        let ended = Arc::new(Ended {
+            cq,
+            queue: ArrayQueue::new(most.max(1)),
+            awaited: AtomicBool::new(false),
+            sleep: Mutex::new(()),
+            rang: Condvar::new(),
+        });
+        self.tell(Command::Drain(Arc::clone(&ended)))?;
+        Ok(DrivenCq(ended))
+    }
+
+    fn tell(&self, command: Command) -> Result<(), Stopped> {
+        if self.0.ends.load(Ordering::Acquire) {
+            return Err(Stopped);
+        }
+        self.0.commands.push(command);
+        fence(Ordering::SeqCst);
+        if self.0.ends.load(Ordering::Acquire) {
+            // It may have ended meanwhile, and then nobody takes it.
+            while self.0.commands.pop().is_some() {}
+            return Err(Stopped);
+        }
+        // The thread looks for commands once more after it has said that it sleeps.
+        fence(Ordering::SeqCst);
+        if self.0.sleeps.load(Ordering::Relaxed) && self.0.sleeps.swap(false, Ordering::AcqRel) {
+            self.0.bell.ring();
+        }
+        Ok(())
+    }
+}
+
+/// Takes one of so many places.
+fn take_place(taken: &AtomicU32, most: u32) -> Result<(), PostError> {
+    let more = |count: u32| (count < most).then_some(count + 1);
+    let found = taken.fetch_update(Ordering::AcqRel, Ordering::Relaxed, more);
+    found.map(drop).map_err(|_| PostError::Full(most))
+}
+
+impl DrivenQp {
+    /// Returns the queue pair.
+    #[must_use]
+    pub fn id(&self) -> QpId {
+        self.room.qp
+    }
+
+    /// Posts a request to send, as [`ib_hca::Hca::post_send`] does; see the module for what is found out later.
+    ///
+    /// # Errors
+    /// Fails when the queue is full, or the request has too much in it.
+    pub fn post_send(&self, wr: SendWr) -> Result<(), PostError> {
+        let cap = &self.room.cap;
+        check(&wr.data, cap.max_send_sge, cap.max_inline_data)?;
+        take_place(&self.room.sends, cap.max_send_wr)?;
+        let command = Command::Send(Arc::clone(&self.room), wr);
+        self.driver.tell(command).map_err(|Stopped| PostError::NoSuchQueue)
+    }
+
+    /// Posts a receive, as [`ib_hca::Hca::post_recv`] does.
+    ///
+    /// # Errors
+    /// As [`DrivenQp::post_send`].
+    pub fn post_recv(&self, wr: RecvWr) -> Result<(), PostError> {
+        check(&wr.data, self.room.cap.max_recv_sge, 0)?;
+        take_place(&self.room.receives, self.room.cap.max_recv_wr)?;
+        let command = Command::Receive(Arc::clone(&self.room), wr);
+        self.driver.tell(command).map_err(|Stopped| PostError::NoSuchQueue)
+    }
+}
+
+fn check(data: &Data, most: u32, most_inline: u32) -> Result<(), PostError> {
+    let found = data.sges().len();
+    if found > most as usize {
+        return Err(PostError::TooManySges { found, most });
+    }
+    match data {
+        Data::Inline(bytes) if bytes.len() > most_inline as usize => {
+            Err(PostError::TooMuchInline { found: bytes.len(), most: most_inline })
+        }
+        _ => Ok(()),
+    }
+}
+
+impl DrivenCq {
+    /// Returns the next completion.
+    #[must_use]
+    pub fn poll(&self) -> Option<Wc> {
+        self.0.queue.pop()
+    }
+
+    /// Waits for a completion, for so long at most.
+    #[must_use]
+    pub fn wait(&self, patience: Duration) -> Option<Wc> {
+        let end = WallClock::now() + patience;
+        let mut guard: MutexGuard<'_, ()> =
+            self.0.sleep.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            self.0.awaited.store(true, Ordering::SeqCst);
+            if let Some(wc) = self.poll() {
+                return Some(wc);
+            }
+            let left = end.saturating_duration_since(WallClock::now());
+            if left.is_zero() {
+                return None;
+            }
+            let waited = self.0.rang.wait_timeout(guard, left);
+            guard = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
+
+/// What falls when the thread ends: what it was told and has not done is forgotten, and who waits for it hears so.
+struct Curtain(Arc<Shared>);
+
+impl Drop for Curtain {
+    fn drop(&mut self) {
+        self.0.ends.store(true, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+        while self.0.commands.pop().is_some() {}
+    }
+}
+
+/// What the thread has.
+struct Work {
+    device: Device,
+    /// How long it looks for something to do before it sleeps.
+    spin: Duration,
+    shared: Arc<Shared>,
+    drained: Vec<Arc<Ended>>,
+    /// What the engine has no room for yet.
+    waiting: VecDeque<Command>,
+    /// Completions of what the engine has refused.
+    failed: HashMap<CqId, VecDeque<Wc>>,
+}
+
+impl Work {
+    fn run(&mut self, alarm: &Alarm) -> io::Result<()> {
+        let mut idle_since = None;
+        while !self.shared.ends.load(Ordering::Acquire) {
+            let moved = self.obey() | self.device.progress()? | self.drain();
+            while let Some(event) = self.device.poll_event() {
+                // Nobody who does not ask for so long wants to know.
+                let _ = self.shared.events.push(event);
+            }
+            if moved {
+                idle_since = None;
+                continue;
+            }
+            if !self.spin.is_zero()
+                && idle_since.get_or_insert_with(WallClock::now).elapsed() < self.spin
+            {
+                std::hint::spin_loop();
+                continue;
+            }
+            // Whoever rings from here on is heard.
+            alarm.silence();
+            self.shared.sleeps.store(true, Ordering::SeqCst);
+            fence(Ordering::SeqCst);
+            if self.shared.commands.is_empty() && !self.shared.ends.load(Ordering::Acquire) {
+                let until = if self.is_blocked() { soon() } else { Instant::NEVER };
+                self.device.wait(until, Some(alarm))?;
+            }
+            self.shared.sleeps.store(false, Ordering::SeqCst);
+        }
+        Ok(())
+    }
+
+    /// Returns whether completions or requests wait for room that somebody else makes.
+    fn is_blocked(&self) -> bool {
+        !self.waiting.is_empty() || self.drained.iter().any(|ended| ended.queue.is_full())
+    }
+
+    /// Does what it was told; returns whether there was anything.
+    fn obey(&mut self) -> bool {
+        let mut moved = false;
+        for _ in 0..self.waiting.len() {
+            let Some(command) = self.waiting.pop_front() else { break };
+            moved |= self.take(command);
+        }
+        while let Some(command) = self.shared.commands.pop() {
+            moved = true;
+            // What was posted to a queue pair stays in order.
+            if self.is_held_up(&command) {
+                self.waiting.push_back(command);
+            } else {
+                self.take(command);
+            }
+        }
+        moved
+    }
+
+    fn is_held_up(&self, command: &Command) -> bool {
+        let room_of = |command: &Command| match command {
+            Command::Send(room, _) => Some((room.qp, true)),
+            Command::Receive(room, _) => Some((room.qp, false)),
+            Command::Do(_) | Command::Drain(_) => None,
+        };
+        let own = room_of(command);
+        own.is_some() && self.waiting.iter().any(|it| room_of(it) == own)
+    }
+
+    /// Does one thing; returns false when it has to wait.
+    fn take(&mut self, command: Command) -> bool {
+        let now = clock::now();
+        match command {
+            Command::Send(room, wr) => {
+                let refused = self.device.hca().post_send(now, room.qp, wr.clone());
+                match refused {
+                    Err(PostError::Full(_)) => {
+                        self.waiting.push_back(Command::Send(room, wr));
+                        return false;
+                    }
+                    Err(error) => self.fail(&room, (wr.wr_id, WcOpcode::Send, 0), &error),
+                    Ok(()) => {}
+                }
+                room.sends.fetch_sub(1, Ordering::AcqRel);
+            }
+            Command::Receive(room, wr) => {
+                let refused = self.device.hca().post_recv(now, room.qp, wr.clone());
+                match refused {
+                    Err(PostError::Full(_)) => {
+                        self.waiting.push_back(Command::Receive(room, wr));
+                        return false;
+                    }
+                    Err(error) => self.fail(&room, (wr.wr_id, WcOpcode::Recv, 1), &error),
+                    Ok(()) => {}
+                }
+                room.receives.fetch_sub(1, Ordering::AcqRel);
+            }
+            Command::Do(work) => work(&mut self.device),
+            Command::Drain(ended) => self.drained.push(ended),
+        }
+        true
+    }
+
+    /// Ends a request that the engine does not take, and its queue pair.
+    fn fail(
+        &mut self,
+        room: &Room,
+        (wr_id, opcode, half): (u64, WcOpcode, usize),
+        why: &PostError,
+    ) {
+        let status = match why {
+            PostError::Sge { .. } => WcStatus::LocProtErr,
+            _ => WcStatus::LocQpOpErr,
+        };
+        let wc = Wc {
+            wr_id,
+            status,
+            opcode,
+            byte_len: 0,
+            qp_num: room.number,
+            src_qp: Qpn::SMI,
+            imm_data: None,
+            invalidated_rkey: None,
+            grh: false,
+            slid: 0,
+            sl: 0,
+        };
+        self.failed.entry(room.cq[half]).or_default().push_back(wc);
+        let attr = QpAttr { qp_state: Some(QpState::Err), ..QpAttr::default() };
+        // Who is gone needs no more to fail.
+        self.device.hca().modify_qp(clock::now(), room.qp, &attr).ok();
+    }
+
+    /// Hands over completions; returns whether there were any.
+    fn drain(&mut self) -> bool {
+        let mut moved = false;
+        for ended in &self.drained {
+            let mut some = false;
+            while !ended.queue.is_full() {
+                let failed = self.failed.get_mut(&ended.cq).and_then(VecDeque::pop_front);
+                let Some(wc) = failed.or_else(|| self.device.hca().poll_cq(ended.cq)) else {
+                    break;
+                };
+                // There is room, and nobody else fills it.
+                let _ = ended.queue.push(wc);
+                some = true;
+            }
+            moved |= some;
+            fence(Ordering::SeqCst);
+            if some && ended.awaited.swap(false, Ordering::SeqCst) {
+                drop(ended.sleep.lock().unwrap_or_else(PoisonError::into_inner));
+                ended.rang.notify_all();
+            }
+        }
+        moved
+    }
+}
+
+/// Returns when to look again whether somebody has made room.
+fn soon() -> Instant {
+    clock::now() + Duration::from_micros(50)
+}
+
+#[cfg(test)]
+mod tests;

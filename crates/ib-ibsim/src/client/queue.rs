@@ -1,0 +1,89 @@
+//! What waits to be sent and what came.
+
+use std::collections::VecDeque;
+use std::io;
+
+use super::Client;
+use crate::message::Request;
+use ib_os::batch::Batch;
+
+/// Requests that wait until the server takes them, in order.
+#[derive(Default)]
+pub struct Outbox {
+    kept: VecDeque<[u8; Request::LENGTH]>,
+}
+
+impl Outbox {
+    /// Adds a request at the end.
+    pub fn push(&mut self, request: &Request) {
+        self.kept.push_back(request.to_bytes());
+    }
+
+    /// Returns true when nothing waits.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.kept.is_empty()
+    }
+
+    /// Sends what the server takes now.
+    ///
+    /// # Errors
+    /// Fails when the server has gone.
+    pub fn flush(&mut self, client: &Client) -> io::Result<()> {
+        while !self.kept.is_empty() {
+            let (first, _) = self.kept.as_slices();
+            match client.send(first)? {
+                0 => break,
+                sent => drop(self.kept.drain(..sent)),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Requests that came and were not handed out yet.
+pub struct Inbox {
+    batch: Batch<{ Request::LENGTH }>,
+    came: VecDeque<Request>,
+    malformed: u64,
+}
+
+impl Inbox {
+    /// Makes an empty one.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { batch: Batch::new(), came: VecDeque::new(), malformed: 0 }
+    }
+
+    /// Returns how many datagrams were no request.
+    #[must_use]
+    pub const fn malformed(&self) -> u64 {
+        self.malformed
+    }
+
+    /// Returns the next request; `None` when there is none now.
+    ///
+    /// # Errors
+    /// Fails when the server has gone or the system fails.
+    pub fn next(&mut self, client: &Client) -> io::Result<Option<Request>> {
+        while self.came.is_empty() {
+            let count = self.batch.receive(client.data())?;
+            if count == 0 {
+                return Ok(None);
+            }
+            for index in 0..count {
+                match self.batch.datagram(index).map(Request::parse) {
+                    Some(Ok(request)) => self.came.push_back(request),
+                    Some(Err(_)) | None => self.malformed += 1,
+                }
+            }
+        }
+        Ok(self.came.pop_front())
+    }
+}
+
+impl Default for Inbox {
+    fn default() -> Self {
+        Self::new()
+    }
+}

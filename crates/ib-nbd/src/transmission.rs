@@ -1,0 +1,223 @@
+//! Requests and their replies.
+//!
+//! ```text
+//! request:    magic u32 | flags u16 | type u16 | cookie u64 | offset u64 | length u32 | data of a write
+//! simple:     magic u32 | error u32 | cookie u64 | data of a read
+//! structured: magic u32 | flags u16 | type u16 | cookie u64 | length u32 | data of the chunk
+//! ```
+
+use super::session::{MOST_DATA, NbdError, RequestToken, Session, Stage, UnderWay, held};
+use super::wire::{self, chunk, command, command_flags as on, error};
+use ib_block::{Command, CommandError, Errno, Operation, ReadData};
+
+/// The length of a request before its data.
+pub(super) const HEADER: usize = 28;
+
+/// A write that is longer than this is not even waited for, in bytes.
+const MOST_SKIPPED: u32 = 128 << 20;
+
+impl Session {
+    /// Returns how many bytes have to be there before something can be done.
+    pub(super) fn wanted(&self) -> usize {
+        let Stage::Requests(_) = self.stage else { return 0 };
+        match self.input.peek::<HEADER>().map(Request::parse) {
+            Some(request) if request.kind == command::WRITE && request.length <= MOST_DATA => {
+                HEADER + request.length as usize
+            }
+            _ => HEADER,
+        }
+    }
+
+    /// Returns how much data the next request has, in bytes; 0 if its header has not come, or is refused.
+    pub(super) fn next_length(&self) -> usize {
+        let Stage::Requests(_) = self.stage else { return 0 };
+        match self.input.peek::<HEADER>().map(Request::parse) {
+            Some(Request { kind: command::READ | command::WRITE, length, .. })
+                if self.skipped == 0 && length <= MOST_DATA =>
+            {
+                length as usize
+            }
+            _ => 0,
+        }
+    }
+
+    /// Takes the next request that is there as a whole and is no nonsense; returns how much data follows. Nonsense is
+    /// answered.
+    pub(super) fn next_request(&mut self, export: usize) -> Option<(RequestToken, Command, usize)> {
+        loop {
+            if !self.skip() {
+                return None;
+            }
+            let request = Request::parse(self.input.peek::<HEADER>()?);
+            if request.magic != wire::REQUEST_MAGIC {
+                self.fail(NbdError::RequestMagic(request.magic));
+                return None;
+            }
+            let writes = request.kind == command::WRITE;
+            let found = self.check(export, &request);
+            if writes && found.is_err() {
+                if request.length > MOST_SKIPPED {
+                    self.fail(NbdError::WriteLength(request.length));
+                    return None;
+                }
+                self.skipped = request.length as usize;
+            }
+            let data = if writes && found.is_ok() { request.length as usize } else { 0 };
+            if self.input.len() < HEADER + data {
+                return None;
+            }
+            self.input.take(HEADER);
+            match found {
+                Ok(Some(command)) => {
+                    self.last += 1;
+                    let cookie = request.cookie;
+                    self.requests.insert(self.last, UnderWay { cookie, command });
+                    self.held += held(&command);
+                    return Some((RequestToken(self.last), command, data));
+                }
+                // Whoever leaves waits for nothing.
+                Ok(None) => {
+                    self.stage = Stage::Over;
+                    return None;
+                }
+                Err((code, why)) => self.reply_error(request.cookie, code, why),
+            }
+        }
+    }
+
+    /// Returns what is to be done, nothing for the end; or an error and its words.
+    fn check(
+        &self,
+        export: usize,
+        request: &Request,
+    ) -> Result<Option<Command>, (u32, &'static str)> {
+        let (operation, allowed) = match request.kind {
+            command::READ if self.structured => (Operation::Read, on::DF),
+            command::READ => (Operation::Read, 0),
+            command::WRITE => (Operation::Write, on::FUA),
+            command::DISC => return Ok(None),
+            command::FLUSH => (Operation::Flush, on::FUA),
+            command::TRIM => (Operation::Discard, on::FUA),
+            command::WRITE_ZEROES => (Operation::WriteZeroes, on::FUA | on::NO_HOLE),
+            _ => return Err((error::EINVAL, "the request is not known")),
+        };
+        // The flag means nothing to a read, and some programs set it.
+        if request.flags & !(allowed | on::FUA) != 0 {
+            return Err((error::EINVAL, "the request has flags that were not offered"));
+        }
+        if operation == Operation::Flush {
+            return Ok(Some(Command::FLUSH));
+        }
+        if request.length == 0 {
+            return Err((error::EINVAL, "the request is about no bytes"));
+        }
+        let has_data = matches!(operation, Operation::Read | Operation::Write);
+        if has_data && request.length > MOST_DATA {
+            return Err((error::EINVAL, "the request is longer than was offered"));
+        }
+        let fua = request.flags & on::FUA != 0 && operation != Operation::Read;
+        let (offset, length) = (request.offset, request.length.into());
+        let command = Command { operation, offset, length, fua };
+        match self.exports[export].geometry.check(&command) {
+            Ok(()) => Ok(Some(command)),
+            Err(CommandError::Unaligned) => Err((error::EINVAL, "the request is not whole blocks")),
+            Err(CommandError::Beyond)
+                if matches!(operation, Operation::Write | Operation::WriteZeroes) =>
+            {
+                Err((error::ENOSPC, "the request goes beyond the end of the device"))
+            }
+            Err(CommandError::Beyond) => {
+                Err((error::EINVAL, "the request goes beyond the end of the device"))
+            }
+            Err(CommandError::ReadOnly) => Err((error::EPERM, "the device can only be read")),
+            Err(CommandError::NotDone) => Err((error::EINVAL, "the device does not do that")),
+        }
+    }
+
+    /// Answers a request.
+    pub(super) fn reply(&mut self, request: &UnderWay, errno: Errno, mut data: ReadData) {
+        let Command { operation, offset, length, .. } = request.command;
+        if !errno.is_ok() {
+            self.output.give_back(data);
+            return self.reply_error(request.cookie, code(errno), "the device has failed");
+        }
+        let reads = operation == Operation::Read;
+        assert!(!reads || data.len() as u64 == length, "a read has all of its data");
+        if !reads {
+            self.output.give_back(std::mem::take(&mut data));
+        }
+        if !self.structured {
+            self.output.extend(wire::SIMPLE_MAGIC.to_be_bytes());
+            self.output.extend(0_u32.to_be_bytes());
+            self.output.extend(request.cookie.to_be_bytes());
+            self.output.append(data);
+        } else if reads {
+            self.start_chunk(chunk::OFFSET_DATA, request.cookie, 8 + data.len());
+            self.output.extend(offset.to_be_bytes());
+            self.output.append(data);
+        } else {
+            self.start_chunk(chunk::NONE, request.cookie, 0);
+        }
+    }
+
+    fn reply_error(&mut self, cookie: u64, code: u32, why: &str) {
+        if self.structured {
+            self.start_chunk(chunk::ERROR, cookie, 6 + why.len());
+            self.output.extend(code.to_be_bytes());
+            self.output.extend((why.len() as u16).to_be_bytes());
+            self.output.extend(why.as_bytes());
+        } else {
+            self.output.extend(wire::SIMPLE_MAGIC.to_be_bytes());
+            self.output.extend(code.to_be_bytes());
+            self.output.extend(cookie.to_be_bytes());
+        }
+    }
+
+    /// Starts a chunk, the only one of its reply.
+    fn start_chunk(&mut self, kind: u16, cookie: u64, length: usize) {
+        self.output.extend(wire::STRUCTURED_MAGIC.to_be_bytes());
+        self.output.extend(chunk::DONE.to_be_bytes());
+        self.output.extend(kind.to_be_bytes());
+        self.output.extend(cookie.to_be_bytes());
+        self.output.extend((length as u32).to_be_bytes());
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Request {
+    magic: u32,
+    flags: u16,
+    kind: u16,
+    cookie: u64,
+    offset: u64,
+    length: u32,
+}
+
+impl Request {
+    fn parse(bytes: &[u8; HEADER]) -> Self {
+        let short = |at: usize| u16::from_be_bytes(*bytes[at..].first_chunk().expect("2 bytes"));
+        let word = |at: usize| u32::from_be_bytes(*bytes[at..].first_chunk().expect("4 bytes"));
+        let long = |at: usize| u64::from_be_bytes(*bytes[at..].first_chunk().expect("8 bytes"));
+        Self {
+            magic: word(0),
+            flags: short(4),
+            kind: short(6),
+            cookie: long(8),
+            offset: long(16),
+            length: word(24),
+        }
+    }
+}
+
+/// Returns the protocol's number of an error.
+const fn code(errno: Errno) -> u32 {
+    match errno {
+        Errno::EPERM | Errno::EACCES | Errno::EROFS => error::EPERM,
+        Errno::ENOMEM => error::ENOMEM,
+        Errno::EINVAL => error::EINVAL,
+        Errno::ENOSPC => error::ENOSPC,
+        Errno::EOPNOTSUPP => error::ENOTSUP,
+        Errno::ENODEV => error::ESHUTDOWN,
+        _ => error::EIO,
+    }
+}

@@ -1,0 +1,113 @@
+//! Many datagrams with one system call: `recvmmsg(2)` and `sendmmsg(2)`.
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+/// How many datagrams one call moves at most.
+pub const BATCH: usize = 16;
+
+/// Buffers for datagrams of one size.
+pub struct Batch<const SIZE: usize> {
+    buffers: Box<[[u8; SIZE]; BATCH]>,
+    lengths: [usize; BATCH],
+}
+
+impl<const SIZE: usize> Default for Batch<SIZE> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<const SIZE: usize> Batch<SIZE> {
+    /// Returns a batch without datagrams.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { buffers: Box::new([[0; SIZE]; BATCH]), lengths: [0; BATCH] }
+    }
+
+    /// Receives what has arrived, up to [`BATCH`] datagrams, and returns how many; zero when there
+    /// is nothing yet.
+    pub fn receive(&mut self, socket: BorrowedFd<'_>) -> io::Result<usize> {
+        let mut vectors = self
+            .buffers
+            .each_mut()
+            .map(|buffer| libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: SIZE });
+        let mut headers = vectors.each_mut().map(header);
+        // SAFETY: the headers name `BATCH` live buffers of `SIZE` bytes each, which nothing else
+        // uses during the call; no address, control data or timeout is asked for.
+        let count = unsafe {
+            libc::recvmmsg(
+                socket.as_raw_fd(),
+                headers.as_mut_ptr(),
+                BATCH as libc::c_uint,
+                libc::MSG_DONTWAIT as _,
+                std::ptr::null_mut(),
+            )
+        };
+        if count < 0 {
+            let error = io::Error::last_os_error();
+            return match error.kind() {
+                io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => Ok(0),
+                _ => Err(error),
+            };
+        }
+        for (length, header) in self.lengths.iter_mut().zip(&headers) {
+            // A datagram that was cut is longer than any legal one: so it shall appear.
+            let cut = header.msg_hdr.msg_flags & libc::MSG_TRUNC != 0;
+            *length = if cut { SIZE + 1 } else { header.msg_len as usize };
+        }
+        Ok(count as usize)
+    }
+
+    /// Returns a datagram of the last call; `None` when it was longer than `SIZE`.
+    pub fn datagram(&self, index: usize) -> Option<&[u8]> {
+        self.buffers[index].get(..self.lengths[index])
+    }
+}
+
+/// Sends datagrams, up to [`BATCH`], over a connected socket and returns how many went; zero when
+/// the other side takes none now.
+pub fn send<const SIZE: usize>(
+    socket: BorrowedFd<'_>,
+    datagrams: &[[u8; SIZE]],
+) -> io::Result<usize> {
+    let count = datagrams.len().min(BATCH);
+    if count == 0 {
+        return Ok(0);
+    }
+    let mut vectors: [libc::iovec; BATCH] = std::array::from_fn(|index| libc::iovec {
+        // The system only reads from what is sent.
+        iov_base: datagrams[index.min(count - 1)].as_ptr().cast_mut().cast(),
+        iov_len: SIZE,
+    });
+    let mut headers = vectors.each_mut().map(header);
+    // SAFETY: the first `count` headers name live buffers of `SIZE` bytes, which the call reads.
+    let sent = unsafe {
+        libc::sendmmsg(
+            socket.as_raw_fd(),
+            headers.as_mut_ptr(),
+            count as libc::c_uint,
+            (libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) as _,
+        )
+    };
+    if sent < 0 {
+        let error = io::Error::last_os_error();
+        return match error.kind() {
+            io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => Ok(0),
+            _ => Err(error),
+        };
+    }
+    Ok(sent as usize)
+}
+
+/// Makes the header of a message of one piece.
+pub fn header(vector: &mut libc::iovec) -> libc::mmsghdr {
+    // SAFETY: all bits zero are a valid `mmsghdr`: null pointers and zero lengths.
+    let mut header: libc::mmsghdr = unsafe { std::mem::zeroed() };
+    header.msg_hdr.msg_iov = vector;
+    header.msg_hdr.msg_iovlen = 1;
+    header
+}
+
+#[cfg(test)]
+mod tests;

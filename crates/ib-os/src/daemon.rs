@@ -1,0 +1,127 @@
+//! Life in the background: leaving the terminal, and telling the service manager how it goes.
+
+use std::fs::OpenOptions;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram, UnixStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The exit status of a process that a signal has ended, and of one that nobody knows about.
+const KILLED: u8 = 2;
+
+/// Which of two processes goes on after [`detach`].
+#[derive(Debug)]
+pub enum Detached {
+    /// The one that was called, with the exit status that is left to it: 0 when the other one has
+    /// started, else the status that the other one has ended with.
+    Caller(u8),
+    /// The one in the background, which still has the terminal's standard files.
+    Background(Starting),
+}
+
+/// A process in the background whose caller waits until it has started, or ended.
+#[derive(Debug)]
+pub struct Starting(UnixStream);
+
+/// Goes on in the background, in a session of its own. The caller waits there until
+/// [`Starting::finish`]. The working directory stays, so that relative paths mean what they meant.
+///
+/// To be called before the first thread is started and the first device is opened.
+///
+/// # Errors
+/// Fails when the system makes no further process.
+pub fn detach() -> io::Result<Detached> {
+    let (mut reader, writer) = UnixStream::pair()?;
+    // SAFETY: the call takes nothing; the caller has no other threads yet, so that nothing in the
+    // child is locked for ever.
+    let child = unsafe { libc::fork() };
+    if child < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    if child > 0 {
+        drop(writer);
+        let told = reader.read_exact(&mut [0]).is_ok();
+        return Ok(Detached::Caller(if told { 0 } else { status_of(child) }));
+    }
+    drop(reader);
+    // SAFETY: the call takes nothing. It cannot fail in a process that was just made.
+    unsafe { libc::setsid() };
+    Ok(Detached::Background(Starting(writer)))
+}
+
+/// Waits for a child and returns its exit status.
+fn status_of(child: libc::pid_t) -> u8 {
+    let mut status = 0;
+    loop {
+        // SAFETY: the status is written to a variable of its type.
+        let waited = unsafe { libc::waitpid(child, &raw mut status, 0) };
+        if waited == child && libc::WIFEXITED(status) {
+            return libc::WEXITSTATUS(status) as u8;
+        }
+        let again = waited < 0 && io::Error::last_os_error().kind() == io::ErrorKind::Interrupted;
+        if !again {
+            return KILLED;
+        }
+    }
+}
+
+impl Starting {
+    /// Leaves the terminal and its standard files, and lets the caller go.
+    ///
+    /// # Errors
+    /// Fails when the standard files cannot be replaced.
+    pub fn finish(mut self) -> io::Result<()> {
+        let nothing = OpenOptions::new().read(true).write(true).open("/dev/null")?;
+        for standard in 0..=2 {
+            // SAFETY: the call takes numbers of files only, and nobody owns the standard ones.
+            if unsafe { libc::dup2(nothing.as_raw_fd(), standard) } < 0 {
+                return Err(io::Error::last_os_error());
+            }
+        }
+        // A caller that was killed meanwhile need not be told.
+        let _ = self.0.write_all(&[1]);
+        Ok(())
+    }
+}
+
+/// Tells the service manager something, such as `READY=1`, when it wants to know: sd_notify(3).
+///
+/// Returns whether somebody was told.
+///
+/// # Errors
+/// Fails when the socket that the environment names takes no message.
+pub fn notify(state: &str) -> io::Result<bool> {
+    match std::env::var_os("NOTIFY_SOCKET").filter(|path| !path.is_empty()) {
+        None => Ok(false),
+        Some(path) => tell(path.as_bytes(), state).map(|()| true),
+    }
+}
+
+/// Sends a message to a socket with a path, or with an abstract name behind an `@`.
+fn tell(path: &[u8], state: &str) -> io::Result<()> {
+    let address = match path.strip_prefix(b"@") {
+        Some(name) => SocketAddr::from_abstract_name(name)?,
+        None => SocketAddr::from_pathname(std::ffi::OsStr::from_bytes(path))?,
+    };
+    UnixDatagram::unbound()?.send_to_addr(state.as_bytes(), &address).map(drop)
+}
+
+/// Returns the sockets that the service manager has opened for this process, at most `limit`: sd_listen_fds(3). A second
+/// call returns none.
+#[must_use]
+pub fn inherited_sockets(limit: usize) -> Vec<OwnedFd> {
+    static ARE_TAKEN: AtomicBool = AtomicBool::new(false);
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<i32>().ok());
+    let is_own = number("LISTEN_PID") == Some(std::process::id() as i32);
+    if !is_own || ARE_TAKEN.swap(true, Ordering::Relaxed) {
+        return Vec::new();
+    }
+    let count = number("LISTEN_FDS").unwrap_or(0).clamp(0, limit as i32);
+    // SAFETY: the service manager hands these descriptors to this process, and they are taken only once.
+    (3..3 + count).map(|fd| unsafe { OwnedFd::from_raw_fd(fd) }).collect()
+}
+
+#[cfg(test)]
+mod tests;

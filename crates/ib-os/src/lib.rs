@@ -1,0 +1,57 @@
+//! Thin wrappers of system calls that the link crates and the daemons share.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`alarm`] | a descriptor that another thread makes readable, to end a wait early |
+//! | [`poll`] | waiting for descriptors: `poll(2)` and `ppoll(2)` |
+//! | [`tick`] | a periodic timer: `timerfd_create(2)` |
+//! | [`clock`] | the monotonic clock and the local time |
+//! | [`cpu`] | the processors of this machine |
+//! | [`inbox`] | work of other threads for what one thread drives |
+//! | [`signals`] | termination and reload signals; temporary files that are removed on them |
+//! | [`daemon`] | processes in the background, and `sd_notify(3)` |
+//! | [`unix`] | Unix sockets with a path, and the users at their ends |
+//! | [`seqpacket`] | JSON messages with descriptors over `SOCK_SEQPACKET` |
+//! | [`sockopt`] | socket options |
+//! | [`batch`] | headers for `sendmmsg(2)` and `recvmmsg(2)` |
+//! | [`tap`] | TAP devices, for tests with impaired links |
+
+use std::io;
+
+pub mod alarm;
+pub mod batch;
+pub mod clock;
+pub mod cpu;
+pub mod daemon;
+pub mod inbox;
+pub mod poll;
+pub mod seqpacket;
+pub mod signals;
+pub mod sockopt;
+pub mod tap;
+pub mod tick;
+pub mod unix;
+
+/// Returns 32 unpredictable bytes from `getrandom(2)`.
+///
+/// # Errors
+/// Fails if the system call does.
+pub fn random() -> io::Result<[u8; 32]> {
+    let mut bytes = [0; 32];
+    let mut filled = 0;
+    while filled < bytes.len() {
+        let rest = &mut bytes[filled..];
+        // SAFETY: the call writes at most as many bytes as the live slice has.
+        let got = unsafe { libc::getrandom(rest.as_mut_ptr().cast(), rest.len(), 0) };
+        match got {
+            ..0 => {
+                let error = io::Error::last_os_error();
+                if error.kind() != io::ErrorKind::Interrupted {
+                    return Err(error);
+                }
+            }
+            got => filled += got as usize,
+        }
+    }
+    Ok(bytes)
+}

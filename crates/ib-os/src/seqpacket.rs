@@ -1,0 +1,107 @@
+//! JSON objects, with files beside them, over a private Unix socket that keeps messages apart.
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::io::{IoSlice, IoSliceMut};
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType, bind, connect,
+    listen, recvmsg, sendmsg, socket_with,
+};
+use serde::{Deserialize, Serialize};
+
+/// The longest message.
+const LONGEST: usize = 64 * 1024;
+
+/// Opens the socket of an abstract name, for others to call.
+pub fn listen_at(name: &str, flags: SocketFlags) -> io::Result<OwnedFd> {
+    let flags = SocketFlags::CLOEXEC | flags;
+    let listener = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
+    bind(&listener, &SocketAddrUnix::new_abstract_name(name.as_bytes())?)?;
+    listen(&listener, 64)?;
+    Ok(listener)
+}
+
+/// Connects to the socket of an abstract name. The caller checks the server's user.
+pub fn call(name: &str) -> io::Result<OwnedFd> {
+    let flags = SocketFlags::CLOEXEC;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
+    connect(&socket, &SocketAddrUnix::new_abstract_name(name.as_bytes())?)?;
+    Ok(socket)
+}
+
+/// Sends a message, with files.
+pub fn send<M: Serialize>(socket: impl AsFd, message: &M, files: &[&OwnedFd]) -> io::Result<()> {
+    let text = serde_json::to_vec(message).map_err(io::Error::other)?;
+    if text.len() > LONGEST {
+        let what = format!("a message of {} bytes: expected at most {LONGEST}", text.len());
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+    }
+    let files: Vec<_> = files.iter().map(|file| file.as_fd()).collect();
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+    let mut ancillary = SendAncillaryBuffer::new(&mut space);
+    if !files.is_empty() {
+        assert!(ancillary.push(SendAncillaryMessage::ScmRights(&files)), "there is room for three");
+    }
+    sendmsg(socket, &[IoSlice::new(&text)], &mut ancillary, SendFlags::NOSIGNAL)?;
+    Ok(())
+}
+
+/// As [`send`], for a client: a server that has closed the connection may have sent a last message, which
+/// [`receive`] returns.
+pub fn request<M: Serialize>(socket: impl AsFd, message: &M, files: &[&OwnedFd]) -> io::Result<()> {
+    match send(socket, message, files) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        sent => sent,
+    }
+}
+
+/// What came over the socket.
+pub enum Came<M> {
+    /// A message, with the descriptors that came with it.
+    Message(M, Vec<OwnedFd>),
+    /// What is no message, and why.
+    Malformed(String),
+    /// No message is there now.
+    Nothing,
+    /// The other side has gone.
+    End,
+}
+
+/// Takes the next message; it does not wait for one.
+pub fn receive<M: for<'a> Deserialize<'a>>(socket: impl AsFd) -> io::Result<Came<M>> {
+    let mut bytes = vec![0; LONGEST];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+    let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
+    let mut take = || recvmsg(&socket, &mut [IoSliceMut::new(&mut bytes)], &mut ancillary, flags);
+    let received = match take() {
+        // It was closed with something unread: that is reported once, and before the messages that are left.
+        Err(rustix::io::Errno::CONNRESET) => take(),
+        received => received,
+    };
+    let length = match received {
+        Ok(received) => received.bytes,
+        Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => return Ok(Came::Nothing),
+        Err(rustix::io::Errno::CONNRESET) => return Ok(Came::End),
+        Err(error) => return Err(error.into()),
+    };
+    if length == 0 {
+        return Ok(Came::End);
+    }
+    let mut files = Vec::new();
+    for message in ancillary.drain() {
+        if let RecvAncillaryMessage::ScmRights(new) = message {
+            files.extend(new);
+        }
+    }
+    Ok(match serde_json::from_slice(&bytes[..length]) {
+        Ok(message) => Came::Message(message, files),
+        Err(error) => Came::Malformed(error.to_string()),
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,77 @@
+//! Sockets of this machine: paths in the file system, and the users at their ends.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+
+use rustix::fs::Mode;
+use rustix::net::sockopt::socket_peercred;
+use rustix::process::{Uid, geteuid, umask};
+
+/// How long the path of a socket may be in bytes (unix(7)).
+const LONGEST: usize = 107;
+
+/// Returns true if a user is this process's own or root: nobody else serves or calls it at a local socket.
+pub fn is_trusted(user: Uid) -> bool {
+    user.is_root() || user == geteuid()
+}
+
+/// Returns true if the process at the other end of a socket belongs to this process's user or to root.
+pub fn is_own_user(socket: impl AsFd) -> bool {
+    socket_peercred(socket).is_ok_and(|peer| is_trusted(peer.uid))
+}
+
+/// Checks that the server at the other end of a socket belongs to this process's user or to root. Any user may take an
+/// abstract name first, or make a socket in a shared directory.
+///
+/// # Errors
+/// Fails with [`io::ErrorKind::PermissionDenied`] if another user serves the socket.
+pub fn check_server(socket: impl AsFd) -> io::Result<()> {
+    check_user(socket_peercred(socket)?.uid)
+}
+
+/// As [`check_server`], for the user that sent a datagram.
+pub fn check_user(user: Uid) -> io::Result<()> {
+    if is_trusted(user) {
+        return Ok(());
+    }
+    let (found, own) = (user.as_raw(), geteuid().as_raw());
+    let what = format!("user {found} serves the socket: expected user {own} or root");
+    Err(io::Error::new(io::ErrorKind::PermissionDenied, what))
+}
+
+/// Listens at a socket of the file system with some permissions, also where one was left behind; it does not wait.
+///
+/// # Errors
+/// Fails when somebody listens there, something else is there, or the directory takes no socket.
+pub fn listen(path: &Path, mode: u32) -> io::Result<UnixListener> {
+    let length = path.as_os_str().len();
+    if length > LONGEST {
+        let what = format!("the path of a socket has at most {LONGEST} bytes, not {length}");
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+    }
+    if let Ok(there) = std::fs::symlink_metadata(path) {
+        if !there.file_type().is_socket() {
+            let what = "what is there is no socket";
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, what));
+        }
+        match UnixStream::connect(path) {
+            Ok(_) => return Err(io::ErrorKind::AddrInUse.into()),
+            // Somebody else's, in a directory of all.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                return Err(io::ErrorKind::AddrInUse.into());
+            }
+            Err(_) => std::fs::remove_file(path)?,
+        }
+    }
+    // Nobody else may come in between: a connection stays, whatever the permissions are then.
+    let before = umask(Mode::from_raw_mode(0o777 & !mode));
+    let bound = UnixListener::bind(path);
+    umask(before);
+    let listener = bound?;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
+}

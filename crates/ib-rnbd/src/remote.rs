@@ -1,0 +1,557 @@
+//! Devices of a server, as whoever uses them sees them: a session with its paths, RNBD, and requests of any length.
+//!
+//! Its owner tells it what adapters tell, calls [`Remote::handle_timeout`] when [`Remote::poll_timeout`] says, and after
+//! that [`Remote::advance`] until it returns false.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `room` | where the data of requests lies |
+//! | `parts` | what is under way: messages, parts of commands, commands |
+//! | `ends` | what has ended: messages, parts of commands, commands |
+
+use std::collections::{BTreeMap, VecDeque};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::time::Duration;
+
+use ib_cm::CmEvent;
+use ib_hca::HcaEvent;
+use ib_rtrs::client::AddError;
+use ib_rtrs::{
+    AdapterId, Adapters, Client as Rtrs, ClientConfig, ClientEvent as SessionEvent, Failure,
+    PathId, PathSpec, Request, RequestError, SetupError,
+};
+use ib_types::Instant;
+use ib_wire::rnbd::AccessMode;
+use slab::Slab;
+
+use super::client::refusal;
+use super::{Client, DeviceId, OpenError, Outgoing, Tag};
+use ib_block::data::ReadData;
+use ib_block::{Command, Errno, Geometry, Operation, Plan};
+
+mod ends;
+mod parts;
+mod room;
+
+use parts::{Ask, Cache, End, Message, Step};
+use room::{Room, Spare};
+
+/// How devices of a server are used.
+#[derive(Clone, Debug)]
+pub struct RemoteConfig {
+    /// The session. Requests of a session that was lost always come back to [`Remote`], which makes them again.
+    pub session: ClientConfig,
+    /// How many requests may be under way, from 1 on; no more than the server allows are.
+    pub depth: usize,
+    /// What becomes of the data of reads.
+    pub reads: Reads,
+    /// Whether a server that does not say whether it still has what was not flushed is believed to have it. Otherwise a flush
+    /// after the loss of a session fails once when something was not flushed before.
+    pub trusts_cache: bool,
+}
+
+/// What becomes of the data of reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reads {
+    /// Nobody wants it.
+    Dropped,
+    /// It is copied out of the memory that it comes into.
+    Copied,
+    /// Of so many bytes or more, whoever takes it ([`Remote::take_data`]) has it where it came in, unless others would be held
+    /// up; what is shorter is copied.
+    Lent(u64),
+}
+
+/// How long data is at least where to lend it costs less than a copy does, in bytes.
+pub const WORTH_LENDING: u64 = 16 << 10;
+
+/// In how many pieces of memory data is at most that is lent.
+const MOST_LENT: usize = 8;
+
+/// What has happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RemoteEvent {
+    /// A device is open, for the first time or again.
+    Opened(DeviceId, Geometry),
+    /// It cannot be opened.
+    Refused(DeviceId, OpenError),
+    /// Something about the session and its paths.
+    Session(SessionEvent),
+}
+
+/// The room of messages about devices: how long each may be, and how many there may be at once.
+const ADMIN: usize = 64;
+const ADMINS: usize = 16;
+
+/// How long is waited until a device is asked for again that was refused for now, and how often it may be.
+const AGAIN: Duration = Duration::from_secs(1);
+const MOST_REFUSALS: u32 = 30;
+
+/// Devices of a server.
+#[derive(Debug)]
+pub struct Remote {
+    rtrs: Rtrs,
+    rnbd: Client,
+    config: RemoteConfig,
+    admin: Room,
+    /// There is none until the session is connected and has told how long requests may be.
+    data: Option<Room>,
+    /// Messages that are under way, by the numbers that the session knows them by.
+    messages: Slab<Message>,
+    /// What was asked for and has not ended.
+    asks: Slab<Ask>,
+    /// Those of which something is still to be started, in order.
+    unstarted: VecDeque<usize>,
+    steps: Slab<Step>,
+    /// What devices may not have on their media.
+    caches: BTreeMap<DeviceId, Cache>,
+    /// Devices that are refused for now: how often they were, and when they are asked for again.
+    delayed: BTreeMap<DeviceId, (u32, Instant)>,
+    losses: u64,
+    /// How often devices were opened again because the server knew nothing of them, since something has succeeded, and
+    /// whether they are just now.
+    renewals: u32,
+    is_renewing: bool,
+    /// How often a path was connected.
+    connected: u64,
+    /// Devices that are wanted no more, of which parts are under way, and their numbers.
+    leaving: Vec<(DeviceId, u32)>,
+    /// How often the numbers of devices had been forgotten when something was sent last.
+    forgotten: u32,
+    /// A message for which there was no room.
+    held: Option<Outgoing>,
+    ended: VecDeque<(u64, Errno, ReadData)>,
+    last: ReadData,
+    spare: Spare,
+    events: VecDeque<RemoteEvent>,
+    /// Whether a path has been given up for good, and not because somebody wanted that, since the last one was connected.
+    is_given_up: bool,
+}
+
+impl Remote {
+    /// Makes a session without paths and devices. The seed has to come from the system's randomness unless a run shall be
+    /// repeated.
+    ///
+    /// # Errors
+    /// Fails when there is no memory.
+    pub fn new(
+        config: RemoteConfig,
+        cx: &mut impl Adapters,
+        seed: [u8; 32],
+    ) -> Result<Self, SetupError> {
+        let session = ClientConfig { returns_lost: true, ..config.session.clone() };
+        // Two that have one number by chance take each other's writes for their own.
+        let mut hasher = DefaultHasher::new();
+        seed.hash(&mut hasher);
+        let client = hasher.finish();
+        let mut rtrs = Rtrs::new(session, seed);
+        let admin = Room::new(&mut rtrs, cx, (ADMIN, ADMINS))?;
+        Ok(Self {
+            rtrs,
+            rnbd: Client::new(client),
+            config,
+            admin,
+            data: None,
+            messages: Slab::new(),
+            asks: Slab::new(),
+            unstarted: VecDeque::new(),
+            steps: Slab::new(),
+            caches: BTreeMap::new(),
+            delayed: BTreeMap::new(),
+            losses: 0,
+            renewals: 0,
+            is_renewing: false,
+            connected: 0,
+            leaving: Vec::new(),
+            forgotten: 0,
+            held: None,
+            ended: VecDeque::new(),
+            last: ReadData::default(),
+            spare: Spare::default(),
+            events: VecDeque::new(),
+            is_given_up: false,
+        })
+    }
+
+    /// Adds a path, as [`Rtrs::add_path`] does.
+    ///
+    /// # Errors
+    /// Fails when there are too many, or the adapter cannot do what is needed.
+    pub fn add_path(
+        &mut self,
+        now: Instant,
+        cx: &mut impl Adapters,
+        spec: PathSpec,
+    ) -> Result<PathId, AddError> {
+        self.rtrs.add_path(now, cx, spec)
+    }
+
+    /// Wants a device to be open, from now on and after each loss of the session.
+    ///
+    /// # Errors
+    /// Fails when no device can have that name.
+    pub fn open(&mut self, name: &str, mode: AccessMode) -> Result<DeviceId, OpenError> {
+        self.rnbd.open(name, mode)
+    }
+
+    /// Wants a device no more. What waits for it ends with [`Errno::ENODEV`].
+    pub fn close(&mut self, device: DeviceId) {
+        // What is under way would be for whatever has the number next.
+        if let Some(number) = self.rnbd.number(device)
+            && self.has_steps(device)
+        {
+            self.rnbd.hold(number);
+            self.leaving.push((device, number));
+        }
+        self.rnbd.close(device);
+        self.caches.remove(&device);
+        self.delayed.remove(&device);
+    }
+
+    /// Returns what a device is like, once it is open.
+    #[must_use]
+    pub fn geometry(&self, device: DeviceId) -> Option<&Geometry> {
+        self.rnbd.geometry(device)
+    }
+
+    /// Returns the session, to look at.
+    #[must_use]
+    pub const fn rtrs(&self) -> &Rtrs {
+        &self.rtrs
+    }
+
+    /// Returns the session.
+    pub const fn session(&mut self) -> &mut Rtrs {
+        &mut self.rtrs
+    }
+
+    /// Asks for something to be done with a device that was open before; with the data of a write.
+    ///
+    /// # Panics
+    /// Panics when a write has other than its length in data.
+    pub fn submit(&mut self, device: DeviceId, user: u64, command: Command, data: &[u8]) {
+        let checked = match self.geometry(device) {
+            None => Err(Errno::ENODEV),
+            Some(geometry) => geometry.check(&command).map(|()| geometry).map_err(refusal),
+        };
+        let geometry = match checked {
+            Ok(geometry) => geometry,
+            Err(errno) => return self.ended.push_back((user, errno, ReadData::default())),
+        };
+        let mut plan = Plan::new(command, geometry, self.rtrs.max_io_size());
+        // With so few all of them can be had whatever is lent: nobody holds some and waits for others in vain.
+        let most = MOST_LENT.min(self.data.as_ref().map_or(0, Room::unlent));
+        let is_lent = command.operation == Operation::Read
+            && matches!(self.config.reads, Reads::Lent(least) if command.length >= least)
+            && plan.clone().nth(most).is_none();
+        let data = match command.operation {
+            Operation::Write => {
+                assert_eq!(data.len() as u64, command.length, "a write has all of its data");
+                let mut kept = self.spare.take(data.len());
+                kept.copy_from_slice(data);
+                kept
+            }
+            Operation::Read if self.config.reads != Reads::Dropped && !is_lent => {
+                self.spare.take(command.length as usize)
+            }
+            _ => Vec::new(),
+        };
+        let next = plan.next();
+        if next.is_none() {
+            // It is about no bytes.
+            return self.ended.push_back((user, Errno::OK, ReadData::default()));
+        }
+        let (under_way, errno) = (0, Errno::OK);
+        let parts = is_lent.then(BTreeMap::new);
+        let ask = Ask { device, user, command, plan, next, under_way, errno, data, parts };
+        let ask = self.asks.insert(ask);
+        self.unstarted.push_back(ask);
+    }
+
+    /// Returns something that has ended: the user's number, and how. [`Remote::data`] has then what was read.
+    ///
+    /// After [`Errno::ECONNABORTED`] and [`Errno::ETIMEDOUT`] it is not known what of it is done: the server does not say
+    /// what becomes of requests of paths that have failed, or takes too long.
+    pub fn poll(&mut self) -> Option<(u64, Errno)> {
+        let (user, errno, data) = self.ended.pop_front()?;
+        let last = std::mem::replace(&mut self.last, data);
+        self.give_back(last);
+        Some((user, errno))
+    }
+
+    /// Returns how often something may have been lost that was confirmed and not flushed. The next flush of its device
+    /// fails because of that, once; who speaks for several users may have to tell each of them.
+    #[must_use]
+    pub const fn losses(&self) -> u64 {
+        self.losses
+    }
+
+    /// Returns what the read has read that [`Remote::poll`] has told last, as far as it was copied.
+    #[must_use]
+    pub fn data(&self) -> &[u8] {
+        match &self.last {
+            ReadData::Bytes(bytes) => bytes,
+            ReadData::Lent(_) => &[],
+        }
+    }
+
+    /// Takes that with its buffer, which is best given back ([`Remote::give_back`]).
+    pub fn take_data(&mut self) -> ReadData {
+        std::mem::take(&mut self.last)
+    }
+
+    /// Takes data back whose buffer, or memory, is for what is read next.
+    pub fn give_back(&mut self, data: ReadData) {
+        if let ReadData::Bytes(buffer) = data {
+            self.spare.keep(buffer);
+        }
+    }
+
+    /// Returns the next thing that has happened.
+    pub fn poll_event(&mut self) -> Option<RemoteEvent> {
+        self.events.pop_front()
+    }
+
+    /// Returns whether there is something to be told.
+    #[must_use]
+    pub fn has_news(&self) -> bool {
+        !self.ended.is_empty() || !self.events.is_empty()
+    }
+
+    /// Returns how many requests of the user have not ended.
+    #[must_use]
+    pub fn asked(&self) -> usize {
+        self.asks.len()
+    }
+
+    /// Takes what an adapter tells. `cpu` is the processor that has found it.
+    pub fn handle_hca(
+        &mut self,
+        now: Instant,
+        cx: &mut impl Adapters,
+        cpu: u32,
+        adapter: AdapterId,
+        event: &HcaEvent,
+    ) {
+        self.rtrs.handle_hca(now, cx, cpu, adapter, event);
+    }
+
+    /// Takes what the connection manager of an adapter tells; returns what is not this session's.
+    pub fn handle_cm(
+        &mut self,
+        now: Instant,
+        cx: &mut impl Adapters,
+        adapter: AdapterId,
+        event: CmEvent,
+    ) -> Option<CmEvent> {
+        self.rtrs.handle_cm(now, cx, adapter, event)
+    }
+
+    /// Returns when [`Remote::handle_timeout`] has something to do.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let devices = self.delayed.values().map(|&(_, at)| at).filter(|&at| at < Instant::NEVER);
+        devices.chain(self.rtrs.poll_timeout()).min()
+    }
+
+    /// Does what is due by now.
+    pub fn handle_timeout(&mut self, now: Instant, cx: &mut impl Adapters) {
+        if self.rtrs.poll_timeout().is_some_and(|at| at <= now) {
+            self.rtrs.handle_timeout(now, cx);
+        }
+        for (&device, (_, at)) in self.delayed.iter_mut().filter(|(_, (_, at))| *at <= now) {
+            *at = Instant::NEVER;
+            self.rnbd.try_again(device);
+        }
+    }
+
+    /// Asks again for a device that was refused and has never been open: another client may have closed it meanwhile.
+    pub fn try_again(&mut self, device: DeviceId) {
+        self.rnbd.try_again(device);
+    }
+
+    /// Does what follows from what was told and asked for, on a processor; returns whether there was anything.
+    ///
+    /// # Errors
+    /// Fails when there is no memory for the data of requests.
+    pub fn advance(
+        &mut self,
+        now: Instant,
+        cx: &mut impl Adapters,
+        cpu: u32,
+    ) -> Result<bool, SetupError> {
+        let mut moved = false;
+        while let Some(event) = self.rtrs.poll_event() {
+            moved = true;
+            self.follow(cx, &event)?;
+            self.events.push_back(RemoteEvent::Session(event));
+        }
+        while let Some(completion) = self.rtrs.poll_completion() {
+            moved = true;
+            self.complete(&completion);
+        }
+        self.collect(now);
+        self.start();
+        self.send(now, cx, cpu);
+        let waits = self.held.is_some() || self.rnbd.waiting() > 0;
+        if waits && self.is_hopeless() {
+            self.end_waiting(Errno::ECONNABORTED);
+        }
+        self.collect(now);
+        Ok(moved)
+    }
+
+    fn follow(&mut self, cx: &mut impl Adapters, event: &SessionEvent) -> Result<(), SetupError> {
+        match event {
+            SessionEvent::Up | SessionEvent::Restored => {
+                if self.data.is_none() {
+                    let piece = (self.rtrs.max_io_size() as usize).next_multiple_of(4096);
+                    let pieces = (piece, self.config.depth.max(1));
+                    self.data = Some(Room::new(&mut self.rtrs, cx, pieces)?);
+                }
+                self.forget_held();
+                self.rnbd.set_longest(self.rtrs.max_io_size());
+                // One that was lost and is back has begun already when its last path comes up.
+                if *event == SessionEvent::Restored || self.rnbd.is_unconnected() {
+                    self.rnbd.connected();
+                }
+            }
+            SessionEvent::Lost => {
+                self.delayed.clear();
+                self.is_renewing = false;
+                self.forget_held();
+                self.rnbd.lost();
+            }
+            SessionEvent::Closed => self.end_waiting(Errno::ENODEV),
+            SessionEvent::PathUp(_) => {
+                self.is_given_up = false;
+                self.connected += 1;
+                self.rnbd.path_connected();
+            }
+            SessionEvent::PathDown { retried: false, why, .. } if *why != Failure::Unwanted => {
+                self.is_given_up = true;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Starts parts of what was asked for, as long as there is room for their data: of each one in turn, and of those that
+    /// need no room no more than there would be room for.
+    fn start(&mut self) {
+        let Some(room) = &mut self.data else { return };
+        let most = self.config.depth.max(1);
+        let mut passed = 0;
+        while passed < self.unstarted.len() {
+            let number = self.unstarted[0];
+            let ask = &mut self.asks[number];
+            if ask.under_way >= most {
+                self.unstarted.rotate_left(1);
+                passed += 1;
+                continue;
+            }
+            let Some(command) = ask.next else {
+                self.unstarted.pop_front();
+                continue;
+            };
+            if command.operation == Operation::Flush && ask.under_way > 0 {
+                // It comes when all others have ended.
+                self.unstarted.pop_front();
+                continue;
+            }
+            let has_data = matches!(
+                command.operation,
+                Operation::Read | Operation::Write | Operation::WriteZeroes
+            );
+            let slot = if has_data { room.take() } else { None };
+            if has_data && slot.is_none() {
+                return;
+            }
+            if let Some(slot) = slot {
+                let (at, length) = (slot * room.piece, command.length as usize);
+                let from = (command.offset - ask.command.offset) as usize;
+                let put = match command.operation {
+                    Operation::Write => room.memory.write(at, &ask.data[from..from + length]),
+                    Operation::WriteZeroes => room.memory.fill(at, length, 0),
+                    _ => Ok(()),
+                };
+                put.expect("a piece has room for a step");
+            }
+            // What is lent keeps the room of its parts until it has all of them: so it has its turn until then.
+            if ask.parts.is_none() {
+                self.unstarted.rotate_left(1);
+            }
+            passed = 0;
+            ask.under_way += 1;
+            ask.next = ask.plan.next();
+            let covers = self.caches.get(&ask.device).map_or(0, |cache| cache.changes);
+            let step = Step { ask: number, command, slot, covers, opening: 0 };
+            let step = self.steps.insert(step);
+            self.rnbd.submit(ask.device, step as u64, command);
+        }
+    }
+
+    /// Sends what waits, as long as there is room.
+    fn send(&mut self, now: Instant, cx: &mut impl Adapters, cpu: u32) {
+        if self.forgotten != self.rnbd.forgotten() {
+            // It has a number of before.
+            self.forget_held();
+        }
+        while let Some(out) = self.held.take().or_else(|| self.rnbd.poll_transmit()) {
+            // Other devices may have their numbers next.
+            if std::mem::replace(&mut self.forgotten, self.rnbd.forgotten()) != self.forgotten {
+                self.rtrs.recall();
+                self.leaving.clear();
+            }
+            // A server that numbers devices in each session may give a number of before to the next one.
+            let waits = matches!(out.tag, Tag::Open(_))
+                && !self.rnbd.has_numbers()
+                && self.rtrs.has_recalled();
+            if waits || !self.send_one(now, cx, cpu, &out) {
+                self.held = Some(out);
+                return;
+            }
+        }
+    }
+
+    /// Sends a message; returns false when it has to wait.
+    fn send_one(&mut self, now: Instant, cx: &mut impl Adapters, cpu: u32, out: &Outgoing) -> bool {
+        let mut message = Message { tag: out.tag, admin: None };
+        let mut data = None;
+        if let Tag::Command(step) = out.tag {
+            let slot = self.steps.get(step as usize).and_then(|step| step.slot);
+            let room = self.data.as_ref();
+            data = slot.zip(room).map(|(slot, room)| room.segment(slot, out.data_length));
+            if let Some(step) = self.steps.get_mut(step as usize) {
+                let device = self.asks[step.ask].device;
+                step.opening = self.caches.get(&device).map_or(0, |cache| cache.openings);
+            }
+        } else if out.data_length > 0 {
+            let Some(slot) = self.admin.take() else { return false };
+            message.admin = Some((slot, out.data_length));
+            data = Some(self.admin.segment(slot, out.data_length));
+        }
+        let request = Request {
+            cpu,
+            direction: out.direction,
+            header: out.header(),
+            data: data.as_slice(),
+            user: self.messages.insert(message) as u64,
+            is_admin: !matches!(out.tag, Tag::Command(_)),
+        };
+        let errno = match self.rtrs.request(now, cx, &request) {
+            Ok(_) => return true,
+            Err(RequestError::NoPath | RequestError::NoPermit(_)) => {
+                let message = self.messages.remove(request.user as usize);
+                if let Some((slot, _)) = message.admin {
+                    self.admin.give(slot);
+                }
+                return false;
+            }
+            Err(RequestError::TooLong { .. }) => Errno::EINVAL,
+            Err(_) => Errno::EIO,
+        };
+        self.end_message(request.user as usize, errno, End::Answered);
+        true
+    }
+}

@@ -1,0 +1,70 @@
+//! What is under way: messages, parts of commands, commands.
+
+use std::collections::BTreeMap;
+
+use crate::{DeviceId, Tag};
+use ib_block::data::Part;
+use ib_block::{Command, Errno, Plan};
+
+/// How a message has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// The server has said so.
+    Answered,
+    /// Its path is gone, and nothing of it will be done any more.
+    Undone,
+    /// It is not known what of it is done, or will be.
+    Unknown,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Message {
+    pub(super) tag: Tag,
+    /// The piece of the room of messages that it has, and how much data that is.
+    pub(super) admin: Option<(usize, u32)>,
+}
+
+/// What the user has asked for.
+#[derive(Debug)]
+pub(super) struct Ask {
+    pub(super) device: DeviceId,
+    pub(super) user: u64,
+    pub(super) command: Command,
+    pub(super) plan: Plan,
+    pub(super) next: Option<Command>,
+    pub(super) under_way: usize,
+    pub(super) errno: Errno,
+    /// What is to be written, or room for what is read.
+    pub(super) data: Vec<u8>,
+    /// For data that is lent: where the parts are that have been read, by where they start in the whole.
+    pub(super) parts: Option<BTreeMap<u64, Part>>,
+}
+
+/// A part of it that the device does at once.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Step {
+    pub(super) ask: usize,
+    pub(super) command: Command,
+    pub(super) slot: Option<usize>,
+    /// For a flush: how many changes it makes sure of.
+    pub(super) covers: u64,
+    /// How often the device had been opened when it was sent.
+    pub(super) opening: u32,
+}
+
+/// What a device may have in its cache only.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Cache {
+    /// How many changes were confirmed that need a flush.
+    pub(super) changes: u64,
+    /// How many of them, the first ones, are on the medium.
+    pub(super) flushed: u64,
+    /// Whether some may be lost, which nobody was told yet.
+    pub(super) has_lost: bool,
+    /// How often a path had been connected when it was opened last.
+    pub(super) connected: u64,
+    /// How often the device was opened, and how often it had been when nobody knew whether others had written to it: changes
+    /// that were sent before are not made any more.
+    pub(super) openings: u32,
+    pub(super) unsure: u32,
+}

@@ -1,0 +1,295 @@
+use ib_wire::rnbd::Close;
+
+use super::*;
+use ib_block::Discard;
+
+const SIZE: u64 = 1 << 20;
+
+const ORIGIN: Origin = Origin { medium: 7, cache: 8 };
+
+fn server() -> Server<u32> {
+    let mut server = Server::new(1);
+    let geometry = Geometry {
+        discard: Some(Discard { granularity: 512, alignment: 0, max: SIZE }),
+        secure_erase: true,
+        write_back: true,
+        fua: true,
+        ..Geometry::new(SIZE, 512)
+    };
+    let plain = Geometry { read_only: true, ..Geometry::new(SIZE, 4096) };
+    for (name, geometry) in [("disk0", geometry), ("dev/disk1", plain)] {
+        server
+            .offer(Export { name: name.to_owned(), geometry, origin: ORIGIN, writers: None })
+            .expect("it is new");
+    }
+    server
+}
+
+fn open(name: &[u8], access_mode: AccessMode) -> [u8; Open::LENGTH] {
+    let mut padded = [0; 255];
+    padded[..name.len()].copy_from_slice(name);
+    Open { message_type: MessageType::OPEN, access_mode, name: padded }.to_bytes()
+}
+
+/// Opens a device, and returns what is said about it.
+fn opened(
+    server: &mut Server<u32>,
+    session: u32,
+    name: &[u8],
+    mode: AccessMode,
+) -> Result<OpenResponse, Errno> {
+    match server.handle(session, (Direction::Read, 56), &open(name, mode)) {
+        Answer::Now(Errno::OK, bytes) => {
+            Ok(OpenResponse::parse(bytes[..].try_into().expect("56 bytes")))
+        }
+        Answer::Now(errno, bytes) => {
+            assert!(bytes.is_empty());
+            Err(errno)
+        }
+        Answer::Do(command) => panic!("{command:?}"),
+    }
+}
+
+fn io(device_id: u32, code: Code, sector: u64, length: u32) -> [u8; Io::LENGTH] {
+    let rw = IoFlags::of(code, IoFlags(0));
+    Io { message_type: MessageType::IO, device_id, sector, rw, length, priority: 0 }.to_bytes()
+}
+
+#[test]
+fn clients_are_greeted_with_the_lower_version() {
+    let mut server = server();
+    for (version, expected) in [(1, 1), (2, 2), (200, 2)] {
+        let message_type = MessageType::SESSION;
+        let hello = SessionMessage { message_type, version, extension: 0, number: 0 }.to_bytes();
+        let Answer::Now(Errno::OK, bytes) = server.handle(1, (Direction::Read, 36), &hello) else {
+            panic!("it is greeted");
+        };
+        let found = SessionMessage::parse(bytes[..].try_into().expect("36 bytes"));
+        let message_type = MessageType::SESSION_RESPONSE;
+        assert_eq!(
+            found,
+            SessionMessage { message_type, version: expected, extension: 0, number: 0 }
+        );
+        for wrong in [(Direction::Write, 36), (Direction::Read, 35)] {
+            let refused = Answer::Now(Errno::EINVAL, Vec::new());
+            assert_eq!(server.handle(1, wrong, &hello), refused);
+        }
+    }
+    // Who asks where data comes from is told that it will be.
+    let message_type = MessageType::SESSION;
+    let extension = SessionMessage::ASKS;
+    let hello = SessionMessage { message_type, version: VERSION, extension, number: 9 }.to_bytes();
+    let Answer::Now(Errno::OK, bytes) = server.handle(1, (Direction::Read, 36), &hello) else {
+        panic!("it is greeted");
+    };
+    let found = SessionMessage::parse(bytes[..].try_into().expect("36 bytes"));
+    assert_eq!((found.extension, found.number), (SessionMessage::KNOWS, 1));
+}
+
+#[test]
+fn devices_are_described() {
+    let mut server = server();
+    let found = opened(&mut server, 1, b"disk0", AccessMode::READ_WRITE).expect("it is free");
+    let expected = OpenResponse {
+        message_type: MessageType::OPEN_RESPONSE,
+        device_id: 0,
+        sectors: 2048,
+        max_hw_sectors: 2048,
+        max_write_same_sectors: 0,
+        max_discard_sectors: 2048,
+        discard_granularity: 512,
+        discard_alignment: 0,
+        physical_block_size: 512,
+        logical_block_size: 512,
+        max_segments: 128,
+        secure_discard: 1,
+        cache_policy: CachePolicy(3),
+        writers: found.writers,
+        medium: 7,
+        cache: 8,
+    };
+    assert_eq!(found, expected);
+    assert_eq!(found.writers & OpenResponse::LASTS, 0, "nothing is kept");
+    let found = opened(&mut server, 1, b"//dev//disk1/", AccessMode::READ_ONLY).expect("it is");
+    assert_eq!((found.device_id, found.logical_block_size, found.cache_policy.0), (1, 4096, 0));
+    assert_eq!((found.max_discard_sectors, found.secure_discard), (0, 0));
+}
+
+/// Names lead to nothing but what is offered.
+#[test]
+fn path_traversal_in_device_names_is_refused() {
+    let mut server = server();
+    let mut refused = |name: &[u8], errno| {
+        for mode in [AccessMode::READ_ONLY, AccessMode::READ_WRITE] {
+            assert_eq!(opened(&mut server, 1, name, mode), Err(errno), "{name:?}");
+        }
+    };
+    for name in [&b"../disk0"[..], b"dev/../disk0", b"..", b".", b"/", b"", b"\xff\xfe"] {
+        refused(name, Errno::EINVAL);
+    }
+    refused(b"disk2", Errno::ENOENT);
+    refused(b"disk0/more", Errno::ENOENT);
+    // A name without its end.
+    refused(&[b'a'; 255], Errno::EINVAL);
+    refused(&[b'a'; 254], Errno::ENOENT);
+    let unknown = opened(&mut server, 1, b"disk0", AccessMode(3));
+    assert_eq!(unknown, Err(Errno::EINVAL));
+    let short = &open(b"disk0", AccessMode::READ_ONLY)[..200];
+    let answer = server.handle(1, (Direction::Read, 56), short);
+    assert_eq!(answer, Answer::Now(Errno::EINVAL, Vec::new()));
+    let mut offer = |name: &str| {
+        let geometry = Geometry::new(SIZE, 512);
+        server.offer(Export { name: name.to_owned(), geometry, origin: ORIGIN, writers: None })
+    };
+    assert_eq!(offer("disk0"), Err(ExportError::Twice("disk0".to_owned())));
+    for name in ["", "../x", "/x", "a//b"] {
+        assert_eq!(offer(name), Err(ExportError::Name(name.to_owned())));
+    }
+}
+
+#[test]
+fn one_client_writes_and_two_while_they_change_places() {
+    let mut server = server();
+    let (ro, rw) = (AccessMode::READ_ONLY, AccessMode::READ_WRITE);
+    let mut is_open = |session, mode| opened(&mut server, session, b"disk0", mode).map(drop);
+    assert_eq!(is_open(1, rw), Ok(()));
+    assert_eq!(is_open(2, rw), Err(Errno::EPERM));
+    for session in 3..20 {
+        assert_eq!(is_open(session, ro), Ok(()));
+    }
+    // What is open already is open, with another right, too.
+    assert_eq!(is_open(1, ro), Ok(()));
+    assert_eq!(is_open(2, AccessMode::MIGRATION), Ok(()));
+    assert_eq!(is_open(30, AccessMode::MIGRATION), Err(Errno::EPERM));
+    assert_eq!(server.openers(ExportId(0)), 19);
+    server.end(1);
+    server.end(2);
+    assert_eq!(opened(&mut server, 30, b"disk0", rw).map(drop), Ok(()));
+    // What can only be read nobody opens to write.
+    assert_eq!(opened(&mut server, 1, b"dev/disk1", rw), Err(Errno::EACCES));
+    assert_eq!(opened(&mut server, 1, b"dev/disk1", ro).map(drop), Ok(()));
+}
+
+#[test]
+fn commands_are_checked() {
+    let mut server = server();
+    opened(&mut server, 1, b"disk0", AccessMode::READ_WRITE).expect("it is free");
+    opened(&mut server, 1, b"dev/disk1", AccessMode::READ_ONLY).expect("it is free");
+    let (read, write) = (Direction::Read, Direction::Write);
+    let end = SIZE / 512;
+    let cases = [
+        (io(0, Code::READ, 4, 1024), (read, 1024), Ok((Operation::Read, 2048, 1024))),
+        (io(0, Code::READ, 4, 512), (read, 1024), Ok((Operation::Read, 2048, 512))),
+        (io(0, Code::WRITE, 0, 512), (write, 512), Ok((Operation::Write, 0, 512))),
+        (io(0, Code::FLUSH, u64::MAX, 0), (read, 0), Ok((Operation::Flush, 0, 0))),
+        (io(0, Code::DISCARD, 8, 4096), (write, 0), Ok((Operation::Discard, 4096, 4096))),
+        (io(0, Code::SECURE_ERASE, 0, 512), (write, 0), Ok((Operation::SecureErase, 0, 512))),
+        // More than there is room for, or was sent.
+        (io(0, Code::READ, 0, 1024), (read, 512), Err(Errno::EINVAL)),
+        (io(0, Code::WRITE, 0, 1024), (write, 512), Err(Errno::EINVAL)),
+        (io(0, Code::WRITE, 0, 512), (write, 1024), Err(Errno::EINVAL)),
+        (io(0, Code::READ, 0, 512), (write, 512), Err(Errno::EINVAL)),
+        (io(0, Code::WRITE, 0, 512), (read, 512), Err(Errno::EINVAL)),
+        (io(0, Code::READ, 0, 100), (read, 512), Err(Errno::EINVAL)),
+        (io(0, Code::READ, end, 512), (read, 512), Err(Errno::EIO)),
+        (io(0, Code::READ, u64::MAX, 512), (read, 512), Err(Errno::EIO)),
+        (io(0, Code::WRITE, end - 1, 1024), (write, 1024), Err(Errno::EIO)),
+        (io(0, Code::DISCARD, 0, u32::MAX - 511), (write, 0), Err(Errno::EIO)),
+        (io(0, Code::WRITE_SAME, 0, 512), (write, 512), Err(Errno::EOPNOTSUPP)),
+        (io(0, Code(77), 0, 512), (write, 512), Err(Errno::EOPNOTSUPP)),
+        (io(1, Code::WRITE, 0, 4096), (write, 4096), Err(Errno::EROFS)),
+        (io(1, Code::DISCARD, 0, 4096), (write, 0), Err(Errno::EROFS)),
+        (io(1, Code::READ, 1, 4096), (read, 4096), Err(Errno::EINVAL)),
+        (io(2, Code::READ, 0, 512), (read, 512), Err(Errno::ENOTCONN)),
+        (io(u32::MAX, Code::READ, 0, 512), (read, 512), Err(Errno::ENOTCONN)),
+    ];
+    for (message, data, expected) in cases {
+        let found = match server.handle(1, data, &message) {
+            Answer::Do(ServerCommand { command: it, .. }) => {
+                Ok((it.operation, it.offset, it.length))
+            }
+            Answer::Now(errno, _) => Err(errno),
+        };
+        assert_eq!(found, expected, "{:?}", Message::parse(&message));
+    }
+    // Another session has opened nothing.
+    let stranger = server.handle(2, (read, 512), &io(0, Code::READ, 0, 512));
+    assert_eq!(stranger, Answer::Now(Errno::ENOTCONN, Vec::new()));
+    // The oldest form has no priority.
+    let short = &io(0, Code::READ, 0, 512)[..Io::SHORTEST];
+    assert!(matches!(server.handle(1, (read, 512), short), Answer::Do(_)));
+    let too_short = &io(0, Code::READ, 0, 512)[..Io::SHORTEST - 1];
+    let refused = Answer::Now(Errno::EINVAL, Vec::new());
+    assert_eq!(server.handle(1, (read, 512), too_short), refused);
+}
+
+#[test]
+fn what_is_closed_is_closed() {
+    let mut server = server();
+    opened(&mut server, 1, b"disk0", AccessMode::READ_WRITE).expect("it is free");
+    for device_id in [0, 0, 99, u32::MAX] {
+        let close = Close { message_type: MessageType::CLOSE, device_id }.to_bytes();
+        let done = Answer::Now(Errno::OK, Vec::new());
+        assert_eq!(server.handle(1, (Direction::Write, 0), &close), done);
+    }
+    let read = server.handle(1, (Direction::Read, 512), &io(0, Code::READ, 0, 512));
+    assert_eq!(read, Answer::Now(Errno::ENOTCONN, Vec::new()));
+    // The number is free again.
+    let found = opened(&mut server, 1, b"dev/disk1", AccessMode::READ_ONLY).expect("it is free");
+    assert_eq!(found.device_id, 1, "no number is given twice");
+}
+
+#[test]
+fn other_messages_are_refused() {
+    let mut server = server();
+    let refused = Answer::Now(Errno::EINVAL, Vec::new());
+    for kind in [1_u16, 3, 6, 99, u16::MAX] {
+        let mut message = vec![0; 300];
+        message[..2].copy_from_slice(&kind.to_le_bytes());
+        assert_eq!(server.handle(1, (Direction::Read, 300), &message), refused, "type {kind}");
+    }
+    for length in 0..4 {
+        assert_eq!(server.handle(1, (Direction::Read, 300), &[0; 4][..length]), refused);
+    }
+}
+
+#[test]
+fn bi_size_beyond_the_data_is_refused() {
+    let mut server = server();
+    let device = opened(&mut server, 1, b"disk0", AccessMode::READ_WRITE).expect("it is there");
+    for (code, direction) in [(Code::READ, Direction::Read), (Code::WRITE, Direction::Write)] {
+        for (length, data) in [(1024, 512), (512, 0), (u32::MAX - 511, 512)] {
+            let header = io(device.device_id, code, 0, length);
+            let answer = server.handle(1, (direction, data), &header);
+            assert_eq!(answer, Answer::Now(Errno::EINVAL, Vec::new()), "{length} {data}");
+        }
+    }
+}
+
+/// What a client has asked for comes late, after it has gone: nobody else's write may come before.
+#[test]
+fn nobody_else_writes_until_what_a_writer_has_asked_for_is_done() {
+    let close = |device_id| Close { message_type: MessageType::CLOSE, device_id }.to_bytes();
+    for goes in [0, 1] {
+        let mut server = server();
+        let disk = opened(&mut server, 1, b"disk0", AccessMode::READ_WRITE).expect("it is free");
+        let write = io(disk.device_id, Code::WRITE, 0, 4096);
+        let commands: Vec<ServerCommand> = (0..2)
+            .map(|_| match server.handle(1, (Direction::Write, 4096), &write) {
+                Answer::Do(command) => command,
+                Answer::Now(errno, _) => panic!("{errno}"),
+            })
+            .collect();
+        match goes {
+            0 => server.end(1),
+            _ => drop(server.handle(1, (Direction::Read, 0), &close(disk.device_id))),
+        }
+        for command in &commands {
+            let other = opened(&mut server, 2, b"disk0", AccessMode::READ_WRITE);
+            assert_eq!(other, Err(Errno::EPERM));
+            assert!(opened(&mut server, 3, b"disk0", AccessMode::READ_ONLY).is_ok());
+            server.done(command);
+        }
+        assert!(opened(&mut server, 2, b"disk0", AccessMode::READ_WRITE).is_ok());
+    }
+}

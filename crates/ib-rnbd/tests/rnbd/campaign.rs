@@ -1,0 +1,418 @@
+//! What must hold of devices whatever fails: what was confirmed can be read, nothing older is, what was flushed is on the
+//! medium, and nothing that was asked for is forgotten. Where a single path fails at a time, and nothing else is wrong, what
+//! is asked for goes on within the bounds that sessions have.
+//!
+//! `RNBD_RUNS` says how many runs there are, `RNBD_SEED` where they begin. Each follows from its seed alone.
+
+use std::time::Duration;
+
+use ib_block::{Command, Errno, Operation};
+use ib_rnbd::{DeviceId, OpenError, RemoteEvent};
+use ib_rtrs::{ClientConfig, ClientEvent, End, Policy, ServerConfig, ServerEvent};
+use ib_types::Instant;
+use ib_wire::rnbd::AccessMode;
+
+use crate::lab::{Backend, Lab, NAMES};
+use crate::model::{BLOCK, BLOCKS, Model};
+use crate::wire::Rng;
+
+/// How many commands a run asks for, and how many are under way at once.
+const COMMANDS: u64 = 250;
+const AT_ONCE: usize = 20;
+
+/// How long something may stand still between peers of this project when one of its paths is cut, and when the port says so.
+const STALL: Duration = Duration::from_secs(5);
+const LINK_DOWN: Duration = Duration::from_millis(50);
+
+/// What has happened in runs, so that it can be seen that something has.
+#[derive(Clone, Copy, Debug, Default)]
+struct Seen {
+    failed_over: u64,
+    lost: u64,
+    fenced: u64,
+    unknown: u64,
+}
+
+/// What kind of a run it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// One path at a time is cut, or its port says that it has no link, and nothing else is wrong.
+    Gentle,
+    /// Paths are cut and ended, packets are lost, and the server's devices take their time.
+    Rough,
+    /// And some commands take longer than anybody waits for a fence.
+    Stuck,
+}
+
+/// What the server does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Serving {
+    /// It fences paths.
+    Fences,
+    /// It fences none, as Linux does not.
+    Plain,
+    /// It fences them, and sometimes carries out an old write after a newer one, which it must not.
+    Wrong,
+}
+
+/// Runs with a seed. Returns what has happened, or what must not happen.
+fn run(seed: u64, serving: Serving) -> Result<Seen, String> {
+    let fence = serving != Serving::Plain;
+    let mut rng = Rng::new(seed ^ 0x00b1_0c4d);
+    let kind = match rng.below(10) {
+        0..2 if fence => Kind::Gentle,
+        2 if fence => Kind::Stuck,
+        _ => Kind::Rough,
+    };
+    let mut run = Run::begin(seed, rng, kind, fence)?;
+    run.lab.repeats = serving == Serving::Wrong;
+    run.until_done()?;
+    run.finish()
+}
+
+struct Run {
+    rng: Rng,
+    lab: Lab,
+    model: Model,
+    kind: Kind,
+    fence: bool,
+    /// How long a device takes at most, unless it is stuck.
+    takes: Duration,
+    /// Which client has which device open, and as which one of the server.
+    open: Vec<(usize, DeviceId, usize)>,
+    asked: u64,
+    next_fault: Instant,
+    /// When links are whole again: of which client, and which one.
+    repairs: Vec<(Instant, usize, usize)>,
+    /// When a port has said last that it has no link.
+    reported: Option<Instant>,
+}
+
+impl Run {
+    fn begin(seed: u64, mut rng: Rng, kind: Kind, fence: bool) -> Result<Self, String> {
+        let links = 2 + rng.below(3) as usize;
+        let policies = [Policy::RoundRobin, Policy::MinInflight, Policy::MinLatency];
+        let mut client = |name| ClientConfig {
+            processors: 2,
+            connections: 1 + rng.below(3) as u16,
+            policy: policies[rng.below(3) as usize],
+            need_invalidation: rng.chance(0.3),
+            reconnect_delay: Duration::from_millis(200 + rng.below(2_000)),
+            io_timeout: Some(Duration::from_secs(2 + rng.below(10))),
+            fence_timeout: Some(Duration::from_secs(if kind == Kind::Stuck { 2 } else { 30 })),
+            ..ClientConfig::new(name)
+        };
+        let clients = vec![client("writer"), client("other")];
+        let server = ServerConfig {
+            fence,
+            always_invalidate: rng.chance(0.7),
+            queue_depth: 1 + rng.below(24) as u16,
+            max_io_size: 15 * BLOCK as u32,
+            max_header_size: BLOCK as u32,
+            ..ServerConfig::default()
+        };
+        let mut lab = Lab::new(seed, links, clients, server);
+        let takes =
+            [50, 2_000, 400_000][rng.below(if kind == Kind::Gentle { 2 } else { 3 }) as usize];
+        let takes = Duration::from_micros(takes);
+        let mut open = Vec::new();
+        for (guest, disk, mode) in [
+            (0, 0, AccessMode::READ_WRITE),
+            (0, 1, AccessMode::READ_WRITE),
+            (1, 2, AccessMode::READ_WRITE),
+            (1, 0, AccessMode::READ_ONLY),
+        ] {
+            open.push((guest, lab.open(guest, NAMES[disk], mode), disk));
+        }
+        refuse_a_second_writer(&mut lab)?;
+        lab.backend = backend(kind, takes);
+        for guest in lab.guests.iter_mut().filter(|_| kind != Kind::Gentle) {
+            for link in &mut guest.links {
+                link.loss = [0.0, 0.001, 0.03][rng.below(3) as usize];
+                link.double = [0.0, 0.01][rng.below(2) as usize];
+                link.late = [0.0, 0.02][rng.below(2) as usize];
+            }
+        }
+        let (model, next_fault) = (Model::new(NAMES.len()), lab.now);
+        let (asked, repairs, reported) = (0, Vec::new(), None);
+        Ok(Self { rng, lab, model, kind, fence, takes, open, asked, next_fault, repairs, reported })
+    }
+
+    /// Asks, and has things fail, until all that was asked for has ended.
+    fn until_done(&mut self) -> Result<(), String> {
+        let end = self.lab.now + Duration::from_secs(600);
+        while self.asked < COMMANDS || !self.model.under.is_empty() {
+            if self.lab.now >= end {
+                return Err(format!("forgotten: {:?}", self.model.under));
+            }
+            self.fail_something();
+            self.repair(self.asked >= COMMANDS);
+            if self.asked < COMMANDS && self.rng.chance(0.6) {
+                self.ask();
+            }
+            let step = self.lab.now + Duration::from_micros(1 + self.rng.below(3_000));
+            while self.lab.step(step) {}
+            self.take()?;
+        }
+        Ok(())
+    }
+
+    /// Flushes all devices, and looks at what they hold.
+    fn finish(mut self) -> Result<Seen, String> {
+        self.repair(true);
+        for guest in &mut self.lab.guests {
+            for link in &mut guest.links {
+                (link.loss, link.double, link.late) = (0.0, 0.0, 0.0);
+            }
+        }
+        for &(guest, device, disk) in &self.open {
+            let remote = &mut self.lab.guests[guest].remote;
+            if remote.geometry(device).is_some_and(|it| !it.read_only) {
+                let (number, _) = self.model.begin(self.lab.now, disk, Command::FLUSH);
+                remote.submit(device, number, Command::FLUSH, &[]);
+            }
+        }
+        self.asked = COMMANDS;
+        self.kind = if self.kind == Kind::Gentle { Kind::Rough } else { self.kind };
+        self.until_done()?;
+        // Devices may have to be opened again, and what nobody waits for any more may still hold its chunk.
+        let end = self.lab.now + Duration::from_secs(300);
+        while self.lab.guests.iter().any(|guest| guest.remote.rtrs().requests() > 0) {
+            if !self.lab.step(end) {
+                return Err("requests are under way that nobody has made".to_owned());
+            }
+        }
+        self.model.check_end(&self.lab)?;
+        let mut seen = Seen { unknown: self.model.unknown() as u64, ..Seen::default() };
+        for (number, guest) in self.lab.guests.iter().enumerate() {
+            let rtrs = guest.remote.rtrs();
+            if guest.remote.asked() != 0 {
+                return Err("a command is under way that nobody has made".to_owned());
+            }
+            let stats = guest.paths.iter().filter_map(|&path| rtrs.stats(path));
+            seen.failed_over += stats.map(|it| it.failed_over).sum::<u64>();
+            seen.lost += self.lab.count(number, &ClientEvent::Lost) as u64;
+        }
+        let is_fenced =
+            |event: &&ServerEvent| matches!(event, ServerEvent::PathDown { why: End::Fenced, .. });
+        seen.fenced = self.lab.server_events.iter().filter(is_fenced).count() as u64;
+        Ok(seen)
+    }
+
+    /// Asks for something that can be asked for; or closes a device and opens it again.
+    fn ask(&mut self) {
+        let at = self.rng.below(self.open.len() as u64) as usize;
+        let (guest, device, disk) = self.open[at];
+        let remote = &mut self.lab.guests[guest].remote;
+        let Some(geometry) = remote.geometry(device).copied() else { return };
+        let is_idle = !self.model.under.values().any(|it| it.disk == disk);
+        if at == 1 && is_idle && self.rng.chance(0.1) {
+            remote.close(device);
+            let again = remote.open(NAMES[disk], AccessMode::READ_WRITE).expect("a name");
+            self.open[at].1 = again;
+            return;
+        }
+        let operation = match self.rng.below(20) {
+            _ if geometry.read_only => Operation::Read,
+            0..8 => Operation::Read,
+            8..15 => Operation::Write,
+            15..17 => Operation::Flush,
+            17..19 => Operation::Discard,
+            _ => Operation::WriteZeroes,
+        };
+        let first = self.rng.below(BLOCKS as u64);
+        let count = 1 + self.rng.below((BLOCKS as u64 - first).min(24));
+        let (offset, length) = (first * BLOCK as u64, count * BLOCK as u64);
+        let fua = operation == Operation::Write && self.rng.chance(0.25);
+        let command = match operation {
+            Operation::Flush => Command::FLUSH,
+            _ => Command { operation, offset, length, fua },
+        };
+        if self.model.under.len() >= AT_ONCE || !self.model.allows(disk, &command) {
+            return;
+        }
+        let (number, data) = self.model.begin(self.lab.now, disk, command);
+        remote.submit(device, number, command, &data);
+        self.asked += 1;
+    }
+
+    /// Takes what has ended, and looks whether that may be.
+    fn take(&mut self) -> Result<(), String> {
+        for guest in 0..self.lab.guests.len() {
+            for (number, errno, data) in std::mem::take(&mut self.lab.guests[guest].done) {
+                let under = self.model.end(number, errno, &data)?;
+                let operation = under.command.operation;
+                let may_be_unknown = match errno {
+                    Errno::ETIMEDOUT => self.kind == Kind::Stuck,
+                    // A server that does not fence paths says nothing of what was under way on them.
+                    Errno::ECONNABORTED => {
+                        !self.fence && !matches!(operation, Operation::Read | Operation::Flush)
+                    }
+                    _ => false,
+                };
+                if !errno.is_ok() && !may_be_unknown {
+                    return Err(format!("{under:?} has ended with {errno}"));
+                }
+                if under.command.fua || operation == Operation::Flush {
+                    self.model.check_medium(&self.lab, under.disk)?;
+                }
+                if self.kind == Kind::Gentle {
+                    self.check_bound(under.begun)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Fails when something ends later than it may where a single path fails at a time.
+    fn check_bound(&self, begun: Instant) -> Result<(), String> {
+        let now = self.lab.now;
+        let is_told = self.reported.is_some_and(|at| now.since(at) < STALL);
+        // A command is split into parts, and a flush comes behind them.
+        let bound = (if is_told { LINK_DOWN } else { STALL }) + self.takes * 8;
+        let took = now.since(begun);
+        if took <= bound { Ok(()) } else { Err(format!("a command stands still for {took:?}")) }
+    }
+
+    fn fail_something(&mut self) {
+        if self.asked >= COMMANDS || self.lab.now < self.next_fault {
+            return;
+        }
+        self.next_fault = self.lab.now + Duration::from_micros(self.rng.below(800_000));
+        let guest = self.rng.below(2) as usize;
+        let link = self.rng.below(self.lab.guests[guest].links.len() as u64) as usize;
+        let repair = self.lab.now + Duration::from_micros(self.rng.below(6_000_000));
+        if self.kind == Kind::Gentle {
+            return self.fail_one(repair, guest, link);
+        }
+        if self.rng.chance(0.5) {
+            self.lab.guests[guest].links[link].is_cut = true;
+            self.repairs.push((repair, guest, link));
+        }
+        if self.rng.chance(0.3) {
+            self.lab.link_down(guest, link);
+            self.lab.link_up(guest, link);
+        }
+        if self.rng.chance(0.1) {
+            let path = self.lab.guests[guest].paths[link];
+            let crate::lab::Guest { remote, nodes, .. } = &mut self.lab.guests[guest];
+            remote.session().reconnect_path(self.lab.now, nodes, path);
+        }
+        let path = self.lab.server.paths().next();
+        if self.rng.chance(0.1)
+            && let Some(path) = path
+        {
+            self.lab.server.disconnect_path(self.lab.now, &mut self.lab.nodes, path);
+        }
+    }
+
+    /// Cuts a link of which the port says so, or does not, once everything is as it should be.
+    fn fail_one(&mut self, repair: Instant, guest: usize, link: usize) {
+        let is_whole = |guest: &crate::lab::Guest| (0..guest.links.len()).all(|it| guest.is_up(it));
+        let now = self.lab.now;
+        let oldest = self.model.under.values().map(|it| now.since(it.begun)).max();
+        // What a short cut has lost is sent again before the next one.
+        let is_quiet = oldest.is_none_or(|oldest| oldest <= self.takes * 8 + LINK_DOWN);
+        if !self.repairs.is_empty() || !is_quiet || !self.lab.guests.iter().all(is_whole) {
+            return;
+        }
+        self.lab.guests[guest].links[link].is_cut = true;
+        self.repairs.push((repair, guest, link));
+        self.reported = self.rng.chance(0.5).then_some(now);
+        if self.reported.is_some() {
+            self.lab.link_down(guest, link);
+            self.lab.link_up(guest, link);
+        }
+    }
+
+    fn repair(&mut self, all: bool) {
+        let now = self.lab.now;
+        for (_, guest, link) in self.repairs.extract_if(.., |it| all || it.0 <= now) {
+            self.lab.guests[guest].links[link].is_cut = false;
+        }
+    }
+}
+
+/// Returns how long the server's devices take.
+fn backend(kind: Kind, takes: Duration) -> Backend {
+    Box::new(move |rng, _| {
+        if kind == Kind::Stuck && rng.chance(0.01) {
+            return Duration::from_millis(20_000 + rng.below(30_000));
+        }
+        if kind == Kind::Rough && rng.chance(0.005) {
+            return Duration::from_millis(rng.below(12_000));
+        }
+        Duration::from_nanos(rng.below(takes.as_nanos() as u64))
+    })
+}
+
+/// Fails unless the second client may not write what the first one does, and may once that one moves to it.
+fn refuse_a_second_writer(lab: &mut Lab) -> Result<(), String> {
+    let refused = lab.guests[1].remote.open(NAMES[1], AccessMode::READ_WRITE).expect("a name");
+    let is_refused = |event: &RemoteEvent| {
+        matches!(event, RemoteEvent::Refused(id, OpenError::Refused { errno: Errno::EPERM, .. })
+            if *id == refused)
+    };
+    lab.run_for(Duration::from_millis(10));
+    if !lab.guests[1].events.iter().any(|(_, event)| is_refused(event)) {
+        return Err("two clients may write one device".to_owned());
+    }
+    lab.guests[1].remote.close(refused);
+    let moved = lab.open(1, NAMES[1], AccessMode::MIGRATION);
+    lab.guests[1].remote.close(moved);
+    lab.run_for(Duration::from_millis(10));
+    Ok(())
+}
+
+fn number(name: &str, default: u64) -> u64 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+}
+
+#[test]
+fn nothing_that_was_confirmed_is_lost_whatever_fails() {
+    let (first, runs) = (number("RNBD_SEED", 1_u64), number("RNBD_RUNS", 40));
+    let mut all = Seen::default();
+    for seed in first..first + runs {
+        let seen = run(seed, Serving::Fences).unwrap_or_else(|why| panic!("seed {seed}: {why}"));
+        all.failed_over += seen.failed_over;
+        all.lost += seen.lost;
+        all.fenced += seen.fenced;
+        all.unknown += seen.unknown;
+    }
+    eprintln!("{runs} runs: {all:?}");
+    assert!(runs < 40 || all.failed_over > runs && all.lost > 0 && all.fenced > 0, "{all:?}");
+    assert!(runs < 40 || all.unknown > 0, "{all:?}");
+}
+
+fn is_stale(why: &str) -> bool {
+    why.contains("holds") || why.contains("is torn")
+}
+
+#[test]
+fn the_campaign_notices_an_old_write_that_comes_after_a_newer_one() {
+    let notices = |seed| run(seed, Serving::Wrong).is_err_and(|why| is_stale(&why));
+    let noticed = (1..=10).filter(|&seed| notices(seed)).count();
+    assert!(noticed >= 5, "{noticed} of 10");
+}
+
+#[test]
+fn with_a_server_that_does_not_fence_nothing_is_forgotten() {
+    let mut all = Seen::default();
+    let (runs, mut stale) = (number("RNBD_RUNS", 60), 0);
+    for seed in 1..=runs {
+        match run(seed, Serving::Plain) {
+            Ok(seen) => {
+                all.failed_over += seen.failed_over;
+                all.unknown += seen.unknown;
+            }
+            // An old write, which a dead path has left on its way, may come after a newer one.
+            Err(why) => {
+                assert!(is_stale(&why), "seed {seed}: {why}");
+                stale += 1;
+            }
+        }
+    }
+    eprintln!("{runs} runs: {all:?}, {stale} in which an old write came late");
+    assert!(stale <= runs / 1000, "{stale} of {runs}");
+    assert!(all.failed_over > runs && all.unknown > 0, "{all:?}");
+}

@@ -1,0 +1,381 @@
+//! Receiving: many datagrams with one call, of which each may be several packets.
+
+use std::io;
+use std::net::{IpAddr, Ipv6Addr};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::sync::Arc;
+
+use ib_link::Route;
+
+use super::control::{Control, SocketAddress, from_v4};
+use super::counters::{RoceReceiveCounters, count};
+use super::icrc::{Headers, IcrcCheck, OWN_IDENTIFICATIONS, Tables};
+use super::interface::{to_address, to_gid};
+use super::socket::{CUT, Socket};
+use super::{BTH, ICRC, MAX_PACKET};
+use ib_os::batch::header;
+
+/// How many packets that are not as they should be are passed over at once.
+const MOST_BAD: u32 = 64;
+
+/// A packet that has arrived.
+#[derive(Clone, Copy, Debug)]
+pub struct RocePacket<'a> {
+    /// How an answer travels: the source is the address that the packet was sent to, the destination
+    /// the one that it came from; the source port is the one that it came from, so that answers share
+    /// its flow. The flow label is not known and zero. It is weak with [`IcrcCheck::ConsistentWithSomeId`].
+    pub route: &'a Route,
+    /// The bytes from the BTH to the end of the pad.
+    pub bytes: &'a [u8],
+    /// How its ICRC was found to be right.
+    pub icrc: IcrcCheck,
+}
+
+/// The receiving half of a [`RoceSocket`](super::RoceSocket).
+///
+/// Packets that the system or the hardware has put together (`UDP_GRO`) come out one by one.
+/// Packets of own senders over IPv4 come with [`IcrcCheck::ConsistentWithOwnId`].
+pub struct RoceReceiver {
+    socket: Arc<Socket>,
+    tables: &'static Tables,
+    buffer: Box<[u8]>,
+    controls: Box<[Control; CALL]>,
+    /// What the last call has brought.
+    datagrams: [Datagram; CALL],
+    arrived: usize,
+    /// How many of these were started on.
+    started: usize,
+    /// The rest of the current datagram in the buffer: the next packet starts there.
+    next: usize,
+    end: usize,
+    segment: usize,
+    /// The identification that the next packet has when an own sender's datagram came as it was.
+    guess: u16,
+    route: Route,
+    headers: Headers,
+    /// What was known of whom packets came from before.
+    known: Box<[Option<(Flow, Headers)>; FLOWS]>,
+    /// Whether the last call has emptied the socket.
+    is_empty: bool,
+    overflows: u32,
+    /// The peer whose packet was dropped last because of its UDP checksum of zero.
+    refused: Option<IpAddr>,
+    counters: RoceReceiveCounters,
+}
+
+#[derive(Clone, Copy)]
+struct Datagram {
+    source: SocketAddress,
+    length: usize,
+    control: usize,
+    is_truncated: bool,
+}
+
+/// Between whom packets are: what their headers follow from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Flow {
+    own: IpAddr,
+    peer: IpAddr,
+    peer_port: u16,
+}
+
+/// What control messages tell of a datagram.
+struct Told {
+    own: IpAddr,
+    segment: usize,
+    traffic_class: u8,
+    hop_limit: u8,
+}
+
+/// How many datagrams one call takes.
+const CALL: usize = 16;
+
+/// How many flows are remembered; a power of two.
+const FLOWS: usize = 64;
+
+/// The room for a datagram of several packets. It is not a multiple of a page's size, so that the
+/// starts of datagrams do not compete for the same places in the processor's cache.
+const TOGETHER: usize = 65_536 + 192;
+
+/// The room for a packet.
+const ALONE: usize = MAX_PACKET + ICRC + 44;
+
+impl RoceReceiver {
+    pub(super) fn new(socket: Arc<Socket>) -> Self {
+        let room = if socket.gro { TOGETHER } else { ALONE };
+        let nowhere = Ipv6Addr::UNSPECIFIED.into();
+        let datagram =
+            Datagram { source: SocketAddress::empty(), length: 0, control: 0, is_truncated: false };
+        Self {
+            socket,
+            tables: Tables::get(),
+            buffer: vec![0; room * CALL].into_boxed_slice(),
+            controls: Box::new([const { Control::new() }; CALL]),
+            datagrams: [datagram; CALL],
+            arrived: 0,
+            started: 0,
+            next: 0,
+            end: 0,
+            segment: 0,
+            guess: 0,
+            route: Route::default(),
+            headers: Headers::new(nowhere, nowhere, 0, 0),
+            known: Box::new([None; FLOWS]),
+            is_empty: false,
+            overflows: 0,
+            refused: None,
+            counters: RoceReceiveCounters::default(),
+        }
+    }
+
+    /// Returns the next packet; `None` when there is none now. It never waits.
+    ///
+    /// After the last of the packets that were there when the system was asked it returns `None`
+    /// once without asking again, unless it was waited for more of them in between. It also does so after many
+    /// that were not as they should be: who floods a socket with them shall not keep its owner.
+    ///
+    /// # Errors
+    /// Fails when the system does. What it tells of packets that were sent is only counted.
+    pub fn receive(&mut self) -> io::Result<Option<RocePacket<'_>>> {
+        let mut bad = 0;
+        let (start, length, icrc) = loop {
+            if bad == MOST_BAD {
+                return Ok(None);
+            }
+            if self.next < self.end {
+                let start = self.next;
+                let whole = self.segment.min(self.end - start);
+                self.next += whole;
+                let guess = self.guess;
+                self.guess = (guess + 1) % OWN_IDENTIFICATIONS as u16;
+                if whole == CUT && self.socket.cuts {
+                    self.counters.zero_checksum += 1;
+                    self.refused = Some(to_address(self.route.destination));
+                    bad += 1;
+                    continue;
+                }
+                if !whole.is_multiple_of(4) || !(BTH + ICRC..=MAX_PACKET + ICRC).contains(&whole) {
+                    self.counters.malformed += 1;
+                    bad += 1;
+                    continue;
+                }
+                let packet = &self.buffer[start..start + whole];
+                match self.check(packet, guess) {
+                    Some(icrc) => break (start, whole - ICRC, icrc),
+                    None => {
+                        self.counters.bad_icrc += 1;
+                        bad += 1;
+                    }
+                }
+            } else if self.started < self.arrived {
+                self.start();
+            } else if std::mem::take(&mut self.is_empty) || self.call()? == 0 {
+                return Ok(None);
+            }
+        };
+        self.counters.packets += 1;
+        self.counters.bytes += length as u64;
+        self.route.is_weak = matches!(icrc, IcrcCheck::ConsistentWithSomeId { .. });
+        match icrc {
+            IcrcCheck::ConsistentWithSomeId { .. } => self.counters.unverifiable += 1,
+            IcrcCheck::ConsistentWithOwnId(identification) => {
+                // Datagrams of several packets may have been put together or cut on the way.
+                self.guess = (identification + 1) % OWN_IDENTIFICATIONS as u16;
+            }
+            IcrcCheck::Verified | IcrcCheck::Unchecked => {}
+        }
+        let bytes = &self.buffer[start..start + length];
+        Ok(Some(RocePacket { route: &self.route, bytes, icrc }))
+    }
+
+    /// Returns true when [`RoceReceiver::receive`] has packets without asking the system.
+    #[must_use]
+    pub const fn has_more(&self) -> bool {
+        self.next < self.end || self.started < self.arrived
+    }
+
+    /// Returns the peer whose packet was dropped last because of its UDP checksum of zero, once.
+    pub fn take_refused(&mut self) -> Option<IpAddr> {
+        self.refused.take()
+    }
+
+    /// Returns what was counted.
+    #[must_use]
+    pub const fn counters(&self) -> &RoceReceiveCounters {
+        &self.counters
+    }
+
+    /// Returns whether several packets are taken as one.
+    #[must_use]
+    pub fn gro(&self) -> bool {
+        self.socket.gro
+    }
+
+    /// Has the system asked with the next [`RoceReceiver::receive`].
+    pub(super) const fn expect_more(&mut self) {
+        self.is_empty = false;
+    }
+
+    fn check(&self, packet: &[u8], guess: u16) -> Option<IcrcCheck> {
+        if self.socket.icrc {
+            self.headers.check(self.tables, packet, guess)
+        } else {
+            Some(IcrcCheck::Unchecked)
+        }
+    }
+
+    const fn room(&self) -> usize {
+        self.buffer.len() / CALL
+    }
+
+    /// Asks the system, and returns how many datagrams there are.
+    fn call(&mut self) -> io::Result<usize> {
+        let room = self.room();
+        (self.arrived, self.started) = (0, 0);
+        let mut buffers = self.buffer.chunks_exact_mut(room);
+        let mut vectors: [libc::iovec; CALL] = std::array::from_fn(|_| {
+            let buffer = buffers.next().expect("a buffer for each datagram");
+            libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: room }
+        });
+        let mut headers = vectors.each_mut().map(header);
+        let rest = self.datagrams.iter_mut().zip(self.controls.iter_mut());
+        for (header, (datagram, control)) in headers.iter_mut().zip(rest) {
+            header.msg_hdr.msg_name = (&raw mut datagram.source).cast();
+            header.msg_hdr.msg_namelen = size_of::<SocketAddress>() as libc::socklen_t;
+            control.attach_whole(&mut header.msg_hdr);
+        }
+        // SAFETY: the headers name live addresses, control buffers and, with their vectors, separate
+        // parts of the live buffer, of the lengths that they say; nothing else uses these during
+        // the call. There is no timeout.
+        let count = unsafe {
+            libc::recvmmsg(
+                self.socket.as_fd().as_raw_fd(),
+                headers.as_mut_ptr(),
+                CALL as libc::c_uint,
+                libc::MSG_DONTWAIT as _,
+                std::ptr::null_mut(),
+            )
+        };
+        if count < 0 {
+            let error = io::Error::last_os_error();
+            return match error.raw_os_error() {
+                Some(libc::EAGAIN | libc::EINTR) => Ok(0),
+                Some(libc::EBADF | libc::EFAULT | libc::EINVAL | libc::ENOTSOCK) => Err(error),
+                _ => {
+                    count_error(&mut self.counters, &error);
+                    Ok(0)
+                }
+            };
+        }
+        self.arrived = count as usize;
+        self.is_empty = self.arrived < CALL;
+        for (datagram, header) in self.datagrams.iter_mut().zip(&headers[..self.arrived]) {
+            datagram.length = header.msg_len as usize;
+            datagram.control = header.msg_hdr.msg_controllen as _;
+            datagram.is_truncated = header.msg_hdr.msg_flags & libc::MSG_TRUNC != 0;
+        }
+        Ok(self.arrived)
+    }
+
+    /// Starts on the next datagram.
+    fn start(&mut self) {
+        let (index, room) = (self.started, self.room());
+        let Datagram { source, length, control, is_truncated } = self.datagrams[index];
+        self.started += 1;
+        self.counters.batches += 1;
+        if is_truncated {
+            self.counters.truncated += 1;
+            return;
+        }
+        let told = self.told(index, control);
+        let (peer, peer_port) = source.get();
+        self.headers = self.known(Flow { own: told.own, peer, peer_port });
+        self.route = Route {
+            source: to_gid(told.own),
+            destination: to_gid(peer),
+            is_global: true,
+            traffic_class: told.traffic_class,
+            hop_limit: told.hop_limit,
+            source_port: peer_port,
+            ..Route::default()
+        };
+        self.guess = 0;
+        self.segment = if told.segment == 0 { length } else { told.segment };
+        (self.next, self.end) = (index * room, index * room + length);
+        if length == 0 {
+            self.counters.malformed += 1;
+        }
+    }
+
+    /// Reads the control messages of a datagram.
+    fn told(&mut self, index: usize, length: usize) -> Told {
+        let number = |data: &[u8]| {
+            // A type of service has one byte, all other numbers have four.
+            data.first_chunk().map_or(i32::from(data[0]), |&bytes| i32::from_ne_bytes(bytes))
+        };
+        let own = self.socket.address;
+        let mut told = Told { own, segment: 0, traffic_class: 0, hop_limit: 0 };
+        for (level, kind, data) in self.controls[index].messages(length) {
+            match (level, kind) {
+                _ if data.is_empty() => {}
+                (libc::SOL_UDP, libc::UDP_GRO) => told.segment = number(data) as usize,
+                (libc::IPPROTO_IP, libc::IP_TOS) | (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) => {
+                    told.traffic_class = number(data) as u8;
+                }
+                (libc::IPPROTO_IP, libc::IP_TTL) | (libc::IPPROTO_IPV6, libc::IPV6_HOPLIMIT) => {
+                    told.hop_limit = number(data) as u8;
+                }
+                (libc::IPPROTO_IP, libc::IP_PKTINFO) => {
+                    let at = std::mem::offset_of!(libc::in_pktinfo, ipi_addr);
+                    if let Some(&bytes) = data.get(at..).and_then(<[u8]>::first_chunk) {
+                        let s_addr = u32::from_ne_bytes(bytes);
+                        told.own = from_v4(libc::in_addr { s_addr }).into();
+                    }
+                }
+                (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO) => {
+                    let at = std::mem::offset_of!(libc::in6_pktinfo, ipi6_addr);
+                    if let Some(&bytes) = data.get(at..).and_then(<[u8]>::first_chunk::<16>) {
+                        told.own = Ipv6Addr::from(bytes).into();
+                    }
+                }
+                (libc::SOL_SOCKET, libc::SO_RXQ_OVFL) => {
+                    // It counts since the socket was made, and starts over after 2^32.
+                    let overflows = number(data) as u32;
+                    self.counters.overflows += u64::from(overflows.wrapping_sub(self.overflows));
+                    self.overflows = overflows;
+                }
+                _ => {}
+            }
+        }
+        told
+    }
+
+    /// Returns the headers of a flow's packets.
+    fn known(&mut self, flow: Flow) -> Headers {
+        let last = match flow.peer {
+            IpAddr::V4(peer) => peer.octets()[3],
+            IpAddr::V6(peer) => peer.octets()[15],
+        };
+        let known = &mut self.known[(usize::from(last) ^ usize::from(flow.peer_port)) % FLOWS];
+        if let Some((before, headers)) = known
+            && *before == flow
+        {
+            return *headers;
+        }
+        let headers = Headers::new(flow.peer, flow.own, flow.peer_port, self.socket.port);
+        *known = Some((flow, headers));
+        headers
+    }
+}
+
+impl AsFd for RoceReceiver {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+/// Counts what the system has told of packets that were sent.
+#[cold]
+fn count_error(counters: &mut RoceReceiveCounters, error: &io::Error) {
+    count(&mut counters.errors, error, 1);
+}

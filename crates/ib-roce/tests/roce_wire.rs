@@ -1,0 +1,334 @@
+//! What RoCEv2 sockets put on a wire and take from it: a network namespace of its own with a tunnel
+//! whose other end is the test. Without the privilege to make one, or without iproute2, nothing is
+//! tested.
+
+use std::fs::File;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::os::fd::AsRawFd;
+use std::process::Command;
+use std::time::Duration;
+
+use ib_link::Route;
+use ib_os::clock;
+use ib_roce::{IcrcCheck, PushError, RoceError, RoceInterface, RoceOptions, RoceSocket};
+use ib_types::{Gid, Guid};
+use ib_wire::packet::{Packet, RoceAddresses, RoceNetwork};
+
+const V4: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 168, 77, 2));
+const V4_PEER: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 168, 77, 1));
+const V6: IpAddr = IpAddr::V6(Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 2));
+const V6_PEER: IpAddr = IpAddr::V6(Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 1));
+
+/// The tunnel's end that is not the system's.
+struct Wire(File);
+
+impl Wire {
+    /// Moves the thread into a new network namespace with a tunnel.
+    fn new() -> Option<Self> {
+        // SAFETY: the call takes no memory.
+        if unsafe { libc::unshare(libc::CLONE_NEWNET) } < 0 {
+            eprintln!("no network namespace: {}", std::io::Error::last_os_error());
+            return None;
+        }
+        let file = File::options().read(true).write(true).open("/dev/net/tun").ok()?;
+        // SAFETY: all bits zero are a valid request.
+        let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+        for (to, from) in request.ifr_name.iter_mut().zip(*b"wire") {
+            *to = from as libc::c_char;
+        }
+        request.ifr_ifru.ifru_flags = (libc::IFF_TUN | libc::IFF_NO_PI) as libc::c_short;
+        // SAFETY: the request is live and has a name and flags.
+        let made = unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETIFF as _, &raw mut request) };
+        if made < 0 {
+            eprintln!("no tunnel: {}", std::io::Error::last_os_error());
+            return None;
+        }
+        // SAFETY: the call takes no memory.
+        unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) };
+        let set_up = run("ip addr add 192.168.77.2/24 dev wire")
+            && run("ip addr add fd00::2/64 dev wire nodad")
+            && run("ip link set wire mtu 4300 up");
+        set_up.then_some(Self(file))
+    }
+
+    /// Returns the next packet of RoCEv2.
+    fn next(&mut self, limit: Duration) -> Option<(RoceNetwork, Vec<u8>)> {
+        let until = clock::now() + limit;
+        let mut bytes = [0; 65_536];
+        while clock::now() < until {
+            match self.0.read(&mut bytes) {
+                // The system sends other packets, too, such as those of router discovery.
+                Ok(length) => match RoceNetwork::parse(&bytes[..length]) {
+                    Ok((network, udp)) if network.destination_port == RoceNetwork::PORT => {
+                        return Some((network, udp.to_vec()));
+                    }
+                    _ => {}
+                },
+                Err(_) => std::thread::sleep(Duration::from_millis(1)),
+            }
+        }
+        None
+    }
+
+    /// Returns the next packet, which has to have the ICRC of what came.
+    fn checked(&mut self) -> (RoceNetwork, Vec<u8>) {
+        let (network, udp) = self.next(Duration::from_secs(5)).expect("a packet");
+        let packet = Packet::parse_roce(&udp).expect("a packet of RoCEv2");
+        packet.check_roce_icrc(&network).expect("the ICRC of what came");
+        (network, udp)
+    }
+}
+
+/// Runs a command.
+fn run(line: &str) -> bool {
+    let mut words = line.split(' ');
+    let mut command = Command::new(words.next().expect("a command"));
+    let done = command.args(words).status().is_ok_and(|status| status.success());
+    if !done {
+        eprintln!("failed: {line}");
+    }
+    done
+}
+
+fn route(own: IpAddr, peer: IpAddr) -> Route {
+    let gid = |address| match address {
+        IpAddr::V4(address) => Gid::from(address),
+        IpAddr::V6(address) => Gid::from(address),
+    };
+    let (source, destination) = (gid(own), gid(peer));
+    Route { source, destination, is_global: true, ..Route::default() }
+}
+
+/// Opens a socket. Other tests start programs: until these have let go of the files of this process
+/// a port may seem to be taken.
+fn bind(options: &RoceOptions) -> RoceSocket {
+    for _ in 0..100 {
+        match RoceSocket::bind(options) {
+            Err(RoceError::Bind { source, .. }) if source.kind() == ErrorKind::AddrInUse => {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            bound => return bound.expect("a socket"),
+        }
+    }
+    panic!("the port is taken: {options:?}");
+}
+
+/// Pushes a packet: a middle of a SEND.
+fn push(socket: &mut RoceSocket, route: &Route, length: usize) -> Result<(), PushError> {
+    socket.push(route, length, |bytes| {
+        bytes.fill(length as u8);
+        bytes[..12].copy_from_slice(&[1, 0, 0xff, 0xff, 0, 0, 0, 17, 0, 0, 0, 1]);
+    })
+}
+
+#[test]
+fn every_segment_has_the_icrc_of_its_own_headers() {
+    let Some(mut wire) = Wire::new() else { return };
+    let lengths = [4108, 4108, 4108, 268, 12, 1036, 1036];
+    for (own, peer) in [(V4, V4_PEER), (V6, V6_PEER)] {
+        let open = if own.is_ipv4() { IpAddr::from([0; 4]) } else { IpAddr::from([0u16; 8]) };
+        for (address, gso) in [(own, true), (own, false), (open, true), (open, false)] {
+            let mut socket = bind(&RoceOptions { gso, ..RoceOptions::new(address) });
+            let marks = Route { traffic_class: 0x68, hop_limit: 7, ..route(own, peer) };
+            for length in lengths {
+                push(&mut socket, &marks, length).expect("room");
+            }
+            assert_eq!(socket.flush(), 0);
+            let together = [0, 1, 2, 3, 0, 0, 1];
+            for (length, id) in lengths.into_iter().zip(together) {
+                let (network, udp) = wire.checked();
+                assert_eq!(udp.len(), length + 4);
+                assert_eq!(network.source_port, RoceNetwork::PORT);
+                let expected = match (own, peer) {
+                    (IpAddr::V4(source), IpAddr::V4(destination)) => RoceAddresses::V4 {
+                        source,
+                        destination,
+                        identification: if gso { id } else { 0 },
+                        fragment: 0x4000,
+                    },
+                    (IpAddr::V6(source), IpAddr::V6(destination)) => {
+                        RoceAddresses::V6 { source, destination }
+                    }
+                    _ => unreachable!("both are of one family"),
+                };
+                assert_eq!(network.addresses, expected, "{address}, {gso}");
+            }
+            assert_eq!(socket.gso(), gso);
+        }
+    }
+}
+
+/// Packets that the Linux kernel's driver rxe of version 6.1 has sent, which cannot be verified over
+/// IPv4 and have no UDP checksum.
+#[test]
+fn packets_of_another_implementation_come_in() {
+    let Some(mut wire) = Wire::new() else { return };
+    let options = |own| RoceOptions { allow_zero_checksum: true, ..RoceOptions::new(own) };
+    let (mut v4, mut v6) = (bind(&options(V4)), bind(&options(V6)));
+    let packets = [
+        "45000030fa2c40004011253cc0a84d01c0a84d02f54112b7001c00001100ffff000000110064dd151f000001\
+         29575875",
+        "45000038fa4440004011251cc0a84d01c0a84d02f54112b7002400000500ffff0000001180ccd92b20000000\
+         0400000020030000acb119fe",
+        "60000000001c1140fd000000000000000000000000000001fd000000000000000000000000000002e96112b7\
+         001c00001100ffff0000001100063b011f000001db7a9a96",
+    ];
+    let checks = [
+        IcrcCheck::ConsistentWithSomeId { identification: 0xfa2c, dont_fragment: true },
+        IcrcCheck::ConsistentWithSomeId { identification: 0xfa44, dont_fragment: true },
+        IcrcCheck::Verified,
+    ];
+    for (text, expected) in packets.into_iter().zip(checks) {
+        let bytes: Vec<u8> = (0..text.len() / 2)
+            .map(|at| u8::from_str_radix(&text[2 * at..2 * at + 2], 16).expect("two digits"))
+            .collect();
+        let mut wrong = bytes.clone();
+        *wrong.last_mut().expect("an ICRC") ^= 1;
+        wire.0.write_all(&wrong).expect("room");
+        wire.0.write_all(&bytes).expect("room");
+        let (is_v4, (network, udp)) =
+            (bytes[0] == 0x45, RoceNetwork::parse(&bytes).expect("a packet"));
+        let socket = if is_v4 { &mut v4 } else { &mut v6 };
+        let until = clock::now() + Duration::from_secs(5);
+        let came = loop {
+            socket.wait(until, None).expect("a wait");
+            if let Some(packet) = socket.receive().expect("packets") {
+                break (*packet.route, packet.bytes.to_vec(), packet.icrc);
+            }
+            assert!(clock::now() < until, "nothing came");
+        };
+        assert_eq!((&came.1[..], came.2), (&udp[..udp.len() - 4], expected));
+        let back = if is_v4 { route(V4, V4_PEER) } else { route(V6, V6_PEER) };
+        // Over IPv4 the identification is not known to the receiver, and Linux uses any.
+        let back = Route { source_port: network.source_port, is_weak: is_v4, ..back };
+        assert_eq!(came.0, back);
+    }
+    let (v4, v6) = (v4.counters().received, v6.counters().received);
+    assert_eq!((v4.packets, v4.unverifiable, v4.bad_icrc), (2, 2, 2));
+    assert_eq!((v6.packets, v6.unverifiable, v6.bad_icrc), (1, 0, 1));
+}
+
+#[test]
+fn what_is_too_long_for_the_interface_is_counted() {
+    let Some(mut wire) = Wire::new() else { return };
+    assert!(run("ip link set wire mtu 1500"));
+    for (own, peer) in [(V4, V4_PEER), (V6, V6_PEER)] {
+        let mut socket = bind(&RoceOptions::new(own));
+        for length in [4108, 4108, 4108, 1036, 2060, 1032] {
+            push(&mut socket, &route(own, peer), length).expect("room");
+        }
+        assert_eq!(socket.flush(), 0);
+        // 4108 4108 4108 1036 | 2060 1032: the system looks at a datagram's first packet.
+        let sent = socket.counters().sent;
+        let lost: u64 = sent.errors.values().sum();
+        assert_eq!(sent.errors.keys().collect::<Vec<_>>(), [&libc::EMSGSIZE], "{sent:?}");
+        for _ in 0..sent.packets {
+            wire.checked();
+        }
+        assert_eq!(sent.packets + lost, 6);
+        push(&mut socket, &route(own, peer), 1036).expect("room");
+        socket.flush();
+        assert_eq!(wire.checked().1.len(), 1040);
+        assert!(socket.gso(), "the fault was the packets'");
+    }
+}
+
+#[test]
+fn a_full_system_is_told_and_loses_nothing() {
+    let Some(mut wire) = Wire::new() else { return };
+    if !run("tc qdisc add dev wire root tbf rate 30mbit burst 9000 limit 1000000") {
+        return;
+    }
+    let options = RoceOptions { send_buffer: 100_000, ..RoceOptions::new(V4) };
+    let mut socket = bind(&options);
+    let length = |number: usize| 4108 - number % 7 * 4;
+    let mut pushed = 0;
+    while push(&mut socket, &route(V4, V4_PEER), length(pushed)) != Err(PushError::Full) {
+        pushed += 1;
+        assert!(pushed < 1000, "{:?}", socket.counters());
+    }
+    assert!(socket.halves().0.unsent() > 0 && socket.counters().sent.full > 0);
+    // It is full as before, and not earlier than it has to.
+    assert_eq!(push(&mut socket, &route(V4, V4_PEER), 12), Err(PushError::Full));
+    for taken in 0..pushed + 20 {
+        socket.flush();
+        if taken % 2 == 1 && pushed < 120 {
+            let again = push(&mut socket, &route(V4, V4_PEER), length(pushed));
+            pushed += usize::from(again.is_ok());
+        }
+        let Some((_, udp)) = wire.next(Duration::from_millis(200)) else {
+            assert_eq!((taken, socket.halves().0.unsent()), (pushed, 0));
+            break;
+        };
+        assert_eq!(udp.len(), length(taken) + 4);
+    }
+    let sent = socket.counters().sent;
+    assert_eq!((sent.packets, sent.errors.len()), (pushed as u64, 0));
+}
+
+#[test]
+fn interfaces_are_listed_with_mtu_and_addresses() {
+    let Some(_wire) = Wire::new() else { return };
+    let wire = RoceInterface::holding(V4).expect("interfaces").expect("the tunnel");
+    assert_eq!((wire.name.as_str(), wire.mtu, wire.active_mtu()), ("wire", 4300, Some(4096)));
+    assert!(wire.addresses.contains(&V6));
+    assert_eq!((wire.mac, wire.guid()), (None, Guid(0xffff_c0a8_4d02)));
+    assert_eq!(RoceInterface::holding(V6).expect("interfaces"), Some(wire));
+    if run("ip link add name port type dummy") && run("ip link set port address 02:00:5e:10:00:01")
+    {
+        let interfaces = RoceInterface::all().expect("interfaces");
+        let port = interfaces.iter().find(|port| port.name == "port").expect("the port");
+        assert_eq!(port.guid(), Guid(0x0000_5eff_fe10_0001));
+    }
+}
+
+/// As it is with queue pairs for unreliable datagrams.
+#[test]
+fn packets_to_groups_leave_with_their_hop_limit_and_come_to_members() {
+    let Some(mut wire) = Wire::new() else { return };
+    let cases = [
+        (V4, IpAddr::from([239, 1, 2, 3]), IpAddr::from([0; 4])),
+        (V6, "ff15::7".parse().expect("valid"), IpAddr::from([0u16; 8])),
+    ];
+    let index = RoceInterface::holding(V4).expect("interfaces").expect("the tunnel").index;
+    for (own, group, open) in cases {
+        let mut socket = bind(&RoceOptions::new(open));
+        let there = Route { hop_limit: 64, ..route(own, group) };
+        socket.join(there.destination, index).expect("a group");
+        assert!(socket.join(there.source, index).is_err(), "that is no group");
+        for length in [64, 64, 32] {
+            push(&mut socket, &there, length).expect("room");
+        }
+        assert_eq!(socket.flush(), 0);
+        // It goes out and to the members on this machine.
+        for length in [64, 64, 32] {
+            assert_eq!(wire.checked().1.len(), length + 4);
+            let until = clock::now() + Duration::from_secs(5);
+            socket.wait(until, None).expect("a wait");
+            let packet = socket.receive().expect("packets").expect("what was sent");
+            assert_eq!((packet.bytes.len(), packet.route.hop_limit), (length, 64));
+            let back = (packet.route.source, packet.route.destination);
+            assert_eq!(back, (there.destination, there.source));
+        }
+        socket.leave(there.destination, index).expect("a member");
+        assert!(socket.leave(there.destination, index).is_err());
+    }
+}
+
+/// A link-local address is one of a single interface.
+#[test]
+fn link_local_addresses_have_their_interface() {
+    let Some(mut wire) = Wire::new() else { return };
+    let (own, peer) = ("fe80::7:2".parse().expect("valid"), "fe80::7:1".parse().expect("valid"));
+    assert!(run("ip addr add fe80::7:2/64 dev wire nodad"));
+    for address in [own, IpAddr::from([0u16; 8])] {
+        let mut socket = bind(&RoceOptions::new(address));
+        push(&mut socket, &route(own, peer), 16).expect("room");
+        assert_eq!(socket.flush(), 0);
+        let (network, _) = wire.checked();
+        assert!(
+            matches!(network.addresses, RoceAddresses::V6 { destination, .. } if destination == peer)
+        );
+    }
+}

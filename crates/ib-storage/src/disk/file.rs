@@ -1,0 +1,199 @@
+//! A device in a file, or a block device of the system.
+
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use ib_block::{Discard, Errno, Geometry, Operation, Origin};
+
+use super::ring::Ring;
+use super::workers::Workers;
+use super::{DiskError, Job};
+use ib_os::alarm::Bell;
+
+/// What is forgotten at once, in bytes.
+const MOST_DISCARDED: u64 = 1 << 30;
+
+/// The attribute of a file that tells who has written to it, and how long it is at most in bytes.
+const WRITERS: &str = "user.ibfabric.writers";
+const MOST_WRITERS: usize = 4096;
+
+/// A file, and the ways to it.
+#[derive(Debug)]
+pub(super) struct FileDisk {
+    file: Arc<File>,
+    kind: FileKind,
+    read_only: bool,
+    ring: Option<Ring>,
+    workers: Workers,
+}
+
+/// What is done with a file depends on what it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FileKind {
+    Regular,
+    Block,
+}
+
+impl FileDisk {
+    pub(super) fn open(path: PathBuf, bell: Bell) -> Result<(Self, Geometry, Origin), DiskError> {
+        let failed = |error| DiskError::File { path: path.clone(), error };
+        let (file, read_only) = open(&path).map_err(failed)?;
+        let metadata = file.metadata().map_err(failed)?;
+        let kind = if metadata.is_file() {
+            FileKind::Regular
+        } else if metadata.file_type().is_block_device() {
+            FileKind::Block
+        } else {
+            return Err(DiskError::Kind { path });
+        };
+        let (size, logical_block, physical_block) = match kind {
+            FileKind::Regular => (metadata.len(), 512, 4096),
+            FileKind::Block => block_device(&file).map_err(failed)?,
+        };
+        if size < u64::from(logical_block) {
+            return Err(DiskError::Empty { path, length: size, block: logical_block });
+        }
+        let granularity = match kind {
+            FileKind::Regular => u32::try_from(metadata.blksize()).unwrap_or(4096),
+            FileKind::Block => logical_block,
+        };
+        let discard = Discard { granularity, alignment: 0, max: MOST_DISCARDED };
+        let geometry = Geometry {
+            size: size / u64::from(logical_block) * u64::from(logical_block),
+            logical_block,
+            physical_block,
+            discard: (!read_only).then_some(discard),
+            secure_erase: false,
+            // The system caches it.
+            write_back: true,
+            fua: true,
+            read_only,
+        };
+        let origin = origin(&path, kind, &metadata).map_err(failed)?;
+        let file = Arc::new(file);
+        let workers = Workers::new(Arc::clone(&file), kind, bell);
+        // Where the system has none, or allows none, threads do it.
+        let ring = Ring::new(Arc::clone(&file)).ok();
+        Ok((Self { file, kind, read_only, ring, workers }, geometry, origin))
+    }
+
+    /// Returns what is kept of the file's writers in an attribute of it; `None` where it can have none.
+    pub(super) fn kept_writers(&self) -> Option<Vec<u8>> {
+        // Those of a block device's node are gone when the machine starts again, and are another node's.
+        if self.read_only || self.kind != FileKind::Regular {
+            return None;
+        }
+        let mut found = vec![0; MOST_WRITERS];
+        match rustix::fs::fgetxattr(&*self.file, WRITERS, &mut found[..]) {
+            Ok(length) => found.truncate(length),
+            Err(rustix::io::Errno::NODATA) => found.clear(),
+            Err(_) => return None,
+        }
+        // What can be read need not be possible to write.
+        self.keep_writers(&found).is_ok().then_some(found)
+    }
+
+    /// Keeps it.
+    pub(super) fn keep_writers(&self, writers: &[u8]) -> Result<(), Errno> {
+        use rustix::fs::XattrFlags;
+        let kept = rustix::fs::fsetxattr(&*self.file, WRITERS, writers, XattrFlags::empty());
+        // It has to be there before any data of whoever has it changed.
+        kept.map_err(io::Error::from).and_then(|()| self.file.sync_all()).map_err(|error| {
+            // What is there is not true any more.
+            let _ = rustix::fs::fremovexattr(&*self.file, WRITERS);
+            super::errno(&error)
+        })
+    }
+
+    #[cfg(test)]
+    pub(super) fn without_ring(&mut self) {
+        self.ring = None;
+    }
+
+    pub(super) fn submit(&mut self, job: Job) {
+        let by_ring =
+            matches!(job.command.operation, Operation::Read | Operation::Write | Operation::Flush);
+        match &mut self.ring {
+            Some(ring) if by_ring => ring.submit(job),
+            _ => self.workers.submit(job),
+        }
+    }
+
+    /// Returns a file that can be read when something of the ring has ended.
+    pub(super) fn bell(&self) -> Option<BorrowedFd<'_>> {
+        self.ring.as_ref().map(Ring::bell)
+    }
+
+    pub(super) fn flush(&mut self) {
+        if let Some(ring) = &mut self.ring {
+            ring.flush();
+        }
+    }
+
+    pub(super) fn poll(&mut self) -> Option<(u64, Errno)> {
+        self.ring.as_mut().and_then(Ring::poll).or_else(|| self.workers.poll())
+    }
+}
+
+/// Opens a file to read and write, or, where that is not allowed, to read; returns whether that is so.
+fn open(path: &PathBuf) -> io::Result<(File, bool)> {
+    match OpenOptions::new().read(true).write(true).open(path) {
+        Ok(file) => Ok((file, false)),
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem
+            ) =>
+        {
+            Ok((File::open(path)?, true))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Returns the size of a block device, its logical and its physical block, in bytes.
+fn block_device(file: &File) -> io::Result<(u64, u32, u32)> {
+    // Of the system's headers: numbers of requests.
+    const SIZE: libc::Ioctl = 0x8008_1272_u32 as libc::Ioctl;
+    const LOGICAL: libc::Ioctl = 0x1268;
+    const PHYSICAL: libc::Ioctl = 0x127b;
+    let fd = file.as_raw_fd();
+    let (mut size, mut logical, mut physical) = (0_u64, 0_i32, 0_u32);
+    let check = |result: i32| if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) };
+    // SAFETY: the call writes eight bytes to the number that it is given.
+    check(unsafe { libc::ioctl(fd, SIZE, &raw mut size) })?;
+    // SAFETY: the calls write four bytes to the numbers that they are given.
+    check(unsafe { libc::ioctl(fd, LOGICAL, &raw mut logical) })?;
+    // SAFETY: as above.
+    check(unsafe { libc::ioctl(fd, PHYSICAL, &raw mut physical) })?;
+    let logical = logical.cast_unsigned().max(512);
+    Ok((size, logical, physical.max(logical)))
+}
+
+/// Returns where the data of a file comes from: from that file, and what was written from the system's cache, which is
+/// another one each time that the machine is started.
+fn origin(path: &Path, kind: FileKind, metadata: &Metadata) -> io::Result<Origin> {
+    let medium = match kind {
+        // Numbers of files are given again, those of file systems may be others after a start.
+        FileKind::Regular => {
+            let made = metadata.created().ok();
+            let made = made.and_then(|at| at.duration_since(SystemTime::UNIX_EPOCH).ok());
+            format!("{} {:?}", metadata.ino(), made.map(|it| it.as_nanos()))
+        }
+        FileKind::Block => format!("{} {:?}", path.display(), name_of(metadata.rdev())),
+    };
+    let started = fs::read("/proc/sys/kernel/random/boot_id")?;
+    Ok(Origin { medium: crc32fast::hash(medium.as_bytes()), cache: crc32fast::hash(&started) })
+}
+
+/// Returns the name that a block device has wherever it is, if it has one.
+fn name_of(device: u64) -> Option<Vec<u8>> {
+    let place = format!("/sys/dev/block/{}:{}", libc::major(device), libc::minor(device));
+    let files = ["wwid", "device/wwid", "dm/uuid", "md/uuid", "serial", "loop/backing_file"];
+    files.iter().find_map(|file| fs::read(Path::new(&place).join(file)).ok())
+}

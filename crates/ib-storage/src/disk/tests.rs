@@ -1,0 +1,164 @@
+use std::io::Write as _;
+use std::time::{Duration, Instant};
+
+use ib_block::Operation;
+
+use super::*;
+use ib_os::alarm::Alarm;
+
+const SIZE: u64 = 1 << 20;
+
+/// Does something, and waits for its end.
+fn run(disk: &mut Disk, command: Command, memory: &Arc<Memory>, offset: usize) -> Errno {
+    disk.submit(Job { id: 7, command, memory: Arc::clone(memory), offset });
+    disk.flush();
+    let end = Instant::now() + Duration::from_secs(10);
+    loop {
+        match disk.poll() {
+            Some((id, errno)) => {
+                assert_eq!(id, 7);
+                return errno;
+            }
+            None => assert!(Instant::now() < end, "{command:?} does not end"),
+        }
+        std::thread::sleep(Duration::from_micros(50));
+    }
+}
+
+fn command(operation: Operation, offset: u64, length: u64) -> Command {
+    Command { operation, offset, length, fua: operation == Operation::Write && offset == 0 }
+}
+
+fn holds_what_is_written(disk: &mut Disk) {
+    let memory = Memory::zeroed(64 << 10).expect("memory");
+    memory.write(4096, &[5; 8192]).expect("it fits");
+    assert_eq!(run(disk, command(Operation::Write, 0, 8192), &memory, 4096), Errno::OK);
+    assert_eq!(run(disk, command(Operation::Write, SIZE - 512, 512), &memory, 4096), Errno::OK);
+    assert_eq!(run(disk, Command::FLUSH, &memory, 0), Errno::OK);
+    assert_eq!(run(disk, command(Operation::Discard, 4096, 4096), &memory, 0), Errno::OK);
+    assert_eq!(run(disk, command(Operation::WriteZeroes, 512, 512), &memory, 0), Errno::OK);
+    assert_eq!(run(disk, command(Operation::Read, 0, 16384), &memory, 16384), Errno::OK);
+    let mut bytes = vec![9; 16384];
+    memory.read(16384, &mut bytes).expect("it fits");
+    let mut expected = vec![0; 16384];
+    expected[..4096].fill(5);
+    expected[512..1024].fill(0);
+    assert!(bytes == expected);
+    assert_eq!(run(disk, command(Operation::Read, SIZE - 512, 512), &memory, 0), Errno::OK);
+    memory.read(0, &mut bytes[..512]).expect("it fits");
+    assert_eq!(bytes[..512], [5; 512]);
+}
+
+#[test]
+fn memory_holds_what_is_written() {
+    let mut disk = Disk::in_memory(SIZE).expect("memory");
+    assert_eq!((disk.geometry().size, disk.geometry().read_only), (SIZE, false));
+    holds_what_is_written(&mut disk);
+    for size in [0, 100, 513] {
+        assert!(matches!(Disk::in_memory(size), Err(DiskError::Size(found)) if found == size));
+    }
+    assert!(matches!(Disk::in_memory(1 << 62), Err(DiskError::OutOfMemory(_))));
+}
+
+#[test]
+fn files_hold_what_is_written() {
+    let alarm = Alarm::new().expect("files");
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    file.as_file().set_len(SIZE + 100).expect("room");
+    let mut disk = Disk::open(file.path(), alarm.bell()).expect("a file");
+    // Whole blocks.
+    assert_eq!((disk.geometry().size, disk.geometry().fua), (SIZE, true));
+    holds_what_is_written(&mut disk);
+    let read = std::fs::read(file.path()).expect("it is there");
+    assert_eq!((read[0], read[511], read[512], read[1024], read[4096]), (5, 5, 0, 5, 0));
+    // A file that becomes shorter.
+    file.as_file().set_len(4096).expect("it is a file");
+    let memory = Memory::zeroed(8192).expect("memory");
+    assert_eq!(run(&mut disk, command(Operation::Read, 8192, 512), &memory, 0), Errno::EIO);
+    assert_eq!(run(&mut disk, command(Operation::Read, 0, 8192), &memory, 0), Errno::EIO);
+    assert_eq!(run(&mut disk, command(Operation::Read, 0, 4096), &memory, 0), Errno::OK);
+}
+
+/// Threads do the same as the ring.
+#[test]
+fn files_by_threads_hold_what_is_written() {
+    let alarm = Alarm::new().expect("files");
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    file.as_file().set_len(SIZE).expect("room");
+    let mut disk = Disk::open(file.path(), alarm.bell()).expect("a file");
+    let Kind::File(inner) = &mut disk.kind else { panic!("it is a file") };
+    inner.without_ring();
+    holds_what_is_written(&mut disk);
+    file.as_file().set_len(4096).expect("it is a file");
+    let memory = Memory::zeroed(8192).expect("memory");
+    assert_eq!(run(&mut disk, command(Operation::Read, 0, 8192), &memory, 0), Errno::EIO);
+}
+
+#[test]
+fn many_are_under_way_at_once() {
+    const COUNT: u64 = 2000;
+    let alarm = Alarm::new().expect("files");
+    let mut file = tempfile::NamedTempFile::new().expect("a file");
+    let bytes: Vec<u8> = (0..SIZE).map(|at| (at / 512 % 251) as u8).collect();
+    file.write_all(&bytes).expect("room");
+    let mut disk = Disk::open(file.path(), alarm.bell()).expect("a file");
+    let memory = Memory::zeroed((COUNT * 512) as usize).expect("memory");
+    for id in 0..COUNT {
+        let command = command(Operation::Read, id * 37 % (SIZE / 512) * 512, 512);
+        let memory = Arc::clone(&memory);
+        disk.submit(Job { id, command, memory, offset: id as usize * 512 });
+        if id % 100 == 0 {
+            disk.flush();
+        }
+    }
+    disk.flush();
+    let mut ended = vec![false; COUNT as usize];
+    let end = Instant::now() + Duration::from_secs(10);
+    while ended.contains(&false) {
+        assert!(Instant::now() < end, "they do not end");
+        while let Some((id, errno)) = disk.poll() {
+            assert_eq!(
+                (errno, std::mem::replace(&mut ended[id as usize], true)),
+                (Errno::OK, false)
+            );
+        }
+    }
+    for id in 0..COUNT {
+        let mut block = [0; 512];
+        memory.read(id as usize * 512, &mut block).expect("it fits");
+        assert_eq!(block, [(id * 37 % (SIZE / 512) % 251) as u8; 512]);
+    }
+    // One that is let go waits for what is under way.
+    let command = command(Operation::Write, 0, 512);
+    disk.submit(Job { id: 0, command, memory, offset: 0 });
+    disk.flush();
+}
+
+#[test]
+fn what_is_no_device_is_refused() {
+    let alarm = Alarm::new().expect("files");
+    let open = |path: &str| Disk::open(path, alarm.bell());
+    assert!(matches!(open("/nowhere/at/all"), Err(DiskError::File { .. })));
+    assert!(matches!(open("/dev/null"), Err(DiskError::Kind { .. })));
+    let empty = tempfile::NamedTempFile::new().expect("a file");
+    let refused = Disk::open(empty.path(), alarm.bell()).expect_err("it is empty");
+    assert!(refused.to_string().ends_with("0 bytes: expected at least 512"), "{refused}");
+}
+
+/// Where the file system has attributes; the root file system of Linux has.
+#[test]
+fn a_file_keeps_who_has_written_to_it() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("disk0");
+    std::fs::write(&path, vec![0; SIZE as usize]).expect("there is room");
+    let alarm = Alarm::new().expect("an alarm");
+    let open = || Disk::open(&path, alarm.bell()).expect("a file");
+    let Some(kept) = open().kept_writers() else { return };
+    assert!(kept.is_empty());
+    assert_eq!(open().keep_writers(b"one"), Ok(()));
+    assert_eq!(open().kept_writers().as_deref(), Some(&b"one"[..]));
+    // It is not data, and no other data is there.
+    assert!(std::fs::read(&path).expect("it is there").iter().all(|&byte| byte == 0));
+    let memory = Disk::in_memory(SIZE).expect("memory");
+    assert!(memory.kept_writers().is_none() && memory.keep_writers(b"one").is_err());
+}

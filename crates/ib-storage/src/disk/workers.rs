@@ -1,0 +1,194 @@
+//! Files by threads that wait for them.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, RawFd};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+use ib_block::{Command, Errno, Operation};
+use ib_hca::Memory;
+
+use super::file::FileKind;
+use super::{Job, errno};
+use ib_os::alarm::Bell;
+
+/// How many threads wait for a file.
+const THREADS: usize = 4;
+
+/// Threads that do what is asked, and tell when it has ended. They start with the first job, and end with this.
+#[derive(Debug)]
+pub(super) struct Workers {
+    file: Arc<File>,
+    kind: FileKind,
+    bell: Bell,
+    jobs: Option<Sender<Job>>,
+    ended: (Sender<Ended>, Receiver<Ended>),
+}
+
+/// The number of a job, and how it has ended.
+type Ended = (u64, Errno);
+
+impl Workers {
+    pub(super) fn new(file: Arc<File>, kind: FileKind, bell: Bell) -> Self {
+        Self { file, kind, bell, jobs: None, ended: channel() }
+    }
+
+    pub(super) fn submit(&mut self, job: Job) {
+        if self.jobs.is_none() {
+            self.jobs = self.start();
+        }
+        let id = job.id;
+        let taken = self.jobs.as_ref().is_some_and(|jobs| jobs.send(job).is_ok());
+        if !taken {
+            // No thread could be started.
+            self.ended.0.send((id, Errno::ENOMEM)).expect("the receiver is here");
+        }
+    }
+
+    pub(super) fn poll(&mut self) -> Option<(u64, Errno)> {
+        self.ended.1.try_recv().ok()
+    }
+
+    /// Starts the threads; returns nothing when not even one starts.
+    fn start(&self) -> Option<Sender<Job>> {
+        let (sender, receiver) = channel::<Job>();
+        let receiver = Arc::new(Mutex::new(receiver));
+        let started = (0..THREADS).filter(|_| {
+            let (receiver, ended) = (Arc::clone(&receiver), self.ended.0.clone());
+            let (file, kind, bell) = (Arc::clone(&self.file), self.kind, self.bell.clone());
+            let work = move || {
+                loop {
+                    let next = receiver.lock().unwrap_or_else(PoisonError::into_inner).recv();
+                    let Ok(job) = next else { return };
+                    let done = run(&file, kind, &job);
+                    let told =
+                        ended.send((job.id, done.map_or_else(|it| errno(&it), |()| Errno::OK)));
+                    if told.is_err() {
+                        return;
+                    }
+                    bell.ring();
+                }
+            };
+            thread::Builder::new().name("disk".to_owned()).spawn(work).is_ok()
+        });
+        (started.count() > 0).then_some(sender)
+    }
+}
+
+/// Does something with a file, to its end.
+fn run(file: &File, kind: FileKind, job: &Job) -> io::Result<()> {
+    let Command { operation, offset, length, fua } = job.command;
+    match operation {
+        Operation::Read => move_all(length, |done, left| {
+            read_at(
+                file.as_raw_fd(),
+                offset + done,
+                (&job.memory, job.offset + done as usize),
+                left,
+            )
+        })?,
+        Operation::Write => move_all(length, |done, left| {
+            let data = (&*job.memory, job.offset + done as usize);
+            write_at(file.as_raw_fd(), offset + done, data, left, fua)
+        })?,
+        Operation::Flush => return file.sync_data(),
+        Operation::Discard => forget(file, kind, offset, length)?,
+        Operation::WriteZeroes | Operation::SecureErase => clear(file, kind, offset, length)?,
+    }
+    if fua && operation != Operation::Write && operation != Operation::Read {
+        return file.sync_data();
+    }
+    Ok(())
+}
+
+/// Goes on until everything was moved.
+fn move_all(length: u64, mut once: impl FnMut(u64, usize) -> io::Result<usize>) -> io::Result<()> {
+    let mut done = 0;
+    while done < length {
+        match once(done, (length - done) as usize) {
+            // The file has become shorter than it was.
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(moved) => done += moved as u64,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+fn read_at(
+    fd: RawFd,
+    place: u64,
+    (memory, offset): (&Memory, usize),
+    length: usize,
+) -> io::Result<usize> {
+    let to = pointer(memory, offset, length)?;
+    // SAFETY: the memory has so many bytes from there on, which are only reached by atomics and by the system.
+    let moved = unsafe { libc::pread(fd, to.cast(), length, place as libc::off_t) };
+    usize::try_from(moved).map_err(|_| io::Error::last_os_error())
+}
+
+fn write_at(
+    fd: RawFd,
+    place: u64,
+    (memory, offset): (&Memory, usize),
+    length: usize,
+    fua: bool,
+) -> io::Result<usize> {
+    let from = pointer(memory, offset, length)?;
+    let data = libc::iovec { iov_base: from.cast(), iov_len: length };
+    let flags = if fua { libc::RWF_DSYNC } else { 0 };
+    // SAFETY: the memory has so many bytes from there on, which are only reached by atomics and by the system.
+    let moved = unsafe { libc::pwritev2(fd, &raw const data, 1, place as libc::off_t, flags) };
+    usize::try_from(moved).map_err(|_| io::Error::last_os_error())
+}
+
+/// Returns where some bytes of memory lie.
+pub(super) fn pointer(memory: &Memory, offset: usize, length: usize) -> io::Result<*mut u8> {
+    let fits = offset.checked_add(length).is_some_and(|end| end <= memory.len());
+    if !fits {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    Ok(std::ptr::with_exposed_provenance_mut(memory.address() as usize + offset))
+}
+
+/// Has a file forget a part: what is read there afterwards is zeros, or, of a block device, whatever it likes.
+fn forget(file: &File, kind: FileKind, offset: u64, length: u64) -> io::Result<()> {
+    const DISCARD: libc::Ioctl = 0x1277;
+    match kind {
+        FileKind::Regular => allocate(file, PUNCH, offset, length),
+        FileKind::Block => range(file, DISCARD, offset, length),
+    }
+}
+
+/// Makes a part of a file zeros.
+fn clear(file: &File, kind: FileKind, offset: u64, length: u64) -> io::Result<()> {
+    const ZERO_OUT: libc::Ioctl = 0x127f;
+    match kind {
+        FileKind::Block => range(file, ZERO_OUT, offset, length),
+        FileKind::Regular => match allocate(file, libc::FALLOC_FL_ZERO_RANGE, offset, length) {
+            Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => {
+                allocate(file, PUNCH, offset, length)
+            }
+            done => done,
+        },
+    }
+}
+
+const PUNCH: i32 = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+
+fn allocate(file: &File, mode: i32, offset: u64, length: u64) -> io::Result<()> {
+    let (offset, length) = (offset as libc::off_t, length as libc::off_t);
+    // SAFETY: the call reaches no memory.
+    let result = unsafe { libc::fallocate(file.as_raw_fd(), mode, offset, length) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+fn range(file: &File, request: libc::Ioctl, offset: u64, length: u64) -> io::Result<()> {
+    let range = [offset, length];
+    // SAFETY: the call reads the two numbers that it is given.
+    let result = unsafe { libc::ioctl(file.as_raw_fd(), request, range.as_ptr()) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}

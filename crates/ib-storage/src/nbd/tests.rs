@@ -1,0 +1,399 @@
+use std::collections::VecDeque;
+use std::io::Write as _;
+
+use ib_block::{Geometry, ReadData};
+use ib_nbd::wire::{self, command, option};
+
+use super::*;
+
+const SIZE: u64 = 1 << 20;
+
+/// A device that does nothing until it is told to.
+#[derive(Default)]
+struct Slow {
+    asked: Vec<(u64, Command)>,
+    ended: VecDeque<(u64, Command)>,
+    /// How long the data is of what has ended last.
+    length: usize,
+}
+
+impl Backing for Slow {
+    fn submit(&mut self, user: u64, command: Command, _: &[u8]) {
+        self.asked.push((user, command));
+    }
+
+    fn poll(&mut self) -> Option<(u64, Errno)> {
+        let (user, command) = self.ended.pop_front()?;
+        self.length = command.length as usize;
+        Some((user, Errno::OK))
+    }
+
+    fn take_data(&mut self) -> ReadData {
+        vec![0; self.length].into()
+    }
+
+    fn give_back(&mut self, _: ReadData) {}
+
+    fn losses(&self) -> u64 {
+        0
+    }
+}
+
+impl Slow {
+    /// Ends all that was asked for.
+    fn end_all(&mut self) {
+        self.ended.extend(self.asked.drain(..));
+    }
+}
+
+struct Lab {
+    server: NbdServer,
+    disk: Slow,
+    path: PathBuf,
+    _directory: tempfile::TempDir,
+}
+
+impl Lab {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("nbd.sock");
+        let export = Export {
+            name: "disk0".to_owned(),
+            description: String::new(),
+            geometry: Geometry::new(SIZE, 512),
+            preferred: 4096,
+        };
+        let server = NbdServer::listen(&Place::Unix(path.clone()), [export].into());
+        let server = server.expect("nobody listens there");
+        Self { server, disk: Slow::default(), path, _directory: directory }
+    }
+
+    /// Does what can be done.
+    fn run(&mut self) {
+        // As after each wait.
+        self.server.interests(&mut Vec::new());
+        while self.server.progress(&mut self.disk) {}
+    }
+
+    /// Returns whether something is waited for in vain: a file of which the server takes nothing is said to be ready.
+    fn spins(&mut self) -> bool {
+        self.run();
+        self.is_woken()
+    }
+
+    /// Returns whether one of the files that it waits for is ready.
+    fn is_woken(&mut self) -> bool {
+        let mut files = Vec::new();
+        self.server.interests(&mut files);
+        let mut files: Vec<_> = files.iter().map(Interest::watched).collect();
+        poll::wait_any(&mut files, 0).expect("the system waits");
+        files.iter().any(|file| file.revents != 0)
+    }
+
+    /// Returns a program that has chosen the device.
+    fn program(&mut self) -> UnixStream {
+        let mut program = UnixStream::connect(&self.path).expect("it listens");
+        program.set_read_timeout(Some(Duration::from_secs(10))).expect("it is open");
+        let mut hello = 3_u32.to_be_bytes().to_vec();
+        hello.extend(wire::OPTION_MAGIC.to_be_bytes());
+        hello.extend(option::EXPORT_NAME.to_be_bytes());
+        hello.extend(0_u32.to_be_bytes());
+        program.write_all(&hello).expect("it takes that");
+        self.run();
+        // The greeting, and the device's size and flags.
+        let mut answer = [0; 18 + 10];
+        program.read_exact(&mut answer).expect("it answers");
+        program
+    }
+}
+
+/// Returns a request that nothing but its kind and place matters of.
+fn request(kind: u16, offset: u64) -> Vec<u8> {
+    request_of(kind, offset, 512)
+}
+
+fn request_of(kind: u16, offset: u64, length: u32) -> Vec<u8> {
+    let mut bytes = wire::REQUEST_MAGIC.to_be_bytes().to_vec();
+    bytes.extend([0; 2]);
+    bytes.extend(kind.to_be_bytes());
+    bytes.extend(9_u64.to_be_bytes());
+    bytes.extend(offset.to_be_bytes());
+    bytes.extend(length.to_be_bytes());
+    if kind == command::WRITE {
+        bytes.extend([7; 512]);
+    }
+    bytes
+}
+
+/// As a disk of this machine does it: who comes after a program that was killed finds what that one has left behind done.
+#[test]
+fn what_a_program_leaves_behind_is_done_before_what_others_ask() {
+    let mut lab = Lab::new();
+    let (mut first, mut second) = (lab.program(), lab.program());
+    first.write_all(&request(command::WRITE, 0)).expect("it takes that");
+    lab.run();
+    assert_eq!(lab.disk.asked.len(), 1);
+    second.write_all(&request(command::READ, 512)).expect("it takes that");
+    lab.run();
+    assert_eq!(lab.disk.asked.len(), 2, "nobody waits for programs that are there");
+    drop(first);
+    second.write_all(&request(command::WRITE, 0)).expect("it takes that");
+    // One that comes now may choose, and waits then.
+    let mut third = lab.program();
+    third.write_all(&request(command::READ, 0)).expect("it takes that");
+    lab.run();
+    assert_eq!(lab.disk.asked.len(), 2);
+    assert!(!lab.spins(), "requests that wait wake nobody");
+    lab.disk.end_all();
+    lab.run();
+    assert_eq!(lab.disk.asked.len(), 2, "both have waited for it");
+    lab.disk.end_all();
+    lab.run();
+    for mut program in [second, third] {
+        let mut answer = [0; 16];
+        program.read_exact(&mut answer).expect("it answers");
+        assert_eq!(answer[..4], wire::SIMPLE_MAGIC.to_be_bytes());
+    }
+    assert_eq!(lab.server.connections(), 2);
+}
+
+#[test]
+fn reads_that_nobody_waits_for_hold_up_nobody() {
+    let mut lab = Lab::new();
+    let (mut first, mut second) = (lab.program(), lab.program());
+    first.write_all(&request(command::READ, 0)).expect("it takes that");
+    lab.run();
+    drop(first);
+    second.write_all(&request(command::WRITE, 0)).expect("it takes that");
+    lab.run();
+    assert_eq!(lab.disk.asked.len(), 2);
+}
+
+/// The system tells of a connection that has broken whatever is asked about it.
+#[test]
+fn a_program_that_was_killed_wakes_nobody_again_and_again() {
+    let mut lab = Lab::new();
+    let mut program = lab.program();
+    program.write_all(&request(command::READ, 0)).expect("it takes that");
+    lab.run();
+    drop(program);
+    assert!(!lab.spins());
+    lab.disk.end_all();
+    lab.run();
+    assert_eq!(lab.server.connections(), 0);
+}
+
+#[test]
+fn who_goes_without_taking_answers_holds_up_nobody() {
+    // With as many answers as one may have, and with more than its share of what all may have.
+    for (most_kept, answers) in [(MOST_KEPT, 70), (2 << 20, 8)] {
+        goes_without_taking(most_kept, answers);
+    }
+}
+
+fn goes_without_taking(most_kept: usize, answers: usize) {
+    let mut lab = Lab::new();
+    lab.server.most_kept = most_kept;
+    let (mut first, mut second) = (lab.program(), lab.program());
+    for _ in 0..answers {
+        first.write_all(&request_of(command::READ, 0, SIZE as u32)).expect("it takes that");
+        lab.run();
+        lab.disk.end_all();
+        lab.run();
+    }
+    // More is asked for, and a change, while no more answers can be sent.
+    first.write_all(&request(command::READ, 0)).expect("it takes that");
+    second.write_all(&request(command::READ, 0)).expect("it takes that");
+    first.shutdown(std::net::Shutdown::Write).expect("it can");
+    lab.run();
+    lab.disk.end_all();
+    lab.run();
+    second.write_all(&request(command::WRITE, 0)).expect("it takes that");
+    lab.run();
+    assert!(lab.disk.asked.iter().any(|(_, it)| it.operation == Operation::Write));
+    assert!(!lab.spins());
+}
+
+/// The two of them at once: the second one has seen the end of the first one, so what that one has sent comes first.
+#[test]
+fn what_a_program_leaves_unread_is_done_before_what_others_ask() {
+    let mut lab = Lab::new();
+    // The second one is looked at first, and the other way round.
+    for turns in [false, true] {
+        let mut programs = [lab.program(), lab.program()];
+        if turns {
+            programs.reverse();
+        }
+        let [mut first, mut second] = programs;
+        first.write_all(&request(command::WRITE, 0)).expect("it takes that");
+        drop(first);
+        second.write_all(&request(command::WRITE, 512)).expect("it takes that");
+        lab.run();
+        let asked: Vec<u64> = lab.disk.asked.iter().map(|(_, command)| command.offset).collect();
+        assert_eq!(asked, [0], "what was left behind, and it alone");
+        lab.disk.end_all();
+        lab.run();
+        let asked: Vec<u64> = lab.disk.asked.iter().map(|(_, command)| command.offset).collect();
+        assert_eq!(asked, [512]);
+        lab.disk.end_all();
+        lab.run();
+        drop(second);
+        lab.run();
+        assert_eq!(lab.server.connections(), 0);
+    }
+}
+
+/// While somebody else has the device, whoever waits for it wakes nobody again and again.
+#[test]
+fn programs_that_wait_for_the_device_wake_nobody() {
+    let mut lab = Lab::new();
+    let (mut program, gone) = (lab.program(), lab.program());
+    while lab.server.progress_without() {}
+    program.write_all(&request(command::READ, 0)).expect("it takes that");
+    drop(gone);
+    while lab.server.progress_without() {}
+    assert!(!lab.is_woken());
+    lab.run();
+    assert_eq!(lab.disk.asked.len(), 1);
+}
+
+#[test]
+fn who_has_more_than_its_share_of_the_memory_waits_and_nobody_else() {
+    const LONG: u32 = 512 << 10;
+    let mut lab = Lab::new();
+    lab.server.most_kept = 2 << 20;
+    let (mut greedy, mut other) = (lab.program(), lab.program());
+    for _ in 0..16 {
+        greedy.write_all(&request_of(command::READ, 0, LONG)).expect("it takes that");
+    }
+    lab.run();
+    assert_eq!(lab.disk.asked.len(), 4);
+    other.write_all(&request(command::READ, 512)).expect("it takes that");
+    lab.run();
+    assert_eq!(lab.disk.asked.len(), 5);
+    // Answers that nobody takes count as well, and wake nobody.
+    lab.disk.end_all();
+    lab.run();
+    let asked = lab.disk.asked.len();
+    assert!(asked <= 3, "{asked}");
+    let mut answered = 0;
+    while answered < 16 {
+        lab.disk.end_all();
+        lab.run();
+        let mut answer = vec![0; 16 + LONG as usize];
+        greedy.read_exact(&mut answer).expect("it answers");
+        answered += 1;
+    }
+    lab.run();
+    assert!(!lab.spins());
+}
+
+#[test]
+fn announcements_take_no_memory() {
+    let mut lab = Lab::new();
+    let mut programs: Vec<UnixStream> = (0..8).map(|_| lab.program()).collect();
+    for program in &mut programs {
+        let header = request_of(command::WRITE, 0, 32 << 20)[..28].to_vec();
+        program.write_all(&header).expect("it takes that");
+        lab.run();
+    }
+    let kept = lab.server.crowd().kept;
+    assert!(kept <= programs.len() * (256 << 10), "{kept}");
+}
+
+/// Half of what each of them sends is more than its share.
+#[test]
+fn those_that_wait_with_half_a_request_end_it_one_after_the_other() {
+    const LONG: usize = SIZE as usize;
+    let mut lab = Lab::new();
+    lab.server.most_kept = 2 << 20;
+    let mut programs: Vec<UnixStream> = (0..12).map(|_| lab.program()).collect();
+    let mut wholes = Vec::new();
+    for program in &programs {
+        let mut whole = request_of(command::WRITE, 0, LONG as u32)[..28].to_vec();
+        whole.resize(28 + LONG, 7);
+        program.set_nonblocking(true).expect("it is open");
+        wholes.push(whole);
+    }
+    let mut sent = vec![0; programs.len()];
+    for round in 0..2000 {
+        for ((program, whole), sent) in programs.iter_mut().zip(&wholes).zip(&mut sent) {
+            // First a half of all of them.
+            let end = if round < 200 { whole.len() / 2 } else { whole.len() };
+            *sent += program.write(&whole[*sent..end]).unwrap_or(0);
+        }
+        lab.run();
+        lab.disk.end_all();
+        lab.run();
+    }
+    assert!(sent.iter().all(|&sent| sent == 28 + LONG), "{sent:?}");
+    for program in &mut programs {
+        let mut answer = [0; 16];
+        program.read_exact(&mut answer).expect("it is answered");
+    }
+    let kept = lab.server.crowd().kept;
+    assert!(kept <= lab.server.most_kept + (4 << 20), "{kept}");
+}
+
+#[test]
+fn connection_errors_are_returned_oldest_first() {
+    let mut lab = Lab::new();
+    let mut errors = Vec::new();
+    for magic in [1_u32, 2, 3] {
+        let mut program = lab.program();
+        let mut bytes = magic.to_be_bytes().to_vec();
+        bytes.extend([0; 24]);
+        program.write_all(&bytes).expect("it takes that");
+        lab.run();
+        errors.push(magic);
+    }
+    let failed = std::iter::from_fn(|| lab.server.poll_failed());
+    let texts: Vec<String> = failed.map(|error| error.to_string()).collect();
+    assert_eq!(texts.len(), errors.len(), "{texts:?}");
+    for (text, magic) in texts.iter().zip(errors) {
+        assert!(text.contains(&format!("{magic:#x}:")), "{texts:?}");
+    }
+}
+
+/// Requests of any length: the budget is checked before memory is taken, not afterwards.
+#[test]
+fn programs_that_take_no_answers_stay_within_the_budget() {
+    const LONG: u32 = 1 << 20;
+    let mut lab = Lab::new();
+    lab.server.most_kept = 8 << 20;
+    let mut slow: Vec<UnixStream> = (0..40).map(|_| lab.program()).collect();
+    let mut peak = 0;
+    for _ in 0..4 {
+        for program in &mut slow {
+            program.write_all(&request_of(command::READ, 0, LONG)).expect("it takes that");
+        }
+        lab.run();
+        peak = peak.max(lab.server.crowd().kept);
+        lab.disk.end_all();
+        lab.run();
+        peak = peak.max(lab.server.crowd().kept);
+    }
+    // The budget, 128 KiB of input of each program, their guarantees, and the few requests beyond.
+    let most = (8 << 20) + 40 * (128 << 10) + (2 << 20) + 4 * LONG as usize;
+    assert!(peak <= most, "{peak} bytes, at most {most}");
+    // A short request of another program is done.
+    let mut other = lab.program();
+    other.write_all(&request(command::READ, 0)).expect("it takes that");
+    lab.run();
+    lab.disk.end_all();
+    lab.run();
+    let mut answer = [0; 16 + 512];
+    other.read_exact(&mut answer).expect("it is answered");
+    assert!(!lab.spins());
+    // Requests of programs that have gone count until they end, and nothing stays.
+    // None of the others waits for its turn, as it cannot take an answer.
+    drop(slow);
+    for _ in 0..2 {
+        lab.run();
+        lab.disk.end_all();
+    }
+    lab.run();
+    assert_eq!(lab.server.connections(), 1);
+    assert!(lab.server.crowd().kept <= 128 << 10, "{}", lab.server.crowd().kept);
+    assert_eq!(lab.server.orphaned, 0);
+}

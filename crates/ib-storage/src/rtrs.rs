@@ -1,0 +1,299 @@
+//! Adapters for the engines of RTRS, all driven by one thread; and what stands on them.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`control`] | statistics and control of clients and servers, over a socket |
+//! | [`mount`] | the same tree as a FUSE file system |
+//! | `exports` | devices that a server offers, whatever drives its adapters |
+//! | `serving` | [`BlockServer`]: RTRS, RNBD and devices |
+//! | `remote` | [`RemoteDisk`]: a device of a server, as whoever uses it sees it |
+
+use std::io;
+use std::net::{Ipv6Addr, SocketAddr};
+use std::os::fd::AsFd;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use ib_capture::Link;
+use ib_hca::Hca;
+use ib_rtrs::tree::PortName;
+use ib_rtrs::{Adapter, AdapterId, Adapters, PathSpec};
+use ib_types::{Gid, Instant, PKey};
+
+use ib_control::capture::message::AdapterInfo;
+use ib_control::capture::{Captured, Captures, Taker, describe, link_of};
+use ib_device::{Device, DeviceEvent, PathError};
+use ib_os::clock;
+use ib_os::inbox::{Handle, Inbox};
+use ib_os::poll::{self, Interest};
+
+pub mod control;
+mod exports;
+pub mod mount;
+mod remote;
+mod serving;
+
+pub use exports::DeviceCounts;
+pub use exports::Exports;
+pub use remote::{RemoteDisk, RemoteEvent, RemoteOptions};
+pub use serving::{BlockEvent, BlockServer};
+
+/// Adapters that one thread drives.
+#[derive(Default)]
+pub struct Devices {
+    all: Vec<Device>,
+    /// What other threads want, once they can, and their captures.
+    inbox: Option<Box<Inbox<Self>>>,
+    captures: Option<Captures<Self>>,
+    /// Who takes what reads the packets of queue pairs that were chosen for a trace.
+    taker: Option<Arc<Mutex<Taker>>>,
+}
+
+impl Devices {
+    /// Returns no adapters.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { all: Vec::new(), inbox: None, captures: None, taker: None }
+    }
+
+    /// Takes an adapter; returns what it is known by.
+    pub fn add(&mut self, device: Device) -> AdapterId {
+        self.all.push(device);
+        let number = self.all.len() as u32 - 1;
+        self.hand_over_from(number);
+        if let Some(captures) = self.captures.clone() {
+            captures.added(self, number);
+        }
+        AdapterId(number)
+    }
+
+    /// Returns the captures of the adapters, those that are added later among them.
+    ///
+    /// # Errors
+    /// Fails if the system has no more files.
+    pub fn captures(&mut self) -> io::Result<Captures<Self>> {
+        let captures = match &self.captures {
+            Some(captures) => captures.clone(),
+            None => Captures::new(self)?,
+        };
+        self.captures = Some(captures.clone());
+        Ok(captures)
+    }
+
+    /// Has an adapter hand over what reads the packets of chosen queue pairs.
+    fn hand_over_from(&mut self, number: u32) {
+        let (Some(taker), Some(device)) = (&self.taker, self.all.get_mut(number as usize)) else {
+            return;
+        };
+        let taker = Arc::clone(taker);
+        device.on_traced(move |hca, selection, reader| {
+            let mut taker = taker.lock().unwrap_or_else(PoisonError::into_inner);
+            if taker(number, selection, reader).is_some() {
+                // Its capture has ended.
+                hca.deselect(selection);
+            }
+        });
+    }
+
+    /// Does what other threads want.
+    fn do_as_told(&mut self) {
+        while let Some(work) = self.inbox.as_ref().and_then(|inbox| inbox.next()) {
+            work(self);
+        }
+        self.hand_over();
+    }
+
+    /// Returns an adapter.
+    pub fn device(&mut self, id: AdapterId) -> Option<&mut Device> {
+        self.all.get_mut(id.0 as usize)
+    }
+
+    /// Returns how a path is asked for that leads from an adapter to a server.
+    ///
+    /// # Errors
+    /// Fails when there is no way to it.
+    ///
+    /// # Panics
+    /// Panics when there is no such adapter.
+    pub fn path_to(&mut self, id: AdapterId, server: SocketAddr) -> Result<PathSpec, PathError> {
+        let device = self.device(id).expect("the adapter was added before");
+        let path = device.path_to(server.ip())?;
+        // One port of the client's for all connections of a path, as Linux has it.
+        let port = 0xc000 | device.hca().random_psn().get() as u16;
+        let own = device.address_beside(server.ip()).unwrap_or_else(|| device.address());
+        let source = SocketAddr::new(own, port);
+        let spec = PathSpec::new(id, source, server, path.route, path.mtu);
+        Ok(PathSpec { p_key: path.p_key, ..spec })
+    }
+
+    /// Returns how a path is asked for that leads from an adapter of a simulated fabric to a port that has a GID, by its
+    /// GIDs.
+    ///
+    /// # Errors
+    /// Fails when there is no way to it.
+    ///
+    /// # Panics
+    /// Panics when there is no such adapter.
+    pub fn path_to_gid(
+        &mut self,
+        id: AdapterId,
+        gid: Gid,
+        port: u16,
+    ) -> Result<PathSpec, PathError> {
+        let device = self.device(id).expect("the adapter was added before");
+        let path = device.path_to(Ipv6Addr::from(gid.0).into())?;
+        let spec = PathSpec::between_gids(id, port, path.route, path.mtu);
+        Ok(PathSpec { p_key: path.p_key, ..spec })
+    }
+
+    /// Returns how the port of an adapter is called.
+    #[must_use]
+    pub fn port_name(&self, id: AdapterId) -> Option<PortName> {
+        let device = self.all.get(id.0 as usize)?;
+        Some(PortName { adapter: device.name().to_owned(), number: device.port_number() })
+    }
+
+    /// Moves what can be moved, and hands over what adapters tell; returns whether there was anything.
+    ///
+    /// # Errors
+    /// Fails when the system does.
+    pub fn progress(
+        &mut self,
+        mut take: impl FnMut(&mut Self, AdapterId, DeviceEvent),
+    ) -> io::Result<bool> {
+        if self.inbox.as_ref().is_some_and(|inbox| inbox.is_pending()) {
+            self.do_as_told();
+        }
+        let mut moved = false;
+        for index in 0..self.all.len() {
+            moved |= self.all[index].progress()?;
+            while let Some(event) = self.all[index].poll_event() {
+                moved = true;
+                take(self, AdapterId(index as u32), event);
+            }
+        }
+        Ok(moved)
+    }
+
+    /// Waits until something may have come, or a moment comes.
+    ///
+    /// # Errors
+    /// Fails when the system does.
+    pub fn wait(&mut self, until: Instant) -> io::Result<()> {
+        self.wait_with(until, &[])
+    }
+
+    /// Waits until something may have come, one of some files is ready, or a moment comes.
+    pub(crate) fn wait_with(&mut self, until: Instant, others: &[Interest<'_>]) -> io::Result<()> {
+        let mut others: Vec<_> = others.iter().map(Interest::watched).collect();
+        if let Some(inbox) = &self.inbox {
+            if inbox.begin_wait(None).is_none() {
+                return Ok(());
+            }
+            others.push(poll::watched(inbox.as_fd(), false));
+        }
+        if self.spin(&others)? {
+            return Ok(());
+        }
+        let mut until = until;
+        for device in &mut self.all {
+            match device.begin_wait() {
+                Some(due) => until = until.min(due),
+                None => return Ok(()),
+            }
+        }
+        let mut files = Vec::with_capacity(2 * self.all.len() + others.len());
+        for device in &mut self.all {
+            if let Some(socket) = device.socket_mut() {
+                let Some(writes) = socket.begin_wait() else { return Ok(()) };
+                files.push(poll::watched(socket.as_fd(), writes));
+            } else if let Some(port) = device.attached() {
+                files.extend(port.files().map(|file| poll::watched(file, false)));
+            }
+        }
+        files.extend(others);
+        poll::wait_any_for(&mut files, until.since(clock::now()))?;
+        let mut rang = files.iter().map(|file| file.revents != 0);
+        for device in &mut self.all {
+            if device.socket().is_some() {
+                rang.next();
+            } else {
+                let both = [rang.next(), rang.next()].map(|rang| rang.unwrap_or(false));
+                device.end_wait(both)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks for something for as long as the adapters do before they sleep; returns whether there was anything.
+    fn spin(&mut self, others: &[libc::pollfd]) -> io::Result<bool> {
+        let spin = self.all.iter().map(Device::spin).max().unwrap_or_default();
+        let end = clock::now() + spin;
+        let mut others = others.to_vec();
+        while clock::now() < end {
+            for device in &mut self.all {
+                if device.progress()? {
+                    return Ok(true);
+                }
+            }
+            if !others.is_empty() {
+                poll::wait_any(&mut others, 0)?;
+                if others.iter().any(|file| file.revents != 0) {
+                    return Ok(true);
+                }
+            }
+            std::hint::spin_loop();
+        }
+        Ok(false)
+    }
+}
+
+impl Captured for Devices {
+    fn handle(&mut self) -> io::Result<Handle<Self>> {
+        if self.inbox.is_none() {
+            self.inbox = Some(Box::new(Inbox::new()?));
+        }
+        Ok(self.inbox.as_ref().expect("just made").handle())
+    }
+
+    fn set_taker(&mut self, taker: Taker) {
+        self.taker = Some(Arc::new(Mutex::new(taker)));
+        (0..self.all.len() as u32).for_each(|number| self.hand_over_from(number));
+    }
+
+    fn hand_over(&mut self) {
+        self.all.iter_mut().for_each(Device::hand_over_traces);
+    }
+
+    fn next_adapter(&self, from: u32) -> Option<u32> {
+        ((from as usize) < self.all.len()).then_some(from)
+    }
+
+    fn engine(&mut self, adapter: u32) -> Option<&mut Hca> {
+        self.all.get_mut(adapter as usize).map(Device::hca)
+    }
+
+    fn describe(&self, adapter: u32) -> Option<AdapterInfo> {
+        self.all.get(adapter as usize).map(|device| describe(device, adapter))
+    }
+
+    fn name_among(&self, adapter: u32) -> Option<String> {
+        let device = self.all.get(adapter as usize).filter(|_| self.all.len() > 1)?;
+        Some(device.address().to_string())
+    }
+
+    fn link(&self) -> Link {
+        // All have the same.
+        self.all.first().map_or(Link::Infiniband, link_of)
+    }
+}
+
+impl Adapters for Devices {
+    fn get(&mut self, id: AdapterId) -> Option<Adapter<'_>> {
+        let (hca, cm) = self.device(id)?.engines();
+        Some(Adapter { hca, cm })
+    }
+
+    fn is_in_partition(&self, id: AdapterId, p_key: PKey) -> bool {
+        self.all.get(id.0 as usize).is_some_and(|device| device.is_in_partition(p_key))
+    }
+}

@@ -1,0 +1,135 @@
+//! The control of a client's session.
+
+use std::collections::BTreeMap;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use ib_rtrs::tree::{ClientTree, PortName, Ports, Written};
+use ib_rtrs::{
+    Adapter, AdapterId, Adapters, Client as Rtrs, ClientEvent, Errno, PathAddress, PathSpec,
+};
+use ib_types::{Instant, PKey};
+
+use super::{Ask, Control, Reply};
+use crate::rtrs::Devices;
+use ib_control::desk::Question;
+
+/// Finds the way of a path that somebody adds, and adds the adapter that it starts from, if that is a new one; or says
+/// why there is none.
+pub type PathFinder =
+    Box<dyn FnMut(&mut Devices, &PathAddress) -> Result<PathSpec, (Errno, String)>>;
+
+/// The control of a session.
+pub(in crate::rtrs) struct SessionControl {
+    control: Control,
+    find_path: PathFinder,
+    tree: ClientTree,
+    /// What was written and takes its time, by ticket.
+    waiting: BTreeMap<u64, Question>,
+    next: u64,
+}
+
+/// Adapters, and who finds paths.
+struct Reach<'a> {
+    devices: &'a mut Devices,
+    find_path: &'a mut PathFinder,
+}
+
+impl Adapters for Reach<'_> {
+    fn get(&mut self, id: AdapterId) -> Option<Adapter<'_>> {
+        self.devices.get(id)
+    }
+
+    fn is_in_partition(&self, id: AdapterId, p_key: PKey) -> bool {
+        self.devices.is_in_partition(id, p_key)
+    }
+}
+
+impl Ports for Reach<'_> {
+    fn port_name(&self, id: AdapterId) -> Option<PortName> {
+        self.devices.port_name(id)
+    }
+
+    fn find_path(&mut self, address: &PathAddress) -> Result<PathSpec, (Errno, String)> {
+        (self.find_path)(self.devices, address)
+    }
+}
+
+impl SessionControl {
+    pub(in crate::rtrs) fn new(control: Control, find_path: PathFinder) -> Self {
+        let (tree, waiting) = (ClientTree::default(), BTreeMap::new());
+        Self { control, find_path, tree, waiting, next: 0 }
+    }
+
+    /// Takes what the session tells.
+    pub(in crate::rtrs) fn follow(
+        &mut self,
+        now: Instant,
+        rtrs: &mut Rtrs,
+        devices: &mut Devices,
+        event: &ClientEvent,
+    ) {
+        let mut reach = Reach { devices, find_path: &mut self.find_path };
+        self.tree.handle_event(now, rtrs, &mut reach, event);
+    }
+
+    /// Answers what is asked, once everything was followed that the session tells; returns whether there was anything.
+    pub(in crate::rtrs) fn serve(
+        &mut self,
+        now: Instant,
+        rtrs: &mut Rtrs,
+        devices: &mut Devices,
+    ) -> bool {
+        let mut moved = false;
+        let Self { control, find_path, tree, waiting, next } = self;
+        let mut reach = Reach { devices, find_path };
+        if tree.poll_timeout().is_some_and(|at| at <= now) {
+            tree.handle_timeout(now, rtrs, &mut reach);
+        }
+        while let Some((ticket, result)) = tree.poll() {
+            moved = true;
+            if let Some(question) = waiting.remove(&ticket) {
+                question.answer(Reply::of(result, |()| Reply::done()).to_line());
+            }
+        }
+        while let Some((ask, question)) = control.take() {
+            moved = true;
+            let reply = match ask {
+                Ask::List(path) => Reply::of(tree.list(rtrs, &path), |all| Reply::list(&all)),
+                Ask::Kind(path) => Reply::of(tree.kind(rtrs, &path), Reply::kind),
+                Ask::Read(path) => {
+                    Reply::of(tree.read(rtrs, &reach, &path), |text| Reply::read(&path, text))
+                }
+                Ask::Metrics => Reply::metrics(tree.metrics(rtrs)),
+                Ask::Write { path, value } => {
+                    *next += 1;
+                    let what = (&path[..], value.as_bytes());
+                    match tree.write(now, rtrs, &mut reach, what, *next) {
+                        Ok(Written::Done) => Reply::done(),
+                        Ok(Written::Later) => {
+                            waiting.insert(*next, question);
+                            // What the session tells of it is followed before anything else is written.
+                            return true;
+                        }
+                        Err(error) => Reply::failed(&error),
+                    }
+                }
+            };
+            question.answer(reply.to_line());
+        }
+        moved
+    }
+
+    /// As [`Control::begin_wait`].
+    pub(in crate::rtrs) fn begin_wait(&mut self) -> bool {
+        self.control.begin_wait()
+    }
+
+    /// Returns when there is something to do without a question.
+    pub(in crate::rtrs) fn poll_timeout(&self) -> Option<Instant> {
+        self.tree.poll_timeout()
+    }
+
+    pub(in crate::rtrs) fn as_fd(&self) -> BorrowedFd<'_> {
+        self.control.as_fd()
+    }
+}

@@ -1,0 +1,180 @@
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use ib_rtrs::Errno;
+use ib_rtrs::tree::{Entry, Kind, TreeError};
+
+use super::*;
+
+/// A program whose loop answers, until it is told to end.
+pub(in crate::rtrs) struct Program {
+    ends: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Program {
+    /// Has a loop answer what is asked at a socket; what `answer` returns nothing for waits for ever.
+    pub(in crate::rtrs) fn start(
+        mut control: Control,
+        mut answer: impl FnMut(Ask) -> Option<Reply> + Send + 'static,
+    ) -> Self {
+        let ends = Arc::new(AtomicBool::new(false));
+        let flag = Arc::clone(&ends);
+        let thread = std::thread::spawn(move || {
+            let mut kept = Vec::new();
+            while !flag.load(Ordering::SeqCst) {
+                while let Some((ask, question)) = control.take() {
+                    match answer(ask) {
+                        Some(reply) => question.answer(reply.to_line()),
+                        None => kept.push(question),
+                    }
+                }
+                if !control.begin_wait() {
+                    ib_os::poll::wait(control.as_fd(), false, 20).expect("files");
+                }
+            }
+        });
+        Self { ends, thread: Some(thread) }
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        self.ends.store(true, Ordering::SeqCst);
+        self.thread.take().expect("it is joined once").join().expect("no panic");
+    }
+}
+
+fn error(path: &str) -> Reply {
+    Reply::failed(&TreeError::new(Errno::ENOENT, path, "there is no such file or directory"))
+}
+
+#[test]
+fn questions_and_answers_are_lines() {
+    let asks = [
+        (Ask::List("a/b".to_owned()), r#"{"list":"a/b"}"#),
+        (Ask::Kind(String::new()), r#"{"kind":""}"#),
+        (Ask::Read("a\nb".to_owned()), r#"{"read":"a\nb"}"#),
+        (Ask::Metrics, r#""metrics""#),
+        (
+            Ask::Write { path: "a".to_owned(), value: "1\n".to_owned() },
+            r#"{"write":{"path":"a","value":"1\n"}}"#,
+        ),
+    ];
+    for (ask, line) in asks {
+        assert_eq!(ask.to_line(), line);
+        assert_eq!(Ask::parse(line), Ok(ask));
+    }
+    for line in ["", "list", "{}", r#"{"list":1}"#, r#"{"list":"","more":1}"#, r#"{"steal":""}"#] {
+        let reply = Ask::parse(line).expect_err(line);
+        assert!(!reply.ok && reply.data["errno"] == 22, "{reply:?}");
+    }
+    let entries = [
+        Entry { name: "paths".to_owned(), kind: Kind::Directory },
+        Entry { name: "add_path".to_owned(), kind: Kind::File { is_writable: true } },
+    ];
+    assert_eq!(Reply::list(&entries).text, "paths/\nadd_path\n");
+    assert_eq!(
+        error("x").to_line(),
+        r#"{"ok":false,"text":"x: there is no such file or directory (ENOENT)","data":{"errno":2}}"#
+    );
+}
+
+#[test]
+fn the_socket_is_the_owner_s_and_goes_with_the_program() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let socket = dir.path().join("control");
+    // One that was left behind does not matter.
+    drop(UnixListener::bind(&socket).expect("room"));
+    let control = Control::open(Some(&socket), None).expect("nobody listens");
+    let mode = std::fs::metadata(&socket).expect("it is there").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let second = Control::open(Some(&socket), None).map(drop).expect_err("somebody listens");
+    assert!(second.to_string().starts_with(&socket.display().to_string()), "{second}");
+    drop(control);
+    assert!(!socket.exists());
+    std::fs::write(&socket, "a file").expect("room");
+    Control::open(Some(&socket), None).map(drop).expect_err("it is no socket");
+    assert_eq!(std::fs::read(&socket).expect("it is there"), b"a file");
+}
+
+#[test]
+fn who_is_slow_silent_or_rude_stops_nobody() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let socket = dir.path().join("control");
+    let control = Control::open(Some(&socket), None).expect("nobody listens");
+    let long = "x".repeat(4_000_000);
+    let program = Program::start(control, move |ask| match ask {
+        Ask::Read(path) if path == "long" => Some(Reply::read(&path, long.clone())),
+        Ask::Read(path) if path == "never" => None,
+        Ask::Read(path) => Some(Reply::read(&path, format!("{path}\n"))),
+        ask => Some(error(&ask.to_line())),
+    });
+    let connect = || UnixStream::connect(&socket).expect("it listens");
+    let mut silent = connect();
+    let mut slow = connect();
+    slow.write_all(b"{\"read\":\"long\"}\n{\"read\":\"next\"}\n").expect("room");
+    let mut waits = connect();
+    waits.write_all(b"{\"read\":\"never\"}\n").expect("room");
+    let mut gone = connect();
+    gone.write_all(b"{\"read\":\"never\"}\n").expect("room");
+    drop(gone);
+    let mut rude = connect();
+    rude.write_all(&[0xff; 1000]).expect("room");
+    rude.write_all(b"\n").expect("room");
+    for round in 0..200 {
+        let mut client = ControlClient::connect(&socket).expect("it listens");
+        assert_eq!(client.read("state").expect("an answer"), "state\n", "{round}");
+        let refused = client.list("none").expect_err("there is none");
+        assert_eq!(refused.errno(), Errno::ENOENT);
+    }
+    let mut first = [0; 11];
+    rude.read_exact(&mut first).expect("an answer");
+    assert_eq!(&first, b"{\"ok\":false");
+    silent.write_all(b"{\"read\":\"late\"}\n").expect("it still listens");
+    let mut answer = [0; 10];
+    silent.read_exact(&mut answer).expect("an answer");
+    // Who is slow gets all of both answers.
+    let mut taken = Vec::new();
+    let mut bytes = [0; 65_536];
+    while taken.iter().filter(|byte| **byte == b'\n').count() < 2 {
+        let length = slow.read(&mut bytes).expect("it goes on");
+        assert!(length > 0, "it has ended after {} bytes", taken.len());
+        taken.extend_from_slice(&bytes[..length]);
+    }
+    assert!(taken.len() > 8_000_000 && taken.ends_with(b"\"value\":\"next\\n\"}}\n"));
+    // A client does not wait for ever.
+    let mut client = ControlClient::connect(&socket).expect("it listens");
+    client.set_patience(Duration::from_millis(50)).expect("some time");
+    assert_eq!(client.read("never").expect_err("nobody answers").errno(), Errno::ETIMEDOUT);
+    drop(program);
+    // What waits is told that there will be no answer.
+    waits.set_read_timeout(Some(Duration::from_secs(10))).expect("a socket");
+    assert_eq!(waits.read(&mut [0; 1]).expect("it is closed"), 0);
+}
+
+#[test]
+fn metrics_are_served_on_loopback() {
+    let port = {
+        let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        free.local_addr().expect("it has one").port()
+    };
+    let control = Control::open(None, Some(port)).expect("the port is free");
+    let taken = Control::open(None, Some(port)).map(drop).expect_err("it is taken");
+    assert!(taken.to_string().contains(&format!("port {port} of localhost")), "{taken}");
+    let _program = Program::start(control, |ask| {
+        assert_eq!(ask, Ask::Metrics);
+        Some(Reply::metrics("ibfabric_rtrs_server_sessions 1\n".to_owned()))
+    });
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("it listens");
+    stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").expect("room");
+    let mut page = String::new();
+    stream.read_to_string(&mut page).expect("an answer");
+    assert!(page.ends_with("\r\n\r\nibfabric_rtrs_server_sessions 1\n"), "{page}");
+}

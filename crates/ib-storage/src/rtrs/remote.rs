@@ -1,0 +1,224 @@
+//! A device of a server, as whoever uses it sees it: what drives [`Remote`].
+
+use std::collections::VecDeque;
+use std::io;
+
+use ib_block::{Command, Errno, Geometry, ReadData};
+use ib_rnbd::{DeviceId, OpenError, Reads, Remote, RemoteConfig, RemoteEvent as Event};
+use ib_rtrs::{Client as Rtrs, ClientConfig, ClientEvent, PathSpec};
+use ib_types::Instant;
+use ib_wire::rnbd::AccessMode;
+
+use super::Devices;
+use super::control::{Control, PathFinder, SessionControl};
+use crate::nbd::Backing;
+use ib_device::DeviceEvent;
+use ib_os::clock;
+use ib_os::cpu;
+use ib_os::poll::Interest;
+
+/// How a device is used.
+#[derive(Clone, Debug)]
+pub struct RemoteOptions {
+    /// The session.
+    pub session: ClientConfig,
+    /// The device's name at the server.
+    pub device: String,
+    /// What for.
+    pub mode: AccessMode,
+    /// How many requests of the device may be under way, 1 to 8192; no more than the server allows are.
+    pub depth: usize,
+    /// What becomes of the data of reads.
+    pub reads: Reads,
+    /// Whether a server that does not say so is believed to have what was not flushed ([`RemoteConfig::trusts_cache`]).
+    pub trusts_cache: bool,
+}
+
+/// What has happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RemoteEvent {
+    /// The device is open, for the first time or again.
+    Opened(Geometry),
+    /// It cannot be opened.
+    Refused(OpenError),
+    /// Something about the session and its paths.
+    Session(ClientEvent),
+}
+
+/// A device of a server.
+pub struct RemoteDisk {
+    devices: Devices,
+    remote: Remote,
+    device: DeviceId,
+    events: VecDeque<RemoteEvent>,
+    /// Who asks for numbers and changes.
+    control: Option<Box<SessionControl>>,
+}
+
+impl RemoteDisk {
+    /// Opens a device over some paths of adapters, as soon as they are connected.
+    ///
+    /// # Errors
+    /// Fails when there is no memory, or no session or device can have the name.
+    pub fn open(
+        mut devices: Devices,
+        paths: &[PathSpec],
+        options: RemoteOptions,
+    ) -> io::Result<Self> {
+        let wrong = |error| io::Error::new(io::ErrorKind::InvalidInput, error);
+        let RemoteOptions { session, device, mode, depth, reads, trusts_cache } = options;
+        session.check_name().map_err(|error| wrong(error.to_string()))?;
+        let config = RemoteConfig { session, depth, reads, trusts_cache };
+        let remote = Remote::new(config, &mut devices, ib_os::random()?);
+        let mut remote = remote.map_err(io::Error::other)?;
+        let device = remote.open(&device, mode).map_err(|error| wrong(error.to_string()))?;
+        for path in paths {
+            let added = remote.add_path(clock::now(), &mut devices, path.clone());
+            added.map_err(|error| wrong(error.to_string()))?;
+        }
+        Ok(Self { devices, remote, device, events: VecDeque::new(), control: None })
+    }
+
+    /// Has other processes see the session and its paths, and change them; `find_path` finds the way of paths that they
+    /// add.
+    pub fn set_control(&mut self, control: Control, find_path: PathFinder) {
+        self.control = Some(Box::new(SessionControl::new(control, find_path)));
+    }
+
+    /// Returns what the device is like, once it is open.
+    #[must_use]
+    pub fn geometry(&self) -> Option<&Geometry> {
+        self.remote.geometry(self.device)
+    }
+
+    /// Asks again for the device, after [`RemoteEvent::Refused`], if it has never been open.
+    pub fn try_again(&mut self) {
+        self.remote.try_again(self.device);
+    }
+
+    /// Returns the session, to look at.
+    #[must_use]
+    pub const fn rtrs(&self) -> &Rtrs {
+        self.remote.rtrs()
+    }
+
+    /// Returns the session and its adapters.
+    pub const fn session(&mut self) -> (&mut Rtrs, &mut Devices) {
+        (self.remote.session(), &mut self.devices)
+    }
+
+    /// Asks for something to be done with the device, which is open; with the data of a write.
+    ///
+    /// # Panics
+    /// Panics when a write has other than its length in data.
+    pub fn submit(&mut self, user: u64, command: Command, data: &[u8]) {
+        self.remote.submit(self.device, user, command, data);
+    }
+
+    /// Returns something that has ended: the user's number, and how. [`RemoteDisk::data`] has then what was read.
+    ///
+    /// After [`Errno::ECONNABORTED`] and [`Errno::ETIMEDOUT`] it is not known what of it is done ([`Remote::poll`]).
+    pub fn poll(&mut self) -> Option<(u64, Errno)> {
+        self.remote.poll()
+    }
+
+    /// Returns how often something may have been lost that was not flushed ([`Remote::losses`]).
+    #[must_use]
+    pub const fn losses(&self) -> u64 {
+        self.remote.losses()
+    }
+
+    /// Returns what the read has read that [`RemoteDisk::poll`] has told last.
+    #[must_use]
+    pub fn data(&self) -> &[u8] {
+        self.remote.data()
+    }
+
+    /// Returns the next thing that has happened.
+    pub fn poll_event(&mut self) -> Option<RemoteEvent> {
+        self.events.pop_front()
+    }
+
+    /// Moves what can be moved; returns whether there was anything.
+    ///
+    /// # Errors
+    /// Fails when the system does.
+    pub fn progress(&mut self) -> io::Result<bool> {
+        let Self { devices, remote, events, control, .. } = self;
+        let moved = devices.progress(|devices, adapter, event| {
+            let now = clock::now();
+            match event {
+                DeviceEvent::Hca(event) => {
+                    remote.handle_hca(now, devices, cpu::current(), adapter, &event);
+                }
+                // What is for nobody ends by the connection manager's time limits.
+                DeviceEvent::Cm(event) => drop(remote.handle_cm(now, devices, adapter, event)),
+            }
+        })?;
+        let now = clock::now();
+        remote.handle_timeout(now, devices);
+        let mut moved =
+            remote.advance(now, devices, cpu::current()).map_err(io::Error::other)? | moved;
+        while let Some(event) = remote.poll_event() {
+            if let (Some(control), Event::Session(event)) = (control.as_mut(), &event) {
+                control.follow(now, remote.session(), devices, event);
+            }
+            events.push_back(match event {
+                Event::Opened(_, geometry) => RemoteEvent::Opened(geometry),
+                Event::Refused(_, why) => RemoteEvent::Refused(why),
+                Event::Session(event) => RemoteEvent::Session(event),
+            });
+        }
+        if let Some(control) = control {
+            moved |= control.serve(now, remote.session(), devices);
+        }
+        Ok(moved)
+    }
+
+    /// Waits until there may be something to do, or a moment comes.
+    ///
+    /// # Errors
+    /// Fails when the system does.
+    pub fn wait(&mut self, until: Instant) -> io::Result<()> {
+        self.wait_with(until, &[])
+    }
+
+    /// The same, or until one of some files is ready.
+    pub(crate) fn wait_with(&mut self, until: Instant, files: &[Interest<'_>]) -> io::Result<()> {
+        if self.remote.has_news() || !self.events.is_empty() {
+            return Ok(());
+        }
+        let due = self.remote.poll_timeout().unwrap_or(Instant::NEVER);
+        let Some(control) = &mut self.control else {
+            return self.devices.wait_with(until.min(due), files);
+        };
+        if control.begin_wait() {
+            return Ok(());
+        }
+        let until = until.min(due).min(control.poll_timeout().unwrap_or(Instant::NEVER));
+        let files = [files, &[Interest::to_read(control.as_fd())]].concat();
+        self.devices.wait_with(until, &files)
+    }
+}
+
+impl Backing for RemoteDisk {
+    fn submit(&mut self, user: u64, command: Command, data: &[u8]) {
+        Self::submit(self, user, command, data);
+    }
+
+    fn poll(&mut self) -> Option<(u64, Errno)> {
+        Self::poll(self)
+    }
+
+    fn take_data(&mut self) -> ReadData {
+        self.remote.take_data()
+    }
+
+    fn give_back(&mut self, data: ReadData) {
+        self.remote.give_back(data);
+    }
+
+    fn losses(&self) -> u64 {
+        Self::losses(self)
+    }
+}

@@ -1,0 +1,66 @@
+//! The deadlines of a state machine.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::Instant;
+
+/// Deadlines in the order of their times, at most one per key. A value says which timer runs out.
+#[derive(Clone, Debug)]
+pub struct Deadlines<K, T = ()> {
+    by_key: BTreeMap<K, (Instant, T)>,
+    by_time: BTreeSet<(Instant, K)>,
+}
+
+impl<K, T> Default for Deadlines<K, T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<K, T> Deadlines<K, T> {
+    /// Returns no deadlines.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { by_key: BTreeMap::new(), by_time: BTreeSet::new() }
+    }
+}
+
+impl<K: Copy + Ord, T> Deadlines<K, T> {
+    /// Starts a timer; it replaces the one that runs for the same key.
+    pub fn set(&mut self, key: K, timer: T, at: Instant) {
+        if let Some((before, _)) = self.by_key.insert(key, (at, timer)) {
+            self.by_time.remove(&(before, key));
+        }
+        self.by_time.insert((at, key));
+    }
+
+    /// Stops the timer of a key, if one runs.
+    pub fn stop(&mut self, key: K) {
+        if let Some((at, _)) = self.by_key.remove(&key) {
+            self.by_time.remove(&(at, key));
+        }
+    }
+
+    /// Returns the deadline of a key.
+    #[must_use]
+    pub fn get(&self, key: K) -> Option<Instant> {
+        self.by_key.get(&key).map(|&(at, _)| at)
+    }
+
+    /// Returns the earliest deadline.
+    #[must_use]
+    pub fn next(&self) -> Option<Instant> {
+        self.by_time.first().map(|&(at, _)| at)
+    }
+
+    /// Removes and returns the earliest timer whose deadline is at or before `now`; of equal deadlines, the lowest key.
+    pub fn take_due(&mut self, now: Instant) -> Option<(K, T)> {
+        let &(at, key) = self.by_time.first().filter(|(at, _)| *at <= now)?;
+        self.by_time.remove(&(at, key));
+        let (_, timer) = self.by_key.remove(&key).expect("both tables hold the same deadlines");
+        Some((key, timer))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,112 @@
+//! A file by its number alone. A preloaded library may have invented the number, so nothing is done
+//! with it but `read`, `write`, `ioctl`, `poll` and `close`.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::Path;
+
+use super::sysfs::c_path;
+use ib_os::alarm::Alarm;
+
+/// Numbers from this one on are invented by libumad2sim.
+const INVENTED: i32 = 1024;
+
+/// How long an alarm may ring unheard while an invented file is waited for, in milliseconds.
+const SLICE: i32 = 10;
+
+/// An open file.
+pub(super) struct File(i32);
+
+impl File {
+    pub(super) fn open(path: &Path, flags: i32) -> io::Result<Self> {
+        let path = c_path(path)?;
+        // SAFETY: the path ends with a zero; without O_CREAT there is no third argument.
+        let number = unsafe { libc::open(path.as_ptr(), flags | libc::O_CLOEXEC) };
+        if number < 0 { Err(io::Error::last_os_error()) } else { Ok(Self(number)) }
+    }
+
+    /// Returns true when the system does not know the file.
+    pub(super) fn is_invented(&self) -> bool {
+        // SAFETY: the call takes numbers only.
+        self.0 >= INVENTED && unsafe { libc::fcntl(self.0, libc::F_GETFD) } < 0
+    }
+
+    /// Returns the file as the system knows it, unless a library has invented it.
+    pub(super) fn known(&self) -> Option<BorrowedFd<'_>> {
+        // SAFETY: the file is open as long as this is borrowed.
+        (!self.is_invented()).then(|| unsafe { BorrowedFd::borrow_raw(self.0) })
+    }
+
+    pub(super) fn read(&self, bytes: &mut [u8]) -> io::Result<usize> {
+        // SAFETY: the call writes at most the length of the live buffer.
+        result(unsafe { libc::read(self.0, bytes.as_mut_ptr().cast(), bytes.len()) })
+    }
+
+    pub(super) fn write(&self, bytes: &[u8]) -> io::Result<usize> {
+        // SAFETY: the call reads at most the length of the live buffer.
+        result(unsafe { libc::write(self.0, bytes.as_ptr().cast(), bytes.len()) })
+    }
+
+    /// Does an ioctl whose structure has the length of the buffer, as the number of it says.
+    pub(super) fn control(&self, request: u32, argument: &mut [u8]) -> io::Result<()> {
+        debug_assert_eq!((request >> 16 & 0x3fff) as usize, argument.len());
+        let argument = argument.as_mut_ptr();
+        // SAFETY: the call reads and writes the live buffer, whose length the request names.
+        result(unsafe { libc::ioctl(self.0, request.into(), argument) } as isize).map(drop)
+    }
+
+    /// Waits until the file can be read, at most so many milliseconds.
+    pub(super) fn wait(&self, milliseconds: i32) -> io::Result<()> {
+        let mut polled = libc::pollfd { fd: self.0, events: libc::POLLIN, revents: 0 };
+        // SAFETY: the call reads and writes the one live structure that it is told of.
+        match result(unsafe { libc::poll(&raw mut polled, 1, milliseconds) } as isize) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(()),
+            result => result.map(drop),
+        }
+    }
+
+    /// Waits until the file can be read or an alarm rings, at most so many milliseconds.
+    pub(super) fn wait_alarmed(&self, milliseconds: i32, alarm: &Alarm) -> io::Result<()> {
+        let bell = ib_os::poll::watched(alarm.as_fd(), false);
+        if !self.is_invented() {
+            let own = libc::pollfd { fd: self.0, events: libc::POLLIN, revents: 0 };
+            return ib_os::poll::wait_any(&mut [own, bell], milliseconds);
+        }
+        // Whoever invents files cannot wait for another one beside it.
+        let mut left = milliseconds;
+        loop {
+            let mut polled = libc::pollfd { fd: self.0, events: libc::POLLIN, revents: 0 };
+            // SAFETY: the call reads and writes the one live structure that it is told of.
+            let ready = unsafe { libc::poll(&raw mut polled, 1, left.min(SLICE)) };
+            match result(ready as isize) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
+                Err(error) => return Err(error),
+                Ok(1..) => return Ok(()),
+                Ok(0) => {}
+            }
+            let mut bells = [bell];
+            ib_os::poll::wait_any(&mut bells, 0)?;
+            left -= SLICE;
+            if left <= 0 || bells[0].revents != 0 {
+                return Ok(());
+            }
+        }
+    }
+}
+
+impl Drop for File {
+    fn drop(&mut self) {
+        // SAFETY: the file is ours and not used again.
+        unsafe { libc::close(self.0) };
+    }
+}
+
+/// Returns what a call means. libumad2sim returns a negative error number where the system returns
+/// -1 and stores it.
+fn result(value: isize) -> io::Result<usize> {
+    match value {
+        0.. => Ok(value as usize),
+        -1 => Err(io::Error::last_os_error()),
+        _ => Err(io::Error::from_raw_os_error(-value as i32)),
+    }
+}

@@ -1,0 +1,403 @@
+//! A port of a real adapter as a link.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::path::Path;
+use std::time::Duration;
+
+use ib_link::{Datagram, Incoming, LinkError, LinkPort, MadLink, Remote};
+use ib_types::{Instant, Qpn, ServiceLevel};
+use ib_wire::mad::rmpp::{RmppFlags, RmppType};
+use ib_wire::mad::{MAD_LENGTH, Mad, Method, MgmtClass, TransactionId};
+
+use super::abi::{
+    ENABLE_PKEY, HEADER, REGISTER_AGENT, REGISTER_AGENT2, Registration, SHORT_HEADER, USER_RMPP,
+    UmadHeader,
+};
+use super::file::File;
+use super::{UmadDevice, UmadError};
+use ib_os::alarm::{Alarm, AlarmedLink};
+use ib_os::clock;
+
+/// A class that a link sends and receives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UmadAgent {
+    /// The class.
+    pub class: MgmtClass,
+    /// The OUI of a vendor's class, 24 bits.
+    pub oui: u32,
+    /// The methods that are wanted unasked, a bit each.
+    pub methods: u128,
+}
+
+/// Who cuts messages of several segments and puts them together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum UmadRmpp {
+    /// The user of the link, who sees every datagram.
+    #[default]
+    User,
+    /// The kernel; see [`UmadLink::send_message`] and [`UmadLink::receive_message`].
+    Kernel,
+}
+
+/// How a link is opened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UmadOptions {
+    /// The classes.
+    pub agents: Vec<UmadAgent>,
+    /// Who does RMPP.
+    pub rmpp: UmadRmpp,
+    /// How long the kernel takes an answer to a request. Later ones are dropped.
+    pub answer_timeout: Duration,
+}
+
+impl UmadOptions {
+    /// Asks for classes without unasked datagrams, RMPP by the user and a second for answers.
+    #[must_use]
+    pub fn classes(classes: &[MgmtClass]) -> Self {
+        let agents = classes.iter().map(|&class| UmadAgent { class, oui: 0x00_1405, methods: 0 });
+        Self {
+            agents: agents.collect(),
+            rmpp: UmadRmpp::User,
+            answer_timeout: Duration::from_secs(1),
+        }
+    }
+
+    /// Asks for what a subnet manager with subnet administration sends and is sent, and for the
+    /// counters of ports.
+    #[must_use]
+    pub fn manager(answer_timeout: Duration) -> Self {
+        let wants = |class, methods: &[Method]| {
+            let methods = methods.iter().fold(0, |mask, method| mask | 1u128 << method.0);
+            UmadAgent { class, oui: 0x00_1405, methods }
+        };
+        let subnet = [Method::GET, Method::SET, Method::TRAP];
+        let administration = [
+            Method::GET,
+            Method::SET,
+            Method::GET_TABLE,
+            Method::DELETE,
+            Method::GET_TRACE_TABLE,
+            Method::GET_MULTI,
+        ];
+        let agents = vec![
+            wants(MgmtClass::SUBN_DIRECTED_ROUTE, &subnet),
+            wants(MgmtClass::SUBN_LID_ROUTED, &subnet),
+            wants(MgmtClass::SUBN_ADM, &administration),
+            wants(MgmtClass::PERFORMANCE, &[]),
+        ];
+        Self { agents, rmpp: UmadRmpp::User, answer_timeout }
+    }
+}
+
+/// A message as the kernel gives it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UmadMessage {
+    /// The other end.
+    pub remote: Remote,
+    /// The own queue pair.
+    pub local_qpn: Qpn,
+    /// Whether this is the beginning of a request that nobody answered.
+    pub lost: bool,
+    /// The bytes: 256, or as many as a message of several segments has.
+    pub bytes: Vec<u8>,
+}
+
+/// A request that the kernel still waits for.
+struct Waiting {
+    /// What stood in the upper half of the transaction identifier, which the kernel uses.
+    upper: u64,
+    /// The request as it was sent again, meanwhile: the kernel takes no second one.
+    again: Option<Vec<u8>>,
+    datagram: Datagram,
+    /// Whether a first segment came, after which the kernel waits no longer.
+    answered: bool,
+}
+
+/// A port of an adapter.
+///
+/// A request that the kernel got no answer to in time is [`Incoming::Lost`], unless it was sent again
+/// meanwhile: then that attempt starts. Transaction identifiers pass whole when no two requests of a
+/// class that wait at the same time have the same lower half. Global route headers and other P_Keys
+/// than the first are not sent.
+pub struct UmadLink {
+    device: UmadDevice,
+    file: File,
+    header: usize,
+    agents: Vec<(UmadAgent, u32)>,
+    answer_timeout: Duration,
+    waiting: BTreeMap<(u8, u32), Waiting>,
+    buffer: Vec<u8>,
+}
+
+impl UmadLink {
+    /// Opens a port's device and registers an agent for every class.
+    ///
+    /// # Errors
+    /// Fails when the device cannot be opened or the kernel refuses an agent.
+    pub fn open(device: &UmadDevice, options: &UmadOptions) -> Result<Self, UmadError> {
+        let path = device.path();
+        let failed = |doing| {
+            let path = path.clone();
+            move |source| UmadError::Io { doing, path, source }
+        };
+        let file = File::open(Path::new(&path), libc::O_RDWR | libc::O_NONBLOCK);
+        let file = file.map_err(failed("opening"))?;
+        // libumad2sim accepts the wish and goes on with short headers.
+        let long = file.control(ENABLE_PKEY, &mut []).is_ok() && !file.is_invented();
+        let mut agents = Vec::new();
+        for &agent in &options.agents {
+            let number = register(&file, agent, options.rmpp);
+            agents.push((agent, number.map_err(failed("registering a class with"))?));
+        }
+        Ok(Self {
+            device: device.clone(),
+            file,
+            header: if long { HEADER } else { SHORT_HEADER },
+            agents,
+            answer_timeout: options.answer_timeout,
+            waiting: BTreeMap::new(),
+            buffer: vec![0; HEADER + MAD_LENGTH],
+        })
+    }
+
+    /// Returns the file that can be read when something comes; `None` when a preloaded library has invented it, and the
+    /// system knows nothing of it.
+    #[must_use]
+    pub fn file(&self) -> Option<BorrowedFd<'_>> {
+        self.file.known()
+    }
+
+    /// Sends a message of any length; one that is longer than a datagram needs
+    /// [`UmadRmpp::Kernel`] and RMPP's Active flag.
+    ///
+    /// # Errors
+    /// Fails when no agent has the class or the kernel refuses.
+    pub fn send_message(&mut self, remote: &Remote, message: &[u8]) -> Result<(), LinkError> {
+        let mut mad = Mad::default();
+        let length = message.len().min(MAD_LENGTH);
+        mad.0[..length].copy_from_slice(&message[..length]);
+        self.write(&Datagram::new(*remote, mad), message)
+    }
+
+    /// Returns the next message that came.
+    ///
+    /// # Errors
+    /// Fails when the device has gone.
+    pub fn receive_message(&mut self) -> Result<Option<UmadMessage>, LinkError> {
+        loop {
+            let length = match self.file.read(&mut self.buffer) {
+                Ok(length) => length,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
+                Err(error) if error.raw_os_error() == Some(libc::ENOSPC) => {
+                    // The header tells how much room the message needs.
+                    let needed = UmadHeader::parse(&self.buffer[..self.header]).length as usize;
+                    self.buffer.resize(needed.max(self.buffer.len() * 2), 0);
+                    continue;
+                }
+                Err(error) => return Err(self.failed("receiving", error)),
+            };
+            if length < self.header + 24 {
+                continue;
+            }
+            let header = UmadHeader::parse(&self.buffer[..self.header]);
+            let bytes = self.buffer[self.header..length].to_vec();
+            if let Some(message) = self.incoming(&header, bytes)? {
+                return Ok(Some(message));
+            }
+        }
+    }
+
+    /// Turns what was read into a message; nothing when it only starts another attempt.
+    fn incoming(
+        &mut self,
+        header: &UmadHeader,
+        mut bytes: Vec<u8>,
+    ) -> Result<Option<UmadMessage>, LinkError> {
+        let mut mad = Mad::default();
+        let length = bytes.len().min(MAD_LENGTH);
+        mad.0[..length].copy_from_slice(&bytes[..length]);
+        let lost = header.status != 0;
+        let queue_pair = u32::from(!mad.class().is_smp());
+        let mut remote = Remote {
+            lid: header.lid,
+            qpn: Qpn::truncated(header.queue_pair),
+            sl: ServiceLevel::new(header.sl).unwrap_or_default(),
+            path_bits: header.path_bits,
+            ..if queue_pair == 0 { Remote::smi(0) } else { Remote::gsi(0) }
+        };
+        if lost || mad.method().is_response() {
+            let key = key(&mad);
+            let last = mad.rmpp().flags.contains(RmppFlags::LAST) || bytes.len() > MAD_LENGTH;
+            let more_segments = mad.is_rmpp() && !last && !lost;
+            let again = self.waiting.get_mut(&key).and_then(|waiting| waiting.again.take());
+            if let (true, Some(again)) = (lost, again) {
+                let written = self.file.write(&again);
+                written.map_err(|error| self.failed("sending again", error))?;
+                return Ok(None);
+            }
+            if let Some(waiting) = self.waiting.get_mut(&key) {
+                waiting.answered = true;
+                let id = waiting.upper | u64::from(key.1);
+                bytes[8..16].copy_from_slice(&id.to_be_bytes());
+                if lost {
+                    remote = waiting.datagram.remote;
+                    bytes = waiting.datagram.mad.0.to_vec();
+                }
+                if !more_segments {
+                    self.waiting.remove(&key);
+                }
+            }
+        }
+        Ok(Some(UmadMessage { remote, local_qpn: Qpn::truncated(queue_pair), lost, bytes }))
+    }
+
+    fn write(&mut self, datagram: &Datagram, message: &[u8]) -> Result<(), LinkError> {
+        let mad = &datagram.mad;
+        let oui = u32::from_be_bytes([0, mad.0[37], mad.0[38], mad.0[39]]);
+        let serves = |agent: &UmadAgent| {
+            agent.class == mad.class() && (!mad.class().has_oui() || agent.oui == oui)
+        };
+        let agent = self.agents.iter().find(|(agent, _)| serves(agent));
+        let &(_, agent) = agent.ok_or_else(|| LinkError::Unsupported {
+            what: mad.to_string(),
+            reason: "the link was not opened for its class",
+        })?;
+        let wants_answer = wants_answer(mad);
+        let timeout = if wants_answer { self.answer_timeout } else { Duration::ZERO };
+        let remote = &datagram.remote;
+        let header = UmadHeader {
+            agent,
+            timeout_ms: u32::try_from(timeout.as_millis()).unwrap_or(u32::MAX),
+            queue_pair: remote.qpn.get(),
+            q_key: remote.q_key.0,
+            lid: remote.lid,
+            sl: remote.sl.get(),
+            path_bits: remote.path_bits,
+            ..UmadHeader::default()
+        };
+        let mut bytes = header.to_bytes()[..self.header].to_vec();
+        bytes.extend_from_slice(message);
+        if wants_answer {
+            let upper = mad.transaction_id().0 & !0xffff_ffff;
+            let waiting = Waiting { upper, again: None, datagram: *datagram, answered: false };
+            let before = self.waiting.insert(key(mad), waiting);
+            let waits = before.is_some_and(|before| !before.answered);
+            if waits && !mad.is_rmpp() {
+                // The kernel refuses it until the first attempt is over.
+                let waiting = self.waiting.get_mut(&key(mad)).expect("it was just stored");
+                waiting.again = Some(bytes);
+                return Ok(());
+            }
+        }
+        self.file.write(&bytes).map(drop).map_err(|error| self.failed("sending", error))
+    }
+
+    fn failed(&self, doing: &str, source: io::Error) -> LinkError {
+        match source.raw_os_error() {
+            Some(libc::EIO | libc::ENODEV) => LinkError::Closed { peer: self.device.path() },
+            _ => LinkError::Io { doing: format!("{doing} through {}", self.device.path()), source },
+        }
+    }
+}
+
+impl MadLink for UmadLink {
+    fn port(&mut self) -> Result<LinkPort, LinkError> {
+        self.device.link_port().map_err(|error| LinkError::Io {
+            doing: format!("reading port {} of {}", self.device.port, self.device.name),
+            source: io::Error::other(error),
+        })
+    }
+
+    fn send(&mut self, datagram: &Datagram) -> Result<(), LinkError> {
+        self.write(datagram, &datagram.mad.0)
+    }
+
+    /// Of a message of several segments that the kernel put together only the first 256 bytes come
+    /// this way; [`UmadLink::receive_message`] returns it whole.
+    fn receive(&mut self) -> Result<Option<Incoming>, LinkError> {
+        let Some(message) = self.receive_message()? else { return Ok(None) };
+        let mut mad = Mad::default();
+        let length = message.bytes.len().min(MAD_LENGTH);
+        mad.0[..length].copy_from_slice(&message.bytes[..length]);
+        let datagram = Datagram {
+            local_qpn: message.local_qpn,
+            length: length as u16,
+            ..Datagram::new(message.remote, mad)
+        };
+        Ok(Some(match message.lost {
+            true => Incoming::Lost(datagram),
+            false => Incoming::Received(datagram),
+        }))
+    }
+
+    fn wait(&mut self, until: Instant) -> Result<(), LinkError> {
+        let waited = self.file.wait(clock::milliseconds_until(until));
+        waited.map_err(|error| self.failed("waiting", error))
+    }
+
+    fn now(&self) -> Instant {
+        clock::now()
+    }
+}
+
+impl AlarmedLink for UmadLink {
+    fn wait_alarmed(&mut self, until: Instant, alarm: &Alarm) -> Result<(), LinkError> {
+        let waited = self.file.wait_alarmed(clock::milliseconds_until(until), alarm);
+        waited.map_err(|error| self.failed("waiting", error))
+    }
+}
+
+/// The duty of a subnet manager at a port, until it is dropped: the port's capability mask says so
+/// meanwhile.
+pub struct UmadDuty(#[expect(dead_code, reason = "it is held open and nothing else")] File);
+
+impl UmadDuty {
+    /// Takes the duty.
+    ///
+    /// # Errors
+    /// Fails when the device cannot be opened; one that another process holds is
+    /// [`io::ErrorKind::WouldBlock`].
+    pub fn take(device: &UmadDevice) -> Result<Self, UmadError> {
+        let path = device.duty_path()?;
+        let file = File::open(Path::new(&path), libc::O_RDWR | libc::O_NONBLOCK);
+        file.map(Self).map_err(|source| UmadError::Io { doing: "opening", path, source })
+    }
+}
+
+/// Returns what the kernel tells waiting requests apart by.
+fn key(mad: &Mad) -> (u8, u32) {
+    let TransactionId(id) = mad.transaction_id();
+    (mad.class().0, id as u32)
+}
+
+/// Returns true for a request that has an answer.
+fn wants_answer(mad: &Mad) -> bool {
+    let about_a_transfer = mad.is_rmpp() && mad.rmpp().rmpp_type != RmppType::DATA;
+    !mad.method().is_response() && mad.method().response().is_some() && !about_a_transfer
+}
+
+/// Registers an agent and returns its number. A kernel or library without the newer call gets the
+/// older one; an agent without RMPP there sees every datagram, too.
+fn register(file: &File, agent: UmadAgent, rmpp: UmadRmpp) -> io::Result<u32> {
+    let by_user = agent.class.may_use_rmpp() && rmpp == UmadRmpp::User;
+    let registration = Registration {
+        agent: 0,
+        queue_pair: u32::from(!agent.class.is_smp()),
+        class: agent.class.0,
+        class_version: agent.class.version(),
+        flags: if by_user { USER_RMPP } else { 0 },
+        methods: agent.methods,
+        oui: if agent.class.has_oui() { agent.oui } else { 0 },
+        rmpp_version: u8::from(agent.class.may_use_rmpp()),
+    };
+    let mut new = registration.to_new();
+    if file.control(REGISTER_AGENT2, &mut new).is_ok() {
+        return Ok(Registration::from_new(&new).agent);
+    }
+    let rmpp_version = u8::from(agent.class.may_use_rmpp() && rmpp == UmadRmpp::Kernel);
+    let mut old = Registration { rmpp_version, ..registration }.to_old();
+    file.control(REGISTER_AGENT, &mut old)?;
+    Ok(Registration::from_old(&old).agent)
+}
