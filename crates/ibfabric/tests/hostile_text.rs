@@ -1,0 +1,105 @@
+//! Text that peers choose reaches terminals, logs and JSON escaped.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Output, Stdio};
+
+use ib_types::text::is_unsafe;
+
+#[expect(dead_code, reason = "these tests need less of it")]
+mod program;
+
+use program::{Running, ibfabric};
+
+/// Reverses the direction of the text behind it. Fabric files and MADs may hold it in a node description.
+const HOSTILE: &str = "\u{202e}X";
+
+/// Writes a fabric of two switches with a host each, whose descriptions are hostile.
+fn hostile_fabric(path: &Path) {
+    let output = ibfabric(&["gen", "mesh", "2x1", "hosts=1"]).output().expect("the program runs");
+    let mut text = String::from_utf8(output.stdout).expect("text");
+    for name in ["host-0", "host-1", "sw-x0y0", "sw-x1y0"] {
+        text = text.replace(&format!("\"{name}\""), &format!("\"{name}{HOSTILE}\""));
+    }
+    assert_eq!(text.matches(HOSTILE).count(), 4, "{text}");
+    fs::write(path, text).expect("written");
+}
+
+/// Checks that all that a command printed is safe for a terminal; returns true if it shows an escape.
+fn is_escaped(words: &[&str], output: &Output) -> bool {
+    let printed = [&output.stdout[..], &output.stderr[..]].concat();
+    let printed = String::from_utf8(printed).expect("UTF-8");
+    assert!(!printed.is_empty(), "{words:?} printed nothing");
+    let raw = printed.chars().find(|&it| is_unsafe(it) && !matches!(it, '\n' | '\t'));
+    assert_eq!(raw, None, "{words:?}: {printed:?}");
+    ["\\u{202e}", "\\u202e", "\\u{1b}", "\\u001b"].iter().any(|escape| printed.contains(escape))
+}
+
+/// Runs a command; checks that it shows hostile text, and only escaped.
+fn shows_escaped(words: &[&str]) {
+    let output = ibfabric(words).stdin(Stdio::null()).output().expect("the program runs");
+    assert!(is_escaped(words, &output), "{words:?} shows no hostile text: {output:?}");
+}
+
+#[test]
+fn node_descriptions_are_escaped() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let fabric = folder.path().join("hostile.net");
+    hostile_fabric(&fabric);
+    let tables = folder.path().join("tables").display().to_string();
+    let fabric = &*fabric.display().to_string();
+    shows_escaped(&["route", fabric]);
+    shows_escaped(&["route", fabric, "--format", "json"]);
+    shows_escaped(&["route", fabric, "--dump-dir", &tables]);
+    let lfts = format!("{tables}/opensm-lfts.dump");
+    shows_escaped(&["check", fabric, "--lfts", &lfts]);
+    shows_escaped(&["check", fabric, "--lfts", &lfts, "--format", "json"]);
+    for words in [
+        &["tracer", "--sim", fabric, "--all-pairs", "-v"][..],
+        &["tracer", "--sim", fabric, "--all-pairs", "-v", "--format", "json"],
+        &["tracer", "--sim", fabric, "--all-pairs", "--via", "sa"],
+        &["sm", "--sim", fabric, "--once", "-f", "stdout", "-V"],
+        &["sim", "ctl", "--socket", "no-such\u{1b}[31m", "Dump"],
+    ] {
+        let output = ibfabric(words).output().expect("the program runs");
+        is_escaped(words, &output);
+    }
+}
+
+#[test]
+fn refusals_of_a_simulator_are_escaped() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let fabric = folder.path().join("hostile.net");
+    hostile_fabric(&fabric);
+    let name = format!("hostile-text-{}", std::process::id());
+    let mut command = ibfabric(&["sim", &fabric.display().to_string(), "--socket", &name]);
+    command.stderr(Stdio::null());
+    let _simulator = Running::ready(command);
+    let node = format!("none\u{1b}[31m{HOSTILE}");
+    shows_escaped(&["agent", "--attach", &name, "--node", &node]);
+    shows_escaped(&["acm", "--attach", &name, "--node", &node]);
+    shows_escaped(&["rdma", "ping", "host-0", "--attach", &name, "--node", &node]);
+    shows_escaped(&["sim", "ctl", "--socket", &name, &format!("Unlink \"{node}\"")]);
+    let mut dump = ibfabric(&["sim", "ctl", "--socket", &name, "Dump"]);
+    is_escaped(&["Dump"], &dump.output().expect("the program runs"));
+}
+
+#[test]
+fn arguments_in_error_messages_are_escaped() {
+    let hostile = "none\u{1b}[31m\nibfabric: forged";
+    for words in [
+        &["route", hostile][..],
+        &["check", hostile, "--lfts", hostile],
+        &["acme", "-S", hostile, "-e"],
+        &["capture", "read", hostile],
+        &["rtrs", "ctl", "--control", hostile, "list"],
+        &["sm", "ctl", "--socket", hostile, "status"],
+    ] {
+        let output = ibfabric(words).output().expect("the program runs");
+        assert!(is_escaped(words, &output), "{words:?} shows no hostile text: {output:?}");
+        assert!(
+            !output.stderr.split(|&byte| byte == b'\n').any(|line| line == b"ibfabric: forged"),
+            "{words:?}"
+        );
+    }
+}
