@@ -5,11 +5,12 @@
 
 use std::time::Duration;
 
+use ib_types::rng::Rng;
 use interop::guest::{BESIDE_V4, GUEST_V4};
 use interop::{BootError, Guest, GuestOptions, Running as Program, TAP};
 
 use crate::running::Running;
-use crate::wire::{Impairment, Rng, Wire};
+use crate::wire::{Impairment, Wire};
 use crate::{Chored, release_binary};
 
 type Failed = Box<dyn std::error::Error>;
@@ -123,7 +124,7 @@ fn run_cell(
 ) -> Result<String, Failed> {
     let (theirs, own) = (GUEST_V4.to_string(), BESIDE_V4.to_string());
     let ends = ((guest.namespace(), TAP), (&own[..], MTU));
-    let mut wire = Wire::to_guest(ends.0, ends.1, cell.impairment, Rng(seed).next())?;
+    let mut wire = Wire::to_guest(ends.0, ends.1, cell.impairment, Rng::new(seed).next_u64())?;
     let mut ours = wire.command(0, binary);
     ours.arg("rdma");
     // The server of pings READs, the client of perftest does.

@@ -7,6 +7,7 @@ use ib_hca::{
     AccessFlags, CqId, Data, Hca, HcaConfig, Memory, QpAttr, QpCap, QpId, QpInitAttr, QpState,
     QpType, RemoteAddress, SendFlags, SendOp, SendWr, Sge, WcStatus,
 };
+use ib_types::rng::Rng;
 use ib_types::{Guid, Mtu, PKey, Psn};
 use ib_wire::packet::{RoceAddresses, RoceNetwork};
 
@@ -21,22 +22,6 @@ const ADDRESSES: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 
 
 /// One of so many packets is corrupted.
 const CORRUPTION: u64 = 20;
-
-/// Random numbers that follow from a seed (`SplitMix64`).
-struct Rng(u64);
-
-impl Rng {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ mixed >> 31
-    }
-
-    fn below(&mut self, bound: usize) -> usize {
-        (self.next() % bound as u64) as usize
-    }
-}
 
 struct Side {
     hca: Hca,
@@ -121,7 +106,7 @@ fn corrupt(packet: &mut [u8], from: usize, rng: &mut Rng) {
     if rng.below(2) == 0 {
         packet[at] ^= 1 << rng.below(8);
     } else {
-        for (byte, noise) in packet[at..end].iter_mut().zip(rng.next().to_le_bytes()) {
+        for (byte, noise) in packet[at..end].iter_mut().zip(rng.next_u64().to_le_bytes()) {
             *byte ^= noise;
         }
     }
@@ -143,7 +128,7 @@ struct Outcome {
 
 /// Writes all blocks over the wire.
 fn run(seed: u64, is_weak: bool) -> Outcome {
-    let (mut rng, mut outcome) = (Rng(seed), Outcome::default());
+    let (mut rng, mut outcome) = (Rng::new(seed), Outcome::default());
     let mut sides = connected(is_weak);
     let mut now = Instant::ZERO;
     for (number, block) in (0..BLOCKS).map(|number| (number, packet(number + 1, BLOCK))) {
@@ -168,7 +153,7 @@ fn run(seed: u64, is_weak: bool) -> Outcome {
                 let icrc = network(from, batch).icrc(&buffer[..sent.length]);
                 buffer[sent.length..][..ICRC].copy_from_slice(&icrc.to_be_bytes());
                 let packet = &mut buffer[..sent.length + ICRC];
-                if rng.next().is_multiple_of(CORRUPTION) {
+                if rng.next_u64().is_multiple_of(CORRUPTION) {
                     outcome.corrupted += 1;
                     corrupt(packet, from, &mut rng);
                 }
