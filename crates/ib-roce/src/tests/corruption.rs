@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use ib_hca::{
-    AccessFlags, CqId, Data, Hca, HcaConfig, Memory, QpAttr, QpCap, QpId, QpInitAttr, QpState,
-    QpType, RemoteAddress, SendFlags, SendOp, SendWr, Sge, WcStatus,
+    AccessFlags, CqId, Data, Hca, HcaConfig, Memory, QpCap, QpConnection, QpId, QpInitAttr, QpType,
+    RemoteAddress, SendFlags, SendOp, SendWr, Sge, WcStatus,
 };
 use ib_types::rng::Rng;
 use ib_types::{Guid, Mtu, PKey, Psn};
@@ -66,32 +66,22 @@ fn connected(is_weak: bool) -> [Side; 2] {
     });
     let numbers = [0, 1].map(|at: usize| sides[at].hca.query_qp(sides[at].qp).unwrap().0);
     for (at, side) in sides.iter_mut().enumerate() {
-        let init = QpAttr {
-            qp_state: Some(QpState::Init),
-            pkey: Some(PKey::DEFAULT),
-            qp_access_flags: Some(AccessFlags::ALL),
-            ..QpAttr::default()
+        let connection = QpConnection {
+            pkey: PKey::DEFAULT,
+            access: AccessFlags::ALL,
+            route: Route { is_weak, ..route_from(at) },
+            path_mtu: Mtu::B1024,
+            dest_qp_num: numbers[1 - at],
+            rq_psn: Psn::truncated(5),
+            sq_psn: Psn::truncated(5),
+            max_dest_rd_atomic: 4,
+            max_rd_atomic: 4,
+            min_rnr_timer: 1,
+            timeout: 10,
+            retry_cnt: 7,
+            rnr_retry: 7,
         };
-        let rtr = QpAttr {
-            qp_state: Some(QpState::Rtr),
-            route: Some(Route { is_weak, ..route_from(at) }),
-            path_mtu: Some(Mtu::B1024),
-            dest_qp_num: Some(numbers[1 - at]),
-            rq_psn: Some(Psn::truncated(5)),
-            max_dest_rd_atomic: Some(4),
-            min_rnr_timer: Some(1),
-            ..QpAttr::default()
-        };
-        let rts = QpAttr {
-            qp_state: Some(QpState::Rts),
-            sq_psn: Some(Psn::truncated(5)),
-            timeout: Some(10),
-            retry_cnt: Some(7),
-            rnr_retry: Some(7),
-            max_rd_atomic: Some(4),
-            ..QpAttr::default()
-        };
-        for attr in [init, rtr, rts] {
+        for attr in [connection.to_init(), connection.to_rtr(), connection.to_rts()] {
             side.hca.modify_qp(Instant::ZERO, side.qp, &attr).unwrap();
         }
     }
