@@ -14,7 +14,6 @@ use super::answer;
 pub(super) const SOON: ClientOptions = ClientOptions {
     connect: Duration::from_secs(5),
     reply: Duration::from_millis(200),
-    in_flight: 1,
 };
 
 /// A service for one connection. It is over with the script, whose failures are those of the test.
@@ -95,13 +94,5 @@ impl Peer {
     /// Sends an answer to a request.
     pub(super) fn answer(&mut self, request: &[u8], status: ClientStatus, data: &[u8]) {
         self.send(&answer(request, true, status, data));
-    }
-
-    /// Takes bytes until there are so many.
-    #[cfg(feature = "tokio")]
-    pub(super) fn take(&mut self, length: usize) -> Vec<u8> {
-        let mut bytes = vec![0; length];
-        self.stream.read_exact(&mut bytes).unwrap();
-        bytes
     }
 }
