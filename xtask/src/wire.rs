@@ -159,6 +159,9 @@ fn tap(end: &str, namespace: &str, mtu: u32) -> Result<(Tap, String), Failed> {
     let name = format!("ibw{}{end}", std::process::id() % 1_000_000_000);
     let tap = Tap::create(&name).map_err(|why| format!("TAP device {name}: {why}"))?;
     ip(&["link", "set", &name, "netns", namespace])?;
+    // A guest that outlives the device keeps the hardware address of its peer.
+    let address = if end == "a" { "02:00:00:00:78:01" } else { "02:00:00:00:78:02" };
+    ip(&["-netns", namespace, "link", "set", &name, "address", address])?;
     ip(&["-netns", namespace, "link", "set", &name, "mtu", &mtu.to_string(), "up"])?;
     Ok((tap, name))
 }

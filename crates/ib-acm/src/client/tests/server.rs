@@ -11,10 +11,8 @@ use super::super::{ClientOptions, ServiceAddress};
 use super::answer;
 
 /// Options with which tests that wait in vain end soon.
-pub(super) const SOON: ClientOptions = ClientOptions {
-    connect: Duration::from_secs(5),
-    reply: Duration::from_millis(200),
-};
+pub(super) const SOON: ClientOptions =
+    ClientOptions { connect: Duration::from_secs(5), reply: Duration::from_millis(200) };
 
 /// A service for one connection. It is over with the script, whose failures are those of the test.
 pub(super) struct Server {
