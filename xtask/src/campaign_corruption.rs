@@ -9,10 +9,11 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
+use ib_types::rng::Rng;
 use interop::Running as Program;
 
 use crate::running::Running;
-use crate::wire::{ADDRESSES, Impairment, Rng, Wire};
+use crate::wire::{ADDRESSES, Impairment, Wire};
 use crate::{Chored, release_binary};
 
 type Failed = Box<dyn std::error::Error>;
@@ -45,7 +46,7 @@ pub(crate) fn run(first: u64, runs: u64, seconds: u64) -> Chored {
 
 fn run_seed(binary: &Path, seed: u64, allows: bool, seconds: u64) -> Result<String, Failed> {
     let impairment = Impairment { corruption: CORRUPTION, ..Impairment::default() };
-    let mut wire = Wire::new(9000, [impairment; 2], Rng(seed).next())?;
+    let mut wire = Wire::new(9000, [impairment; 2], Rng::new(seed).next_u64())?;
     let folder = tempfile::tempdir()?;
     let option = allows.then_some("--allow-zero-checksum");
     let mut server = wire.command(1, binary);

@@ -5,11 +5,11 @@
 
 use std::time::Duration;
 
+use ib_types::rng::Rng;
 use interop::guest::{BESIDE_V4, GUEST_V4};
 use interop::{BootError, Guest, GuestOptions, Running as Program, TAP};
 
-use crate::running::Running;
-use crate::wire::{Impairment, Rng, Wire};
+use crate::wire::{Impairment, Wire};
 use crate::{Chored, release_binary};
 
 type Failed = Box<dyn std::error::Error>;
@@ -20,6 +20,9 @@ const MTU: u32 = 9000;
 /// How long a run may take, and how long a server may take to listen.
 const LIMIT: Duration = Duration::from_secs(180);
 const LISTENS: Duration = Duration::from_secs(20);
+
+/// Soft RoCE sends IPv4 packets without a UDP checksum.
+const ZERO_CHECKSUM: &str = "--allow-zero-checksum";
 
 /// The programs of a run.
 #[derive(Clone, Copy, Debug)]
@@ -123,7 +126,7 @@ fn run_cell(
 ) -> Result<String, Failed> {
     let (theirs, own) = (GUEST_V4.to_string(), BESIDE_V4.to_string());
     let ends = ((guest.namespace(), TAP), (&own[..], MTU));
-    let mut wire = Wire::to_guest(ends.0, ends.1, cell.impairment, Rng(seed).next())?;
+    let mut wire = Wire::to_guest(ends.0, ends.1, cell.impairment, Rng::new(seed).next_u64())?;
     let mut ours = wire.command(0, binary);
     ours.arg("rdma");
     // The server of pings READs, the client of perftest does.
@@ -144,11 +147,12 @@ fn run_cell(
                 .args(["bw", &theirs, "--from", &own, "--perftest", "--op", "read"])
                 .args(cell.measure()),
         };
+        ours.arg(ZERO_CHECKSUM);
         let done = Program::start(ours)?.wait(LIMIT)?;
         server.kill()?;
         done
     } else {
-        ours.args(["serve", "--listen", &own]);
+        ours.args(["serve", "--listen", &own, ZERO_CHECKSUM]);
         let command = match cell.programs {
             Programs::Ping => {
                 ours.arg("--rping");
@@ -159,9 +163,10 @@ fn run_cell(
                 format!("ib_read_bw -R {} {own}", cell.measure().join(" "))
             }
         };
-        let server = Running::ready(&mut ours)?;
+        let server = Program::start(ours)?;
+        server.until("READY", LISTENS)?;
         let done = guest.run(&command, LIMIT)?;
-        drop(server);
+        server.kill()?;
         done
     };
     let [there, back] = wire.stop();

@@ -8,10 +8,11 @@
 
 use std::time::Duration;
 
+use ib_types::rng::Rng;
 use interop::Running as Program;
 
 use crate::running::Running;
-use crate::wire::{ADDRESSES, Impairment, Rng, Wire};
+use crate::wire::{ADDRESSES, Impairment, Wire};
 use crate::{Chored, release_binary};
 
 type Failed = Box<dyn std::error::Error>;
@@ -131,7 +132,7 @@ pub(crate) fn run(first: u64, runs: u64) -> Chored {
 }
 
 fn run_cell(binary: &std::path::Path, seed: u64, cell: &Cell) -> Result<String, Failed> {
-    let mut wire = Wire::new(9000, cell.impairment, Rng(seed).next())?;
+    let mut wire = Wire::new(9000, cell.impairment, Rng::new(seed).next_u64())?;
     let mut server = wire.command(1, binary);
     server.args(["rdma", "serve", "--listen", ADDRESSES[1]]);
     if cell.operation.is_none() {

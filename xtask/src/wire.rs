@@ -11,6 +11,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use ib_os::tap::Tap;
+use ib_types::rng::Rng;
 use ib_wire::packet::{RoceAddresses, RoceNetwork};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process};
@@ -44,24 +45,9 @@ pub(crate) struct Fates {
     pub(crate) corrupted: u64,
 }
 
-/// Random numbers that follow from a seed (`SplitMix64`).
-pub(crate) struct Rng(pub(crate) u64);
-
-impl Rng {
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ mixed >> 31
-    }
-
-    fn chance(&mut self, of: f64) -> bool {
-        ((self.next() >> 11) as f64) < of * (1_u64 << 53) as f64
-    }
-
-    fn up_to(&mut self, bound: Duration) -> Duration {
-        Duration::from_nanos(self.next() % (bound.as_nanos() as u64).max(1))
-    }
+/// Draws a time below a bound; zero if the bound is zero.
+fn draw_time(rng: &mut Rng, bound: Duration) -> Duration {
+    Duration::from_nanos(rng.next_u64() % (bound.as_nanos() as u64).max(1))
 }
 
 /// The namespaces and the wire between them. All go when this is dropped, with the processes in the namespaces; that of
@@ -133,7 +119,7 @@ impl Wire {
         let relay = Relay {
             taps,
             impairment,
-            rng: Rng(seed),
+            rng: Rng::new(seed),
             queue: BinaryHeap::new(),
             number: 0,
             fates: <[Fates; 2]>::default(),
@@ -173,6 +159,9 @@ fn tap(end: &str, namespace: &str, mtu: u32) -> Result<(Tap, String), Failed> {
     let name = format!("ibw{}{end}", std::process::id() % 1_000_000_000);
     let tap = Tap::create(&name).map_err(|why| format!("TAP device {name}: {why}"))?;
     ip(&["link", "set", &name, "netns", namespace])?;
+    // A guest that outlives the device keeps the hardware address of its peer.
+    let address = if end == "a" { "02:00:00:00:78:01" } else { "02:00:00:00:78:02" };
+    ip(&["-netns", namespace, "link", "set", &name, "address", address])?;
     ip(&["-netns", namespace, "link", "set", &name, "mtu", &mtu.to_string(), "up"])?;
     Ok((tap, name))
 }
@@ -249,10 +238,10 @@ impl Relay {
         let copies = 1 + u64::from(self.rng.chance(impairment.double));
         self.fates[from].doubled += copies - 1;
         for _ in 0..copies {
-            let mut delay = impairment.delay + self.rng.up_to(impairment.jitter);
+            let mut delay = impairment.delay + draw_time(&mut self.rng, impairment.jitter);
             if self.rng.chance(impairment.late) {
                 self.fates[from].late += 1;
-                delay += self.rng.up_to(impairment.late_by);
+                delay += draw_time(&mut self.rng, impairment.late_by);
             }
             self.pass(from, &frame, delay);
         }
@@ -276,18 +265,18 @@ fn corrupt(frame: &mut [u8], rng: &mut Rng) {
     let before = frame.to_vec();
     let end = frame.len() - ICRC;
     // The ports of UDP are the four bytes before its length.
-    let place = UDP + 4 + rng.next() as usize % (end - BTH + 4);
+    let place = UDP + 4 + rng.next_u64() as usize % (end - BTH + 4);
     let at = if place < BTH { place - 4 } else { place };
     if rng.chance(0.5) {
-        frame[at] ^= 1 << (rng.next() % 8);
+        frame[at] ^= 1 << (rng.next_u64() % 8);
     } else {
         let stop = if at < UDP + 4 { UDP + 4 } else { end };
-        for (byte, noise) in frame[at..stop].iter_mut().zip(rng.next().to_le_bytes()) {
+        for (byte, noise) in frame[at..stop].iter_mut().zip(rng.next_u64().to_le_bytes()) {
             *byte ^= noise;
         }
     }
     frame[UDP + 6..BTH].fill(0);
-    let identification = 64 + rng.next() % (65_536 - 64);
+    let identification = 64 + rng.next_u64() % (65_536 - 64);
     if rng.chance(0.5)
         && frame != before
         && let Ok((mut network, _)) = RoceNetwork::parse(&frame[IP..])

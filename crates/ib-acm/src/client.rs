@@ -4,7 +4,6 @@
 //! |---|---|
 //! | `client/service.rs` | [`ServiceAddress`]: where the service is, and how programs find it |
 //! | `client/blocking.rs` | [`Client`]: asks and waits |
-//! | `client/concurrent.rs` | `AsyncClient`: many callers over one connection; with the feature `tokio` |
 //! | `client/stream.rs` | a socket whose calls end in time |
 //! | `client/pipeline.rs` | [`Pipeline`]: requests under way, and the bytes of a stream made into their answers; sans-IO |
 //! | `client/request.rs` | [`Request`]: what can be asked, and its bytes |
@@ -25,8 +24,6 @@
 use std::time::Duration;
 
 mod blocking;
-#[cfg(feature = "tokio")]
-mod concurrent;
 mod error;
 mod pipeline;
 mod reply;
@@ -35,8 +32,6 @@ mod service;
 mod stream;
 
 pub use blocking::Client;
-#[cfg(feature = "tokio")]
-pub use concurrent::AsyncClient;
 pub use error::{ClientError, RequestError};
 pub use pipeline::{Answer, Pipeline, TransactionNumber};
 pub use reply::{Counters, EndpointDescription, Reply, ReplyError, Resolved, ResolvedPath, Wrong};
@@ -50,11 +45,6 @@ pub struct ClientOptions {
     pub connect: Duration,
     /// How long an answer may take. A service asks others several times, for seconds each.
     pub reply: Duration,
-    /// The most requests under way at once, at least 1, of a client with several callers.
-    ///
-    /// Services that take whatever has come for one request, as ibacm does, end the connection when two have come
-    /// together: only those that look at the lengths of requests stand more than 1.
-    pub in_flight: usize,
 }
 
 impl ClientOptions {
@@ -64,14 +54,14 @@ impl ClientOptions {
     /// Returns the options with times that clocks stand.
     fn bounded(self) -> Self {
         let [connect, reply] = [self.connect, self.reply].map(|time| time.min(Self::LONGEST));
-        Self { connect, reply, ..self }
+        Self { connect, reply }
     }
 }
 
 impl Default for ClientOptions {
-    /// Returns 5 seconds to connect, 30 for an answer, and one request at a time.
+    /// Returns 5 seconds to connect and 30 for an answer.
     fn default() -> Self {
-        Self { connect: Duration::from_secs(5), reply: Duration::from_secs(30), in_flight: 1 }
+        Self { connect: Duration::from_secs(5), reply: Duration::from_secs(30) }
     }
 }
 

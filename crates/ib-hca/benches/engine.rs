@@ -6,8 +6,8 @@ use std::sync::Arc;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use ib_hca::trace::{PacketReader, PacketTrace};
 use ib_hca::{
-    AccessFlags, CqId, Data, Hca, HcaConfig, MAX_PACKET, Memory, PdId, QpAttr, QpCap, QpId,
-    QpInitAttr, QpState, QpType, RecvWr, RemoteAddress, SendFlags, SendOp, SendWr, Sge,
+    AccessFlags, CqId, Data, Hca, HcaConfig, MAX_PACKET, Memory, PdId, QpCap, QpConnection, QpId,
+    QpInitAttr, QpType, RecvWr, RemoteAddress, SendFlags, SendOp, SendWr, Sge,
 };
 use ib_link::Route;
 use ib_types::{Gid, Guid, Instant, Mtu, PKey, Psn};
@@ -47,32 +47,22 @@ fn pair() -> [Side; 2] {
     let mut sides = [side(0).0, side(1).0];
     let numbers = [0, 1].map(|at: usize| sides[at].hca.query_qp(sides[at].qp).expect("it").0);
     for at in [0, 1] {
-        let init = QpAttr {
-            qp_state: Some(QpState::Init),
-            pkey: Some(PKey::DEFAULT),
-            qp_access_flags: Some(AccessFlags::ALL),
-            ..QpAttr::default()
+        let connection = QpConnection {
+            pkey: PKey::DEFAULT,
+            access: AccessFlags::ALL,
+            route: route(at as u128),
+            path_mtu: Mtu::B4096,
+            dest_qp_num: numbers[1 - at],
+            rq_psn: Psn::truncated(5),
+            sq_psn: Psn::truncated(5),
+            max_dest_rd_atomic: 4,
+            max_rd_atomic: 4,
+            min_rnr_timer: 1,
+            timeout: 14,
+            retry_cnt: 7,
+            rnr_retry: 7,
         };
-        let rtr = QpAttr {
-            qp_state: Some(QpState::Rtr),
-            route: Some(route(at as u128)),
-            path_mtu: Some(Mtu::B4096),
-            dest_qp_num: Some(numbers[1 - at]),
-            rq_psn: Some(Psn::truncated(5)),
-            max_dest_rd_atomic: Some(4),
-            min_rnr_timer: Some(1),
-            ..QpAttr::default()
-        };
-        let rts = QpAttr {
-            qp_state: Some(QpState::Rts),
-            sq_psn: Some(Psn::truncated(5)),
-            timeout: Some(14),
-            retry_cnt: Some(7),
-            rnr_retry: Some(7),
-            max_rd_atomic: Some(4),
-            ..QpAttr::default()
-        };
-        for attr in [init, rtr, rts] {
+        for attr in [connection.to_init(), connection.to_rtr(), connection.to_rts()] {
             let Side { hca, qp, .. } = &mut sides[at];
             hca.modify_qp(NOW, *qp, &attr).expect("it can be changed");
         }

@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-use ib_hca::{Hca, HcaConfig, QpAttr, QpCap, QpInitAttr, QpState, QpType};
+use ib_hca::{Hca, HcaConfig, QpCap, QpConnection, QpInitAttr, QpType};
 use ib_link::Route;
 use ib_types::{Gid, Guid, Instant, Mtu, PKey, Psn, Qpn};
 
@@ -23,33 +23,22 @@ fn main() {
     let cap = QpCap::default();
     let init = QpInitAttr { qp_type: QpType::Rc, send_cq: cq, recv_cq: cq, srq: None, cap };
     let route = Route { source: gid, is_global: true, ..Route::default() };
-    let changes = [
-        QpAttr {
-            qp_state: Some(QpState::Init),
-            pkey: Some(PKey::DEFAULT),
-            qp_access_flags: Some(ib_hca::AccessFlags::ALL),
-            ..QpAttr::default()
-        },
-        QpAttr {
-            qp_state: Some(QpState::Rtr),
-            route: Some(route),
-            path_mtu: Some(Mtu::B4096),
-            dest_qp_num: Some(Qpn::truncated(99)),
-            rq_psn: Some(Psn::truncated(1)),
-            max_dest_rd_atomic: Some(16),
-            min_rnr_timer: Some(12),
-            ..QpAttr::default()
-        },
-        QpAttr {
-            qp_state: Some(QpState::Rts),
-            sq_psn: Some(Psn::truncated(1)),
-            timeout: Some(14),
-            retry_cnt: Some(7),
-            rnr_retry: Some(7),
-            max_rd_atomic: Some(16),
-            ..QpAttr::default()
-        },
-    ];
+    let connection = QpConnection {
+        pkey: PKey::DEFAULT,
+        access: ib_hca::AccessFlags::ALL,
+        route,
+        path_mtu: Mtu::B4096,
+        dest_qp_num: Qpn::truncated(99),
+        rq_psn: Psn::truncated(1),
+        sq_psn: Psn::truncated(1),
+        max_dest_rd_atomic: 16,
+        max_rd_atomic: 16,
+        min_rnr_timer: 12,
+        timeout: 14,
+        retry_cnt: 7,
+        rnr_retry: 7,
+    };
+    let changes = [connection.to_init(), connection.to_rtr(), connection.to_rts()];
     let before = resident();
     for _ in 0..COUNT {
         let qp = hca.create_qp(pd, &init).expect("there is room");

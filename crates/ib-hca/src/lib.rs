@@ -35,5 +35,5 @@ pub use objects::{
     SrqId, UdDestination, Wc, WcOpcode, WcStatus,
 };
 pub use packet::MAX_PACKET;
-pub use qp::{ModifyError, QpAttr, QpAttributes, QpCap, QpInitAttr, QpState, QpType};
+pub use qp::{ModifyError, QpAttr, QpAttributes, QpCap, QpConnection, QpInitAttr, QpState, QpType};
 pub use region::{AccessFlags, KeyError, MrId, RegionError, Registration};

@@ -17,6 +17,7 @@ use ib_wire::packet::{Operation, Transport};
 
 mod acked;
 pub mod attr;
+mod connection;
 pub(crate) mod core;
 mod datagram;
 mod post;
@@ -27,6 +28,7 @@ mod respond;
 mod send;
 
 pub use attr::{ModifyError, QpAttr, QpAttrName, QpAttributes, QpCap, QpInitAttr, QpState, QpType};
+pub use connection::QpConnection;
 
 use self::core::{Core, Cx};
 use crate::counters::Drop;

@@ -6,7 +6,7 @@
 //!
 //! ```no_run
 //! use ib_link::MadLink;
-//! use crate::client::{Attach, IbsimLink};
+//! use ib_ibsim::client::{Attach, IbsimLink};
 //!
 //! let mut link = IbsimLink::attach(&Attach::from_environment()?)?;
 //! assert_ne!(link.port()?.number, 255);

@@ -9,7 +9,7 @@ use ib_link::Remote;
 use ib_mad::{
     Backoff, Failure, OnLoss, ReceiveLimits, Request, RequesterConfig, ResponderConfig, Timing,
 };
-use ib_topology::rng::Rng;
+use ib_types::rng::Rng;
 use ib_wire::mad::{Mad, MadStatus, Method, MgmtClass, TransactionId};
 
 use netsim::{Pair, Wire, pattern};

@@ -32,7 +32,7 @@
 //! use std::net::Ipv4Addr;
 //! use ib_link::Route;
 //! use ib_os::clock;
-//! use crate::{RoceOptions, RoceSocket};
+//! use ib_roce::{RoceOptions, RoceSocket};
 //!
 //! // Each end has its own port here, since both are on the same machine.
 //! let options = RoceOptions { port: 0, ..RoceOptions::new(Ipv4Addr::LOCALHOST.into()) };

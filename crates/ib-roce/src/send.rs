@@ -140,7 +140,7 @@ impl RoceSender {
     ///
     /// ```no_run
     /// # fn next(buffer: &mut [u8]) -> Option<(ib_link::Route, usize)> { None }
-    /// # fn send(sender: &mut crate::RoceSender) -> Result<(), crate::PushError> {
+    /// # fn send(sender: &mut ib_roce::RoceSender) -> Result<(), ib_roce::PushError> {
     /// while sender.push_next(next)? {}
     /// sender.flush();
     /// # Ok(())

@@ -2,8 +2,8 @@
 
 use ib_cm::{Cm, ConnectionId};
 use ib_hca::{
-    AccessFlags, CqId, CreateError, Data, Hca, ModifyError, PdId, PostError, QpAttr, QpCap, QpId,
-    QpInitAttr, QpState, QpType, RecvWr, SendFlags, SendOp, SendWr, Sge,
+    AccessFlags, CqId, CreateError, Data, Hca, ModifyError, PdId, PostError, QpAttr, QpCap,
+    QpConnection, QpId, QpInitAttr, QpState, QpType, RecvWr, SendFlags, SendOp, SendWr, Sge,
 };
 use ib_link::Route;
 use ib_types::{Instant, Mtu, PKey, Psn, Qpn};
@@ -73,28 +73,23 @@ pub(crate) fn program(
     peer: &Peer,
     transport: &Transport,
 ) -> Result<(), ModifyError> {
-    let ready_to_receive = QpAttr {
-        qp_state: Some(QpState::Rtr),
-        pkey: Some(peer.p_key),
-        route: Some(peer.route),
-        path_mtu: Some(peer.mtu),
-        dest_qp_num: Some(peer.qpn),
-        rq_psn: Some(peer.receives),
-        max_dest_rd_atomic: Some(0),
-        min_rnr_timer: Some(MIN_RNR_TIMER),
-        ..QpAttr::default()
+    let connection = QpConnection {
+        pkey: peer.p_key,
+        access: ACCESS,
+        route: peer.route,
+        path_mtu: peer.mtu,
+        dest_qp_num: peer.qpn,
+        rq_psn: peer.receives,
+        sq_psn: peer.sends,
+        max_dest_rd_atomic: 0,
+        max_rd_atomic: 0,
+        min_rnr_timer: MIN_RNR_TIMER,
+        timeout: transport.ack_timeout,
+        retry_cnt: transport.retry_count,
+        rnr_retry: peer.rnr_retry,
     };
-    let ready_to_send = QpAttr {
-        qp_state: Some(QpState::Rts),
-        sq_psn: Some(peer.sends),
-        timeout: Some(transport.ack_timeout),
-        retry_cnt: Some(transport.retry_count),
-        rnr_retry: Some(peer.rnr_retry),
-        max_rd_atomic: Some(0),
-        ..QpAttr::default()
-    };
-    hca.modify_qp(now, qp, &ready_to_receive)?;
-    hca.modify_qp(now, qp, &ready_to_send)
+    hca.modify_qp(now, qp, &connection.to_rtr())?;
+    hca.modify_qp(now, qp, &connection.to_rts())
 }
 
 /// Ends a connection: nothing that comes over it has an effect any more, and the peer is told. Returns whether the

@@ -53,7 +53,7 @@ impl PortFaults {
 
 /// Draws whether something of a probability happens, as exactly as 32 bits are. What never happens and
 /// what always does takes no random number.
-pub(crate) fn happens(rng: &mut ib_topology::rng::Rng, probability: f64) -> bool {
+pub(crate) fn happens(rng: &mut ib_types::rng::Rng, probability: f64) -> bool {
     match (probability.clamp(0.0, 1.0) * 4_294_967_296.0) as u32 {
         0 => false,
         u32::MAX => true,

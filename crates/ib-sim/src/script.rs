@@ -14,9 +14,9 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::time::Duration;
 
-use ib_topology::rng::Rng;
 use ib_topology::{Fabric, PortId};
 use ib_types::Instant;
+use ib_types::rng::Rng;
 
 pub use crate::command::parse_duration;
 use crate::command::{Command, CommandError, Fault, Ignored, Target, Time};

@@ -5,8 +5,8 @@ use std::fmt;
 use std::time::Duration;
 
 use ib_link::NodeAgent;
-use ib_topology::rng::Rng;
 use ib_topology::{Fabric, LinkRate, NodeId, PortId};
+use ib_types::rng::Rng;
 use ib_types::{Instant, Mtu};
 use ib_wire::mad::sm::{PhysState, PortState};
 use ib_wire::mad::smp::HopNode;

@@ -4,7 +4,6 @@
 //! |---|---|
 //! | [`fabric`] | [`Fabric`]: nodes, ports and links, checked as they are added |
 //! | [`generate`] | fabrics made from a kind and a few numbers: trees, tori, cubes, dragonflies |
-//! | [`rng`] | seeded random numbers whose sequence is fixed for ever |
 //! | [`read`](mod@read) | readers of ibnetdiscover output, ibsim net files and OpenSM's subnet list |
 //! | [`write`](mod@write) | writers of the same |
 //! | [`text`] | reading lines of text with the place of what is wrong |
@@ -31,7 +30,6 @@ pub mod generate;
 pub mod guid_list;
 pub mod name_map;
 pub mod read;
-pub mod rng;
 pub mod text;
 pub mod write;
 

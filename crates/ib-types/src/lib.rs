@@ -11,6 +11,7 @@
 //! | [`link`] | [`LinkWidth`], [`LinkSpeed`]: what a link can carry |
 //! | [`node`] | [`NodeKind`]: channel adapter, switch or router |
 //! | [`qos`] | [`ServiceLevel`], [`VirtualLane`]: how traffic is kept apart on a link |
+//! | [`rng`] | [`Rng`](rng::Rng): seeded random numbers, the same in every release |
 //! | [`text`] | [`escaped`](text::escaped): text of peers, safe for terminals and logs |
 //! | [`time`] | [`Instant`]: a moment of a clock that may be virtual |
 //! | [`transport`] | [`Qpn`], [`Psn`], [`PKey`], [`QKey`]: queue pairs, sequence numbers and keys |
@@ -31,6 +32,7 @@ pub mod errno;
 pub mod link;
 pub mod node;
 pub mod qos;
+pub mod rng;
 pub mod text;
 pub mod time;
 pub mod transport;

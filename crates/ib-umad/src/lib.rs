@@ -9,7 +9,7 @@
 //!
 //! ```no_run
 //! use ib_link::MadLink;
-//! use crate::{UmadDevice, UmadLink, UmadOptions};
+//! use ib_umad::{UmadDevice, UmadLink, UmadOptions};
 //! use ib_wire::mad::MgmtClass;
 //!
 //! let options = UmadOptions::classes(&[MgmtClass::SUBN_DIRECTED_ROUTE, MgmtClass::PERFORMANCE]);

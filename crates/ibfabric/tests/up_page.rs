@@ -217,7 +217,7 @@ fn everything_is_told_in_the_words_of_the_page() {
     let up = Up::start("shapes", &[]);
     let fabric = up.get("fabric");
     assert_eq!(keys(&fabric), ["engine", "links", "name", "nodes", "socket"]);
-    assert_eq!((&fabric["name"], &fabric["engine"]), (&json!("fat-tree 8 2"), &json!("minhop")));
+    assert_eq!((&fabric["name"], &fabric["engine"]), (&json!("fat-tree 8 2"), &json!("auto")));
     assert_eq!(fabric["socket"], *up.name);
     let hosts = up.hosts();
     let load = up.get("load");

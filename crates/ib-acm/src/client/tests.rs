@@ -1,8 +1,6 @@
 //! Clients against servers with prepared answers.
 
 mod blocking;
-#[cfg(feature = "tokio")]
-mod concurrent;
 mod pipeline;
 mod server;
 mod service;

@@ -14,6 +14,7 @@ use ib_acm::{Address, ServiceConfig};
 use ib_routing::LidOptions;
 use ib_sim::Options;
 use ib_sm::SmConfig;
+use ib_types::rng::Rng;
 use ib_types::{Gid, Instant};
 use ib_wire::mad::sm::PortState;
 
@@ -33,16 +34,12 @@ const QUIET: Duration = Duration::from_secs(60);
 /// The longest that a request may take, with its time in the queue.
 const LIMIT: Duration = Duration::from_secs(6);
 
-/// What a seed decides, one number after the other.
-struct Draw(u64);
+/// Random numbers of a run.
+struct Draw(Rng);
 
 impl Draw {
     fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut value = self.0;
-        value = (value ^ value >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        value = (value ^ value >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (value ^ value >> 31) % limit
+        self.0.next_u64() % limit
     }
 }
 
@@ -61,7 +58,7 @@ struct Tally {
 }
 
 fn run(seed: u64, tally: &mut Tally) {
-    let mut draw = Draw(seed.wrapping_mul(0x2545_f491_4f6c_dd1d));
+    let mut draw = Draw(Rng::new(seed.wrapping_mul(0x2545_f491_4f6c_dd1d)));
     let (kind, engine) = FABRICS[draw.below(4) as usize];
     let route_protocol = if draw.below(2) == 0 { RouteProtocol::Sa } else { RouteProtocol::Acm };
     let config = ServiceConfig {

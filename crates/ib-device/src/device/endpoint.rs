@@ -7,7 +7,7 @@ use ib_cm::{
     AcceptParams, CmError, CmEvent, CmaHeader, ConnectParams, ConnectionId, PortSpace, Requested,
     ServiceId, accepted_mtu,
 };
-use ib_hca::{AccessFlags, ModifyError, QpAttr, QpId, QpState};
+use ib_hca::{AccessFlags, ModifyError, QpAttr, QpConnection, QpId, QpState};
 use ib_link::Route;
 use ib_types::{Instant, Mtu, PKey, Psn, Qpn};
 use ib_wire::mad::cm::RejectReason;
@@ -435,32 +435,26 @@ impl Device {
     ) -> Result<(), ModifyError> {
         let now: Instant = clock::now();
         let state = self.hca.query_qp(qp).map(|(_, state, _)| state);
-        let rtr = QpAttr {
-            qp_state: Some(QpState::Rtr),
-            pkey: Some(program.p_key),
-            qp_access_flags: Some(access),
-            route: Some(program.route),
-            path_mtu: Some(program.mtu),
-            dest_qp_num: Some(program.destination),
-            rq_psn: Some(program.receives),
-            max_dest_rd_atomic: Some(program.responder_resources.min(128)),
-            min_rnr_timer: Some(MIN_RNR_TIMER),
-            ..QpAttr::default()
-        };
-        let rts = QpAttr {
-            qp_state: Some(QpState::Rts),
-            sq_psn: Some(program.sends),
-            timeout: Some(program.timeout),
-            retry_cnt: Some(program.retry_cnt),
-            rnr_retry: Some(program.rnr_retry),
-            max_rd_atomic: Some(program.initiator_depth.min(128)),
-            ..QpAttr::default()
+        let connection = QpConnection {
+            pkey: program.p_key,
+            access,
+            route: program.route,
+            path_mtu: program.mtu,
+            dest_qp_num: program.destination,
+            rq_psn: program.receives,
+            sq_psn: program.sends,
+            max_dest_rd_atomic: program.responder_resources.min(128),
+            max_rd_atomic: program.initiator_depth.min(128),
+            min_rnr_timer: MIN_RNR_TIMER,
+            timeout: program.timeout,
+            retry_cnt: program.retry_cnt,
+            rnr_retry: program.rnr_retry,
         };
         if state == Some(QpState::Reset) {
             self.prepare(qp, access)?;
         }
-        self.hca.modify_qp(now, qp, &rtr)?;
-        self.hca.modify_qp(now, qp, &rts)
+        self.hca.modify_qp(now, qp, &connection.to_rtr())?;
+        self.hca.modify_qp(now, qp, &connection.to_rts())
     }
 }
 

@@ -11,19 +11,17 @@ use ib_hca::{
 use ib_link::Route;
 use ib_types::{Gid, Guid, Instant, Mtu, PKey, Psn, QKey, Qpn};
 
-/// Numbers that follow from a seed.
-pub(crate) struct Rng(u64);
+/// Random numbers of a run.
+pub(crate) struct Rng(ib_types::rng::Rng);
 
 impl Rng {
     pub(crate) fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5851_f42d_4c95_7f2d)
+        let state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5851_f42d_4c95_7f2d;
+        Self(ib_types::rng::Rng::new(state))
     }
 
     pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ mixed >> 31
+        self.0.next_u64()
     }
 
     pub(crate) fn below(&mut self, bound: usize) -> usize {

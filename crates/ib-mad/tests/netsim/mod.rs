@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use ib_link::{Datagram, Incoming};
 use ib_mad::{Completion, Requester, RequesterConfig, Responder, ResponderConfig, ResponderEvent};
-use ib_topology::rng::Rng;
 use ib_types::Instant;
+use ib_types::rng::Rng;
 use ib_wire::mad::{MadStatus, Method};
 
 /// What the wire does to datagrams; shares are of 1000.

@@ -1,5 +1,6 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 
+use ib_types::rng::Rng;
 use ib_wire::packet::{RoceAddresses, RoceNetwork};
 use proptest::prelude::*;
 
@@ -119,32 +120,23 @@ fn one_wrong_bit_never_looks_like_an_own_packet_and_hardly_like_another() {
     assert_eq!((tries, some), (66_488, 4));
 }
 
-/// Numbers that look like chance (splitmix64).
-fn mixed(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut number = *state;
-    number = (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    number = (number ^ number >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    number ^ number >> 31
-}
-
 #[test]
 fn corruptions_go_unnoticed_as_rarely_as_is_written_above() {
     const TRIES: usize = 1 << 20;
     let tables = Tables::get();
     let (network, headers) = v4(0x0a00_0001, 0x0a00_0002, (4791, 4791), 7);
     let (network_v6, headers_v6) = v6(1, 2, (4791, 4791));
-    let mut state = 1;
+    let mut rng = Rng::new(1);
     let (mut some, mut own, mut verified) = (0, 0, 0);
     for length in [12, 64] {
-        let bytes: Vec<u8> = (0..length).map(|_| mixed(&mut state) as u8).collect();
+        let bytes: Vec<u8> = (0..length).map(|_| rng.next_u64() as u8).collect();
         let packet = sealed(&network, bytes.clone());
         let packet_v6 = sealed(&network_v6, bytes);
         for _ in 0..TRIES / 2 {
             let (mut wrong, mut wrong_v6) = (packet.clone(), packet_v6.clone());
             // A burst of wrong bytes that spans more than the CRC's own width.
-            let at = 5 + mixed(&mut state) as usize % (length - 5);
-            for (byte, noise) in (at..length + 4).zip(mixed(&mut state).to_le_bytes()) {
+            let at = 5 + rng.next_u64() as usize % (length - 5);
+            for (byte, noise) in (at..length + 4).zip(rng.next_u64().to_le_bytes()) {
                 wrong[byte] ^= noise;
                 wrong_v6[byte] ^= noise;
             }

@@ -4,9 +4,10 @@
 use std::sync::Arc;
 
 use ib_hca::{
-    AccessFlags, CqId, Data, Hca, HcaConfig, Memory, QpAttr, QpCap, QpId, QpInitAttr, QpState,
-    QpType, RemoteAddress, SendFlags, SendOp, SendWr, Sge, WcStatus,
+    AccessFlags, CqId, Data, Hca, HcaConfig, Memory, QpCap, QpConnection, QpId, QpInitAttr, QpType,
+    RemoteAddress, SendFlags, SendOp, SendWr, Sge, WcStatus,
 };
+use ib_types::rng::Rng;
 use ib_types::{Guid, Mtu, PKey, Psn};
 use ib_wire::packet::{RoceAddresses, RoceNetwork};
 
@@ -21,22 +22,6 @@ const ADDRESSES: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 
 
 /// One of so many packets is corrupted.
 const CORRUPTION: u64 = 20;
-
-/// Random numbers that follow from a seed (`SplitMix64`).
-struct Rng(u64);
-
-impl Rng {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ mixed >> 31
-    }
-
-    fn below(&mut self, bound: usize) -> usize {
-        (self.next() % bound as u64) as usize
-    }
-}
 
 struct Side {
     hca: Hca,
@@ -81,32 +66,22 @@ fn connected(is_weak: bool) -> [Side; 2] {
     });
     let numbers = [0, 1].map(|at: usize| sides[at].hca.query_qp(sides[at].qp).unwrap().0);
     for (at, side) in sides.iter_mut().enumerate() {
-        let init = QpAttr {
-            qp_state: Some(QpState::Init),
-            pkey: Some(PKey::DEFAULT),
-            qp_access_flags: Some(AccessFlags::ALL),
-            ..QpAttr::default()
+        let connection = QpConnection {
+            pkey: PKey::DEFAULT,
+            access: AccessFlags::ALL,
+            route: Route { is_weak, ..route_from(at) },
+            path_mtu: Mtu::B1024,
+            dest_qp_num: numbers[1 - at],
+            rq_psn: Psn::truncated(5),
+            sq_psn: Psn::truncated(5),
+            max_dest_rd_atomic: 4,
+            max_rd_atomic: 4,
+            min_rnr_timer: 1,
+            timeout: 10,
+            retry_cnt: 7,
+            rnr_retry: 7,
         };
-        let rtr = QpAttr {
-            qp_state: Some(QpState::Rtr),
-            route: Some(Route { is_weak, ..route_from(at) }),
-            path_mtu: Some(Mtu::B1024),
-            dest_qp_num: Some(numbers[1 - at]),
-            rq_psn: Some(Psn::truncated(5)),
-            max_dest_rd_atomic: Some(4),
-            min_rnr_timer: Some(1),
-            ..QpAttr::default()
-        };
-        let rts = QpAttr {
-            qp_state: Some(QpState::Rts),
-            sq_psn: Some(Psn::truncated(5)),
-            timeout: Some(10),
-            retry_cnt: Some(7),
-            rnr_retry: Some(7),
-            max_rd_atomic: Some(4),
-            ..QpAttr::default()
-        };
-        for attr in [init, rtr, rts] {
+        for attr in [connection.to_init(), connection.to_rtr(), connection.to_rts()] {
             side.hca.modify_qp(Instant::ZERO, side.qp, &attr).unwrap();
         }
     }
@@ -121,7 +96,7 @@ fn corrupt(packet: &mut [u8], from: usize, rng: &mut Rng) {
     if rng.below(2) == 0 {
         packet[at] ^= 1 << rng.below(8);
     } else {
-        for (byte, noise) in packet[at..end].iter_mut().zip(rng.next().to_le_bytes()) {
+        for (byte, noise) in packet[at..end].iter_mut().zip(rng.next_u64().to_le_bytes()) {
             *byte ^= noise;
         }
     }
@@ -143,7 +118,7 @@ struct Outcome {
 
 /// Writes all blocks over the wire.
 fn run(seed: u64, is_weak: bool) -> Outcome {
-    let (mut rng, mut outcome) = (Rng(seed), Outcome::default());
+    let (mut rng, mut outcome) = (Rng::new(seed), Outcome::default());
     let mut sides = connected(is_weak);
     let mut now = Instant::ZERO;
     for (number, block) in (0..BLOCKS).map(|number| (number, packet(number + 1, BLOCK))) {
@@ -168,7 +143,7 @@ fn run(seed: u64, is_weak: bool) -> Outcome {
                 let icrc = network(from, batch).icrc(&buffer[..sent.length]);
                 buffer[sent.length..][..ICRC].copy_from_slice(&icrc.to_be_bytes());
                 let packet = &mut buffer[..sent.length + ICRC];
-                if rng.next().is_multiple_of(CORRUPTION) {
+                if rng.next_u64().is_multiple_of(CORRUPTION) {
                     outcome.corrupted += 1;
                     corrupt(packet, from, &mut rng);
                 }

@@ -291,7 +291,7 @@ fn the_number_of_threads_does_not_show() {
     let fabric = generated("xgft", &["4,4,4", "1,4,4"]);
     let subnet = Subnet::discover(&fabric, &Default::default()).expect("a subnet");
     let mut lfts = MinHop.route(&subnet, &Default::default()).expect("routes").lfts;
-    let mut rng = ib_topology::rng::Rng::new(7);
+    let mut rng = ib_types::rng::Rng::new(7);
     net::spoil(&subnet, &mut lfts, &mut rng, 2);
     let with = |threads: usize| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("a pool");

@@ -1,6 +1,6 @@
 //! Effective bisection bandwidth.
 
-use ib_topology::rng::Rng;
+use ib_types::rng::Rng;
 use rayon::prelude::*;
 
 use super::routes::Routes;

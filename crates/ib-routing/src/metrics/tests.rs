@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
 use ib_topology::LinkRate;
-use ib_topology::rng::Rng;
+use ib_types::rng::Rng;
 use ib_types::{Guid, LinkSpeed, LinkWidth};
 use proptest::prelude::*;
 

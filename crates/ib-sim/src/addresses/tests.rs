@@ -40,7 +40,7 @@ fn adapter_ports_have_addresses_of_their_own_that_stay() {
 fn addresses_that_would_be_the_same_are_not() {
     // Two GUIDs of the same address: found by trying.
     let mut seen = BTreeMap::new();
-    let mut rng = ib_topology::rng::Rng::new(1);
+    let mut rng = ib_types::rng::Rng::new(1);
     let (one, other) = std::iter::repeat_with(|| rng.next_u64() >> 1 | 1)
         .find_map(|guid| seen.insert(hash(guid), guid).map(|before| (before, guid)))
         .unwrap();

@@ -6,8 +6,8 @@ use ib_mad::{Backoff, OnLoss, RequesterConfig, Timing};
 use ib_sim::{ClientOptions, Command, LogLevel, Options, Step, random_faults};
 use ib_topology::Fabric;
 use ib_topology::generate::{self, generate};
-use ib_topology::rng::Rng;
 use ib_types::Instant;
+use ib_types::rng::Rng;
 
 use crate::bring_up::Configuration;
 

@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 
 use ib_sm::{Alarm, PortQos, QosConfig, RoutingConfig, SmConfig};
-use ib_topology::rng::Rng;
 use ib_types::ServiceLevel;
+use ib_types::rng::Rng;
 use ib_wire::mad::Method;
 use ib_wire::mad::sa::{ComponentMask, PathRecord};
 use ib_wire::mad::sm::VlCap;

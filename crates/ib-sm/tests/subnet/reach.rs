@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use ib_sim::{Command, Options, Sim, random_faults};
 use ib_sm::{Alarm, PortQos, QosConfig, RoutingConfig, SmConfig};
-use ib_topology::rng::Rng;
 use ib_topology::{Fabric, PortId};
+use ib_types::rng::Rng;
 use ib_types::{Lmc, NodeKind, ServiceLevel};
 use ib_wire::mad::sm::VlCap;
 

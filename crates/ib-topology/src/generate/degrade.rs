@@ -2,7 +2,7 @@
 
 use super::error::GenerateError;
 use super::plan::Plan;
-use crate::rng::Rng;
+use ib_types::rng::Rng;
 
 /// The stream of a seed that says which switches are dropped.
 const SWITCH_STREAM: u64 = 1;

@@ -5,7 +5,7 @@ use std::fmt;
 use super::error::GenerateError;
 use super::plan::{End, MAX_LIDS, MAX_PORTS, Plan, Size};
 use super::words::{Words, in_range};
-use crate::rng::Rng;
+use ib_types::rng::Rng;
 
 /// The stream of a seed that says how a random fabric is linked.
 const GRAPH_STREAM: u64 = 0;

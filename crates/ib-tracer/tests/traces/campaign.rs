@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use ib_topology::NodeId;
-use ib_topology::rng::Rng;
 use ib_tracer::{Target, Via};
+use ib_types::rng::Rng;
 use ib_types::{Guid, Lmc};
 use ib_wire::mad::sm::{NodeInfo, PortInfo, PortState};
 use ib_wire::mad::{AttributeId, MadStatus, MgmtClass};

@@ -10,8 +10,8 @@ mod verdicts;
 use std::collections::BTreeSet;
 
 use ib_sm::SmConfig;
-use ib_topology::rng::Rng;
 use ib_tracer::{BranchEnd, Judgement, Left, Reason, Stop, Target, Trace, Verdict, Via, Witness};
+use ib_types::rng::Rng;
 use ib_types::{Gid, Guid, Lmc, PKey, QKey, ServiceLevel};
 use ib_wire::mad::sa::{ComponentMask, JoinState, MCMemberRecord};
 use ib_wire::mad::{AttributeId, MadStatus};

@@ -12,8 +12,8 @@ mod truth;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use ib_topology::rng::Rng;
 use ib_tracer::{Target, Via};
+use ib_types::rng::Rng;
 
 use crate::lab::Lab;
 use faults::inject;

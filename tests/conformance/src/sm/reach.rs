@@ -7,8 +7,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use ib_topology::generate::{self, Kind as FabricKind};
-use ib_topology::rng::Rng;
 use ib_topology::{Fabric, NodeId, PortId};
+use ib_types::rng::Rng;
 
 use super::ours;
 use super::scene::{Gear, Scene, patient};

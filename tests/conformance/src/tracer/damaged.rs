@@ -9,7 +9,7 @@ use std::fs;
 use std::ops::AddAssign;
 use std::path::Path;
 
-use ib_topology::rng::Rng;
+use ib_types::rng::Rng;
 use serde_json::Value;
 
 use super::{HASTE, json, tracer};

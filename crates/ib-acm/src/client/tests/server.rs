@@ -11,11 +11,8 @@ use super::super::{ClientOptions, ServiceAddress};
 use super::answer;
 
 /// Options with which tests that wait in vain end soon.
-pub(super) const SOON: ClientOptions = ClientOptions {
-    connect: Duration::from_secs(5),
-    reply: Duration::from_millis(200),
-    in_flight: 1,
-};
+pub(super) const SOON: ClientOptions =
+    ClientOptions { connect: Duration::from_secs(5), reply: Duration::from_millis(200) };
 
 /// A service for one connection. It is over with the script, whose failures are those of the test.
 pub(super) struct Server {
@@ -95,13 +92,5 @@ impl Peer {
     /// Sends an answer to a request.
     pub(super) fn answer(&mut self, request: &[u8], status: ClientStatus, data: &[u8]) {
         self.send(&answer(request, true, status, data));
-    }
-
-    /// Takes bytes until there are so many.
-    #[cfg(feature = "tokio")]
-    pub(super) fn take(&mut self, length: usize) -> Vec<u8> {
-        let mut bytes = vec![0; length];
-        self.stream.read_exact(&mut bytes).unwrap();
-        bytes
     }
 }

@@ -1,5 +1,5 @@
 use ib_topology::PortId;
-use ib_topology::rng::Rng;
+use ib_types::rng::Rng;
 use ib_types::{Lmc, NodeKind};
 use proptest::prelude::*;
 

@@ -1,7 +1,7 @@
 //! Tiny fabrics, wired by hand or at random.
 
-use ib_topology::rng::Rng;
 use ib_topology::{Fabric, LinkRate, NodeId, NodeSpec};
+use ib_types::rng::Rng;
 use ib_types::{Guid, Lmc, NodeKind};
 
 use crate::lft::{Lfts, NO_PATH};

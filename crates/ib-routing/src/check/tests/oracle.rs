@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ib_topology::rng::Rng;
+use ib_types::rng::Rng;
 use ib_types::{Lmc, ServiceLevel, VirtualLane};
 use proptest::prelude::*;
 

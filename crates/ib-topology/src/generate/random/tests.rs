@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::connected_graph;
 use crate::generate::tests::{connected, counts, degrees, make, switches};
 use crate::generate::{Kind, Options, Random, generate};
-use crate::rng::Rng;
+use ib_types::rng::Rng;
 
 #[test]
 fn fabrics_have_the_sizes_that_were_asked_for() {

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ib_link::Datagram;
 use ib_topology::NodeId;
-use ib_topology::rng::Rng;
 use ib_types::Guid;
+use ib_types::rng::Rng;
 use ib_wire::mad::sm::{NodeInfo, PortInfo};
 use ib_wire::mad::vendor::SourceRoute;
 use ib_wire::mad::{AttributeId, MadStatus, MgmtClass};

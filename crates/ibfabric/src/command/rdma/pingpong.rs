@@ -9,7 +9,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant as WallClock};
 
 use ib_device::{Path, address_of, gid_of};
-use ib_hca::{AccessFlags, QpAttr, QpId, QpState, SendOp, WcOpcode};
+use ib_hca::{AccessFlags, QpAttr, QpConnection, QpId, QpState, SendOp, WcOpcode};
 use ib_os::clock;
 use ib_types::{Gid, Mtu, PKey, Psn, Qpn};
 use serde::Serialize;
@@ -209,27 +209,23 @@ fn connect(
 ) -> Result<(), Failure> {
     let path = stage.device.path_to(address_of(peer.gid));
     let Path { route, mtu: most, .. } = path.map_err(Failure::unusable)?;
-    let rtr = QpAttr {
-        qp_state: Some(QpState::Rtr),
+    let connection = QpConnection {
+        pkey: PKey::DEFAULT,
+        access: AccessFlags::default(),
         // The ends exchange nothing by which they could recognize each other.
-        route: Some(ib_link::Route { is_weak: true, ..route }),
-        path_mtu: Some(args.adapter.mtu.unwrap_or(Mtu::B1024).min(most)),
-        dest_qp_num: Some(peer.qpn),
-        rq_psn: Some(peer.psn),
-        max_dest_rd_atomic: Some(1),
-        min_rnr_timer: Some(12),
-        ..QpAttr::default()
+        route: ib_link::Route { is_weak: true, ..route },
+        path_mtu: args.adapter.mtu.unwrap_or(Mtu::B1024).min(most),
+        dest_qp_num: peer.qpn,
+        rq_psn: peer.psn,
+        sq_psn: own.psn,
+        max_dest_rd_atomic: 1,
+        max_rd_atomic: 1,
+        min_rnr_timer: 12,
+        timeout: 14,
+        retry_cnt: 7,
+        rnr_retry: 7,
     };
-    let rts = QpAttr {
-        qp_state: Some(QpState::Rts),
-        sq_psn: Some(own.psn),
-        timeout: Some(14),
-        retry_cnt: Some(7),
-        rnr_retry: Some(7),
-        max_rd_atomic: Some(1),
-        ..QpAttr::default()
-    };
-    for attr in [rtr, rts] {
+    for attr in [connection.to_rtr(), connection.to_rts()] {
         stage.device.hca().modify_qp(clock::now(), qp, &attr).map_err(Failure::unusable)?;
     }
     Ok(())

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use ib_block::{Command, Geometry, Operation};
+use ib_types::rng::Rng;
 
 use super::pattern::{self, SECTOR};
 use crate::cli::rtrs::{BenchArgs, Lengths, RwArg};
@@ -13,7 +14,7 @@ use crate::failure::Failure;
 struct Job {
     part: Range<u64>,
     next: u64,
-    random: u64,
+    random: Rng,
 }
 
 /// All streams of requests.
@@ -92,7 +93,7 @@ impl Jobs {
         let job = |number: u64| Job {
             part: number * part..(number + 1) * part,
             next: number * part,
-            random: args.seed.wrapping_add(number.wrapping_mul(0x9e37_79b9)),
+            random: Rng::new(args.seed.wrapping_add(number.wrapping_mul(0x9e37_79b9))),
         };
         Ok(Self {
             rw: args.rw,
@@ -130,12 +131,12 @@ impl Jobs {
         let job = &mut self.all[job];
         let length = match most - least {
             0 => least,
-            more => least + pattern::next(&mut job.random) % (more / least + 1) * least,
+            more => least + job.random.next_u64() % (more / least + 1) * least,
         };
         let offset = match self.rw.is_random() {
             // Requests of one length start at multiples of it; others at multiples of the least.
-            true if least == most => pattern::next(&mut job.random) % (self.size / least) * least,
-            true => pattern::next(&mut job.random) % ((self.size - length) / least + 1) * least,
+            true if least == most => job.random.next_u64() % (self.size / least) * least,
+            true => job.random.next_u64() % ((self.size - length) / least + 1) * least,
             false => {
                 let begin =
                     if job.next + length > job.part.end { job.part.start } else { job.next };
@@ -154,9 +155,7 @@ impl Jobs {
         match self.rw {
             RwArg::Write | RwArg::Randwrite => Operation::Write,
             RwArg::Trim | RwArg::Randtrim => Operation::Discard,
-            RwArg::Randrw if pattern::next(&mut self.all[job].random).is_multiple_of(2) => {
-                Operation::Write
-            }
+            RwArg::Randrw if self.all[job].random.next_u64().is_multiple_of(2) => Operation::Write,
             RwArg::Read | RwArg::Randread | RwArg::Randrw => Operation::Read,
         }
     }

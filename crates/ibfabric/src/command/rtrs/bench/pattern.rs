@@ -40,15 +40,6 @@ pub(super) fn check(sector: &[u8], number: u64, round: u32) -> Result<(), String
     Err(format!("sector {number} has {found}: expected what was written in round {round}"))
 }
 
-/// Returns the next of numbers that look random.
-pub(super) const fn next(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut z = *state;
-    z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ z >> 31
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,4 +1,4 @@
-//! Seeded random numbers whose sequence is fixed for ever.
+//! Seeded random numbers whose sequence never changes.
 
 /// The generator `SplitMix64`: the same seed gives the same numbers on every platform and in every
 /// release.
@@ -7,7 +7,7 @@
 /// mixing constants of its reference implementation. It is neither cryptographic nor meant to be.
 ///
 /// ```
-/// use ib_topology::rng::Rng;
+/// use ib_types::rng::Rng;
 ///
 /// let mut rng = Rng::new(1_234_567);
 /// assert_eq!(rng.next_u64(), 6_457_827_717_110_365_317);
@@ -57,6 +57,11 @@ impl Rng {
                 return (product >> 64) as usize;
             }
         }
+    }
+
+    /// Returns true with a probability, 0.0 to 1.0.
+    pub fn chance(&mut self, probability: f64) -> bool {
+        ((self.next_u64() >> 11) as f64) < probability * (1_u64 << 53) as f64
     }
 
     /// Moves `count` members, drawn uniformly without replacement, to the front of a slice and

@@ -1,0 +1,82 @@
+//! The attributes that connect an RC queue pair.
+
+use ib_link::Route;
+use ib_types::{Mtu, PKey, Psn, Qpn};
+
+use super::{QpAttr, QpState};
+use crate::region::AccessFlags;
+
+/// The attributes of a reliable connection, for its transitions from Reset to RTS (IBTA 10.3.1, `ibv_modify_qp`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QpConnection {
+    /// The partition.
+    pub pkey: PKey,
+    /// The operations that the peer may request.
+    pub access: AccessFlags,
+    /// The path to the peer.
+    pub route: Route,
+    /// The most payload of a packet.
+    pub path_mtu: Mtu,
+    /// The queue pair of the peer.
+    pub dest_qp_num: Qpn,
+    /// The first PSN that is received.
+    pub rq_psn: Psn,
+    /// The first PSN that is sent.
+    pub sq_psn: Psn,
+    /// How many READs and atomics the peer may have outstanding, 0 to 128.
+    pub max_dest_rd_atomic: u8,
+    /// How many READs and atomics may be outstanding at the peer, 0 to 128.
+    pub max_rd_atomic: u8,
+    /// The code of the time that the peer waits if no receive is posted, 0 to 31.
+    pub min_rnr_timer: u8,
+    /// The time until a packet is retransmitted: 4.096 µs × 2^value, 1 to 31; 0 for never.
+    pub timeout: u8,
+    /// How often packets are retransmitted, 0 to 7.
+    pub retry_cnt: u8,
+    /// How often packets are retransmitted if the peer has posted no receive, 0 to 6; 7 for no limit.
+    pub rnr_retry: u8,
+}
+
+impl QpConnection {
+    /// Returns the change from Reset to Init.
+    #[must_use]
+    pub fn to_init(&self) -> QpAttr {
+        QpAttr {
+            qp_state: Some(QpState::Init),
+            pkey: Some(self.pkey),
+            qp_access_flags: Some(self.access),
+            ..QpAttr::default()
+        }
+    }
+
+    /// Returns the change from Init to RTR (ready to receive).
+    #[must_use]
+    pub fn to_rtr(&self) -> QpAttr {
+        QpAttr {
+            qp_state: Some(QpState::Rtr),
+            pkey: Some(self.pkey),
+            qp_access_flags: Some(self.access),
+            route: Some(self.route),
+            path_mtu: Some(self.path_mtu),
+            dest_qp_num: Some(self.dest_qp_num),
+            rq_psn: Some(self.rq_psn),
+            max_dest_rd_atomic: Some(self.max_dest_rd_atomic),
+            min_rnr_timer: Some(self.min_rnr_timer),
+            ..QpAttr::default()
+        }
+    }
+
+    /// Returns the change from RTR to RTS (ready to send).
+    #[must_use]
+    pub fn to_rts(&self) -> QpAttr {
+        QpAttr {
+            qp_state: Some(QpState::Rts),
+            sq_psn: Some(self.sq_psn),
+            timeout: Some(self.timeout),
+            retry_cnt: Some(self.retry_cnt),
+            rnr_retry: Some(self.rnr_retry),
+            max_rd_atomic: Some(self.max_rd_atomic),
+            ..QpAttr::default()
+        }
+    }
+}
