@@ -1,4 +1,4 @@
-//! Whatever a subnet manager is answered, asked and told, nothing panics or goes on for ever.
+//! Whatever a subnet manager is answered, asked and told, nothing panics or goes on indefinitely.
 #![no_main]
 
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Ports of a simulated fabric for adapters in other processes.
+//! Ports of a simulated fabric for HCAs in other processes.
 //!
 //! | module | holds |
 //! |---|---|
@@ -6,7 +6,7 @@
 //! | `ring` | slots in memory that two processes share, in both directions |
 //! | `message` | what the two tell each other over the socket |
 //! | [`server`] | the simulator's side |
-//! | [`client`] | the adapter's side |
+//! | [`client`] | the HCA's side |
 //!
 //! A simulator called NAME listens on the abstract Unix socket `NAME:data` (`SOCK_SEQPACKET`), of its own user
 //! only. A client says hello with the version that it speaks and the port that it wants. The answer
@@ -15,7 +15,7 @@
 //! [`SLOTS`] of them, which are the credits: who finds none waits until it is told of one. The socket carries
 //! what is rare, such as a new LID, and its end tells that the other side has gone.
 //!
-//! Adapters of several processes can share a port if they serve different classes of management datagrams, such as a
+//! HCAs of several processes can share a port if they serve different classes of management datagrams, such as a
 //! service of IB ACM beside a program with connections. Each has a block of queue pair numbers of its own, by which the
 //! simulator tells whose a packet is; packets to multicast groups go to all of them.
 //!
@@ -39,13 +39,13 @@ use ib_hca::QpnBlock;
 /// The version of the protocol: of hello and of the rings.
 pub const VERSION: u32 = 4;
 
-/// How many adapters can share a port: each has a block of queue pair numbers of its own.
+/// How many HCAs can share a port: each has a block of queue pair numbers of its own.
 pub const BLOCKS: u8 = 1 << BLOCK_BITS;
 
 /// The upper bits of a queue pair number that tell the block.
 const BLOCK_BITS: u8 = 2;
 
-/// Returns a block of queue pair numbers, of those that adapters at a port have.
+/// Returns a block of queue pair numbers, of those that HCAs at a port have.
 ///
 /// # Panics
 /// Panics if there is no such block: expected a number below [`BLOCKS`].

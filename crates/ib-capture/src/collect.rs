@@ -34,7 +34,7 @@ pub struct Counted {
     pub unwritten: PacketCounts,
     /// Packets that were kept for something that has not happened, or happened later.
     pub skipped: PacketCounts,
-    /// Packets that the adapter has noted.
+    /// Packets that the HCA has noted.
     pub noted: PacketCounts,
     /// Whether no more will come.
     pub has_ended: bool,
@@ -51,7 +51,7 @@ struct Mark {
 /// Writes the packets of queue pairs as pcapng, an interface for each queue pair and direction.
 ///
 /// Its owner calls [`Collector::collect`] as often as it likes, and hands on what [`Collector::output`] then has.
-/// What the adapters have written over meanwhile is counted, and told in the stream before the next packet and
+/// What the HCAs have written over meanwhile is counted, and told in the stream before the next packet and
 /// at the end of a section.
 pub struct Collector {
     writer: Option<Writer<Vec<u8>>>,
@@ -86,7 +86,7 @@ const COMMENT: u64 = 8;
 
 impl Collector {
     /// Makes a collector whose stream has not begun; `epoch` is the time in nanoseconds since 1970 at which the
-    /// adapters' clock was zero.
+    /// HCAs' clock was zero.
     #[must_use]
     pub const fn new(link: Link, epoch: u64) -> Self {
         Self {
@@ -139,7 +139,7 @@ impl Collector {
         }
     }
 
-    /// Ends the section, if one has begun: what was counted of it is told. `now` is the time of the adapters'
+    /// Ends the section, if one has begun: what was counted of it is told. `now` is the time of the HCAs'
     /// clock.
     pub fn end(&mut self, now: Instant) {
         let Some(mut writer) = self.writer.take() else { return };
@@ -228,7 +228,7 @@ impl Collector {
         self.length.saturating_add(bytes) <= self.limit
     }
 
-    /// Writes what was noted up to a time of the adapters' clock, in the order of time, until there are so many bytes of
+    /// Writes what was noted up to a time of the HCAs' clock, in the order of time, until there are so many bytes of
     /// output, or so many packets are written; returns how many that were. Without a section they are counted as
     /// not written.
     ///

@@ -23,7 +23,7 @@ pub struct Ece {
 /// [`timeout`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CmConfig {
-    /// The own adapter. Peers tell connections apart by it: it must differ between any two managers
+    /// The own HCA. Peers tell connections apart by it: it must differ between any two managers
     /// that a peer may talk to within one time-wait, the next run of one program included.
     pub ca_guid: Guid,
     /// The enhanced connection establishment that REQ offers, if any. A peer that offers or confirms the same one is an
@@ -58,7 +58,7 @@ pub struct CmConfig {
     pub half_open_time: Duration,
     /// How many answers a second go to those with whom there is no connection: refusals, mostly.
     pub refusals_per_second: u32,
-    /// How many `SIDR_REQ`s of others are remembered, and how many own ones may be under way.
+    /// How many `SIDR_REQ`s of others are remembered, and how many own ones may be in flight.
     pub max_sidr: usize,
 }
 

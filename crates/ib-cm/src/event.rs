@@ -96,7 +96,7 @@ pub enum Cause {
     /// The peer, by a REJ: to it, the connection was never established.
     Rejected(RejectReason),
     /// The peer uses its queue pair for another connection: it has forgotten this one. IBTA volume 1,
-    /// chapter 12.9.8.3. That is believed to whoever names the adapter and the queue pair.
+    /// chapter 12.9.8.3. That is believed to whoever names the HCA and the queue pair.
     Stale,
 }
 

@@ -90,7 +90,7 @@ use service::Listeners;
 use sidr::Questions;
 use timers::{Deadlines, Key, Timer};
 
-/// Makes and ends the connections of one adapter.
+/// Makes and ends the connections of one HCA.
 ///
 /// Its owner passes on what arrives at QP1 ([`Cm::handle`]), calls [`Cm::handle_timeout`] when
 /// [`Cm::poll_timeout`] says, and after either and after any other call asks [`Cm::poll_transmit`]
@@ -104,9 +104,9 @@ pub struct Cm {
     random: ChaCha12Rng,
     listeners: Listeners,
     connections: BTreeMap<ConnectionId, Box<Connection>>,
-    /// By the peer's adapter and number.
+    /// By the peer's HCA and number.
     by_remote: BTreeMap<(Guid, u32), ConnectionId>,
-    /// By the peer's adapter and queue pair, those in time-wait left out.
+    /// By the peer's HCA and queue pair, those in time-wait left out.
     by_qpn: BTreeMap<(Guid, Qpn), ConnectionId>,
     half_open: usize,
     questions: Questions,
@@ -205,7 +205,7 @@ impl Cm {
         true
     }
 
-    /// Returns false for a message on a connection with an adapter of this project, which sends no weak packets.
+    /// Returns false for a message on a connection with an HCA of this project, which sends no weak packets.
     fn accepts_weak(&self, mad: &Mad) -> bool {
         // In all messages but those that begin a connection the receiver's number is the second one.
         let number = match mad.attribute_id() {

@@ -30,12 +30,12 @@ pub struct ConnectParams {
     pub p_key: PKey,
     /// How many reads and atomics of the peer the own queue pair serves at once.
     pub responder_resources: u8,
-    /// How many reads and atomics the own queue pair wants to have under way at once.
+    /// How many reads and atomics the own queue pair wants to have in flight at once.
     pub initiator_depth: u8,
     /// How often a packet is sent again that is not acknowledged, 0 to 7.
     pub retry_count: u8,
     /// How often the peer shall send a packet again that the own queue pair was not ready for, 0 to
-    /// 6; 7 for ever.
+    /// 6; 7 indefinitely.
     pub rnr_retry_count: u8,
     /// How long the peer shall wait for acknowledgements, an exponent, 0 to 31. Linux makes it the
     /// timer of the queue pair of the passive side.
@@ -116,14 +116,14 @@ pub struct AcceptParams {
     /// How many reads and atomics of the peer the own queue pair serves at once; at most the
     /// initiator depth of the REQ makes sense.
     pub responder_resources: u8,
-    /// How many reads and atomics the own queue pair will have under way at once, at most the
+    /// How many reads and atomics the own queue pair will have in flight at once, at most the
     /// responder resources of the REQ.
     pub initiator_depth: u8,
     /// How long the own side takes to acknowledge, an exponent, 0 to 31. The peer adds it to what
     /// it waits.
     pub target_ack_delay: u8,
     /// How often the peer shall send a packet again that the own queue pair was not ready for, 0 to
-    /// 6; 7 for ever.
+    /// 6; 7 indefinitely.
     pub rnr_retry_count: u8,
     /// The own queue pair has end-to-end flow control.
     pub flow_control: bool,
@@ -134,7 +134,7 @@ pub struct AcceptParams {
 }
 
 impl AcceptParams {
-    /// Returns what Linux says by default: no reads, 134 ms to acknowledge, retries for ever, no
+    /// Returns what Linux says by default: no reads, 134 ms to acknowledge, retries indefinitely, no
     /// private data.
     #[must_use]
     pub const fn new(qpn: Qpn, starting_psn: Psn) -> Self {

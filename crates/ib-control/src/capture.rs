@@ -2,8 +2,8 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `captured` | [`Captured`]: the adapters of a program |
-//! | `captures` | [`Captures`]: those of a program's adapters |
+//! | `captured` | [`Captured`]: the HCAs of a program |
+//! | `captures` | [`Captures`]: those of a program's HCAs |
 //! | `server` | [`CaptureServer`]: has other processes start and stop them |
 //! | `client` | [`CaptureClient`]: such a process |
 //! | `message` | what the two tell each other |

@@ -1,10 +1,10 @@
-//! An adapter: the engine, its connection manager and its link, in the caller's own thread. The link is RoCEv2
+//! An HCA: the engine, its connection manager and its link, in the caller's own thread. The link is RoCEv2
 //! over a UDP socket, or a port of a fabric that another process simulates.
 //!
 //! | module | holds |
 //! |---|---|
-//! | `driver` | [`Driver`]: a thread that drives an adapter for others |
-//! | `options` | [`DeviceOptions`], [`AttachedOptions`]: how adapters are opened |
+//! | `driver` | [`Driver`]: a thread that drives an HCA for others |
+//! | `options` | [`DeviceOptions`], [`AttachedOptions`]: how HCAs are opened |
 //! | `path` | [`Device::path_to`]: the ways to others |
 //! | `names` | [`Device::resolve_through`]: the ways that a service of IB ACM knows |
 //! | `endpoint` | [`Device::connect`], [`Device::accept`]: queue pairs that the connection manager joins |
@@ -46,7 +46,7 @@ use options::seeds;
 pub use options::{AttachedOptions, DeviceError, DeviceOptions};
 pub use path::{Path, PathError};
 
-/// What an adapter tells.
+/// What an HCA tells.
 #[derive(Debug)]
 pub enum DeviceEvent {
     /// The engine has something to tell.
@@ -68,13 +68,13 @@ pub struct LinkCounters {
     pub without_icrc: u64,
 }
 
-/// What the packets of an adapter go over.
+/// What the packets of an HCA go over.
 enum Wire {
     Roce(Box<RoceSocket>),
     Attached(Box<Attached>),
 }
 
-/// An adapter with one port.
+/// An HCA with one port.
 pub struct Device {
     hca: Hca,
     cm: Cm,
@@ -94,7 +94,7 @@ pub struct Device {
     traced: Option<Traced>,
     /// The function that is called with peers whose packets have no UDP checksum, which are dropped.
     refuses: Option<Refuses>,
-    /// Who is asked for paths before subnet administration.
+    /// Who is asked for paths before the SA.
     names: Option<Box<names::Names>>,
 }
 
@@ -115,7 +115,7 @@ const ECE: Ece = Ece { vendor_id: 0x02_69_62, options: 1 };
 const CONNECTION_HEADERS: u32 = 96;
 
 impl Device {
-    /// Opens an adapter.
+    /// Opens an HCA.
     ///
     /// # Errors
     /// Fails when the machine does not have the address, or its port cannot be had.
@@ -136,7 +136,7 @@ impl Device {
         let connection_mtu = connection.unwrap_or(Mtu::B256).min(active);
         let socket = RoceSocket::bind(&RoceOptions { address, ..options.socket.clone() })?;
         let [seed, cm_seed] = seeds(options.seed)?;
-        // Two adapters on one machine must not be taken for one.
+        // Two HCAs on one machine must not be taken for one.
         let other =
             if interface.addresses.contains(&address) { 0 } else { gid_of(address).0 as u64 };
         let guid = Guid(interface.guid().0 ^ other ^ u64::from(socket.port() ^ 4791) << 24);
@@ -162,11 +162,11 @@ impl Device {
         })
     }
 
-    /// Opens an adapter at a port of a fabric that another process simulates, as soon as a subnet manager has
+    /// Opens an HCA at a port of a fabric that another process simulates, as soon as a subnet manager has
     /// brought the port into service.
     ///
     /// # Errors
-    /// Fails when there is no such simulator or port, another adapter has it, or nobody brings it into
+    /// Fails when there is no such simulator or port, another HCA has it, or nobody brings it into
     /// service.
     pub fn attach(options: &AttachedOptions) -> Result<Self, DeviceError> {
         let mut port = AttachedPort::attach(&options.port, options.class)?;
@@ -222,13 +222,13 @@ impl Device {
         (&mut self.hca, &mut self.cm)
     }
 
-    /// Returns the adapter's address; in a simulated fabric that is its GID.
+    /// Returns the HCA's address; in a simulated fabric that is its GID.
     #[must_use]
     pub const fn address(&self) -> IpAddr {
         self.address
     }
 
-    /// Returns what the adapter is called: as the network interface that it is on, or as its node in a simulated fabric.
+    /// Returns what the HCA is called: as the network interface that it is on, or as its node in a simulated fabric.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -240,7 +240,7 @@ impl Device {
         self.attached().map_or(1, |port| port.details().port.number)
     }
 
-    /// Returns the own address of the family of another one; `None` when the adapter has none.
+    /// Returns the own address of the family of another one; `None` when the HCA has none.
     #[must_use]
     pub fn address_beside(&self, other: IpAddr) -> Option<IpAddr> {
         let is_alike = |own: &IpAddr| own.is_ipv4() == other.is_ipv4();
@@ -258,7 +258,7 @@ impl Device {
         self.socket().map_or(0, RoceSocket::port)
     }
 
-    /// Returns the socket, unless the adapter is in a simulated fabric.
+    /// Returns the socket, unless the HCA is in a simulated fabric.
     #[must_use]
     pub fn socket(&self) -> Option<&RoceSocket> {
         match &self.wire {
@@ -278,7 +278,7 @@ impl Device {
         }
     }
 
-    /// Returns the port of a simulated fabric, if the adapter is at one.
+    /// Returns the port of a simulated fabric, if the HCA is at one.
     #[must_use]
     pub fn attached(&self) -> Option<&AttachedPort> {
         match &self.wire {
@@ -287,7 +287,7 @@ impl Device {
         }
     }
 
-    /// Returns how long the adapter looks for packets before it sleeps.
+    /// Returns how long the HCA looks for packets before it sleeps.
     pub const fn spin(&self) -> Duration {
         self.spin
     }
@@ -307,7 +307,7 @@ impl Device {
         }
     }
 
-    /// Returns the largest packets that a connection of this adapter proposes.
+    /// Returns the largest packets that a connection of this HCA proposes.
     #[must_use]
     pub const fn connection_mtu(&self) -> Mtu {
         self.connection_mtu
@@ -400,7 +400,7 @@ impl Device {
         Ok(moved)
     }
 
-    /// Sends a management datagram from the port of a simulated fabric, such as a question to subnet administration; the
+    /// Sends a management datagram from the port of a simulated fabric, such as a question to the SA; the
     /// answer comes as [`HcaEvent::Mad`]. False on Ethernet, which has none.
     pub fn send_datagram(&mut self, datagram: Datagram) -> bool {
         match &mut self.wire {
@@ -448,7 +448,7 @@ impl Device {
         }
     }
 
-    /// Returns what other threads have of the adapter. What they want done is done by
+    /// Returns what other threads have of the HCA. What they want done is done by
     /// [`Device::progress`] and [`Device::wait`].
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! The adapter: its objects, and the way of packets to and from them.
+//! The HCA: its objects, and the way of packets to and from them.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
@@ -33,7 +33,7 @@ pub const MAX_MESSAGE: u64 = 1 << 30;
 /// How many packets a queue pair sends before it is the turn of another.
 const BURST: u32 = 16;
 
-/// What an adapter is and how much it takes (`ibv_device_attr`, `ibv_port_attr`).
+/// What an HCA is and how much it takes (`ibv_device_attr`, `ibv_port_attr`).
 #[derive(Clone, Debug)]
 pub struct HcaConfig {
     /// The GUID of the node.
@@ -42,7 +42,7 @@ pub struct HcaConfig {
     pub gids: Vec<Gid>,
     /// The largest packets that the port carries.
     pub active_mtu: Mtu,
-    /// How many packets of a connection may be under way, 8 to 4,194,304.
+    /// How many packets of a connection may be in flight, 8 to 4,194,304.
     pub window: u32,
     /// The most objects of each kind.
     pub max_objects: usize,
@@ -56,12 +56,12 @@ pub struct HcaConfig {
     pub max_inline_data: u32,
     /// The most completions of a queue.
     pub max_cqe: u32,
-    /// The numbers of queue pairs: adapters that share a port have numbers of their own each.
+    /// The numbers of queue pairs: HCAs that share a port have numbers of their own each.
     pub qpns: QpnBlock,
 }
 
 impl HcaConfig {
-    /// Returns what an adapter with a GUID and GIDs usually takes.
+    /// Returns what an HCA with a GUID and GIDs usually takes.
     #[must_use]
     pub const fn new(node_guid: Guid, gids: Vec<Gid>) -> Self {
         Self {
@@ -116,7 +116,7 @@ impl QpnBlock {
     }
 }
 
-/// What an adapter has to tell beside completions (`ibv_event_type`).
+/// What an HCA has to tell beside completions (`ibv_event_type`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AsyncEvent {
     /// A completion queue had no room for a completion; its queue pairs have failed.
@@ -135,7 +135,7 @@ pub enum AsyncEvent {
     PortError,
 }
 
-/// What an adapter tells its owner.
+/// What an HCA tells its owner.
 #[derive(Clone, Debug)]
 pub enum HcaEvent {
     /// There are completions in a queue that was asked to tell.
@@ -221,7 +221,7 @@ pub struct Hca {
     is_active: bool,
 }
 
-/// Splits an adapter into a queue pair and what it works with.
+/// Splits an HCA into a queue pair and what it works with.
 macro_rules! cx {
     ($hca:ident, $now:expr) => {
         Cx {
@@ -235,7 +235,7 @@ macro_rules! cx {
 }
 
 impl Hca {
-    /// Returns an adapter. All that nobody may guess, keys and numbers, is drawn from the seed: it has to come
+    /// Returns an HCA. All that nobody may guess, keys and numbers, is drawn from the seed: it has to come
     /// from the system's randomness unless a run shall be repeated.
     #[must_use]
     pub fn new(config: HcaConfig, seed: [u8; 32]) -> Self {
@@ -260,7 +260,7 @@ impl Hca {
         }
     }
 
-    /// Returns what the adapter is.
+    /// Returns what the HCA is.
     #[must_use]
     pub const fn config(&self) -> &HcaConfig {
         &self.config
@@ -283,7 +283,7 @@ impl Hca {
         self.events.push_back(HcaEvent::Async(event));
     }
 
-    /// Returns whether the port can be used, as far as the adapter was told.
+    /// Returns whether the port can be used, as far as the HCA was told.
     #[must_use]
     pub const fn is_port_active(&self) -> bool {
         self.is_active

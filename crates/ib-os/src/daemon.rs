@@ -35,7 +35,7 @@ pub struct Starting(UnixStream);
 pub fn detach() -> io::Result<Detached> {
     let (mut reader, writer) = UnixStream::pair()?;
     // SAFETY: the call takes nothing; the caller has no other threads yet, so that nothing in the
-    // child is locked for ever.
+    // child is locked indefinitely.
     let child = unsafe { libc::fork() };
     if child < 0 {
         return Err(io::Error::last_os_error());

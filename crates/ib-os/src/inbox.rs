@@ -1,6 +1,6 @@
-//! What other threads want done with adapters that their own thread drives.
+//! What other threads want done with HCAs that their own thread drives.
 //!
-//! `T` is what that thread drives: one adapter, several, or the hosts of a simulated fabric.
+//! `T` is what that thread drives: one HCA, several, or the hosts of a simulated fabric.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,19 +19,19 @@ struct Shared<T> {
     works: SegQueue<Work<T>>,
     /// Whether there is something, or was a moment ago.
     pending: AtomicBool,
-    /// What ends the wait of the thread that drives the adapter.
+    /// What ends the wait of the thread that drives the HCA.
     bell: Mutex<Bell>,
-    /// Whether the adapter has gone.
+    /// Whether the HCA has gone.
     has_ended: AtomicBool,
 }
 
-/// An adapter's side.
+/// An HCA's side.
 pub struct Inbox<T> {
     shared: Arc<Shared<T>>,
     alarm: Alarm,
 }
 
-/// What other threads have of adapters, while these are driven.
+/// What other threads have of HCAs, while these are driven.
 pub struct Handle<T>(Arc<Shared<T>>);
 
 impl<T> Clone for Handle<T> {
@@ -40,11 +40,11 @@ impl<T> Clone for Handle<T> {
     }
 }
 
-/// Why something was not done with an adapter.
+/// Why something was not done with an HCA.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Undone {
-    /// The adapter is not there any more.
+    /// The HCA is not there any more.
     #[error("the adapter has gone")]
     Gone,
     /// Its thread has not come to it.
@@ -119,10 +119,10 @@ impl<T> Drop for Inbox<T> {
 }
 
 impl<T> Handle<T> {
-    /// Does something with the adapters in the thread that drives them, and waits for that, so long at most.
+    /// Does something with the HCAs in the thread that drives them, and waits for that, so long at most.
     ///
     /// # Errors
-    /// Fails when the adapters have gone, or nobody drives them; then it is not done later either.
+    /// Fails when the HCAs have gone, or nobody drives them; then it is not done later either.
     pub fn with<R: Send + 'static>(
         &self,
         patience: Duration,
@@ -155,7 +155,7 @@ impl<T> Handle<T> {
         }
     }
 
-    /// Has something done with the adapters as soon as its thread comes to it.
+    /// Has something done with the HCAs as soon as its thread comes to it.
     pub fn later(&self, work: impl FnOnce(&mut T) + Send + 'static) {
         self.0.works.push(Box::new(work));
         self.0.pending.store(true, Ordering::SeqCst);

@@ -11,7 +11,7 @@
 //! # IPv4 without the identification
 //!
 //! An ordinary socket does not tell the identification and the flags of an IPv4 packet. They are
-//! four bytes in a row of the header, and four bytes are what a CRC of 32 bits can be solved for:
+//! four bytes in succession of the header, and four bytes are what a CRC of 32 bits can be solved for:
 //! let `d` be the difference between the ICRC found and the one of the identification 0 with the
 //! flag "don't fragment". A difference `m` of the four bytes, read as a number with the least
 //! significant byte first, followed by `n` bytes leaves `d = m * x^(32 + 8n)` in the field of the
@@ -28,9 +28,9 @@
 //! # Which of both is demanded
 //!
 //! A check by itself does not tell who has sent a packet. The connection manager does: a REQ and a REP
-//! of an adapter of this project carry its vendor ID. The routes of packets that fit only some other
+//! of an HCA of this project carry its vendor ID. The routes of packets that fit only some other
 //! identification are weak ([`Route::is_weak`](ib_link::Route::is_weak)), and a queue pair that is
-//! connected to an adapter of this project drops them, as its connection manager does with messages.
+//! connected to an HCA of this project drops them, as its connection manager does with messages.
 //! The identification in the header itself plays no part: where a router or the system has changed it,
 //! the one of the ICRC still is that of the sender.
 

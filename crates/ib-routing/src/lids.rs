@@ -96,7 +96,7 @@ pub(crate) fn assign_to_most(
     if !options.allow_shortage {
         return Err(shortage);
     }
-    // Hosts may hold all LIDs while a new switch has none. Then all LIDs are assigned anew.
+    // Hosts may hold all LIDs while a new switch has none. Then all LIDs are assigned again.
     for reassign in [options.reassign, true] {
         let options = LidOptions { reassign, ..options.clone() };
         let mut left_out = Vec::new();

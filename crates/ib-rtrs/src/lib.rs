@@ -1,15 +1,15 @@
 //! RTRS: blocks of data over RDMA, by several paths between a client and a server. It speaks version 2.0, so that
 //! either end may be a Linux kernel.
 //!
-//! Both engines stand on software adapters ([`ib_hca`]) that their owner drives; they own no socket, thread or
-//! clock. What adapters and their connection managers tell goes in, and what is to be sent waits in the adapters
+//! Both engines stand on software HCAs ([`ib_hca`]) that their owner drives; they own no socket, thread or
+//! clock. What HCAs and their connection managers tell goes in, and what is to be sent waits in the HCAs
 //! afterwards.
 //!
 //! | module | holds |
 //! |---|---|
 //! | [`client`] | [`Client`]: a session with a server, its paths, its requests |
 //! | [`server`] | [`Server`]: sessions of clients, their requests and the answers |
-//! | [`adapters`] | [`Adapters`]: how engines reach the adapters of their owner |
+//! | [`adapters`] | [`Adapters`]: how engines reach the HCAs of their owner |
 //! | [`address`] | [`Address`], [`PathAddress`]: the ends of paths, as they are written |
 //! | [`stats`] | what is counted of paths |
 //! | [`tree`] | the files by which people and programs see and change all that, as IBTRS and Linux have them |
@@ -19,20 +19,20 @@
 //! The server's memory is divided into chunks, of which each request has one: a client writes data, its user's header
 //! and a message into it, and the server's user finds them there. The client's data lies in memory that its user has
 //! registered ([`Client::register`]). What is written is sent from there. What is read is placed there by the
-//! server itself, through a key that is open as long as the request is under way; only what goes to several
+//! server itself, through a key that is open as long as the request is in flight; only what goes to several
 //! pieces of memory goes through a buffer of the session, for the protocol has one destination.
 //!
 //! ```
 //! use ib_rtrs::{
-//!     Adapter, AdapterId, Adapters, Client, ClientConfig, Direction, PathAddress, Request, RequestError,
+//!     HCA, AdapterId, HCAs, Client, ClientConfig, Direction, PathAddress, Request, RequestError,
 //! };
 //! use ib_types::Instant;
 //!
-//! /// Adapters, if there were any: see `ib_storage::rtrs::Devices`.
+//! /// HCAs, if there were any: see `ib_storage::rtrs::Devices`.
 //! struct Nowhere;
 //!
-//! impl Adapters for Nowhere {
-//!     fn get(&mut self, _: AdapterId) -> Option<Adapter<'_>> {
+//! impl HCAs for Nowhere {
+//!     fn get(&mut self, _: AdapterId) -> Option<HCA<'_>> {
 //!         None
 //!     }
 //! }

@@ -31,21 +31,21 @@ pub struct SmConfig {
     pub sm_priority: u8,
     /// The longest trip through the subnet: 4.096 µs × 2^value.
     pub subnet_timeout: u8,
-    /// How long a packet may stay in a switch: 4.096 µs × 2^value; above 19 for ever.
+    /// How long a packet may stay in a switch: 4.096 µs × 2^value; above 19 indefinitely.
     pub packet_life_time: u8,
     /// How long a packet may stand at the head of the queue to another switch.
     pub head_of_queue_lifetime: u8,
-    /// How long a packet may stand at the head of the queue to an adapter.
+    /// How long a packet may stand at the head of the queue to an HCA.
     pub leaf_head_of_queue_lifetime: u8,
-    /// After how many packets dropped in sequence a lane to another switch stalls.
+    /// After how many packets dropped in sequence a VL to another switch stalls.
     pub vl_stall_count: u8,
-    /// After how many packets dropped in sequence a lane to an adapter stalls.
+    /// After how many packets dropped in sequence a VL to an HCA stalls.
     pub leaf_vl_stall_count: u8,
     /// How many local physical errors make a trap.
     pub local_phy_errors_threshold: u8,
     /// How many overruns make a trap.
     pub overrun_errors_threshold: u8,
-    /// The most data lanes that are used.
+    /// The most data VLs that are used.
     pub max_op_vls: VlCap,
     /// How many SMPs may be on their way; at least one is.
     pub max_smps: usize,
@@ -57,7 +57,7 @@ pub struct SmConfig {
     pub sminfo_polling_timeout: Duration,
     /// After how many questions without an answer the master has failed.
     pub sminfo_polling_retries: u32,
-    /// What ports are told of service levels and lanes; `None` leaves them as they are.
+    /// What ports are told of service levels and VLs; `None` leaves them as they are.
     pub qos: Option<QosConfig>,
     /// Where switches check the partitions of what their hosts send and receive.
     pub part_enforce: PartEnforce,
@@ -95,7 +95,7 @@ impl PartEnforce {
 }
 
 impl Default for SmConfig {
-    /// OpenSM's defaults, but for 64 SMPs under way instead of 4.
+    /// OpenSM's defaults, but for 64 SMPs in flight instead of 4.
     fn default() -> Self {
         Self {
             subnet_prefix: ib_types::Gid::DEFAULT_PREFIX,

@@ -48,7 +48,7 @@ pub(crate) enum Probe {
     Lft { node: NodeIndex, block: u16 },
 }
 
-/// An exploration under way.
+/// An exploration in flight.
 #[derive(Debug, Default)]
 pub(crate) struct Discovery {
     found: Found,
@@ -314,7 +314,7 @@ impl Discovery {
         node
     }
 
-    /// Takes note of a port of an adapter or router that a route ends at.
+    /// Takes note of a port of an HCA or router that a route ends at.
     fn reach_port(&mut self, place: Place, info: &NodeInfo, route: Route) {
         let port = self.found.port_mut(place);
         if port.route.is_some() {
@@ -376,7 +376,7 @@ impl Discovery {
         if let Some(again) = &mut self.again {
             return again.take(place, &self.found);
         }
-        // Nothing passes through adapters and routers but what starts there.
+        // Nothing passes through HCAs and routers but what starts there.
         if place.port == 0 || !self.found.port(place).is_up() || !(kind.is_switch() || own) {
             return;
         }

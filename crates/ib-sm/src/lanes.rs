@@ -1,4 +1,4 @@
-//! The virtual lanes of links: how many a link uses, and the SL-to-VL table of each port. What is
+//! The VLs of links: how many a link uses, and the SL-to-VL table of each port. What is
 //! written to ports and what the routes are checked with comes from here.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,7 +13,7 @@ use crate::config::SmConfig;
 use crate::found::{Found, Place};
 use crate::qos::{PortQos, QosConfig};
 
-/// Packets of a service level on this lane are discarded.
+/// Packets of a service level on this VL are discarded.
 const DISCARD: u8 = 15;
 
 /// Returns the `OperVLs` of a port: what both ends of its link support and the configuration allows.
@@ -57,7 +57,7 @@ pub(crate) fn sl_to_vl(
 /// The SL-to-VL tables that linked ports are programmed with, for routes of one kind.
 ///
 /// A port whose table is not written is taken for one that puts all service levels on VL 0. That is
-/// safe: merging the lanes of a link can add cycles to the channel dependency graph, never remove one.
+/// safe: merging the VLs of a link can add cycles to the channel dependency graph, never remove one.
 #[derive(Clone, Debug, Default)]
 struct LanePlan {
     /// Of switch ports, by node GUID and port number.
@@ -66,7 +66,7 @@ struct LanePlan {
     discarded_at_hosts: u16,
 }
 
-/// The virtual lanes of a subnet that was found.
+/// The VLs of a subnet that was found.
 #[derive(Clone, Debug)]
 pub(crate) struct FabricLanes {
     found: Found,
@@ -101,7 +101,7 @@ impl FabricLanes {
         self.plan(layers).map_or(0, |plan| plan.discarded_at_hosts & layers.used())
     }
 
-    /// Returns the lanes to check routes with; `None` if a check that puts SL n on VL n gives the
+    /// Returns the VLs to check routes with; `None` if a check that puts SL n on VL n gives the
     /// right answer.
     pub(crate) fn map(&self, layers: &Layers, subnet: &Subnet<'_>) -> Option<SwitchLanes> {
         let plan = self.plan(layers).filter(|plan| !plan.is_one_lane_per_level(layers.used()))?;
@@ -142,8 +142,8 @@ impl LanePlan {
         this
     }
 
-    /// Returns true if all links put every used service level on a lane of its own, the same on every
-    /// link, and discard none. With a single service level only discards matter: the lane that it
+    /// Returns true if all links put every used service level on a VL of its own, the same on every
+    /// link, and discard none. With a single service level only discards matter: the VL that it
     /// has on a link closes no cycle.
     fn is_one_lane_per_level(&self, used: u16) -> bool {
         let lanes_of = |table: &[u8; 16]| {

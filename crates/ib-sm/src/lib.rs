@@ -11,9 +11,9 @@
 //! | `election` | which of several managers manages |
 //! | `multicast` | the tree of each multicast group |
 //! | `configuration`, `tables` | what has to be written, in which order |
-//! | [`qos`] | [`QosConfig`]: service levels on lanes, and the lanes' turns |
-//! | `sa` | subnet administration: what ports ask about the subnet |
-//! | `lanes` | the virtual lanes of links: OperVLs and SL-to-VL tables |
+//! | [`qos`] | [`QosConfig`]: service levels on VLs, and the VLs' turns |
+//! | `sa` | the SA: what ports ask about the subnet |
+//! | `lanes` | the VLs of links: OperVLs and SL-to-VL tables |
 //! | [`alarm`] | [`Alarm`]: conditions that an administrator must know |
 //! | [`fault`] | what is wrong |
 

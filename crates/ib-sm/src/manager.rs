@@ -108,7 +108,7 @@ pub struct SubnetManager {
     alarms: BTreeMap<AlarmKind, RaisedAlarm>,
     /// What checks routes: it remembers those that it has seen last.
     checker: Arc<Mutex<Checker>>,
-    /// How many sweeps in a row have left something unwritten.
+    /// How many sweeps in succession have left something unwritten.
     failed_in_a_row: u32,
     /// The routes that serve as long as only hosts and leaf switches come and go.
     cache: Option<UnicastCache>,
@@ -246,7 +246,7 @@ impl SubnetManager {
         &self.counters
     }
 
-    /// Explores the whole subnet again, as soon as what is under way is done.
+    /// Explores the whole subnet again, as soon as what is in flight is done.
     pub fn sweep(&mut self, now: Instant) {
         self.spoil("it was asked for");
         self.advance(now);

@@ -394,7 +394,7 @@ impl<'a> Trial<'a> {
             Some(make) => make(subnet).map_err(PlanError::Options)?,
             None => RoutingOptions::default(),
         };
-        // What lash may use: the lanes that all links between switches will have.
+        // What lash may use: the VLs that all links between switches will have.
         if let Some(fewest) = job.lanes.fewest_vls() {
             let configured = options.virtual_lanes;
             options.virtual_lanes = if configured == 0 { fewest } else { configured.min(fewest) };
@@ -467,7 +467,7 @@ impl<'a> Trial<'a> {
         true
     }
 
-    /// Checks routes on the lanes that their links will have.
+    /// Checks routes on the VLs that their links will have.
     fn check(&self, routing: &Routing) -> CheckReport {
         let Some(map) = self.job.lanes.map(&routing.layers, self.subnet) else {
             let mut checker = self.job.checker.lock().unwrap_or_else(PoisonError::into_inner);

@@ -25,7 +25,7 @@ mod memory;
 mod ring;
 mod workers;
 
-/// Something that is to be done with a device, with data that lies in memory which adapters reach.
+/// Something that is to be done with a device, with data that lies in memory which HCAs reach.
 #[derive(Clone, Debug)]
 pub struct Job {
     /// The user's number of it.

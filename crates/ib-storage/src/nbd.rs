@@ -120,7 +120,7 @@ pub struct NbdServer {
     under_way: Slab<Asked>,
     /// Errors of closed connections, oldest first.
     failed: VecDeque<NbdError>,
-    /// Whether a program that has gone may have changes under way.
+    /// Whether a program that has gone may have changes in flight.
     has_heirs: bool,
     /// When it is looked next whether programs want to connect.
     accept_at: Instant,
@@ -261,7 +261,7 @@ impl NbdServer {
         self.connections.len()
     }
 
-    /// Returns whether nothing is under way, not even for a program that has gone, and nobody is there who might ask.
+    /// Returns whether nothing is in flight, not even for a program that has gone, and nobody is there who might ask.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.connections.is_empty() && self.under_way.is_empty()
@@ -491,7 +491,7 @@ impl NbdServer {
         self.connections.iter().any(|(_, it)| it.leaves(crowd))
     }
 
-    /// Returns whether a program that has gone has changes under way, or has sent more. They may be done late, when a path
+    /// Returns whether a program that has gone has changes in flight, or has sent more. They may be done late, when a path
     /// has failed; a disk of this machine would do them before anything that others ask for afterwards.
     fn is_being_changed(&self) -> bool {
         // Who takes no answers does not hold up others with what it may have sent.
@@ -648,7 +648,7 @@ impl Connection {
         Ok(length > 0)
     }
 
-    /// Returns whether the program has gone and has something under way, or may have asked for more.
+    /// Returns whether the program has gone and has something in flight, or may have asked for more.
     fn leaves(&self, crowd: Crowd) -> bool {
         self.is_gone && (self.session.requests() > 0 || crowd.takes(&self.session))
     }

@@ -1,10 +1,10 @@
-//! Adapters for the engines of RTRS, all driven by one thread; and what stands on them.
+//! HCAs for the engines of RTRS, all driven by one thread; and what stands on them.
 //!
 //! | module | holds |
 //! |---|---|
 //! | [`control`] | statistics and control of clients and servers, over a socket |
 //! | [`mount`] | the same tree as a FUSE file system |
-//! | `exports` | devices that a server offers, whatever drives its adapters |
+//! | `exports` | devices that a server offers, whatever drives its HCAs |
 //! | `serving` | [`BlockServer`]: RTRS, RNBD and devices |
 //! | `remote` | [`RemoteDisk`]: a device of a server, as whoever uses it sees it |
 
@@ -37,7 +37,7 @@ pub use exports::Exports;
 pub use remote::{RemoteDisk, RemoteEvent, RemoteOptions};
 pub use serving::{BlockEvent, BlockServer};
 
-/// Adapters that one thread drives.
+/// HCAs that one thread drives.
 #[derive(Default)]
 pub struct Devices {
     all: Vec<Device>,
@@ -49,13 +49,13 @@ pub struct Devices {
 }
 
 impl Devices {
-    /// Returns no adapters.
+    /// Returns no HCAs.
     #[must_use]
     pub const fn new() -> Self {
         Self { all: Vec::new(), inbox: None, captures: None, taker: None }
     }
 
-    /// Takes an adapter; returns what it is known by.
+    /// Takes an HCA; returns what it is known by.
     pub fn add(&mut self, device: Device) -> AdapterId {
         self.all.push(device);
         let number = self.all.len() as u32 - 1;
@@ -66,7 +66,7 @@ impl Devices {
         AdapterId(number)
     }
 
-    /// Returns the captures of the adapters, those that are added later among them.
+    /// Returns the captures of the HCAs, those that are added later among them.
     ///
     /// # Errors
     /// Fails if the system has no more files.
@@ -79,7 +79,7 @@ impl Devices {
         Ok(captures)
     }
 
-    /// Has an adapter hand over what reads the packets of chosen queue pairs.
+    /// Has an HCA hand over what reads the packets of chosen queue pairs.
     fn hand_over_from(&mut self, number: u32) {
         let (Some(taker), Some(device)) = (&self.taker, self.all.get_mut(number as usize)) else {
             return;
@@ -102,18 +102,18 @@ impl Devices {
         self.hand_over();
     }
 
-    /// Returns an adapter.
+    /// Returns an HCA.
     pub fn device(&mut self, id: AdapterId) -> Option<&mut Device> {
         self.all.get_mut(id.0 as usize)
     }
 
-    /// Returns how a path is asked for that leads from an adapter to a server.
+    /// Returns how a path is asked for that leads from an HCA to a server.
     ///
     /// # Errors
     /// Fails when there is no way to it.
     ///
     /// # Panics
-    /// Panics when there is no such adapter.
+    /// Panics when there is no such HCA.
     pub fn path_to(&mut self, id: AdapterId, server: SocketAddr) -> Result<PathSpec, PathError> {
         let device = self.device(id).expect("the adapter was added before");
         let path = device.path_to(server.ip())?;
@@ -125,14 +125,14 @@ impl Devices {
         Ok(PathSpec { p_key: path.p_key, ..spec })
     }
 
-    /// Returns how a path is asked for that leads from an adapter of a simulated fabric to a port that has a GID, by its
+    /// Returns how a path is asked for that leads from an HCA of a simulated fabric to a port that has a GID, by its
     /// GIDs.
     ///
     /// # Errors
     /// Fails when there is no way to it.
     ///
     /// # Panics
-    /// Panics when there is no such adapter.
+    /// Panics when there is no such HCA.
     pub fn path_to_gid(
         &mut self,
         id: AdapterId,
@@ -145,14 +145,14 @@ impl Devices {
         Ok(PathSpec { p_key: path.p_key, ..spec })
     }
 
-    /// Returns how the port of an adapter is called.
+    /// Returns how the port of an HCA is called.
     #[must_use]
     pub fn port_name(&self, id: AdapterId) -> Option<PortName> {
         let device = self.all.get(id.0 as usize)?;
         Some(PortName { adapter: device.name().to_owned(), number: device.port_number() })
     }
 
-    /// Moves what can be moved, and hands over what adapters tell; returns whether there was anything.
+    /// Moves what can be moved, and hands over what HCAs tell; returns whether there was anything.
     ///
     /// # Errors
     /// Fails when the system does.
@@ -224,7 +224,7 @@ impl Devices {
         Ok(())
     }
 
-    /// Looks for something for as long as the adapters do before they sleep; returns whether there was anything.
+    /// Looks for something for as long as the HCAs do before they sleep; returns whether there was anything.
     fn spin(&mut self, others: &[libc::pollfd]) -> io::Result<bool> {
         let spin = self.all.iter().map(Device::spin).max().unwrap_or_default();
         let end = clock::now() + spin;

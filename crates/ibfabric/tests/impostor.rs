@@ -76,7 +76,7 @@ fn path(path: &Path) {
     impostor(move || UnixListener::bind(path).expect("the path is free"), serve_lines);
 }
 
-/// A simulator's socket for adapters.
+/// A simulator's socket for HCAs.
 fn data(name: &str) {
     let address = SocketAddrUnix::new_abstract_name(format!("{name}:data").as_bytes());
     let address = address.expect("a name");

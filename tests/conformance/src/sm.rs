@@ -6,7 +6,7 @@
 //! | [`scene`] | a simulator with clients on it, and what was checked there |
 //! | [`ours`] | `ibfabric sm` as a process |
 //! | [`up`] | a fabric comes up: links, tables, traces |
-//! | [`answers`] | subnet administration answers as OpenSM's does |
+//! | [`answers`] | the SA answers as OpenSM's does |
 //! | [`beside`] | OpenSM and ours at once, each on a simulator of its own |
 //! | [`questions`] | what `saquery` is asked |
 //! | [`allowed`] | what may differ in an answer, with the reasons |

@@ -1,7 +1,7 @@
 //! The client of many callers over one connection.
 //!
 //! One task owns the connection. Callers hand it their requests with a channel for the answer and one of the permits
-//! that bound how many are under way.
+//! that bound how many are in flight.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -24,7 +24,7 @@ use crate::Address;
 
 /// A connection to a service for any number of callers at once; clones share it.
 ///
-/// At most [`ClientOptions::in_flight`] requests are under way, further ones wait for their turn within their own time.
+/// At most [`ClientOptions::in_flight`] requests are in flight, further ones wait for their turn within their own time.
 /// A request whose future is dropped keeps its place until it is answered or its time is over. When the connection ends, every request
 /// fails with the same error. It ends with the last clone.
 #[derive(Clone, Debug)]
@@ -199,14 +199,14 @@ struct Driver {
     queue: mpsc::UnboundedReceiver<Call>,
     shared: Arc<Shared>,
     pipeline: Pipeline,
-    /// The requests under way; the time of the first is over first.
+    /// The requests in flight; the time of the first is over first.
     waiting: BTreeMap<TransactionNumber, Waiting>,
     /// Messages that are not written yet, the first of them perhaps in part.
     outgoing: VecDeque<Vec<u8>>,
     written: usize,
 }
 
-/// A request under way. Whether somebody waits for its answer or not, the service has it, so its permit is taken until
+/// A request in flight. Whether somebody waits for its answer or not, the service has it, so its permit is taken until
 /// it is answered or its time is over.
 struct Waiting {
     caller: oneshot::Sender<Answered>,

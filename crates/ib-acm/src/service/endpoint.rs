@@ -53,7 +53,7 @@ pub(super) struct Endpoint {
     pub(super) is_open: bool,
     /// Who shall tell its routes.
     pub(super) routes: RouteProtocol,
-    /// Which service levels subnet administration gives.
+    /// Which service levels the SA gives.
     pub(super) levels: Levels,
     pub(super) cache: Cache,
     /// Where the cache was looked at last.
@@ -68,7 +68,7 @@ pub(super) struct Endpoint {
     pub(super) idling: usize,
     /// Whether turns are given just now.
     pub(super) is_turning: bool,
-    /// Routes that subnet administration is asked for, or will be.
+    /// Routes that the SA is asked for, or will be.
     pub(super) route_queries: BTreeMap<Target, RouteQuery>,
     /// Routes to further LIDs of ports that have several.
     pub(super) lid_routes: BTreeMap<u16, LidRoute>,
@@ -210,8 +210,8 @@ impl Service {
                 self.endpoint(key).lid_routes.clear();
                 self.preload(now, key);
             } else if asks_again || comes {
-                // Paths of subnet administration begin at the own LID, and another manager may route otherwise, as may one
-                // that has begun anew. What files say of the same LID and the same manager counts on.
+                // Paths of the SA begin at the own LID, and another manager may route otherwise, as may one
+                // that has begun again. What files say of the same LID and the same manager counts on.
                 let keeps_files = !is_other_manager && !is_moved;
                 let endpoint = self.endpoint(key);
                 endpoint.lid_routes.clear();

@@ -183,7 +183,7 @@ fn an_alternate_path_is_declined_and_the_connection_stands() {
 fn a_queue_pair_that_is_used_again_makes_the_old_connection_stale() {
     let mut pair = Pair::new();
     let (_, there) = pair.connect(NOW);
-    // The peer starts over: another seed, the same adapter and queue pair.
+    // The peer starts over: another seed, the same HCA and queue pair.
     pair.here = Cm::new(config(1), [77; 32]);
     let id = pair.here.connect(NOW, &request(0x10)).unwrap();
     assert_eq!(pair.carry(NOW), ["REQ", "REJ", "DREQ", "DREP"]);

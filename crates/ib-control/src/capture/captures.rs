@@ -1,4 +1,4 @@
-//! The captures of a program's adapters.
+//! The captures of a program's HCAs.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -27,7 +27,7 @@ const MOST: usize = 64;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CaptureError {
-    /// The adapter cannot trace so.
+    /// The HCA cannot trace so.
     #[error(transparent)]
     Trace(#[from] TraceError),
     /// The file cannot be written.
@@ -57,7 +57,7 @@ pub enum CaptureError {
 pub struct CaptureOptions {
     /// Where it goes.
     pub target: Target,
-    /// Of which adapters, by their numbers; without any of all, those that are added later among them.
+    /// Of which HCAs, by their numbers; without any of all, those that are added later among them.
     pub adapters: Vec<u32>,
     /// Of which queue pairs, and how.
     pub selection: Selection,
@@ -67,7 +67,7 @@ pub struct CaptureOptions {
     pub keep: Option<u64>,
 }
 
-/// The captures of a program's adapters, for any thread.
+/// The captures of a program's HCAs, for any thread.
 pub struct Captures<T> {
     handle: Handle<T>,
     clock: Clock,
@@ -81,7 +81,7 @@ impl<T> Clone for Captures<T> {
     }
 }
 
-/// A selection of an adapter.
+/// A selection of an HCA.
 type Selected = (u32, SelectionId);
 
 #[derive(Default)]
@@ -93,7 +93,7 @@ struct State {
 }
 
 struct Running {
-    /// The adapters that were named; without any all.
+    /// The HCAs that were named; without any all.
     adapters: Vec<u32>,
     selection: Selection,
     selected: Vec<Selected>,
@@ -112,7 +112,7 @@ struct Taker {
 }
 
 impl<T: Captured> Captures<T> {
-    /// Returns the captures of adapters, of which there are none yet.
+    /// Returns the captures of HCAs, of which there are none yet.
     ///
     /// # Errors
     /// Fails when the system has no more files.
@@ -131,10 +131,10 @@ impl<T: Captured> Captures<T> {
         Ok(Self { handle: all.handle()?, clock: all.clock(), state })
     }
 
-    /// Starts a capture from a thread that does not drive the adapters; returns its number.
+    /// Starts a capture from a thread that does not drive the HCAs; returns its number.
     ///
     /// # Errors
-    /// Fails when the target cannot be opened, or the adapters cannot trace so.
+    /// Fails when the target cannot be opened, or the HCAs cannot trace so.
     pub fn start(&self, options: CaptureOptions) -> Result<u64, CaptureError> {
         self.check(&options.target)?;
         let link = self.handle.with(PATIENCE, |all| all.link())?;
@@ -143,7 +143,7 @@ impl<T: Captured> Captures<T> {
         self.handle.with(PATIENCE, move |all| captures.select(all, prepared))?
     }
 
-    /// As [`Captures::start`], in the thread that drives the adapters.
+    /// As [`Captures::start`], in the thread that drives the HCAs.
     ///
     /// # Errors
     /// As [`Captures::start`].
@@ -230,7 +230,7 @@ impl<T: Captured> Captures<T> {
         Ok(())
     }
 
-    /// Has captures of all adapters capture one that was added, too.
+    /// Has captures of all HCAs capture one that was added, too.
     pub fn added(&self, all: &mut T, adapter: u32) {
         let wants = |it: &Running| it.adapters.is_empty() && !it.recorder.recorded().has_ended;
         let numbers: Vec<u64> = {
@@ -239,13 +239,13 @@ impl<T: Captured> Captures<T> {
         };
         for number in numbers {
             let Some(mut running) = lock(&self.state).running.remove(&number) else { continue };
-            // Other adapters have been able to trace so.
+            // Other HCAs have been able to trace so.
             self.select_of(all, adapter, &mut running).ok();
             lock(&self.state).running.insert(number, running);
         }
     }
 
-    /// Forgets what was selected of an adapter that is not there any more.
+    /// Forgets what was selected of an HCA that is not there any more.
     pub fn removed(&self, adapter: u32) {
         let mut state = lock(&self.state);
         state.takers.retain(|(it, _), _| *it != adapter);
@@ -313,7 +313,7 @@ impl<T: Captured> Captures<T> {
     /// Changes what is kept of the packets from now on.
     ///
     /// # Errors
-    /// Fails when there is no such capture, or the adapters cannot trace so.
+    /// Fails when there is no such capture, or the HCAs cannot trace so.
     pub fn change(
         &self,
         number: u64,
@@ -348,12 +348,12 @@ impl<T: Captured> Captures<T> {
     pub fn stop(&self, number: u64) -> Result<Recorded, CaptureError> {
         let Running { selected, recorder, .. } = self.take(number)?;
         let captures = self.clone();
-        // Adapters that have gone trace nothing more either.
+        // HCAs that have gone trace nothing more either.
         self.handle.with(PATIENCE, move |all| captures.deselect_all(all, &selected)).ok();
         Ok(recorder.finish())
     }
 
-    /// As [`Captures::stop`], in the thread that drives the adapters.
+    /// As [`Captures::stop`], in the thread that drives the HCAs.
     ///
     /// # Errors
     /// As [`Captures::stop`].

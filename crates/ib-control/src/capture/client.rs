@@ -120,7 +120,7 @@ impl CaptureClient {
         }
     }
 
-    /// Returns what adapters the program has, with all their queue pairs.
+    /// Returns what HCAs the program has, with all their queue pairs.
     ///
     /// # Errors
     /// As [`CaptureClient::ask`].

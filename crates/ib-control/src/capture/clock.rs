@@ -1,4 +1,4 @@
-//! The clock of captured adapters.
+//! The clock of captured HCAs.
 
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -7,7 +7,7 @@ use ib_types::Instant;
 
 use ib_os::clock;
 
-/// The clock by which adapters note packets: the system's, or that of a simulated fabric.
+/// The clock by which HCAs note packets: the system's, or that of a simulated fabric.
 #[derive(Clone)]
 pub struct Clock(Arc<dyn Fn() -> Instant + Send + Sync>);
 

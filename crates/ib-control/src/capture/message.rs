@@ -17,16 +17,16 @@ pub const VERSION: u32 = 2;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ask {
-    /// What adapters are there, from a queue pair of one of them on, and which captures?
+    /// What HCAs are there, from a queue pair of one of them on, and which captures?
     Describe {
-        /// The number of the adapter, and that of the queue pair.
+        /// The number of the HCA, and that of the queue pair.
         from: (u32, u32),
         /// That of the captures.
         captures_from: u64,
     },
     /// Which were the last messages of a queue pair?
     Messages {
-        /// The number of its adapter.
+        /// The number of its HCA.
         adapter: u32,
         /// Its number.
         qpn: u32,
@@ -69,7 +69,7 @@ pub struct Start {
     pub rotation: Rotation,
     /// When it ends by itself.
     pub autostop: Autostop,
-    /// The numbers of the adapters; all without any.
+    /// The numbers of the HCAs; all without any.
     pub adapters: Vec<u32>,
     /// The queue pairs' numbers.
     pub qpns: Vec<u32>,
@@ -175,7 +175,7 @@ impl From<&Start> for Selection {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
-    /// What adapters there are.
+    /// What HCAs there are.
     Program(Box<ProgramInfo>),
     /// Messages, the oldest first.
     Messages(Vec<MessageInfo>),
@@ -190,16 +190,16 @@ pub enum Answer {
     },
 }
 
-/// A program, some of its adapters, and their queue pairs. The names of all of these are keys of JSON.
+/// A program, some of its HCAs, and their queue pairs. The names of all of these are keys of JSON.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ProgramInfo {
     /// The process.
     pub pid: u32,
     /// Its command line.
     pub command: String,
-    /// Adapters, in the order of their numbers.
+    /// HCAs, in the order of their numbers.
     pub adapters: Vec<AdapterInfo>,
-    /// The adapter and the queue pair from which on there are more.
+    /// The HCA and the queue pair from which on there are more.
     pub more_from: Option<(u32, u32)>,
     /// Captures that were not stopped.
     pub captures: Vec<CaptureInfo>,
@@ -207,7 +207,7 @@ pub struct ProgramInfo {
     pub more_captures_from: Option<u64>,
 }
 
-/// An adapter and its queue pairs.
+/// An HCA and its queue pairs.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct AdapterInfo {
     /// Its number in the program.
@@ -263,7 +263,7 @@ pub struct MessageInfo {
     pub psn: u32,
     /// How many sequence numbers it has.
     pub packets: u32,
-    /// When it began, in nanoseconds of the adapter's clock.
+    /// When it began, in nanoseconds of the HCA's clock.
     pub begin_ns: u64,
     /// From then until its first packet, if there was one.
     pub queued_ns: Option<u64>,
@@ -400,7 +400,7 @@ impl CountInfo {
     }
 }
 
-/// How many queue pairs there is room for in an answer, and how many adapters.
+/// How many queue pairs there is room for in an answer, and how many HCAs.
 pub(super) const MOST_QPS: usize = 64;
 pub(super) const MOST_ADAPTERS: usize = 32;
 

@@ -1,4 +1,4 @@
-//! Has other processes of the same user start, watch and stop captures of a program's adapters.
+//! Has other processes of the same user start, watch and stop captures of a program's HCAs.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -47,7 +47,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// How many messages there is room for in an answer.
 const MOST_MESSAGES: usize = 128;
 
-/// Answers for a program's adapters, in threads of its own, until it is dropped.
+/// Answers for a program's HCAs, in threads of its own, until it is dropped.
 pub struct CaptureServer {
     listener: Arc<OwnedFd>,
     thread: Option<JoinHandle<()>>,
@@ -266,7 +266,7 @@ impl<T: Captured> Served<T> {
     }
 }
 
-/// Returns the adapters of a program, from a queue pair of one of them on, as far as there is room for them.
+/// Returns the HCAs of a program, from a queue pair of one of them on, as far as there is room for them.
 fn describe<T: Captured>(all: &mut T, (adapter, qpn): (u32, u32)) -> ProgramInfo {
     let (mut adapters, mut count, mut more_from) = (Vec::new(), 0, None);
     let (mut next, mut from) = (all.next_adapter(adapter), qpn);
@@ -298,7 +298,7 @@ fn describe<T: Captured>(all: &mut T, (adapter, qpn): (u32, u32)) -> ProgramInfo
     }
 }
 
-/// Adds up to so many queue pairs of an adapter, from a number on; returns the number from which on there are more.
+/// Adds up to so many queue pairs of an HCA, from a number on; returns the number from which on there are more.
 fn describe_qps<T: Captured>(
     all: &mut T,
     info: &mut AdapterInfo,

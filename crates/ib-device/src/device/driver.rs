@@ -1,11 +1,11 @@
-//! A thread that drives an adapter for others.
+//! A thread that drives an HCA for others.
 //!
 //! Applications and the thread meet in queues without locks: requests go one way, completions the other.
 //! The thread spins as long as its options say and then sleeps; whoever posts to a sleeping one wakes it.
 //!
 //! What can be wrong with a request is found in two places. The call itself refuses what is too long or too
 //! much. What only the engine can know, such as a key that opens nothing, ends the request with the status
-//! that an adapter of hardware would give it, and the queue pair with it.
+//! that an HCA of hardware would give it, and the queue pair with it.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -32,7 +32,7 @@ const MOST_EVENTS: usize = 4096;
 enum Command {
     Send(Arc<Room>, SendWr),
     Receive(Arc<Room>, RecvWr),
-    /// Something else to be done with the adapter.
+    /// Something else to be done with the HCA.
     Do(Box<dyn FnOnce(&mut Device) + Send>),
     /// A completion queue that it is to empty.
     Drain(Arc<Ended>),
@@ -60,7 +60,7 @@ struct Ended {
 
 struct Shared {
     commands: SegQueue<Command>,
-    /// What the adapter tells.
+    /// What the HCA tells.
     events: ArrayQueue<DeviceEvent>,
     /// Whether the thread sleeps, or is about to.
     sleeps: AtomicBool,
@@ -68,7 +68,7 @@ struct Shared {
     bell: Bell,
 }
 
-/// An adapter that a thread of its own drives. The thread ends with it.
+/// An HCA that a thread of its own drives. The thread ends with it.
 pub struct Driver {
     handle: DriverHandle,
     thread: Option<JoinHandle<io::Result<()>>>,
@@ -95,7 +95,7 @@ pub struct DrivenCq(Arc<Ended>);
 pub struct Stopped;
 
 impl Driver {
-    /// Starts a thread for an adapter.
+    /// Starts a thread for an HCA.
     ///
     /// # Errors
     /// Fails when the system has no more files or threads.
@@ -140,7 +140,7 @@ impl Driver {
     /// Ends the thread.
     ///
     /// # Errors
-    /// Fails when the system has failed while it drove the adapter.
+    /// Fails when the system has failed while it drove the HCA.
     pub fn stop(mut self) -> io::Result<()> {
         self.end()
     }
@@ -161,7 +161,7 @@ impl Drop for Driver {
 }
 
 impl DriverHandle {
-    /// Does something with the adapter, in its thread, and waits for that.
+    /// Does something with the HCA, in its thread, and waits for that.
     ///
     /// # Errors
     /// Fails when the thread has ended.
@@ -178,7 +178,7 @@ impl DriverHandle {
         receiver.recv().map_err(|_| Stopped)
     }
 
-    /// Returns the next thing that the adapter tells: requests for connections, the end of one, queue pairs that
+    /// Returns the next thing that the HCA tells: requests for connections, the end of one, queue pairs that
     /// have failed. Of what nobody asks for, the last is forgotten when there is too much.
     #[must_use]
     pub fn poll_event(&self) -> Option<DeviceEvent> {

@@ -51,7 +51,7 @@ pub(super) struct Responder {
     /// What has come behind something that is missing, once the other side was told.
     ahead: Option<Ahead>,
     current: Current,
-    /// When the message under way has started, and with which sequence number.
+    /// When the message in flight has started, and with which sequence number.
     began: (Instant, Psn),
     /// On an unreliable connection: whether the rest of a message is skipped.
     skips: bool,

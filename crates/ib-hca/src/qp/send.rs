@@ -18,7 +18,7 @@ use crate::trace::Message;
 /// After how many packets of a long message an acknowledgement is asked for, at most; four times in a window.
 const ACK_EVERY: u32 = 16;
 
-/// The fewest packets that may be under way.
+/// The fewest packets that may be in flight.
 const LEAST_WINDOW: u32 = 16;
 
 /// A work request in the queue.
@@ -33,7 +33,7 @@ pub(super) struct Wqe {
     pub(super) begun: bool,
     /// How many packets of a READ have come in.
     pub(super) received: u32,
-    /// Whether it is among the READs under way.
+    /// Whether it is among the READs in flight.
     pub(super) counted: bool,
     /// Whether everything has come back, or has been done where nothing does.
     pub(super) done: bool,
@@ -75,9 +75,9 @@ pub(super) struct SendQueue {
     pub(super) next: Psn,
     pub(super) unacked: Psn,
     pub(super) end: Psn,
-    /// READs and atomics under way.
+    /// READs and atomics in flight.
     pub(super) reads: u32,
-    /// How many packets may be under way, and up to where that grows fast.
+    /// How many packets may be in flight, and up to where that grows fast.
     window: u32,
     threshold: u32,
     grown: u32,
@@ -384,13 +384,13 @@ impl SendQueue {
         self.timed = None;
     }
 
-    /// Fewer packets are under way after a loss.
+    /// Fewer packets are in flight after a loss.
     pub(super) fn shrink(&mut self) {
         self.window = (self.window / 2).max(LEAST_WINDOW);
         (self.threshold, self.grown) = (self.window, 0);
     }
 
-    /// More packets may be under way after some were acknowledged.
+    /// More packets may be in flight after some were acknowledged.
     pub(super) fn grow(&mut self, core: &Core, packets: u32) {
         if self.window >= core.window {
             return;

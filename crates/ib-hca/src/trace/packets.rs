@@ -1,9 +1,9 @@
-//! A ring of packets that the adapter writes and a collector reads.
+//! A ring of packets that the HCA writes and a collector reads.
 //!
 //! Packets stand one behind the other, each with a header of [`HEADER`] bytes, and start at multiples of 8; none
 //! is cut in two by the end of the memory. Three numbers tell where they are, as bytes since the start: up to
 //! where they are whole (`head`), from where on they are not written over (`tail`), and how many there were.
-//! The adapter moves the tail on before it writes over what is there. So whoever has copied packets and finds
+//! The HCA moves the tail on before it writes over what is there. So whoever has copied packets and finds
 //! then that the tail is still before them has copied them whole.
 //!
 //! Nearly all packets of a queue pair take the same way. It is noted once for each direction; only where a packet
@@ -73,7 +73,7 @@ impl PacketRing {
     }
 }
 
-/// The adapter's side.
+/// The HCA's side.
 #[derive(Debug)]
 pub(super) struct PacketWriter {
     ring: Arc<PacketRing>,

@@ -1,7 +1,7 @@
 //! A campaign of reliable connections on a wire that loses, delays, reorders and duplicates packets, in virtual time.
 //!
 //! Every run checks its data, the order and number of completions, and that atomics are executed once. A run may fail
-//! only when the model of `exhaustion.rs` counts more losses in a row of one packet than there are retries.
+//! only when the model of `exhaustion.rs` counts more losses in succession of one packet than there are retries.
 //!
 //! `HCA_RUNS` is the number of runs, `HCA_FIRST` the first seed. A run follows from its seed alone: `HCA_FIRST=SEED
 //! HCA_RUNS=1` repeats it, and so does `cargo xtask campaign hca --runs 1 --first SEED`.

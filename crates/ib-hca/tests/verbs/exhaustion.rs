@@ -1,4 +1,4 @@
-//! An independent model of retry exhaustion: counts, from the packets on the wire alone, how often in a row the
+//! An independent model of retry exhaustion: counts, from the packets on the wire alone, how often in succession the
 //! packet that the requester waits for was lost.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,7 +23,7 @@ pub(crate) struct Exhaustion {
     early: BTreeSet<i32>,
     /// The index of the request packet that the responder expects.
     expected: i32,
-    /// The most losses in a row of any packet.
+    /// The most losses in succession of any packet.
     pub(crate) most_losses: u32,
 }
 
@@ -124,7 +124,7 @@ impl Exhaustion {
         }
     }
 
-    /// Returns how often in a row the packet was lost that the requester waits for.
+    /// Returns how often in succession the packet was lost that the requester waits for.
     pub(crate) const fn losses(&self) -> u32 {
         self.losses
     }

@@ -45,7 +45,7 @@ pub struct Reachability {
     pub unknown: u64,
     /// The first of these, by LID and then by switch.
     pub first_unknown: Vec<Unreachable>,
-    /// The LIDs whose packets go round for ever from at least one switch.
+    /// The LIDs whose packets go round indefinitely from at least one switch.
     pub looping_lids: usize,
     /// The first different forwarding loops, by LID.
     pub loops: Vec<ForwardingLoop>,
@@ -98,7 +98,7 @@ pub enum Cause {
         /// The end port that gets the packet.
         arrives_at: EndPortId,
     },
-    /// This switch's SL-to-VL table gives the packet no lane.
+    /// This switch's SL-to-VL table gives the packet no VL.
     Discarded {
         /// The switch that drops the packet.
         at: SwitchId,
@@ -107,7 +107,7 @@ pub enum Cause {
         /// Its service level.
         level: ServiceLevel,
     },
-    /// The packet goes round for ever.
+    /// The packet goes round indefinitely.
     Loop {
         /// A switch that it comes by again and again.
         at: SwitchId,

@@ -119,7 +119,7 @@ fn the_number_of_a_path_that_is_there_is_refused() {
 fn the_name_of_another_session_is_not_taken() {
     let mut lab = Lab::connected(1, 1, quick_client(), small_server());
     lab.events.clear();
-    // Another client on the same adapter, of which the first one hears nothing.
+    // Another client on the same HCA, of which the first one hears nothing.
     let mut other = Client::new(quick_client(), [77; 32]);
     std::mem::swap(&mut lab.client, &mut other);
     lab.add_path(0);

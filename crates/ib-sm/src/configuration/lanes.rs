@@ -42,7 +42,7 @@ pub(super) fn arbitration(place: Place, context: &Context<'_>) -> Option<Vec<(u8
     (lanes.lanes() > Some(1)).then(|| qos.arbitration(lanes, room))
 }
 
-/// Returns the modifier that names a table of lanes.
+/// Returns the modifier that names a table of VLs.
 pub(super) fn modifier(place: Place, input: u8, found: &Found) -> u32 {
     if found.node(place.node).kind.is_switch() { SlToVl::modifier(input, place.port) } else { 0 }
 }

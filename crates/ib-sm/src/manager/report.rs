@@ -91,7 +91,7 @@ pub struct SweepReport {
     pub quality: Option<TableQuality>,
 }
 
-/// The times and counts of the sweep under way.
+/// The times and counts of the sweep in flight.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sweep {
     pub(super) started: Instant,
@@ -167,7 +167,7 @@ impl SubnetManager {
         self.requester.counters()
     }
 
-    /// Returns the number of SMPs under way.
+    /// Returns the number of SMPs in flight.
     #[must_use]
     pub fn outstanding(&self) -> usize {
         self.requester.outstanding()

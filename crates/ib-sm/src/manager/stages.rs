@@ -37,7 +37,7 @@ const MOST_DOUBLINGS: u32 = 8;
 const SEARCH_PAUSE: Duration = Duration::from_secs(1);
 
 impl SubnetManager {
-    /// Starts to explore the subnet, whatever was under way.
+    /// Starts to explore the subnet, whatever was in flight.
     pub(super) fn explore(&mut self, now: Instant) {
         for (transaction, asked) in std::mem::take(&mut self.asked) {
             self.requester.cancel(transaction);
@@ -113,7 +113,7 @@ impl SubnetManager {
         self.stage = Stage::Looking { left, waiting: 0 };
     }
 
-    /// Returns the ports whose state is asked for by a look: both ends of the own link, of that of one adapter after the
+    /// Returns the ports whose state is asked for by a look: both ends of the own link, of that of one HCA after the
     /// other, and of one link between switches after the other.
     ///
     /// Either end of a link can have been reset while nobody was told of it.

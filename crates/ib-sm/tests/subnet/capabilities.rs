@@ -87,7 +87,7 @@ fn groups_stay_within_multicast_fdb_cap() {
 
 #[test]
 fn lanes_stay_within_vl_cap() {
-    // One lane: lash and its layers are out of the question.
+    // One VL: lash and its layers are out of the question.
     let lash = ib_sm::RoutingConfig {
         engines: "lash".parse().expect("lash"),
         ..ib_sm::RoutingConfig::default()

@@ -1,4 +1,4 @@
-//! What a manager does beside routes: lanes, partitions, caches, refusals, groups and notices.
+//! What a manager does beside routes: VLs, partitions, caches, refusals, groups and notices.
 
 use std::time::Duration;
 
@@ -194,7 +194,7 @@ fn credit_loops_of_configured_engines_raise_an_alarm() {
         panic!("another alarm");
     };
     assert_eq!((engine, loops, first.len()), (EngineKind::MinHop, 2, 5));
-    // Up/down finds no root in a ring; lash needs two lanes.
+    // Up/down finds no root in a ring; lash needs two VLs.
     assert_eq!(avoided_by, Some(EngineKind::Lash));
     assert_eq!(tried, [EngineKind::MinHop, EngineKind::Lash]);
     lab.check();
@@ -205,7 +205,7 @@ fn default_engines_avoid_credit_loops() {
     let lab = up("torus 5 hosts=1", SmConfig::default());
     assert_eq!(lab.stations[0].last().plan.routing.engine, EngineKind::Lash);
     assert_eq!(lab.stations[0].manager.alarms().count(), 0);
-    // One lane does not suffice for lash: the loop is accepted.
+    // One VL does not suffice for lash: the loop is accepted.
     let lab = up("torus 5 hosts=1", SmConfig { max_op_vls: VlCap::VL0, ..SmConfig::default() });
     let Alarm::CreditLoops { engine, avoided_by, .. } = only_alarm(&lab) else {
         panic!("another alarm");
@@ -244,7 +244,7 @@ fn tables_stay_assessed_when_no_engine_can_route() {
     let [Alarm::Unreachable { host_pairs: 20, .. }, Alarm::NoPlan { .. }] = &alarms[..] else {
         panic!("{alarms:?}")
     };
-    // One lane suffices for lash on a line of switches, not on a ring.
+    // One VL suffices for lash on a line of switches, not on a ring.
     let lash = SmConfig {
         routing: routed_with("lash,no_fallback"),
         max_op_vls: VlCap::VL0,
@@ -434,7 +434,7 @@ fn answers_along_a_directed_route_point_where_the_request_did() {
     let mut lab = up("torus 3x3 hosts=1", SmConfig::default());
     let what = (AttributeId::SM_INFO, 0);
     let now = lab.sim.now();
-    // Links differ: on ibsim it is 0, adapters have it behind the path.
+    // Links differ: on ibsim it is 0, HCAs have it behind the path.
     for pointer in [0, 3] {
         let mut mad = smp::directed_request(Method::GET, TransactionId(5), what, &[1, 2]);
         mad.set_hop_pointer(pointer);

@@ -1,4 +1,4 @@
-//! Credit loops on the lanes that ports really use: service levels come from path records, lanes from
+//! Credit loops on the VLs that ports really use: service levels come from path records, VLs from
 //! the SL-to-VL tables and `OperVLs` of the ports, hops from the tables in the switches.
 //!
 //! `SM_LANES_RUNS` is the number of runs and `SM_LANES_FIRST` the first seed.
@@ -34,11 +34,11 @@ const ENGINES: [&str; 8] =
 /// The component of SLID in PathRecord; IBTA volume 1, chapter 15.2.5.16.
 const SLID: u8 = 5;
 
-/// What the lanes of a subnet do, and what its manager reports.
+/// What the VLs of a subnet do, and what its manager reports.
 #[derive(Debug, PartialEq, Eq)]
 struct Outcome {
     has_cycle: bool,
-    /// Pairs of hosts whose packets a port discards since their service level has no lane there.
+    /// Pairs of hosts whose packets a port discards since their service level has no VL there.
     discarded: usize,
     reported_loops: usize,
     /// The number of service levels of all paths.
@@ -49,7 +49,7 @@ fn pick<'a, T>(rng: &mut Rng, list: &'a [T]) -> &'a T {
     &list[rng.below(list.len())]
 }
 
-/// Draws lanes and quality of service.
+/// Draws VLs and quality of service.
 fn draw(rng: &mut Rng) -> SmConfig {
     let max_op_vls =
         *pick(rng, &[VlCap::VL0, VlCap::VL0_1, VlCap::VL0_3, VlCap::VL0_7, VlCap::VL0_14]);
@@ -78,7 +78,7 @@ fn run(kind: &str, config: SmConfig) -> Option<Outcome> {
     lab.add(0, config);
     lab.run_for(std::time::Duration::from_secs(5));
     if lab.stations[0].reports.is_empty() {
-        // lash alone may need more lanes than there are.
+        // lash alone may need more VLs than there are.
         assert_eq!(lab.stations[0].refusals.len(), 1);
         return None;
     }

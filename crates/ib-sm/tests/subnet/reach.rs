@@ -2,7 +2,7 @@
 //!
 //! After each event the subnet manager gets time to settle. Then every pair of hosts that cables
 //! connect must be connected by the tables in the switches, every linked port must be active, and the
-//! alarms of the subnet manager must say what a walk through lanes and tables finds.
+//! alarms of the subnet manager must say what a walk through VLs and tables finds.
 //!
 //! `SM_REACH_RUNS` is the number of runs and `SM_REACH_FIRST` the first seed. A failed run is repeated
 //! with `SM_REACH_FIRST=SEED SM_REACH_RUNS=1`. `cargo xtask campaign sm` runs many.
@@ -127,7 +127,7 @@ impl Run {
         self.check_loops();
     }
 
-    /// Compares the alarms with a walk through service levels, lanes and tables.
+    /// Compares the alarms with a walk through service levels, VLs and tables.
     fn check_loops(&mut self) {
         let sim = &self.lab.sim;
         let station = &self.lab.stations[0];
@@ -205,7 +205,7 @@ fn shuffle<T>(rng: &mut Rng, list: &mut [T]) {
     }
 }
 
-/// Draws a quality of service configuration and the number of lanes.
+/// Draws a quality of service configuration and the number of VLs.
 fn draw_lanes(rng: &mut Rng) -> (VlCap, Option<QosConfig>) {
     let max_op_vls = *pick(rng, &[VlCap::VL0, VlCap::VL0_1, VlCap::VL0_3, VlCap::VL0_7]);
     let port = |rng: &mut Rng| {

@@ -499,7 +499,7 @@ fn whatever_is_answered_traces_end() {
 }
 
 /// Whatever one switch does, only ways over its lying port are accused, and at that port; and what
-/// is told by subnet administration makes no difference.
+/// is told by the SA makes no difference.
 #[test]
 fn only_ways_over_a_lying_port_are_accused() {
     let (mut caught, mut missed, mut unnamed, mut detours) = (0, 0, 0, 0);

@@ -12,7 +12,7 @@ use ib_hca::trace::{PacketTrace, Selection};
 use crate::cli::capture::live::CaptureArgs;
 use crate::failure::{Failure, say};
 
-/// True if a capture or record of this process's own was not written to its end: its adapters end behind the command's last word.
+/// True if a capture or record of this process's own was not written to its end: its HCAs end behind the command's last word.
 static HAS_FAILED: AtomicBool = AtomicBool::new(false);
 
 /// Returns true if the program's own capture was not written to its end.
@@ -33,7 +33,7 @@ pub(crate) struct Tracing<T: 'static> {
 }
 
 impl<T: Captured> Tracing<T> {
-    /// Lets others capture adapters, and starts the program's own capture if one is wanted.
+    /// Lets others capture HCAs, and starts the program's own capture if one is wanted.
     pub(crate) fn start(
         args: &CaptureArgs,
         captures: Captures<T>,

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Two adapters of a server, the clients' ends of two paths, and ports that other tests do not have.
+/// Two HCAs of a server, the clients' ends of two paths, and ports that other tests do not have.
 struct Storage {
     process: Running,
     ports: [String; 2],
@@ -50,7 +50,7 @@ fn end(mut process: Running) -> Option<i32> {
     process.0.wait().expect("it ends").code()
 }
 
-/// Returns which adapters have packets of connected queue pairs in a file, in each direction.
+/// Returns which HCAs have packets of connected queue pairs in a file, in each direction.
 fn adapters_in(path: &Path) -> Vec<String> {
     let (counts, _) = packets(path);
     let of_data = counts.keys().filter(|name| !name.contains("qp 0x000001 "));

@@ -233,7 +233,7 @@ impl Case {
     }
 }
 
-/// Takes the cable of the last adapter out.
+/// Takes the cable of the last HCA out.
 fn lose_host(fabric: &mut Fabric) {
     let is_adapter = |port: PortId| !fabric.node(fabric.port(port).node).kind.is_switch();
     let port = fabric.links().map(|(a, b)| if is_adapter(a) { a } else { b });

@@ -54,7 +54,7 @@ pub struct Tally {
     pub pairs: usize,
     /// Events after which pairs stayed dead although cables connect them.
     pub dead: Vec<String>,
-    /// Events after which the tables have a credit loop on a single lane.
+    /// Events after which the tables have a credit loop on a single VL.
     pub loops: usize,
     /// Of these, events after which `ibfabric sm` raised no alarm.
     pub silent_loops: Vec<String>,
@@ -303,7 +303,7 @@ fn settle(
         let discovered = scene.hear(&patient("ibnetdiscover"))?.0.output;
         let tables = scene.hear(&patient("dump_fts"))?.0.output;
         let (pairs, dead, has_loop) = Truth::read(&discovered, &tables).walk();
-        // Twice in a row: the subnet manager may be writing tables.
+        // Twice in succession: the subnet manager may be writing tables.
         sound = if dead.is_empty() { sound + 1 } else { 0 };
         if sound == 1 {
             tally.settled_after.push(start.elapsed());
@@ -311,7 +311,7 @@ fn settle(
         if sound == 2 || start.elapsed() > SETTLES_WITHIN {
             tally.events += 1;
             tally.pairs += pairs;
-            // lash puts the routes on several lanes, of which this walk knows nothing.
+            // lash puts the routes on several VLs, of which this walk knows nothing.
             let is_lash = match managed {
                 Managed::Ours => scene_engine(scene) == "lash",
                 Managed::OpenSm => what.contains("'lash'"),

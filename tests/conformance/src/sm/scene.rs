@@ -246,7 +246,7 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// Returns the base LID of every end port by the GUID of its node, or of the port for an adapter, as
+    /// Returns the base LID of every end port by the GUID of its node, or of the port for an HCA, as
     /// `ibnetdiscover` finds them.
     ///
     /// # Errors
@@ -281,7 +281,7 @@ pub fn patient(line: &str) -> Question {
 }
 
 /// Reads the LIDs that `ibnetdiscover` shows: `# "description" … port 0 lid 5 lmc 0` behind the GUID
-/// of a switch, `[1](guid) … # lid 7 lmc 0` at an adapter's port.
+/// of a switch, `[1](guid) … # lid 7 lmc 0` at an HCA's port.
 fn read_lids(text: &str) -> BTreeMap<Guid, u16> {
     let mut lids = BTreeMap::new();
     let mut add = |guid: Option<&str>, line: &str| -> Option<()> {

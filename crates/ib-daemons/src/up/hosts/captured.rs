@@ -1,4 +1,4 @@
-//! The adapters of a simulated fabric's hosts as captures see them: by the numbers of their ports, in the fabric's time.
+//! The HCAs of a simulated fabric's hosts as captures see them: by the numbers of their ports, in the fabric's time.
 
 use std::collections::VecDeque;
 use std::io;
@@ -40,7 +40,7 @@ impl SimClock {
 }
 
 impl Hosts {
-    /// Returns the captures of all hosts' adapters, those that come later among them.
+    /// Returns the captures of all hosts' HCAs, those that come later among them.
     ///
     /// # Errors
     /// Fails if the system has no more files.

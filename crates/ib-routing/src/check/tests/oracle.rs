@@ -14,7 +14,7 @@ use crate::engine::minhop::MinHop;
 use crate::hops::{HopMatrix, LinkWeights};
 use crate::subnet::{Attachment, EndPortId};
 
-/// A lane of a directed link between switches.
+/// A VL of a directed link between switches.
 type Channel = (SwitchId, u8, u8);
 
 /// What a packet does, step by step.
@@ -85,7 +85,7 @@ struct Expected {
     discards: BTreeSet<Discard>,
 }
 
-/// Where packets have no lane: LID, switch, and the switch and port that they came from.
+/// Where packets have no VL: LID, switch, and the switch and port that they came from.
 type Discard = (u16, SwitchId, Option<(SwitchId, u8)>);
 
 type LaneOf<'a> = &'a dyn Fn(SwitchId, u8, u8, ServiceLevel) -> VirtualLane;
@@ -170,7 +170,7 @@ impl Expected {
         let (mut before, mut came_from) = (None, None);
         for (index, &(switch, in_port, out)) in walk.steps.iter().enumerate() {
             let last = index + 1 == walk.steps.len();
-            // The last entry leads to a host, to port 0, which has no lanes, or nowhere.
+            // The last entry leads to a host, to port 0, which has no VLs, or nowhere.
             if last && (walk.end != End::Arrives || out == 0) {
                 return false;
             }

@@ -25,7 +25,7 @@ pub(in crate::command) struct Use {
     pub(in crate::command) reads: Reads,
 }
 
-/// A device that is open, and the captures of its adapters.
+/// A device that is open, and the captures of its HCAs.
 pub(in crate::command) struct Opened {
     pub(in crate::command) disk: RemoteDisk,
     pub(in crate::command) geometry: Geometry,
