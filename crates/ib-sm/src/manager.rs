@@ -57,7 +57,7 @@ pub struct SubnetManager {
     config: SmConfig,
     guid: Guid,
     state: SmState,
-    /// SMInfo:ActCount: how many SMPs the manager has sent, which shows that it lives.
+    /// SMInfo:ActCount: number of SMPs that the SM has sent, which shows that it is active.
     activity: u32,
     requester: Requester,
     asked: BTreeMap<TransactionId, Asked>,
@@ -103,7 +103,7 @@ pub struct SubnetManager {
     /// Why there is no plan, once it was said; and the warnings that were given last.
     refusal: Option<String>,
     warned: BTreeSet<String>,
-    /// What the forwarding tables in the switches do, as of the last plan; `None` if not known.
+    /// Quality of the forwarding tables in the switches, as of the last plan; `None` if not known.
     quality: Option<TableQuality>,
     alarms: BTreeMap<AlarmKind, RaisedAlarm>,
     /// What checks routes: it remembers those that it has seen last.
@@ -406,9 +406,9 @@ impl SubnetManager {
     fn become_state(&mut self, state: SmState) {
         if self.state != state {
             self.state = state;
-            // Another subnet manager is responsible now, or nothing is known yet.
+            // Another SM is the master now, or no subnet has been discovered yet.
             (self.quality, self.alarms) = (None, BTreeMap::new());
-            // Whoever has just become the master knows of nobody.
+            // An SM that has just become the master has no other SMs in its list.
             self.registered.clear();
             self.events.push_back(SmEvent::State(state));
         }
