@@ -381,7 +381,7 @@ fn paths_are_weak_unless_both_ends_offer_the_same_ece() {
 }
 
 #[test]
-fn vendor_id_that_a_rep_only_repeats_proves_nothing() {
+fn rep_with_only_the_vendor_id_leaves_the_path_weak() {
     let mut pair = Pair { here: offering(1, Some(ECE)), there: offering(2, None) };
     pair.here.connect(NOW, &request(17)).unwrap();
     pair.carry(NOW);
