@@ -40,7 +40,7 @@ impl EndpointKey {
     }
 }
 
-/// How many LIDs may be noted beyond twice the number of known peers.
+/// Maximum number of LIDs in the table beyond twice the number of cached peers.
 const FEW_LIDS: usize = 64;
 
 /// A port in a partition, with names.
@@ -89,8 +89,8 @@ pub(super) struct Endpoint {
 }
 
 impl Endpoint {
-    /// Notes that a peer has a LID; returns which one had it before. LIDs of peers that the cache has forgotten are forgotten
-    /// once they are as many as those of the others.
+    /// Stores the LID of a peer; returns the peer that had the LID before. LIDs of peers that are no longer cached are
+    /// removed once they are as many as those of cached peers.
     pub(super) fn lid_taken(&mut self, lid: u16, gid: Gid) -> Option<Gid> {
         let Self { cache, by_lid, .. } = self;
         if by_lid.len() >= 2 * cache.peers() + FEW_LIDS {

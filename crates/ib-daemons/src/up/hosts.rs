@@ -1,12 +1,12 @@
-//! Hosts of a simulated fabric, in the simulator's process and its time: each has an HCA and a service of names.
+//! Embedded hosts of a simulated fabric, in the simulator's process and virtual time. Each has an HCA and an ACM service.
 //!
 //! | module | holds |
 //! |---|---|
 //! | `pair` | [`BlockPair`]: a server of block devices at some hosts, and its client at others |
-//! | `captured` | their HCAs as captures see them |
+//! | `captured` | the capture interface of their HCAs |
 //!
-//! Their owner lets the fabric's time run, tells which ports something has come for ([`Hosts::look_at`]), and calls
-//! [`Hosts::work`] after that and when [`Hosts::poll_timeout`] says.
+//! The owner advances the fabric's time, reports ports with received packets to [`Hosts::look_at`], and calls
+//! [`Hosts::work`] afterwards and at the time that [`Hosts::poll_timeout`] returns.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -37,7 +37,7 @@ const DEPTH: u32 = 64;
 
 /// A host.
 struct Host {
-    /// Its node and the number of its port, as names of interfaces have them, and the address of its HCA.
+    /// Node and port number, as in interface names, and the address of the HCA.
     name: String,
     gid: Gid,
     service: Service,
@@ -189,8 +189,8 @@ impl Hosts {
         self.replies.push_back(reply);
     }
 
-    /// Returns the next queue pair that a selection of a host's HCA has chosen and that is of none of
-    /// [`Hosts::captures`], as its port and what reads its packets.
+    /// Returns the next queue pair that a selection of a host's HCA has chosen outside of [`Hosts::captures`]: its port
+    /// and its packet reader.
     pub fn poll_selected(&mut self) -> Option<(PortId, PacketReader)> {
         self.hand_over();
         self.capturing.others.pop_front()

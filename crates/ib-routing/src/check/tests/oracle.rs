@@ -1,4 +1,4 @@
-//! Every packet walked by itself.
+//! Reference check: walks every packet individually.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +17,7 @@ use crate::subnet::{Attachment, EndPortId};
 /// A VL of a directed link between switches.
 type Channel = (SwitchId, u8, u8);
 
-/// What a packet does, step by step.
+/// The walk of a packet, step by step.
 struct Walk {
     /// The switches that it comes to, each with the port it came in by and the entry there.
     steps: Vec<(SwitchId, u8, u8)>,
@@ -66,13 +66,13 @@ fn walk(subnet: &Subnet<'_>, lfts: &Lfts, from: (SwitchId, u8), lid: u16) -> Wal
     }
 }
 
-/// The report, for as much as it can be counted one by one.
+/// The part of the report that can be counted packet by packet.
 #[derive(Default)]
 struct Expected {
     unreachable: u64,
-    /// Pairs of a host and another host's LID whose packets the forwarding tables lose.
+    /// Number of pairs of a host and another host's LID whose packets the forwarding tables lose.
     host_pairs: u64,
-    /// Those whose packets an SL-to-VL table discards.
+    /// Number of pairs whose packets an SL-to-VL table discards.
     discarded_host_pairs: u64,
     switch_pairs: u64,
     looping: BTreeSet<u16>,

@@ -1,12 +1,13 @@
 //! HCAs in other processes, at ports of the fabric.
 //!
-//! The simulator keeps subnet management and the counters of a port; its HCA has all queue pairs above 0, and
-//! serves the classes of management that it has named. A port whose HCA dies goes down, until
-//! another one comes for it; one that goes of its own will leaves the port as it is.
+//! The simulator keeps the SMA and the counters of a port. Its HCA has all queue pairs above 0, and serves the
+//! management classes that it has registered. If the HCA's process is killed, the port is Down until another HCA
+//! attaches. If the HCA detaches regularly, the port state is unchanged.
 //!
-//! HCAs share a port if they serve different classes. Each has a block of queue pair numbers, by which packets find it;
-//! multicast goes to all. An HCA with communication management has packets wait while it takes none, as on a port of
-//! its own. Others, such as that of an ACM service, lose what finds no room: they may not hold up its connections.
+//! HCAs share a port if they serve different classes. Each has a block of queue pair numbers, which selects the HCA
+//! of a packet; multicast packets are passed to all. If an HCA that serves the CM class does not read, packets wait,
+//! as on a port of its own. Packets to other HCAs, such as that of an ACM service, are then dropped, so that they do not
+//! block connections.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -32,7 +33,7 @@ use ports::{Known, details, locate};
 /// How many packets of an HCA may wait to leave by its port; further ones wait in its ring.
 const MOST_WAITING: usize = 32;
 
-/// How many more an HCA without connections may have wait, so that those of others do not keep it from sending.
+/// Number of further packets that an HCA without connections may queue, so that packets of other HCAs do not block it.
 const MORE_WAITING: usize = 8;
 
 /// How many frames of an HCA are taken before it is another one's turn.
@@ -420,7 +421,7 @@ impl Adapters {
         Ok(())
     }
 
-    /// Hands the HCAs of a port what has arrived there and what the port has lost; returns whether there was anything.
+    /// Passes received packets and loss notifications to the HCAs of a port; returns true if there were any.
     fn hand_packets(
         &mut self,
         sim: &mut Sim,
@@ -430,7 +431,7 @@ impl Adapters {
         let Self { server, adapters, by_port, overflowed, .. } = self;
         let here = &by_port[&port];
         let mut moved = false;
-        // No record has them, since they change nothing. Whose packet it was only the HCAs know.
+        // Loss notifications do not change the fabric, so they are not recorded. All HCAs get them: only they know the sender.
         while server.has_room(here[0])
             && let Some(lost) = sim.next_loss(port)
         {
@@ -445,7 +446,7 @@ impl Adapters {
         }
         let mut taken = 0;
         while let Some(packet) = sim.peek_packet(port) {
-            // A number in nobody's block is refused by the first HCA, which counts it.
+            // A packet to a number in no block is passed to the first HCA, which drops and counts it.
             let known = here.iter().any(|client| is_for(packet, adapters[client].block));
             let is_target = |client: &usize| {
                 if known { is_for(packet, adapters[client].block) } else { *client == here[0] }
@@ -533,7 +534,7 @@ impl Adapter {
         is_bare || self.classes.iter().any(|class| classes.contains(class))
     }
 
-    /// Returns whether it serves communication management: whoever connects to the port is answered by it.
+    /// Returns true if it serves the CM class: connection requests to the port are passed to it.
     fn has_connections(&self) -> bool {
         self.classes.contains(&MgmtClass::COMMUNICATION)
     }
@@ -544,7 +545,7 @@ impl Adapter {
     }
 }
 
-/// Returns whether a packet is for the HCA with a block of queue pair numbers.
+/// Returns true if a packet is for the HCA with a block of queue pair numbers.
 fn is_for(packet: &Packet, block: u8) -> bool {
     let Payload::Transport(bytes) = &packet.payload else { return false };
     let destination = bytes.first_chunk().map(|header| Bth::parse(header).destination);

@@ -59,7 +59,7 @@ pub(super) struct Town {
     pair: Option<BlockPair>,
     programs: Option<NbdServer>,
     record: Option<Record>,
-    /// The captures of hosts' HCAs; none while there is a tour, which needs their packets.
+    /// The captures of hosts' HCAs; `None` during a self-test, which needs their packets.
     tracing: Option<Tracing<Hosts>>,
     stage: Stage,
     tour: Option<Tour>,
@@ -345,7 +345,7 @@ impl Town {
         Ok(())
     }
 
-    /// Writes packets. With the first error the file ends, and the fabric keeps running; a tour needs the packets.
+    /// Writes packets. The first error ends the file, and the fabric keeps running; a self-test fails.
     fn write_record(&mut self, sim: &Sim) -> Result<(), Failure> {
         let Some(record) = &mut self.record else { return Ok(()) };
         match record.work(sim, &mut self.hosts) {
