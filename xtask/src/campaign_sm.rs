@@ -1,4 +1,4 @@
-//! `campaign sm`: no host that cables connect stays unreachable, and no credit loop goes unreported.
+//! `campaign sm`: every host that cables connect is reachable, and every credit loop is reported.
 
 use std::path::Path;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use conformance::sm::scene::Gear;
 use crate::campaign::seeds;
 use crate::{Chored, release_artifact};
 
-/// One of so many runs is on a real ibsim, once with our subnet manager and once with OpenSM.
+/// One of N runs is on a real ibsim, once with `ibfabric sm` and once with OpenSM.
 const ONE_IN: u64 = 10;
 
 pub(crate) fn run(first: u64, runs: u64) -> Chored {

@@ -24,15 +24,15 @@
 //!
 //! ```
 //! use ib_rtrs::{
-//!     HCA, AdapterId, HCAs, Client, ClientConfig, Direction, PathAddress, Request, RequestError,
+//!     Adapter, AdapterId, Adapters, Client, ClientConfig, Direction, PathAddress, Request, RequestError,
 //! };
 //! use ib_types::Instant;
 //!
-//! /// HCAs, if there were any: see `ib_storage::rtrs::Devices`.
+//! /// Adapters, if there were any: see `ib_storage::rtrs::Devices`.
 //! struct Nowhere;
 //!
-//! impl HCAs for Nowhere {
-//!     fn get(&mut self, _: AdapterId) -> Option<HCA<'_>> {
+//! impl Adapters for Nowhere {
+//!     fn get(&mut self, _: AdapterId) -> Option<Adapter<'_>> {
 //!         None
 //!     }
 //! }
@@ -97,11 +97,11 @@ pub struct Transport {
     pub ack_timeout: u8,
     /// How often they are, 0 to 7.
     pub retry_count: u8,
-    /// The ACK timeout that a REQ tells the server, an exponent. Soft RoCE of a Linux 6.1 server may hang
-    /// once it has retransmitted a packet, so it is told to wait long.
+    /// The ACK timeout in a REQ to the server, an exponent. Soft RoCE of a Linux 6.1 server may hang after a
+    /// retransmission, so the value is large.
     pub peer_ack_timeout: u8,
-    /// The target ACK delay that a REP tells the client, an exponent. A Linux 6.1 client makes its ACK timeout of it:
-    /// 2.1 s up to 17, 4.3 s up to 19, then 4.096 µs × 2^value. It stalls as long for each last packet that is lost.
+    /// The target ACK delay in a REP to the client, an exponent. A Linux 6.1 client derives its ACK timeout from it:
+    /// 2.1 s up to 17, 4.3 s up to 19, then 4.096 µs × 2^value. The client stalls for this time after each lost last packet.
     pub target_ack_delay: u8,
 }
 

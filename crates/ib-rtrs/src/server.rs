@@ -67,7 +67,7 @@ struct Session {
     /// What clients of this project know that by: a random number, as another server may have the next one.
     epoch: u32,
     name: Vec<u8>,
-    /// The chunks, from when a client asks for them: half-open connections take none.
+    /// The chunks, allocated when a client requests them, not for half-open connections.
     memory: Option<Arc<Memory>>,
     /// Its paths, those that are gone but have requests that are not answered included.
     paths: Vec<u32>,

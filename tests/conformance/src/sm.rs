@@ -12,7 +12,7 @@
 //! | [`allowed`] | what may differ in an answer, with the reasons |
 //! | [`flows`] | what passes of osmtest with OpenSM passes with ours |
 //! | [`files`] | under OpenSM's name the same command line leaves the same files |
-//! | [`keys`] | a line of opensm.conf says the same to both, or is refused |
+//! | [`keys`] | both programs read the same value from a line of opensm.conf, or the line is refused |
 //! | [`partitions`] | a partition file says the same to both |
 //! | [`handover`] | a subnet passes between OpenSM and ours, in both directions |
 //! | [`guarded`] | a port that is guarded by a key which the manager does not know |

@@ -341,7 +341,7 @@ fn who_gave_up_says_so_also_to_a_late_rep() {
 
 const ECE: Ece = Ece { vendor_id: 0x02_69_62, options: 1 };
 
-/// A manager that offers an enhanced connection establishment, or none.
+/// Creates a CM that offers an enhanced connection establishment (ECE), if given.
 fn offering(guid: u8, ece: Option<Ece>) -> Cm {
     let mut cm = Cm::new(CmConfig { ece, ..config(guid) }, [guid; 32]);
     cm.listen(SERVICE).unwrap();

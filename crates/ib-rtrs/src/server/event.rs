@@ -140,7 +140,7 @@ pub enum End {
     /// The user wants it so.
     #[error("it is not wanted any more")]
     Unwanted,
-    /// The path was half-open, and others needed its place.
+    /// The path was half-open and was closed in favour of another one.
     #[error("the path was half-open, and others needed its place")]
     HalfOpen,
     /// The client does not know the key.

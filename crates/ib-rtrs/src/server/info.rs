@@ -175,8 +175,8 @@ impl Server {
         let depth = path.operations.len();
         let memory = match memory {
             Some(memory) => &*memory,
-            // As much again for what reads read: a request that a client sends again while the first one is still
-            // outstanding lies in the same chunk, and nothing may overwrite it.
+            // Reads need a second buffer of the same size: a client may repeat a request in the same chunk while the first one
+            // is outstanding, and that request must not be overwritten.
             None => memory.insert(Memory::zeroed(2 * config.chunk_size() as usize * depth)?),
         };
         let desk = path.desk.as_ref().expect("it has connections");

@@ -298,7 +298,7 @@ impl Lab {
         is_any
     }
 
-    /// Returns the first packet on the wire that is wanted, and takes all packets off it.
+    /// Returns the first matching packet on the wire, and removes all packets from it.
     pub(crate) fn catch(&mut self, is_wanted: fn(&[u8]) -> bool) -> Packet {
         self.settle();
         let wire = std::mem::take(&mut self.wire).into_values();

@@ -201,7 +201,7 @@ fn path_mtu_that_a_refusal_names_is_taken_at_once() {
 
 /// Linux servers wait for 17 s, and Linux clients for 2.1 s.
 #[test]
-fn peers_are_told_how_long_to_wait_for_acknowledgements() {
+fn req_and_rep_carry_the_ack_timeouts_for_the_peer() {
     const DATA: usize = 12 + 8 + 24;
     let mut lab = Lab::new(1, 1, quick_client(), small_server());
     let told = Arc::new(Mutex::new(BTreeSet::new()));

@@ -24,7 +24,7 @@ pub(super) struct PortOptions {
     pub(super) acm: Option<String>,
 }
 
-/// Opens an HCA at an own address. The first packet with a UDP checksum of zero that it drops is reported.
+/// Opens an HCA at an own address. The HCA reports the first packet that it drops because of a UDP checksum of zero.
 pub(super) fn open(options: DeviceOptions) -> Result<Device, Failure> {
     let mut device = Device::open(options).map_err(Failure::unusable)?;
     let mut was_reported = false;

@@ -203,7 +203,7 @@ impl<'a> Scene<'a> {
             .args(arguments)
             .current_dir(&self.directory)
             .output()?;
-        // 1 is a problem that was found, such as a credit loop, and 3 is what could not be proven.
+        // Status 1 is a problem that was found, such as a credit loop; 3 is an inconclusive result.
         if output.status.code().is_none_or(|code| !matches!(code, 0 | 1 | 3)) {
             let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
             let what = arguments.join(" ");

@@ -12,7 +12,7 @@
 //! detach 0
 //! done unlink "S"[1]      a command of the console
 //! failed link "S"[1] "T"  one that could not be done
-//! open 17                 an HCA has come to a port; close, down and up are written like it
+//! open 17                 an adapter has come to a port; close, down and up are written like it
 //! packet 17 3 4 0 - 2464… port, LIDs (own, theirs), service level, global route header, bytes from the BTH on
 //! take 17 4               so many packets that had come to a port were taken
 //! ```
