@@ -67,10 +67,11 @@ pub struct Collector {
     handed: usize,
     frame: Vec<u8>,
     remarks: Vec<String>,
-    /// How many bytes the section has, those that were handed on among them; how many it may have, and whether something
-    /// found no room.
+    /// Size of the section in bytes, including bytes that were handed on.
     length: u64,
+    /// Maximum size of the section in bytes.
     limit: u64,
+    /// True if a packet did not fit into the section.
     is_full: bool,
     /// Packets of the section.
     packets: u64,
@@ -106,7 +107,7 @@ impl Collector {
         }
     }
 
-    /// Limits the section to so many bytes, the statistics at its end among them. The head of a section, and one packet, are
+    /// Limits the size of the section in bytes, including the statistics at its end. The section header and one packet are
     /// written in any case.
     pub const fn set_limit(&mut self, bytes: u64) {
         self.limit = bytes;
@@ -146,7 +147,7 @@ impl Collector {
         let time = self.epoch + now.as_nanos();
         for source in &mut self.merge.sources {
             if source.interfaces == [None; 3] {
-                // The next section tells.
+                // The next section reports the packets of this queue pair.
                 continue;
             }
             source.settle_overwritten();
@@ -223,7 +224,7 @@ impl Collector {
         interfaces[place]
     }
 
-    /// Returns true if the section has room for so many bytes more.
+    /// Returns true if the section has room for a number of bytes.
     const fn has_room(&self, bytes: u64) -> bool {
         self.length.saturating_add(bytes) <= self.limit
     }
@@ -409,7 +410,7 @@ impl Collector {
 /// Why nothing can go wrong with blocks that are written into memory: interfaces are known, and packets short.
 const IN_MEMORY: &str = "memory takes every block that a packet makes";
 
-/// What the names of interfaces end with, by their place.
+/// Suffixes of interface names, by index.
 const PLACES: [&str; 3] = ["send", "receive", "lost"];
 
 /// Writes what is to be said of a packet into the first of some texts; returns how many those are.

@@ -31,7 +31,7 @@ pub(crate) const ENFORCED_P_KEYS: u16 = 64;
 pub(crate) struct Port {
     /// Until when the port sends.
     pub(crate) busy_until: Instant,
-    /// The widths that the fabric's file enables, if it says so.
+    /// The widths that the fabric file enables, if given.
     file_widths: Option<u8>,
     /// The port at the other end of the cable.
     pub(crate) cable: Option<PortId>,

@@ -72,7 +72,7 @@ struct Source<'a> {
     /// Who asks; `None` may know of all ports.
     viewer: Option<Place>,
     query: Query<'a>,
-    /// Whether capabilities select ports that have at least these, not exactly these.
+    /// True if capabilities select ports with at least these bits; false if exactly these.
     at_least: bool,
 }
 

@@ -170,7 +170,7 @@ pub(super) fn start(args: &StartArgs, out: &mut Output) -> Result<Verdict, Failu
     let Program { client, info } = find_one(&args.program)?;
     let adapters = match args.program.device {
         Some(_) => info.adapters.iter().map(|it| it.adapter).collect(),
-        // Those that come later, too.
+        // All HCAs, including those that are added later.
         None => Vec::new(),
     };
     let start = Start {

@@ -69,7 +69,7 @@ pub(in crate::command) fn open(
     }
 }
 
-/// The time after which a device is asked for again that another client has open.
+/// Retry interval of opening a device that another client has open.
 const RETRY: Duration = Duration::from_millis(500);
 
 /// Waits until the device is open. A dead client may have it open still: the server closes it after a while.

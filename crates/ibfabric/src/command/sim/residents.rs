@@ -28,10 +28,10 @@ pub(crate) trait Residents {
     /// Something may have come for the HCA of a port.
     fn look_at(&mut self, port: PortId);
 
-    /// Returns what can be read when somebody outside asks for something.
+    /// Returns the descriptors that are readable when requests from outside are queued.
     fn bells(&self) -> Vec<BorrowedFd<'_>>;
 
-    /// Makes them silent: what was asked for is done with the next [`Residents::look`].
+    /// Resets the wake-ups; the requests are served in the next [`Residents::look`].
     fn silence(&mut self);
 
     /// Shows what is to be shown, and answers who has asked.

@@ -35,9 +35,9 @@ const TURNS: usize = 64;
 /// The keys of watched files: the signals, the console's listener, and its connections behind.
 const SIGNALS: usize = 0;
 const CONSOLE: usize = 1;
-/// The key of the manager's alarm; there are never so many connections.
+/// The key of the SM's alarm, larger than any number of connections.
 const MANAGER: usize = usize::MAX / 4;
-/// Those of the residents' bells.
+/// Keys of the residents' wake-ups.
 const RESIDENTS: usize = MANAGER + 1;
 const RESIDENTS_NEXT: usize = RESIDENTS + 1;
 /// The key of the listener for HCAs, and behind it those of their files.

@@ -59,7 +59,7 @@ impl Iterator for PairsIter<'_> {
     }
 }
 
-/// Returns the paths that are asked for.
+/// Returns the paths to trace, from the command line.
 pub(super) fn pairs(
     args: &TracerArgs,
     link: &mut dyn MadLink,
