@@ -72,7 +72,7 @@ struct Tally {
 }
 
 #[test]
-fn paths_over_faults_are_not_good_and_only_faults_are_reported() {
+fn no_path_over_a_fault_is_good_and_only_faults_are_named() {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());
     let runs: u64 = number("TRACER_RUNS").unwrap_or(USUAL_RUNS);
     let first: u64 = number("TRACER_FIRST").unwrap_or(0);
