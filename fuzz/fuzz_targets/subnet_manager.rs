@@ -1,4 +1,4 @@
-//! Whatever a subnet manager is answered, asked and told, nothing panics or goes on for ever.
+//! The SM neither panics nor loops on any sequence of responses, requests and traps.
 #![no_main]
 
 use std::time::Duration;

@@ -1,9 +1,9 @@
-//! Block devices over a wire that corrupts packets: fio writes and verifies blocks of 4 KiB through NBD and RTRS for a
-//! while. A block of which a part was changed on the wire is a failure.
+//! Block devices over a wire that corrupts packets: fio writes and verifies blocks of 4 KiB through NBD and RTRS. A
+//! corrupted block is a failure.
 //!
-//! The wire sets the UDP checksum of what it corrupts to zero, so that the ICRC alone can detect a corruption. Each seed
-//! is run twice: adapters refuse such packets unless `--allow-zero-checksum` has them take those, and then detect the
-//! corruptions by the identification that adapters of ours use.
+//! The wire sets the UDP checksum of corrupted packets to zero, so that only the ICRC can detect a corruption. Each seed
+//! is run twice. Without `--allow-zero-checksum` the HCAs drop such packets. With the option they detect the
+//! corruptions by the IPv4 identification that HCAs of this project use.
 
 use std::path::Path;
 use std::process::Command;
@@ -18,13 +18,13 @@ use crate::{Chored, release_binary};
 
 type Failed = Box<dyn std::error::Error>;
 
-/// The share of the frames that are corrupted, both ways.
+/// Share of corrupted frames, in both directions.
 const CORRUPTION: f64 = 0.05;
 
-/// How long fio may take beyond the time that it is to run.
+/// Maximum time of fio beyond its configured run time.
 const GRACE: Duration = Duration::from_secs(120);
 
-/// Runs seeds for so many seconds each; fails if a block was torn.
+/// Runs each seed for the given number of seconds; fails if a block was corrupted.
 pub(crate) fn run(first: u64, runs: u64, seconds: u64) -> Chored {
     let binary = release_binary()?;
     let mut failures = Vec::new();

@@ -1,7 +1,7 @@
 //! READs between the kernel's soft RoCE in a Linux guest and `ibfabric rdma`, over an impaired wire.
 //!
-//! The kernel is the requester in half of the runs. `ping` and `rping` compare the data: the server of both READs what the
-//! client offers, and WRITEs it back. The programs of perftest keep many READs outstanding.
+//! The kernel is the requester in half of the runs. `ping` and `rping` compare the data: the server READs the data of the
+//! client and WRITEs it back. The programs of perftest keep many READs outstanding.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ type Failed = Box<dyn std::error::Error>;
 /// The MTU of the link: path MTU 4096.
 const MTU: u32 = 9000;
 
-/// How long a run may take, and how long a server may take to listen.
+/// Timeout of a run, and of a server to listen.
 const LIMIT: Duration = Duration::from_secs(180);
 const LISTENS: Duration = Duration::from_secs(20);
 
@@ -27,9 +27,9 @@ const ZERO_CHECKSUM: &str = "--allow-zero-checksum";
 /// The programs of a run.
 #[derive(Clone, Copy, Debug)]
 enum Programs {
-    /// `rdma ping` or `rping -c`, and the server of it at the other end.
+    /// `rdma ping` or `rping -c`, and its server at the other end.
     Ping,
-    /// `rdma bw --op read` or `ib_read_bw`, and the server of it at the other end.
+    /// `rdma bw --op read` or `ib_read_bw`, and its server at the other end.
     Bandwidth,
 }
 
@@ -92,7 +92,7 @@ impl Cell {
     }
 }
 
-/// Runs seeds with one guest; fails if one of them does. Does nothing where no guest can run.
+/// Runs seeds with one guest; fails if one of them does. Skipped if no guest can run.
 pub(crate) fn run(first: u64, runs: u64) -> Chored {
     let binary = release_binary()?;
     let guest = match Guest::boot(&GuestOptions { mtu: MTU, ..GuestOptions::default() }) {
@@ -187,7 +187,7 @@ fn run_cell(
         back.passed + back.lost,
         done.elapsed.as_secs_f64()
     );
-    // This version of rping may end by a signal when it has done all (facts of the peer).
+    // The guest's version of rping may end by a signal after all pings (a known defect of the peer).
     let is_rping = matches!(cell.programs, Programs::Ping) && !guest_serves;
     let pings = done.output.matches("ping data: ").count();
     let is_done = match is_rping {

@@ -1,8 +1,8 @@
 //! `ibfabric rdma` between two network namespaces over an impaired wire: the matrix of the campaign of `ib-hca`, with
 //! processes and sockets.
 //!
-//! No loss of the matrix exhausts seven retries within its runs: a packet and its response would have to be lost eight
-//! times in a row, one of 10^8 losses at 5 % of loss both ways. Every run that fails is a failure.
+//! Losses of the matrix do not exhaust seven retries: a packet or its response would have to be lost eight times in
+//! succession. At 5 % loss in both directions the probability is 10^-8. So every failed run is a failure of the campaign.
 //!
 //! A seed decides a run's command and impairment. The times at which packets are sent are those of the machine.
 
@@ -17,13 +17,13 @@ use crate::{Chored, release_binary};
 
 type Failed = Box<dyn std::error::Error>;
 
-/// How long a run may take.
+/// Timeout of a run.
 const LIMIT: Duration = Duration::from_secs(300);
 
 /// One cell of the matrix.
 #[derive(Debug)]
 struct Cell {
-    /// The operation of `bw`, or none for `ping`, which compares the data of READs and WRITEs.
+    /// The operation of `bw`; `None` for `ping`, which compares the data of READs and WRITEs.
     operation: Option<&'static str>,
     size: usize,
     depth: usize,

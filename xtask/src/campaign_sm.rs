@@ -1,4 +1,4 @@
-//! `campaign sm`: no host that cables connect stays unreachable, and no credit loop goes unreported.
+//! `campaign sm`: every host that cables connect is reachable, and every credit loop is reported.
 
 use std::path::Path;
 use std::time::Duration;
@@ -10,14 +10,14 @@ use conformance::sm::scene::Gear;
 use crate::campaign::seeds;
 use crate::{Chored, release_artifact};
 
-/// One of so many runs is on a real ibsim, once with our subnet manager and once with OpenSM.
+/// One of N runs is on a real ibsim, once with `ibfabric sm` and once with OpenSM.
 const ONE_IN: u64 = 10;
 
 pub(crate) fn run(first: u64, runs: u64) -> Chored {
     let on_ibsim = runs / ONE_IN;
     let name = "hosts_that_cables_connect_stay_reachable";
     seeds("ib-sm", "subnet", name, ("SM_REACH", first, runs - on_ibsim))?;
-    let name = "credit_loops_are_reported_on_the_lanes_in_use";
+    let name = "credit_loops_are_reported_on_the_vls_in_use";
     seeds("ib-sm", "subnet", name, ("SM_LANES", first, (runs * 2).div_ceil(5)))?;
     if on_ibsim == 0 {
         return Ok(());

@@ -50,8 +50,8 @@ fn draw_time(rng: &mut Rng, bound: Duration) -> Duration {
     Duration::from_nanos(rng.next_u64() % (bound.as_nanos() as u64).max(1))
 }
 
-/// The namespaces and the wire between them. All go when this is dropped, with the processes in the namespaces; that of
-/// a guest stays.
+/// The namespaces and the wire between them. Dropping removes them with the processes in the namespaces, except that
+/// of a guest.
 pub(crate) struct Wire {
     names: Vec<String>,
     stops: Arc<AtomicBool>,
@@ -70,8 +70,8 @@ impl Wire {
         Ok(wire)
     }
 
-    /// Joins the namespace of a guest, whose programs beside it have an address there, and a new one, which gets the
-    /// address instead. The guest is end 0.
+    /// Joins the namespace of a guest and a new one. The address of the programs beside the guest moves to the new
+    /// namespace. The guest is end 0.
     pub(crate) fn to_guest(
         (namespace, device): (&str, &str),
         (address, mtu): (&str, u32),
@@ -174,7 +174,7 @@ struct Relay {
     taps: [Tap; 2],
     impairment: [Impairment; 2],
     rng: Rng,
-    /// Frames on their way, by the time of their arrival.
+    /// Frames in flight, by the time of their arrival.
     queue: BinaryHeap<Reverse<InFlight>>,
     number: u64,
     fates: [Fates; 2],
@@ -183,7 +183,7 @@ struct Relay {
 /// The most frames that are read from one end in a turn.
 const BATCH: usize = 64;
 
-/// The longest time that the relay does not look whether it is to stop.
+/// Maximum time between two checks of the stop flag.
 const TURN: Duration = Duration::from_millis(50);
 
 impl Relay {
@@ -202,7 +202,7 @@ impl Relay {
                 && *at <= now
             {
                 let Some(Reverse((_, _, to, frame))) = self.queue.pop() else { break };
-                // A full queue is a loss like others.
+                // A full queue counts as a loss.
                 self.taps[to].write(&frame).ok();
             }
         }
@@ -216,7 +216,7 @@ impl Relay {
         let limit = Timespec { tv_sec: 0, tv_nsec: time.subsec_nanos().into() };
         let mut files =
             self.taps.each_ref().map(|tap| PollFd::from_borrowed_fd(tap.as_fd(), PollFlags::IN));
-        // An interrupted wait is a short one.
+        // An interrupted wait is only shorter.
         poll(&mut files, Some(&limit)).ok();
     }
 
@@ -254,9 +254,9 @@ impl Relay {
     }
 }
 
-/// Corrupts a frame of RoCEv2: its UDP checksum becomes zero, and one bit or a burst of eight bytes changes in the ports
-/// or behind the UDP header. Half of the ICRCs then fit the corrupted packet, if it had an identification of IPv4 that no
-/// adapter of ours sends: a corruption that is consistent with some identification.
+/// Corrupts a RoCEv2 frame: sets the UDP checksum to zero, and changes one bit or a burst of eight bytes in the ports
+/// or behind the UDP header. For half of the frames the ICRC then matches an IPv4 identification that HCAs of this
+/// project do not send, so that the corruption is consistent with some identification.
 fn corrupt(frame: &mut [u8], rng: &mut Rng) {
     const IP: usize = 14;
     const UDP: usize = IP + 20;

@@ -1,4 +1,4 @@
-//! The adapter's side: a port of a fabric that another process simulates.
+//! The HCA's side: a port of a fabric that another process simulates.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

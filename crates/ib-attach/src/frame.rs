@@ -30,7 +30,7 @@ pub enum Frame {
         /// The global route header, when there is one.
         grh: Option<Grh>,
     },
-    /// The news that a packet which the adapter has sent is lost: [`Frame::news`] stand behind it.
+    /// The news that a packet which the HCA has sent is lost: [`Frame::news`] stand behind it.
     Lost {
         /// The LID that it came from.
         slid: u16,

@@ -1,26 +1,26 @@
-//! Ports of a simulated fabric for adapters in other processes.
+//! Ports of a simulated fabric for HCAs in other processes.
 //!
 //! | module | holds |
 //! |---|---|
-//! | `frame` | what stands in a slot: a packet or a management datagram, with its addresses |
-//! | `ring` | slots in memory that two processes share, in both directions |
-//! | `message` | what the two tell each other over the socket |
+//! | `frame` | contents of a slot: a packet or a MAD, with its addresses |
+//! | `ring` | slots in shared memory, one ring per direction |
+//! | `message` | messages over the socket |
 //! | [`server`] | the simulator's side |
-//! | [`client`] | the adapter's side |
+//! | [`client`] | the HCA's side |
 //!
 //! A simulator called NAME listens on the abstract Unix socket `NAME:data` (`SOCK_SEQPACKET`), of its own user
-//! only. A client says hello with the version that it speaks and the port that it wants. The answer
-//! describes the port and brings three files: sealed memory with a ring of slots in each direction, and an
-//! event counter that wakes either side. Packets and datagrams go through the rings; each ring has
-//! [`SLOTS`] of them, which are the credits: who finds none waits until it is told of one. The socket carries
-//! what is rare, such as a new LID, and its end tells that the other side has gone.
+//! only. A client sends a hello with its protocol version and the requested port. The response
+//! describes the port and carries three descriptors: sealed memory with a ring of slots per direction, and an
+//! event counter for each side's wake-ups. Packets and MADs pass through the rings. Each ring has [`SLOTS`] slots,
+//! which are the credits: a sender without a free slot waits until it is notified. The socket carries rare
+//! messages, such as a new LID. If the socket is closed, the other side has disconnected.
 //!
-//! Adapters of several processes can share a port if they serve different classes of management datagrams, such as a
-//! service of IB ACM beside a program with connections. Each has a block of queue pair numbers of its own, by which the
-//! simulator tells whose a packet is; packets to multicast groups go to all of them.
+//! HCAs of several processes can share a port if they serve different management classes, such as an ACM service and a
+//! program with connections. Each HCA has a block of queue pair numbers, by which the simulator finds the HCA of a
+//! packet. Packets to multicast groups are passed to all of them.
 //!
-//! The simulator believes nothing that a client may write: it reads every number once, checks it, and
-//! copies what it takes before it looks at it. A client believes the simulator.
+//! The simulator does not trust a client's memory: it reads every number once and checks it, and copies packets before
+//! it reads them. A client trusts the simulator.
 
 pub mod client;
 mod frame;
@@ -36,16 +36,16 @@ pub use server::{AttachServer, Said};
 
 use ib_hca::QpnBlock;
 
-/// The version of the protocol: of hello and of the rings.
+/// Protocol version, of the hello and of the rings.
 pub const VERSION: u32 = 4;
 
-/// How many adapters can share a port: each has a block of queue pair numbers of its own.
+/// Maximum number of HCAs that share a port; each has a block of queue pair numbers.
 pub const BLOCKS: u8 = 1 << BLOCK_BITS;
 
-/// The upper bits of a queue pair number that tell the block.
+/// Number of upper bits of a queue pair number that select the block.
 const BLOCK_BITS: u8 = 2;
 
-/// Returns a block of queue pair numbers, of those that adapters at a port have.
+/// Returns a block of queue pair numbers for an HCA at a port.
 ///
 /// # Panics
 /// Panics if there is no such block: expected a number below [`BLOCKS`].

@@ -28,7 +28,7 @@ pub struct PortDetails {
     pub node: String,
     /// The IP addresses by which others may call the port.
     pub addresses: Vec<IpAddr>,
-    /// The block of queue pair numbers that the adapter has at the port, below [`super::BLOCKS`].
+    /// The HCA's block of queue pair numbers at the port, below [`super::BLOCKS`].
     pub qpn_block: u8,
 }
 

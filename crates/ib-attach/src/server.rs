@@ -23,7 +23,7 @@ const MOST_CLIENTS: usize = 4096;
 /// How many messages are kept for a client that takes none.
 const MOST_UNSENT: usize = 64;
 
-/// The sockets of a simulator for adapters.
+/// The sockets of a simulator for HCAs.
 pub struct AttachServer {
     listener: OwnedFd,
     clients: BTreeMap<usize, Client>,

@@ -103,8 +103,8 @@ impl From<Vec<u8>> for ReadData {
 }
 
 impl Lent {
-    /// Lends parts of a memory region. Part `n` begins at byte `n.slot * piece`; its slot goes back over `returns` when the
-    /// data is dropped.
+    /// Lends parts of a memory region. A part begins at byte `slot * piece`. When the data is dropped, its slot is returned
+    /// over `returns`.
     #[must_use]
     pub const fn new(
         memory: Arc<Memory>,

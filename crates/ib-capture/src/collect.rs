@@ -34,7 +34,7 @@ pub struct Counted {
     pub unwritten: PacketCounts,
     /// Packets that were kept for something that has not happened, or happened later.
     pub skipped: PacketCounts,
-    /// Packets that the adapter has noted.
+    /// Packets that the HCA has noted.
     pub noted: PacketCounts,
     /// Whether no more will come.
     pub has_ended: bool,
@@ -51,7 +51,7 @@ struct Mark {
 /// Writes the packets of queue pairs as pcapng, an interface for each queue pair and direction.
 ///
 /// Its owner calls [`Collector::collect`] as often as it likes, and hands on what [`Collector::output`] then has.
-/// What the adapters have written over meanwhile is counted, and told in the stream before the next packet and
+/// What the HCAs have written over meanwhile is counted, and told in the stream before the next packet and
 /// at the end of a section.
 pub struct Collector {
     writer: Option<Writer<Vec<u8>>>,
@@ -67,10 +67,11 @@ pub struct Collector {
     handed: usize,
     frame: Vec<u8>,
     remarks: Vec<String>,
-    /// How many bytes the section has, those that were handed on among them; how many it may have, and whether something
-    /// found no room.
+    /// Size of the section in bytes, including bytes that were handed on.
     length: u64,
+    /// Maximum size of the section in bytes.
     limit: u64,
+    /// True if a packet did not fit into the section.
     is_full: bool,
     /// Packets of the section.
     packets: u64,
@@ -86,7 +87,7 @@ const COMMENT: u64 = 8;
 
 impl Collector {
     /// Makes a collector whose stream has not begun; `epoch` is the time in nanoseconds since 1970 at which the
-    /// adapters' clock was zero.
+    /// HCAs' clock was zero.
     #[must_use]
     pub const fn new(link: Link, epoch: u64) -> Self {
         Self {
@@ -106,7 +107,7 @@ impl Collector {
         }
     }
 
-    /// Limits the section to so many bytes, the statistics at its end among them. The head of a section, and one packet, are
+    /// Limits the size of the section in bytes, including the statistics at its end. The section header and one packet are
     /// written in any case.
     pub const fn set_limit(&mut self, bytes: u64) {
         self.limit = bytes;
@@ -139,14 +140,14 @@ impl Collector {
         }
     }
 
-    /// Ends the section, if one has begun: what was counted of it is told. `now` is the time of the adapters'
+    /// Ends the section, if one has begun: what was counted of it is told. `now` is the time of the HCAs'
     /// clock.
     pub fn end(&mut self, now: Instant) {
         let Some(mut writer) = self.writer.take() else { return };
         let time = self.epoch + now.as_nanos();
         for source in &mut self.merge.sources {
             if source.interfaces == [None; 3] {
-                // The next section tells.
+                // The next section reports the packets of this queue pair.
                 continue;
             }
             source.settle_overwritten();
@@ -223,12 +224,12 @@ impl Collector {
         interfaces[place]
     }
 
-    /// Returns true if the section has room for so many bytes more.
+    /// Returns true if the section has room for a number of bytes.
     const fn has_room(&self, bytes: u64) -> bool {
         self.length.saturating_add(bytes) <= self.limit
     }
 
-    /// Writes what was noted up to a time of the adapters' clock, in the order of time, until there are so many bytes of
+    /// Writes what was noted up to a time of the HCAs' clock, in the order of time, until there are so many bytes of
     /// output, or so many packets are written; returns how many that were. Without a section they are counted as
     /// not written.
     ///
@@ -409,7 +410,7 @@ impl Collector {
 /// Why nothing can go wrong with blocks that are written into memory: interfaces are known, and packets short.
 const IN_MEMORY: &str = "memory takes every block that a packet makes";
 
-/// What the names of interfaces end with, by their place.
+/// Suffixes of interface names, by index.
 const PLACES: [&str; 3] = ["send", "receive", "lost"];
 
 /// Writes what is to be said of a packet into the first of some texts; returns how many those are.

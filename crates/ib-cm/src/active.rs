@@ -48,7 +48,7 @@ impl Cm {
             role: Role::Active,
             state: State::ReqSent,
             route: params.route,
-            // Any peer may answer until the REP tells what it is.
+            // Weak messages are accepted until the REP identifies the peer.
             accepts_weak: true,
             transaction_id,
             local_qpn: params.qpn,

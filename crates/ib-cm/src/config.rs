@@ -1,73 +1,72 @@
-//! How a connection manager works, and what it has seen.
+//! Configuration and counters of the connection manager (CM).
 
 use std::time::Duration;
 
 use ib_types::Guid;
 use ib_wire::mad::Mad;
 
-/// An enhanced connection establishment (ECE): what a vendor's HCAs tell each other in REQ and REP.
+/// Enhanced connection establishment (ECE): vendor data that HCAs exchange in REQ and REP.
 ///
-/// A REP has a vendor ID only in answer to a REQ that has the same one: librdmacm closes the connection otherwise. It
-/// repeats the ID also where it does not know the vendor; the options are zero then.
+/// A REP has a vendor ID only if the REQ has the same one: librdmacm closes the connection otherwise. librdmacm
+/// repeats the ID of an unknown vendor, with options 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ece {
-    /// The vendor ID, 24 bits, not zero.
+    /// The vendor ID: 24 bits, not zero.
     pub vendor_id: u32,
-    /// What the vendor's HCAs can do, in the attribute modifier; not zero.
+    /// The vendor's options, in the attribute modifier; not zero.
     pub options: u32,
 }
 
-/// How a connection manager works.
+/// Configuration of a CM.
 ///
 /// Exponents stand for 4.096 µs × 2^value, 0 to 31, as everywhere in InfiniBand; see
 /// [`timeout`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CmConfig {
-    /// The own adapter. Peers tell connections apart by it: it must differ between any two managers
-    /// that a peer may talk to within one time-wait, the next run of one program included.
+    /// GUID of the own HCA. Peers distinguish connections by it: the GUID must be unique among all CMs that a peer may
+    /// communicate with within one time-wait, including the next run of a program.
     pub ca_guid: Guid,
     /// The enhanced connection establishment that REQ offers, if any. A peer that offers or confirms the same one is an
     /// HCA of this project, whose packets have an ICRC that is never weak (`Route::is_weak`).
     pub ece: Option<Ece>,
-    /// How often REQ, `SIDR_REQ` and the DREQ of the side that asked are sent again, 0 to 15. REQ tells
-    /// it to the peer, which does the same with REP.
+    /// Number of retransmissions of REQ, `SIDR_REQ` and the active side's DREQ, 0 to 15. The REQ carries it to the
+    /// peer, which uses it for REP.
     pub retries: u8,
-    /// How long each side may take to answer a message, an exponent, 0 to 31.
+    /// Response timeout of each side, an exponent, 0 to 31.
     pub response_timeout: u8,
-    /// How long a datagram may be on its way, an exponent, 0 to 31.
+    /// Packet life time, an exponent, 0 to 31.
     pub packet_life_time: u8,
-    /// What a MRA asks for that is sent because a message came again while the consumer still thinks,
-    /// an exponent, 0 to 31. It is also what a peer waits for when the answer behind it is lost.
+    /// Service timeout in an MRA, an exponent, 0 to 31. An MRA is sent if a message is repeated before the consumer has
+    /// answered. A peer also waits for this time if the answer after the MRA is lost.
     pub service_timeout: u8,
-    /// The longest time that a peer may ask for in REQ or MRA, an exponent; more counts as this.
+    /// Maximum accepted timeout in a REQ or MRA, an exponent; larger values are limited to it.
     pub longest_timeout: u8,
-    /// How long the consumer may take to answer a REQ, a REP or a `SIDR_REQ`, before it is
-    /// refused.
+    /// Time that the consumer has to answer a REQ, REP or `SIDR_REQ` before the CM rejects it.
     pub consumer_timeout: Duration,
-    /// How long a connection that has ended is remembered; `None` for the time that its REQ allows
-    /// for acknowledgements, which is how long a packet of it may still arrive.
+    /// Duration of time-wait; `None` for the ACK timeout in the REQ, within which packets of the connection may still
+    /// arrive.
     pub time_wait: Option<Duration>,
-    /// How long the refusal of a REQ and the answer of a `SIDR_REQ` are remembered at most, after the
-    /// message came last, to be sent again when it comes again. What a MRA has asked for is added.
+    /// Maximum time for which a REJ and a `SIDR_REP` are cached after the last request, to answer a repeated
+    /// request. The service timeout of an MRA is added.
     pub answer_time: Duration,
-    /// How many connections there may be, those in time-wait included.
+    /// Maximum number of connections, including those in time-wait.
     pub max_connections: usize,
-    /// How many of them may be requests of others that are not established.
+    /// Maximum number of received requests that are not established.
     pub max_half_open: usize,
-    /// How long a request of another side that was accepted may stay without its RTU, at most.
+    /// Maximum time that an accepted request waits for its RTU.
     pub half_open_time: Duration,
-    /// How many answers a second go to those with whom there is no connection: refusals, mostly.
+    /// Maximum number of responses a second to peers without a connection, mostly REJs.
     pub refusals_per_second: u32,
-    /// How many `SIDR_REQ`s of others are remembered, and how many own ones may be under way.
+    /// Maximum number of cached `SIDR_REQ`s of peers, and of own outstanding ones.
     pub max_sidr: usize,
 }
 
 impl Default for CmConfig {
     /// No GUID; 15 retries, 268 ms to answer, 67 ms of packet life time; a silent consumer has 60 s.
     ///
-    /// A message without an answer is sent again after 403 ms, and given up after 6.4 s. Linux waits
-    /// for 6.1 s and for 98 s, and takes over for REP what the REQ says. A MRA asks for 4.3 s, where
-    /// Linux asks for 69 s: with 15 retries that is as long as a consumer may be silent.
+    /// A message without a response is retransmitted after 403 ms, and given up after 6.4 s. Linux uses
+    /// 6.1 s and 98 s, and for a REP the values of the REQ. An MRA has a service timeout of 4.3 s, that of
+    /// Linux 69 s. With 15 retries, 4.3 s covers the time that a consumer may take.
     fn default() -> Self {
         Self {
             ca_guid: Guid::ZERO,
@@ -90,7 +89,7 @@ impl Default for CmConfig {
 }
 
 impl CmConfig {
-    /// Returns how long the answer to a message is awaited: what the peer may take and two ways.
+    /// Returns the retransmission timeout: response timeout plus twice the packet life time.
     pub(super) fn interval(&self) -> Duration {
         timeout(self.response_timeout) + 2 * timeout(self.packet_life_time)
     }
@@ -100,15 +99,15 @@ impl CmConfig {
         self.ece == Some(Ece { vendor_id, options: mad.attribute_modifier() })
     }
 
-    /// Returns a time that a peer asks for, within what is sensible.
+    /// Limits a timeout requested by a peer to a sensible range.
     ///
-    /// The lower limit keeps a peer that asks for nothing from being flooded.
+    /// The lower limit protects a peer with a timeout of 0 from being flooded.
     pub(super) fn granted(&self, exponent: u8) -> Duration {
         timeout(exponent.min(self.longest_timeout).max(SHORTEST_TIMEOUT))
     }
 }
 
-/// 16.8 ms: the shortest time after which a message is sent again.
+/// Minimum retransmission timeout: 16.8 ms.
 const SHORTEST_TIMEOUT: u8 = 12;
 
 /// Returns 4.096 µs × 2^exponent; exponents above 31 count as 31, which is 2 h 26 min.
@@ -120,34 +119,33 @@ pub const fn timeout(exponent: u8) -> Duration {
     Duration::from_nanos(4_096 << exponent)
 }
 
-/// What a connection manager has seen, and why it dropped what it dropped.
+/// Counters of a CM, including reasons of drops.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CmCounters {
-    /// Datagrams of the class that came in.
+    /// Received MADs of the CM class.
     pub received: u64,
-    /// Datagrams handed out.
+    /// MADs handed out for transmission.
     pub sent: u64,
-    /// Messages sent again because no answer came in time.
+    /// Messages retransmitted because no response came in time.
     pub resent: u64,
-    /// Dropped: not version 2 of the class, not a Send, or a queue pair that cannot be.
+    /// Dropped: not class version 2, not a Send, or an invalid queue pair.
     pub malformed: u64,
-    /// Dropped: a message that is not spoken, such as SAP and APR.
+    /// Dropped: an unsupported message, such as SAP and APR.
     pub unsupported: u64,
-    /// Dropped or answered without a connection: numbers that belong to none.
+    /// Dropped or answered without a connection: unknown communication IDs.
     pub unknown: u64,
-    /// Messages that came before; some were answered once more.
+    /// Repeated messages; some were answered again.
     pub duplicates: u64,
     /// Dropped: the state of the connection does not allow the message.
     pub unexpected: u64,
     /// Dropped: a DREQ or LAP for another queue pair than that of the connection.
     pub wrong_qpn: u64,
-    /// REQs and `SIDR_REQ`s that were refused without asking the consumer.
+    /// REQs and `SIDR_REQ`s rejected without the consumer.
     pub refused: u64,
-    /// Connections whose queue pair the peer uses for another one.
+    /// Stale connections: the peer uses the queue pair for another connection.
     pub stale: u64,
-    /// Refusals not sent because there were too many in a second.
+    /// REJs not sent because of the limit per second.
     pub limited: u64,
-    /// Answers not sent because [`poll_transmit`](super::Cm::poll_transmit) was not called for too
-    /// long.
+    /// Responses dropped because [`poll_transmit`](super::Cm::poll_transmit) was not called for too long.
     pub overflowed: u64,
 }

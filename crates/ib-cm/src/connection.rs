@@ -90,13 +90,13 @@ pub(super) struct Connection {
     pub(super) state: State,
     /// How messages travel.
     pub(super) route: Route,
-    /// True while the peer is not known to be an adapter of this project: its messages may be weak.
+    /// True while the peer is not known to be an HCA of this project: its messages may be weak.
     pub(super) accepts_weak: bool,
     /// The transaction of the REQ, which all messages repeat but DREQ and DREP.
     pub(super) transaction_id: TransactionId,
     /// The own queue pair; 0 until there is one.
     pub(super) local_qpn: Qpn,
-    /// The peer's adapter, number and queue pair; the active side learns them from the REP.
+    /// The peer's HCA, number and queue pair; the active side learns them from the REP.
     pub(super) remote: Option<RemoteEnd>,
     /// How long the answer to a message is awaited.
     pub(super) interval: Duration,
@@ -178,7 +178,7 @@ impl Connection {
     }
 
     /// Returns the message that the answer to what was sent did not come in time. The peer may not
-    /// know the own number from it but by the adapter.
+    /// know the own number from it but by the HCA.
     pub(super) fn timeout_rej(&self, ca_guid: Guid) -> Mad {
         let mut rej = Rej {
             local_comm_id: self.id.0,

@@ -1,4 +1,4 @@
-//! What a connection manager tells its owner.
+//! Events of a connection manager (CM).
 
 use ib_link::Route;
 use ib_types::{Mtu, PKey, QKey, Qpn};
@@ -6,97 +6,97 @@ use ib_wire::mad::cm::{Refused, RejectReason, Rep, Req, SidrStatus};
 
 use super::{CmaHeader, ConnectionId, ListenerId, ServiceId, SidrId, SidrRequestId};
 
-/// What has happened.
+/// An event of a CM.
 ///
-/// A connection is told of from `connect` or [`CmEvent::Requested`] on; its last event is always
-/// [`CmEvent::TimeWaitExited`]. Private data comes in the full length of its message, padded with
-/// zeros, for its length does not travel.
+/// Events of a connection begin with `connect` or [`CmEvent::Requested`]. The last event is always
+/// [`CmEvent::TimeWaitExited`]. Private data has the full size of its message field, padded with
+/// zeros, because its size is not transmitted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CmEvent {
-    /// A peer asks for a connection: accept or reject it.
+    /// A REQ was received: accept or reject it.
     Requested(Box<Requested>),
-    /// A peer accepts: program the queue pair, then call
+    /// A REP was received: program the queue pair, then call
     /// [`established`](super::Cm::established), or reject.
     Connected(Box<Connected>),
     /// The peer of an accepted connection is ready.
     Established {
         /// The connection.
         id: ConnectionId,
-        /// What the peer says in its RTU, 224 bytes; `None` when a packet was faster than the RTU.
+        /// Private data of the RTU, 224 bytes; `None` if a packet arrived before the RTU.
         private_data: Option<Vec<u8>>,
     },
-    /// The peer refuses what was last said, before the connection was established.
+    /// A REJ was received before the connection was established.
     Rejected {
         /// The connection.
         id: ConnectionId,
-        /// What the peer refuses.
+        /// The rejected message.
         message: Refused,
-        /// Why.
+        /// The reason.
         reason: RejectReason,
         /// Further information by reason, up to 72 bytes.
         info: Vec<u8>,
-        /// What the peer says, 148 bytes.
+        /// Private data, 148 bytes.
         private_data: Vec<u8>,
     },
     /// The connection was not established.
     Failed {
         /// The connection.
         id: ConnectionId,
-        /// Why.
+        /// The reason.
         why: Failure,
     },
-    /// The connection was accepted and has ended: no more packets may be sent. For one that a peer
-    /// asked for this may come without [`CmEvent::Established`], when a DREQ is faster than the RTU.
+    /// An accepted connection has ended: no more packets may be sent. On the passive side this may come without
+    /// [`CmEvent::Established`], if a DREQ arrives before the RTU.
     Disconnected {
         /// The connection.
         id: ConnectionId,
-        /// Who ended it.
+        /// The side that ended it.
         cause: Cause,
-        /// What the peer says in its DREQ (220 bytes), DREP (224) or REJ (148); else empty.
+        /// Private data of the DREQ (220 bytes), DREP (224) or REJ (148); else empty.
         private_data: Vec<u8>,
     },
-    /// No packet of the connection is on its way any more: the queue pair may be used again, and the
-    /// number is forgotten.
+    /// Time-wait is over, and no packet of the connection is in flight: the queue pair may be reused, and the ID is
+    /// removed.
     TimeWaitExited {
         /// The connection.
         id: ConnectionId,
     },
-    /// A peer asks for the queue pair of a service of datagrams: answer or refuse.
+    /// A `SIDR_REQ` was received: answer or reject it.
     SidrRequested(Box<SidrRequested>),
-    /// A peer has answered for a service of datagrams.
+    /// A `SIDR_REP` was received.
     SidrResolved(Box<SidrResolved>),
-    /// A question for a service of datagrams had no answer after all attempts.
+    /// A `SIDR_REQ` had no response after all attempts.
     SidrFailed {
-        /// The question.
+        /// The request.
         id: SidrId,
     },
 }
 
-/// Why a connection was not established.
+/// The reason why a connection was not established.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// A REQ or REP had no answer after all attempts.
+    /// A REQ or REP had no response after all attempts.
     Unreachable,
     /// The consumer did not answer a REQ or REP within
-    /// [`CmConfig::consumer_timeout`](super::CmConfig::consumer_timeout); the peer was refused.
+    /// [`CmConfig::consumer_timeout`](super::CmConfig::consumer_timeout); the peer was rejected.
     Silent,
     /// The peer uses its queue pair for another connection.
     Stale,
 }
 
-/// What ended an established connection.
+/// The cause of the end of an established connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// The own side; the peer knows.
+    /// The own side; the peer has confirmed.
     Local,
-    /// The own side; the peer did not answer.
+    /// The own side; the peer did not respond.
     Unanswered,
     /// The peer.
     Remote,
     /// The peer, by a REJ: to it, the connection was never established.
     Rejected(RejectReason),
-    /// The peer uses its queue pair for another connection: it has forgotten this one. IBTA volume 1,
-    /// chapter 12.9.8.3. That is believed to whoever names the adapter and the queue pair.
+    /// Stale connection: the peer uses its queue pair for another connection (IBTA volume 1, chapter 12.9.8.3). The CM
+    /// identifies the peer by HCA and queue pair.
     Stale,
 }
 
@@ -105,18 +105,18 @@ pub enum Cause {
 pub struct Requested {
     /// The connection.
     pub id: ConnectionId,
-    /// Who listens for it.
+    /// The listener.
     pub listener: ListenerId,
     /// The service.
     pub service_id: ServiceId,
-    /// How the answer travels.
+    /// Route of the response.
     pub route: Route,
-    /// How the packets of the connection travel, seen from here, as the peer proposes; weak unless the vendor of the
-    /// peer is the own one.
+    /// Route of the connection's packets from the own side, as proposed by the peer; weak unless both sides have the
+    /// same vendor.
     pub path: Route,
-    /// The header of `rdma_cm`, when the listener is one of `rdma_cm`.
+    /// The `rdma_cm` header, if the listener is one of `rdma_cm`.
     pub cma: Option<CmaHeader>,
-    /// What the peer says: 92 bytes, behind a header 56.
+    /// Private data: 92 bytes, or 56 behind a header.
     pub private_data: Vec<u8>,
     /// The whole message. Its "local" is the peer.
     pub req: Req,
@@ -127,39 +127,39 @@ pub struct Requested {
 pub struct Connected {
     /// The connection.
     pub id: ConnectionId,
-    /// How the packets of the connection travel: as the REQ did, weak unless the vendor of the peer is the own one.
+    /// Route of the connection's packets: that of the REQ, weak unless both sides have the same vendor.
     pub path: Route,
-    /// What the peer says, 196 bytes.
+    /// Private data, 196 bytes.
     pub private_data: Vec<u8>,
     /// The whole message. Its "local" is the peer.
     pub rep: Rep,
 }
 
-/// A question for the queue pair of a service.
+/// A SIDR request for the queue pair of a service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SidrRequested {
-    /// The question.
+    /// The request.
     pub id: SidrRequestId,
-    /// Who listens for the service.
+    /// The listener of the service.
     pub listener: ListenerId,
     /// The service.
     pub service_id: ServiceId,
-    /// How the answer travels.
+    /// Route of the response.
     pub route: Route,
     /// The partition.
     pub p_key: PKey,
-    /// The header of `rdma_cm`, when the listener is one of `rdma_cm`.
+    /// The `rdma_cm` header, if the listener is one of `rdma_cm`.
     pub cma: Option<CmaHeader>,
-    /// What the peer says: 216 bytes, behind a header 180.
+    /// Private data: 216 bytes, or 180 behind a header.
     pub private_data: Vec<u8>,
 }
 
-/// The answer to a question for the queue pair of a service.
+/// The response to a SIDR request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SidrResolved {
-    /// The question.
+    /// The request.
     pub id: SidrId,
-    /// Whether the queue pair is valid.
+    /// Status, including whether the queue pair is valid.
     pub status: SidrStatus,
     /// The queue pair.
     pub qpn: Qpn,
@@ -167,7 +167,7 @@ pub struct SidrResolved {
     pub q_key: QKey,
     /// Further information by status, up to 72 bytes.
     pub info: Vec<u8>,
-    /// What the peer says, 136 bytes.
+    /// Private data, 136 bytes.
     pub private_data: Vec<u8>,
 }
 

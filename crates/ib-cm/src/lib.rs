@@ -1,20 +1,20 @@
-//! The connection manager: how two queue pairs find each other and part; IBTA volume 1, chapter 12.
+//! The connection manager (CM): connects and disconnects queue pairs; IBTA volume 1, chapter 12.
 //!
 //! | module | holds |
 //! |---|---|
 //! | [`config`] | [`CmConfig`], [`Ece`], [`CmCounters`], [`timeout`] |
-//! | [`params`] | what a consumer says: [`ConnectParams`], [`AcceptParams`], [`SidrParams`], [`SidrAnswer`] |
-//! | [`event`] | [`CmEvent`]: what a consumer is told |
+//! | [`params`] | parameters of a consumer: [`ConnectParams`], [`AcceptParams`], [`SidrParams`], [`SidrAnswer`] |
+//! | [`event`] | [`CmEvent`]: events for a consumer |
 //! | [`service`], [`cma`] | [`ServiceId`], [`PortSpace`], listeners; the addresses of `rdma_cm` |
 //! | [`connection`] | [`ConnectionId`], [`State`] |
-//! | `active`, `passive` | REQ, REP and RTU of the side that asks and of the other one |
+//! | `active`, `passive` | REQ, REP and RTU of the active and the passive side |
 //! | `refuse` | REJ and MRA |
 //! | `disconnect` | DREQ, DREP, time-wait, stale connections |
-//! | `sidr` | services of datagrams |
-//! | [`error`], `timers` | what a consumer can do wrong; the table of deadlines |
+//! | `sidr` | service ID resolution (SIDR) of UD QPs |
+//! | [`error`], `timers` | errors of a consumer; the table of deadlines |
 //!
-//! It knows no queue pairs: whoever owns them gets events and calls methods. Messages come and go
-//! over QP1, with the [`Route`] that each travels by.
+//! The CM does not access queue pairs: their owner reads events and calls methods. Messages are exchanged over QP1, each
+//! with its [`Route`].
 //!
 //! ```
 //! use ib_cm::{AcceptParams, Cm, CmConfig, CmEvent, ConnectParams, ServiceId};
@@ -90,23 +90,23 @@ use service::Listeners;
 use sidr::Questions;
 use timers::{Deadlines, Key, Timer};
 
-/// Makes and ends the connections of one adapter.
+/// Connection manager of one HCA.
 ///
-/// Its owner passes on what arrives at QP1 ([`Cm::handle`]), calls [`Cm::handle_timeout`] when
-/// [`Cm::poll_timeout`] says, and after either and after any other call asks [`Cm::poll_transmit`]
-/// and [`Cm::poll_event`] until they return nothing.
+/// The owner passes MADs received at QP1 to [`Cm::handle`], and calls [`Cm::handle_timeout`] at the time that
+/// [`Cm::poll_timeout`] returns. After these and all other calls it polls [`Cm::poll_transmit`] and
+/// [`Cm::poll_event`] until both return `None`.
 ///
-/// What a peer says is believed when it names both communication IDs, which are random; addresses
-/// are not compared, for a peer of several ports may answer from any of them.
+/// A message is accepted if it has both communication IDs, which are random. Addresses are not compared, because a peer
+/// with several ports may answer from any of them.
 #[derive(Debug)]
 pub struct Cm {
     config: CmConfig,
     random: ChaCha12Rng,
     listeners: Listeners,
     connections: BTreeMap<ConnectionId, Box<Connection>>,
-    /// By the peer's adapter and number.
+    /// By the peer's HCA and number.
     by_remote: BTreeMap<(Guid, u32), ConnectionId>,
-    /// By the peer's adapter and queue pair, those in time-wait left out.
+    /// By the peer's HCA and queue pair, those in time-wait left out.
     by_qpn: BTreeMap<(Guid, Qpn), ConnectionId>,
     half_open: usize,
     questions: Questions,
@@ -114,20 +114,20 @@ pub struct Cm {
     outgoing: VecDeque<(Route, Mad)>,
     events: VecDeque<CmEvent>,
     counters: CmCounters,
-    /// Since when refusals are counted, and how many more there may be within a second.
+    /// Rate limit of REJs: start of the current second, and the number still allowed.
     second: Instant,
     refusals: u32,
 }
 
-/// How many answers may wait for [`Cm::poll_transmit`], and how many events for [`Cm::poll_event`],
-/// beyond one of each connection, before what peers send is dropped.
+/// Maximum number of responses queued for [`Cm::poll_transmit`], and of events for [`Cm::poll_event`], beyond one per
+/// connection. Above it, messages of peers are dropped.
 const MOST_WAITING: usize = 1_024;
 
 impl Cm {
-    /// Returns a manager without connections.
+    /// Creates a CM without connections.
     ///
-    /// The seed makes its communication IDs; they guard connections against third parties as long as
-    /// nobody else can guess it.
+    /// Communication IDs are drawn from the seed. They protect connections against third parties, so the seed must be
+    /// secret.
     #[must_use]
     pub fn new(config: CmConfig, seed: [u8; 32]) -> Self {
         Self {
@@ -148,32 +148,31 @@ impl Cm {
         }
     }
 
-    /// Starts to take requests for a service, of connections and of datagrams.
+    /// Listens for connection requests and SIDR requests of a service.
     ///
     /// # Errors
-    /// Fails with [`CmError::ServiceInUse`] when somebody listens for it.
+    /// Fails with [`CmError::ServiceInUse`] if the service has a listener.
     pub fn listen(&mut self, service: ServiceId) -> Result<ListenerId, CmError> {
         self.listeners.add(service, false)
     }
 
-    /// Starts to take requests for a port of `rdma_cm`, whose private data starts with a
-    /// [`CmaHeader`]. Requests with a header that is not legal are refused.
+    /// Listens on a port of `rdma_cm`, whose requests have private data that starts with a [`CmaHeader`]. Requests
+    /// with an invalid header are rejected.
     ///
     /// # Errors
-    /// Fails with [`CmError::ServiceInUse`] when somebody listens for it.
+    /// Fails with [`CmError::ServiceInUse`] if the service has a listener.
     pub fn listen_cm(&mut self, space: PortSpace, port: u16) -> Result<ListenerId, CmError> {
         self.listeners.add(ServiceId::port(space, port), true)
     }
 
-    /// Stops to take requests; those that came stay. Returns false when nobody listens by this
-    /// number.
+    /// Stops listening; requests received before are kept. Returns false if there is no such listener.
     pub fn unlisten(&mut self, id: ListenerId) -> bool {
         self.listeners.remove(id)
     }
 
-    /// Takes a datagram that arrived at QP1. `route` is seen from here: its source is the own GID.
+    /// Processes a MAD received at QP1. `route` is the route of a response: its source is the own GID.
     ///
-    /// Returns false for other classes, which are left to others.
+    /// Returns false for other management classes.
     pub fn handle(&mut self, now: Instant, route: &Route, mad: &Mad) -> bool {
         if mad.class() != MgmtClass::COMMUNICATION {
             return false;
@@ -205,9 +204,9 @@ impl Cm {
         true
     }
 
-    /// Returns false for a message on a connection with an adapter of this project, which sends no weak packets.
+    /// Returns true if the message may be weak: false on a connection with an HCA of this project.
     fn accepts_weak(&self, mad: &Mad) -> bool {
-        // In all messages but those that begin a connection the receiver's number is the second one.
+        // In all messages except REQ and SIDR_REQ, the receiver's communication ID is the second one.
         let number = match mad.attribute_id() {
             AttributeId::CM_REQ | AttributeId::CM_SIDR_REQ | AttributeId::CM_SIDR_REP => {
                 return true;
@@ -217,7 +216,7 @@ impl Cm {
         self.connections.get(&ConnectionId(number)).is_none_or(|connection| connection.accepts_weak)
     }
 
-    /// Does what is due by now.
+    /// Runs the timers that have expired.
     pub fn handle_timeout(&mut self, now: Instant) {
         while let Some((key, timer)) = self.deadlines.take_due(now) {
             match key {
@@ -232,7 +231,7 @@ impl Cm {
         }
     }
 
-    /// Returns the next datagram to be sent from QP1 to QP1, and how it travels.
+    /// Returns the next MAD to send from QP1 to QP1, and its route.
     pub fn poll_transmit(&mut self) -> Option<(Route, Mad)> {
         let datagram = self.outgoing.pop_front()?;
         self.counters.sent += 1;
@@ -244,38 +243,37 @@ impl Cm {
         self.events.pop_front()
     }
 
-    /// Returns when [`Cm::handle_timeout`] has something to do; `None` while nothing is waited for.
+    /// Returns the time at which [`Cm::handle_timeout`] has to be called; `None` if no timer runs.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.deadlines.next()
     }
 
-    /// Returns the state of a connection; `None` when there is none of this number.
+    /// Returns the state of a connection; `None` if there is no such connection.
     #[must_use]
     pub fn state(&self, id: ConnectionId) -> Option<State> {
         self.connections.get(&id).map(|connection| connection.state)
     }
 
-    /// Returns the number of connections, those in time-wait included.
+    /// Returns the number of connections, including those in time-wait.
     #[must_use]
     pub fn connections(&self) -> usize {
         self.connections.len()
     }
 
-    /// Returns the number of questions for services of datagrams that are remembered, own ones and
-    /// those of others.
+    /// Returns the number of SIDR requests in the tables, own ones and those of peers.
     #[must_use]
     pub fn questions(&self) -> usize {
         self.questions.len()
     }
 
-    /// Returns what it has seen and dropped.
+    /// Returns the counters.
     #[must_use]
     pub const fn counters(&self) -> CmCounters {
         self.counters
     }
 
-    /// Returns a random number that no connection and no question has; never 0.
+    /// Returns a random communication ID that is not in use; never 0.
     fn free_number(&mut self) -> u32 {
         loop {
             let number = self.random.next_u32();
@@ -287,7 +285,7 @@ impl Cm {
         }
     }
 
-    /// Returns the connection of a number, for a call of the consumer.
+    /// Returns the connection with an ID, for a call of the consumer.
     fn lookup(&self, call: &'static str, id: ConnectionId) -> Result<&Connection, CmError> {
         self.connections
             .get(&id)
@@ -295,7 +293,7 @@ impl Cm {
             .ok_or(CmError::UnknownConnection { call, id })
     }
 
-    /// Returns the connection of a pair of numbers in a message: the own one, that of the peer.
+    /// Returns the connection with a pair of communication IDs: the own one and that of the peer.
     fn find(&self, own: u32, peers: u32) -> Option<&Connection> {
         let connection = self.connections.get(&ConnectionId(own))?;
         connection.remote.filter(|remote| remote.comm_id == peers)?;
@@ -306,7 +304,7 @@ impl Cm {
         self.connections.get_mut(&id).expect("the connection was looked up before")
     }
 
-    /// Puts a connection into a state and stops its timer.
+    /// Sets the state of a connection and stops its timer.
     fn enter(&mut self, id: ConnectionId, state: State) {
         let connection = self.get_mut(id);
         let before = std::mem::replace(&mut connection.state, state);
@@ -315,7 +313,7 @@ impl Cm {
         self.deadlines.stop(Key::Connection(id));
     }
 
-    /// Sends a message that awaits an answer, and starts to wait.
+    /// Sends a message that needs a response, and starts its timer.
     fn send_awaiting(&mut self, now: Instant, id: ConnectionId, mad: Mad) {
         let connection = self.get_mut(id);
         connection.left = connection.retries;
@@ -326,7 +324,7 @@ impl Cm {
         self.send(route, mad);
     }
 
-    /// Sends a message that may be needed again.
+    /// Sends a message and keeps it for retransmission.
     fn send_remembered(&mut self, id: ConnectionId, mad: Mad) {
         let connection = self.get_mut(id);
         connection.last = Some(mad);
@@ -334,7 +332,7 @@ impl Cm {
         self.send(route, mad);
     }
 
-    /// Sends what was last sent once more, because what it answers came again.
+    /// Retransmits the last message, because the message that it answers was repeated.
     fn repeat(&mut self, id: ConnectionId) {
         let connection = self.get_mut(id);
         if let Some(mad) = connection.last {
@@ -347,7 +345,7 @@ impl Cm {
         self.outgoing.push_back((route, mad));
     }
 
-    /// Sends an answer, unless too many wait. A peer that asked will ask again.
+    /// Sends a response, unless too many are queued. The peer will repeat its request.
     fn reply(&mut self, route: Route, mad: Mad) {
         if self.outgoing.len() < self.config.max_connections.saturating_add(MOST_WAITING) {
             self.send(route, mad);
@@ -356,7 +354,7 @@ impl Cm {
         }
     }
 
-    /// Answers somebody with whom there is no connection, but not more of them than so many in a second.
+    /// Answers a peer without a connection, within the limit per second.
     fn reply_to_anybody(&mut self, route: Route, mad: Mad) {
         if self.refusals == 0 {
             self.counters.limited += 1;
@@ -366,7 +364,7 @@ impl Cm {
         self.reply(route, mad);
     }
 
-    /// Returns true when the owner has not asked for events for too long.
+    /// Returns true if too many events are queued because the owner has not polled them.
     fn is_congested(&self) -> bool {
         self.events.len() >= self.config.max_connections.saturating_add(MOST_WAITING)
     }

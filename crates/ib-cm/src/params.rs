@@ -1,4 +1,4 @@
-//! What a consumer says when it connects, accepts or asks for a service.
+//! Parameters of a consumer for REQ, REP, `SIDR_REQ` and `SIDR_REP`.
 
 use ib_link::Route;
 use ib_types::{PKey, Psn, QKey, Qpn};
@@ -9,16 +9,16 @@ use ib_wire::mad::sm::MtuCode;
 
 use super::{CmError, CmaHeader, ServiceId, cma};
 
-/// What a REQ asks for; IBTA volume 1, chapter 12.6.5.
+/// Parameters of a REQ; IBTA volume 1, chapter 12.6.5.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConnectParams {
-    /// How the peer is reached, by the messages and by the packets of the connection.
+    /// Route to the peer, of messages and of the connection's packets.
     pub route: Route,
     /// The service.
     pub service_id: ServiceId,
     /// The own queue pair.
     pub qpn: Qpn,
-    /// The number of the first packet that the peer shall send.
+    /// First PSN that the peer has to use.
     pub starting_psn: Psn,
     /// RC or UC.
     pub transport: TransportService,
@@ -28,17 +28,15 @@ pub struct ConnectParams {
     pub rate: RateCode,
     /// The partition.
     pub p_key: PKey,
-    /// How many reads and atomics of the peer the own queue pair serves at once.
+    /// Responder resources: maximum number of outstanding READs and atomics of the peer.
     pub responder_resources: u8,
-    /// How many reads and atomics the own queue pair wants to have under way at once.
+    /// Initiator depth: maximum number of own outstanding READs and atomics.
     pub initiator_depth: u8,
-    /// How often a packet is sent again that is not acknowledged, 0 to 7.
+    /// Retry count, 0 to 7.
     pub retry_count: u8,
-    /// How often the peer shall send a packet again that the own queue pair was not ready for, 0 to
-    /// 6; 7 for ever.
+    /// RNR retry count of the peer, 0 to 6; 7 for no limit.
     pub rnr_retry_count: u8,
-    /// How long the peer shall wait for acknowledgements, an exponent, 0 to 31. Linux makes it the
-    /// timer of the queue pair of the passive side.
+    /// ACK timeout of the peer, an exponent, 0 to 31. Linux uses it for the queue pair of the passive side.
     pub local_ack_timeout: u8,
     /// The own queue pair has end-to-end flow control.
     pub flow_control: bool,
@@ -46,13 +44,13 @@ pub struct ConnectParams {
     pub srq: bool,
     /// The header of `rdma_cm` that private data starts with, for services of its port spaces.
     pub cma: Option<CmaHeader>,
-    /// What the consumer says: up to 92 bytes, with the header up to 56.
+    /// Private data: up to 92 bytes, with the header up to 56.
     pub private_data: Vec<u8>,
 }
 
 impl ConnectParams {
-    /// Returns what Linux asks for by default: RC, an MTU of 1024 bytes, the default partition, no
-    /// reads, all retries, 2.1 s for acknowledgements, no private data.
+    /// Returns the defaults of Linux: RC, an MTU of 1024 bytes, the default partition, no READs, maximum retries, an ACK
+    /// timeout of 2.1 s, no private data.
     #[must_use]
     pub fn new(route: Route, service_id: ServiceId, qpn: Qpn, starting_psn: Psn) -> Self {
         Self {
@@ -76,7 +74,7 @@ impl ConnectParams {
         }
     }
 
-    /// Returns the REQ, but for what the manager knows.
+    /// Returns the REQ without the fields that the CM fills in.
     pub(super) fn to_req(&self) -> Result<Req, CmError> {
         in_range("the transport", self.transport.0.into(), 0, 1)?;
         in_range("the path MTU code", self.path_mtu.0.into(), 1, 5)?;
@@ -106,36 +104,32 @@ impl ConnectParams {
     }
 }
 
-/// What a REP says; IBTA volume 1, chapter 12.6.8.
+/// Parameters of a REP; IBTA volume 1, chapter 12.6.8.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AcceptParams {
     /// The own queue pair.
     pub qpn: Qpn,
-    /// The number of the first packet that the peer shall send.
+    /// First PSN that the peer has to use.
     pub starting_psn: Psn,
-    /// How many reads and atomics of the peer the own queue pair serves at once; at most the
-    /// initiator depth of the REQ makes sense.
+    /// Responder resources: maximum number of outstanding READs and atomics of the peer. Values above the initiator depth
+    /// of the REQ have no effect.
     pub responder_resources: u8,
-    /// How many reads and atomics the own queue pair will have under way at once, at most the
-    /// responder resources of the REQ.
+    /// Initiator depth: maximum number of own outstanding READs and atomics, at most the responder resources of the REQ.
     pub initiator_depth: u8,
-    /// How long the own side takes to acknowledge, an exponent, 0 to 31. The peer adds it to what
-    /// it waits.
+    /// Target ACK delay of the own side, an exponent, 0 to 31. The peer adds it to its ACK timeout.
     pub target_ack_delay: u8,
-    /// How often the peer shall send a packet again that the own queue pair was not ready for, 0 to
-    /// 6; 7 for ever.
+    /// RNR retry count of the peer, 0 to 6; 7 for no limit.
     pub rnr_retry_count: u8,
     /// The own queue pair has end-to-end flow control.
     pub flow_control: bool,
     /// The own queue pair has a shared receive queue.
     pub srq: bool,
-    /// What the consumer says, up to 196 bytes.
+    /// Private data, up to 196 bytes.
     pub private_data: Vec<u8>,
 }
 
 impl AcceptParams {
-    /// Returns what Linux says by default: no reads, 134 ms to acknowledge, retries for ever, no
-    /// private data.
+    /// Returns the defaults of Linux: no READs, a target ACK delay of 134 ms, unlimited retries, no private data.
     #[must_use]
     pub const fn new(qpn: Qpn, starting_psn: Psn) -> Self {
         Self {
@@ -151,7 +145,7 @@ impl AcceptParams {
         }
     }
 
-    /// Returns the REP, but for what the manager knows.
+    /// Returns the REP without the fields that the CM fills in.
     pub(super) fn to_rep(&self) -> Result<Rep, CmError> {
         in_range("the target ACK delay", self.target_ack_delay.into(), 0, 31)?;
         in_range("the RNR retry count", self.rnr_retry_count.into(), 0, 7)?;
@@ -171,10 +165,10 @@ impl AcceptParams {
     }
 }
 
-/// What a `SIDR_REQ` asks; IBTA volume 1, chapter 12.11.1.
+/// Parameters of a `SIDR_REQ`; IBTA volume 1, chapter 12.11.1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SidrParams {
-    /// How the peer is reached.
+    /// Route to the peer.
     pub route: Route,
     /// The service.
     pub service_id: ServiceId,
@@ -182,24 +176,24 @@ pub struct SidrParams {
     pub p_key: PKey,
     /// The header of `rdma_cm` that private data starts with, for services of its port spaces.
     pub cma: Option<CmaHeader>,
-    /// What the consumer says: up to 216 bytes, with the header up to 180.
+    /// Private data: up to 216 bytes, with the header up to 180.
     pub private_data: Vec<u8>,
 }
 
-/// What a `SIDR_REP` says; IBTA volume 1, chapter 12.11.2.
+/// Parameters of a `SIDR_REP`; IBTA volume 1, chapter 12.11.2.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SidrAnswer {
-    /// Whether the service has a queue pair.
+    /// Status, including whether the service has a queue pair.
     pub status: SidrStatus,
-    /// The queue pair; 0 when it has none.
+    /// The queue pair; 0 if there is none.
     pub qpn: Qpn,
     /// The key of the queue pair.
     pub q_key: QKey,
-    /// What the consumer says, up to 136 bytes.
+    /// Private data, up to 136 bytes.
     pub private_data: Vec<u8>,
 }
 
-/// Returns the path of a REQ that leads over a route.
+/// Returns the path fields of a REQ for a route.
 fn to_path(route: &Route, rate: RateCode, local_ack_timeout: u8) -> Result<ConnectPath, CmError> {
     in_range("the flow label", route.flow_label, 0, 0xf_ffff)?;
     let is_ethernet = is_ethernet(route);
@@ -219,10 +213,10 @@ fn to_path(route: &Route, rate: RateCode, local_ack_timeout: u8) -> Result<Conne
     })
 }
 
-/// Returns the way of the packets that a REQ proposes, seen from its receiver.
+/// Returns the route of the packets that a REQ proposes, from its receiver's side.
 ///
-/// `arrived` is how the REQ came; the way keeps what the REQ cannot say: the UDP port. On Ethernet all packets have a
-/// global header and no LIDs, whatever a path of InfiniBand, which Linux takes from IB ACM, made the REQ say.
+/// `arrived` is the route of the REQ. The UDP port is taken from it, because a REQ has no field for the port. On
+/// Ethernet all packets have a GRH and no LIDs, even if the REQ has an InfiniBand path, which Linux takes from IB ACM.
 pub(super) fn to_route(path: &ConnectPath, arrived: &Route) -> Route {
     let is_ethernet = is_ethernet(arrived);
     let lid = |lid| if lid == NO_LID || is_ethernet { 0 } else { lid };
@@ -235,19 +229,19 @@ pub(super) fn to_route(path: &ConnectPath, arrived: &Route) -> Route {
         is_global: is_ethernet || !path.subnet_local,
         traffic_class: path.traffic_class,
         flow_label: path.flow_label,
-        // Some write nothing there; a packet must live, though.
+        // Some peers leave the hop limit 0, with which a packet would be dropped.
         hop_limit: if path.hop_limit == 0 { arrived.hop_limit } else { path.hop_limit },
         source_port: arrived.source_port,
         is_weak: false,
     }
 }
 
-/// Says whether a route is one on Ethernet, which knows no LIDs.
+/// Returns true if a route is on Ethernet, which has no LIDs.
 fn is_ethernet(route: &Route) -> bool {
     route.slid == 0 && route.dlid == 0
 }
 
-/// What stands for a LID on Ethernet.
+/// Placeholder of a LID on Ethernet.
 const NO_LID: u16 = 0xffff;
 
 fn in_range(field: &'static str, value: u32, least: u32, most: u32) -> Result<(), CmError> {

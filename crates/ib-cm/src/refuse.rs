@@ -143,7 +143,7 @@ impl Cm {
 
     /// Returns the connection that a REJ means.
     fn refused(&self, rej: &Rej) -> Option<&Connection> {
-        // A peer that gave up before it knew the own number names its adapter instead.
+        // A peer that gave up before it knew the own number names its HCA instead.
         if rej.remote_comm_id == 0 && rej.reason == RejectReason::TIMEOUT && rej.info_length >= 8 {
             let guid = Guid(u64::from_be_bytes(*rej.info.first_chunk()?));
             let id = self.by_remote.get(&(guid, rej.local_comm_id))?;

@@ -21,7 +21,7 @@ pub struct SidrId(pub(super) u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SidrRequestId(u64);
 
-/// The questions under way.
+/// The questions in flight.
 #[derive(Debug, Default)]
 pub(super) struct Questions {
     asked: BTreeMap<SidrId, Asked>,

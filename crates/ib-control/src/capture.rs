@@ -2,16 +2,16 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `captured` | [`Captured`]: the adapters of a program |
-//! | `captures` | [`Captures`]: those of a program's adapters |
-//! | `server` | [`CaptureServer`]: has other processes start and stop them |
-//! | `client` | [`CaptureClient`]: such a process |
-//! | `message` | what the two tell each other |
-//! | `held` | packets that are read only after something has happened |
-//! | `recorder` | [`Recorder`]: a thread that collects and writes |
-//! | `target` | [`Target`]: a file, several, or a stream that somebody reads |
-//! | `background` | threads that take what others leave of the processors |
-//! | `clock` | [`Clock`]: by which packets are noted |
+//! | `captured` | [`Captured`]: the HCAs of a program |
+//! | `captures` | [`Captures`]: the captures of a program's HCAs |
+//! | `server` | [`CaptureServer`]: lets other processes start and stop captures |
+//! | `client` | [`CaptureClient`]: client of that server |
+//! | `message` | requests and responses between client and server |
+//! | `held` | packets that are written only after a trigger |
+//! | `recorder` | [`Recorder`]: a thread that collects and writes packets |
+//! | `target` | [`Target`]: a file, rotated files, or a stream |
+//! | `background` | threads with background scheduling priority |
+//! | `clock` | [`Clock`]: the clock of packet timestamps |
 //! | `date` | dates in names of files |
 
 mod background;

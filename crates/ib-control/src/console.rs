@@ -262,7 +262,7 @@ impl ConsoleClient {
         Ok(Self { stream: BufReader::new(stream) })
     }
 
-    /// Has [`ConsoleClient::ask`] wait for an answer so long at most; for ever without this.
+    /// Has [`ConsoleClient::ask`] wait for an answer so long at most; indefinitely without this.
     ///
     /// # Errors
     /// Fails when that is no time at all.

@@ -1,41 +1,40 @@
-//! Questions of other threads to the loop that can answer them.
+//! Request queue from other threads to an event loop.
 //!
-//! Other threads leave their questions at a [`Desk`], which rings the loop's bell; the loop takes them from
-//! [`Questions`] when it has time, and answers each at once or later. So nobody who asks, or does not take an answer, ever
-//! stops the loop.
+//! Other threads send requests through a [`Desk`], which wakes the loop. The loop reads them from [`Questions`] and
+//! answers each at once or later. A client that does not read its response never blocks the loop.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 use ib_os::alarm::Bell;
 
-/// How long the loop may take to come to a question.
+/// Timeout of a request.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Is told the answer; nothing when there will be none.
+/// Completion callback; `None` if the request was dropped.
 type Told = Box<dyn FnOnce(Option<String>) + Send>;
 
-/// Where questions are left.
+/// The sending side of the request queue.
 #[derive(Clone)]
 pub struct Desk {
     questions: Sender<Question>,
     bell: Bell,
 }
 
-/// Where the loop takes questions from.
+/// The receiving side of the request queue, used by the loop.
 pub struct Questions {
     receiver: Receiver<Question>,
-    /// The next one, if it was looked for already.
+    /// The next request, if it was taken from the queue already.
     next: Option<Question>,
 }
 
-/// A question. Whoever drops it has not answered, which is told, too.
+/// A request. If it is dropped without a response, the client is notified.
 pub struct Question {
     line: String,
     told: Option<Told>,
 }
 
-/// Makes a desk of a loop that a bell wakes.
+/// Creates a request queue for a loop that `bell` wakes.
 #[must_use]
 pub fn desk(bell: Bell) -> (Desk, Questions) {
     let (sender, receiver) = channel();
@@ -43,33 +42,33 @@ pub fn desk(bell: Bell) -> (Desk, Questions) {
 }
 
 impl Desk {
-    /// Asks, and waits for the answer; `None` when there is none within ten seconds.
+    /// Sends a request and waits for the response; `None` if there is none within ten seconds.
     #[must_use]
     pub fn ask(&self, line: &str) -> Option<String> {
         let (sender, receiver) = channel();
         self.leave(line.to_owned(), move |answer| {
-            // Who has asked may wait no more.
+            // The client may have stopped waiting.
             let _ = sender.send(answer);
         });
         receiver.recv_timeout(PATIENCE).ok().flatten()
     }
 
-    /// Asks; `told` is called with the answer, in the thread of the loop, or with `None` when there is none.
+    /// Sends a request. `told` is called in the loop's thread with the response, or with `None` if the request was dropped.
     pub fn leave(&self, line: String, told: impl FnOnce(Option<String>) + Send + 'static) {
-        // What the loop does not take any more is dropped, and told so.
+        // If the loop has ended, the request is dropped and its callback is called with `None`.
         let _ = self.questions.send(Question { line, told: Some(Box::new(told)) });
         self.bell.ring();
     }
 }
 
 impl Questions {
-    /// Returns the next question.
+    /// Returns the next request.
     #[must_use]
     pub fn take(&mut self) -> Option<Question> {
         self.next.take().or_else(|| self.receiver.try_recv().ok())
     }
 
-    /// Returns whether there is one.
+    /// Returns true if a request is queued.
     #[must_use]
     pub fn has_one(&mut self) -> bool {
         self.next = self.take();
@@ -78,13 +77,13 @@ impl Questions {
 }
 
 impl Question {
-    /// Returns what is asked.
+    /// Returns the request line.
     #[must_use]
     pub fn line(&self) -> &str {
         &self.line
     }
 
-    /// Answers.
+    /// Sends the response.
     pub fn answer(mut self, answer: String) {
         if let Some(told) = self.told.take() {
             told(Some(answer));

@@ -1,4 +1,4 @@
-//! How a running program is observed and controlled by other processes of this machine.
+//! Observation and control of a running program by other processes of this machine.
 //!
 //! | module | holds |
 //! |---|---|

@@ -42,7 +42,7 @@ impl PageServer {
     }
 
     /// Serves clients, each in a thread of its own, for as long as the process lives; the page is made
-    /// anew for each. When there are too many, the one that came first has to go.
+    /// again for each. When there are too many, the one that came first has to go.
     ///
     /// # Errors
     /// Fails when the system makes no further thread.

@@ -1,5 +1,5 @@
-//! Every host of a fabric resolves every other one: what subnet administration is asked for, and how often everybody is
-//! asked, with routes of groups and with those of subnet administration. Prints an object for each.
+//! Every host of a fabric resolves every other one: what the SA is asked for, and how often everybody is
+//! asked, with routes of groups and with those of the SA. Prints an object for each.
 //!
 //! The optional arguments are the kind of fabric, `fat-tree 16 3` without them: 1024 hosts.
 

@@ -1,4 +1,4 @@
-//! What only `ibfabric up` needs.
+//! Parts of `ibfabric up`.
 //!
 //! | module | holds |
 //! |---|---|

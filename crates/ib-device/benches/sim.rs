@@ -1,4 +1,4 @@
-//! How fast one thread moves data between two adapters of a simulated fabric: in process over the
+//! How fast one thread moves data between two HCAs of a simulated fabric: in process over the
 //! simulator, one switch; WRITEs of 1 MiB, packets of 4096 bytes.
 //!
 //! The optional argument is how many seconds it takes.
@@ -19,7 +19,7 @@ use lab::Lab;
 /// The length of a WRITE.
 const LENGTH: usize = 1 << 20;
 
-/// How many are under way.
+/// How many are in flight.
 const DEPTH: usize = 4;
 
 fn main() {

@@ -1,4 +1,4 @@
-//! So many messages of a size between two adapters on loopback that one thread drives: for counting instructions,
+//! So many messages of a size between two HCAs on loopback that one thread drives: for counting instructions,
 //! `valgrind --tool=callgrind target/release/examples/messages 4096 20000`. A third number has the packets of the
 //! sender kept, with so many bytes of each message.
 

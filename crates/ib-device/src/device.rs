@@ -1,17 +1,17 @@
-//! An adapter: the engine, its connection manager and its link, in the caller's own thread. The link is RoCEv2
+//! An HCA: the engine, its connection manager and its link, in the caller's own thread. The link is RoCEv2
 //! over a UDP socket, or a port of a fabric that another process simulates.
 //!
 //! | module | holds |
 //! |---|---|
-//! | `driver` | [`Driver`]: a thread that drives an adapter for others |
-//! | `options` | [`DeviceOptions`], [`AttachedOptions`]: how adapters are opened |
-//! | `path` | [`Device::path_to`]: the ways to others |
-//! | `names` | [`Device::resolve_through`]: the ways that a service of IB ACM knows |
+//! | `driver` | [`Driver`]: a thread that drives an HCA for others |
+//! | `options` | [`DeviceOptions`], [`AttachedOptions`]: how HCAs are opened |
+//! | `path` | [`Device::path_to`]: paths to peers |
+//! | `names` | [`Device::resolve_through`]: paths from an ACM service |
 //! | `endpoint` | [`Device::connect`], [`Device::accept`]: queue pairs that the connection manager joins |
 //! | `attached` | the link to a port of a fabric that another process simulates |
 //!
-//! Whoever has a [`Device`] drives it: [`Device::progress`] moves what can be moved and returns at once,
-//! [`Device::wait`] sleeps until there is something. A caller that polls needs no other thread.
+//! The owner of a [`Device`] drives it: [`Device::progress`] sends and receives without blocking,
+//! [`Device::wait`] sleeps until there is work. A caller that polls needs no other thread.
 
 use std::collections::VecDeque;
 use std::io;
@@ -46,79 +46,79 @@ use options::seeds;
 pub use options::{AttachedOptions, DeviceError, DeviceOptions};
 pub use path::{Path, PathError};
 
-/// What an adapter tells.
+/// An event of a device.
 #[derive(Debug)]
 pub enum DeviceEvent {
-    /// The engine has something to tell.
+    /// An event of the engine.
     Hca(HcaEvent),
-    /// The connection manager has.
+    /// An event of the connection manager.
     Cm(CmEvent),
 }
 
-/// What has come over the link.
+/// Counters of received packets, by ICRC check.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkCounters {
-    /// Packets whose ICRC is that of their bytes.
+    /// Packets with a fully checked ICRC.
     pub verified: u64,
-    /// Packets whose ICRC fits some identification of the IP header, which the system does not tell.
+    /// Packets whose ICRC matches some IP identification; the system does not report the real one.
     pub consistent: u64,
-    /// Packets whose ICRC is wrong.
+    /// Packets with a wrong ICRC.
     pub icrc_errors: u64,
-    /// Packets of a simulated fabric, which carry none: what it damages it drops itself.
+    /// Packets of a simulated fabric, which have no ICRC: the fabric drops corrupted packets itself.
     pub without_icrc: u64,
 }
 
-/// What the packets of an adapter go over.
+/// The link of an HCA.
 enum Wire {
     Roce(Box<RoceSocket>),
     Attached(Box<Attached>),
 }
 
-/// An adapter with one port.
+/// An HCA with one port.
 pub struct Device {
     hca: Hca,
     cm: Cm,
     wire: Wire,
-    /// The network interface that it is on, or the node of a simulated fabric.
+    /// Its network interface, or its node of a simulated fabric.
     name: String,
-    /// Its address; its GID in a simulated fabric.
+    /// Its IP address; in a simulated fabric, its GID.
     address: IpAddr,
     spin: Duration,
-    /// The largest packets that a connection proposes.
+    /// The path MTU that a connection proposes.
     connection_mtu: Mtu,
     events: VecDeque<DeviceEvent>,
     checked: LinkCounters,
-    /// What other threads want, once they can.
+    /// Work queue of other threads; `None` until first used.
     inbox: Option<Box<Inbox<Self>>>,
-    /// Who gets what reads the packets of queue pairs that are chosen for a trace.
+    /// Receiver of the packet readers of queue pairs that were chosen for a trace.
     traced: Option<Traced>,
-    /// The function that is called with peers whose packets have no UDP checksum, which are dropped.
+    /// Callback with the sender of packets that are dropped because they have no UDP checksum.
     refuses: Option<Refuses>,
-    /// Who is asked for paths before subnet administration.
+    /// ACM service that is queried for paths before the SA.
     names: Option<Box<names::Names>>,
 }
 
-/// Takes what reads the packets of a queue pair.
+/// Receives the packet reader of a queue pair.
 type Traced = Box<dyn FnMut(&mut Hca, SelectionId, PacketReader) + Send>;
 
-/// Takes a peer whose packets are dropped.
+/// Receives the sender of dropped packets.
 type Refuses = Box<dyn FnMut(IpAddr) + Send>;
 
-/// The most packets that are taken before others are sent.
+/// Maximum number of packets received before packets are sent.
 const ROUND: usize = 64;
 
-/// How HCAs of this project recognize each other in REQ and REP. The vendor ID is a locally administered OUI, and the
-/// option says that the identifications of IPv4 headers are below 64.
+/// ECE by which HCAs of this project recognize each other in REQ and REP. The vendor ID is a locally administered OUI.
+/// Option 1 means that IPv4 identifications are below 64.
 const ECE: Ece = Ece { vendor_id: 0x02_69_62, options: 1 };
 
-/// How many bytes of an interface's MTU a connection leaves to headers, as Linux does.
+/// Number of bytes of an interface's MTU that a connection reserves for headers, as in Linux.
 const CONNECTION_HEADERS: u32 = 96;
 
 impl Device {
-    /// Opens an adapter.
+    /// Opens an HCA.
     ///
     /// # Errors
-    /// Fails when the machine does not have the address, or its port cannot be had.
+    /// Fails if the machine does not have the address, or if the port is in use.
     pub fn open(options: DeviceOptions) -> Result<Self, DeviceError> {
         let address = options.address;
         let failed = |doing| move |source| DeviceError::Io { doing, source };
@@ -136,7 +136,7 @@ impl Device {
         let connection_mtu = connection.unwrap_or(Mtu::B256).min(active);
         let socket = RoceSocket::bind(&RoceOptions { address, ..options.socket.clone() })?;
         let [seed, cm_seed] = seeds(options.seed)?;
-        // Two adapters on one machine must not be taken for one.
+        // Two HCAs on one machine must not be taken for one.
         let other =
             if interface.addresses.contains(&address) { 0 } else { gid_of(address).0 as u64 };
         let guid = Guid(interface.guid().0 ^ other ^ u64::from(socket.port() ^ 4791) << 24);
@@ -162,12 +162,10 @@ impl Device {
         })
     }
 
-    /// Opens an adapter at a port of a fabric that another process simulates, as soon as a subnet manager has
-    /// brought the port into service.
+    /// Opens an HCA at a port of a fabric that another process simulates; waits until an SM has activated the port.
     ///
     /// # Errors
-    /// Fails when there is no such simulator or port, another adapter has it, or nobody brings it into
-    /// service.
+    /// Fails if there is no such simulator or port, if the port is in use, or if it does not become Active in time.
     pub fn attach(options: &AttachedOptions) -> Result<Self, DeviceError> {
         let mut port = AttachedPort::attach(&options.port, options.class)?;
         let end = clock::now() + options.patience;
@@ -222,13 +220,13 @@ impl Device {
         (&mut self.hca, &mut self.cm)
     }
 
-    /// Returns the adapter's address; in a simulated fabric that is its GID.
+    /// Returns the HCA's address; in a simulated fabric that is its GID.
     #[must_use]
     pub const fn address(&self) -> IpAddr {
         self.address
     }
 
-    /// Returns what the adapter is called: as the network interface that it is on, or as its node in a simulated fabric.
+    /// Returns the name of the HCA: that of its network interface, or of its node in a simulated fabric.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -240,7 +238,7 @@ impl Device {
         self.attached().map_or(1, |port| port.details().port.number)
     }
 
-    /// Returns the own address of the family of another one; `None` when the adapter has none.
+    /// Returns the own address of the family of another one; `None` when the HCA has none.
     #[must_use]
     pub fn address_beside(&self, other: IpAddr) -> Option<IpAddr> {
         let is_alike = |own: &IpAddr| own.is_ipv4() == other.is_ipv4();
@@ -258,7 +256,7 @@ impl Device {
         self.socket().map_or(0, RoceSocket::port)
     }
 
-    /// Returns the socket, unless the adapter is in a simulated fabric.
+    /// Returns the socket, unless the HCA is in a simulated fabric.
     #[must_use]
     pub fn socket(&self) -> Option<&RoceSocket> {
         match &self.wire {
@@ -278,7 +276,7 @@ impl Device {
         }
     }
 
-    /// Returns the port of a simulated fabric, if the adapter is at one.
+    /// Returns the port of a simulated fabric, if the HCA is at one.
     #[must_use]
     pub fn attached(&self) -> Option<&AttachedPort> {
         match &self.wire {
@@ -287,12 +285,12 @@ impl Device {
         }
     }
 
-    /// Returns how long the adapter looks for packets before it sleeps.
+    /// Returns the time that the HCA polls for packets before it sleeps.
     pub const fn spin(&self) -> Duration {
         self.spin
     }
 
-    /// Returns the socket for whoever waits for several.
+    /// Returns the socket, for callers that poll several descriptors.
     pub fn socket_mut(&mut self) -> Option<&mut RoceSocket> {
         match &mut self.wire {
             Wire::Roce(socket) => Some(socket),
@@ -300,20 +298,20 @@ impl Device {
         }
     }
 
-    /// Has packets go to another UDP port than 4791 at the other ends: between tests on one machine.
+    /// Sets the peers' UDP port, if other than 4791. For tests on one machine.
     pub fn set_peer_port(&mut self, port: u16) {
         if let Wire::Roce(socket) = &mut self.wire {
             socket.set_peer_port(port);
         }
     }
 
-    /// Returns the largest packets that a connection of this adapter proposes.
+    /// Returns the path MTU that a connection of this HCA proposes.
     #[must_use]
     pub const fn connection_mtu(&self) -> Mtu {
         self.connection_mtu
     }
 
-    /// Returns how the ICRC of what came in was.
+    /// Returns the counters of ICRC checks.
     #[must_use]
     pub fn checked(&self) -> LinkCounters {
         match &self.wire {
@@ -400,7 +398,7 @@ impl Device {
         Ok(moved)
     }
 
-    /// Sends a management datagram from the port of a simulated fabric, such as a question to subnet administration; the
+    /// Sends a management datagram from the port of a simulated fabric, such as a question to the SA; the
     /// answer comes as [`HcaEvent::Mad`]. False on Ethernet, which has none.
     pub fn send_datagram(&mut self, datagram: Datagram) -> bool {
         match &mut self.wire {
@@ -419,7 +417,7 @@ impl Device {
         self.transmit(now);
     }
 
-    /// Takes what engine and manager have to tell, and what they tell each other.
+    /// Processes the events of engine and CM, including those for each other.
     fn collect(&mut self, now: Instant) {
         while let Some(event) = self.hca.poll_event() {
             match event {
@@ -439,7 +437,7 @@ impl Device {
         self.hand_over_traces();
     }
 
-    /// Hands over what reads the packets of queue pairs that were chosen for a trace.
+    /// Hands over the packet readers of queue pairs that were chosen for a trace.
     pub fn hand_over_traces(&mut self) {
         while let Some(traced) = &mut self.traced
             && let Some((selection, reader)) = self.hca.poll_selected()
@@ -448,8 +446,8 @@ impl Device {
         }
     }
 
-    /// Returns what other threads have of the adapter. What they want done is done by
-    /// [`Device::progress`] and [`Device::wait`].
+    /// Returns the handle by which other threads run work at the HCA, in [`Device::progress`] and
+    /// [`Device::wait`].
     ///
     /// # Errors
     /// Fails when the system has no more files.
@@ -469,8 +467,8 @@ impl Device {
         self.traced = Some(Box::new(take));
     }
 
-    /// Sets the function that is called with peers whose packets have a UDP checksum of zero and are dropped
-    /// ([`RoceOptions::allow_zero_checksum`]): after each round of packets, with the last one.
+    /// Sets a callback with the sender of packets that are dropped because of a UDP checksum of zero
+    /// ([`RoceOptions::allow_zero_checksum`]). After each round of packets it is called with the last sender.
     pub fn on_zero_checksum(&mut self, take: impl FnMut(IpAddr) + Send + 'static) {
         self.refuses = Some(Box::new(take));
     }
@@ -481,7 +479,7 @@ impl Device {
         self.hca.deselect(selection);
     }
 
-    /// Does what other threads want.
+    /// Runs the work of other threads.
     fn do_as_told(&mut self) {
         while let Some(work) = self.inbox.as_ref().and_then(|inbox| inbox.next()) {
             work(self);
@@ -489,7 +487,7 @@ impl Device {
         self.hand_over_traces();
     }
 
-    /// Sends what is to be sent; returns whether there was anything.
+    /// Sends all queued packets; returns true if there were any.
     fn transmit(&mut self, now: Instant) -> bool {
         let mut moved = false;
         let Self { hca, wire, .. } = self;
@@ -503,7 +501,7 @@ impl Device {
             };
             match socket.push_next(next) {
                 Ok(true) => moved = true,
-                // What has no way is lost, as on any network.
+                // Packets without a route are lost, as on any network.
                 Err(PushError::Route { .. } | PushError::Length { .. }) => {}
                 Ok(false) | Err(_) => break,
             }
@@ -569,7 +567,7 @@ impl Device {
         }
     }
 
-    /// Returns the next thing to be told.
+    /// Returns the next event.
     pub fn poll_event(&mut self) -> Option<DeviceEvent> {
         self.events.pop_front()
     }

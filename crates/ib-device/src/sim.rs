@@ -1,11 +1,11 @@
-//! Adapters at ports of a simulated fabric, in its process and its time.
+//! HCAs at ports of a simulated fabric, in its process and its time.
 //!
 //! Packets for queue pairs above 1 leave and arrive by [`Sim::send_packet`] and [`Sim::receive_packet`],
 //! with the LIDs and the service level of their route, and with a GRH where the route is global.
 //! Datagrams of communication management arrive by a client that has registered for their class. There is
 //! no ICRC: what the fabric damages it drops itself.
 //!
-//! An adapter hands over no more than its port can send soon, as a real one does, whatever its window.
+//! An HCA hands over no more than its port can send soon, as a real one does, whatever its window.
 //! It does not hear itself in multicast groups.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -24,16 +24,16 @@ use ib_wire::packet::Grh;
 
 use super::DeviceEvent;
 
-/// How many packets may wait to leave by a port before the adapter keeps further ones to itself.
+/// How many packets may wait to leave by a port before the HCA keeps further ones to itself.
 const MOST_WAITING: usize = 32;
 
 /// Up to which length packets are copied into memory of their own length.
 const SHORT: usize = 256;
 
-/// How an adapter at a port of a simulated fabric is made.
+/// How an HCA at a port of a simulated fabric is made.
 #[derive(Clone, Copy, Debug)]
 pub struct SimDeviceOptions {
-    /// How many packets of a connection may be under way, 8 to 4,194,304.
+    /// How many packets of a connection may be in flight, 8 to 4,194,304.
     pub window: u32,
     /// What keys, numbers and sequence numbers are drawn from, beside the port's GUID.
     pub seed: [u8; 32],
@@ -46,14 +46,14 @@ impl Default for SimDeviceOptions {
     }
 }
 
-/// Why there is no adapter at a port.
+/// Why there is no HCA at a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SimDeviceError {
     /// The port takes no client.
     #[error(transparent)]
     Attach(#[from] AttachError),
-    /// The port has an adapter.
+    /// The port has an HCA.
     #[error("port number {} of the fabric has an adapter already", .0.0)]
     Taken(PortId),
     /// No subnet manager has given the port a LID yet.
@@ -61,7 +61,7 @@ pub enum SimDeviceError {
     NoLid(PortId),
 }
 
-/// An adapter at a port of a simulated fabric: engine and connection manager.
+/// An HCA at a port of a simulated fabric: engine and connection manager.
 ///
 /// It is one of [`SimDevices`], which drive it.
 #[derive(Debug)]
@@ -342,7 +342,7 @@ pub fn route_of(path: &PathRecord) -> Route {
     }
 }
 
-/// The adapters of a simulated fabric.
+/// The HCAs of a simulated fabric.
 ///
 /// Their owner lets the fabric's time run, a step at a time ([`Sim::run_step`]) and no further than
 /// [`SimDevices::poll_timeout`], and calls [`SimDevices::progress`] after each; or has
@@ -350,7 +350,7 @@ pub fn route_of(path: &PathRecord) -> Route {
 #[derive(Debug, Default)]
 pub struct SimDevices {
     devices: BTreeMap<PortId, SimDevice>,
-    /// When which adapter has something to do.
+    /// When which HCA has something to do.
     timers: BTreeSet<(Instant, PortId)>,
     /// Those whose owner may have given them something to do.
     touched: Vec<PortId>,
@@ -361,11 +361,11 @@ pub struct SimDevices {
 }
 
 impl SimDevices {
-    /// Attaches an adapter to an end port that a subnet manager has configured: its GID, LID and
+    /// Attaches an HCA to an end port that a subnet manager has configured: its GID, LID and
     /// MTU are those that the port has now.
     ///
     /// # Errors
-    /// Fails when there is no such port, it has no LID, or it has an adapter or too many clients.
+    /// Fails when there is no such port, it has no LID, or it has an HCA or too many clients.
     pub fn attach(
         &mut self,
         sim: &mut Sim,
@@ -379,7 +379,7 @@ impl SimDevices {
         Ok(())
     }
 
-    /// Takes an adapter away with all that it has; returns whether there was one.
+    /// Takes an HCA away with all that it has; returns whether there was one.
     pub fn detach(&mut self, sim: &mut Sim, port: PortId) -> bool {
         let Some(device) = self.devices.remove(&port) else { return false };
         if let Some(due) = device.due {
@@ -390,7 +390,7 @@ impl SimDevices {
         true
     }
 
-    /// Returns the adapter of a port. What is given it to do it does with the next call of
+    /// Returns the HCA of a port. What is given it to do it does with the next call of
     /// [`SimDevices::progress`].
     pub fn get_mut(&mut self, port: PortId) -> Option<&mut SimDevice> {
         let device = self.devices.get_mut(&port)?;
@@ -438,7 +438,7 @@ impl SimDevices {
         }
     }
 
-    /// Returns the next adapter that may have done something or whose port may have changed since it was returned last.
+    /// Returns the next HCA that may have done something or whose port may have changed since it was returned last.
     pub fn poll_moved(&mut self) -> Option<PortId> {
         loop {
             let port = self.moved.pop_front()?;
@@ -455,7 +455,7 @@ impl SimDevices {
         self.timers.first().map(|(at, _)| *at)
     }
 
-    /// Lets the next thing happen, in the fabric or in an adapter, that happens by a moment; returns
+    /// Lets the next thing happen, in the fabric or in an HCA, that happens by a moment; returns
     /// false when there is none, and then the fabric's time is what it was.
     pub fn run_step(&mut self, sim: &mut Sim, until: Instant) -> bool {
         let mut moved = !self.touched.is_empty() && self.progress(sim);

@@ -1,4 +1,4 @@
-//! What an adapter counts.
+//! What an HCA counts.
 
 use std::fmt;
 
@@ -62,7 +62,7 @@ impl fmt::Display for Drop {
     }
 }
 
-/// What an adapter has done.
+/// What an HCA has done.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Packets that were sent, and their bytes from the BTH to the end of the pad.

@@ -1,4 +1,4 @@
-//! The adapter: its objects, and the way of packets to and from them.
+//! The HCA: its objects, and the dispatch of packets to and from them.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
@@ -27,41 +27,41 @@ mod general;
 mod resources;
 mod trace;
 
-/// The longest message in bytes: 2^30.
+/// Maximum message size in bytes: 2^30.
 pub const MAX_MESSAGE: u64 = 1 << 30;
 
-/// How many packets a queue pair sends before it is the turn of another.
+/// Number of packets that a queue pair sends before the next queue pair is served.
 const BURST: u32 = 16;
 
-/// What an adapter is and how much it takes (`ibv_device_attr`, `ibv_port_attr`).
+/// Attributes and limits of an HCA (`ibv_device_attr`, `ibv_port_attr`).
 #[derive(Clone, Debug)]
 pub struct HcaConfig {
     /// The GUID of the node.
     pub node_guid: Guid,
     /// The GIDs of the port, at least one.
     pub gids: Vec<Gid>,
-    /// The largest packets that the port carries.
+    /// The active MTU of the port.
     pub active_mtu: Mtu,
-    /// How many packets of a connection may be under way, 8 to 4,194,304.
+    /// Maximum number of packets of a connection in flight, 8 to 4,194,304.
     pub window: u32,
-    /// The most objects of each kind.
+    /// Maximum number of objects of each kind.
     pub max_objects: usize,
-    /// The most memory regions.
+    /// Maximum number of memory regions.
     pub max_mr: usize,
-    /// The most work requests of a queue.
+    /// Maximum number of work requests in a queue.
     pub max_qp_wr: u32,
-    /// The most pieces of memory of a work request.
+    /// Maximum number of SGEs of a work request.
     pub max_sge: u32,
-    /// The most bytes in a work request itself.
+    /// Maximum size of inline data in bytes.
     pub max_inline_data: u32,
-    /// The most completions of a queue.
+    /// Maximum number of completions in a CQ.
     pub max_cqe: u32,
-    /// The numbers of queue pairs: adapters that share a port have numbers of their own each.
+    /// The block of queue pair numbers; each HCA that shares a port has its own.
     pub qpns: QpnBlock,
 }
 
 impl HcaConfig {
-    /// Returns what an adapter with a GUID and GIDs usually takes.
+    /// Returns the default limits of an HCA with a GUID and GIDs.
     #[must_use]
     pub const fn new(node_guid: Guid, gids: Vec<Gid>) -> Self {
         Self {
@@ -80,12 +80,12 @@ impl HcaConfig {
     }
 }
 
-/// A block of queue pair numbers: all that have the same upper bits.
+/// A block of queue pair numbers with the same upper bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QpnBlock {
     /// The upper bits.
     upper: u8,
-    /// How many bits that is, 0 to 8.
+    /// Number of upper bits, 0 to 8.
     bits: u8,
 }
 
@@ -103,7 +103,7 @@ impl QpnBlock {
         Self { upper, bits }
     }
 
-    /// Returns whether a number is in the block.
+    /// Returns true if a number is in the block.
     #[must_use]
     pub const fn contains(self, qpn: Qpn) -> bool {
         qpn.get() >> (24 - self.bits) == self.upper as u32
@@ -116,47 +116,47 @@ impl QpnBlock {
     }
 }
 
-/// What an adapter has to tell beside completions (`ibv_event_type`).
+/// Asynchronous events (`ibv_event_type`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AsyncEvent {
-    /// A completion queue had no room for a completion; its queue pairs have failed.
+    /// CQ overrun: a completion queue was full; its queue pairs have failed.
     CqError(CqId),
     /// A queue pair has failed.
     QpFatal(QpId),
-    /// All that a queue pair in state `Sqd` had begun is done.
+    /// The send queue of a queue pair in state `Sqd` is drained.
     SqDrained(QpId),
-    /// A queue pair that has failed takes no more receives from its shared queue.
+    /// A failed queue pair takes no more receives from its SRQ (last WQE reached).
     QpLastWqeReached(QpId),
     /// A shared receive queue has fewer receives than its limit.
     SrqLimitReached(SrqId),
     /// The port can be used again (`IBV_EVENT_PORT_ACTIVE`).
     PortActive,
-    /// The port has lost its link, or nobody has brought it into service any more (`IBV_EVENT_PORT_ERR`).
+    /// The port has lost its link, or is no longer Active (`IBV_EVENT_PORT_ERR`).
     PortError,
 }
 
-/// What an adapter tells its owner.
+/// An event of an HCA.
 #[derive(Clone, Debug)]
 pub enum HcaEvent {
-    /// There are completions in a queue that was asked to tell.
+    /// A completion queue with requested notification has completions.
     Completion(CqId),
-    /// Something else has happened.
+    /// An asynchronous event.
     Async(AsyncEvent),
-    /// A management datagram has come to queue pair 1.
+    /// A MAD has arrived at queue pair 1.
     Mad {
-        /// The way back.
+        /// Route of the response.
         route: Route,
-        /// The queue pair that it comes from, 1 nearly always.
+        /// Source queue pair, nearly always 1.
         source: Qpn,
-        /// The datagram.
+        /// The MAD.
         mad: Box<Mad>,
     },
 }
 
-/// A packet to be sent, which stands at the start of the buffer that was given.
+/// A packet to send, at the start of the caller's buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transmit {
-    /// The way that it takes.
+    /// Its route.
     pub route: Route,
     /// Its length in bytes, from the BTH to the end of the pad.
     pub length: usize,
@@ -186,15 +186,15 @@ pub(crate) struct Queues {
     pub(crate) cqs: Table<Cq>,
     pub(crate) srqs: Table<Srq>,
     pub(crate) ahs: Table<Ah>,
-    /// Completion queues that had no room.
+    /// Completion queues with an overrun.
     pub(crate) overrun: Vec<CqId>,
 }
 
 /// A software host channel adapter with one port.
 ///
-/// Its owner hands it what comes in ([`Hca::handle`]), calls [`Hca::handle_timeout`] when
-/// [`Hca::poll_timeout`] says, and after either asks [`Hca::poll_transmit`] and [`Hca::poll_event`] until
-/// they return nothing.
+/// The owner passes received packets to [`Hca::handle`], and calls [`Hca::handle_timeout`] at the time that
+/// [`Hca::poll_timeout`] returns. After either call it polls [`Hca::poll_transmit`] and [`Hca::poll_event`] until
+/// both return `None`.
 #[derive(Debug)]
 pub struct Hca {
     config: HcaConfig,
@@ -205,7 +205,7 @@ pub struct Hca {
     qps: Table<Qp>,
     by_number: ByNumber<QpId>,
     groups: BTreeMap<Gid, Vec<QpId>>,
-    /// Queue pairs that may have something to send, and how much the first has sent.
+    /// Queue pairs that may have packets to send, and the number of packets that the first has sent.
     ready: VecDeque<QpId>,
     burst: u32,
     timers: BinaryHeap<Reverse<(Instant, QpId)>>,
@@ -213,15 +213,15 @@ pub struct Hca {
     counters: Counters,
     /// Datagrams of queue pair 1.
     mads: VecDeque<(Route, Qpn, Box<Mad>)>,
-    /// What is kept of its packets, while that is wanted.
+    /// The packet trace, if enabled.
     general: Option<Box<Packets>>,
-    /// Which queue pairs' packets are kept.
+    /// Selections of queue pairs to trace.
     selections: trace::Selections,
-    /// Whether the port can be used.
+    /// True if the port is Active.
     is_active: bool,
 }
 
-/// Splits an adapter into a queue pair and what it works with.
+/// Splits an HCA into a queue pair and the state that it works with.
 macro_rules! cx {
     ($hca:ident, $now:expr) => {
         Cx {
@@ -235,8 +235,8 @@ macro_rules! cx {
 }
 
 impl Hca {
-    /// Returns an adapter. All that nobody may guess, keys and numbers, is drawn from the seed: it has to come
-    /// from the system's randomness unless a run shall be repeated.
+    /// Creates an HCA. Keys and numbers that must be unpredictable are drawn from the seed. The seed has to come from
+    /// the system's random number generator, except in repeatable tests.
     #[must_use]
     pub fn new(config: HcaConfig, seed: [u8; 32]) -> Self {
         Self {
@@ -260,21 +260,21 @@ impl Hca {
         }
     }
 
-    /// Returns what the adapter is.
+    /// Returns the attributes of the HCA.
     #[must_use]
     pub const fn config(&self) -> &HcaConfig {
         &self.config
     }
 
-    /// Returns what it has done.
+    /// Returns the counters.
     #[must_use]
     pub const fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// Takes note of whether the port can be used, which whoever drives the link knows; a port that was never said to be
-    /// otherwise can. A change is told as [`AsyncEvent::PortActive`] or [`AsyncEvent::PortError`]. Queue pairs go on as they
-    /// are: with a port that comes back in time nothing is lost.
+    /// Sets whether the port is Active, as known by the driver of the link; initially it is. A change causes
+    /// [`AsyncEvent::PortActive`] or [`AsyncEvent::PortError`]. Queue pairs are not affected: if the port returns in time,
+    /// retransmission recovers all packets.
     pub fn set_port_active(&mut self, is_active: bool) {
         if std::mem::replace(&mut self.is_active, is_active) == is_active {
             return;
@@ -283,21 +283,21 @@ impl Hca {
         self.events.push_back(HcaEvent::Async(event));
     }
 
-    /// Returns whether the port can be used, as far as the adapter was told.
+    /// Returns true if the port is Active, as of the last [`Self::set_port_active`].
     #[must_use]
     pub const fn is_port_active(&self) -> bool {
         self.is_active
     }
 
-    /// Returns a sequence number that nobody can guess.
+    /// Returns an unpredictable PSN.
     pub fn random_psn(&mut self) -> ib_types::Psn {
         ib_types::Psn::truncated(self.rng.next_u32())
     }
 
-    /// Makes a queue pair (`ibv_create_qp`).
+    /// Creates a queue pair (`ibv_create_qp`).
     ///
     /// # Errors
-    /// Fails when one of its parts is not there, or it asks for too much.
+    /// Fails if one of its objects does not exist, or if it exceeds a limit.
     pub fn create_qp(&mut self, pd: PdId, init: &QpInitAttr) -> Result<QpId, CreateError> {
         self.pds.get(pd.0).ok_or(CreateError::NoSuch("protection domain"))?;
         self.room(&self.qps, "queue pairs")?;
@@ -318,7 +318,7 @@ impl Hca {
         for cq in [init.send_cq, init.recv_cq] {
             self.queues.cqs.get_mut(cq.0).expect("just seen").users += 1;
         }
-        // Numbers that nobody can guess, above those of management and below that of groups.
+        // Unpredictable numbers, above those of QP0 and QP1 and below the multicast QP number.
         let number = loop {
             let number = self.config.qpns.place(Qpn::truncated(self.rng.next_u32()));
             let is_usual = number.get() > 1 && number != Qpn::MULTICAST;
@@ -355,7 +355,7 @@ impl Hca {
     /// Destroys a queue pair (`ibv_destroy_qp`), and its completions with it.
     ///
     /// # Errors
-    /// Fails when it is not there, or has joined a group.
+    /// Fails if it does not exist, or is attached to a multicast group.
     pub fn destroy_qp(&mut self, id: QpId) -> Result<(), DestroyError> {
         let qp = self.qps.get(id.0).ok_or(DestroyError::Gone("queue pair"))?;
         if self.groups.values().any(|members| members.contains(&id)) {
@@ -379,8 +379,8 @@ impl Hca {
     /// Changes a queue pair (`ibv_modify_qp`).
     ///
     /// # Errors
-    /// Fails when there is no such change, an attribute that it needs is missing, or one has a value that it
-    /// cannot have; then nothing is changed.
+    /// Fails if the transition is invalid, or if a required attribute is missing or has an invalid value. The queue
+    /// pair is then unchanged.
     pub fn modify_qp(&mut self, now: Instant, id: QpId, attr: &QpAttr) -> Result<(), ModifyError> {
         let qp = self.qps.get(id.0).ok_or(ModifyError::NoSuchQp)?;
         let to = attr::check(qp.core.qp_type, qp.core.state, attr)?;
@@ -412,7 +412,7 @@ impl Hca {
     /// Posts a request to send (`ibv_post_send`).
     ///
     /// # Errors
-    /// Fails when the queue pair cannot take it: its state, room, memory or transport.
+    /// Fails if the state, queue size, memory or transport of the queue pair does not allow it.
     pub fn post_send(&mut self, now: Instant, id: QpId, wr: SendWr) -> Result<(), PostError> {
         let qp = self.qps.get_mut(id.0).ok_or(PostError::NoSuchQueue)?;
         if let SendOp::SendDatagram { to, .. } = &wr.op {
@@ -430,7 +430,7 @@ impl Hca {
     /// Posts a receive (`ibv_post_recv`).
     ///
     /// # Errors
-    /// Fails when the queue pair cannot take it.
+    /// Fails if the state or queue size of the queue pair does not allow it.
     pub fn post_recv(&mut self, now: Instant, id: QpId, wr: RecvWr) -> Result<(), PostError> {
         let qp = self.qps.get_mut(id.0).ok_or(PostError::NoSuchQueue)?;
         qp.post_recv(&self.regions, wr)?;
@@ -441,8 +441,7 @@ impl Hca {
         Ok(())
     }
 
-    /// Takes a packet from the link: its bytes from the BTH to the end of the pad, and the way to where it
-    /// comes from.
+    /// Processes a received packet: its bytes from the BTH to the end of the pad, and the route to its sender.
     pub fn handle(&mut self, now: Instant, route: &Route, bytes: &[u8]) {
         self.counters.received_packets += 1;
         self.counters.received_bytes += bytes.len() as u64;
@@ -491,7 +490,7 @@ impl Hca {
         self.touch(now, id);
     }
 
-    /// Does what is due by now.
+    /// Runs the timers that have expired.
     pub fn handle_timeout(&mut self, now: Instant) {
         while let Some(&Reverse((at, id))) = self.timers.peek()
             && at <= now
@@ -508,7 +507,7 @@ impl Hca {
         }
     }
 
-    /// Returns when [`Hca::handle_timeout`] has something to do.
+    /// Returns the time at which [`Hca::handle_timeout`] has to be called.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.timers.peek().map(|Reverse((at, _))| *at)
@@ -550,7 +549,7 @@ impl Hca {
                 && qp.packets.is_some()
             {
                 qp.note_sent(now, route, writer);
-                // The turns of others do not wait for what a trace costs.
+                // Other queue pairs do not wait for the cost of a trace.
                 if let Some(packets) = &mut qp.packets {
                     self.burst += packets.settle(writer.len(), BURST.saturating_sub(self.burst));
                 }
@@ -571,14 +570,14 @@ impl Hca {
         }
     }
 
-    /// Lets the next queue pair send.
+    /// Moves on to the next queue pair.
     fn next_turn(&mut self, again: Option<QpId>) {
         self.ready.pop_front();
         self.ready.extend(again);
         self.burst = 0;
     }
 
-    /// Notes that a queue pair may have something to send, and when something is due.
+    /// Records that a queue pair may have packets to send, and its next timeout.
     fn touch(&mut self, now: Instant, id: QpId) {
         if let Some(qp) = self.qps.get_mut(id.0)
             && !qp.listed
@@ -602,7 +601,7 @@ impl Hca {
         }
     }
 
-    /// Queue pairs whose completions are lost have failed.
+    /// Fails the queue pairs of completion queues with an overrun.
     fn fail_overrun(&mut self, now: Instant) {
         while let Some(cq) = self.queues.overrun.pop() {
             let users =
@@ -616,12 +615,12 @@ impl Hca {
         }
     }
 
-    /// Returns the next thing to be told.
+    /// Returns the next event.
     pub fn poll_event(&mut self) -> Option<HcaEvent> {
         self.events.pop_front()
     }
 
-    /// Returns how many packets of a queue pair were sent again.
+    /// Returns the number of retransmitted packets of a queue pair.
     #[must_use]
     pub fn retransmitted(&self, id: QpId) -> Option<u64> {
         self.qps.get(id.0).map(Qp::resent)

@@ -47,9 +47,9 @@ pub(crate) struct Qp {
     pub(crate) core: Core,
     send: SendQueue,
     responder: Responder,
-    /// Whether the adapter has it in its list of those that may have something to send.
+    /// Whether the HCA has it in its list of those that may have something to send.
     pub(crate) listed: bool,
-    /// The time for which the adapter has noted it.
+    /// The time for which the HCA has noted it.
     pub(crate) noted: Option<Instant>,
     /// Whether a message has gone before an acknowledgement.
     led: bool,

@@ -27,7 +27,7 @@ use socket::{ControlSocket, DataSocket, Sender, bound_ports};
 /// How many messages are kept for a client that takes none.
 const MOST_KEPT: usize = 65_536;
 
-/// How many control messages are read in a row while clients have something to say.
+/// How many control messages are read in succession while clients have something to say.
 const CONTROL_TURNS: u32 = 4;
 
 /// Clients have numbers below this one.
@@ -185,7 +185,7 @@ impl Server {
         self.refused
     }
 
-    /// Has another file watched: [`Input::Ready`] with this key tells when it can be read anew.
+    /// Has another file watched: [`Input::Ready`] with this key tells when it can be read again.
     ///
     /// # Errors
     /// Fails when the system cannot watch it.
@@ -193,7 +193,7 @@ impl Server {
         self.watch_for(file, key, Interest::READABLE)
     }
 
-    /// As [`Server::watch`], and tells when it can be written anew, too.
+    /// As [`Server::watch`], and tells when it can be written again, too.
     ///
     /// # Errors
     /// Fails when the system cannot watch it.
@@ -354,7 +354,7 @@ impl Server {
                 self.reply(&sender, &Control::new(0, kind::ERROR, &[]));
                 return;
             }
-            // Whoever starts anew has no use for the place that it had.
+            // Whoever starts again has no use for the place that it had.
             let before = self
                 .clients
                 .iter()
@@ -391,7 +391,7 @@ impl Server {
         };
         self.batched = (client, 0..count);
         // Fewer than were asked for means that the socket was empty, and what comes later is told
-        // anew.
+        // again.
         if count == BATCH {
             self.ready.push_back(client);
         }

@@ -29,8 +29,8 @@ pub struct Route {
     pub hop_limit: u8,
     /// The UDP port that packets leave from on Ethernet, 49152 to 65535: it spreads flows.
     pub source_port: u16,
-    /// True if the ICRC of a received packet was checked in part only: over IPv4 it fits an identification that
-    /// senders of this project do not use, and the system does not report the real one. A connected queue pair
+    /// True if the ICRC of a received packet was checked only in part. Over IPv4 the ICRC matches an identification
+    /// that senders of this project do not use, and the system does not report the real one. A connected queue pair
     /// whose route is not weak drops weak packets.
     pub is_weak: bool,
 }

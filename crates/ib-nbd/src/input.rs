@@ -27,7 +27,7 @@ impl Input {
             (self.start, self.end) = (0, self.end - self.start);
         }
         if self.bytes.len() - self.end < needed {
-            // No more than is needed: the budget counts what is taken.
+            // Reserves the exact size, because the budget counts allocated bytes.
             self.bytes.reserve_exact(self.end + needed - self.bytes.len());
             self.bytes.resize(self.end + needed, 0);
         }

@@ -25,7 +25,7 @@ pub struct Export {
 /// The longest request in bytes: what clients expect that ask for nothing.
 pub(super) const MOST_DATA: u32 = 32 << 20;
 
-/// How many requests a program may have under way, and how much data they may have in bytes.
+/// How many requests a program may have in flight, and how much data they may have in bytes.
 pub(super) const MOST_REQUESTS: usize = 256;
 pub(super) const MOST_HELD: usize = 64 << 20;
 
@@ -107,7 +107,7 @@ pub(super) enum Stage {
     Over,
 }
 
-/// A request that is under way.
+/// A request that is in flight.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct UnderWay {
     pub(super) cookie: u64,
@@ -126,7 +126,7 @@ pub struct Session {
     pub(super) structured: bool,
     pub(super) requests: BTreeMap<u64, UnderWay>,
     pub(super) last: u64,
-    /// How much data the requests have that are under way.
+    /// How much data the requests have that are in flight.
     pub(super) held: usize,
     /// How much of a write's data, or of an option, that is refused is still to come.
     pub(super) skipped: usize,
@@ -158,7 +158,7 @@ impl Session {
         }
     }
 
-    /// Returns room for bytes of the program, and whether it is to be used now: a program that has much under way, or
+    /// Returns room for bytes of the program, and whether it is to be used now: a program that has much in flight, or
     /// does not take its replies, waits.
     pub fn room(&mut self) -> Option<&mut [u8]> {
         if self.is_full() || self.stage == Stage::Over {
@@ -184,7 +184,7 @@ impl Session {
         self.negotiate();
     }
 
-    /// Returns the next request. Those that have come at once wait too while there is too much under way.
+    /// Returns the next request. Those that have come at once wait too while there is too much in flight.
     pub fn poll_request(&mut self) -> Option<NbdRequest<'_>> {
         if self.is_full() {
             return None;
@@ -247,7 +247,7 @@ impl Session {
     }
 
     /// Returns whether nothing more is taken from the program: it has gone, or is sent away. What it has asked for may still be
-    /// under way.
+    /// in flight.
     #[must_use]
     pub fn has_ended(&self) -> bool {
         self.stage == Stage::Over
@@ -299,13 +299,13 @@ impl Session {
         self.wanted() > HEADER
     }
 
-    /// Returns how many requests are under way.
+    /// Returns how many requests are in flight.
     #[must_use]
     pub fn requests(&self) -> usize {
         self.requests.len()
     }
 
-    /// The program sends nothing more: what is under way is answered, if it still listens.
+    /// The program sends nothing more: what is in flight is answered, if it still listens.
     pub fn end(&mut self) {
         self.stage = Stage::Over;
     }

@@ -1,4 +1,4 @@
-//! Life in the background: leaving the terminal, and telling the service manager how it goes.
+//! Daemons: detaching from the terminal, and notifications to the service manager.
 
 use std::fs::OpenOptions;
 use std::io::{self, Read, Write};
@@ -8,34 +8,34 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram, UnixStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The exit status of a process that a signal has ended, and of one that nobody knows about.
+/// Exit status of a process that a signal has ended, or whose status is unknown.
 const KILLED: u8 = 2;
 
-/// Which of two processes goes on after [`detach`].
+/// The process that continues after [`detach`].
 #[derive(Debug)]
 pub enum Detached {
-    /// The one that was called, with the exit status that is left to it: 0 when the other one has
-    /// started, else the status that the other one has ended with.
+    /// The calling process, with its exit status: 0 if the background process has started, else the exit status of
+    /// the background process.
     Caller(u8),
-    /// The one in the background, which still has the terminal's standard files.
+    /// The background process, which still has the terminal's standard files.
     Background(Starting),
 }
 
-/// A process in the background whose caller waits until it has started, or ended.
+/// A background process whose caller waits until it has started or exited.
 #[derive(Debug)]
 pub struct Starting(UnixStream);
 
-/// Goes on in the background, in a session of its own. The caller waits there until
-/// [`Starting::finish`]. The working directory stays, so that relative paths mean what they meant.
+/// Forks a background process in a new session. The calling process waits until [`Starting::finish`]. The working
+/// directory is unchanged, so that relative paths stay valid.
 ///
 /// To be called before the first thread is started and the first device is opened.
 ///
 /// # Errors
-/// Fails when the system makes no further process.
+/// Fails if the system cannot create a process.
 pub fn detach() -> io::Result<Detached> {
     let (mut reader, writer) = UnixStream::pair()?;
     // SAFETY: the call takes nothing; the caller has no other threads yet, so that nothing in the
-    // child is locked for ever.
+    // child is locked indefinitely.
     let child = unsafe { libc::fork() };
     if child < 0 {
         return Err(io::Error::last_os_error());
@@ -80,15 +80,15 @@ impl Starting {
                 return Err(io::Error::last_os_error());
             }
         }
-        // A caller that was killed meanwhile need not be told.
+        // The caller may have been killed meanwhile.
         let _ = self.0.write_all(&[1]);
         Ok(())
     }
 }
 
-/// Tells the service manager something, such as `READY=1`, when it wants to know: sd_notify(3).
+/// Sends a notification, such as `READY=1`, to the service manager: sd_notify(3).
 ///
-/// Returns whether somebody was told.
+/// Returns false if there is no service manager to notify.
 ///
 /// # Errors
 /// Fails when the socket that the environment names takes no message.
@@ -108,8 +108,8 @@ fn tell(path: &[u8], state: &str) -> io::Result<()> {
     UnixDatagram::unbound()?.send_to_addr(state.as_bytes(), &address).map(drop)
 }
 
-/// Returns the sockets that the service manager has opened for this process, at most `limit`: sd_listen_fds(3). A second
-/// call returns none.
+/// Returns the sockets that the service manager has opened for this process, at most `limit`: sd_listen_fds(3). A
+/// second call returns an empty list.
 #[must_use]
 pub fn inherited_sockets(limit: usize) -> Vec<OwnedFd> {
     static ARE_TAKEN: AtomicBool = AtomicBool::new(false);

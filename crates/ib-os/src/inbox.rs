@@ -1,6 +1,6 @@
-//! What other threads want done with adapters that their own thread drives.
+//! Work queue from other threads to the driver thread of HCAs.
 //!
-//! `T` is what that thread drives: one adapter, several, or the hosts of a simulated fabric.
+//! `T` is the state that the driver thread owns: one HCA, several, or the hosts of a simulated fabric.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,26 +12,26 @@ use crossbeam_queue::SegQueue;
 
 use crate::alarm::{Alarm, Bell};
 
-/// Something to be done with what a thread drives.
+/// A closure that runs in the driver thread.
 pub type Work<T> = Box<dyn FnOnce(&mut T) + Send>;
 
 struct Shared<T> {
     works: SegQueue<Work<T>>,
-    /// Whether there is something, or was a moment ago.
+    /// True if work may be queued.
     pending: AtomicBool,
-    /// What ends the wait of the thread that drives the adapter.
+    /// Ends the wait of the driver thread.
     bell: Mutex<Bell>,
-    /// Whether the adapter has gone.
+    /// True if the inbox was dropped.
     has_ended: AtomicBool,
 }
 
-/// An adapter's side.
+/// The driver thread's side of the work queue.
 pub struct Inbox<T> {
     shared: Arc<Shared<T>>,
     alarm: Alarm,
 }
 
-/// What other threads have of adapters, while these are driven.
+/// The side of other threads, by which they run work in the driver thread.
 pub struct Handle<T>(Arc<Shared<T>>);
 
 impl<T> Clone for Handle<T> {
@@ -40,14 +40,14 @@ impl<T> Clone for Handle<T> {
     }
 }
 
-/// Why something was not done with an adapter.
+/// Error of work that did not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Undone {
-    /// The adapter is not there any more.
+    /// The inbox was dropped.
     #[error("the adapter has gone")]
     Gone,
-    /// Its thread has not come to it.
+    /// The driver thread did not run the work in time.
     #[error("the adapter's program does not drive it at the moment")]
     Busy,
 }
@@ -74,22 +74,22 @@ impl<T> Inbox<T> {
         Handle(Arc::clone(&self.shared))
     }
 
-    /// Returns whether there may be something to do.
+    /// Returns true if work may be queued.
     pub fn is_pending(&self) -> bool {
         self.shared.pending.load(Ordering::Relaxed)
     }
 
-    /// Makes the alarm silent that has rung.
+    /// Resets the wake-up.
     pub fn silence(&self) {
         self.alarm.silence();
     }
 
-    /// Returns the file that can be read while there may be something to do.
+    /// Returns the descriptor that is readable while work may be queued.
     pub fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
         std::os::fd::AsFd::as_fd(&self.alarm)
     }
 
-    /// Returns the next thing to do.
+    /// Returns the next work.
     pub fn next(&self) -> Option<Work<T>> {
         if self.shared.pending.swap(false, Ordering::SeqCst) {
             self.alarm.silence();
@@ -101,8 +101,7 @@ impl<T> Inbox<T> {
         next
     }
 
-    /// Has a wait that is about to begin ended by whoever wants something; returns the alarm to wait with, or
-    /// `None` when there is something already.
+    /// Prepares a wait that new work ends; returns the alarm to wait with, or `None` if work is queued already.
     pub fn begin_wait<'a>(&'a self, alarm: Option<&'a Alarm>) -> Option<&'a Alarm> {
         let alarm = alarm.unwrap_or(&self.alarm);
         *self.shared.bell.lock().unwrap_or_else(PoisonError::into_inner) = alarm.bell();
@@ -113,16 +112,17 @@ impl<T> Inbox<T> {
 impl<T> Drop for Inbox<T> {
     fn drop(&mut self) {
         self.shared.has_ended.store(true, Ordering::SeqCst);
-        // Whoever waits for something hears that it will not be done.
+        // Threads that wait for queued work are notified that it will not run.
         while self.shared.works.pop().is_some() {}
     }
 }
 
 impl<T> Handle<T> {
-    /// Does something with the adapters in the thread that drives them, and waits for that, so long at most.
+    /// Runs a closure in the driver thread and waits for its result, at most for `patience`.
     ///
     /// # Errors
-    /// Fails when the adapters have gone, or nobody drives them; then it is not done later either.
+    /// Fails if the inbox was dropped, or if the driver thread does not run the closure in time. The closure is then
+    /// cancelled.
     pub fn with<R: Send + 'static>(
         &self,
         patience: Duration,
@@ -133,7 +133,7 @@ impl<T> Handle<T> {
         let beginning = Arc::clone(&begun);
         self.0.works.push(Box::new(move |device: &mut T| {
             if beginning.swap(true, Ordering::SeqCst) {
-                // Whoever wanted it has given up.
+                // The caller has timed out.
                 return;
             }
             sender.send(work(device)).ok();
@@ -150,12 +150,12 @@ impl<T> Handle<T> {
             Err(RecvTimeoutError::Timeout) if !begun.swap(true, Ordering::SeqCst) => {
                 Err(Undone::Busy)
             }
-            // It is being done at this moment.
+            // The closure is running at this time.
             Err(RecvTimeoutError::Timeout) => receiver.recv().map_err(|_| Undone::Gone),
         }
     }
 
-    /// Has something done with the adapters as soon as its thread comes to it.
+    /// Queues a closure for the driver thread, without waiting.
     pub fn later(&self, work: impl FnOnce(&mut T) + Send + 'static) {
         self.0.works.push(Box::new(work));
         self.0.pending.store(true, Ordering::SeqCst);

@@ -78,7 +78,7 @@ pub fn receive<M: for<'a> Deserialize<'a>>(socket: impl AsFd) -> io::Result<Came
     let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
     let mut take = || recvmsg(&socket, &mut [IoSliceMut::new(&mut bytes)], &mut ancillary, flags);
     let received = match take() {
-        // It was closed with something unread: that is reported once, and before the messages that are left.
+        // The peer has closed the socket with unread messages. The error is reported once, before the remaining messages.
         Err(rustix::io::Errno::CONNRESET) => take(),
         received => received,
     };

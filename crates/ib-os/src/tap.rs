@@ -6,12 +6,13 @@ use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd};
 /// The longest name of an interface.
 const MAX_NAME: usize = libc::IFNAMSIZ - 1;
 
-/// A TAP device; its interface goes with it. The interface may be moved into another network namespace.
+/// A TAP device; its interface is removed when it is dropped. The interface may be moved into another network
+/// namespace.
 #[derive(Debug)]
 pub struct Tap(OwnedFd);
 
 impl Tap {
-    /// Makes an interface in the network namespace of the calling thread. It is down and has no address.
+    /// Creates an interface in the network namespace of the calling thread. The interface is down and has no address.
     ///
     /// # Errors
     /// Fails when the name is too long or in use, and without CAP_NET_ADMIN.
@@ -43,12 +44,12 @@ impl Tap {
     /// Reads a frame that the interface sends.
     ///
     /// # Errors
-    /// Fails with [`io::ErrorKind::WouldBlock`] when there is none.
+    /// Fails with [`io::ErrorKind::WouldBlock`] if no frame is queued.
     pub fn read(&self, frame: &mut [u8]) -> io::Result<usize> {
         Ok(rustix::io::read(&self.0, frame)?)
     }
 
-    /// Has the interface receive a frame.
+    /// Writes a frame, which the interface receives.
     ///
     /// # Errors
     /// Fails when the interface is down or its queue is full.

@@ -7,7 +7,7 @@ use std::time::Duration;
 /// A file that can be read once in every period.
 ///
 /// Who waits for files without a limit and has this one among them is spared to set a timer of the
-/// system's anew with every wait.
+/// system's again with every wait.
 pub struct Tick(OwnedFd);
 
 impl Tick {

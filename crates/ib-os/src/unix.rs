@@ -1,4 +1,4 @@
-//! Sockets of this machine: paths in the file system, and the users at their ends.
+//! Unix sockets: paths in the file system, and checks of the peer's user.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -10,10 +10,10 @@ use rustix::fs::Mode;
 use rustix::net::sockopt::socket_peercred;
 use rustix::process::{Uid, geteuid, umask};
 
-/// How long the path of a socket may be in bytes (unix(7)).
+/// Maximum length of a socket path in bytes (unix(7)).
 const LONGEST: usize = 107;
 
-/// Returns true if a user is this process's own or root: nobody else serves or calls it at a local socket.
+/// Returns true if a user is this process's own or root. Only these may be peers at a local socket.
 pub fn is_trusted(user: Uid) -> bool {
     user.is_root() || user == geteuid()
 }
@@ -42,10 +42,10 @@ pub fn check_user(user: Uid) -> io::Result<()> {
     Err(io::Error::new(io::ErrorKind::PermissionDenied, what))
 }
 
-/// Listens at a socket of the file system with some permissions, also where one was left behind; it does not wait.
+/// Listens on a non-blocking socket in the file system with the given permissions; replaces a stale socket.
 ///
 /// # Errors
-/// Fails when somebody listens there, something else is there, or the directory takes no socket.
+/// Fails if another process listens there, if the path is not a socket, or if the directory is not writable.
 pub fn listen(path: &Path, mode: u32) -> io::Result<UnixListener> {
     let length = path.as_os_str().len();
     if length > LONGEST {
@@ -59,14 +59,14 @@ pub fn listen(path: &Path, mode: u32) -> io::Result<UnixListener> {
         }
         match UnixStream::connect(path) {
             Ok(_) => return Err(io::ErrorKind::AddrInUse.into()),
-            // Somebody else's, in a directory of all.
+            // The socket belongs to another user, in a shared directory.
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 return Err(io::ErrorKind::AddrInUse.into());
             }
             Err(_) => std::fs::remove_file(path)?,
         }
     }
-    // Nobody else may come in between: a connection stays, whatever the permissions are then.
+    // No other user may connect before the permissions are set: a connection survives a later change.
     let before = umask(Mode::from_raw_mode(0o777 & !mode));
     let bound = UnixListener::bind(path);
     umask(before);

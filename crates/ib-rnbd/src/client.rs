@@ -54,7 +54,7 @@ pub enum Kept {
     All,
     /// The server says that what was not flushed may be lost.
     Flushed,
-    /// The server, a Linux kernel, does not say: it may have been started anew, with its machine.
+    /// The server, a Linux kernel, does not say: it may have been started again, with its machine.
     Unknown,
 }
 
@@ -208,7 +208,7 @@ impl Client {
         self.devices.get(&id)?.geometry.as_ref()
     }
 
-    /// The session is connected, for the first time or again after it was lost: everything is opened anew.
+    /// The session is connected, for the first time or again after it was lost: everything is opened again.
     pub fn connected(&mut self) {
         self.forget();
         self.greeting = Greeting::Due;

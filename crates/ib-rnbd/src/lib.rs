@@ -1,7 +1,7 @@
 //! RNBD: block devices over RTRS, both ends.
 //!
 //! A client says which version it speaks, opens devices by name and does I/O with the numbers that it gets. A session that
-//! has lost all of its paths is forgotten by the server with everything that was open, so a client begins anew then.
+//! has lost all of its paths is forgotten by the server with everything that was open, so a client begins again then.
 
 pub mod client;
 pub mod remote;

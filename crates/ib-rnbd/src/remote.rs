@@ -1,12 +1,12 @@
 //! Devices of a server, as whoever uses them sees them: a session with its paths, RNBD, and requests of any length.
 //!
-//! Its owner tells it what adapters tell, calls [`Remote::handle_timeout`] when [`Remote::poll_timeout`] says, and after
+//! Its owner tells it what HCAs tell, calls [`Remote::handle_timeout`] when [`Remote::poll_timeout`] says, and after
 //! that [`Remote::advance`] until it returns false.
 //!
 //! | module | holds |
 //! |---|---|
 //! | `room` | where the data of requests lies |
-//! | `parts` | what is under way: messages, parts of commands, commands |
+//! | `parts` | what is in flight: messages, parts of commands, commands |
 //! | `ends` | what has ended: messages, parts of commands, commands |
 
 use std::collections::{BTreeMap, VecDeque};
@@ -41,7 +41,7 @@ use room::{Room, Spare};
 pub struct RemoteConfig {
     /// The session. Requests of a session that was lost always come back to [`Remote`], which makes them again.
     pub session: ClientConfig,
-    /// How many requests may be under way, from 1 on; no more than the server allows are.
+    /// How many requests may be in flight, from 1 on; no more than the server allows are.
     pub depth: usize,
     /// What becomes of the data of reads.
     pub reads: Reads,
@@ -96,7 +96,7 @@ pub struct Remote {
     admin: Room,
     /// There is none until the session is connected and has told how long requests may be.
     data: Option<Room>,
-    /// Messages that are under way, by the numbers that the session knows them by.
+    /// Messages that are in flight, by the numbers that the session knows them by.
     messages: Slab<Message>,
     /// What was asked for and has not ended.
     asks: Slab<Ask>,
@@ -114,7 +114,7 @@ pub struct Remote {
     is_renewing: bool,
     /// How often a path was connected.
     connected: u64,
-    /// Devices that are wanted no more, of which parts are under way, and their numbers.
+    /// Devices that are wanted no more, of which parts are in flight, and their numbers.
     leaving: Vec<(DeviceId, u32)>,
     /// How often the numbers of devices had been forgotten when something was sent last.
     forgotten: u32,
@@ -176,7 +176,7 @@ impl Remote {
     /// Adds a path, as [`Rtrs::add_path`] does.
     ///
     /// # Errors
-    /// Fails when there are too many, or the adapter cannot do what is needed.
+    /// Fails when there are too many, or the HCA cannot do what is needed.
     pub fn add_path(
         &mut self,
         now: Instant,
@@ -196,7 +196,7 @@ impl Remote {
 
     /// Wants a device no more. What waits for it ends with [`Errno::ENODEV`].
     pub fn close(&mut self, device: DeviceId) {
-        // What is under way would be for whatever has the number next.
+        // What is in flight would be for whatever has the number next.
         if let Some(number) = self.rnbd.number(device)
             && self.has_steps(device)
         {
@@ -324,7 +324,7 @@ impl Remote {
         self.asks.len()
     }
 
-    /// Takes what an adapter tells. `cpu` is the processor that has found it.
+    /// Takes what an HCA tells. `cpu` is the processor that has found it.
     pub fn handle_hca(
         &mut self,
         now: Instant,
@@ -336,7 +336,7 @@ impl Remote {
         self.rtrs.handle_hca(now, cx, cpu, adapter, event);
     }
 
-    /// Takes what the connection manager of an adapter tells; returns what is not this session's.
+    /// Takes what the connection manager of an HCA tells; returns what is not this session's.
     pub fn handle_cm(
         &mut self,
         now: Instant,

@@ -119,7 +119,7 @@ impl<S: Copy + Ord> Server<S> {
             sessions: BTreeMap::new(),
             work: BTreeMap::new(),
             last: 0,
-            // One that was started anew gives others than before, too.
+            // One that was started again gives others than before, too.
             next_device: (number >> 32) as u32,
         }
     }

@@ -1,38 +1,38 @@
-//! The ICRC of packets on a UDP socket: what it costs to make, and how it is checked although the
-//! socket hides a part of what it covers.
+//! The ICRC of packets on a UDP socket: efficient computation, and the check although the socket hides a
+//! part of the covered bytes.
 //!
 //! The ICRC covers the IP and UDP headers; IBTA volume 1, annex A17. Of these only the lengths and
-//! IPv4's identification change between the packets of one route. A CRC is linear: when bits of
-//! its input change, its value changes by the exclusive or of what each of them contributes,
-//! whatever the other bits are. So the headers are summed up once for a route, with zeros in those
-//! places, and what lengths and identifications contribute comes out of tables. A packet costs one
+//! IPv4's identification change between the packets of one route. A CRC is linear: if bits of
+//! its input change, its value changes by the exclusive or of their contributions,
+//! independently of the other bits. So the CRC of the headers is computed once per route, with zeros in these
+//! fields. The contributions of lengths and identifications come from tables. A packet costs one
 //! pass over its own bytes.
 //!
 //! # IPv4 without the identification
 //!
-//! An ordinary socket does not tell the identification and the flags of an IPv4 packet. They are
-//! four bytes in a row of the header, and four bytes are what a CRC of 32 bits can be solved for:
+//! A UDP socket does not report the identification and the flags of an IPv4 packet. They are
+//! four consecutive bytes of the header, and a CRC of 32 bits can be solved for four bytes:
 //! let `d` be the difference between the ICRC found and the one of the identification 0 with the
 //! flag "don't fragment". A difference `m` of the four bytes, read as a number with the least
 //! significant byte first, followed by `n` bytes leaves `d = m * x^(32 + 8n)` in the field of the
 //! polynomials modulo the CRC's. There is exactly one such `m = d * x^-(32 + 8n)` for any `d`: a
 //! multiplication by a number that depends on the length of the packet alone.
 //!
-//! A packet that arrived as it was sent gives an `m` that changes nothing but the identification
-//! and, where the sender allows fragments, the flag that forbids them. Any other `m` is the work of
-//! a corruption. One of these goes unnoticed when its `m` looks right by chance: `m` has 32 bits, of
-//! which 15 are fixed, so that happens to one of 2^15. With an identification below
-//! [`OWN_IDENTIFICATIONS`] and the flag, as this module's own senders have them, it happens to one of
-//! 2^26.
+//! An intact packet gives an `m` that changes only the identification and, if the sender allows
+//! fragments, the flag "don't fragment". Any other `m` shows a corruption. A corruption is undetected if its
+//! `m` is valid by chance. `m` has 32 bits, of which 15 are fixed, so the probability is 2^-15. With an
+//! identification below [`OWN_IDENTIFICATIONS`] and the flag, as in packets of this module's own senders,
+//! the probability is 2^-26.
 //!
-//! # Which of both is demanded
+//! # Which check is required
 //!
-//! A check by itself does not tell who has sent a packet. The connection manager does: a REQ and a REP
-//! of an adapter of this project carry its vendor ID. The routes of packets that fit only some other
-//! identification are weak ([`Route::is_weak`](ib_link::Route::is_weak)), and a queue pair that is
-//! connected to an adapter of this project drops them, as its connection manager does with messages.
-//! The identification in the header itself plays no part: where a router or the system has changed it,
-//! the one of the ICRC still is that of the sender.
+//! The check does not identify the sender of a packet. The connection manager (CM) does: REQ and REP of an HCA
+//! of this project carry its vendor ID. The route of a packet that matches only another identification is weak
+//! ([`Route::is_weak`](ib_link::Route::is_weak)). A queue pair that is connected to an HCA of this project
+//! drops such packets, as its CM drops such messages.
+//!
+//! The identification in the received header is not used: a router or the system may have changed it, but the
+//! ICRC still covers that of the sender.
 
 use std::net::IpAddr;
 use std::sync::LazyLock;
@@ -41,29 +41,27 @@ use crc32fast::Hasher;
 
 use super::{ICRC, MAX_PACKET};
 
-/// How an ICRC was found to be right.
+/// Result of a successful ICRC check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum IcrcCheck {
-    /// All that it covers was seen, as it is with IPv6: one of 2^32 corruptions goes unnoticed.
+    /// All covered bytes were checked, as with IPv6: one of 2^32 corruptions is undetected.
     Verified,
-    /// It is right for this identification of IPv4 below 64 without fragments, as
-    /// [`RoceSender`](super::RoceSender) sends: one of 2^26 corruptions goes unnoticed.
+    /// The ICRC matches this IPv4 identification below 64 without fragments, as sent by
+    /// [`RoceSender`](super::RoceSender): one of 2^26 corruptions is undetected.
     ConsistentWithOwnId(u16),
-    /// It is right for one identification of IPv4, and nobody knows whether the packet had it: one
-    /// of 2^15 corruptions goes unnoticed. The UDP checksum, where the sender makes one, was right,
-    /// too.
+    /// The ICRC matches one IPv4 identification, which may differ from that of the packet: one of 2^15 corruptions
+    /// is undetected. The UDP checksum, if the sender computes one, was correct, too.
     ConsistentWithSomeId {
         /// The identification.
         identification: u16,
-        /// Whether the packet must not be cut, as the specification wants it.
+        /// True if the flag "don't fragment" is set, as the specification requires.
         dont_fragment: bool,
     },
-    /// Nobody looked: [`RoceOptions::icrc`](super::RoceOptions::icrc) is off.
+    /// Not checked: [`RoceOptions::icrc`](super::RoceOptions::icrc) is off.
     Unchecked,
 }
 
-/// How many identifications, from 0 on, packets of this module's senders have: one for each segment
-/// of a datagram.
+/// Number of identifications, from 0, in packets of this module's senders: one for each segment of a datagram.
 pub(super) const OWN_IDENTIFICATIONS: usize = 64;
 
 /// What the headers of the packets between two addresses and ports contribute to their ICRCs.

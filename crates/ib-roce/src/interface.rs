@@ -1,4 +1,4 @@
-//! The network interfaces of the machine as ports of a RoCEv2 adapter.
+//! The network interfaces of the machine as ports of a RoCEv2 HCA.
 
 use std::collections::BTreeMap;
 use std::ffi::CStr;
@@ -79,7 +79,7 @@ impl RoceInterface {
         active_mtu(self.mtu)
     }
 
-    /// Returns the GUID that an adapter with this port calls itself: the MAC address as an EUI-64
+    /// Returns the GUID that an HCA with this port calls itself: the MAC address as an EUI-64
     /// with its universal/local bit inverted, as the kernel's driver `rdma_rxe` makes it; without a
     /// MAC address the lower half of the first GID, or zero.
     #[must_use]

@@ -19,7 +19,7 @@
 //!
 //! # Addresses
 //!
-//! A socket has one family. An adapter with GIDs of both opens two.
+//! A socket has one family. An HCA with GIDs of both opens two.
 //!
 //! # Identifications
 //!

@@ -28,8 +28,8 @@ pub struct RoceOptions {
     /// Whether the ICRC is made and checked, as RoCEv2 wants it. Without, the four bytes are zero
     /// and are ignored, which only shows what the ICRC costs.
     pub icrc: bool,
-    /// True to take IPv4 packets with a UDP checksum of zero, which hardware and Linux soft RoCE send: the ICRC
-    /// alone detects their corruptions then, and that in part ([`IcrcCheck`](super::IcrcCheck)).
+    /// True if IPv4 packets with a UDP checksum of zero are accepted, which hardware and Linux soft RoCE send. Only
+    /// the ICRC then detects corruptions, and only in part ([`IcrcCheck`](super::IcrcCheck)).
     pub allow_zero_checksum: bool,
 }
 

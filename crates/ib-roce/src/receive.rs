@@ -21,13 +21,13 @@ const MOST_BAD: u32 = 64;
 /// A packet that has arrived.
 #[derive(Clone, Copy, Debug)]
 pub struct RocePacket<'a> {
-    /// How an answer travels: the source is the address that the packet was sent to, the destination
-    /// the one that it came from; the source port is the one that it came from, so that answers share
-    /// its flow. The flow label is not known and zero. It is weak with [`IcrcCheck::ConsistentWithSomeId`].
+    /// Route of the response: source and destination address are those of the packet, swapped. The source port is
+    /// that of the packet, so that responses share its flow. The flow label is not known and zero. The route is weak
+    /// with [`IcrcCheck::ConsistentWithSomeId`].
     pub route: &'a Route,
     /// The bytes from the BTH to the end of the pad.
     pub bytes: &'a [u8],
-    /// How its ICRC was found to be right.
+    /// Result of the ICRC check.
     pub icrc: IcrcCheck,
 }
 
@@ -58,7 +58,7 @@ pub struct RoceReceiver {
     /// Whether the last call has emptied the socket.
     is_empty: bool,
     overflows: u32,
-    /// The peer whose packet was dropped last because of its UDP checksum of zero.
+    /// Sender of the last packet that was dropped because of a UDP checksum of zero.
     refused: Option<IpAddr>,
     counters: RoceReceiveCounters,
 }
@@ -194,7 +194,7 @@ impl RoceReceiver {
         self.next < self.end || self.started < self.arrived
     }
 
-    /// Returns the peer whose packet was dropped last because of its UDP checksum of zero, once.
+    /// Returns, once, the sender of the last packet that was dropped because of a UDP checksum of zero.
     pub fn take_refused(&mut self) -> Option<IpAddr> {
         self.refused.take()
     }

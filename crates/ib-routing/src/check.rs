@@ -3,9 +3,9 @@
 //! | file | holds |
 //! |---|---|
 //! | `reach` | [`Reachability`]: which switch does not reach which LID, why, and forwarding loops |
-//! | `credit` | [`CreditLoops`]: rings of links that can wait for each other for ever |
+//! | `credit` | [`CreditLoops`]: rings of links that can wait for each other indefinitely |
 //! | `hops`, `load` | [`HopStats`] and [`LinkLoad`]: how long the routes are and how well spread |
-//! | `lanes` | [`VlMap`]: which virtual lane a service level uses on each link |
+//! | `lanes` | [`VlMap`]: which VL a service level uses on each link |
 //! | `pass` | the one pass over all LIDs that collects the above |
 //! | `tree`, `distance` | what the pass knows of one LID and of 64 destinations |
 //! | `dependency`, `cycle` | the channel dependency graph and its cycles |
@@ -169,7 +169,7 @@ pub struct CheckReport {
 }
 
 impl CheckReport {
-    /// Returns true when every LID arrives from wherever it must, nothing goes round for ever and
+    /// Returns true when every LID arrives from wherever it must, nothing goes round indefinitely and
     /// nothing can deadlock.
     ///
     /// Switches that do not reach other switches do not count, see

@@ -179,9 +179,9 @@ pub struct RoutingOptions {
     pub scatter_ports: u32,
     /// Whether nothing is drawn for the end ports of `guid_routing_order`.
     pub listed_unscattered: bool,
-    /// The lowest virtual lane that lash uses.
+    /// The lowest VL that lash uses.
     pub lash_start_vl: u8,
-    /// The number of data virtual lanes that every link has, 1 to 15, 0 for the usual 8; what lash
+    /// The number of data VLs that every link has, 1 to 15, 0 for the usual 8; what lash
     /// may use.
     pub virtual_lanes: u8,
     /// Tables to keep wherever an entry is still a least-hop port.

@@ -1,4 +1,4 @@
-//! Which service level a pair of switches uses, and which virtual lane that is.
+//! Which service level a pair of switches uses, and which VL that is.
 
 use ib_types::ServiceLevel;
 

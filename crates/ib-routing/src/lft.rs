@@ -73,8 +73,7 @@ impl Lfts {
     }
 }
 
-/// The entries of forwarding tables that a file does not tell, because it breaks off or contradicts
-/// itself.
+/// The entries of forwarding tables that are unknown, because the file is truncated or contradicts itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UnknownEntries {
     /// By switch, for each LID whether its entry is unknown.

@@ -1,30 +1,34 @@
 //! LID assignment, as OpenSM's first sweep does it.
 //!
-//! The subnet manager's own port comes first, then all others in the order of byte-swapped port
-//! GUIDs. A port keeps the LID of the guid2lid file; failing that the one it was found with, when
-//! that is aligned to the LMC and nobody has it; failing that it gets the first free range. A
-//! base switch port 0 takes one LID whatever the LMC (IBTA volume 1, chapter 14.2.5.6).
+//! The port of the subnet manager (SM) comes first, then all others in the order of byte-swapped port GUIDs. The
+//! LID of a port is, in this order of preference:
+//!
+//! 1. the LID in the guid2lid file,
+//! 2. the LID that the port was found with, if it is aligned to the LMC and free,
+//! 3. the first free range.
+//!
+//! A base switch port 0 has one LID for any LMC (IBTA volume 1, chapter 14.2.5.6).
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use ib_topology::{Fabric, PortId};
 use ib_types::{Guid, Lid, Lmc};
 
-/// How LIDs are assigned.
+/// Options of LID assignment.
 #[derive(Clone, Debug, Default)]
 pub struct LidOptions {
     /// The LMC of all channel adapter and router ports.
     pub lmc: Lmc,
-    /// Whether an enhanced switch port 0 gets the LMC as well.
+    /// True if an enhanced switch port 0 gets the LMC as well.
     pub lmc_esp0: bool,
-    /// Whether the LIDs that ports were found with are forgotten.
+    /// True if the LIDs that ports were found with are ignored.
     pub reassign: bool,
     /// The ranges of a guid2lid file, first and last LID by port GUID.
     pub guid2lid: BTreeMap<Guid, (u16, u16)>,
-    /// The highest LID that all switches can forward: the smallest `LinearFDBCap` less 1 (IBTA volume 1,
+    /// The highest LID that all switches can forward: the smallest `LinearFDBCap` minus 1 (IBTA volume 1,
     /// chapter 14.2.5.4). `None` for the highest unicast LID.
     pub max_lid: Option<u16>,
-    /// True if host ports may stay without a LID when LIDs run out; otherwise that is an error.
+    /// True if host ports may be left without a LID if LIDs run out; otherwise that is an error.
     pub allow_shortage: bool,
 }
 
@@ -35,7 +39,7 @@ impl LidOptions {
     }
 }
 
-/// Why LIDs cannot be assigned.
+/// Error of LID assignment.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LidError {
@@ -45,11 +49,11 @@ pub enum LidError {
          that start at multiples of their length, do not fit into the LIDs 1 to {limit}"
     )]
     Exhausted {
-        /// The first port that got none.
+        /// The first port without a LID.
         guid: Guid,
         /// The number of end ports of the subnet.
         ports: usize,
-        /// The LMC that was asked for.
+        /// The configured LMC.
         lmc: Lmc,
         /// The highest LID that may be assigned.
         limit: u16,
@@ -61,22 +65,22 @@ pub enum LidError {
 pub(crate) struct Assigned {
     /// Base LID and number of LIDs, in the order of the ports.
     pub(crate) ranges: Vec<(Lid, u16)>,
-    /// The port index of each LID from 0 to the highest; `u32::MAX` where there is none.
+    /// The port index of each LID from 0 to the highest; `u32::MAX` if no port has the LID.
     pub(crate) owner: Vec<u32>,
-    /// The ranges that the guid2lid file keeps for ports which are not there.
+    /// Ranges that the guid2lid file reserves for missing ports.
     pub(crate) absent: BTreeMap<Guid, (u16, u16)>,
-    /// What had to be overruled.
+    /// Warnings: configured LIDs that were overridden.
     pub(crate) notes: Vec<String>,
 }
 
 const NOBODY: u32 = u32::MAX;
 const TABLE: usize = Lid::MAX_UNICAST as usize + 1;
 
-/// Assigns LIDs. If they run out and the options allow it, host ports stay without: they are removed
-/// from `ports` and returned. The subnet manager's port and the switches get theirs first then.
+/// Assigns LIDs. If LIDs run out and the options allow it, host ports without a LID are removed from `ports` and
+/// returned. The SM's port and the switches are then assigned LIDs first.
 ///
 /// # Errors
-/// Fails if LIDs run out and the options do not allow it, or if not even all switches get one.
+/// Fails if LIDs run out and the options do not allow it, or if LIDs do not suffice for all switches.
 pub(crate) fn assign_to_most(
     fabric: &Fabric,
     ports: &mut Vec<PortId>,
@@ -96,7 +100,7 @@ pub(crate) fn assign_to_most(
     if !options.allow_shortage {
         return Err(shortage);
     }
-    // Hosts may hold all LIDs while a new switch has none. Then all LIDs are assigned anew.
+    // If hosts hold all LIDs while a new switch has no LID, all LIDs are reassigned.
     for reassign in [options.reassign, true] {
         let options = LidOptions { reassign, ..options.clone() };
         let mut left_out = Vec::new();
@@ -115,15 +119,14 @@ pub(crate) fn assign_to_most(
     Err(shortage)
 }
 
-/// Host ports that got no LID, and why the first one got none.
+/// Host ports without a LID, and the error of the first one.
 type Shortage = (BTreeSet<PortId>, LidError);
 
-/// Assigns LIDs to the ports as OpenSM does, the subnet manager's first. `switches_first` makes the
-/// other switches follow before any host. The ranges of host ports without LIDs are missing in the
-/// result.
+/// Assigns LIDs to the ports as OpenSM does, the SM's port first. With `switches_first`, the other switches
+/// follow before any host. The ranges of host ports without LIDs are missing in the result.
 ///
 /// # Errors
-/// Fails if a switch or the subnet manager's port gets no LID.
+/// Fails if a switch or the SM's port gets no LID.
 fn assign(
     fabric: &Fabric,
     ports: &[PortId],
@@ -162,7 +165,7 @@ fn assign(
             }
         }
     }
-    // OpenSM's table also stretches over the LIDs that were merely found.
+    // OpenSM's table also extends over the LIDs that ports were found with.
     let last = (1..=usize::from(manager.limit))
         .rev()
         .find(|&lid| manager.owner[lid] != NOBODY || manager.discovered[lid] != NOBODY)
@@ -206,7 +209,7 @@ impl Manager<'_> {
         lid.is_multiple_of(self.options.lmc.lids())
     }
 
-    /// Takes over the guid2lid entries that are legal under this LMC.
+    /// Reads the guid2lid entries that are valid for this LMC.
     fn load_persistent(&mut self) {
         for (&guid, &(first, last)) in &self.options.guid2lid {
             let fault = if first == 0 || first > last || last > self.limit {
@@ -227,7 +230,7 @@ impl Manager<'_> {
         }
     }
 
-    /// Marks the LIDs that ports were found with, and lists the ranges nobody claims.
+    /// Marks the LIDs that ports were found with, and lists the free ranges.
     fn find_free_ranges(&mut self) {
         if self.options.reassign {
             self.free.push((1, self.limit));
@@ -261,7 +264,7 @@ impl Manager<'_> {
         }
     }
 
-    /// Forgets a guid2lid entry that is too narrow or misaligned for its port.
+    /// Removes a guid2lid entry that is too narrow or misaligned for its port.
     fn drop_misfit(&mut self, index: usize) {
         let guid = self.fabric.port(self.ports[index]).guid;
         let wanted = self.wanted(index);
@@ -279,7 +282,7 @@ impl Manager<'_> {
         }
     }
 
-    /// Tells whether a LID is free, and the last LID that the answer settles.
+    /// Returns whether a LID is free, and the last LID of the same result.
     fn is_free(&self, lid: u16) -> (bool, u16) {
         if self.used[usize::from(lid)] {
             return (false, lid);
@@ -354,7 +357,7 @@ impl Manager<'_> {
     }
 
     fn forget_found(&mut self, index: usize) {
-        // The table keeps its length all the same: only the owner is forgotten.
+        // The table keeps its length: only the owner is removed.
         if let Some(lid) = self.fabric.port(self.ports[index]).lid {
             let range =
                 lid.index()..(lid.index() + usize::from(self.options.lmc.lids())).min(TABLE);
@@ -366,8 +369,7 @@ impl Manager<'_> {
         }
     }
 
-    /// Takes the first free range that is wide enough; what lies before an aligned start is lost,
-    /// as it is in OpenSM.
+    /// Takes the first free range that is wide enough. LIDs before an aligned start are wasted, as in OpenSM.
     fn take_free(&mut self, wanted: u16) -> Option<u16> {
         let lmc_lids = self.options.lmc.lids();
         for slot in 0..self.free.len() {

@@ -308,7 +308,7 @@ impl<'f> Subnet<'f> {
         &self.lid_notes
     }
 
-    /// Returns the host ports that got no LID, since LIDs ran out. Nothing is routed to them.
+    /// Returns the host ports without a LID, if LIDs ran out. There are no routes to them.
     #[must_use]
     pub fn without_lid(&self) -> &[PortId] {
         &self.without_lid

@@ -15,7 +15,7 @@ use ib_rtrs::{
 };
 use ib_types::Instant;
 
-/// No adapters: those of sockets and simulated fabrics are in `ib_storage::rtrs::Devices`.
+/// No HCAs: those of sockets and simulated fabrics are in `ib_storage::rtrs::Devices`.
 struct Nowhere;
 
 impl Adapters for Nowhere {

@@ -5,12 +5,12 @@
 //! | `config` | [`ClientConfig`], [`Policy`], [`PathSpec`] |
 //! | `event` | [`ClientEvent`], [`Completion`], [`Failure`] |
 //! | `path` | one path: its state and its objects |
-//! | `local` | what the paths of one adapter share: keys to memory |
+//! | `local` | what the paths of one HCA share: keys to memory |
 //! | `connect` | connections, one after the other |
 //! | `info` | where the server's chunks are |
 //! | `request` | [`Request`]: requests out |
 //! | `complete` | what comes in: responses, heartbeats, failures |
-//! | `slots` | requests under way, one for each chunk of the server |
+//! | `slots` | requests in flight, one for each chunk of the server |
 //! | `failover` | what becomes of requests whose path has failed |
 //! | `close` | ends of paths, and new beginnings |
 //!
@@ -62,7 +62,7 @@ enum Timer {
     Heartbeat,
     /// The next look at requests that take too long.
     Watch,
-    /// The next look at whether requests are under way and nothing is heard.
+    /// The next look at whether requests are in flight and nothing is heard.
     Probe,
     /// The next attempt to connect it.
     Reconnect,
@@ -104,7 +104,7 @@ enum Stage {
 
 /// A session with a server.
 ///
-/// Its owner tells it what adapters tell ([`Client::handle_hca`], [`Client::handle_cm`]), calls
+/// Its owner tells it what HCAs tell ([`Client::handle_hca`], [`Client::handle_cm`]), calls
 /// [`Client::handle_timeout`] when [`Client::poll_timeout`] says, and asks [`Client::poll_completion`] and
 /// [`Client::poll_event`] until they return nothing.
 #[derive(Debug)]
@@ -216,7 +216,7 @@ impl Client {
         self.path(id).map(|path| path.state)
     }
 
-    /// Returns how many requests are under way on a path.
+    /// Returns how many requests are in flight on a path.
     #[must_use]
     pub fn inflight(&self, id: PathId) -> Option<u32> {
         self.path(id).map(|path| path.inflight)
@@ -239,7 +239,7 @@ impl Client {
         self.path_mut(id).map(|path| path.stats.reset(what)).is_some()
     }
 
-    /// Returns how many requests are under way or wait for a path.
+    /// Returns how many requests are in flight or wait for a path.
     #[must_use]
     pub fn requests(&self) -> usize {
         self.slots.taken() - self.slots.with(|slot| slot.fate == slots::Fate::Abandoned).len()
@@ -284,7 +284,7 @@ impl Client {
         }
     }
 
-    /// Takes what an adapter tells. `cpu` is the processor that has found it.
+    /// Takes what an HCA tells. `cpu` is the processor that has found it.
     pub fn handle_hca(
         &mut self,
         now: Instant,
@@ -306,7 +306,7 @@ impl Client {
         }
     }
 
-    /// Takes what the connection manager of an adapter tells; returns what is not this session's.
+    /// Takes what the connection manager of an HCA tells; returns what is not this session's.
     pub fn handle_cm(
         &mut self,
         now: Instant,
@@ -319,7 +319,7 @@ impl Client {
         event
     }
 
-    /// The port of an adapter has lost its link: its paths have failed. An adapter that tells of it by
+    /// The port of an HCA has lost its link: its paths have failed. An HCA that tells of it by
     /// [`AsyncEvent::PortError`] need not be told so again.
     pub fn link_down(&mut self, now: Instant, cx: &mut impl Adapters, adapter: AdapterId) {
         for id in self.paths_of(adapter) {
@@ -331,7 +331,7 @@ impl Client {
         self.settle(now, cx);
     }
 
-    /// The port of an adapter has its link again: those of its paths that wait are connected at once.
+    /// The port of an HCA has its link again: those of its paths that wait are connected at once.
     pub fn link_up(&mut self, now: Instant, cx: &mut impl Adapters, adapter: AdapterId) {
         for id in self.paths_of(adapter) {
             if self.path_state(id) == Some(PathState::Waiting) {

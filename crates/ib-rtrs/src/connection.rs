@@ -151,11 +151,11 @@ impl WorkId {
     }
 }
 
-/// Why what a path needs of an adapter cannot be had.
+/// Why what a path needs of an HCA cannot be had.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SetupError {
-    /// The adapter is not there.
+    /// The HCA is not there.
     #[error("the adapter is gone")]
     NoAdapter,
     /// Something cannot be made.

@@ -1,15 +1,15 @@
 //! RTRS: blocks of data over RDMA, by several paths between a client and a server. It speaks version 2.0, so that
 //! either end may be a Linux kernel.
 //!
-//! Both engines stand on software adapters ([`ib_hca`]) that their owner drives; they own no socket, thread or
-//! clock. What adapters and their connection managers tell goes in, and what is to be sent waits in the adapters
+//! Both engines stand on software HCAs ([`ib_hca`]) that their owner drives; they own no socket, thread or
+//! clock. What HCAs and their connection managers tell goes in, and what is to be sent waits in the HCAs
 //! afterwards.
 //!
 //! | module | holds |
 //! |---|---|
 //! | [`client`] | [`Client`]: a session with a server, its paths, its requests |
 //! | [`server`] | [`Server`]: sessions of clients, their requests and the answers |
-//! | [`adapters`] | [`Adapters`]: how engines reach the adapters of their owner |
+//! | [`adapters`] | [`Adapters`]: how engines reach the HCAs of their owner |
 //! | [`address`] | [`Address`], [`PathAddress`]: the ends of paths, as they are written |
 //! | [`stats`] | what is counted of paths |
 //! | [`tree`] | the files by which people and programs see and change all that, as IBTRS and Linux have them |
@@ -19,7 +19,7 @@
 //! The server's memory is divided into chunks, of which each request has one: a client writes data, its user's header
 //! and a message into it, and the server's user finds them there. The client's data lies in memory that its user has
 //! registered ([`Client::register`]). What is written is sent from there. What is read is placed there by the
-//! server itself, through a key that is open as long as the request is under way; only what goes to several
+//! server itself, through a key that is open as long as the request is in flight; only what goes to several
 //! pieces of memory goes through a buffer of the session, for the protocol has one destination.
 //!
 //! ```
@@ -97,11 +97,11 @@ pub struct Transport {
     pub ack_timeout: u8,
     /// How often they are, 0 to 7.
     pub retry_count: u8,
-    /// The ACK timeout that a REQ tells the server, an exponent. Soft RoCE of a Linux 6.1 server may hang
-    /// once it has retransmitted a packet, so it is told to wait long.
+    /// The ACK timeout in a REQ to the server, an exponent. Soft RoCE of a Linux 6.1 server may hang after a
+    /// retransmission, so the value is large.
     pub peer_ack_timeout: u8,
-    /// The target ACK delay that a REP tells the client, an exponent. A Linux 6.1 client makes its ACK timeout of it:
-    /// 2.1 s up to 17, 4.3 s up to 19, then 4.096 µs × 2^value. It stalls as long for each last packet that is lost.
+    /// The target ACK delay in a REP to the client, an exponent. A Linux 6.1 client derives its ACK timeout from it:
+    /// 2.1 s up to 17, 4.3 s up to 19, then 4.096 µs × 2^value. The client stalls for this time after each lost last packet.
     pub target_ack_delay: u8,
 }
 

@@ -67,7 +67,7 @@ struct Session {
     /// What clients of this project know that by: a random number, as another server may have the next one.
     epoch: u32,
     name: Vec<u8>,
-    /// The chunks, from when a client asks for them: half-open connections take none.
+    /// The chunks, allocated when a client requests them, not for half-open connections.
     memory: Option<Arc<Memory>>,
     /// Its paths, those that are gone but have requests that are not answered included.
     paths: Vec<u32>,
@@ -81,7 +81,7 @@ struct Session {
 
 /// Serves sessions.
 ///
-/// Its owner tells it what adapters tell ([`Server::handle_hca`], [`Server::handle_cm`]), calls
+/// Its owner tells it what HCAs tell ([`Server::handle_hca`], [`Server::handle_cm`]), calls
 /// [`Server::handle_timeout`] when [`Server::poll_timeout`] says, and asks [`Server::poll_request`] and
 /// [`Server::poll_event`] until they return nothing.
 #[derive(Debug)]
@@ -141,10 +141,10 @@ impl Server {
         &self.config
     }
 
-    /// Starts to take clients at a port of an adapter: those that know it by an address of IP, and by its GID.
+    /// Starts to take clients at a port of an HCA: those that know it by an address of IP, and by its GID.
     ///
     /// # Errors
-    /// Fails when somebody listens there, or the adapter is gone.
+    /// Fails when somebody listens there, or the HCA is gone.
     pub fn listen(
         &mut self,
         cx: &mut impl Adapters,
@@ -198,7 +198,7 @@ impl Server {
     /// Returns the memory of a session, in which the chunks lie.
     #[must_use]
     pub fn memory(&self, id: SessionId) -> Option<&Arc<Memory>> {
-        // That of a session that has begun anew is the same.
+        // That of a session that has begun again is the same.
         self.sessions.get(&id.key)?.memory.as_ref()
     }
 
@@ -208,7 +208,7 @@ impl Server {
         self.path(id).map(|path| path.address)
     }
 
-    /// Returns the adapter of a path.
+    /// Returns the HCA of a path.
     #[must_use]
     pub fn adapter(&self, id: ServerPathId) -> Option<AdapterId> {
         self.path(id).map(|path| path.adapter)
@@ -258,7 +258,7 @@ impl Server {
         }
     }
 
-    /// Takes what an adapter tells. `cpu` is the processor that has found it.
+    /// Takes what an HCA tells. `cpu` is the processor that has found it.
     pub fn handle_hca(
         &mut self,
         now: Instant,
@@ -279,7 +279,7 @@ impl Server {
         }
     }
 
-    /// Takes what the connection manager of an adapter tells; returns what is not this server's.
+    /// Takes what the connection manager of an HCA tells; returns what is not this server's.
     pub fn handle_cm(
         &mut self,
         now: Instant,
@@ -317,7 +317,7 @@ impl Server {
         None
     }
 
-    /// The port of an adapter has lost its link: its paths have failed. An adapter that tells of it by
+    /// The port of an HCA has lost its link: its paths have failed. An HCA that tells of it by
     /// [`AsyncEvent::PortError`] need not be told so again.
     pub fn link_down(&mut self, now: Instant, cx: &mut impl Adapters, adapter: AdapterId) {
         let paths = self.paths.iter().flatten().filter(|path| path.adapter == adapter);
@@ -390,7 +390,7 @@ const fn is_later(count: u16, before: u16) -> bool {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ListenError {
-    /// The adapter is not there.
+    /// The HCA is not there.
     #[error("the adapter is gone")]
     NoAdapter,
     /// Somebody else listens.

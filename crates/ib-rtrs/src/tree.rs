@@ -60,15 +60,15 @@ impl TreeError {
 /// A port, as it is called.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortName {
-    /// The adapter.
+    /// The HCA.
     pub adapter: String,
     /// The number of its port.
     pub number: u8,
 }
 
-/// What the tree has to know of adapters, and gets from their owner.
+/// What the tree has to know of HCAs, and gets from their owner.
 pub trait Ports: Adapters {
-    /// Returns how the port of an adapter is called; `None` once it is gone.
+    /// Returns how the port of an HCA is called; `None` once it is gone.
     fn port_name(&self, id: AdapterId) -> Option<PortName>;
 
     /// Returns how a path is asked for that somebody has written to `add_path`.

@@ -10,7 +10,7 @@
 //! | `Unlink "a"`, `Unlink "a"[n]` | pulls the cables of a node, or of a port; fails where there is none |
 //! | `ReLink "a"`, `ReLink "a"[n]` | plugs what was pulled back in |
 //! | `Clear "a"`, `Clear "a"[n]` | unlinks, for good, mends faults, and resets what was set and counted |
-//! | `Guid "a" guid`, `Guid "a"[n] guid` | changes the GUID of a node, and of its ports to match (port n of an adapter: GUID + n), or of a port |
+//! | `Guid "a" guid`, `Guid "a"[n] guid` | changes the GUID of a node, and of its ports to match (port n of an HCA: GUID + n), or of a port |
 //! | `Error "a" rate`, `Error "a"[n] rate [attribute]` | loses so many per cent of requests that the port should answer; without an attribute also of packets that enter it, each a PortRcvErrors |
 //! | `PerformanceSet "a"[n] PortCounters.field=value` | sets a counter, in PortCounters and PortCountersExtended |
 //! | `Baselid "a"[n] lid [lmc]` | changes the LID of a port |

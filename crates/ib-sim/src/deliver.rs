@@ -286,7 +286,7 @@ impl Sim {
 }
 
 /// Returns true for a method that is answered with a response. An agent answers nothing else, lest
-/// two of them answer each other for ever.
+/// two of them answer each other indefinitely.
 fn is_asked(method: Method) -> bool {
     method.response().is_some_and(|response| response != Method::TRAP_REPRESS)
 }

@@ -13,7 +13,7 @@
 //! | `deliver`, `sma`, `pma`, `congestion`, `trap`, `hosted` | the agents of a node |
 //! | `transport` | packets for queue pairs above 1 |
 //! | `forward` | directed routes, forwarding tables, multicast |
-//! | `link`, `queue`, `arbiter` | rates, credits, lanes, what waits too long |
+//! | `link`, `queue`, `arbiter` | rates, credits, VLs, what waits too long |
 //! | `cable` | links that come up and go down |
 //! | [`command`] | what a console or a script can say |
 //! | `script`, `fault` | what goes wrong, and when |

@@ -1,7 +1,7 @@
 //! Links: sending, arriving, credits, and what waits for them.
 //!
 //! A port sends one packet at a time, at the rate of its link, and the packet arrives as a whole
-//! after the link's latency. Data needs room in the buffer of its lane at the other end; a switch
+//! after the link's latency. Data needs room in the buffer of its VL at the other end; a switch
 //! gives the room back once it has sent the packet on, an end port at once. Subnet management has
 //! neither credits nor a queue without bounds: what does not fit is dropped.
 
@@ -38,7 +38,7 @@ pub(crate) struct Flight {
     pub(crate) request: Option<RequestKey>,
     /// The switches that it passed.
     pub(crate) hops: u16,
-    /// The lane of the link that it is on or waits for.
+    /// The VL of the link that it is on or waits for.
     pub(crate) lane: u8,
     /// Since when it has waited in the queue of a port, once it had to: a switch takes no time for
     /// what it passes on, so that is the time when it came.

@@ -12,17 +12,17 @@ use ib_wire::mad::sm::{
 use crate::counters::Counters;
 use crate::fault::PortFaults;
 
-/// The number of a node's lanes for data, and the number of the one for subnet management.
+/// The number of a node's VLs for data, and the number of the one for subnet management.
 pub(crate) const MANAGEMENT_LANE: u8 = 15;
 
-/// The number of P_Keys of an adapter's port.
+/// The number of P_Keys of an HCA's port.
 pub(crate) const ADAPTER_P_KEYS: u16 = 64;
 /// The number of P_Keys of a switch's management port.
 pub(crate) const SWITCH_P_KEYS: u16 = 8;
 /// The number of P_Keys of a switch's external port.
 pub(crate) const ENFORCED_P_KEYS: u16 = 64;
 
-/// A port of a node; port 0 of an adapter exists and is never used.
+/// A port of a node; port 0 of an HCA exists and is never used.
 ///
 /// What every packet touches comes first and starts at a line of the cache, the counters of packets
 /// right behind it: fabrics are larger than caches.
@@ -31,18 +31,18 @@ pub(crate) const ENFORCED_P_KEYS: u16 = 64;
 pub(crate) struct Port {
     /// Until when the port sends.
     pub(crate) busy_until: Instant,
-    /// The widths that the fabric's file enables, if it says so.
+    /// The widths that the fabric file enables, if given.
     file_widths: Option<u8>,
     /// The port at the other end of the cable.
     pub(crate) cable: Option<PortId>,
     /// What waits to be sent; made when something has to wait for the first time.
     pub(crate) queues: Option<Box<Queues>>,
-    /// The free blocks of the buffers at the other end, by lane; made when data is first sent.
+    /// The free blocks of the buffers at the other end, by VL; made when data is first sent.
     pub(crate) credits: Option<Box<[u32; 15]>>,
     pub(crate) faults: Option<Box<PortFaults>>,
     /// How long a byte takes, in picoseconds.
     pub(crate) picos_per_byte: u32,
-    /// Grows whenever the link comes up or goes down: what was under way is lost then.
+    /// Grows whenever the link comes up or goes down: what was in flight is lost then.
     pub(crate) epoch: u32,
     /// How often a subnet manager has wanted everybody at the port to register again.
     pub(crate) registrations: u32,
@@ -71,21 +71,21 @@ pub(crate) struct Port {
     pub(crate) inactive_since: Instant,
 }
 
-/// What waits at a port, by lane.
+/// What waits at a port, by VL.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Queues {
     pub(crate) lanes: [VecDeque<u32>; 16],
-    /// The lanes whose queue is not empty, a bit each.
+    /// The VLs whose queue is not empty, a bit each.
     pub(crate) waiting: u16,
-    /// Since when the packet at the head is there, by lane.
+    /// Since when the packet at the head is there, by VL.
     pub(crate) head_since: [Instant; 16],
     /// Since when there is something to send and no credit for it.
     pub(crate) starved_since: Option<Instant>,
-    /// How many packets in sequence were dropped at the head, by lane.
+    /// How many packets in sequence were dropped at the head, by VL.
     pub(crate) dropped_in_sequence: [u8; 16],
-    /// The lanes whose head has a timer, a bit each.
+    /// The VLs whose head has a timer, a bit each.
     pub(crate) watched: u16,
-    /// Until when a lane drops everything, by lane.
+    /// Until when a VL drops everything, by VL.
     pub(crate) stalled_until: [Instant; 16],
     pub(crate) arbiter: crate::arbiter::State,
 }
@@ -94,7 +94,7 @@ pub(crate) struct Queues {
 #[derive(Clone, Debug)]
 pub(crate) struct Tables {
     pub(crate) p_keys: Vec<PKey>,
-    /// By arrival port on a switch; one on an adapter.
+    /// By arrival port on a switch; one on an HCA.
     pub(crate) sl_to_vl: Vec<SlToVl>,
     pub(crate) arbitration: Arbitration,
     /// The further GUIDs of a port, from the second one on.
@@ -109,7 +109,7 @@ pub(crate) struct Arbitration {
 }
 
 impl Default for Arbitration {
-    /// What ibsim starts with: lane 0 has high priority, lanes 1 to 7 share the rest.
+    /// What ibsim starts with: VL 0 has high priority, VLs 1 to 7 share the rest.
     fn default() -> Self {
         let empty = VlArbitration::zeroed();
         let (mut low, mut high) = (empty, empty);
@@ -123,7 +123,7 @@ impl Default for Arbitration {
     }
 }
 
-/// Returns the table that ibsim starts with: every level has its own lane, level 15 lane 7.
+/// Returns the table that ibsim starts with: every level has its own VL, level 15 VL 7.
 pub(crate) fn default_sl_to_vl() -> SlToVl {
     let lane = |level| VirtualLane::new(if level == 15 { 7 } else { level as u8 });
     SlToVl { lanes: std::array::from_fn(|level| lane(level).expect("below 16")) }
@@ -293,7 +293,7 @@ impl Port {
         (bytes as u64 * self.picos_per_byte as u64).div_ceil(1000)
     }
 
-    /// Returns the number of lanes for data that are in use.
+    /// Returns the number of VLs for data that are in use.
     #[inline]
     pub(crate) fn lanes(&self) -> u8 {
         VlCap(self.info.operational_vls.0).lanes().unwrap_or(1)
@@ -331,7 +331,7 @@ impl Port {
 
     /// Returns true when the table has the partition of a packet, whatever the membership.
     ///
-    /// The table of a switch's port is that of the adapter behind it, whose limited members send limited
+    /// The table of a switch's port is that of the HCA behind it, whose limited members send limited
     /// keys. Whether two members may talk shows at the port of the other one.
     pub(crate) fn lets_in(&self, key: PKey) -> bool {
         let has = |own: PKey| own.partition() != 0 && own.partition() == key.partition();
@@ -351,7 +351,7 @@ impl Port {
         }
     }
 
-    /// Returns the lane of a service level for packets that arrived by a port.
+    /// Returns the VL of a service level for packets that arrived by a port.
     #[inline]
     pub(crate) fn lane(&self, arrival: u8, level: ib_types::ServiceLevel) -> u8 {
         match &self.tables {

@@ -31,7 +31,7 @@ pub struct Options {
     /// How long a packet takes from the end of one port to that of the next, beside the time of its
     /// bytes: cable and switch.
     pub latency: Duration,
-    /// The buffer of each lane of a port in bytes, at least one packet of the greatest MTU.
+    /// The buffer of each VL of a port in bytes, at least one packet of the greatest MTU.
     pub lane_buffer: u32,
     /// The largest payload that ports can carry; a subnet manager says how much they do.
     pub mtu_cap: Mtu,
@@ -50,7 +50,7 @@ pub struct Options {
 }
 
 impl Default for Options {
-    /// Seed 0, 200 ns per hop, 16 KiB per lane, an MTU of 2048 bytes as ibsim has it, 4096 packets of subnet management, 30 s to answer,
+    /// Seed 0, 200 ns per hop, 16 KiB per VL, an MTU of 2048 bytes as ibsim has it, 4096 packets of subnet management, 30 s to answer,
     /// no log.
     fn default() -> Self {
         Self {
@@ -146,7 +146,7 @@ impl Sim {
     /// Makes a fabric as a file describes it: all links up, no LIDs, nothing configured.
     ///
     /// # Panics
-    /// Panics when the buffer of a lane holds no packet of 4,096 bytes.
+    /// Panics when the buffer of a VL holds no packet of 4,096 bytes.
     #[must_use]
     pub fn new(fabric: &Fabric, options: Options) -> Self {
         assert!(options.lane_buffer >= 4224, "a lane holds at least a packet of 4,096 bytes");
@@ -245,7 +245,7 @@ impl Sim {
     /// Lets everything happen that happens by a moment, which is the time afterwards.
     ///
     /// # Panics
-    /// Panics when the moment is [`Instant::NEVER`]. There may be something to come for ever, such as a
+    /// Panics when the moment is [`Instant::NEVER`]. There may be something to come indefinitely, such as a
     /// trap that is repeated because nobody represses it, and then such a run would not end. With
     /// [`Sim::settle`] a fabric runs until no packet is on its way.
     pub fn run_until(&mut self, moment: Instant) {
@@ -257,7 +257,7 @@ impl Sim {
     }
 
     /// Lets the next thing happen that happens by a moment; returns false when there is none. By
-    /// [`Instant::NEVER`] that may be true for ever: see [`Sim::run_until`].
+    /// [`Instant::NEVER`] that may be true indefinitely: see [`Sim::run_until`].
     pub fn run_step(&mut self, moment: Instant) -> bool {
         match self.queue.pop_by(moment) {
             Some((at, event)) => {

@@ -5,10 +5,10 @@
 //! ([`Packet::to_bytes`]) sees the ICRC that the packet would have.
 //!
 //! At a port that was opened with [`Sim::open_held`] what has arrived keeps its room in the port's buffer
-//! until it is taken ([`Sim::receive_packet`]): an adapter that takes nothing has the fabric wait, as a real
+//! until it is taken ([`Sim::receive_packet`]): an HCA that takes nothing has the fabric wait, as a real
 //! one does.
 //!
-//! An adapter that sends faster than its link asks how much waits ([`Sim::waiting`]) and goes on when it
+//! An HCA that sends faster than its link asks how much waits ([`Sim::waiting`]) and goes on when it
 //! is told that there is room ([`Sim::next_open`]).
 
 use std::collections::VecDeque;
@@ -74,7 +74,7 @@ impl Receiver {
 
 impl Sim {
     /// Has packets for queue pairs above 1 kept at an end port, for [`Sim::receive_packet`]. The port says from now on, when
-    /// it is asked, that it hears of it when clients shall register again ([`Sim::registrations`]), as those of adapters do.
+    /// it is asked, that it hears of it when clients shall register again ([`Sim::registrations`]), as those of HCAs do.
     pub fn open(&mut self, port: PortId) {
         self.receivers.entry(port).or_default();
         self.set_capability(port, CapabilityMask::CLIENT_REREGISTRATION, true);
@@ -172,7 +172,7 @@ impl Sim {
         }
     }
 
-    /// Returns how many packets wait to leave by a port, whatever their lanes.
+    /// Returns how many packets wait to leave by a port, whatever their VLs.
     #[must_use]
     pub fn waiting(&self, port: PortId) -> usize {
         let queues = self.port(port).queues.as_ref().filter(|queues| queues.waiting != 0);

@@ -233,8 +233,8 @@ impl Sim {
         Some(inactive.map(|port| port.inactive_since).min().unwrap_or_default())
     }
 
-    /// Returns the lane by which a packet of a service level leaves by a port that has come in by another one of the same
-    /// node, 0 where it starts; `None` where the port has no such lane.
+    /// Returns the VL by which a packet of a service level leaves by a port that has come in by another one of the same
+    /// node, 0 where it starts; `None` where the port has no such VL.
     #[must_use]
     pub fn lane(&self, arrival: u8, leaving: PortId, level: ServiceLevel) -> Option<u8> {
         let port = self.port(leaving);

@@ -1,4 +1,4 @@
-//! Alarms: conditions of the subnet that an administrator must know until they are gone.
+//! Alarms: conditions of the subnet that need the administrator's attention, reported until they are resolved.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use ib_types::Instant;
 
 use crate::plan::{Plan, TableQuality};
 
-/// A condition of the subnet that an administrator must know.
+/// A condition of the subnet that needs the administrator's attention.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Alarm {
@@ -19,7 +19,7 @@ pub enum Alarm {
         loops: usize,
         /// The links of the first loop, in order.
         first: Vec<String>,
-        /// The engine whose tables reach as much without a loop; `None` if no tried engine has such.
+        /// The engine that reaches as many host pairs without a loop; `None` if no tried engine does.
         avoided_by: Option<EngineKind>,
         /// The engines whose tables were computed and checked.
         tried: Vec<EngineKind>,
@@ -30,14 +30,14 @@ pub enum Alarm {
         host_pairs: u64,
         /// Pairs of a switch and a LID whose packets do not arrive.
         pairs: u64,
-        /// The first such pair of a switch and a LID, and where its packets are lost.
+        /// The first such pair of a switch and a LID, and the switch at which its packets are lost.
         first: Option<String>,
-        /// The engine whose tables reach more; `None` if no tried engine has such.
+        /// The engine that reaches more host pairs; `None` if no tried engine does.
         reached_by: Option<EngineKind>,
     },
-    /// The subnet has no plan: nothing is programmed.
+    /// The subnet has no plan: no tables are programmed.
     NoPlan {
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }
@@ -54,12 +54,12 @@ pub enum AlarmKind {
     NoPlan,
 }
 
-/// An alarm that is raised now.
+/// A raised alarm.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RaisedAlarm {
     /// The condition.
     pub alarm: Alarm,
-    /// When an alarm of this kind was raised that has not been cleared since.
+    /// Time since which an alarm of this kind has been raised.
     pub since: Instant,
 }
 
@@ -89,8 +89,8 @@ impl Alarm {
         }
     }
 
-    /// Returns the alarms that a plan raises once it is programmed. `quality` and
-    /// `first_unreachable` describe the tables that are in the switches then.
+    /// Returns the alarms of a plan after programming. `quality` and `first_unreachable` describe the resulting
+    /// tables in the switches.
     pub(crate) fn of_plan(
         plan: &Plan,
         quality: TableQuality,
@@ -110,7 +110,7 @@ impl Alarm {
         alarms
     }
 
-    /// Returns the alarm for packets that do not arrive, if there are any.
+    /// Returns the alarm for unreachable pairs; `None` if there are none.
     pub(crate) fn of_quality(
         quality: TableQuality,
         first: Option<&str>,

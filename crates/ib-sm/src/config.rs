@@ -1,5 +1,5 @@
-//! How a subnet is managed. The fields have the names of OpenSM's configuration file, and its
-//! defaults unless it says otherwise.
+//! Configuration of the SM. Fields have the names of OpenSM's configuration file. Defaults are those of OpenSM
+//! unless noted.
 
 use std::time::Duration;
 
@@ -10,92 +10,92 @@ use crate::partition::Partitions;
 use crate::plan::RoutingConfig;
 use crate::qos::QosConfig;
 
-/// How a subnet is managed.
+/// Configuration of the SM.
 #[derive(Clone, Debug)]
 pub struct SmConfig {
-    /// The upper half of the GIDs.
+    /// The GID prefix of the subnet.
     pub subnet_prefix: u64,
-    /// The key that guards the attributes of all ports; zero for none.
+    /// The M_Key of all ports; 0 for no protection.
     pub m_key: u64,
-    /// Seconds until the protection of the key ends when nobody renews it; 0 for never.
+    /// M_Key lease period in seconds; 0 for no expiry.
     pub m_key_lease_period: u16,
-    /// How much the key protects, 0 to 3.
+    /// M_Key protection level, 0 to 3.
     pub m_key_protection_level: u8,
-    /// The key that managers of the subnet share.
+    /// The SM_Key that the SMs of the subnet share.
     pub sm_key: u64,
-    /// The key by which requests to administration are trusted.
+    /// The SA_Key of trusted SA requests.
     pub sa_key: u64,
-    /// How many bytes the answers of administration may hold together; longer ones are refused.
+    /// Maximum total size of queued SA responses in bytes; larger ones are refused.
     pub sa_max_bytes: usize,
-    /// The priority among managers, 0 to 15; the higher one wins, then the lower GUID.
+    /// SM priority, 0 to 15. The highest priority wins, then the lowest GUID.
     pub sm_priority: u8,
-    /// The longest trip through the subnet: 4.096 µs × 2^value.
+    /// SubnetTimeOut, the maximum trip time through the subnet: 4.096 µs × 2^value.
     pub subnet_timeout: u8,
-    /// How long a packet may stay in a switch: 4.096 µs × 2^value; above 19 for ever.
+    /// Maximum lifetime of a packet in a switch: 4.096 µs × 2^value; above 19 there is no limit.
     pub packet_life_time: u8,
-    /// How long a packet may stand at the head of the queue to another switch.
+    /// HOQLife of ports to switches: maximum time of a packet at the head of the queue.
     pub head_of_queue_lifetime: u8,
-    /// How long a packet may stand at the head of the queue to an adapter.
+    /// HOQLife of ports to HCAs: maximum time of a packet at the head of the queue.
     pub leaf_head_of_queue_lifetime: u8,
-    /// After how many packets dropped in sequence a lane to another switch stalls.
+    /// VLStallCount of ports to switches: number of packets dropped in sequence after which a VL stalls.
     pub vl_stall_count: u8,
-    /// After how many packets dropped in sequence a lane to an adapter stalls.
+    /// VLStallCount of ports to HCAs: number of packets dropped in sequence after which a VL stalls.
     pub leaf_vl_stall_count: u8,
-    /// How many local physical errors make a trap.
+    /// LocalPhyErrors threshold: number of errors that cause a trap.
     pub local_phy_errors_threshold: u8,
-    /// How many overruns make a trap.
+    /// OverrunErrors threshold: number of overruns that cause a trap.
     pub overrun_errors_threshold: u8,
-    /// The most data lanes that are used.
+    /// Maximum number of data VLs in use.
     pub max_op_vls: VlCap,
-    /// How many SMPs may be on their way; at least one is.
+    /// Maximum number of outstanding SMPs, at least 1.
     pub max_smps: usize,
-    /// How patiently an SMP's answer is awaited.
+    /// Timeout and retries of SMPs.
     pub timing: Timing,
-    /// The time between light sweeps; `None` for none.
+    /// Interval of light sweeps; `None` disables them.
     pub sweep_interval: Option<Duration>,
-    /// How often a manager that stands by asks the master.
+    /// Interval at which a standby SM polls the master.
     pub sminfo_polling_timeout: Duration,
-    /// After how many questions without an answer the master has failed.
+    /// Number of unanswered polls after which the master is considered failed.
     pub sminfo_polling_retries: u32,
-    /// What ports are told of service levels and lanes; `None` leaves them as they are.
+    /// SL-to-VL and VL arbitration tables of ports; `None` leaves the tables unchanged.
     pub qos: Option<QosConfig>,
-    /// Where switches check the partitions of what their hosts send and receive.
+    /// Partition enforcement by switches at host ports.
     pub part_enforce: PartEnforce,
-    /// Whether routes are kept when hosts and leaf switches go and come back (unicast cache).
+    /// True if routes are kept while hosts and leaf switches leave and return (unicast cache).
     pub use_ucast_cache: bool,
-    /// True if routes with credit loops are never programmed, even if hosts stay unreachable.
+    /// True if routes with credit loops are never programmed, even if hosts remain unreachable.
     pub require_deadlock_free: bool,
-    /// Whether clients are not asked to register again when a manager takes the subnet over.
+    /// True if the SM does not request client reregistration when it takes over the subnet.
     pub no_clients_rereg: bool,
-    /// Who may talk to whom.
+    /// Partitions and their members.
     pub partitions: Partitions,
-    /// LIDs and routes.
+    /// Options of LIDs and routes.
     pub routing: RoutingConfig,
 }
 
-/// Where switches check the partitions of what their hosts send and receive.
+/// Partition enforcement by switches at host ports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PartEnforce {
-    /// What hosts send and what they receive.
+    /// Check packets that hosts send and receive.
     #[default]
     Both,
-    /// What hosts send: what comes into the switch.
+    /// Check packets that hosts send (inbound to the switch).
     In,
-    /// What hosts receive: what leaves the switch.
+    /// Check packets that hosts receive (outbound from the switch).
     Out,
-    /// Nothing.
+    /// No checks.
     Off,
 }
 
 impl PartEnforce {
-    /// Returns whether packets are checked that come in, and those that leave.
+    /// Returns whether inbound packets and outbound packets are checked.
     pub(crate) const fn directions(self) -> (bool, bool) {
         (matches!(self, Self::Both | Self::In), matches!(self, Self::Both | Self::Out))
     }
 }
 
 impl Default for SmConfig {
-    /// OpenSM's defaults, but for 64 SMPs under way instead of 4.
+    /// OpenSM's defaults, except for 64 outstanding SMPs instead of 4.
     fn default() -> Self {
         Self {
             subnet_prefix: ib_types::Gid::DEFAULT_PREFIX,

@@ -51,10 +51,10 @@ pub(crate) enum Work {
     PKeys { place: Place, block: u16 },
     /// A block of a multicast table, and the position of its 16 ports.
     Mft { node: NodeIndex, block: u16, position: u8 },
-    /// The lanes of what comes in by a port and leaves by another; of other nodes than switches the
+    /// The VLs of what comes in by a port and leaves by another; of other nodes than switches the
     /// first one is 0.
     SlToVl { place: Place, input: u8 },
-    /// A block of the lanes' turns at a port.
+    /// A block of the VLs' turns at a port.
     Arbitration { place: Place, block: u8 },
     /// A port goes into service.
     Activate(Place),
@@ -73,9 +73,9 @@ pub struct Written {
     pub lft_blocks: u64,
     /// Blocks of multicast forwarding tables.
     pub mft_blocks: u64,
-    /// Tables of lanes by service level.
+    /// Tables of VLs by service level.
     pub sl_to_vl_tables: u64,
-    /// Blocks of the lanes' turns.
+    /// Blocks of the VLs' turns.
     pub arbitration_blocks: u64,
     /// Entries of forwarding tables that have changed in the end.
     pub lft_entries: u64,

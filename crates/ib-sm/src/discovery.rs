@@ -1,12 +1,11 @@
-//! The exploration of a subnet by directed routes.
+//! Discovery of a subnet by directed routes.
 //!
-//! It starts at the manager's own port and goes over every link that is up, through switches only.
-//! Every probe is asked once; what does not answer is left out and named.
+//! A discovery starts at the SM's own port and follows every link that is up, through switches only. Every probe is
+//! sent once. Nodes that do not respond are left out and reported as faults.
 //!
-//! When it is known which nodes have changed, only these are asked again: first all that they say of
-//! their ports, then, over ways that avoid the links that have gone, what is behind those that have
-//! come up. Where that does not fit what was known, or something does not answer, everything has to
-//! be explored.
+//! If the changed nodes are known, a partial discovery queries only these: first the state of all their ports, then the
+//! nodes behind links that have come up, over routes without the lost links. If the results are inconsistent with the
+//! known subnet, or if a node does not respond, a full discovery is needed.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -23,73 +22,73 @@ use crate::fault::{Fault, PortName, Reason};
 use crate::found::{Found, NodeIndex, Place, Route};
 use crate::tables::{SwitchTable, Tables};
 
-/// The most nodes that are explored: each has at least one of the 49,151 unicast LIDs.
+/// Maximum number of discovered nodes: each has at least one of the 49,151 unicast LIDs.
 const MAX_NODES: usize = 49_151;
 
-/// The P_Keys that a block of a table holds.
+/// Number of P_Keys in a table block.
 const KEYS_PER_BLOCK: u16 = 32;
 
-/// A question.
+/// A probe.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Probe {
-    /// Who is there, at the end of a route that leaves by the last port at last?
+    /// NodeInfo of the node at the end of a route, whose last hop leaves by the given port.
     Node { from: Option<Place>, route: Route },
-    /// What is the node called?
+    /// NodeDescription.
     Description(NodeIndex),
-    /// What can the switch do?
+    /// SwitchInfo.
     Switch(NodeIndex),
-    /// What state is the port in?
+    /// PortInfo.
     Port(Place),
-    /// Who manages from that port?
+    /// SMInfo of the port.
     Manager(Place),
-    /// Which P_Keys stand in a block of the port's table?
+    /// A block of the port's P_Key table.
     PKeys { place: Place, block: u16 },
-    /// Which ports do the LIDs of a block leave by?
+    /// A block of the linear forwarding table.
     Lft { node: NodeIndex, block: u16 },
 }
 
-/// An exploration under way.
+/// A running discovery.
 #[derive(Debug, Default)]
 pub(crate) struct Discovery {
     found: Found,
     queue: VecDeque<Probe>,
-    /// Probes that were handed out and have not ended.
+    /// Outstanding probes.
     waiting: usize,
     faults: Vec<Fault>,
     crowded: bool,
-    /// What the ports of changed nodes have told, until all of them have.
+    /// Port states of changed nodes, until all have responded.
     again: Option<Again>,
-    /// Whether only a part of the subnet is explored.
+    /// True for a partial discovery.
     partial: bool,
-    /// Whether nodes or links have come or gone, as far as a partial exploration can tell.
+    /// True if nodes or links have appeared or disappeared, as far as a partial discovery can detect.
     reshaped: bool,
-    /// The switches whose tables are not those that were written, by node GUID.
+    /// Switches whose tables differ from the written ones, by node GUID.
     reset: BTreeSet<Guid>,
 }
 
 /// Ports of changed nodes.
 #[derive(Debug, Default)]
 struct Again {
-    /// The ports whose links have gone.
+    /// The ports whose links went down.
     lost: Vec<Place>,
-    /// The ports whose links have come up.
+    /// The ports whose links came up.
     risen: Vec<Place>,
 }
 
-/// What came of an exploration.
+/// Result of a discovery.
 #[derive(Debug)]
 pub(crate) struct Explored {
     pub(crate) found: Found,
     pub(crate) faults: Vec<Fault>,
-    /// Whether nothing but settings has changed since the exploration before.
+    /// True if only port settings have changed since the last discovery.
     pub(crate) same_shape: bool,
-    /// Whether it was partial and has to be repeated in full.
+    /// True if a partial discovery has to be repeated as a full one.
     pub(crate) failed: bool,
-    /// The switches whose tables are not those that were written, by node GUID.
+    /// Switches whose tables differ from the written ones, by node GUID.
     pub(crate) reset: BTreeSet<Guid>,
 }
 
-/// Returns true if a port of a switch has a link that is up and whose other end was not found.
+/// Returns true if a switch port has a link that is up, but whose other end was not found.
 fn has_open_end(found: &Found) -> bool {
     let switches = found.nodes().filter(|(_, node)| node.kind.is_switch());
     switches
@@ -104,7 +103,7 @@ impl Discovery {
         Self { queue, ..Self::default() }
     }
 
-    /// Asks nodes again that have changed since a subnet was explored.
+    /// Starts a partial discovery of the nodes that have changed since the last one.
     pub(crate) fn again(found: Found, changed: impl IntoIterator<Item = NodeIndex>) -> Self {
         let mut queue = VecDeque::new();
         for node in changed {
@@ -121,7 +120,7 @@ impl Discovery {
         Self { found, queue, again: Some(Again::default()), partial: true, ..Self::default() }
     }
 
-    /// Returns the next probe and the request that asks it.
+    /// Returns the next probe and its request.
     pub(crate) fn next(&mut self) -> Option<(Probe, Mad)> {
         if self.queue.is_empty()
             && self.waiting == 0
@@ -154,12 +153,12 @@ impl Discovery {
         Some((probe, mad))
     }
 
-    /// Returns true when nothing is left to ask and every probe has ended.
+    /// Returns true if all probes have completed.
     pub(crate) fn is_done(&self) -> bool {
         self.queue.is_empty() && self.waiting == 0 && self.again.is_none()
     }
 
-    /// Returns what was found, and what is wrong with it.
+    /// Returns the discovered subnet and its faults.
     pub(crate) fn finish(self) -> Explored {
         let Self { mut found, mut faults, partial, reshaped, reset, .. } = self;
         for place in found.find_doubles() {
@@ -171,7 +170,7 @@ impl Discovery {
         Explored { found, faults, same_shape: partial && !reshaped, failed, reset }
     }
 
-    /// Goes on from what the ports of changed nodes have told.
+    /// Continues with the port states of changed nodes.
     fn follow(&mut self, again: &Again) {
         let ends = again.lost.iter().chain(&again.risen);
         let pairs: Vec<(Place, Option<Place>)> =
@@ -185,13 +184,13 @@ impl Discovery {
         let lost: Vec<_> = again.lost.iter().filter_map(|&it| self.found.port(it).peer).collect();
         let lost: Vec<_> = lost.into_iter().map(|it| named(&self.found, it)).collect();
         let risen: Vec<_> = again.risen.iter().map(|&it| named(&self.found, it)).collect();
-        // What hung on a link that has come up again may have been reset, or be something else.
+        // Nodes behind a link that has come up again may have been reset or replaced.
         for (end, peer) in pairs {
             self.found.part(end, peer);
         }
         let known: Vec<Guid> = self.found.nodes().map(|(_, node)| node.info.node_guid).collect();
         self.found.prune();
-        // What is found behind them again may have been reset.
+        // Nodes that are found behind them again may have been reset.
         self.reset.extend(known.into_iter().filter(|&guid| self.found.find(guid).is_none()));
         for (guid, port) in lost {
             let Some(node) = self.found.find(guid) else { continue };
@@ -206,7 +205,7 @@ impl Discovery {
         }
     }
 
-    /// Takes the end of a probe. The tables of switches that are not known yet are read into `tables`.
+    /// Processes the response or timeout of a probe. Tables of unknown switches are read into `tables`.
     pub(crate) fn handle(
         &mut self,
         probe: Probe,
@@ -296,13 +295,13 @@ impl Discovery {
         if !kind.is_switch() {
             self.reach_port(place, &info, route);
         } else if self.partial && known.is_some() {
-            // It may have been reset.
+            // The node may have been reset.
             self.queue.push_back(Probe::Switch(node));
             self.queue.extend((0..=info.num_ports).map(|port| Probe::Port(node.at(port))));
         }
     }
 
-    /// Adds a node and asks what it is.
+    /// Adds a node and queries its attributes.
     fn add(&mut self, kind: NodeKind, info: NodeInfo, route: Route) -> NodeIndex {
         let node = self.found.add(kind, info, route);
         self.queue.push_back(Probe::Description(node));
@@ -314,7 +313,7 @@ impl Discovery {
         node
     }
 
-    /// Takes note of a port of an adapter or router that a route ends at.
+    /// Adds the port of an HCA or router at which a route ends.
     fn reach_port(&mut self, place: Place, info: &NodeInfo, route: Route) {
         let port = self.found.port_mut(place);
         if port.route.is_some() {
@@ -330,8 +329,8 @@ impl Discovery {
         self.queue.push_back(Probe::Port(place));
     }
 
-    /// Asks for the table of a switch unless it is the one that was written: a switch that was reset
-    /// or managed by others shows another highest LID.
+    /// Queries the table of a switch unless it is the written one: after a reset, or under another SM, a switch has
+    /// another LinearFDBTop.
     fn handle_switch(&mut self, node: NodeIndex, info: SwitchInfo, tables: &mut Tables) {
         let first = self.found.node_mut(node).switch.replace(info).is_none();
         for port in 1..=self.found.node(node).info.num_ports {
@@ -376,7 +375,7 @@ impl Discovery {
         if let Some(again) = &mut self.again {
             return again.take(place, &self.found);
         }
-        // Nothing passes through adapters and routers but what starts there.
+        // HCAs and routers forward no packets of others.
         if place.port == 0 || !self.found.port(place).is_up() || !(kind.is_switch() || own) {
             return;
         }
@@ -387,7 +386,7 @@ impl Discovery {
                 let info = self.found.port(place).info.as_ref();
                 info.is_none_or(|info| info.port_state == PortState::INIT)
             };
-            // Where a link has come up again, both ends are as new.
+            // If a link has come up again, both ends are treated as new.
             if !init(place) || init(peer) {
                 return;
             }
@@ -396,7 +395,7 @@ impl Discovery {
         self.reach_over(place);
     }
 
-    /// Asks for the P_Keys of a port that has room for some.
+    /// Queries the P_Key table of a port with a PartitionCap.
     fn ask_p_keys(&mut self, place: Place, room: u16) {
         let blocks = room.div_ceil(KEYS_PER_BLOCK);
         let empty = [PKey(0); KEYS_PER_BLOCK as usize];
@@ -404,7 +403,7 @@ impl Discovery {
         self.queue.extend((0..blocks).map(|block| Probe::PKeys { place, block }));
     }
 
-    /// Asks who is at the other end of a port's link.
+    /// Queries the node at the other end of a port's link.
     fn reach_over(&mut self, place: Place) {
         let route = self.found.route(place);
         if route.len() == usize::from(MAX_HOPS) {
@@ -439,7 +438,7 @@ impl Discovery {
 }
 
 impl Again {
-    /// Takes note of what a port says now, and whether its link has come or gone.
+    /// Stores the state of a port, and whether its link has come up or gone down.
     fn take(&mut self, place: Place, found: &Found) {
         let (port, kind) = (found.port(place), found.node(place.node).kind);
         if place.port == 0 {
@@ -458,7 +457,7 @@ impl Again {
     }
 }
 
-/// Returns what cannot be true of a node.
+/// Returns the inconsistency in a NodeInfo; `None` if there is none.
 fn absurdity(kind: NodeKind, info: &NodeInfo) -> Option<String> {
     if info.node_guid.is_zero() || info.port_guid.is_zero() {
         Some("has a GUID of zero".to_owned())
@@ -471,7 +470,7 @@ fn absurdity(kind: NodeKind, info: &NodeInfo) -> Option<String> {
     }
 }
 
-/// Returns the attribute of an answer: the requester has seen that it is the one which was asked for.
+/// Returns the attribute of a response. The requester has matched it with the request.
 fn attribute<A: Attribute>(mad: &Mad) -> A {
     mad.attribute().expect("an answer holds what was asked for")
 }

@@ -1,5 +1,5 @@
-//! The virtual lanes of links: how many a link uses, and the SL-to-VL table of each port. What is
-//! written to ports and what the routes are checked with comes from here.
+//! The VLs of links: OperVLs, and the SL-to-VL table of each port. This module is the source both of the
+//! tables written to ports and of those that routes are checked with.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
@@ -13,10 +13,10 @@ use crate::config::SmConfig;
 use crate::found::{Found, Place};
 use crate::qos::{PortQos, QosConfig};
 
-/// Packets of a service level on this lane are discarded.
+/// The VL that discards the packets of a service level.
 const DISCARD: u8 = 15;
 
-/// Returns the `OperVLs` of a port: what both ends of its link support and the configuration allows.
+/// Returns the `OperVLs` of a port: the VLs that both ends of its link support and the configuration allows.
 /// `None` for ports without a link that are not an enhanced port 0 of a switch.
 pub(crate) fn operational_vls(place: Place, config: &SmConfig, found: &Found) -> Option<VlCap> {
     let most = |place: Place| {
@@ -36,8 +36,8 @@ pub(crate) fn operational_vls(place: Place, config: &SmConfig, found: &Found) ->
 
 /// Returns the SL-to-VL table that a port is programmed with; `None` if it is left as it is.
 ///
-/// Tables are written with quality of service enabled. Without it they are written only if the
-/// routes need more than one service level (`is_layered`): then SL n travels on VL n.
+/// Tables are written if quality of service is enabled. Otherwise they are written only if the routes need
+/// more than one service level (`is_layered`); SL n then uses VL n.
 pub(crate) fn sl_to_vl(
     place: Place,
     config: &SmConfig,
@@ -56,22 +56,22 @@ pub(crate) fn sl_to_vl(
 
 /// The SL-to-VL tables that linked ports are programmed with, for routes of one kind.
 ///
-/// A port whose table is not written is taken for one that puts all service levels on VL 0. That is
-/// safe: merging the lanes of a link can add cycles to the channel dependency graph, never remove one.
+/// The check assumes that a port whose table is not written puts all service levels on VL 0. This is safe:
+/// merging the VLs of a link can add cycles to the channel dependency graph, but never remove one.
 #[derive(Clone, Debug, Default)]
 struct LanePlan {
-    /// Of switch ports, by node GUID and port number.
+    /// Tables of switch ports, by node GUID and port number.
     tables: BTreeMap<(Guid, u8), [u8; 16]>,
-    /// The service levels that some channel adapter or router port discards, a bit each.
+    /// Bit mask of the service levels that some port of a channel adapter (CA) or router discards.
     discarded_at_hosts: u16,
 }
 
-/// The virtual lanes of a subnet that was found.
+/// The VLs of a discovered subnet.
 #[derive(Clone, Debug)]
 pub(crate) struct FabricLanes {
     found: Found,
     config: SmConfig,
-    /// For routes that use one service level, and for routes that use several.
+    /// Tables for routes with one service level, and for routes with several.
     plans: [OnceLock<LanePlan>; 2],
 }
 
@@ -84,7 +84,7 @@ impl FabricLanes {
         &self.config
     }
 
-    /// Returns the fewest data VLs of a link between switches; `None` if there is no such link.
+    /// Returns the minimum number of data VLs of links between switches; `None` if there is no such link.
     pub(crate) fn fewest_vls(&self) -> Option<u8> {
         let between = linked(&self.found).filter(|&(place, peer)| {
             [place, peer].iter().all(|it| self.found.node(it.node).kind.is_switch())
@@ -96,13 +96,12 @@ impl FabricLanes {
         lanes.min()
     }
 
-    /// Returns the service levels of routes that host ports discard, a bit each.
+    /// Returns the bit mask of service levels that host ports discard.
     pub(crate) fn discarded_at_hosts(&self, layers: &Layers) -> u16 {
         self.plan(layers).map_or(0, |plan| plan.discarded_at_hosts & layers.used())
     }
 
-    /// Returns the lanes to check routes with; `None` if a check that puts SL n on VL n gives the
-    /// right answer.
+    /// Returns the VLs to check routes with; `None` if a check with SL n on VL n gives the same result.
     pub(crate) fn map(&self, layers: &Layers, subnet: &Subnet<'_>) -> Option<SwitchLanes> {
         let plan = self.plan(layers).filter(|plan| !plan.is_one_lane_per_level(layers.used()))?;
         let of = |id: SwitchId| {
@@ -142,9 +141,9 @@ impl LanePlan {
         this
     }
 
-    /// Returns true if all links put every used service level on a lane of its own, the same on every
-    /// link, and discard none. With a single service level only discards matter: the lane that it
-    /// has on a link closes no cycle.
+    /// Returns true if all links use the same VL for each used service level, a different one for each, and
+    /// discard no service level. With a single service level only discards matter, because its VL alone closes
+    /// no cycle.
     fn is_one_lane_per_level(&self, used: u16) -> bool {
         let lanes_of = |table: &[u8; 16]| {
             let used = (0..16).filter(|level| used >> level & 1 != 0);
@@ -161,7 +160,7 @@ impl LanePlan {
     }
 }
 
-/// Returns all ports with a link but port 0 of switches, each with the port at the other end.
+/// Returns all linked ports except port 0 of switches, each with the port at the other end.
 fn linked(found: &Found) -> impl Iterator<Item = (Place, Place)> {
     found.nodes().flat_map(|(node, known)| {
         let ports = (1..=known.info.num_ports).map(move |number| node.at(number));

@@ -1,21 +1,21 @@
-//! The subnet manager.
+//! The subnet manager (SM) and subnet administration (SA).
 //!
 //! | module | holds |
 //! |---|---|
 //! | [`manager`] | [`SubnetManager`]: sweeps, plans, writes |
 //! | [`config`] | [`SmConfig`] |
-//! | `discovery`, `found` | the exploration by directed routes, and what it has found |
-//! | [`partition`] | [`Partitions`]: who may talk to whom |
-//! | [`plan`] | [`PlanJob`]: LIDs and routes of what was found |
-//! | `cache` | routes that are kept while hosts and leaf switches come and go |
-//! | `election` | which of several managers manages |
+//! | `discovery`, `found` | discovery by directed routes, and the discovered subnet |
+//! | [`partition`] | [`Partitions`]: partitions and their members |
+//! | [`plan`] | [`PlanJob`]: LIDs and routes of the discovered subnet |
+//! | `cache` | routes that are kept while hosts and leaf switches leave and return |
+//! | `election` | election of the master among several SMs |
 //! | `multicast` | the tree of each multicast group |
-//! | `configuration`, `tables` | what has to be written, in which order |
-//! | [`qos`] | [`QosConfig`]: service levels on lanes, and the lanes' turns |
-//! | `sa` | subnet administration: what ports ask about the subnet |
-//! | `lanes` | the virtual lanes of links: OperVLs and SL-to-VL tables |
-//! | [`alarm`] | [`Alarm`]: conditions that an administrator must know |
-//! | [`fault`] | what is wrong |
+//! | `configuration`, `tables` | attributes and tables to write, and their order |
+//! | [`qos`] | [`QosConfig`]: SL-to-VL tables and VL arbitration entries |
+//! | `sa` | the SA: queries about the subnet |
+//! | `lanes` | the VLs of links: OperVLs and SL-to-VL tables |
+//! | [`alarm`] | [`Alarm`]: conditions that need the administrator's attention |
+//! | [`fault`] | faults of nodes and links |
 
 pub mod alarm;
 mod cache;

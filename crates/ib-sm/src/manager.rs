@@ -45,23 +45,23 @@ use pace::Pace;
 use report::Sweep;
 pub use report::{PortStatus, SmCounters, SmEvent, SweepReport};
 
-/// The manager of a subnet.
+/// A subnet manager (SM), including subnet administration (SA).
 ///
-/// It owns no socket, thread or clock: its owner passes on what arrives ([`SubnetManager::handle`]),
-/// calls [`SubnetManager::handle_timeout`] when [`SubnetManager::poll_timeout`] says, and after either
-/// asks [`SubnetManager::poll_job`], [`SubnetManager::poll_transmit`] and
-/// [`SubnetManager::poll_event`] until they return nothing. A job is run wherever the owner likes;
-/// its result comes back by [`SubnetManager::handle_plan`].
+/// The SM owns no socket, thread or clock. The owner passes received MADs to [`SubnetManager::handle`], and
+/// calls [`SubnetManager::handle_timeout`] at the time that [`SubnetManager::poll_timeout`] returns. After
+/// either call it polls [`SubnetManager::poll_job`], [`SubnetManager::poll_transmit`] and
+/// [`SubnetManager::poll_event`] until they return `None`. The owner runs a job in any thread and
+/// passes its result to [`SubnetManager::handle_plan`].
 #[derive(Debug)]
 pub struct SubnetManager {
     config: SmConfig,
     guid: Guid,
     state: SmState,
-    /// SMInfo:ActCount: how many SMPs the manager has sent, which shows that it lives.
+    /// SMInfo:ActCount: number of SMPs that the SM has sent, which shows that it is active.
     activity: u32,
     requester: Requester,
     asked: BTreeMap<TransactionId, Asked>,
-    /// Answers to what was asked or told.
+    /// Responses to requests and traps.
     answers: VecDeque<Datagram>,
     stage: Stage,
     found: Found,
@@ -70,50 +70,50 @@ pub struct SubnetManager {
     written: WrittenTables,
     /// The members of each group, by multicast LID.
     groups: BTreeMap<u16, Vec<Guid>>,
-    /// Whether members have come or gone since the tables were written.
+    /// True if members have joined or left since the tables were written.
     regroup: bool,
-    /// The subnet as it was when it was up last.
+    /// The subnet as of the last time it was up.
     subnet: Option<Arc<Subnet>>,
     administration: Administration,
     sweep: Sweep,
-    /// Whether clients shall register again: nobody has brought the subnet up before.
+    /// True if clients have to reregister: the subnet had no SM before.
     fresh: bool,
-    /// The end ports that have been told to, since they came, or this manager.
+    /// End ports that were requested to reregister since they joined or this SM started.
     registered: BTreeSet<Guid>,
-    /// Whether the subnet has to be explored again, and why.
+    /// True if a new discovery is needed; `why` holds the reason.
     stale: bool,
     why: Option<String>,
-    /// Whether an exploration that met faults was repeated before anything was decided by it.
+    /// True if a discovery with faults was repeated before its result was used.
     looked_twice: bool,
-    /// The nodes that have told of changes, by GUID: if these are few, only they are asked again.
+    /// GUIDs of nodes that have reported changes; if these are few, a partial discovery suffices.
     changed: BTreeSet<Guid>,
-    /// Whether it has to be soon: something was not done, or a better manager is just coming.
+    /// True if the next sweep is due soon: a sweep was incomplete, or an SM of higher priority is starting.
     unsettled: bool,
-    /// From when on a port that nobody knows has everything explored at once.
+    /// Time from which a trap of an unknown port starts a full discovery at once.
     search_from: Instant,
-    /// The switches whose tables are read again with the next look, by node GUID.
+    /// GUIDs of switches whose tables are re-read in the next light sweep.
     doubtful: BTreeSet<Guid>,
-    /// Switches whose note of changes was cleared after their ports had been read: what has changed between is noted
-    /// nowhere. The number of the port that is looked at next.
+    /// Switches whose PortStateChange flag was cleared after their ports had been read, so that changes in between may be
+    /// missed; each with the next port to check.
     uncertain: BTreeMap<Guid, u8>,
-    /// How often the manager looked for changes.
+    /// Number of light sweeps.
     looks: u32,
-    /// What was wrong with the subnet when it was explored and written last, and what is wrong now.
+    /// Faults of the last complete sweep, and of the current one.
     faults: (BTreeSet<String>, BTreeSet<String>),
     /// Why there is no plan, once it was said; and the warnings that were given last.
     refusal: Option<String>,
     warned: BTreeSet<String>,
-    /// What the forwarding tables in the switches do, as of the last plan; `None` if not known.
+    /// Quality of the forwarding tables in the switches, as of the last plan; `None` if not known.
     quality: Option<TableQuality>,
     alarms: BTreeMap<AlarmKind, RaisedAlarm>,
-    /// What checks routes: it remembers those that it has seen last.
+    /// Checker of routes, which caches the last results.
     checker: Arc<Mutex<Checker>>,
-    /// How many sweeps in a row have left something unwritten.
+    /// Number of consecutive sweeps with incomplete writes.
     failed_in_a_row: u32,
-    /// The routes that serve as long as only hosts and leaf switches come and go.
+    /// Routes that remain valid while only hosts and leaf switches leave and return.
     cache: Option<UnicastCache>,
     counters: SmCounters,
-    /// How much of the time requests to administration have while there is a sweep.
+    /// Share of the time for SA requests during a sweep.
     pace: Pace,
     events: VecDeque<SmEvent>,
 }
@@ -246,7 +246,7 @@ impl SubnetManager {
         &self.counters
     }
 
-    /// Explores the whole subnet again, as soon as what is under way is done.
+    /// Explores the whole subnet again, as soon as what is in flight is done.
     pub fn sweep(&mut self, now: Instant) {
         self.spoil("it was asked for");
         self.advance(now);
@@ -406,9 +406,9 @@ impl SubnetManager {
     fn become_state(&mut self, state: SmState) {
         if self.state != state {
             self.state = state;
-            // Another subnet manager is responsible now, or nothing is known yet.
+            // Another SM is the master now, or no subnet has been discovered yet.
             (self.quality, self.alarms) = (None, BTreeMap::new());
-            // Whoever has just become the master knows of nobody.
+            // An SM that has just become the master has no other SMs in its list.
             self.registered.clear();
             self.events.push_back(SmEvent::State(state));
         }

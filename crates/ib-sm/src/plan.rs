@@ -1,7 +1,7 @@
 //! The plan of a subnet: LIDs, forwarding tables and service levels.
 //!
-//! Planning takes long on large subnets. It is a job that owns what it needs, so that another thread
-//! can run it while the subnet manager answers queries.
+//! Planning takes long on large subnets. A [`PlanJob`] owns all its inputs, so that another thread can run
+//! it while the subnet manager (SM) answers queries.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -29,7 +29,7 @@ mod graph;
 pub use decision::TableQuality;
 use decision::{Candidate, Choice, Decision, InUse, TableAlarm, decide};
 
-/// How a subnet is routed.
+/// Routing configuration of a subnet.
 #[derive(Clone, Default)]
 pub struct RoutingConfig {
     /// The engines, in order of preference.
@@ -37,11 +37,11 @@ pub struct RoutingConfig {
     /// Makes the engines' options for each plan: options may name nodes that appear later. `None`
     /// for the default options.
     pub options: Option<Arc<OptionsFor>>,
-    /// How LIDs are assigned.
+    /// Options of LID assignment.
     pub lids: LidOptions,
 }
 
-/// Makes the engines' options for a subnet. The error says why there are none.
+/// Creates the engines' options for a subnet. The error gives the reason if that fails.
 pub type OptionsFor = dyn Fn(&Subnet<'_>) -> Result<RoutingOptions, String> + Send + Sync;
 
 impl fmt::Debug for RoutingConfig {
@@ -52,7 +52,7 @@ impl fmt::Debug for RoutingConfig {
     }
 }
 
-/// A subnet to be planned.
+/// A job that plans a subnet.
 #[derive(Clone, Debug)]
 pub struct PlanJob {
     fabric: Fabric,
@@ -61,9 +61,9 @@ pub struct PlanJob {
     in_use: TablesInUse,
     /// The highest LID that all switches can forward; `None` if there is no limit.
     max_lid: Option<u16>,
-    /// True if the subnet manager is on a switch without hosts.
+    /// True if the SM runs on a switch without hosts.
     on_spine: bool,
-    /// Checks one plan after the other.
+    /// Checker of routes, reused for all candidates.
     checker: Arc<Mutex<Checker>>,
 }
 
@@ -72,9 +72,9 @@ pub struct PlanJob {
 pub(crate) struct TablesInUse {
     /// The output ports by LID, by the GUID of the switch. Unknown entries are "no path".
     pub(crate) tables: BTreeMap<Guid, Vec<u8>>,
-    /// The plan that they were written for; `None` if another subnet manager wrote them.
+    /// The plan that they were written for; `None` if another SM wrote them.
     pub(crate) plan: Option<Arc<Plan>>,
-    /// True if engines shall keep entries that are still right.
+    /// True if engines keep entries that are still valid.
     pub(crate) keep: bool,
 }
 
@@ -93,23 +93,23 @@ pub struct Plan {
     pub refusals: Vec<Refusal>,
     /// The check of the tables.
     pub report: CheckReport,
-    /// What the tables do, in numbers.
+    /// Quality of the tables: unreachable pairs and credit loops.
     pub quality: TableQuality,
     /// True if the tables that were in the switches are kept: the new ones would have been worse.
     pub is_kept: bool,
     /// Engines whose tables were computed and checked, in order.
     pub tried: Vec<EngineKind>,
-    /// If these tables have a credit loop: the engine that reaches as much without one.
+    /// If these tables have a credit loop: the engine that reaches as many host pairs without a loop.
     pub avoided_by: Option<EngineKind>,
-    /// If these tables lose packets: the engine that reaches most, if it reaches more.
+    /// If these tables lose packets: the engine that reaches the most host pairs, if these are more.
     pub reached_by: Option<EngineKind>,
     /// The links of the first credit loop, in order; empty if there is none.
     pub first_loop: Vec<String>,
     /// The first pair of a switch and a LID whose packets do not arrive, and why.
     pub first_unreachable: Option<String>,
-    /// The host ports that get no LID, since LIDs ran out: port GUID and node description.
+    /// The host ports without a LID, if LIDs ran out: port GUID and node description.
     pub without_lid: Vec<(Guid, String)>,
-    /// Dangers of the plan, one sentence each.
+    /// Warnings about the plan, one sentence each.
     pub warnings: Vec<String>,
     /// LIDs that could not be assigned as configured, one sentence each.
     pub notes: Vec<String>,
@@ -119,7 +119,7 @@ pub struct Plan {
     pub check_time: Duration,
 }
 
-/// Why a subnet has no plan.
+/// The reason why a subnet has no plan.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlanError {
@@ -132,7 +132,7 @@ pub enum PlanError {
     /// No engine can route the subnet.
     #[error(transparent)]
     Engine(#[from] NoEngine),
-    /// Every engine's tables have a credit loop, and the configuration requires that none has.
+    /// The tables of every engine have a credit loop, and the configuration requires deadlock freedom.
     #[error(
         "refused: the routes of {} have {loops} credit {}, and tables without one are required; \
          the first one: {first}",
@@ -140,7 +140,7 @@ pub enum PlanError {
         if *.loops == 1 { "loop" } else { "loops" }
     )]
     CreditLoops {
-        /// The engine whose tables reach most.
+        /// The engine whose tables reach the most host pairs.
         engine: EngineKind,
         /// The number of loops of its tables.
         loops: usize,
@@ -155,14 +155,14 @@ struct Routed {
     report: CheckReport,
 }
 
-/// What a job tries, engine by engine.
+/// Results of a job, engine by engine.
 struct Trial<'a> {
     job: &'a PlanJob,
     subnet: &'a Subnet<'a>,
     options: RoutingOptions,
     candidates: Vec<Candidate>,
     engines: Vec<EngineKind>,
-    /// The best tables so far among those that may be programmed, and their number.
+    /// The best tables so far among those that may be programmed, and the index of their engine.
     best: Option<(usize, Routed)>,
     /// The loop of the first tables that have one.
     first_loop: Option<(EngineKind, usize, Vec<String>)>,
@@ -178,7 +178,7 @@ const LOOP_FREE: [EngineKind; 2] = [EngineKind::UpDown, EngineKind::Lash];
 const MOST_FOR_ADVICE: usize = 400;
 
 impl PlanJob {
-    /// Makes a job for what was found. Nodes that did not answer all queries are left out.
+    /// Creates a job for the discovered subnet. Nodes that did not answer all queries are left out.
     pub(crate) fn new(
         found: &Found,
         config: &SmConfig,
@@ -210,7 +210,7 @@ impl PlanJob {
         &self.fabric
     }
 
-    /// Assigns LIDs: no more than all switches can forward.
+    /// Assigns LIDs, at most as many as all switches can forward.
     fn subnet(&self) -> Result<Subnet<'_>, SubnetError> {
         let lids = LidOptions {
             max_lid: self.max_lid,
@@ -220,11 +220,11 @@ impl PlanJob {
         Subnet::discover(&self.fabric, &SubnetOptions { sm_port: Some(self.own_port), lids })
     }
 
-    /// Plans.
+    /// Runs the job.
     ///
     /// # Errors
-    /// Fails if the own port is not linked, if LIDs run out, if no engine can route the subnet, and
-    /// if all tables have credit loops and the configuration requires that none has.
+    /// Fails if the own port is not linked, if LIDs run out, or if no engine can route the subnet. Also fails if
+    /// all tables have credit loops and the configuration requires deadlock freedom.
     pub fn run(&self) -> Result<Plan, PlanError> {
         let subnet = self.subnet()?;
         let mut trial = Trial::new(self, &subnet)?;
@@ -252,8 +252,7 @@ impl PlanJob {
         self.make(trial, decision, in_use.map(|(_, routed)| routed))
     }
 
-    /// Returns what the tables in the switches do on the subnet as it is now; `None` if nothing is
-    /// known of any table.
+    /// Returns the quality of the tables in the switches on the current subnet; `None` if no table is known.
     pub(crate) fn assess(&self) -> Option<(TableQuality, Option<String>)> {
         let subnet = self.subnet().ok()?;
         let (in_use, routed) = self.assess_in_use(&subnet)?;
@@ -297,7 +296,7 @@ impl PlanJob {
         Some((in_use, Routed { routing, report }))
     }
 
-    /// Makes the plan that was decided.
+    /// Creates the plan from the decision.
     fn make(
         &self,
         trial: Trial<'_>,
@@ -352,7 +351,7 @@ impl PlanJob {
         })
     }
 
-    /// Returns the dangers of routes, one sentence each.
+    /// Returns the warnings about routes, one sentence each.
     fn warnings(&self, routing: &Routing) -> Vec<String> {
         let mut warnings = Vec::new();
         if routing.engine == EngineKind::UpDown && self.on_spine {
@@ -394,7 +393,7 @@ impl<'a> Trial<'a> {
             Some(make) => make(subnet).map_err(PlanError::Options)?,
             None => RoutingOptions::default(),
         };
-        // What lash may use: the lanes that all links between switches will have.
+        // VLs for lash: those that all links between switches will have.
         if let Some(fewest) = job.lanes.fewest_vls() {
             let configured = options.virtual_lanes;
             options.virtual_lanes = if configured == 0 { fewest } else { configured.min(fewest) };
@@ -413,13 +412,13 @@ impl<'a> Trial<'a> {
         })
     }
 
-    /// Returns true if tables were computed that reach everything without a credit loop.
+    /// Returns true if tables were computed that reach all host pairs without a credit loop.
     fn is_settled(&self) -> bool {
         self.candidates.iter().any(|it| it.is_configured && it.quality.is_sound())
     }
 
-    /// Tries an engine: first keeping entries of the tables in use, then, if a credit loop is left,
-    /// without them. Entries that were right in a broken fabric can close loops once it is whole.
+    /// Tries an engine: first with entries of the tables in use, then, if a credit loop remains, without them.
+    /// Entries that were valid in a degraded fabric can close loops once the fabric is repaired.
     fn run(&mut self, engine: EngineKind, is_configured: bool) {
         if self.engines.contains(&engine) || self.refusals.iter().any(|it| it.0 == engine) {
             return;
@@ -467,7 +466,7 @@ impl<'a> Trial<'a> {
         true
     }
 
-    /// Checks routes on the lanes that their links will have.
+    /// Checks routes on the VLs that their links will have.
     fn check(&self, routing: &Routing) -> CheckReport {
         let Some(map) = self.job.lanes.map(&routing.layers, self.subnet) else {
             let mut checker = self.job.checker.lock().unwrap_or_else(PoisonError::into_inner);
@@ -478,8 +477,8 @@ impl<'a> Trial<'a> {
     }
 }
 
-/// Returns the highest LID that all switches can forward: the smallest `LinearFDBCap` less 1, as tables
-/// begin with LID 0. Switches without a linear table say 0.
+/// Returns the highest LID that all switches can forward: the smallest `LinearFDBCap` minus 1, because tables
+/// begin with LID 0. Switches without a linear table report 0 and are ignored.
 fn max_lid(found: &Found) -> Option<u16> {
     let caps = found.nodes().filter_map(|(_, node)| Some(node.switch?.linear_fdb_cap));
     caps.filter(|&cap| cap > 0).min().map(|cap| cap - 1)
@@ -510,8 +509,8 @@ fn first_loop_of(credit: &CreditLoops, subnet: &Subnet<'_>) -> Vec<String> {
     credit.first.first().map(|cycle| cycle.describe(subnet)).unwrap_or_default()
 }
 
-/// Returns the service levels of a plan for a subnet whose switches may have changed. Pairs with a new
-/// switch get SL 0: no entry leads there yet.
+/// Returns the service levels of a plan for a subnet with possibly other switches. Pairs with a new switch
+/// get SL 0, because no table entry leads there yet.
 fn layers_of(plan: &Plan, subnet: &Subnet<'_>) -> Layers {
     let old = &plan.routing.layers;
     if old.is_uniform() {

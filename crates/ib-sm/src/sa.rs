@@ -1,4 +1,4 @@
-//! Subnet administration: what ports ask about the subnet; IBTA volume 1, chapter 15.
+//! The SA: what ports ask about the subnet; IBTA volume 1, chapter 15.
 //!
 //! | file | holds |
 //! |---|---|
@@ -58,7 +58,7 @@ const REPORTER: u16 = 2;
 /// What a request, and each pair of ports whose paths are looked for, costs in microseconds.
 const COST: u32 = 5;
 
-/// How many reports may be under way.
+/// How many reports may be in flight.
 const REPORTS: usize = 16;
 
 /// The bytes of records that a segment carries.

@@ -7,8 +7,8 @@
 //! | `ring` | files by io_uring, where the system has it |
 //! | `workers` | files by threads, for what has no other way |
 //!
-//! Whoever asks goes on meanwhile: [`Disk::submit`] starts something, [`Disk::poll`] tells what has ended, and an
-//! [`Alarm`](ib_os::alarm::Alarm) rings when there is something to be told.
+//! Requests are asynchronous: [`Disk::submit`] starts a request, [`Disk::poll`] returns completed ones, and an
+//! [`Alarm`](ib_os::alarm::Alarm) wakes the caller when a request has completed.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -25,7 +25,7 @@ mod memory;
 mod ring;
 mod workers;
 
-/// Something that is to be done with a device, with data that lies in memory which adapters reach.
+/// Something that is to be done with a device, with data that lies in memory which HCAs reach.
 #[derive(Clone, Debug)]
 pub struct Job {
     /// The user's number of it.

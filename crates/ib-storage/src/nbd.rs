@@ -1,5 +1,4 @@
-//! A device for programs, over NBD: a socket of the system, its connections, and a device of a server behind them, in one
-//! thread.
+//! NBD server: a listening socket, its connections, and the block device behind them, driven by one thread.
 
 use std::collections::VecDeque;
 use std::io::{self, Read};
@@ -25,7 +24,7 @@ mod gather;
 
 use crowd::{Crowd, FINISHING};
 
-/// Where programs connect.
+/// The address of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
     /// A socket in the file system, of the owner and the group.
@@ -34,82 +33,81 @@ pub enum Place {
     Tcp(SocketAddr),
 }
 
-/// Why programs cannot connect.
+/// Error of opening the server.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ListenError {
-    /// Nobody is authenticated, so nobody from outside may come.
+    /// The address is not loopback. NBD clients are not authenticated, so remote clients are refused.
     #[error("{0}: programs connect over loopback only")]
     NotLoopback(SocketAddr),
-    /// Somebody listens there, or something else is there.
+    /// Another process listens there, or the path is not a socket.
     #[error("{}: {error}", path.display())]
     Unix {
         /// The socket.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         error: io::Error,
     },
-    /// The port cannot be had.
+    /// The port cannot be opened.
     #[error("{address}: {error}")]
     Tcp {
         /// The port.
         address: SocketAddr,
-        /// What the system says.
+        /// The system's error.
         error: io::Error,
     },
 }
 
-/// The most connections at once.
+/// Maximum number of connections.
 const MOST: usize = 256;
 
-/// The memory budget of all programs, in bytes. With the input buffers (32 MiB), the guarantees of single programs (a
-/// quarter of it), and the few requests of up to 32 MiB beyond, it is less than 1 GiB.
+/// Memory budget of all clients, in bytes. Beyond it come the input buffers (32 MiB), the guarantees of single clients
+/// (a quarter of the budget), and a few requests of up to 32 MiB. The total is less than 1 GiB.
 const MOST_KEPT: usize = 576 << 20;
 
-/// The time after which a program that takes no answer is disconnected if others wait for memory.
+/// Time after which a client that reads no response is disconnected if others wait for memory.
 const STALLED: Duration = Duration::from_secs(30);
 
-/// The time between two looks for programs that have gone while they wait for memory.
+/// Interval of checks for disconnected clients that wait for memory.
 const LOOK_FOR_GONE: Duration = Duration::from_secs(1);
 
-/// The least memory, in bytes, of which free parts are returned to the system once most of it is free.
+/// Minimum peak memory, in bytes, above which free memory is returned to the system.
 const TRIMMED: usize = 64 << 20;
 
-/// So much is read of a connection, and no more than there is room for then, before another one is looked at, in bytes.
+/// Maximum number of bytes read from a connection before the next connection is served.
 const ROUND: usize = 256 << 10;
 
-/// How much that was sent may wait to be taken by a program, in bytes: whole answers of the usual lengths, so that neither end
-/// is woken for parts of one.
+/// Send buffer size in bytes: holds whole responses of usual sizes, so that neither end is woken for a part of one.
 const ROOM: usize = 512 << 10;
 
-/// How often it is looked whether programs want to connect while there is always something else to do.
+/// Interval of accepting connections while the server is busy.
 const ACCEPT_EVERY: Duration = Duration::from_millis(1);
 
-/// When it is looked again whether there are files for a program that wants to connect.
+/// Pause after an accept that failed for lack of descriptors.
 const WITHOUT_FILES: Duration = Duration::from_millis(100);
 
-/// How long a program may take to choose a device.
+/// Timeout of the NBD handshake.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What stands behind the device that programs see.
+/// The block device behind the server.
 pub trait Backing {
-    /// Asks for something to be done with it; with the data of a write.
+    /// Submits a request; a write has data.
     fn submit(&mut self, user: u64, command: Command, data: &[u8]);
 
-    /// Returns something that has ended: the user's number, and how.
+    /// Returns a completed request: its number, and the result.
     fn poll(&mut self) -> Option<(u64, Errno)>;
 
-    /// Takes what the read has read that [`Backing::poll`] has told last.
+    /// Takes the data of the read that [`Backing::poll`] has returned last.
     fn take_data(&mut self) -> ReadData;
 
-    /// Takes back what was taken and is not needed any more.
+    /// Returns a buffer that is no longer needed.
     fn give_back(&mut self, data: ReadData);
 
-    /// Returns how often something may have been lost that was not flushed.
+    /// Returns the number of events that may have lost unflushed writes.
     fn losses(&self) -> u64;
 }
 
-/// The server of programs.
+/// An NBD server.
 #[derive(Debug)]
 pub struct NbdServer {
     listener: Listener,
@@ -120,25 +118,25 @@ pub struct NbdServer {
     under_way: Slab<Asked>,
     /// Errors of closed connections, oldest first.
     failed: VecDeque<NbdError>,
-    /// Whether a program that has gone may have changes under way.
+    /// True if a disconnected client may have writes in flight.
     has_heirs: bool,
-    /// When it is looked next whether programs want to connect.
+    /// Time of the next accept.
     accept_at: Instant,
-    /// Whether there were no more files for one that wanted to.
+    /// True if the last accept failed for lack of descriptors.
     lacks_files: bool,
-    /// Whether somebody else has the device.
+    /// True if another user has taken the device.
     is_held: bool,
-    /// [`MOST_KEPT`], but in tests.
+    /// [`MOST_KEPT`], except in tests.
     most_kept: usize,
-    /// The memory of outstanding requests of disconnected programs, in bytes.
+    /// Memory of outstanding requests of disconnected clients, in bytes.
     orphaned: usize,
-    /// The most memory that programs had since free memory was returned to the system.
+    /// Peak memory since free memory was last returned to the system.
     peak: usize,
-    /// True if a program waits for memory.
+    /// True if a client waits for memory.
     lacks_memory: bool,
 }
 
-/// The device while somebody else has it.
+/// A placeholder for the device while another user has taken it.
 struct Nothing;
 
 impl Backing for Nothing {
@@ -161,10 +159,10 @@ impl Backing for Nothing {
     }
 }
 
-/// A request that the device does.
+/// A request in flight at the device.
 #[derive(Clone, Copy, Debug)]
 struct Asked {
-    /// Of which connection, by place and number.
+    /// Its connection: slot and number.
     connection: (usize, u64),
     token: RequestToken,
     operation: Operation,
@@ -175,17 +173,17 @@ struct Asked {
 #[derive(Debug)]
 struct Connection {
     number: u64,
-    /// Whether the program has gone: what it has sent may not be read yet.
+    /// True if the client has disconnected; its input may not be read yet.
     is_gone: bool,
-    /// Whether all was read that it has sent.
+    /// True if all of its input was read.
     has_ended: bool,
-    /// Until when the program has to have chosen a device.
+    /// Deadline of the handshake.
     deadline: Instant,
-    /// How often something may have been lost that was not flushed, as far as the program was told.
+    /// Number of lost-write events that were reported to the client.
     losses: u64,
-    /// Time of the last answer that the program took, or when it had none to take.
+    /// Time of the last response that the client has read, or at which it had none to read.
     took_at: Instant,
-    /// True if its outstanding request exceeds the budget and its guarantee.
+    /// True if its outstanding request exceeds both the budget and its guarantee.
     is_extra: bool,
     stream: Stream,
     session: Session,
@@ -204,10 +202,10 @@ enum Stream {
 }
 
 impl NbdServer {
-    /// Listens for programs, which are offered some devices, at least one.
+    /// Listens for clients, and offers them at least one device.
     ///
     /// # Errors
-    /// Fails when the place is taken, cannot be had, or is open to others.
+    /// Fails if the address is in use, cannot be opened, or is not local.
     pub fn listen(place: &Place, exports: Arc<[Export]>) -> Result<Self, ListenError> {
         let listener = match place {
             Place::Unix(path) => {
@@ -246,7 +244,7 @@ impl NbdServer {
         })
     }
 
-    /// Returns the port, where it is one of TCP.
+    /// Returns the TCP port; `None` for a Unix socket.
     #[must_use]
     pub fn port(&self) -> Option<SocketAddr> {
         match &self.listener {
@@ -255,31 +253,31 @@ impl NbdServer {
         }
     }
 
-    /// Returns how many programs are connected.
+    /// Returns the number of connected clients.
     #[must_use]
     pub fn connections(&self) -> usize {
         self.connections.len()
     }
 
-    /// Returns whether nothing is under way, not even for a program that has gone, and nobody is there who might ask.
+    /// Returns true if no request is in flight, including those of disconnected clients, and no client is connected.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.connections.is_empty() && self.under_way.is_empty()
     }
 
-    /// Moves what can be moved while somebody else has the device, who took it when it was idle
-    /// ([`NbdServer::is_idle`]): programs connect and choose, and what they ask for waits. Returns whether there was anything.
+    /// Serves clients while another user has taken the idle device ([`NbdServer::is_idle`]): clients connect and finish
+    /// the handshake, and their requests wait. Returns true if there was any progress.
     pub fn progress_without(&mut self) -> bool {
         self.is_held = true;
         self.move_on(&mut Nothing)
     }
 
-    /// Returns the oldest error that ended a connection and was not returned yet.
+    /// Returns the oldest error of a closed connection that was not returned yet.
     pub fn poll_failed(&mut self) -> Option<NbdError> {
         self.failed.pop_front()
     }
 
-    /// Moves what can be moved between programs and a device; returns whether there was anything.
+    /// Exchanges requests and responses between clients and a device; returns true if there was any progress.
     pub fn progress(&mut self, disk: &mut impl Backing) -> bool {
         self.is_held = false;
         self.move_on(disk)
@@ -298,7 +296,7 @@ impl NbdServer {
             let Asked { connection: (at, number), token, operation, held } =
                 self.under_way.remove(user as usize);
             let data = disk.take_data();
-            // Whoever has gone is told nothing. Each of the others is told of a loss, not only who flushes first.
+            // Each connected client is notified of a loss, not only the first one that flushes.
             if let Some(it) = self.connections.get_mut(at).filter(|it| it.number == number) {
                 let has_lost = operation == Operation::Flush
                     && std::mem::replace(&mut it.losses, disk.losses()) != disk.losses();
@@ -309,12 +307,12 @@ impl NbdServer {
                 disk.give_back(data);
             }
         }
-        // Whoever asks for something because a program has gone does so after it has gone: so what they ask for is read first,
-        // and then it is looked who has gone, before any of it is done.
+        // Reads all queued requests before it checks for disconnects, so that a successor connection never overtakes the
+        // writes of the one before.
         let mut over = Vec::new();
         let mut has_read = false;
         let mut crowd = self.crowd();
-        // Some of those that wait with half a request are let finish it: else all of them could.
+        // Some clients that wait with a partial request may finish it. Otherwise all of them could wait indefinitely.
         let mut finishing = FINISHING;
         for (at, connection) in &mut self.connections {
             let reads = !self.is_held && (!self.has_heirs || connection.is_gone);
@@ -333,12 +331,12 @@ impl NbdServer {
         self.lacks_memory = false;
         for (at, connection) in &mut self.connections {
             let number = connection.number;
-            // Of one that has gone itself the rest is taken.
+            // The remaining input of a disconnected client is read.
             if !self.is_held && (!self.has_heirs || connection.is_gone) {
                 loop {
                     let session = &mut connection.session;
                     let before = session.kept();
-                    // The data of a write is there already.
+                    // The data of a write has arrived already.
                     if crowd.holds_up(session) && !session.is_writing() {
                         if extras == 0 || session.requests() > 0 || session.unsent() > 0 {
                             self.lacks_memory |= session.next_held() > 0;
@@ -385,7 +383,7 @@ impl NbdServer {
         }
         over.sort_unstable();
         over.dedup();
-        // What they had may be for others now.
+        // Their memory may be available for other clients now.
         moved |= !over.is_empty();
         for at in over {
             let connection = self.connections.remove(at);
@@ -401,13 +399,13 @@ impl NbdServer {
         moved
     }
 
-    /// Returns the memory that all programs have and may have.
+    /// Returns the memory use of all clients, and their limits.
     fn crowd(&self) -> Crowd {
         let kept: usize = self.connections.iter().map(|(_, it)| it.session.kept()).sum();
         Crowd::new(kept + self.orphaned, self.most_kept, self.connections.len())
     }
 
-    /// Returns the number of programs with a request that exceeds the budget and their guarantee.
+    /// Returns the number of clients with a request that exceeds both the budget and their guarantee.
     fn extras(&mut self) -> usize {
         let mut count = 0;
         for (_, it) in &mut self.connections {
@@ -417,8 +415,8 @@ impl NbdServer {
         count
     }
 
-    /// Disconnects programs that have gone while they waited for memory: none of them can take an answer. Returns true if
-    /// there were any.
+    /// Closes connections of clients that have disconnected while they waited for memory, because they can read no
+    /// response. Returns true if there were any.
     fn disconnect_gone(&mut self) -> bool {
         let crowd = self.crowd();
         let waits = |it: &Connection| {
@@ -431,7 +429,7 @@ impl NbdServer {
         if poll::wait_any(&mut files, 0).is_err() {
             return false;
         }
-        // A program that only sends no more still takes answers.
+        // A client that has only shut down its sending side still reads responses.
         let is_gone = |file: &libc::pollfd| file.revents & (libc::POLLHUP | libc::POLLERR) != 0;
         let gone = waiting.iter().zip(&files).filter(|(_, file)| is_gone(file));
         let gone: Vec<usize> = gone.map(|(&at, _)| at).collect();
@@ -443,8 +441,8 @@ impl NbdServer {
         !gone.is_empty()
     }
 
-    /// Disconnects programs that have taken no answer for [`STALLED`] and have more than their guarantee; returns true if there
-    /// were any.
+    /// Disconnects clients that have read no response for [`STALLED`] and use more than their guarantee; returns true if
+    /// there were any.
     fn disconnect_stalled(&mut self, now: Instant) -> bool {
         let guaranteed = self.crowd().guaranteed;
         let stalled = |it: &Connection| it.stalled_at(guaranteed).is_some_and(|at| at <= now);
@@ -458,7 +456,7 @@ impl NbdServer {
         !stalled.is_empty()
     }
 
-    /// Returns free memory to the system once programs have much less than they had: the allocator keeps it otherwise.
+    /// Returns free memory to the system after a peak, because the allocator keeps it otherwise.
     fn return_memory(&mut self) {
         let kept = self.crowd().kept;
         self.peak = self.peak.max(kept);
@@ -472,7 +470,7 @@ impl NbdServer {
         }
     }
 
-    /// Finds out which programs have gone; returns whether there are any that have left something.
+    /// Detects disconnected clients; returns true if any of them has left requests.
     fn note_the_gone(&mut self) -> bool {
         let crowd = self.crowd();
         if self.connections.len() < 2 {
@@ -481,7 +479,7 @@ impl NbdServer {
         let there = || self.connections.iter().filter(|(_, it)| !it.is_gone);
         let mut files: Vec<_> = there().map(|(_, it)| poll::hung_up(it.stream.as_fd())).collect();
         let places: Vec<usize> = there().map(|(at, _)| at).collect();
-        // Without news nobody has gone.
+        // Without an event no client has disconnected.
         if poll::wait_any(&mut files, 0).is_err() {
             return false;
         }
@@ -491,10 +489,10 @@ impl NbdServer {
         self.connections.iter().any(|(_, it)| it.leaves(crowd))
     }
 
-    /// Returns whether a program that has gone has changes under way, or has sent more. They may be done late, when a path
-    /// has failed; a disk of this machine would do them before anything that others ask for afterwards.
+    /// Returns true if a disconnected client has writes in flight, or unread input. These writes may be executed late after
+    /// a path failure, but must be executed before later requests of other clients, as on a local disk.
     fn is_being_changed(&self) -> bool {
-        // Who takes no answers does not hold up others with what it may have sent.
+        // Input of clients that read no responses does not block others.
         let crowd = self.crowd();
         if self.connections.iter().any(|(_, it)| it.is_gone && crowd.takes(&it.session)) {
             return true;
@@ -520,7 +518,7 @@ impl NbdServer {
             let stream = match stream {
                 Ok(stream) => stream,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                // There are no more files: whoever waits is accepted later.
+                // No descriptors are free: waiting clients are accepted later.
                 Err(_) => {
                     self.lacks_files = true;
                     self.accept_at = clock::now() + WITHOUT_FILES;
@@ -552,7 +550,7 @@ impl NbdServer {
         moved
     }
 
-    /// Waits until there may be something to do, some other file can be read, or a moment comes.
+    /// Waits until the server may have work, another descriptor is readable, or a deadline has passed.
     ///
     /// # Errors
     /// Fails when the system does.
@@ -573,7 +571,7 @@ impl NbdServer {
         if self.lacks_files {
             until = self.accept_at;
         } else {
-            // What is waited for is looked at afterwards.
+            // Connections that were polled are served afterwards.
             self.accept_at = Instant::ZERO;
             let accepts = (self.connections.len() < MOST).then_some(self.listener.as_fd());
             files.extend(accepts.map(Interest::to_read));
@@ -597,7 +595,7 @@ impl NbdServer {
             if self.lacks_memory {
                 until = until.min(connection.stalled_at(crowd.guaranteed).unwrap_or(until));
             }
-            // Of a file nothing is wanted of the system tells nevertheless that it has broken, again and again.
+            // The system repeatedly reports errors of a descriptor even if no events are requested.
             if reads || writes {
                 files.push(Interest { file: connection.stream.as_fd(), reads, writes });
             }
@@ -618,15 +616,15 @@ impl Listener {
 impl Drop for NbdServer {
     fn drop(&mut self) {
         if let Listener::Unix(_, path) = &self.listener {
-            // It may have been removed by somebody else.
+            // Another process may have removed it.
             std::fs::remove_file(path).ok();
         }
     }
 }
 
 impl Connection {
-    /// Reads what the program has sent, as far as there is room for it; what is more than the choice of a device only where
-    /// that is wanted. Returns whether there was anything.
+    /// Reads input of the client into the free buffer space. Input beyond the handshake is read only if requested. Returns
+    /// true if any was read.
     fn read(&mut self, is_wanted: bool) -> io::Result<bool> {
         let mut length = 0;
         while length < ROUND && !self.has_ended && (is_wanted || self.session.is_choosing()) {
@@ -648,18 +646,18 @@ impl Connection {
         Ok(length > 0)
     }
 
-    /// Returns whether the program has gone and has something under way, or may have asked for more.
+    /// Returns true if the client has disconnected and has requests in flight or unread input.
     fn leaves(&self, crowd: Crowd) -> bool {
         self.is_gone && (self.session.requests() > 0 || crowd.takes(&self.session))
     }
 
-    /// Returns the time at which the program is disconnected if others wait for memory.
+    /// Returns the time at which the client is disconnected if others wait for memory.
     fn stalled_at(&self, guaranteed: usize) -> Option<Instant> {
         let holds = self.session.unsent() > 0 && self.session.kept() > guaranteed;
         holds.then_some(self.took_at + STALLED)
     }
 
-    /// Sends what waits; returns whether there was anything that could be sent.
+    /// Sends queued output; returns true if any was sent.
     fn send(&mut self, now: Instant) -> io::Result<bool> {
         let mut moved = false;
         if self.session.unsent() == 0 {
@@ -685,7 +683,7 @@ impl Stream {
         match self {
             Self::Unix(stream) => {
                 stream.set_nonblocking(true)?;
-                // With less it works as well. What TCP has grows by itself, unless it is set.
+                // A smaller buffer works as well. The buffer of TCP is tuned automatically unless it is set.
                 sockopt::buffer(self.as_fd(), (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF, ROOM)).ok();
             }
             Self::Tcp(stream) => {

@@ -1,12 +1,12 @@
-//! Adapters for the engines of RTRS, all driven by one thread; and what stands on them.
+//! HCAs for the RTRS engines, driven by one thread, and the servers and clients on them.
 //!
 //! | module | holds |
 //! |---|---|
 //! | [`control`] | statistics and control of clients and servers, over a socket |
 //! | [`mount`] | the same tree as a FUSE file system |
-//! | `exports` | devices that a server offers, whatever drives its adapters |
+//! | `exports` | devices that a server offers, independent of its HCAs |
 //! | `serving` | [`BlockServer`]: RTRS, RNBD and devices |
-//! | `remote` | [`RemoteDisk`]: a device of a server, as whoever uses it sees it |
+//! | `remote` | [`RemoteDisk`]: a device of a server, from its user's side |
 
 use std::io;
 use std::net::{Ipv6Addr, SocketAddr};
@@ -37,25 +37,25 @@ pub use exports::Exports;
 pub use remote::{RemoteDisk, RemoteEvent, RemoteOptions};
 pub use serving::{BlockEvent, BlockServer};
 
-/// Adapters that one thread drives.
+/// HCAs that one thread drives.
 #[derive(Default)]
 pub struct Devices {
     all: Vec<Device>,
-    /// What other threads want, once they can, and their captures.
+    /// Work queue of other threads, and their captures; `None` until first used.
     inbox: Option<Box<Inbox<Self>>>,
     captures: Option<Captures<Self>>,
-    /// Who takes what reads the packets of queue pairs that were chosen for a trace.
+    /// Receiver of the packet readers of queue pairs that were chosen for a trace.
     taker: Option<Arc<Mutex<Taker>>>,
 }
 
 impl Devices {
-    /// Returns no adapters.
+    /// Creates an empty set of HCAs.
     #[must_use]
     pub const fn new() -> Self {
         Self { all: Vec::new(), inbox: None, captures: None, taker: None }
     }
 
-    /// Takes an adapter; returns what it is known by.
+    /// Adds an HCA; returns its number.
     pub fn add(&mut self, device: Device) -> AdapterId {
         self.all.push(device);
         let number = self.all.len() as u32 - 1;
@@ -66,7 +66,7 @@ impl Devices {
         AdapterId(number)
     }
 
-    /// Returns the captures of the adapters, those that are added later among them.
+    /// Returns the captures of the HCAs, including those that are added later.
     ///
     /// # Errors
     /// Fails if the system has no more files.
@@ -79,7 +79,7 @@ impl Devices {
         Ok(captures)
     }
 
-    /// Has an adapter hand over what reads the packets of chosen queue pairs.
+    /// Makes an HCA hand over the packet readers of chosen queue pairs.
     fn hand_over_from(&mut self, number: u32) {
         let (Some(taker), Some(device)) = (&self.taker, self.all.get_mut(number as usize)) else {
             return;
@@ -94,7 +94,7 @@ impl Devices {
         });
     }
 
-    /// Does what other threads want.
+    /// Runs the work of other threads.
     fn do_as_told(&mut self) {
         while let Some(work) = self.inbox.as_ref().and_then(|inbox| inbox.next()) {
             work(self);
@@ -102,22 +102,22 @@ impl Devices {
         self.hand_over();
     }
 
-    /// Returns an adapter.
+    /// Returns an HCA.
     pub fn device(&mut self, id: AdapterId) -> Option<&mut Device> {
         self.all.get_mut(id.0 as usize)
     }
 
-    /// Returns how a path is asked for that leads from an adapter to a server.
+    /// Returns the connection parameters of a path from an HCA to a server.
     ///
     /// # Errors
-    /// Fails when there is no way to it.
+    /// Fails if there is no route to the server.
     ///
     /// # Panics
-    /// Panics when there is no such adapter.
+    /// Panics when there is no such HCA.
     pub fn path_to(&mut self, id: AdapterId, server: SocketAddr) -> Result<PathSpec, PathError> {
         let device = self.device(id).expect("the adapter was added before");
         let path = device.path_to(server.ip())?;
-        // One port of the client's for all connections of a path, as Linux has it.
+        // All connections of a path have the same client port, as in Linux.
         let port = 0xc000 | device.hca().random_psn().get() as u16;
         let own = device.address_beside(server.ip()).unwrap_or_else(|| device.address());
         let source = SocketAddr::new(own, port);
@@ -125,14 +125,13 @@ impl Devices {
         Ok(PathSpec { p_key: path.p_key, ..spec })
     }
 
-    /// Returns how a path is asked for that leads from an adapter of a simulated fabric to a port that has a GID, by its
-    /// GIDs.
+    /// Returns the connection parameters of a path between two GIDs of a simulated fabric.
     ///
     /// # Errors
-    /// Fails when there is no way to it.
+    /// Fails if there is no route to the server.
     ///
     /// # Panics
-    /// Panics when there is no such adapter.
+    /// Panics when there is no such HCA.
     pub fn path_to_gid(
         &mut self,
         id: AdapterId,
@@ -145,14 +144,14 @@ impl Devices {
         Ok(PathSpec { p_key: path.p_key, ..spec })
     }
 
-    /// Returns how the port of an adapter is called.
+    /// Returns the name of an HCA's port.
     #[must_use]
     pub fn port_name(&self, id: AdapterId) -> Option<PortName> {
         let device = self.all.get(id.0 as usize)?;
         Some(PortName { adapter: device.name().to_owned(), number: device.port_number() })
     }
 
-    /// Moves what can be moved, and hands over what adapters tell; returns whether there was anything.
+    /// Drives the HCAs and returns their events; returns true if there was any progress.
     ///
     /// # Errors
     /// Fails when the system does.
@@ -174,7 +173,7 @@ impl Devices {
         Ok(moved)
     }
 
-    /// Waits until something may have come, or a moment comes.
+    /// Waits until an HCA may have work, or a deadline has passed.
     ///
     /// # Errors
     /// Fails when the system does.
@@ -182,7 +181,7 @@ impl Devices {
         self.wait_with(until, &[])
     }
 
-    /// Waits until something may have come, one of some files is ready, or a moment comes.
+    /// Waits until an HCA may have work, one of some descriptors is ready, or a deadline has passed.
     pub(crate) fn wait_with(&mut self, until: Instant, others: &[Interest<'_>]) -> io::Result<()> {
         let mut others: Vec<_> = others.iter().map(Interest::watched).collect();
         if let Some(inbox) = &self.inbox {
@@ -224,7 +223,7 @@ impl Devices {
         Ok(())
     }
 
-    /// Looks for something for as long as the adapters do before they sleep; returns whether there was anything.
+    /// Polls the HCAs for the time that they poll before they sleep; returns true if there was any progress.
     fn spin(&mut self, others: &[libc::pollfd]) -> io::Result<bool> {
         let spin = self.all.iter().map(Device::spin).max().unwrap_or_default();
         let end = clock::now() + spin;

@@ -1,4 +1,4 @@
-//! The agent that every node along a way runs.
+//! The ibtracer agent, which runs on every node of a path.
 
 use std::collections::VecDeque;
 
@@ -11,8 +11,8 @@ use crate::UNKNOWN_PORT;
 
 /// Answers ibtracer (class 0x30) and ibping (class 0x32) at a node.
 ///
-/// A request for the source route is compared with the port that it came in by. Where the link cannot
-/// tell that port, the answer says [`UNKNOWN_PORT`] with a good status: nothing is guessed.
+/// The agent compares the expected port of a SourceRoute request with the port by which it arrived. If
+/// the link does not report that port, the response has [`UNKNOWN_PORT`] and status 0.
 #[derive(Debug)]
 pub struct TracerAgent {
     host: String,
@@ -20,30 +20,30 @@ pub struct TracerAgent {
     counters: AgentCounters,
 }
 
-/// What an agent has seen.
+/// Counters of an agent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AgentCounters {
-    /// Requests that were answered, with whatever status.
+    /// Requests that were answered, with any status.
     pub answered: u64,
-    /// Requests for a source route that came in by another port than the expected one.
+    /// SourceRoute requests that arrived by another port than the expected one.
     pub mismatches: u64,
-    /// Requests that were answered with the status of a bad request.
+    /// Requests that were answered with an error status.
     pub refused: u64,
-    /// Datagrams that no answer is due to: those of other organisations, and what is no request.
+    /// MADs that were ignored: those with another OUI, and those that are not requests.
     pub ignored: u64,
 }
 
-/// How many answers wait for the link; older ones are dropped, and their clients ask again.
+/// Maximum number of queued responses. Beyond that the oldest are dropped, and their clients retry.
 const MOST_WAITING: usize = 4096;
 
 impl TracerAgent {
-    /// Returns an agent that calls its node what it tells ibping: `host.domain`.
+    /// Returns an agent with the node name that it reports to ibping: `host.domain`.
     #[must_use]
     pub fn new(host: impl Into<String>) -> Self {
         Self { host: host.into(), answers: VecDeque::new(), counters: AgentCounters::default() }
     }
 
-    /// Returns what it has seen.
+    /// Returns the counters.
     #[must_use]
     pub const fn counters(&self) -> AgentCounters {
         self.counters
@@ -70,7 +70,7 @@ impl TracerAgent {
         }
     }
 
-    /// Compares the port that a request came in by with the one that it expects at its last hop.
+    /// Compares the port by which a request arrived with the port that it expects at its last hop.
     fn compare(&mut self, arrival: Arrival, mad: &mut Mad) -> MadStatus {
         let mut route: SourceRoute =
             mad.attribute().expect("the class and the attribute are right");

@@ -1,4 +1,4 @@
-//! What is known of a fabric: as much of it as traces have asked for.
+//! The part of the fabric that traces have queried: nodes, links and tables.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,10 +12,10 @@ use crate::trace::{Hop, Stop};
 
 const BLOCK: u16 = LinearForwardingBlock::LIDS;
 
-/// The table entry that means that there is no path.
+/// The table entry for "no path".
 const NO_PATH: u8 = 255;
 
-/// A node that is known: an index in the order in which they came to be.
+/// Index of a node, in the order of discovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeNumber(pub(crate) u32);
 
@@ -24,16 +24,16 @@ pub struct NodeNumber(pub(crate) u32);
 pub struct TracedNode {
     /// Its GUID.
     pub guid: Guid,
-    /// What it is.
+    /// The node type.
     pub kind: NodeKind,
     /// Its highest port.
     pub ports: u8,
-    /// What it is called.
+    /// The node description.
     pub description: String,
-    /// The ports that a directed route to it leaves by; empty where the fabric is known from subnet
-    /// administration only, and of the own node.
+    /// Egress ports of the directed route to the node; empty for the own node, and if the fabric is known from
+    /// SA records only.
     pub route: Box<[u8]>,
-    /// What has LIDs: port 0 of a switch, ports of others that a way led to.
+    /// Ports with LIDs: port 0 of a switch; of other nodes, the ports that a path led to.
     pub(crate) ends: BTreeMap<u8, End>,
     pub(crate) links: BTreeMap<u8, Link>,
     /// The highest LID of the forwarding table.
@@ -46,11 +46,11 @@ pub struct TracedNode {
 pub struct End {
     /// Its GUID.
     pub guid: Guid,
-    /// The upper half of its GID.
+    /// The GID prefix.
     pub prefix: u64,
-    /// Its first LID.
+    /// The base LID.
     pub lid: u16,
-    /// The number of low bits of the LID that it leaves free.
+    /// The LMC: number of free low bits of the LID.
     pub lmc: u8,
 }
 
@@ -68,21 +68,21 @@ impl End {
     }
 }
 
-/// What is behind a port.
+/// The far end of a port's link.
 #[derive(Clone, Debug)]
 pub(crate) enum Link {
     /// A port of a node, and the state of the near end.
     To(NodeNumber, u8, PortState),
-    /// Nothing that answers.
+    /// No node responds behind the port.
     Nowhere {
-        /// What was seen.
+        /// The observation, as a text.
         why: String,
         /// True if the near port itself reports that it is not Active.
         is_down: bool,
     },
 }
 
-/// What is known of a fabric.
+/// The known part of a fabric.
 #[derive(Debug, Default)]
 pub struct Atlas {
     nodes: Vec<TracedNode>,
@@ -90,13 +90,13 @@ pub struct Atlas {
     by_guid: BTreeMap<Guid, Vec<NodeNumber>>,
     /// The own port, once it is known.
     own: Option<(NodeNumber, u8)>,
-    /// Facts that cannot be had, and why.
+    /// Facts that could not be read, with the reason.
     pub(crate) lacking: BTreeMap<Fact, String>,
     /// Blocks of multicast tables, by the position of their ports.
     pub(crate) masks: BTreeMap<(NodeNumber, u16, u8), [u16; 32]>,
     /// The ports that report each LID.
     claims: BTreeMap<u16, Vec<(NodeNumber, u8)>>,
-    /// Nodes whose responses contradict each other, and how.
+    /// Nodes with inconsistent responses, and the contradiction.
     pub(crate) inconsistent: BTreeMap<NodeNumber, String>,
     /// Blocks of tables that were read a second time.
     pub(crate) confirmed: BTreeSet<(NodeNumber, u16)>,
@@ -104,15 +104,15 @@ pub struct Atlas {
     pub(crate) changed: BTreeSet<NodeNumber>,
 }
 
-/// How far a way is known.
+/// Progress of a walk along the tables.
 pub(crate) enum Walked {
-    /// Something has to be asked first.
+    /// A fact has to be queried first.
     Needs(Fact),
-    /// To its end.
+    /// The walk reached the end of the path.
     Ended(Way),
 }
 
-/// A way through the fabric.
+/// A path through the fabric.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Way {
     pub(crate) hops: Vec<Hop>,
@@ -129,7 +129,7 @@ impl Atlas {
         &self.nodes[number.0 as usize]
     }
 
-    /// Returns what a node is called in a sentence: kind, GUID and description.
+    /// Returns the name of a node for messages: type, GUID and description.
     #[must_use]
     pub fn name(&self, number: NodeNumber) -> String {
         let node = self.node(number);
@@ -148,7 +148,7 @@ impl Atlas {
         self.own
     }
 
-    /// Returns the port with LIDs by which a node is addressed that a way enters by some port.
+    /// Returns the port whose LIDs address a node, given the port by which a path enters the node.
     #[must_use]
     pub fn end(&self, (node, port): (NodeNumber, u8)) -> Option<&End> {
         let known = self.node(node);
@@ -220,14 +220,14 @@ impl Atlas {
         blocks[place] = Some(Box::new(ports));
     }
 
-    /// Returns true if a block of a table is what was read before.
+    /// Returns true if a block of a table equals the block that was read before.
     pub(crate) fn is_block(&self, node: NodeNumber, block: u16, ports: &[u8]) -> bool {
         let known = self.node(node).blocks.get(usize::from(block)).and_then(Option::as_ref);
         known.is_some_and(|known| known[..] == *ports)
     }
 
-    /// Returns the entry for a LID that was not read twice, of the switches that a way leaves and of the one
-    /// at its end; `None` if all were.
+    /// Returns the first table block on a path that was not read twice, including the switch at its end;
+    /// `None` if all were.
     pub(crate) fn unconfirmed(&self, way: &Way, lid: u16) -> Option<Fact> {
         let last = way.hops.last().map(|hop| hop.node);
         let nodes = way.hops.iter().map(|hop| hop.from).chain(last);
@@ -239,7 +239,7 @@ impl Atlas {
         })
     }
 
-    /// Returns a switch whose table has changed, of those that a way leaves and the one at its end.
+    /// Returns the first switch on a path whose table has changed, including the switch at its end.
     pub(crate) fn changed_on(&self, way: &Way) -> Option<NodeNumber> {
         let last = way.hops.last().map(|hop| hop.node);
         way.hops.iter().map(|hop| hop.from).chain(last).find(|node| self.changed.contains(node))
@@ -269,7 +269,7 @@ impl Atlas {
                 break Stop::TooFar { at };
             }
             match node.links.get(&out) {
-                // Directed routes are not longer.
+                // Longer directed routes do not exist.
                 None if node.route.len() >= usize::from(smp::MAX_HOPS) => {
                     break Stop::TooFar { at };
                 }
@@ -283,7 +283,7 @@ impl Atlas {
                 }
                 Some(&Link::To(next, enters, _)) => {
                     hops.push(Hop { from: at, out, node: next, enters });
-                    // The table of a switch gives the same way each time that a packet comes by.
+                    // A switch forwards by the same entry at each visit, so this is a loop.
                     let again = hops[..hops.len() - 1].iter().position(|hop| hop.from == next);
                     if let Some(first) = again.filter(|_| self.node(next).kind.is_switch()) {
                         break Stop::Loop { first };
@@ -316,7 +316,7 @@ impl Atlas {
     }
 }
 
-/// What a table says of a LID.
+/// The table entry of a LID.
 pub(crate) enum Entry {
     Needs(Fact),
     Port(u8),

@@ -1,12 +1,14 @@
-//! By which port a switch sends what gets lost: what its ports count tells.
+//! Port census: finds the port by which a switch sends lost packets, from the counters of its ports.
 //!
-//! Nobody answers for a datagram that is lost, but the port that it left by has counted it. So a burst of
-//! them is sent, and then one of three times as many, and before, between and after them the counters
-//! of all ports of the switch are read. The port that they leave by counts three times as many in the second
-//! time, and no more; a port with other traffic proves nothing. A port has to stand out twice, with bursts of
-//! different sizes, and another port than that of the table only beside that one, which counts none. Where the answers of the switch
-//! itself get lost, the ports behind its cables are read: one of them counts what comes in. One census is
-//! taken at a time, and nothing else is asked meanwhile, for it would be counted, too.
+//! A lost packet has no response, but the port that sent it has counted it. The tracer sends a burst of N
+//! packets and then one of 3 N. It reads the counters of all ports before, between and after the bursts.
+//! The port that sends them counts N and then 3 N, and little more. Two censuses with bursts of
+//! different sizes have to find the same port. A port other than that of the table is reported only if the
+//! port of the table counts no burst. A port with other traffic proves neither.
+//!
+//! If the responses of the switch itself are lost, the counters of the ports behind its cables are read: one
+//! of them counts the received packets. One census runs at a time. No other request is outstanding
+//! meanwhile, because it would be counted, too.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -20,20 +22,20 @@ use crate::atlas::{Atlas, Entry, Link, NodeNumber};
 use crate::probes::{Launch, Probes};
 use crate::trace::Left;
 
-/// How long a burst is given at least to be counted.
+/// Minimum time between a burst and the reading of the counters.
 const SHORTEST: Duration = Duration::from_millis(20);
 
-/// How often a census is taken in which no port stands out, or more than one.
+/// Maximum number of censuses if none finds exactly one port.
 const MOST_TRIES: u32 = 4;
 
-/// By how many times the burst grows with every try where requests get lost.
+/// Growth factor of the burst from try to try if requests get lost.
 const GROWTH: u64 = 4;
 
-/// By how many times the port of the table has to count less than another one that is proven.
+/// Factor by which the port of the table has to count less than a port that is proven instead.
 const IDLE: u64 = 4;
 
-/// Returns how many datagrams are sent first; three times as many are sent then. What is read goes out by
-/// one of the ports, from which they have to stand out.
+/// Returns the size of the first burst; the second one is three times as large. The burst must be large
+/// beside the requests for counters, which one of the ports counts as well.
 fn first_burst(ports: u8) -> u64 {
     8 + u64::from(ports) / 2
 }
@@ -43,30 +45,30 @@ fn first_burst(ports: u8) -> u64 {
 pub(crate) enum Inquiry {
     /// The counters at a port of the switch, or of the port behind it.
     Counters(u8),
-    /// Those that have 64 bits.
+    /// The 64-bit counters (PortCountersExtended).
     Extended(u8),
-    /// A datagram that is expected to get lost.
+    /// A packet of a burst, which is expected to be lost.
     Burst,
 }
 
-/// What a port has counted.
+/// Counters of a port.
 #[derive(Clone, Copy, Debug, Default)]
 struct Count {
-    /// Packets that were sent, or that came in behind; `None` if the counter has reached its end.
+    /// Packets sent, or received by the port behind; `None` if the counter is saturated.
     sent: Option<u64>,
     discarded: u64,
-    /// Packets that came in and that the switch could not relay.
+    /// Received packets that the switch could not relay.
     stuck: u64,
 }
 
 type Reading = BTreeMap<u8, Count>;
 
-/// What comes next.
+/// Step of a census.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// One port is asked, which shows whether the switch tells anything.
+    /// One port is read, to find out whether the switch responds.
     First,
-    /// All are, from here on.
+    /// All ports are read, in this step and the following ones.
     Before,
     SmallBurst,
     Between,
@@ -74,31 +76,31 @@ enum Stage {
     Last,
 }
 
-/// A census of one launch.
+/// A census of one combined-route probe.
 #[derive(Debug)]
 struct Census {
     stage: Stage,
-    /// Whether the ports behind are read, by their LIDs and numbers.
+    /// LID and port number behind each port, if the ports behind are read; else `None`.
     behind: Option<BTreeMap<u8, (u16, u8)>>,
-    /// How many requests are under way.
+    /// Number of outstanding requests.
     left: usize,
-    /// How often it was taken.
+    /// Number of tries.
     tries: u32,
     /// The number of datagrams in the first burst.
     burst: u64,
     /// True if a request for counters had to be repeated, which makes readings differ.
     is_lossy: bool,
-    /// The port that stood out once. It has to stand out twice.
+    /// The port that one census has found. A second one has to find it, too.
     suspect: Option<Left>,
     readings: [Reading; 3],
-    /// How many requests each reading took, repeated ones included.
+    /// Number of requests of each reading, including repetitions.
     attempts: [u64; 3],
-    /// The port of the switch by which answers to bursts go back, and how many have.
+    /// The port of the switch that sends the responses to bursts, and their number.
     back: Option<u8>,
     answered: [u64; 2],
 }
 
-/// What is known of the ports by which launches leave.
+/// Results of censuses: the ports that send combined-route probes.
 #[derive(Debug, Default)]
 pub(crate) struct Censuses {
     queue: VecDeque<Launch>,
@@ -107,34 +109,34 @@ pub(crate) struct Censuses {
     sent: BTreeMap<Launch, u32>,
 }
 
-/// What came of a census.
+/// Result of a census.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Outcome {
-    /// Where a launch leaves, if the counters tell.
+    /// The port that sends the probe; `None` if the counters do not show it.
     Known(Option<Left>),
-    /// The switch does not tell: another census needs to know what is behind its ports.
+    /// The switch does not respond: another census needs the nodes behind its ports.
     WantsNeighbours,
 }
 
-/// What comes of a request of a census.
+/// Progress of a census after a response.
 pub(crate) enum Progress {
-    /// More is asked, or awaited where there is nothing.
+    /// Requests to send next; none if responses are still outstanding.
     Waits(Vec<(Inquiry, Request)>),
     Done,
 }
 
 impl Censuses {
-    /// Returns what came of a census; `None` before its end.
+    /// Returns the result of a census; `None` before its end.
     pub(crate) fn get(&self, launch: Launch) -> Option<Outcome> {
         self.known.get(&launch).copied()
     }
 
-    /// Returns how many launches were counted.
+    /// Returns the number of probes in the bursts.
     pub(crate) fn sent(&self, launch: Launch) -> u32 {
         self.sent.get(&launch).copied().unwrap_or_default()
     }
 
-    /// Has a census be taken, unless that is done.
+    /// Queues a census, unless it has run.
     pub(crate) fn want(&mut self, launch: Launch) {
         let is_under_way = self.under_way.as_ref().is_some_and(|(it, _)| *it == launch);
         let is_known = matches!(self.known.get(&launch), Some(Outcome::Known(_)));
@@ -143,12 +145,12 @@ impl Censuses {
         }
     }
 
-    /// Returns whether one is being taken.
+    /// Returns true if a census is running.
     pub(crate) const fn is_under_way(&self) -> bool {
         self.under_way.is_some()
     }
 
-    /// Starts the next census when its turn has come; one without requests has ended.
+    /// Starts the next census if none is running. A census without requests has ended.
     pub(crate) fn poll(
         &mut self,
         atlas: &Atlas,
@@ -187,7 +189,7 @@ impl Censuses {
         Some((launch, requests))
     }
 
-    /// Takes the end of a request.
+    /// Processes a response or timeout.
     pub(crate) fn handle(
         &mut self,
         (launch, inquiry): (Launch, Inquiry),
@@ -250,7 +252,7 @@ impl Censuses {
                 census.tries += 1;
                 *self.sent.entry(launch).or_default() += 4 * census.burst as u32;
                 let left = found.pop().filter(|_| found.is_empty());
-                // Other traffic that looks like a burst does not look like another one of another size.
+                // Other traffic that resembles one burst does not resemble a second one of another size.
                 let is_settled = left.is_some() && left == census.suspect;
                 if is_settled || census.tries == MOST_TRIES {
                     self.end(launch, Outcome::Known(left.filter(|_| is_settled)));
@@ -280,7 +282,7 @@ impl Censuses {
 }
 
 impl Census {
-    /// Returns the requests of a reading; each is like the others, for what is read is counted, too.
+    /// Returns the requests of a reading. All readings have the same requests, because these are counted, too.
     fn all(&self, switch: NodeNumber, atlas: &Atlas, timing: Timing) -> Vec<(Inquiry, Request)> {
         let is_read = |port: &u8| self.behind.as_ref().is_none_or(|it| it.contains_key(port));
         (1..=atlas.node(switch).ports)
@@ -313,7 +315,7 @@ impl Census {
         (inquiry, Request::new(Remote::gsi(lid), mad).with_timing(timing))
     }
 
-    /// Returns the number of the reading that is under way.
+    /// Returns the number of the reading that is in flight.
     const fn reading(&self) -> usize {
         match self.stage {
             Stage::First | Stage::Before => 0,
@@ -322,7 +324,7 @@ impl Census {
         }
     }
 
-    /// Takes what a port has counted.
+    /// Stores the counters of a port.
     fn read(&mut self, inquiry: Inquiry, mad: &Mad) {
         let number = self.reading();
         let (reading, behind) = (&mut self.readings[number], self.behind.is_some());
@@ -331,7 +333,7 @@ impl Census {
                 let Some(told) = mad.attribute::<PortCounters>() else { return };
                 let count = reading.entry(port).or_default();
                 let packets = if behind { told.rcv_packets } else { told.xmit_packets };
-                // Those of 64 bits, where there are any, go on when these have stopped.
+                // The 64-bit counters, if present, continue when these are saturated.
                 if packets < u32::MAX {
                     count.sent = count.sent.max(Some(packets.into()));
                 }
@@ -352,10 +354,10 @@ impl Census {
         }
     }
 
-    /// Returns where the launches of both bursts were counted, unless other traffic hides it.
+    /// Returns the ports that counted both bursts, unless other traffic hides them.
     fn conclude(&self, expected: Option<u8>, switch: NodeNumber, atlas: &Atlas) -> Vec<Left> {
-        // The port towards the own one also counts answers, of which those that are lost behind it are not
-        // known. So it says something only beside the counters of all other ports.
+        // The port towards the own port also counts responses, and the number of those lost behind it is
+        // not known. So this port is evidence only beside the counters of all other ports.
         let is_read = |port| self.growth(port, |count| count.sent).is_some();
         let links = atlas.node(switch).links.iter();
         let mut linked = links.filter(|(_, link)| matches!(link, Link::To(..)));
@@ -372,8 +374,8 @@ impl Census {
             ];
             found.extend(left.into_iter().find(|(_, growth)| self.is_burst(*growth)));
         }
-        // The port of the table must not have counted the bursts as well. Where requests get lost, it has to
-        // be read for that.
+        // The port of the table must not have counted the bursts as well. If requests get lost, its counters
+        // have to be read to show that.
         if let [(Left::By(port) | Left::Discarded(port), Some([small, large]))] = found[..]
             && Some(port) != expected
         {
@@ -405,22 +407,22 @@ impl Census {
     /// Returns true if a counter has grown as by the bursts and by little else.
     fn is_burst(&self, growth: Option<[u64; 2]>) -> bool {
         let Some([small, large]) = growth else { return false };
-        // Where requests are repeated, readings are not alike. Each request and its response pass a port
-        // once, so they explain no more than this.
+        // If requests are repeated, the readings differ. Each request and its response pass a port once,
+        // so they explain at most this difference.
         let explained = match self.is_lossy {
             true => 2 * (self.attempts[1] + self.attempts[2]),
             false => 0,
         };
         let slack = 2 + self.burst / 4 + explained;
-        // The second burst has two more of the first one, of which some may be lost before.
+        // The second burst has 2 N probes more than the first; some of them may be lost before the switch.
         let more = large.saturating_sub(small);
         let sum = u128::from(small) + u128::from(large);
-        // Chance makes twice the square root of the sum hardly ever.
+        // A random difference rarely exceeds twice the square root of the sum.
         let stands_out =
             more >= self.burst.min(64) + explained && u128::from(more).pow(2) >= 4 * sum;
         let is_quiet =
             more <= 2 * self.burst + slack && small <= self.burst + 2 * self.attempts[1] + slack;
-        // What goes round in a loop is counted several times, but in the same proportion.
+        // Packets in a forwarding loop are counted several times, but in the same proportion.
         let is_loop = small >= self.burst && large.abs_diff(3 * small) <= slack;
         stands_out && (is_quiet || is_loop)
     }

@@ -1,16 +1,16 @@
 //! Model-based diagnosis: which sets of faults explain all observations.
 //!
-//! A *conflict* is a set of components of which at least one must be faulty, because a probe that depends
-//! on all of them was not answered. A *candidate* is a set of faults that contains a component of every
-//! conflict (de Kleer and Williams 1987; Reiter 1987: a hitting set). A component that is in every candidate
-//! of any size is proven faulty; that is the case only if a conflict has no other member.
+//! A *conflict* is a set of components of which at least one must be faulty: a probe that depends on all of
+//! them was not answered. A *candidate* is a set of faults that contains a component of every conflict (a
+//! hitting set: de Kleer and Williams 1987, Reiter 1987). A component that is in every candidate of any size
+//! is proven faulty. This is so only if a conflict has no other member.
 
 use std::collections::BTreeSet;
 
-/// How many candidates are returned at most.
+/// Maximum number of candidates that are returned.
 const MOST_CANDIDATES: usize = 16;
 
-/// How many conflicts are taken into account at most.
+/// Maximum number of conflicts that are considered.
 const MOST_CONFLICTS: usize = 64;
 
 /// Returns true if a component is in every candidate, whatever the number of faults.
@@ -18,8 +18,8 @@ pub(crate) fn is_certain<C: Ord>(component: &C, conflicts: &[BTreeSet<C>]) -> bo
     conflicts.iter().any(|conflict| conflict.len() == 1 && conflict.contains(component))
 }
 
-/// Returns the smallest sets of at most `most` components that hit every conflict, in ascending order; none
-/// if `most` components do not suffice.
+/// Returns the smallest sets of at most `most` components that hit every conflict, in ascending order. The
+/// result is empty if no such set exists.
 pub(crate) fn candidates<C: Ord + Copy>(
     conflicts: &[BTreeSet<C>],
     most: usize,

@@ -1,8 +1,7 @@
-//! How the client learns of the fabric: what it asks, and what the answers say.
+//! Facts of the fabric: the requests for them, and the evaluation of responses.
 //!
-//! Over directed routes everybody is asked; from subnet administration the records are. A fact may take
-//! more than one request: who is behind a port that nobody has come to has to be asked what it is, what
-//! its port is, and what it is called.
+//! Facts come from the nodes over directed routes, or from SA records. A fact may need several requests: a
+//! node that is new is queried for NodeInfo, PortInfo and NodeDescription.
 
 use std::collections::BTreeMap;
 
@@ -22,16 +21,16 @@ use ib_wire::mad::{Attribute, AttributeId, Mad, MadStatus, Method, MgmtClass, Tr
 use crate::atlas::{Atlas, End, Link, NodeNumber, TracedNode};
 use crate::tracer::Via;
 
-/// Something that a way depends on.
+/// A fact that a path depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Fact {
-    /// Who is at the own port.
+    /// The own node and port.
     Own,
-    /// What is behind a port.
+    /// The node behind a port.
     Link { node: NodeNumber, port: u8 },
     /// A block of a forwarding table.
     Block { node: NodeNumber, block: u16 },
-    /// The same block once more: whether it is still what was read before.
+    /// The same block, read again to detect changes.
     Again { node: NodeNumber, block: u16 },
     /// A block of a multicast table, and the position of its 16 ports.
     Multicast { node: NodeNumber, block: u16, position: u8 },
@@ -40,27 +39,27 @@ pub(crate) enum Fact {
 /// A request for a part of a fact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// What the node is; where records tell, which port is at the other end of the link.
+    /// NodeInfo of the node; from records, the port at the far end of the link.
     Node,
-    /// What the node is whose LID a record has told.
+    /// NodeInfo of the node whose LID came from a record.
     Record,
     /// The port that has LIDs.
     Port,
-    /// What the node is called.
+    /// NodeDescription.
     Description,
-    /// How much of its table a switch uses.
+    /// SwitchInfo: LinearFDBTop.
     Switch,
     /// The near end of a link.
     Near,
     /// The block.
     Block,
-    /// All links that subnet administration has records of. `OpenSM` has records of the ports of a switch
-    /// whose LID is no multiple of 2^LMC, but does not find them by that LID.
+    /// All link records of the SA. `OpenSM` has records of a switch whose LID is not a multiple of 2^LMC, but
+    /// does not find them by that LID.
     Links,
 }
 
 impl Part {
-    /// Returns what it is called in a sentence.
+    /// Returns the name for messages.
     const fn name(self) -> &'static str {
         match self {
             Self::Node | Self::Record => "what the node is",
@@ -74,31 +73,31 @@ impl Part {
     }
 }
 
-/// A fact that is being asked for.
+/// A fact with outstanding requests.
 #[derive(Debug, Default)]
 struct Asking {
-    /// How many requests are under way.
+    /// Number of outstanding requests.
     left: usize,
-    /// What has come in.
+    /// The NodeInfo received so far.
     info: Option<NodeInfo>,
     port: Option<PortInfo>,
     description: Option<NodeDescription>,
     switch: Option<SwitchInfo>,
     near: Option<PortInfo>,
-    /// How the responses of the far node contradict each other.
+    /// The contradiction between the responses of the far node.
     inconsistent: Option<String>,
-    /// The port of the far end, and where records tell its LID.
+    /// The port of the far end and, from records, its LID.
     far: u8,
     lid: u16,
     failed: Option<String>,
-    /// How often something was asked again.
+    /// Number of repeated requests.
     again: u32,
 }
 
-/// How often what is not answered is asked again where packets get lost.
+/// Maximum number of repetitions on lossy paths.
 pub(crate) const MOST_AGAIN: u32 = 8;
 
-/// The facts that are being asked for.
+/// All facts with outstanding requests.
 #[derive(Debug)]
 pub(crate) struct Facts {
     via: Via,
@@ -110,12 +109,12 @@ pub(crate) struct Facts {
     links: Option<BTreeMap<(u16, u8), (u16, u8)>>,
 }
 
-/// What comes of a part of a fact.
+/// Progress of a fact after a response.
 #[derive(Debug)]
 pub(crate) enum Progress {
-    /// More is asked or awaited.
+    /// Requests to send next; none if responses are still outstanding.
     Waits(Vec<(Part, Request)>),
-    /// The atlas has it now, or has that it cannot be had.
+    /// The atlas holds the fact, or the reason why it could not be read.
     Done,
 }
 
@@ -124,7 +123,7 @@ impl Facts {
         Self { via, own, timing, m_key, asking: BTreeMap::new(), links: None }
     }
 
-    /// Starts to ask for a fact; nothing when that is done already.
+    /// Returns the requests for a fact; none if they were sent already.
     pub(crate) fn ask(&mut self, fact: Fact, atlas: &Atlas) -> Vec<(Part, Request)> {
         if self.asking.contains_key(&fact) {
             return Vec::new();
@@ -140,7 +139,7 @@ impl Facts {
         self.request_all(fact, parts, atlas)
     }
 
-    /// Takes the end of a request for a part of a fact.
+    /// Processes the response or timeout of a request.
     pub(crate) fn handle(
         &mut self,
         (fact, part): (Fact, Part),
@@ -183,7 +182,7 @@ impl Facts {
             Ok(message) => {
                 Err(format!("{} is answered with {}", part.name(), said(message.status())))
             }
-            // Level 2 of the protection hides everything, from the own port on.
+            // M_Key protection level 2 hides all attributes, including those of the own port.
             Err(failure) if fact == Fact::Own && self.m_key == 0 => Err(format!(
                 "{} is not told, which an M_Key can do (see --mkey): {failure}",
                 part.name()
@@ -193,12 +192,12 @@ impl Facts {
         let mut more: Vec<Part> = Vec::new();
         match answer {
             Err(why) => match part {
-                // Where packets get lost here and there, silence is asked again.
+                // On a lossy fabric, requests without a response are repeated.
                 _ if lossy && asking.again < MOST_AGAIN => {
                     asking.again += 1;
                     more.push(part);
                 }
-                // Ways can be walked without these.
+                // Paths can be walked without these.
                 Part::Description | Part::Switch | Part::Near => {}
                 _ => drop(asking.failed.get_or_insert(why)),
             },
@@ -244,7 +243,7 @@ impl Facts {
 }
 
 impl Asking {
-    /// Takes an answer; returns what has to be asked now that it is known.
+    /// Processes a response; returns the requests that it makes necessary.
     fn take(
         &mut self,
         part: Part,
@@ -325,7 +324,7 @@ impl Asking {
         Vec::new()
     }
 
-    /// Returns what is requested from a node that a link leads to.
+    /// Returns the parts to request from the node behind a link.
     fn parts_of(&mut self, info: &NodeInfo, (fact, via): (Fact, Via), atlas: &Atlas) -> Vec<Part> {
         let Some(kind) = info.node_type.kind() else {
             let what = format!("its NodeInfo has node type {}: expected 1 to 3", info.node_type.0);
@@ -335,7 +334,7 @@ impl Asking {
         let known = self.known(info, (fact, via, None), atlas).map(|number| atlas.node(number));
         let end = if kind.is_switch() { 0 } else { self.far };
         let mut parts = Vec::new();
-        // Two switches with one GUID are told apart by their LIDs.
+        // Two switches with one GUID are distinguished by their LIDs.
         let verifies = via == Via::DirectedRoutes && kind.is_switch();
         if verifies || known.is_none_or(|known| !known.ends.contains_key(&end)) {
             parts.push(Part::Port);
@@ -349,8 +348,8 @@ impl Asking {
         parts
     }
 
-    /// Returns the known node that a link leads to: the one with the GUID, unless its kind, its number
-    /// of ports, its LID or the cable at the arrival port is another one.
+    /// Returns the known node behind a link: the node with the GUID, unless its type, number of ports, LID or
+    /// cable at the arrival port differs.
     fn known(
         &self,
         info: &NodeInfo,
@@ -379,7 +378,7 @@ impl Asking {
         atlas.find(info.node_guid).iter().copied().find(is_same)
     }
 
-    /// Returns a request to subnet administration.
+    /// Returns a request to the SA.
     fn record(&self, fact: Fact, part: Part, (own, atlas): (&LinkPort, &Atlas)) -> Request {
         let lid = self.lid;
         let is_switch =
@@ -427,14 +426,14 @@ impl Asking {
         }
     }
 
-    /// Tells the atlas.
+    /// Stores the fact in the atlas.
     fn finish(mut self, fact: Fact, via: Via, atlas: &mut Atlas) {
         let failed = self.failed.take();
         match (fact, failed) {
             (Fact::Block { .. } | Fact::Multicast { .. }, None) => {}
             (Fact::Again { node, block }, why) => {
                 atlas.confirmed.insert((node, block));
-                // A table that cannot be read again may be another one by now.
+                // A table that cannot be read again may have changed.
                 if why.is_some() {
                     atlas.changed.insert(node);
                 }
@@ -459,11 +458,11 @@ impl Asking {
             }
             (Fact::Link { node, port }, None) => {
                 if let Some((next, enters)) = self.reach(fact, via, atlas) {
-                    // Where it does not tell, it answers at least.
+                    // A node that does not report the state has at least responded.
                     let state = self.near.map_or(PortState::ACTIVE, |near| near.port_state);
                     atlas.node_mut(node).links.insert(port, Link::To(next, enters, state));
                     if via == Via::DirectedRoutes {
-                        // A cable has two ends, and directed routes do not lead back through adapters.
+                        // A cable has two ends, and directed routes do not lead back through HCAs.
                         let back = atlas.node_mut(next).links.entry(enters);
                         back.or_insert(Link::To(node, port, state));
                     }
@@ -472,7 +471,7 @@ impl Asking {
         }
     }
 
-    /// Adds the node that was come to, unless it is known; returns it and the port.
+    /// Adds the node behind the link, unless it is known; returns the node and its port.
     fn reach(&self, fact: Fact, via: Via, atlas: &mut Atlas) -> Option<(NodeNumber, u8)> {
         let info = self.info.as_ref()?;
         let kind = info.node_type.kind()?;
@@ -552,7 +551,7 @@ pub(crate) fn ask<R: Attribute>(own: &LinkPort, record: &R, components: &[u8]) -
     Request::new(remote, mad)
 }
 
-/// Returns a status in words.
+/// Returns the text of a status.
 pub(crate) fn said(status: MadStatus) -> String {
     match status {
         MadStatus::SA_NO_RECORDS => "no records".to_owned(),
@@ -563,7 +562,7 @@ pub(crate) fn said(status: MadStatus) -> String {
     }
 }
 
-/// Returns the attribute of an answer: the requester has seen that it is what was asked for.
+/// Returns the attribute of a response. The requester has matched it with the request.
 fn attribute<A: Attribute>(mad: &Mad) -> A {
     mad.attribute().expect("an answer holds what was asked for")
 }

@@ -1,9 +1,13 @@
-//! The fault model: what the answer of a launch depends on.
+//! Fault model: the components that the response to a combined-route probe depends on.
 //!
-//! A launch over a cable that carries subnet management in both directions is answered if every switch on
-//! the path of the question and of the answer forwards by its table, if the node at the end and the switch
-//! have the LIDs that they report, if the switch passes on combined routes and if the node at the end answers
-//! them. Loss is left to [`trial`](crate::trial).
+//! A combined-route probe over a cable that carries SMPs in both directions is answered if
+//!
+//! * every switch on the path of the request and of the response forwards by its table,
+//! * the node at the end and the switch have the LIDs that they report,
+//! * the switch relays combined routes, and
+//! * the node at the end answers them.
+//!
+//! Packet loss is the subject of [`trial`](crate::trial).
 
 use std::collections::BTreeSet;
 
@@ -13,16 +17,16 @@ use crate::observation::Observations;
 use crate::probes::Launch;
 use crate::trace::{Component, Hop, Stop};
 
-/// The components of which at least one is faulty if a launch is not answered.
+/// Conflict: components of which at least one is faulty if a combined-route probe is not answered.
 #[derive(Debug, Default)]
 pub(crate) struct Conflict {
-    /// Those that are not proven good.
+    /// The components that are not proven good.
     pub(crate) members: BTreeSet<Component>,
-    /// The links of the answer.
+    /// The links that the response passes.
     pub(crate) answer: Vec<(Component, Hop)>,
 }
 
-/// Returns the conflict of a launch that is not answered, or what has to be learned first.
+/// Returns the conflict of a probe that is not answered, or the facts that are needed first.
 pub(crate) fn conflict(
     atlas: &Atlas,
     observations: &Observations,
@@ -52,7 +56,7 @@ pub(crate) fn conflict(
         }
         let answer = walk((last.node, last.enters), own)?;
         if answer.stop != Stop::Arrived {
-            // By the tables there is no answer, so the silence tells nothing of other components.
+            // By the tables no response can arrive, so silence is no evidence against other components.
             conflict.members.insert(Component::Identity(from));
         }
         for hop in answer.hops {

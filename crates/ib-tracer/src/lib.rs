@@ -7,19 +7,19 @@
 //! | [`trace`] | [`Trace`]: the verdicts on one path |
 //! | [`tree`] | [`Tree`]: the verdicts on the tree of a multicast group |
 //! | [`observation`] | [`Observation`]: how many probes were sent and answered, and where they arrived |
-//! | [`atlas`] | [`Atlas`]: what the nodes have reported of the fabric |
-//! | `fault_model`, `diagnosis` | what a probe depends on, and which faults explain all observations |
-//! | `trial` | whether silence is a fault or chance |
+//! | [`atlas`] | [`Atlas`]: the known nodes, links and tables of the fabric |
+//! | `fault_model`, `diagnosis` | the components that a probe depends on, and the faults that explain all observations |
+//! | `trial` | test of a missing response: fault or random loss |
 //!
-//! The client reads the forwarding tables along a path, over directed routes, and compares them with the
-//! records of subnet administration if that is wanted. Probes show by which port a packet arrives at each
-//! hop, which the switch before the hop has chosen.
+//! The client reads the forwarding tables along a path over directed routes. With [`Via::Administration`] it
+//! compares them with the SA records. Probes show by which port a packet arrives at each hop; the switch
+//! before the hop has chosen that port.
 //!
-//! A path is proven good only if packets were seen at every hop and at the destination. It is proven bad
-//! only if a fault explains what nothing else can explain, whatever the number of faults. Else the
+//! A path is proven good only if packets were seen at every hop and at the destination. A path is proven bad
+//! only if no other component can explain the observations, for any number of faults. Otherwise the
 //! [`Verdict`] on a hop lists the suspects.
 //!
-//! It owns no socket, thread or clock.
+//! The crate owns no socket, thread or clock.
 
 pub mod agent;
 pub mod atlas;
@@ -44,8 +44,8 @@ pub use trace::{
 pub use tracer::{TraceId, Tracer, TracerConfig, TracerCounters, Via};
 pub use tree::{Branch, BranchEnd, Tree};
 
-/// What an agent tells instead of a port that it does not know.
+/// The port number that an agent reports if it does not know the port.
 pub const UNKNOWN_PORT: u8 = 255;
 
-/// The most hops of a way: what a source route has room for.
+/// Maximum number of hops of a path: the size of a source route.
 pub const MAX_HOPS: usize = 64;

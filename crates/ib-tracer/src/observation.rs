@@ -1,6 +1,6 @@
 //! Observations: which probes were sent, how many were answered, and where they arrived.
 //!
-//! An observation is a fact of the wire. Records of subnet administration are claims and are kept apart.
+//! An observation is a measured fact. SA records are claims and are stored separately.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,19 +17,19 @@ pub enum Probe {
         /// The LID.
         lid: u16,
     },
-    /// Subnet management to a LID, from the own port.
+    /// LID-routed SMPs to a LID, from the own port.
     Management {
         /// The LID.
         lid: u16,
     },
-    /// Subnet management over a directed route to a switch and from there on by LID.
+    /// Combined-route probes: SMPs over a directed route to a switch, routed by LID from there.
     Launch {
         /// The switch.
         from: NodeNumber,
         /// The LID.
         lid: u16,
     },
-    /// Bursts of launches, counted at the ports of the switch or behind them.
+    /// Bursts of combined-route probes, counted at the ports of the switch or behind them.
     Counters {
         /// The switch.
         from: NodeNumber,
@@ -38,67 +38,67 @@ pub enum Probe {
     },
 }
 
-/// What came of all probes of one kind and path.
+/// Results of all probes of one kind and path.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Observation {
-    /// How many were sent.
+    /// Number of probes sent.
     pub sent: u32,
-    /// How many were answered.
+    /// Number of probes answered.
     pub answered: u32,
-    /// How many directed-route controls over the same cables were sent beside them.
+    /// Number of directed-route controls sent over the same cables.
     pub control_sent: u32,
-    /// How many of the controls were answered.
+    /// Number of controls answered.
     pub control_answered: u32,
-    /// The node that answered and the port by which the probe arrived there.
+    /// The node that responded, and the port by which the probe arrived there.
     pub arrival: Option<(Guid, u8)>,
-    /// Where counters show that the probes left the switch.
+    /// The port by which the probes left the switch, by its counters.
     pub left: Option<Left>,
 }
 
-/// What proves that a switch forwards by the port of its table.
+/// Proof that a switch forwards by the port of its table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Witness {
     /// The agent of the next node, which was sent a request over this link.
     Agent,
-    /// Subnet management that was sent from the own port and arrived over this link.
+    /// A LID-routed SMP from the own port that arrived over this link.
     Management,
-    /// A launch that arrived over this link.
+    /// A combined-route probe that arrived over this link.
     Launch,
     /// The counters of the switch or of the ports behind it.
     Counters,
-    /// A directed route over the cable: a channel adapter does not choose a port.
+    /// A directed route over the cable. A channel adapter (CA) does not choose a port.
     Cable,
 }
 
-/// Everything that was observed of the forwarding of switches.
+/// All observations of how switches forward.
 #[derive(Debug, Default)]
 pub struct Observations {
     all: BTreeMap<Probe, Observation>,
-    /// The ports of switches that were seen to send what their tables name the port for.
+    /// Ports of switches that were seen to send packets as their tables specify.
     proven: BTreeMap<(NodeNumber, u8), Witness>,
-    /// The same for one LID each.
+    /// The same, by destination LID.
     arrived: BTreeMap<(NodeNumber, u8, u16), Witness>,
-    /// Nodes that have answered on a LID.
+    /// Nodes that responded at a LID.
     identified: BTreeSet<(NodeNumber, u16)>,
-    /// Switches from which a launch was answered.
+    /// Switches through which a combined-route probe was answered.
     relays: BTreeSet<NodeNumber>,
-    /// Nodes that have answered a launch.
+    /// Nodes that have answered a combined-route probe.
     responders: BTreeSet<NodeNumber>,
 }
 
 impl Observations {
-    /// Returns what came of a probe.
+    /// Returns the observation of a probe.
     #[must_use]
     pub fn get(&self, probe: Probe) -> Option<&Observation> {
         self.all.get(&probe)
     }
 
-    /// Returns what came of a probe, to be added to.
+    /// Returns the observation of a probe for update.
     pub(crate) fn entry(&mut self, probe: Probe) -> &mut Observation {
         self.all.entry(probe).or_default()
     }
 
-    /// Notes that a probe to a LID was sent by a switch by the port that its table names.
+    /// Records that a switch sent a probe to a LID by the port of its table.
     pub(crate) fn prove(&mut self, (switch, port): (NodeNumber, u8), lid: u16, witness: Witness) {
         let first = |known: &mut Witness| *known = (*known).min(witness);
         self.proven.entry((switch, port)).and_modify(first).or_insert(witness);
@@ -108,42 +108,42 @@ impl Observations {
         }
     }
 
-    /// Returns what proves that a switch sends by a port what its table names the port for.
+    /// Returns the proof that a switch sends by a port as its table specifies.
     pub(crate) fn proven(&self, place: (NodeNumber, u8)) -> Option<Witness> {
         self.proven.get(&place).copied()
     }
 
-    /// Returns what proves that packets to a LID arrive behind a port.
+    /// Returns the proof that packets to a LID arrive behind a port.
     pub(crate) fn arrived(&self, (switch, port): (NodeNumber, u8), lid: u16) -> Option<Witness> {
         self.arrived.get(&(switch, port, lid)).copied()
     }
 
-    /// Notes that a node has answered on a LID.
+    /// Records that a node responded at a LID.
     pub(crate) fn identify(&mut self, node: NodeNumber, lid: u16) {
         self.identified.insert((node, lid));
     }
 
-    /// Returns true if a node has answered on a LID.
+    /// Returns true if a node has responded at a LID.
     pub(crate) fn is_identified(&self, node: NodeNumber, lid: u16) -> bool {
         self.identified.contains(&(node, lid))
     }
 
-    /// Notes that a launch from a switch was answered.
+    /// Records that a combined-route probe through a switch was answered.
     pub(crate) fn note_relay(&mut self, switch: NodeNumber) {
         self.relays.insert(switch);
     }
 
-    /// Returns true if a launch from a switch was answered: it passes on combined routes and gets answers.
+    /// Returns true if a switch relays combined routes: a probe through the switch was answered.
     pub(crate) fn relays(&self, switch: NodeNumber) -> bool {
         self.relays.contains(&switch)
     }
 
-    /// Notes that a node has answered a launch.
+    /// Records that a node has answered a combined-route probe.
     pub(crate) fn note_responder(&mut self, node: NodeNumber) {
         self.responders.insert(node);
     }
 
-    /// Returns true if a node has answered a launch. Some nodes discard combined routes.
+    /// Returns true if a node has answered a combined-route probe. Some nodes discard combined routes.
     pub(crate) fn responds(&self, node: NodeNumber) -> bool {
         self.responders.contains(&node)
     }

@@ -1,9 +1,10 @@
-//! The probes that show where packets arrive: requests to agents, subnet management by LID, and launches.
+//! Probes of the arrival port: requests to agents, LID-routed SMPs, and combined-route probes.
 //!
-//! A LID is probed once from the own port, whichever path is traced: by its agent, and by subnet management,
-//! whose NodeInfo tells which node has answered and holds the arrival port as well. A launch
-//! goes over a directed route to a switch and from there on by LID, so it tests a link that the path from
-//! the own port does not take.
+//! A LID is probed once from the own port for all traced paths: by a request to its agent, and by an SMP.
+//! NodeInfo in the response to the SMP identifies the node and holds the arrival port as well.
+//!
+//! A combined-route probe (`Launch`) is an SMP that takes a directed route to a switch and is routed by LID
+//! from there. It tests a link that is not on the path from the own port.
 
 use std::collections::BTreeMap;
 
@@ -31,33 +32,33 @@ pub(crate) enum Question {
     Level,
     /// SourceRoute of the agent.
     Route,
-    /// NodeInfo of subnet management.
+    /// NodeInfo of the SMA.
     Node,
 }
 
-/// What was seen at a LID.
+/// Result of probing a LID.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Seen {
     pub(crate) agent: AgentState,
-    /// The node that answered subnet management, and the port by which the request arrived.
+    /// The node whose SMA responded, and the port by which the request arrived.
     pub(crate) node: Option<(Guid, u8)>,
 }
 
-/// A switch from which on a datagram goes by LID, and the LID.
+/// A combined-route probe: the switch from which the SMP is routed by LID, and the LID.
 pub(crate) type Launch = (NodeNumber, u16);
 
-/// What came of a launch.
+/// Result of a combined-route probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Launched {
-    /// It is outstanding.
+    /// The probe is outstanding.
     Asking,
-    /// The node with this GUID answered; the launch arrived by this port.
+    /// The node with this GUID responded; the probe arrived by this port.
     At(Guid, u8),
-    /// It was not answered.
+    /// The probe was not answered.
     Unanswered,
 }
 
-/// The LIDs and launches that were probed.
+/// Results of all probes.
 #[derive(Debug)]
 pub(crate) struct Probes {
     timing: Timing,
@@ -65,11 +66,11 @@ pub(crate) struct Probes {
     grh: bool,
     m_key: u64,
     own_gid: Gid,
-    /// What was seen at each LID; `None` while a request is outstanding.
+    /// The result of each LID; `None` while a request is outstanding.
     known: BTreeMap<u16, Option<Seen>>,
-    /// What is known of agents before subnet management has answered.
+    /// States of agents whose SMA has not responded yet.
     agents: BTreeMap<u16, AgentState>,
-    /// How often LIDs and launches were probed again where packets get lost.
+    /// Number of repetitions of each probe on lossy paths.
     again: BTreeMap<u16, u32>,
     launched_again: BTreeMap<Launch, u32>,
     /// The path to each LID, from the own port.
@@ -77,7 +78,7 @@ pub(crate) struct Probes {
     launches: BTreeMap<Launch, Launched>,
 }
 
-/// What comes of an answer.
+/// Progress of a LID's probes after a response.
 #[derive(Debug)]
 pub(crate) enum Progress {
     Asks(Question, Box<Request>),
@@ -106,12 +107,12 @@ impl Probes {
         }
     }
 
-    /// Returns the M_Key of subnet management.
+    /// Returns the M_Key of SMPs.
     pub(crate) const fn m_key(&self) -> u64 {
         self.m_key
     }
 
-    /// Returns what was seen at a LID: `None` before it is probed, `Some(None)` while it is.
+    /// Returns the result of a LID: `None` before it is probed, `Some(None)` while it is.
     pub(crate) fn get(&self, lid: u16) -> Option<Option<&Seen>> {
         self.known.get(&lid).map(Option::as_ref)
     }
@@ -126,7 +127,7 @@ impl Probes {
         self.known.len()
     }
 
-    /// Probes a LID, given the path to it from the own port. Returns the request, if there is one.
+    /// Probes a LID, given the path to it from the own port. Returns the request, if any.
     pub(crate) fn ask(
         &mut self,
         lid: u16,
@@ -143,7 +144,7 @@ impl Probes {
         Some((Question::Class, self.question(lid, Question::Class, atlas)))
     }
 
-    /// Takes the end of a request to a LID.
+    /// Processes the response or timeout of a request to a LID.
     pub(crate) fn handle(
         &mut self,
         (lid, question): (u16, Question),
@@ -205,17 +206,17 @@ impl Probes {
         Progress::Done
     }
 
-    /// Returns what came of a launch.
+    /// Returns the result of a combined-route probe.
     pub(crate) fn launched(&self, launch: Launch) -> Option<Launched> {
         self.launches.get(&launch).copied()
     }
 
-    /// Returns true if launches were answered.
+    /// Returns true if any combined-route probe was answered.
     pub(crate) fn has_answered_launch(&self) -> bool {
         self.launches.values().any(|launched| matches!(launched, Launched::At(..)))
     }
 
-    /// Returns how many switches have answered none of their launches.
+    /// Returns the number of switches through which no combined-route probe was answered.
     pub(crate) fn unanswered_switches(&self) -> usize {
         let silent =
             self.launches.iter().filter(|&(_, launched)| *launched == Launched::Unanswered);
@@ -224,13 +225,13 @@ impl Probes {
         switches.len()
     }
 
-    /// Launches a datagram from a switch to a LID.
+    /// Starts a combined-route probe from a switch to a LID.
     pub(crate) fn launch(&mut self, launch: Launch, atlas: &Atlas) -> Request {
         self.launches.insert(launch, Launched::Asking);
         self.combined(launch, atlas)
     }
 
-    /// Takes the end of a launch. Returns the next request where packets get lost.
+    /// Processes the response or timeout of a combined-route probe. Returns a repetition if the path is lossy.
     pub(crate) fn handle_launch(
         &mut self,
         launch: Launch,
@@ -255,7 +256,7 @@ impl Probes {
         None
     }
 
-    /// Takes the answer of a launch.
+    /// Processes the response to a combined-route probe.
     pub(crate) fn take_launch(
         &mut self,
         launch: Launch,
@@ -269,7 +270,7 @@ impl Probes {
         observations.note_relay(launch.0);
     }
 
-    /// Returns the request that is launched.
+    /// Returns the SMP of a combined-route probe.
     pub(crate) fn combined(&self, (from, lid): Launch, atlas: &Atlas) -> Request {
         let what = (AttributeId::NODE_INFO, 0);
         let route = &atlas.node(from).route;
@@ -298,7 +299,7 @@ impl Probes {
 
     /// Reads the response of an agent. Status 7 is its error sign: the request arrived by another port.
     fn read_route(&self, lid: u16, mad: &Mad) -> AgentState {
-        /// The code of a bad field by itself, which agents may put in place of the whole status.
+        /// The code "invalid field" alone, which some agents return instead of the whole status.
         const BARE_CODE: MadStatus = MadStatus(7);
         let wanted = self.wanted(lid);
         let Some(found) = mad.attribute::<SourceRoute>() else { return AgentState::Silent };

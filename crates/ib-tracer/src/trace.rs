@@ -1,4 +1,4 @@
-//! What came of a trace.
+//! The result of a trace: hops, verdicts, and the end of the path.
 
 use std::time::Duration;
 
@@ -9,29 +9,29 @@ use ib_wire::mad::sm::PortState;
 use crate::atlas::{Atlas, NodeNumber};
 use crate::observation::Witness;
 
-/// One end of a way.
+/// One end of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Target {
     /// A LID.
     Lid(u16),
-    /// A GID, which subnet administration knows the LID of.
+    /// A GID, whose LID the SA reports.
     Gid(Gid),
 }
 
-/// A step of a way: over one link.
+/// A hop of a path: one link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hop {
-    /// The node that the way leaves.
+    /// The node before the link.
     pub from: NodeNumber,
-    /// By this port.
+    /// The port by which the path leaves that node.
     pub out: u8,
-    /// The node that it enters.
+    /// The node behind the link.
     pub node: NodeNumber,
-    /// By this port.
+    /// The port by which the path enters that node.
     pub enters: u8,
 }
 
-/// Where a way ends.
+/// The end of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stop {
     /// At the port that has the LID.
@@ -41,7 +41,7 @@ pub enum Stop {
         /// The switch.
         at: NodeNumber,
     },
-    /// At a switch that takes the LID for its own, which it is not.
+    /// At a switch whose table sends the LID to port 0, although the switch has another LID.
     NotHere {
         /// The switch.
         at: NodeNumber,
@@ -53,18 +53,18 @@ pub enum Stop {
         /// The entry.
         port: u8,
     },
-    /// At a port behind which nobody answers.
+    /// At a port behind which no node responds.
     Unlinked {
         /// The node.
         at: NodeNumber,
         /// Its port.
         port: u8,
-        /// What was seen.
+        /// The observation, as a text.
         why: String,
-        /// True if the port reports that its link is down. Else the node behind it may only be silent.
+        /// True if the port reports that its link is down. Otherwise the node behind it may only be silent.
         is_down: bool,
     },
-    /// At a port whose link carries subnet management only.
+    /// At a port whose link carries SMPs only.
     NotActive {
         /// The node.
         at: NodeNumber,
@@ -77,17 +77,17 @@ pub enum Stop {
     NoTable {
         /// The switch.
         at: NodeNumber,
-        /// What was seen.
+        /// The observation, as a text.
         why: String,
     },
-    /// At a port of an adapter or router that has other LIDs.
+    /// At a port of an HCA or router that has other LIDs.
     WrongPort {
         /// The node.
         node: NodeNumber,
         /// Its port.
         port: u8,
     },
-    /// Never: it goes round.
+    /// Nowhere: the path is a forwarding loop.
     Loop {
         /// The hop, counted from 0, that leaves the switch which the last hop enters again.
         first: usize,
@@ -97,9 +97,9 @@ pub enum Stop {
         /// The switch.
         at: NodeNumber,
     },
-    /// Subnet administration and the nodes could not be compared further on.
+    /// The SA and the nodes could not be compared further on.
     Uncompared {
-        /// Why.
+        /// The reason.
         why: String,
     },
     /// After more hops than a source route has room for.
@@ -109,35 +109,35 @@ pub enum Stop {
     },
 }
 
-/// What an agent has answered.
+/// State of the agent at a hop, by its responses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AgentState {
     /// The port by which the request arrived.
     Port(u8),
-    /// It does not know the port.
+    /// The agent does not know the port.
     CannotTell,
-    /// It answered ClassPortInfo and not SourceRoute.
+    /// The agent answered ClassPortInfo and not SourceRoute.
     Silent,
-    /// It answers on service level 0, and not on the wanted one.
+    /// The agent responds on service level 0, and not on the configured one.
     OtherLevel,
-    /// It answers with this status.
+    /// The agent returned this status.
     Refused(MadStatus),
-    /// Its response contradicts the request or itself.
+    /// The response contradicts the request or itself.
     Inconsistent(String),
-    /// No agent answers.
+    /// No agent responds.
     None,
     /// No request was sent.
     NotAsked,
 }
 
-/// What is known of a hop.
+/// The verdict on a hop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Proven good: the agent behind the link has seen a packet arrive over it.
     Validated,
     /// Proven good without an agent.
     Seen {
-        /// What proves it.
+        /// The proof.
         by: Witness,
     },
     /// The own port, which receives the responses of all probes.
@@ -146,41 +146,41 @@ pub enum Verdict {
     Misdirected {
         /// The port of the hop by which a probe arrived; `None` if it did not arrive.
         actual: Option<u8>,
-        /// Where the counters show that the switch before sends; `None` if they do not tell.
+        /// The port of the switch before, by its counters; `None` if they do not show it.
         left: Option<Left>,
     },
-    /// Proven bad: the switch before sends by another port, and packets arrive nevertheless.
+    /// Proven bad: the switch before sends by another port than its table, and packets arrive nevertheless.
     Detour {
         /// The port that the switch before sends by.
         by: u8,
     },
-    /// Proven bad: the link is not the one in the records of subnet administration.
+    /// Proven bad: the link differs from the SA records.
     OtherLink {
-        /// What is behind the port.
+        /// The node behind the port, as a text.
         what: String,
     },
-    /// Proven bad: the table of the switch before is not the one in the records of subnet administration.
+    /// Proven bad: the table of the switch before differs from the SA records.
     OtherTable {
-        /// The entry of the switch, 255 for none.
+        /// The entry of the switch; 255 if there is no entry.
         holds: u8,
     },
     /// Proven bad: the responses of the node contradict each other.
     Inconsistent {
-        /// How.
+        /// The contradiction, as a text.
         what: String,
     },
     /// Proven bad: two nodes report one GUID or one LID.
     Duplicate {
-        /// Which.
+        /// The identifier and the nodes that report it, as a text.
         what: String,
     },
     /// Not proven.
     Suspected(Box<Suspicion>),
-    /// Not proven: no probe was sent, because agents are not wanted or the path ended before.
+    /// Not proven: no probe was sent, because agents are disabled or the path ended before.
     NotAsked,
 }
 
-/// Why nothing is proven of a hop.
+/// The reason why a hop is not proven, with suspects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Suspicion {
     /// The reason.
@@ -189,24 +189,24 @@ pub struct Suspicion {
     pub suspects: Vec<Component>,
     /// The smallest sets of faults that explain all probes without an answer.
     pub candidates: Vec<Vec<Component>>,
-    /// The probe that would tell the suspects apart and that cannot be sent from here.
+    /// The probe that would distinguish the suspects, but cannot be sent from here.
     pub apart: Option<String>,
 }
 
-/// Why nothing is proven.
+/// The reason why a hop is not proven.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reason {
     /// Probes are not answered, and more than one component can be the cause.
     Unanswered,
-    /// Probes are not answered; the cables lose so many packets that this may be chance.
+    /// Probes are not answered; the loss rate of the cables is high enough to explain it.
     Lossy,
-    /// No switch passes on launches, and no other probe shows the arrival port.
+    /// No switch relays combined-route probes, and no other probe shows the arrival port.
     NoLaunch,
-    /// A launch cannot test this link alone, and counters do not tell.
+    /// A combined-route probe cannot test this link alone, and the counters are inconclusive.
     NoCounters,
     /// The answers of probes are lost elsewhere, at a fault that is reported.
     AnswersLost,
-    /// The node answers, but not on the wanted service level.
+    /// The node responds, but not on the configured service level.
     OtherLevel,
     /// The node has no LID to be probed by.
     NoLid,
@@ -214,18 +214,18 @@ pub enum Reason {
     TableChanged,
 }
 
-/// What can be faulty.
+/// A component that can be faulty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Component {
-    /// What a switch does with packets that its table sends to a port.
+    /// Forwarding: how a switch handles packets that its table sends to a port.
     Forwarding(NodeNumber, u8),
     /// The LIDs that a node reports.
     Identity(NodeNumber),
-    /// Whether a switch passes on by LID what came over a directed route.
+    /// Relay: whether a switch forwards by LID an SMP that arrived over a directed route.
     Relay(NodeNumber),
-    /// Whether a node answers launches.
+    /// Responder: whether a node answers combined-route probes.
     Responder(NodeNumber),
-    /// What is behind a port: either direction of its cable, and the node at the other end.
+    /// Link behind a port: either direction of the cable, and the node at its other end.
     Cable(NodeNumber, u8),
 }
 
@@ -240,19 +240,19 @@ pub enum Judgement {
     ProvenBad,
 }
 
-/// What has become of packets in a switch, by the counters of its ports.
+/// Fate of packets in a switch, by the counters of its ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Left {
-    /// They were sent by this port (`PortXmitPkts`).
+    /// Sent by this port (`PortXmitPkts`).
     By(u8),
-    /// They were to be sent by this port and were discarded (`PortXmitDiscards`).
+    /// Discarded at this port before they were sent (`PortXmitDiscards`).
     Discarded(u8),
-    /// They came in by this port and could not be relayed (`PortRcvSwitchRelayErrors`).
+    /// Received by this port and not relayed (`PortRcvSwitchRelayErrors`).
     Dropped(u8),
 }
 
 impl Verdict {
-    /// Returns what the verdict means for a path over the hop.
+    /// Returns the judgement on a path over the hop.
     #[must_use]
     pub const fn judgement(&self) -> Judgement {
         match self {
@@ -274,22 +274,22 @@ impl Verdict {
     }
 }
 
-/// What came of one trace.
+/// The result of one trace.
 #[derive(Clone, Debug)]
 pub struct Trace {
-    /// Where the way starts; `None` for the own port.
+    /// The start of the path; `None` for the own port.
     pub from: Option<Target>,
-    /// Where it leads.
+    /// The destination.
     pub to: Target,
-    /// The LID that it leads to.
+    /// The destination's LID.
     pub lid: u16,
-    /// The port that it starts at.
+    /// The port at which the path starts.
     pub start: (NodeNumber, u8),
-    /// Its hops, and what is known of each.
+    /// The hops, each with its verdict.
     pub hops: Vec<(Hop, Verdict)>,
-    /// Where it ends.
+    /// The end of the path.
     pub stop: Stop,
-    /// The time from its start to its end.
+    /// Duration of the trace.
     pub elapsed: Duration,
 }
 
@@ -307,7 +307,7 @@ impl Trace {
         self.judgement() == Judgement::ProvenGood
     }
 
-    /// Returns the components of which one is faulty if nothing answers behind a port with an active link.
+    /// Returns the suspects if no node responds behind a port with an active link.
     #[must_use]
     pub fn suspects_at_end(&self) -> Vec<Component> {
         match self.stop {
@@ -322,7 +322,7 @@ impl Trace {
         self.hops.iter().find(|(_, verdict)| verdict.is_bad())
     }
 
-    /// Returns the first hop of which nothing is proven.
+    /// Returns the first hop that is not proven.
     #[must_use]
     pub fn first_unproven(&self) -> Option<&(Hop, Verdict)> {
         self.hops.iter().find(|(_, verdict)| verdict.judgement() == Judgement::NotProven)
@@ -336,40 +336,40 @@ impl Trace {
     }
 }
 
-/// Why a way could not be traced.
+/// The reason why a path could not be traced.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TraceError {
-    /// Subnet administration does not know the GID, or does not answer.
+    /// The SA has no record of the GID, or does not respond.
     #[error("no path: {why}")]
     NoPath {
         /// The GID.
         gid: Gid,
-        /// What it said.
+        /// The error of the SA query.
         why: String,
     },
-    /// The own port does not tell of itself.
+    /// The own port does not respond.
     #[error("the own port does not answer: {0}")]
     NoOwnPort(String),
-    /// The start of the way is not reached.
+    /// The start of the path is not reached.
     #[error("LID {lid}, at which the way starts, is not reached: {why}")]
     NoStart {
         /// The LID.
         lid: u16,
-        /// Where the way to it ends, in a sentence.
+        /// The end of the path to the start, as a sentence.
         why: String,
-        /// The hops of the way to it.
+        /// The hops of the path to the start.
         hops: Vec<Hop>,
-        /// Where it ends.
+        /// The end of the path.
         stop: Box<Stop>,
     },
-    /// It is no LID of a group.
+    /// The number is not a multicast LID.
     #[error("LID {lid:#06x} is not a multicast LID: expected 0xc000 to 0xfffe")]
     NotMulticast {
         /// The number.
         lid: u16,
     },
-    /// It is no LID of a port.
+    /// The number is not a unicast LID.
     #[error("LID {lid} is not a unicast LID: expected 1 to 49151")]
     NotUnicast {
         /// The number.
@@ -378,7 +378,7 @@ pub enum TraceError {
 }
 
 impl Stop {
-    /// Returns what the end means for the path.
+    /// Returns the judgement on a path with this end.
     #[must_use]
     pub const fn judgement(&self) -> Judgement {
         match self {
@@ -398,7 +398,7 @@ impl Stop {
         }
     }
 
-    /// Says in a sentence where the way to a LID ends and why; `name` returns what nodes are called.
+    /// Describes the end of the path to a LID in a sentence; `name` returns the names of nodes.
     #[must_use]
     pub fn describe(
         &self,

@@ -25,39 +25,37 @@ mod claims;
 mod evidence;
 mod judge;
 
-/// Where a client learns of the fabric.
+/// The source of a client's facts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Via {
     /// From the nodes themselves, over directed routes.
     #[default]
     DirectedRoutes,
-    /// From subnet administration: records of links, ports and tables. So the fabric is
-    /// compared with what its manager believes.
+    /// SA records of links, ports and tables, compared with the reports of the nodes.
     Administration,
 }
 
-/// How a client works.
+/// Configuration of a client.
 #[derive(Clone, Debug)]
 pub struct TracerConfig {
-    /// Where it learns of the fabric.
+    /// The source of facts.
     pub via: Via,
-    /// Whether agents are asked.
+    /// True if requests are sent to agents.
     pub agents: bool,
-    /// Whether each switch of a way is also proved to send what goes to the destination's own LID by the
-    /// port of its table, by what its ports count. It takes some hundred requests for a hop, so it is
-    /// meant for single ways.
+    /// True if the counters of each switch on the path have to prove the port for the destination's own LID.
+    /// That takes some hundred requests per hop, so it is meant for single paths.
     pub exact: bool,
-    /// How long and how often answers are awaited.
+    /// Timeout and number of retries of requests.
     pub timing: Timing,
-    /// The probability with which silence may be chance where it is taken for a fault.
+    /// Maximum probability of random loss at which missing responses are reported as a fault.
     pub error_probability: f64,
     /// The service level of requests to agents.
     pub sl: ServiceLevel,
-    /// Whether requests to agents have a global route header.
+    /// True if requests to agents have a global route header.
     pub grh: bool,
-    /// The M_Key of subnet management that is not for everybody to ask; 0 for none.
+    /// The M_Key of SMPs to protected nodes; 0 if there is none.
     pub m_key: u64,
-    /// How its requests go out.
+    /// Configuration of the MAD requester.
     pub requester: RequesterConfig,
 }
 
@@ -84,22 +82,22 @@ const LAST_MULTICAST: u16 = 0xfffe;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TraceId(pub u64);
 
-/// What a client has done.
+/// Counters of a client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TracerCounters {
     /// Requests that had no answer after all attempts.
     pub timeouts: u64,
-    /// LIDs that were asked for an agent.
+    /// LIDs whose agent was probed.
     pub asked: u64,
-    /// What went over the link.
+    /// Traffic counters.
     pub traffic: RequesterCounters,
 }
 
-/// Traces ways from the own port or from others, with a bounded number of requests under way.
+/// Traces paths from the own port or from other ports, with a bounded number of outstanding requests.
 ///
-/// Its owner passes on what arrives ([`Tracer::handle`]), calls [`Tracer::handle_timeout`] when
-/// [`Tracer::poll_timeout`] says, and after either asks [`Tracer::poll_transmit`] and
-/// [`Tracer::poll_event`] until they return nothing. What was learned for one way serves the next one.
+/// The owner passes received datagrams to [`Tracer::handle`], and calls [`Tracer::handle_timeout`] at the
+/// time that [`Tracer::poll_timeout`] returns. After either call it polls [`Tracer::poll_transmit`] and
+/// [`Tracer::poll_event`] until both return `None`. Facts of one path are reused for the next.
 #[derive(Debug)]
 pub struct Tracer {
     own: LinkPort,
@@ -107,35 +105,35 @@ pub struct Tracer {
     agents: bool,
     exact: bool,
     timing: Timing,
-    /// Whether an answer came only when a request was repeated: then silence proves nothing.
+    /// True if a response came only after a request was repeated: then a missing response is no proof.
     lossy: bool,
     requester: Requester,
     asked: BTreeMap<TransactionId, Asked>,
-    /// What the nodes report, over directed routes.
+    /// Reports of the nodes, over directed routes.
     atlas: Atlas,
     facts: Facts,
-    /// The records of subnet administration, which are claims.
+    /// The SA records, which are claims.
     claims: Atlas,
     claim_facts: Facts,
     observations: Observations,
     trials: Trials,
-    /// Verdicts that are proven: by link, the LID if it matters, and whether the hop is the last one.
+    /// Proven verdicts, by link, LID (if the verdict depends on it), and whether the hop is the last one.
     verdicts: HashMap<(NodeNumber, u8, Option<u16>, bool), Verdict>,
-    /// Where paths start, by LID.
+    /// The start ports of paths, by LID.
     starts: HashMap<u16, (NodeNumber, u8)>,
     /// True if a response to a probe by LID has arrived at the own port.
     is_heard: bool,
     probes: Probes,
     censuses: Censuses,
-    /// What is to be sent after the census that is under way.
+    /// Requests that are held back until the running census ends.
     held: Vec<(Asked, Request)>,
-    /// The launch that is counted for a link, by the port before it.
+    /// The combined-route probe that is counted for a link, by the port before the link.
     counted: BTreeMap<(NodeNumber, u8), Launch>,
     jobs: BTreeMap<TraceId, Job>,
     next: u64,
-    /// The traces that something was found out for.
+    /// Traces whose step has completed.
     ready: VecDeque<TraceId>,
-    /// The traces that wait for a fact, and for a LID to have been asked.
+    /// Traces that wait for a fact, and traces that wait for the probes of a LID.
     facts_wanted: BTreeMap<(Source, Fact), Vec<TraceId>>,
     probes_wanted: BTreeMap<u16, Vec<TraceId>>,
     launches_wanted: BTreeMap<Launch, Vec<TraceId>>,
@@ -145,7 +143,7 @@ pub struct Tracer {
     timeouts: u64,
 }
 
-/// What a request was for.
+/// The purpose of a request.
 #[derive(Clone, Copy, Debug)]
 enum Asked {
     Fact(Source, Fact, Part),
@@ -153,11 +151,11 @@ enum Asked {
     Launch(Launch),
     Trial(Launch, Sample),
     Census(Launch, Inquiry),
-    /// The LID behind a GID; whether the way starts there.
+    /// The LID behind a GID; true if the path starts there.
     Path(TraceId, bool),
 }
 
-/// A trace under way.
+/// A trace in flight.
 #[derive(Debug)]
 struct Job {
     from: Option<Target>,
@@ -166,15 +164,15 @@ struct Job {
     from_lid: Option<u16>,
     to_lid: Option<u16>,
     started: Option<Instant>,
-    /// True if nothing is judged: only tables and links along the path are read.
+    /// True if the trace reads tables and links along the path without judging them.
     is_survey: bool,
 }
 
-/// A tree under way.
+/// A tree in flight.
 #[derive(Debug)]
 struct TreeJob {
     mlid: u16,
-    /// How much it waits for.
+    /// Number of steps that the tree waits for.
     awaits: usize,
 }
 
@@ -185,11 +183,11 @@ enum Source {
     Administration,
 }
 
-/// What a trace needs to go on.
+/// A step that a trace needs to continue.
 enum Step {
     /// A fact from the nodes.
     Fact(Fact),
-    /// A record of subnet administration.
+    /// An SA record.
     Claim(Fact),
     /// Probes of a LID; the path to it from the own port.
     Probe(u16, Box<Way>),
@@ -198,7 +196,7 @@ enum Step {
     Launch(Launch),
     Trial(Launch),
     Census(Launch),
-    /// A launch is to be counted for a link, by the port before it, unless another one is.
+    /// Count a combined-route probe for a link (by the port before it), unless another one is counted.
     Count((NodeNumber, u8), Launch),
     Done(Box<Result<Trace, TraceError>>),
     Surveyed,
@@ -244,7 +242,7 @@ impl Tracer {
         }
     }
 
-    /// Starts to trace a way; without a start, from the own port. It ends with one event.
+    /// Starts to trace a path; from the own port if `from` is `None`. The trace ends with one event.
     ///
     /// # Errors
     /// Fails on a LID that is not unicast.
@@ -252,8 +250,8 @@ impl Tracer {
         self.begin(from, to, false)
     }
 
-    /// Reads the tables and links along a path and judges nothing. A survey of all paths before they are
-    /// traced finds LIDs and GUIDs that two nodes report. It ends without an event.
+    /// Reads the tables and links along a path without judging them. A survey of all paths before they are
+    /// traced finds duplicate LIDs and GUIDs. The survey ends without an event.
     ///
     /// # Errors
     /// Fails on a LID that is not unicast.
@@ -298,7 +296,7 @@ impl Tracer {
         Ok(id)
     }
 
-    /// Starts to trace the tree of a multicast LID from the own port. It ends with one event of
+    /// Starts to trace the tree of a multicast LID from the own port. The trace ends with one event of
     /// [`Tracer::poll_tree`].
     ///
     /// # Errors
@@ -319,14 +317,14 @@ impl Tracer {
         self.tree_events.pop_front()
     }
 
-    /// Takes what came out of the link. Returns true when it was for the client.
+    /// Processes a received datagram. Returns true if it was for the client.
     pub fn handle(&mut self, now: Instant, incoming: &Incoming) -> bool {
         let taken = self.requester.handle(now, incoming);
         self.collect(now);
         taken
     }
 
-    /// Does what is due by now.
+    /// Runs the timers that have expired.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.requester.handle_timeout(now);
         self.collect(now);
@@ -343,7 +341,7 @@ impl Tracer {
         self.events.pop_front()
     }
 
-    /// Returns when [`Tracer::handle_timeout`] has something to do.
+    /// Returns the time at which [`Tracer::handle_timeout`] has to be called.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.requester.poll_timeout()
@@ -355,13 +353,13 @@ impl Tracer {
         self.jobs.len() + self.trees.len()
     }
 
-    /// Returns what the nodes have reported of the fabric.
+    /// Returns the facts of the fabric that the nodes have reported.
     #[must_use]
     pub const fn atlas(&self) -> &Atlas {
         &self.atlas
     }
 
-    /// Returns what was done.
+    /// Returns the counters.
     #[must_use]
     pub fn counters(&self) -> TracerCounters {
         TracerCounters {
@@ -383,20 +381,20 @@ impl Tracer {
             self.held.push((asked, request));
             return;
         }
-        // A simulator that tells of losses is no reason to give up earlier than on a wire.
+        // Losses that a simulator reports are retried as on a wire.
         let request = Request { on_loss: OnLoss::Retry, ..request };
         let id = self.requester.start(request).expect("Get is answered");
         self.asked.insert(id, asked);
     }
 
-    /// Takes the ends of requests.
+    /// Processes completed requests.
     fn collect(&mut self, now: Instant) {
         while let Some(completion) = self.requester.poll_event() {
             let Some(asked) = self.asked.remove(&completion.transaction_id) else { continue };
-            // What is sent in bursts is expected to get lost.
+            // Packets of bursts and trials are expected to get lost.
             let is_burst = matches!(asked, Asked::Census(_, Inquiry::Burst) | Asked::Trial(..));
             self.timeouts += u64::from(completion.result.is_err() && !is_burst);
-            // Subnet administration may only be slow.
+            // The SA may only be slow to respond.
             let is_told =
                 matches!(asked, Asked::Fact(Source::Administration, ..) | Asked::Path(..));
             self.lossy |= completion.result.is_ok() && completion.attempts > 1 && !is_told;
@@ -488,7 +486,7 @@ impl Tracer {
         }
     }
 
-    /// Starts the next census when no request is outstanding: it would be counted, too.
+    /// Starts the next census if no request is outstanding, because the census would count it, too.
     fn take_censuses(&mut self) {
         while self.asked.is_empty() {
             let Some((launch, requests)) = self.censuses.poll(&self.atlas, self.timing) else {
@@ -507,7 +505,7 @@ impl Tracer {
         }
     }
 
-    /// Has a trace wait for a fact.
+    /// Makes a trace wait for a fact.
     fn want(&mut self, id: TraceId, source: Source, fact: Fact) {
         self.facts_wanted.entry((source, fact)).or_default().push(id);
         let parts = match source {
@@ -517,7 +515,7 @@ impl Tracer {
         self.send_parts((source, fact), parts);
     }
 
-    /// Takes the LID behind a GID.
+    /// Stores the LID behind a GID.
     fn take_path(
         &mut self,
         now: Instant,
@@ -548,7 +546,7 @@ impl Tracer {
     }
 }
 
-/// Returns the port that a way leads to.
+/// Returns the port at the end of a path.
 fn start_of(own: (NodeNumber, u8), way: &Way) -> (NodeNumber, u8) {
     way.hops.last().map_or(own, |hop| (hop.node, hop.enters))
 }

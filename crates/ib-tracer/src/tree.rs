@@ -1,4 +1,4 @@
-//! The tree of a multicast group: where the multicast tables send what a port sends to the group.
+//! Multicast trees: the links that a packet from a port to a group takes by the multicast tables.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -10,52 +10,52 @@ use crate::atlas::{Atlas, Link, NodeNumber};
 use crate::facts::Fact;
 use crate::trace::{Hop, Verdict};
 
-/// Where packets to a multicast LID go from a port.
+/// The tree of a multicast LID from a port.
 #[derive(Clone, Debug)]
 pub struct Tree {
     /// The LID.
     pub mlid: u16,
-    /// The port that sends.
+    /// The sending port.
     pub start: (NodeNumber, u8),
-    /// Every link that a packet takes, those nearer to the start first.
+    /// All links that a packet takes, in ascending distance from the start.
     pub branches: Vec<Branch>,
 }
 
-/// A link that packets to a group take.
+/// A link of a multicast tree.
 #[derive(Clone, Debug)]
 pub struct Branch {
-    /// The link; where nobody answers behind it, both of its ends are the near one.
+    /// The link; both ends are the near port if no node responds behind it.
     pub hop: Hop,
-    /// How many links there are before it.
+    /// Number of links before this one.
     pub depth: usize,
-    /// What becomes of the packets behind it.
+    /// Fate of packets behind the link.
     pub end: BranchEnd,
-    /// What the agent behind it says.
+    /// Verdict by the agent behind the link.
     pub verdict: Verdict,
 }
 
-/// What becomes of packets behind a link.
+/// Fate of packets behind a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BranchEnd {
-    /// They are delivered to the adapter or router that they enter.
+    /// Delivered to an HCA or router.
     Delivered,
-    /// The switch sends them on by these ports, 0 for its own; none when it drops them.
+    /// Forwarded by the switch to these ports; 0 is its own port. Empty if the switch drops packets.
     Sent(Vec<u8>),
-    /// The switch has got them already by another link: whatever is behind it gets them twice, and
-    /// where that leads in a circle again and again.
+    /// Duplicate: the switch receives the packet by another link as well, so nodes behind it receive copies.
+    /// In a forwarding loop they receive copies repeatedly.
     Again,
-    /// Nobody answers behind the port, or the link carries no data.
+    /// No node responds behind the port, or the link carries no data.
     Broken(String),
 }
 
-/// The most nodes that a tree is followed through: each has at least one of the 49,151 unicast LIDs.
+/// Maximum number of nodes in a tree: each has at least one of the 49,151 unicast LIDs.
 const MOST_NODES: usize = 49_151;
 
-/// The ports of a mask.
+/// Number of ports in a port mask.
 const PORTS: u8 = 16;
 
 impl Tree {
-    /// Follows the multicast tables from a port; `Err` with what has to be asked first.
+    /// Follows the multicast tables from a port; `Err` lists the facts to query first.
     pub(crate) fn grow(
         atlas: &Atlas,
         start: (NodeNumber, u8),
@@ -83,7 +83,7 @@ impl Tree {
                 verdict: Verdict::NotAsked,
             };
             let (node, enters) = match atlas.node(from).links.get(&out) {
-                // Whoever answers for more nodes than there are LIDs, or so far away, is not followed.
+                // The walk stops at more nodes than LIDs exist, and beyond the longest directed route.
                 None if atlas.nodes() > MOST_NODES
                     || atlas.node(from).route.len() >= usize::from(smp::MAX_HOPS) =>
                 {
@@ -119,8 +119,8 @@ impl Tree {
         if missing.is_empty() { Ok(branches) } else { Err(missing) }
     }
 
-    /// Returns how often each port gets what is sent to the group, by port GUID. A switch's own port
-    /// is its port 0.
+    /// Returns the number of copies that each port receives, by port GUID. The own port of a switch is its
+    /// port 0.
     #[must_use]
     pub fn deliveries(&self, atlas: &Atlas) -> BTreeMap<Guid, usize> {
         let mut deliveries = BTreeMap::new();
@@ -138,14 +138,14 @@ impl Tree {
         deliveries
     }
 
-    /// Returns the branches by which a switch gets packets once more.
+    /// Returns the branches by which a switch receives duplicates.
     pub fn doubles(&self) -> impl Iterator<Item = &Branch> {
         self.branches.iter().filter(|branch| branch.end == BranchEnd::Again)
     }
 }
 
-/// Returns the ports by which a switch sends what comes in by a port to a group, as far as its table is
-/// known.
+/// Returns the egress ports of a switch for packets to a group that arrive by a port, as far as its table
+/// is known.
 fn outputs(
     atlas: &Atlas,
     (node, enters): (NodeNumber, u8),
@@ -164,7 +164,7 @@ fn outputs(
                 let numbers = (0..PORTS).filter(|bit| masks[row] >> bit & 1 != 0);
                 outputs.extend(numbers.map(|bit| position * PORTS + bit));
             }
-            // A table that cannot be read sends nowhere, for all that is known.
+            // A table that could not be read is treated as empty.
             None if atlas.lacking.contains_key(&fact) => {}
             None => missing.push(fact),
         }

@@ -1,8 +1,8 @@
-//! Trials: whether silence is a fault or chance.
+//! Trials: decide whether probes without a response show a fault or random loss.
 //!
-//! A trial sends launches and, in turn with them, directed-route controls over the same cables. If loss were
-//! the only cause of the silence, launches would be answered as often as controls. Fisher's exact test gives
-//! the probability that none of the launches is answered by chance.
+//! A trial alternates combined-route probes with controls: directed-route SMPs over the same cables. If
+//! random loss were the only cause, probes would be answered as often as controls. Fisher's exact test
+//! gives the probability that no probe is answered by chance.
 
 use std::collections::BTreeMap;
 
@@ -16,43 +16,43 @@ use crate::atlas::{Atlas, Walked};
 use crate::probes::{Launch, Probes};
 use crate::trace::Stop;
 
-/// How many launches a trial sends at first; later rounds send as many as there were before.
+/// Number of probes in the first round of a trial; each later round doubles the total.
 const FIRST: u32 = 12;
 
-/// How many launches a trial sends at most.
+/// Maximum number of probes in a trial.
 const MOST: u32 = 768;
 
 /// A request of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sample {
-    /// A launch.
+    /// A combined-route probe.
     Launch,
-    /// A control with a number, along the path of the question or of the answer.
+    /// A numbered control along the path of the request or of the response.
     Control { number: u32, is_answer: bool },
 }
 
-/// What came of a trial.
+/// Result of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// It is under way.
+    /// Requests are outstanding.
     Running,
-    /// A launch was answered.
+    /// A probe was answered.
     Answered,
-    /// No launch was answered; chance has at most the wanted probability.
+    /// No probe was answered; the probability of random loss is within the configured bound.
     Silent,
-    /// No launch was answered, which may be chance.
+    /// No probe was answered; random loss cannot be excluded.
     Unclear,
 }
 
 #[derive(Debug)]
 struct Trial {
-    /// Directed routes along the question and, if it is another path, along the answer.
+    /// Directed routes along the path of the request and, if different, along that of the response.
     routes: [Option<Vec<u8>>; 2],
     expected: Guid,
     sent: u32,
     left: u32,
     answered: bool,
-    /// How many controls of a number were answered.
+    /// Number of answered controls, by the number of the control.
     controls: BTreeMap<u32, u8>,
     outcome: Outcome,
 }
@@ -69,25 +69,25 @@ impl Trials {
         Self { error_probability, all: BTreeMap::new() }
     }
 
-    /// Returns what came of the trial of a launch; `None` before it starts.
+    /// Returns the result of the trial of a probe; `None` before it starts.
     pub(crate) fn get(&self, launch: Launch) -> Option<Outcome> {
         self.all.get(&launch).map(|trial| trial.outcome)
     }
 
-    /// Returns the launches that stay unanswered beyond chance.
+    /// Returns the probes whose missing responses are not random loss.
     pub(crate) fn silent(&self) -> impl Iterator<Item = Launch> {
         let silent = self.all.iter().filter(|(_, trial)| trial.outcome == Outcome::Silent);
         silent.map(|(&launch, _)| launch)
     }
 
-    /// Returns how many launches and controls were sent, and how many controls were answered.
+    /// Returns the numbers of probes sent, controls sent, and controls answered.
     pub(crate) fn counts(&self, launch: Launch) -> Option<(u32, u32, u32)> {
         let trial = self.all.get(&launch)?;
         let controls = if trial.routes[0].is_some() { trial.sent } else { 0 };
         Some((trial.sent, controls, trial.successes()))
     }
 
-    /// Starts a trial; returns its first requests, none if there is no control.
+    /// Starts a trial; returns its first requests, or none if no control is possible.
     pub(crate) fn start(
         &mut self,
         launch: Launch,
@@ -113,7 +113,7 @@ impl Trials {
         self.round(launch, FIRST, atlas, (probes, timing))
     }
 
-    /// Takes the end of a request; returns the requests of the next round.
+    /// Processes a response or timeout; returns the requests of the next round.
     pub(crate) fn handle(
         &mut self,
         (launch, sample): (Launch, Sample),
@@ -184,15 +184,15 @@ impl Trial {
     }
 }
 
-/// Returns the probability that none of `count` launches is answered when `successes` of as many controls
-/// are and both have the same chance: all successes are among the controls (Fisher's exact test).
+/// Returns the probability that, of `count` probes and `count` controls with the same loss rate, all
+/// `successes` are controls (Fisher's exact test).
 fn chance(count: u32, successes: u32) -> f64 {
     let count = f64::from(count);
     (0..successes).map(f64::from).map(|taken| (count - taken) / (2.0 * count - taken)).product()
 }
 
-/// Returns the directed routes of controls, along the cables of the question and of the answer, and the
-/// node that they lead to. `None` if a table does not lead there, or if a route is too long.
+/// Returns the directed routes of controls, along the cables of the request and of the response, and the
+/// node at their end. `None` if a table does not lead there, or if a route is too long.
 fn controls((from, lid): Launch, atlas: &Atlas) -> Option<([Option<Vec<u8>>; 2], Guid)> {
     let ended = |start, lid| match atlas.walk(start, lid) {
         Walked::Ended(way) if way.stop == Stop::Arrived => Some(way.hops),

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::Instant;
 
-/// Deadlines in the order of their times, at most one per key. A value says which timer runs out.
+/// Deadlines in the order of their times, at most one per key. The value identifies the timer.
 #[derive(Clone, Debug)]
 pub struct Deadlines<K, T = ()> {
     by_key: BTreeMap<K, (Instant, T)>,
@@ -18,7 +18,7 @@ impl<K, T> Default for Deadlines<K, T> {
 }
 
 impl<K, T> Deadlines<K, T> {
-    /// Returns no deadlines.
+    /// Creates an empty table.
     #[must_use]
     pub const fn new() -> Self {
         Self { by_key: BTreeMap::new(), by_time: BTreeSet::new() }
@@ -26,7 +26,7 @@ impl<K, T> Deadlines<K, T> {
 }
 
 impl<K: Copy + Ord, T> Deadlines<K, T> {
-    /// Starts a timer; it replaces the one that runs for the same key.
+    /// Starts a timer; replaces the running timer of the same key.
     pub fn set(&mut self, key: K, timer: T, at: Instant) {
         if let Some((before, _)) = self.by_key.insert(key, (at, timer)) {
             self.by_time.remove(&(before, key));

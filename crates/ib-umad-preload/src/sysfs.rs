@@ -1,7 +1,7 @@
 //! The files that a program finds under `/sys/class/infiniband` and `/sys/class/infiniband_mad`, in a
 //! private directory that is removed at the end.
 //!
-//! What changes - LID, state, P_Keys - is asked of the simulator and written anew when a program opens
+//! What changes - LID, state, P_Keys - is asked of the simulator and written again when a program opens
 //! a file below, and not again for 5 ms.
 
 use std::collections::BTreeMap;
@@ -107,7 +107,7 @@ impl Tree {
     }
 
     /// Writes what may have changed, unless that was just done: a program that reads a port opens
-    /// more than forty files in a row.
+    /// more than forty files in succession.
     ///
     /// # Errors
     /// Fails when the simulator does not answer or the file system is full.

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`abi`] | the binary interface: the header before every datagram, the ioctls |
 //! | `sysfs` | [`UmadDevice`]: which devices there are, and what is known of their ports |
-//! | `link` | [`UmadLink`]: a port of a real adapter as a [`MadLink`](ib_link::MadLink) |
+//! | `link` | [`UmadLink`]: a port of a real HCA as a [`MadLink`](ib_link::MadLink) |
 //! | `file` | an open file, real or invented by a preloaded library |
 //!
 //! ```no_run

@@ -1,4 +1,4 @@
-//! A port of a real adapter as a link.
+//! A port of a real HCA as a link.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -64,7 +64,7 @@ impl UmadOptions {
         }
     }
 
-    /// Asks for what a subnet manager with subnet administration sends and is sent, and for the
+    /// Asks for what a subnet manager with the SA sends and is sent, and for the
     /// counters of ports.
     #[must_use]
     pub fn manager(answer_timeout: Duration) -> Self {
@@ -115,7 +115,7 @@ struct Waiting {
     answered: bool,
 }
 
-/// A port of an adapter.
+/// A port of an HCA.
 ///
 /// A request that the kernel got no answer to in time is [`Incoming::Lost`], unless it was sent again
 /// meanwhile: then that attempt starts. Transaction identifiers pass whole when no two requests of a

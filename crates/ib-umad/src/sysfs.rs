@@ -16,7 +16,7 @@ const CLASS: &str = "/sys/class/infiniband";
 /// A port with a device for management datagrams.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UmadDevice {
-    /// The adapter's name, for example `mlx5_0`.
+    /// The HCA's name, for example `mlx5_0`.
     pub name: String,
     /// The port.
     pub port: u8,
@@ -46,7 +46,7 @@ impl UmadDevice {
         Ok(devices)
     }
 
-    /// Finds a port; without a number the first of its adapter.
+    /// Finds a port; without a number the first of its HCA.
     ///
     /// # Errors
     /// Fails when there is no such device; the error lists those that there are.

@@ -281,7 +281,7 @@ pub(crate) fn routing_options(
     })
 }
 
-/// How many warnings about one file are printed one by one.
+/// Maximum number of warnings about one file that are printed individually.
 const MOST_WARNINGS: usize = 20;
 
 /// Reads a file that belongs to the subnet, and says what had to be passed over.

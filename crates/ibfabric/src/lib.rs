@@ -55,7 +55,7 @@ pub fn main() -> ExitCode {
     end(result, &mut output)
 }
 
-/// Prints help, the version, or what is wrong with the command line; returns the exit status.
+/// Prints help, the version, or the error of the command line; returns the exit status.
 fn print(answer: &clap::Error) -> ExitCode {
     let printed = answer.print().and_then(|()| std::io::stdout().flush());
     match printed {
@@ -76,7 +76,7 @@ fn end(
         Err(failure) => Err(failure),
     });
     match result {
-        // What is in the file of `--capture` is a part of the answer.
+        // An incomplete file of `--capture` is an error of the command.
         Ok(failure::Verdict::Good) if command::own_capture::has_failed() => {
             failure::Verdict::Bad.into()
         }

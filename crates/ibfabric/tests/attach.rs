@@ -1,4 +1,4 @@
-//! Adapters of other processes at ports of `ibfabric sim`.
+//! HCAs of other processes at ports of `ibfabric sim`.
 
 use std::io::{BufRead, BufReader};
 use std::os::linux::net::SocketAddrExt;

@@ -1,4 +1,4 @@
-//! Another user has taken the name or the path of each local socket first: no client believes that user's answers.
+//! Impostors: another user has taken the name or path of a local socket first. Every client refuses such a server.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::mem::MaybeUninit;
@@ -21,7 +21,7 @@ use program::{ibfabric, text};
 /// The user `nobody`.
 const OTHER_USER: u32 = 65_534;
 
-/// What an impostor answers to a console: an escape sequence, and success.
+/// Response of an impostor to a console command: an escape sequence, and success.
 const ANSWER: &[u8] = b"{\"ok\":true,\"text\":\"\\u001b[31mforged\",\"data\":null}\n";
 
 /// Returns true if these tests can be another user; prints why not otherwise.
@@ -34,7 +34,7 @@ fn can_be_another_user() -> bool {
     is_root
 }
 
-/// Runs an impostor in a thread of the other user. It opens its socket before this returns.
+/// Runs an impostor in a thread with another user ID. The socket is open when the function returns.
 fn impostor<S: Send + 'static>(
     open: impl FnOnce() -> S + Send + 'static,
     serve: impl FnOnce(S) + Send + 'static,
@@ -76,7 +76,7 @@ fn path(path: &Path) {
     impostor(move || UnixListener::bind(path).expect("the path is free"), serve_lines);
 }
 
-/// A simulator's socket for adapters.
+/// A simulator's socket for HCAs.
 fn data(name: &str) {
     let address = SocketAddrUnix::new_abstract_name(format!("{name}:data").as_bytes());
     let address = address.expect("a name");
@@ -111,7 +111,7 @@ fn ibsim(name: &str) {
     });
 }
 
-/// Checks that a command refuses its server: it names the user, and prints nothing of what the server answers.
+/// Checks that a command refuses its server: its error names the user, and its output has no part of the response.
 fn is_refused(output: &Output) {
     let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
     assert!(output.status.code().is_some_and(|status| status > 1), "{output:?}");
@@ -174,7 +174,7 @@ fn simulators_of_other_users_are_refused() {
     is_refused(&run(&["agent", &format!("--ibsim={name}"), "--node", "a"]));
 }
 
-/// A program's socket for captures, whose name has another process's number.
+/// A capture socket whose name has the process ID of another process.
 fn captures(pid: u32) {
     let name = format!("ibfabric-capture-{pid}-0");
     let address = SocketAddrUnix::new_abstract_name(name.as_bytes()).expect("a name");
@@ -211,7 +211,7 @@ fn captures_of_other_users_processes_are_refused() {
 }
 
 #[test]
-fn mounts_and_adapters_do_not_believe_other_users() {
+fn mounts_and_attached_hcas_refuse_servers_of_other_users() {
     if !can_be_another_user() {
         return;
     }

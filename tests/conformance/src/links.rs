@@ -1,5 +1,5 @@
 //! Our own links against simulators and managers that are not ours: ibsim's protocol with a real
-//! ibsim, umad through Debian's library, subnet administration with a real OpenSM.
+//! ibsim, umad through Debian's library, the SA with a real OpenSM.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -127,7 +127,7 @@ impl<'a> Scene<'a> {
         Ok(IbsimLink::attach(&attach)?)
     }
 
-    /// The names of the adapters.
+    /// The names of the HCAs.
     fn hosts(&self) -> Vec<&str> {
         let nodes = self.fabric.nodes().filter(|(_, node)| !node.kind.is_switch());
         nodes.map(|(_, node)| node.name.as_str()).collect()

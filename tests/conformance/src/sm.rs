@@ -6,13 +6,13 @@
 //! | [`scene`] | a simulator with clients on it, and what was checked there |
 //! | [`ours`] | `ibfabric sm` as a process |
 //! | [`up`] | a fabric comes up: links, tables, traces |
-//! | [`answers`] | subnet administration answers as OpenSM's does |
+//! | [`answers`] | the SA answers as OpenSM's does |
 //! | [`beside`] | OpenSM and ours at once, each on a simulator of its own |
 //! | [`questions`] | what `saquery` is asked |
 //! | [`allowed`] | what may differ in an answer, with the reasons |
 //! | [`flows`] | what passes of osmtest with OpenSM passes with ours |
 //! | [`files`] | under OpenSM's name the same command line leaves the same files |
-//! | [`keys`] | a line of opensm.conf says the same to both, or is refused |
+//! | [`keys`] | both programs read the same value from a line of opensm.conf, or the line is refused |
 //! | [`partitions`] | a partition file says the same to both |
 //! | [`handover`] | a subnet passes between OpenSM and ours, in both directions |
 //! | [`guarded`] | a port that is guarded by a key which the manager does not know |

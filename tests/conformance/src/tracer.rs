@@ -162,7 +162,7 @@ impl Case {
         let more = [&["--pairs", &file, "--format", "json"][..], &HASTE].concat();
         let found = json(&tracer(scene, &more)?)?;
         let number = |pointer: &str| found.pointer(pointer).and_then(Value::as_u64).unwrap_or(9999);
-        // ibsim does not pass on launches, so only paths that those from the own port prove are good.
+        // ibsim does not relay combined-route probes, so only paths that probes from the own port prove are good.
         let unproven = if self.place == Place::Ibsim { number("/not_proven") } else { 0 };
         let judged = (number("/good") + unproven, number("/bad"), number("/hops/bad"));
         scene.check(judged == (count as u64, 0, 0), || format!("of {count} ways: {found}"));

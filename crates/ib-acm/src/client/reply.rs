@@ -80,11 +80,11 @@ impl Counters {
 pub struct EndpointDescription {
     /// Its number, from 1.
     pub index: u8,
-    /// The GUID of the adapter.
+    /// The GUID of the HCA.
     pub device_guid: Guid,
     /// The number of the port.
     pub port: u8,
-    /// How many ports the adapter has.
+    /// How many ports the HCA has.
     pub port_count: u8,
     /// The partition.
     pub p_key: PKey,

@@ -51,8 +51,8 @@ impl ServiceAddress {
         Self::local(&ServiceFiles::default().own_socket)
     }
 
-    /// Returns what a text says: the path of a socket when it holds a `/`, which no host has in its name, or else the
-    /// name or address of a host, whose port is the one in this machine's port file or [`DEFAULT_PORT`].
+    /// Parses the address of a service. A text with a `/` is the path of a socket. Any other text is the name or address of
+    /// a host; its port is that of this machine's port file, or [`DEFAULT_PORT`].
     #[must_use]
     pub fn from_text(text: &str) -> Self {
         Self::from_text_in(text, &ServiceFiles::default())

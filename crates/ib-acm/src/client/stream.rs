@@ -119,7 +119,7 @@ fn connect_local(
 
     let socket = net::socket(net::AddressFamily::UNIX, net::SocketType::STREAM, None)?;
     rustix::io::fcntl_setfd(&socket, rustix::io::FdFlags::CLOEXEC)?;
-    // Zero would be for ever.
+    // Zero would be indefinitely.
     let patience = patience.max(Duration::from_millis(1));
     sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, Some(patience))?;
     let address = net::SocketAddrUnix::new(path)?;

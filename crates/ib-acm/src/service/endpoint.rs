@@ -40,7 +40,7 @@ impl EndpointKey {
     }
 }
 
-/// How many LIDs may be noted beyond twice the number of known peers.
+/// Maximum number of LIDs in the table beyond twice the number of cached peers.
 const FEW_LIDS: usize = 64;
 
 /// A port in a partition, with names.
@@ -53,7 +53,7 @@ pub(super) struct Endpoint {
     pub(super) is_open: bool,
     /// Who shall tell its routes.
     pub(super) routes: RouteProtocol,
-    /// Which service levels subnet administration gives.
+    /// Which service levels the SA gives.
     pub(super) levels: Levels,
     pub(super) cache: Cache,
     /// Where the cache was looked at last.
@@ -68,7 +68,7 @@ pub(super) struct Endpoint {
     pub(super) idling: usize,
     /// Whether turns are given just now.
     pub(super) is_turning: bool,
-    /// Routes that subnet administration is asked for, or will be.
+    /// Routes that the SA is asked for, or will be.
     pub(super) route_queries: BTreeMap<Target, RouteQuery>,
     /// Routes to further LIDs of ports that have several.
     pub(super) lid_routes: BTreeMap<u16, LidRoute>,
@@ -89,8 +89,8 @@ pub(super) struct Endpoint {
 }
 
 impl Endpoint {
-    /// Notes that a peer has a LID; returns which one had it before. LIDs of peers that the cache has forgotten are forgotten
-    /// once they are as many as those of the others.
+    /// Stores the LID of a peer; returns the peer that had the LID before. LIDs of peers that are no longer cached are
+    /// removed once they are as many as those of cached peers.
     pub(super) fn lid_taken(&mut self, lid: u16, gid: Gid) -> Option<Gid> {
         let Self { cache, by_lid, .. } = self;
         if by_lid.len() >= 2 * cache.peers() + FEW_LIDS {
@@ -210,8 +210,8 @@ impl Service {
                 self.endpoint(key).lid_routes.clear();
                 self.preload(now, key);
             } else if asks_again || comes {
-                // Paths of subnet administration begin at the own LID, and another manager may route otherwise, as may one
-                // that has begun anew. What files say of the same LID and the same manager counts on.
+                // Paths of the SA begin at the own LID, and another manager may route otherwise, as may one
+                // that has begun again. What files say of the same LID and the same manager counts on.
                 let keeps_files = !is_other_manager && !is_moved;
                 let endpoint = self.endpoint(key);
                 endpoint.lid_routes.clear();

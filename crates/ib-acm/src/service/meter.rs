@@ -1,7 +1,6 @@
-//! How fast ports ask, and how many GIDs they have: what is too much is dropped.
+//! Rate limits of requests and of new GIDs, by port.
 //!
-//! Ports of which nothing has to be remembered any more, those that were silent for a minute, are forgotten, so that the table
-//! is no larger than the number of ports that have lately asked.
+//! Ports without a request in the last minute are removed, so that the table is limited to ports with recent requests.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -10,32 +9,32 @@ use ib_types::{Gid, Instant};
 
 use crate::cache::Stamp;
 
-/// How many questions of a port are taken in a second, and how many at once.
+/// Maximum number of requests of a port per second, and maximum burst.
 const QUESTIONS: u32 = 1024;
 const BURST: u32 = 4096;
 
-/// How many GIDs a port may turn out to have in a minute: one that has several of them is no rarity.
+/// Maximum number of new GIDs of a port per minute: ports with several GIDs are common.
 const GIDS: u8 = 16;
 const GIDS_TIME: Duration = Duration::from_mins(1);
 
-/// How often it is told that a port asks too fast.
+/// Interval of reports of a port over the limit.
 const TELL_FLOOD: Duration = Duration::from_secs(60);
 
-/// Measures how fast ports ask.
+/// Rate limiter of requests by port.
 #[derive(Debug, Default)]
 pub(super) struct Meter {
     ports: HashMap<u16, Rate>,
-    /// How many ports there may be until silent ones are looked for.
+    /// Number of ports at which idle ones are removed next.
     prune_at: usize,
 }
 
-/// Up to how many ports none is forgotten.
+/// Number of ports up to which no port is removed.
 const FEW: usize = 64;
 
 #[derive(Debug)]
 struct Rate {
     left: u16,
-    /// How many GIDs were new since when, and the last one's port.
+    /// Number of new GIDs, the time since when they are counted, and the port of the last one.
     gids: u8,
     since: Stamp,
     last: u64,
@@ -58,17 +57,17 @@ impl Rate {
     }
 }
 
-/// What a meter says of a question.
+/// Decision on a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Metered {
     Taken,
-    /// It is too much, for the first time in a while.
+    /// Over the limit, and not reported recently.
     First,
     Dropped,
 }
 
 impl Meter {
-    /// Counts a question of the port with a LID.
+    /// Counts a request of the port with a LID.
     pub(super) fn count(&mut self, now: Instant, lid: u16) -> Metered {
         let rate = self.rate(now, lid);
         let earned = now.since(rate.filled).as_secs_f64() * f64::from(QUESTIONS);
@@ -92,13 +91,13 @@ impl Meter {
         if self.ports.len() >= self.prune_at.max(FEW) {
             self.ports.retain(|_, rate| !rate.is_as_new(now));
             self.ports.shrink_to(2 * self.ports.len());
-            // As many again until the next time, so that each port is looked at a few times at most.
+            // The next removal is due at twice the number, so that each port is checked only a few times.
             self.prune_at = 2 * self.ports.len();
         }
         self.ports.entry(lid).or_insert_with(|| Rate::new(now))
     }
 
-    /// Returns whether the port with a LID may have a GID that is not known.
+    /// Returns true if the port with a LID may have another new GID.
     pub(super) fn may_have(&mut self, now: Instant, lid: u16, gid: Gid) -> bool {
         let rate = self.rate(now, lid);
         let guid = gid.guid().0;
@@ -140,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn ports_that_were_silent_for_a_minute_are_forgotten() {
+    fn ports_without_requests_for_a_minute_are_removed() {
         let mut meter = Meter::default();
         let mut now = Instant::ZERO;
         while meter.count(now, 1) == Metered::Taken {}
@@ -151,7 +150,7 @@ mod tests {
             // A minute has 12,000 ports.
             assert!(meter.ports.len() <= 2 * 12_001 + FEW, "{}", meter.ports.len());
         }
-        // Those of the last minute are not.
+        // Ports of the last minute are kept.
         assert!((48_000 - 11_000..=48_000).all(|lid| meter.ports.contains_key(&lid)));
     }
 

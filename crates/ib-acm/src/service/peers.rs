@@ -4,8 +4,8 @@
 //!
 //! * Who says that a GID has moved to its LID, or that an address is its own which another port has, is believed once the
 //!   old owner has been asked and is silent. The old owner stays as long as it answers.
-//! * A GID that only subnet administration or a file has told, with its LID, is where these say: whoever says otherwise has
-//!   subnet administration asked, at most every 10 seconds, and is believed once it says the same.
+//! * A GID that only the SA or a file has told, with its LID, is where these say: whoever says otherwise has
+//!   the SA asked, at most every 10 seconds, and is believed once it says the same.
 //! * An answer counts only with the number of a question that is open, which nobody can guess; that to a check only from
 //!   the port that was asked.
 //! * A port has 16 new GIDs in a minute, each of them 64 addresses at most, and so many questions in a second.
@@ -221,7 +221,7 @@ impl Service {
         let peer_key = endpoint.cache.peer_of(gid, now);
         let Some(peer) = endpoint.cache.peer_mut(peer_key) else { return };
         if let (0, Some(route)) = (peer.qpn, peer.route.filter(|&route| is_elsewhere(route))) {
-            // Nobody is there who could be asked: subnet administration says whose the GID is, and where.
+            // Nobody is there who could be asked: the SA says whose the GID is, and where.
             self.counters.conflicts += 1;
             return self.doubt_route(now, key, gid, route.learned);
         }

@@ -38,7 +38,7 @@ impl Names {
         }
         *self.names[at].get_or_insert_with(|| {
             let name = file.interface(interface)?.name.as_deref()?;
-            // The name of the adapter may come before.
+            // The name of the HCA may come before.
             let (_, name) = name.rsplit_once("qp 0x")?;
             let (qpn, direction) = name.split_once(' ')?;
             let qpn = u32::from_str_radix(qpn, 16).ok().and_then(Qpn::new)?;

@@ -183,7 +183,7 @@ fn an_alternate_path_is_declined_and_the_connection_stands() {
 fn a_queue_pair_that_is_used_again_makes_the_old_connection_stale() {
     let mut pair = Pair::new();
     let (_, there) = pair.connect(NOW);
-    // The peer starts over: another seed, the same adapter and queue pair.
+    // The peer starts over: another seed, the same HCA and queue pair.
     pair.here = Cm::new(config(1), [77; 32]);
     let id = pair.here.connect(NOW, &request(0x10)).unwrap();
     assert_eq!(pair.carry(NOW), ["REQ", "REJ", "DREQ", "DREP"]);
@@ -341,7 +341,7 @@ fn who_gave_up_says_so_also_to_a_late_rep() {
 
 const ECE: Ece = Ece { vendor_id: 0x02_69_62, options: 1 };
 
-/// A manager that offers an enhanced connection establishment, or none.
+/// Creates a CM that offers an enhanced connection establishment (ECE), if given.
 fn offering(guid: u8, ece: Option<Ece>) -> Cm {
     let mut cm = Cm::new(CmConfig { ece, ..config(guid) }, [guid; 32]);
     cm.listen(SERVICE).unwrap();
@@ -381,7 +381,7 @@ fn paths_are_weak_unless_both_ends_offer_the_same_ece() {
 }
 
 #[test]
-fn vendor_id_that_a_rep_only_repeats_proves_nothing() {
+fn rep_with_only_the_vendor_id_leaves_the_path_weak() {
     let mut pair = Pair { here: offering(1, Some(ECE)), there: offering(2, None) };
     pair.here.connect(NOW, &request(17)).unwrap();
     pair.carry(NOW);

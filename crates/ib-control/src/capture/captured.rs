@@ -1,4 +1,4 @@
-//! What captures need of a program's adapters.
+//! [`Captured`]: the interface between captures and the HCAs of a program.
 
 use std::io;
 
@@ -11,51 +11,52 @@ use super::message::AdapterInfo;
 use ib_device::Device;
 use ib_os::inbox::Handle;
 
-/// Takes the reader of a queue pair that a selection of an adapter has chosen; returns it if no capture wants it.
+/// Receives the packet reader of a queue pair that a selection of an HCA has chosen; returns the reader if no
+/// capture uses it.
 pub type Taker = Box<dyn FnMut(u32, SelectionId, PacketReader) -> Option<PacketReader> + Send>;
 
-/// The adapters that a thread of a program drives: one, several, or those of a simulated fabric's hosts.
+/// The HCAs that a driver thread owns: one, several, or those of a simulated fabric's hosts.
 pub trait Captured: Sized + 'static {
-    /// Returns the handle by which other threads reach the adapters.
+    /// Returns the handle by which other threads reach the HCAs.
     ///
     /// # Errors
     /// Fails if the system has no more files.
     fn handle(&mut self) -> io::Result<Handle<Self>>;
 
-    /// Has readers of chosen queue pairs handed over from now on, those of adapters that are added later as well.
+    /// Sets the receiver of packet readers of chosen queue pairs, including those of HCAs that are added later.
     fn set_taker(&mut self, taker: Taker);
 
-    /// Hands over readers that were not handed over yet.
+    /// Hands over the remaining readers to the receiver.
     fn hand_over(&mut self);
 
-    /// Returns the number of the first adapter that has at least this number.
+    /// Returns the number of the first HCA that has at least this number.
     fn next_adapter(&self, from: u32) -> Option<u32>;
 
-    /// Returns the engine of an adapter.
+    /// Returns the engine of an HCA.
     fn engine(&mut self, adapter: u32) -> Option<&mut Hca>;
 
-    /// Returns what is to be known of an adapter, without its queue pairs.
+    /// Returns the description of an HCA, without its queue pairs.
     fn describe(&self, adapter: u32) -> Option<AdapterInfo>;
 
-    /// Returns the name of an adapter that names of interfaces begin with, if there are several.
+    /// Returns the prefix of interface names for an HCA; `None` if the program has a single HCA.
     fn name_among(&self, adapter: u32) -> Option<String>;
 
-    /// Returns the link of the adapters' packets.
+    /// Returns the link type of the HCAs' packets.
     fn link(&self) -> Link;
 
-    /// Returns the clock by which packets are noted.
+    /// Returns the clock of packet timestamps.
     fn clock(&self) -> Clock {
         Clock::system()
     }
 }
 
-/// Returns the numbers of all adapters.
+/// Returns the numbers of all HCAs.
 pub(super) fn adapters<T: Captured>(all: &T) -> impl Iterator<Item = u32> {
     let first = all.next_adapter(0);
     std::iter::successors(first, |last| all.next_adapter(last.checked_add(1)?))
 }
 
-/// Returns the link of an adapter.
+/// Returns the link type of an HCA.
 pub fn link_of(device: &Device) -> Link {
     match device.socket() {
         Some(socket) => Link::Ethernet { own_port: socket.port(), peer_port: socket.peer_port() },
@@ -63,7 +64,7 @@ pub fn link_of(device: &Device) -> Link {
     }
 }
 
-/// Returns what is to be known of an adapter.
+/// Returns the description of an HCA.
 pub fn describe(device: &Device, number: u32) -> AdapterInfo {
     let link = match device.attached() {
         Some(port) => {

@@ -1,4 +1,4 @@
-//! The captures of a program's adapters.
+//! The captures of a program's HCAs.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -17,23 +17,23 @@ use super::recorder::{Autostop, Recorded, Recorder, RecorderHandle};
 use super::target::{Target, TargetError};
 use ib_os::inbox::{Handle, Undone};
 
-/// How long the program may take to come to what it is asked for.
+/// Timeout of requests to the driver thread.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How many captures there may be, ended ones that were not stopped among them.
+/// Maximum number of captures, including ended ones that were not stopped.
 const MOST: usize = 64;
 
-/// Why there is no capture.
+/// Error of starting, changing or stopping a capture.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CaptureError {
-    /// The adapter cannot trace so.
+    /// The HCA does not support the selection.
     #[error(transparent)]
     Trace(#[from] TraceError),
     /// The file cannot be written.
     #[error(transparent)]
     Target(#[from] TargetError),
-    /// The program does not listen.
+    /// The driver thread does not respond.
     #[error(transparent)]
     Undone(#[from] Undone),
     /// There is no such capture.
@@ -47,27 +47,27 @@ pub enum CaptureError {
         /// The capture.
         by: u64,
     },
-    /// There are many already.
+    /// The maximum number of captures is reached.
     #[error("{0} captures are there already: expected some of them to be stopped")]
     Many(usize),
 }
 
-/// What is captured.
+/// Options of a capture.
 #[derive(Debug)]
 pub struct CaptureOptions {
-    /// Where it goes.
+    /// The target of the packets.
     pub target: Target,
-    /// Of which adapters, by their numbers; without any of all, those that are added later among them.
+    /// Numbers of the HCAs; empty for all, including those that are added later.
     pub adapters: Vec<u32>,
-    /// Of which queue pairs, and how.
+    /// The queue pairs, and the options of their traces.
     pub selection: Selection,
-    /// When it ends by itself.
+    /// Conditions that end the capture.
     pub autostop: Autostop,
-    /// With a trigger, how many packets of each queue pair from before it are written; all there are without it.
+    /// With a trigger: number of packets per queue pair to write from before the trigger; `None` for all.
     pub keep: Option<u64>,
 }
 
-/// The captures of a program's adapters, for any thread.
+/// The captures of a program's HCAs, usable from any thread.
 pub struct Captures<T> {
     handle: Handle<T>,
     clock: Clock,
@@ -81,19 +81,19 @@ impl<T> Clone for Captures<T> {
     }
 }
 
-/// A selection of an adapter.
+/// A selection of an HCA.
 type Selected = (u32, SelectionId);
 
 #[derive(Default)]
 struct State {
     last: u64,
     running: BTreeMap<u64, Running>,
-    /// Who takes what a selection has chosen.
+    /// Receivers of the packets of each selection.
     takers: BTreeMap<Selected, Taker>,
 }
 
 struct Running {
-    /// The adapters that were named; without any all.
+    /// The HCAs that were named; empty for all.
     adapters: Vec<u32>,
     selection: Selection,
     selected: Vec<Selected>,
@@ -102,17 +102,17 @@ struct Running {
     recorder: Recorder,
 }
 
-/// What takes the packets of a selection.
+/// Receiver of the packets of a selection.
 struct Taker {
     recorder: RecorderHandle,
-    /// What the names of interfaces begin with.
+    /// Prefix of interface names.
     name: Option<String>,
-    /// Whether a trigger is awaited, and how much of what was before it is written.
+    /// `Some` if the capture waits for a trigger: the number of packets to write from before it, `None` for all.
     held: Option<Option<u64>>,
 }
 
 impl<T: Captured> Captures<T> {
-    /// Returns the captures of adapters, of which there are none yet.
+    /// Creates an empty list of captures for HCAs.
     ///
     /// # Errors
     /// Fails when the system has no more files.
@@ -131,10 +131,10 @@ impl<T: Captured> Captures<T> {
         Ok(Self { handle: all.handle()?, clock: all.clock(), state })
     }
 
-    /// Starts a capture from a thread that does not drive the adapters; returns its number.
+    /// Starts a capture from a thread that does not drive the HCAs; returns its number.
     ///
     /// # Errors
-    /// Fails when the target cannot be opened, or the adapters cannot trace so.
+    /// Fails if the target cannot be opened, or if the HCAs do not support the selection.
     pub fn start(&self, options: CaptureOptions) -> Result<u64, CaptureError> {
         self.check(&options.target)?;
         let link = self.handle.with(PATIENCE, |all| all.link())?;
@@ -143,7 +143,7 @@ impl<T: Captured> Captures<T> {
         self.handle.with(PATIENCE, move |all| captures.select(all, prepared))?
     }
 
-    /// As [`Captures::start`], in the thread that drives the adapters.
+    /// As [`Captures::start`], in the thread that drives the HCAs.
     ///
     /// # Errors
     /// As [`Captures::start`].
@@ -153,7 +153,7 @@ impl<T: Captured> Captures<T> {
         self.select(all, prepared)
     }
 
-    /// Refuses a file that is written already.
+    /// Checks that no other capture writes the file.
     fn check(&self, target: &Target) -> Result<(), CaptureError> {
         let state = lock(&self.state);
         if state.running.len() >= MOST {
@@ -170,7 +170,7 @@ impl<T: Captured> Captures<T> {
         }
     }
 
-    /// Opens the target. What ends by itself is not traced any more.
+    /// Opens the target. A capture that ends by a condition is deselected.
     fn prepare(&self, options: CaptureOptions, link: Link) -> Result<Prepared, CaptureError> {
         let CaptureOptions { target, adapters, selection, autostop, keep } = options;
         let number = {
@@ -209,7 +209,7 @@ impl<T: Captured> Captures<T> {
         }
         lock(&self.state).running.insert(number, running);
         if is_over.load(Ordering::SeqCst) {
-            // It has ended before there was anything to end.
+            // The capture has ended before its selection was stored.
             self.deselect(all, number);
         }
         Ok(number)
@@ -230,7 +230,7 @@ impl<T: Captured> Captures<T> {
         Ok(())
     }
 
-    /// Has captures of all adapters capture one that was added, too.
+    /// Adds a new HCA to the captures of all HCAs.
     pub fn added(&self, all: &mut T, adapter: u32) {
         let wants = |it: &Running| it.adapters.is_empty() && !it.recorder.recorded().has_ended;
         let numbers: Vec<u64> = {
@@ -239,13 +239,13 @@ impl<T: Captured> Captures<T> {
         };
         for number in numbers {
             let Some(mut running) = lock(&self.state).running.remove(&number) else { continue };
-            // Other adapters have been able to trace so.
+            // The selection was accepted by other HCAs.
             self.select_of(all, adapter, &mut running).ok();
             lock(&self.state).running.insert(number, running);
         }
     }
 
-    /// Forgets what was selected of an adapter that is not there any more.
+    /// Removes the selections of an HCA that was removed.
     pub fn removed(&self, adapter: u32) {
         let mut state = lock(&self.state);
         state.takers.retain(|(it, _), _| *it != adapter);
@@ -254,7 +254,7 @@ impl<T: Captured> Captures<T> {
         }
     }
 
-    /// Traces nothing more for a capture. What was chosen until now is handed over before.
+    /// Stops the traces of a capture, after handing over the readers chosen so far.
     fn deselect(&self, all: &mut T, number: u64) {
         let selected = lock(&self.state).running.get(&number).map(|it| it.selected.clone());
         self.deselect_all(all, &selected.unwrap_or_default());
@@ -270,7 +270,7 @@ impl<T: Captured> Captures<T> {
         }
     }
 
-    /// Returns in words why no queue pair is captured now, where that is so.
+    /// Returns the reason why no queue pair is captured; `None` if some are.
     #[must_use]
     pub fn waits(&self, number: u64) -> Option<String> {
         let selected = lock(&self.state).running.get(&number)?.selected.clone();
@@ -310,10 +310,10 @@ impl<T: Captured> Captures<T> {
         ))
     }
 
-    /// Changes what is kept of the packets from now on.
+    /// Changes which packets and payload bytes are kept from now on.
     ///
     /// # Errors
-    /// Fails when there is no such capture, or the adapters cannot trace so.
+    /// Fails if there is no such capture, or if the HCAs do not support the change.
     pub fn change(
         &self,
         number: u64,
@@ -348,12 +348,12 @@ impl<T: Captured> Captures<T> {
     pub fn stop(&self, number: u64) -> Result<Recorded, CaptureError> {
         let Running { selected, recorder, .. } = self.take(number)?;
         let captures = self.clone();
-        // Adapters that have gone trace nothing more either.
+        // Removed HCAs have no traces to stop.
         self.handle.with(PATIENCE, move |all| captures.deselect_all(all, &selected)).ok();
         Ok(recorder.finish())
     }
 
-    /// As [`Captures::stop`], in the thread that drives the adapters.
+    /// As [`Captures::stop`], in the thread that drives the HCAs.
     ///
     /// # Errors
     /// As [`Captures::stop`].
@@ -367,7 +367,7 @@ impl<T: Captured> Captures<T> {
         lock(&self.state).running.remove(&number).ok_or(CaptureError::None(number))
     }
 
-    /// Returns how far a capture is.
+    /// Returns the progress of a capture.
     #[must_use]
     pub fn recorded(&self, number: u64) -> Option<Recorded> {
         lock(&self.state).running.get(&number).map(|it| it.recorder.recorded())
@@ -385,7 +385,7 @@ impl<T: Captured> Captures<T> {
 struct Prepared {
     number: u64,
     running: Running,
-    /// Set once it has ended by itself.
+    /// True once the capture has ended by a condition or an error.
     is_over: Arc<AtomicBool>,
 }
 

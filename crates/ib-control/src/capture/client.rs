@@ -1,4 +1,4 @@
-//! Asks programs whose queue pairs can be captured.
+//! Client of the capture socket of other programs.
 
 use std::fs;
 use std::io;
@@ -12,47 +12,47 @@ use super::server::PREFIX;
 use ib_os::poll;
 use ib_os::seqpacket::{self, Came};
 
-/// How long a program may take to answer, in milliseconds: it may write what is left of a capture first.
+/// Timeout of a response in milliseconds: a program may have to write the rest of a capture first.
 const PATIENCE: i32 = 15_000;
 
-/// Why a program has not answered.
+/// Error of a request to a program.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
-    /// It is not there, or has gone.
+    /// No program listens, or it has disconnected.
     #[error("{name}: {source}")]
     Io {
         /// The name of its socket.
         name: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// It says nothing.
+    /// The program does not respond.
     #[error("{0} does not answer")]
     Silent(String),
-    /// It has gone.
+    /// The program has disconnected.
     #[error("{0} has gone")]
     Gone(String),
-    /// It does not speak the same language: another version, probably.
+    /// The response is malformed, probably of another version.
     #[error("{name} has answered what is not understood: {what}")]
     Malformed {
         /// The name of its socket.
         name: String,
-        /// What is wrong with it.
+        /// The error of the parser.
         what: String,
     },
-    /// It is another user's.
+    /// The socket belongs to another user.
     #[error("{0} is another user's")]
     Foreign(String),
-    /// It does not do it.
+    /// The program refused the request.
     #[error("{0}")]
     Refused(String),
 }
 
-/// Returns the names of the sockets of programs that can be asked, in order.
+/// Returns the socket names of all programs that can be captured, in order.
 ///
 /// # Errors
-/// Fails when the system does not tell which sockets there are.
+/// Fails if the list of sockets cannot be read.
 pub fn programs() -> io::Result<Vec<String>> {
     let sockets = fs::read_to_string("/proc/net/unix")?;
     let name = |line: &str| {
@@ -61,32 +61,32 @@ pub fn programs() -> io::Result<Vec<String>> {
     };
     let mut names: Vec<_> = sockets.lines().filter_map(name).collect();
     names.sort();
-    // Each connection to a socket has its name, too.
+    // Each connection to a socket is listed under the same name.
     names.dedup();
     Ok(names)
 }
 
-/// Returns the process that a socket's name tells.
+/// Returns the process ID in a socket's name.
 #[must_use]
 pub fn pid_of(name: &str) -> Option<u32> {
     name.strip_prefix(PREFIX)?.split('-').next()?.parse().ok()
 }
 
-/// A program that can be asked.
+/// A connection to a program.
 pub struct CaptureClient {
     name: String,
     socket: OwnedFd,
 }
 
 impl CaptureClient {
-    /// Calls a program by the name of its socket.
+    /// Connects to a program by the name of its socket.
     ///
     /// # Errors
-    /// Fails when it has gone.
+    /// Fails if the program has exited.
     pub fn connect(name: &str) -> Result<Self, ClientError> {
         let socket = seqpacket::call(name);
         let socket = socket.map_err(|source| ClientError::Io { name: name.to_owned(), source })?;
-        // Anybody can take a name. Root asks everybody's programs, if they are those that the name says.
+        // Any user can take a name. Root may connect to any user's program if its process ID is that of the name.
         let is_right = |other: &UCred| {
             let own = rustix::process::geteuid();
             let pid = pid_of(name);
@@ -99,10 +99,10 @@ impl CaptureClient {
         Ok(Self { name: name.to_owned(), socket })
     }
 
-    /// Asks, with an open file beside the question if it needs one.
+    /// Sends a request, with a file descriptor if the request needs one, and returns the response.
     ///
     /// # Errors
-    /// Fails when the program does not answer, or does not do it.
+    /// Fails if the program does not respond, or refuses the request.
     pub fn ask(&self, ask: &Ask, file: Option<&OwnedFd>) -> Result<Answer, ClientError> {
         let failed = |source| ClientError::Io { name: self.name.clone(), source };
         let files: Vec<_> = file.into_iter().collect();
@@ -120,7 +120,7 @@ impl CaptureClient {
         }
     }
 
-    /// Returns what adapters the program has, with all their queue pairs.
+    /// Returns the HCAs of the program, with all their queue pairs.
     ///
     /// # Errors
     /// As [`CaptureClient::ask`].
@@ -153,7 +153,7 @@ impl CaptureClient {
                 let all = all.expect("just set");
                 return Ok(ProgramInfo { more_from: None, more_captures_from: None, ..all });
             }
-            // What is through already is not told again.
+            // Lists that are complete are not requested again.
             from = more.unwrap_or((u32::MAX, u32::MAX));
             captures_from = more_captures.unwrap_or(u64::MAX);
         }

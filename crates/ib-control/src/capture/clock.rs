@@ -1,4 +1,4 @@
-//! The clock of captured adapters.
+//! The clock of captured HCAs.
 
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -7,7 +7,7 @@ use ib_types::Instant;
 
 use ib_os::clock;
 
-/// The clock by which adapters note packets: the system's, or that of a simulated fabric.
+/// The clock of packet timestamps: the system's, or that of a simulated fabric.
 #[derive(Clone)]
 pub struct Clock(Arc<dyn Fn() -> Instant + Send + Sync>);
 
@@ -31,7 +31,7 @@ impl Clock {
 
     /// Returns the time in nanoseconds since 1970 at which the clock was zero.
     pub(super) fn epoch(&self) -> u64 {
-        // Of a few looks at both clocks that which took the least time, so that captures of several programs agree.
+        // Reads both clocks several times and takes the fastest reading, so that captures of several programs agree.
         let looks = (0..8).map(|_| {
             let before = self.now().as_nanos();
             let today = SystemTime::now().duration_since(UNIX_EPOCH);

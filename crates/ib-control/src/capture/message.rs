@@ -1,4 +1,4 @@
-//! What is asked of a program whose queue pairs can be captured, and what it answers: JSON objects.
+//! Requests and responses of the capture socket, as JSON objects.
 
 use ib_capture::Counted;
 use ib_hca::trace::{PacketFilter, PacketTrace, Peer, Selection, Trigger};
@@ -10,91 +10,91 @@ use serde::{Deserialize, Serialize};
 use super::recorder::{Autostop, Recorded};
 use super::target::Rotation;
 
-/// The version of what is told, which both sides have to share.
+/// Version of the protocol, which has to be equal on both sides.
 pub const VERSION: u32 = 2;
 
-/// A question.
+/// A request.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ask {
-    /// What adapters are there, from a queue pair of one of them on, and which captures?
+    /// List HCAs, queue pairs and captures, starting at given numbers.
     Describe {
-        /// The number of the adapter, and that of the queue pair.
+        /// First HCA and queue pair of the list.
         from: (u32, u32),
-        /// That of the captures.
+        /// First capture of the list.
         captures_from: u64,
     },
-    /// Which were the last messages of a queue pair?
+    /// List the last messages of a queue pair.
     Messages {
-        /// The number of its adapter.
+        /// Number of the HCA.
         adapter: u32,
-        /// Its number.
+        /// Queue pair number.
         qpn: u32,
-        /// From which of them on.
+        /// First message of the list.
         from: u64,
     },
-    /// Capture. The file comes beside the question when it is open already.
+    /// Start a capture. A file that is open already is passed as a descriptor with the request.
     Start(Box<Start>),
-    /// Keep something else of the packets from now on; what is not said stays as it is.
+    /// Change which packets and payload bytes are kept from now on. `None` leaves a setting unchanged.
     Change {
         /// The capture.
         capture: u64,
-        /// How much of the payload of each message.
+        /// Number of payload bytes to keep of each message.
         payload: Option<u16>,
-        /// Only what is sent, only what is received, or both.
+        /// Only sent packets, only received packets, or (`Some(None)`) both.
         direction: Option<Option<WireDirection>>,
-        /// These operation codes; all where there is none.
+        /// Operation codes; empty for all.
         opcodes: Option<Vec<u8>>,
     },
-    /// How far is a capture?
+    /// Query the progress of a capture.
     Status {
         /// The capture.
         capture: u64,
     },
-    /// End a capture.
+    /// Stop a capture.
     Stop {
         /// The capture.
         capture: u64,
     },
 }
 
-/// What is captured, and where to.
+/// Options of a capture.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Start {
     /// [`VERSION`].
     pub version: u32,
-    /// The file, as a path from the root on; without it the file that comes beside the question.
+    /// Absolute path of the file; `None` if the request carries a descriptor.
     pub path: Option<String>,
-    /// How much is in one file.
+    /// Conditions for the next file.
     pub rotation: Rotation,
-    /// When it ends by itself.
+    /// Conditions that end the capture.
     pub autostop: Autostop,
-    /// The numbers of the adapters; all without any.
+    /// Numbers of the HCAs; empty for all.
     pub adapters: Vec<u32>,
-    /// The queue pairs' numbers.
+    /// Queue pair numbers.
     pub qpns: Vec<u32>,
-    /// The ports that they are connected to.
+    /// Peers of the queue pairs.
     pub peers: Vec<WirePeer>,
-    /// The services.
+    /// Service IDs.
     pub services: Vec<u64>,
-    /// What is kept.
+    /// Options of the traces.
     pub trace: WireTrace,
-    /// With a trigger, how many packets from before it are kept.
+    /// With a trigger: number of packets to keep from before it.
     pub keep: Option<u64>,
 }
 
-/// How packets are traced.
+/// Options of a packet trace.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct WireTrace {
     /// See [`PacketTrace::payload`].
     pub payload: u16,
     /// See [`PacketTrace::ring_bytes`].
     pub ring_bytes: usize,
-    /// Only what is sent, or only what is received.
+    /// Only sent packets, or only received packets.
     pub direction: Option<WireDirection>,
-    /// Only these operation codes.
+    /// Operation codes; empty for all.
     pub opcodes: Vec<u8>,
-    /// What ends the trace, and after how many more packets.
+    /// Event that ends the trace, and the number of further packets to keep.
     pub trigger: Option<(WireTrigger, u32)>,
 }
 
@@ -171,43 +171,43 @@ impl From<&Start> for Selection {
     }
 }
 
-/// An answer.
+/// A response.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
-    /// What adapters there are.
+    /// A list of HCAs, queue pairs and captures.
     Program(Box<ProgramInfo>),
     /// Messages, the oldest first.
     Messages(Vec<MessageInfo>),
-    /// A capture goes on, or has ended.
+    /// The state of a capture.
     Capture(Box<CaptureInfo>),
-    /// It cannot be done.
+    /// The request failed.
     Refused {
-        /// Why.
+        /// The reason.
         why: String,
-        /// Whether that is because of who asks.
+        /// True if the request was refused because of the client's user.
         is_foreign: bool,
     },
 }
 
-/// A program, some of its adapters, and their queue pairs. The names of all of these are keys of JSON.
+/// A program, some of its HCAs, and their queue pairs. Field names are JSON keys.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ProgramInfo {
     /// The process.
     pub pid: u32,
     /// Its command line.
     pub command: String,
-    /// Adapters, in the order of their numbers.
+    /// HCAs, in the order of their numbers.
     pub adapters: Vec<AdapterInfo>,
-    /// The adapter and the queue pair from which on there are more.
+    /// First HCA and queue pair that did not fit into the response.
     pub more_from: Option<(u32, u32)>,
     /// Captures that were not stopped.
     pub captures: Vec<CaptureInfo>,
-    /// The number from which on there are more.
+    /// First capture that did not fit into the response.
     pub more_captures_from: Option<u64>,
 }
 
-/// An adapter and its queue pairs.
+/// An HCA and its queue pairs.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct AdapterInfo {
     /// Its number in the program.
@@ -216,7 +216,7 @@ pub struct AdapterInfo {
     pub address: String,
     /// The UDP port, 0 in a simulated fabric.
     pub udp_port: u16,
-    /// What its packets go over.
+    /// Link type of the packets.
     pub link: String,
     /// Queue pairs, in the order of their numbers.
     pub qps: Vec<QpInfo>,
@@ -232,42 +232,42 @@ pub struct QpInfo {
     pub kind: String,
     /// Its state.
     pub state: String,
-    /// The address of the other end, where it is connected.
+    /// Address of the peer, if connected.
     pub peer: Option<String>,
-    /// The number of the other end's queue pair.
+    /// Queue pair number of the peer.
     pub peer_qpn: Option<u32>,
-    /// The service that it is connected to.
+    /// Service ID of the connection.
     pub service_id: Option<u64>,
-    /// How many messages have ended.
+    /// Number of completed messages.
     pub messages: u64,
-    /// Whether its packets are captured.
+    /// True if the packets are captured.
     pub captured: bool,
 }
 
-/// A message that has ended: its command block.
+/// A completed message.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct MessageInfo {
-    /// Which of the queue pair's messages it is.
+    /// Index of the message in the queue pair.
     pub number: u64,
     /// `send` or `receive`.
     pub direction: String,
-    /// What was done.
+    /// Operation.
     pub operation: String,
-    /// What became of it.
+    /// Completion status.
     pub status: String,
-    /// The number that the program has given it.
+    /// Work request ID.
     pub wr_id: u64,
-    /// Its length in bytes.
+    /// Size in bytes.
     pub bytes: u32,
-    /// Its first sequence number.
+    /// First PSN.
     pub psn: u32,
-    /// How many sequence numbers it has.
+    /// Number of PSNs.
     pub packets: u32,
-    /// When it began, in nanoseconds of the adapter's clock.
+    /// Start time in nanoseconds of the HCA's clock.
     pub begin_ns: u64,
-    /// From then until its first packet, if there was one.
+    /// Time from the start to the first packet, if any.
     pub queued_ns: Option<u64>,
-    /// From its beginning to its end.
+    /// Time from the start to the completion.
     pub total_ns: u64,
 }
 
@@ -297,79 +297,79 @@ pub struct CaptureInfo {
     pub capture: u64,
     /// The file that is written.
     pub file: String,
-    /// How many files there were.
+    /// Number of files so far.
     pub files: u64,
-    /// How many bytes were written to them.
+    /// Number of bytes written to all files.
     pub bytes: u64,
-    /// Whether nothing will be written any more.
+    /// True if the capture has ended.
     pub ended: bool,
-    /// Why it has ended where it is, if something went wrong.
+    /// The error that ended the capture.
     pub error: Option<String>,
-    /// Whether that is only that its reader has left.
+    /// True if that error is only that the reader of a stream has disconnected.
     pub reader_left: bool,
-    /// Why nothing is captured yet, where that is so and it was just started.
+    /// In the response to a start: the reason why no queue pair is captured yet.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub waits: Option<String>,
-    /// All queue pairs together.
+    /// Totals of all queue pairs.
     #[serde(flatten)]
     pub all: CountInfo,
-    /// How many queue pairs it has.
+    /// Number of queue pairs.
     pub queue_pairs: usize,
-    /// Each queue pair, as many as there is room for.
+    /// Counters of each queue pair, as many as fit into the response.
     pub qps: Vec<QpCounts>,
 }
 
-/// What was counted of a queue pair's packets.
+/// Counters of a queue pair.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct QpCounts {
     /// Its number.
     pub qpn: u32,
-    /// What was counted.
+    /// The counters.
     #[serde(flatten)]
     pub counts: CountInfo,
 }
 
-/// Numbers of packets. What was captured, overwritten, not written and skipped is what was sent, received and lost, in all
-/// and for each of these.
+/// Numbers of packets. The sum of captured, overwritten, unwritten and skipped packets equals the sum of sent, received
+/// and lost ones. The same holds for each direction.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct CountInfo {
     /// Packets in the files.
     pub captured: u64,
-    /// Packets that were written over in their ring before they were read.
+    /// Packets that were overwritten in their ring before they were read.
     pub overwritten: u64,
-    /// Packets that were read, and which the file has not taken.
+    /// Packets that were read, but not written to the file.
     pub unwritten: u64,
-    /// Packets that were kept for a trigger, and not wanted in the end.
+    /// Packets that were kept for a trigger and then discarded.
     pub skipped: u64,
-    /// Packets that were sent while they were traced.
+    /// Packets sent during the trace.
     pub sent: u64,
-    /// Packets that were received while they were traced.
+    /// Packets received during the trace.
     pub received: u64,
-    /// News of packets that were lost on their way.
+    /// Loss notifications of the simulated fabric.
     pub lost: u64,
-    /// Of those sent.
+    /// Counters of sent packets.
     pub sent_counts: DirectionInfo,
-    /// Of those received.
+    /// Counters of received packets.
     pub received_counts: DirectionInfo,
-    /// Of the news.
+    /// Counters of loss notifications.
     pub lost_counts: DirectionInfo,
 }
 
-/// What has become of packets.
+/// Counters of one direction.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct DirectionInfo {
     /// In the files.
     pub captured: u64,
-    /// Written over.
+    /// Overwritten in the ring.
     pub overwritten: u64,
-    /// Not written.
+    /// Not written to the file.
     pub unwritten: u64,
-    /// Not wanted.
+    /// Kept for a trigger and discarded.
     pub skipped: u64,
 }
 
 impl CountInfo {
-    /// Returns the numbers of some queue pairs together.
+    /// Returns the totals of some queue pairs.
     pub fn of<'a>(all: impl IntoIterator<Item = &'a Counted>) -> Self {
         let mut sums = [PacketCounts::default(); 5];
         for it in all {
@@ -400,12 +400,12 @@ impl CountInfo {
     }
 }
 
-/// How many queue pairs there is room for in an answer, and how many adapters.
+/// Maximum number of queue pairs in a response, and of HCAs.
 pub(super) const MOST_QPS: usize = 64;
 pub(super) const MOST_ADAPTERS: usize = 32;
 
 impl CaptureInfo {
-    /// Returns what there is to tell of a capture; `most` is how many queue pairs are told one by one.
+    /// Returns the state of a capture, with counters of at most `most` queue pairs.
     #[must_use]
     pub fn new(capture: u64, recorded: &Recorded, most: usize) -> Self {
         let each = |it: &Counted| QpCounts { qpn: it.qpn.get(), counts: CountInfo::of([it]) };

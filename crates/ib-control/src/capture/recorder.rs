@@ -1,4 +1,4 @@
-//! A thread that collects the packets of queue pairs and writes them.
+//! Recorder: a thread that collects the packets of queue pairs and writes them.
 
 use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -15,67 +15,67 @@ use super::background::{self, Modesty};
 use super::clock::Clock;
 use super::target::{Output, Pending, Target, TargetError};
 
-/// How long packets wait in their rings: at first, at least and at most.
+/// Pause between readings of the rings: initial, minimum and maximum value.
 const PAUSE: Duration = Duration::from_millis(1);
 const SHORTEST: Duration = Duration::from_micros(250);
 const LONGEST: Duration = Duration::from_millis(20);
 
-/// How full a ring is when the pauses become shorter, and up to where they become longer.
+/// Fill level of a ring above which pauses are shortened, and below which they are extended.
 const MUCH: f64 = 0.5;
 const LITTLE: f64 = 0.125;
 
-/// Up to how many bytes of rings have their memory from the beginning; of thousands of queue pairs most are idle.
+/// Maximum number of ring bytes that are allocated at the start. Of thousands of queue pairs, most are idle.
 const PREPARED: u64 = 256 << 20;
 
-/// How much is written with one call.
+/// Number of bytes per write call.
 const PART: usize = 256 << 10;
 
-/// How often it is told how far it is.
+/// Interval of progress updates.
 const TELL: Duration = Duration::from_millis(50);
 
-/// How long packets from before the limit of a duration are waited for, unless all queue pairs have ended before.
+/// Time to wait for packets with timestamps before the duration's end, unless all queue pairs have ended.
 const GRACE: Duration = Duration::from_millis(200);
 
-/// How long a reader may take for what is left at the end.
+/// Time that a reader has for the remaining bytes at the end.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// When a capture ends by itself.
+/// Conditions that end a capture.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Autostop {
-    /// After so many packets.
+    /// Maximum number of packets.
     pub packets: Option<u64>,
-    /// Before the files have more than so many bytes, statistics included.
+    /// Maximum total size of the files in bytes, including statistics.
     pub bytes: Option<u64>,
-    /// After so long: all packets from before that time are written.
+    /// Maximum duration; all packets with earlier timestamps are written.
     pub duration: Option<Duration>,
 }
 
-/// How far a capture is.
+/// Progress of a capture.
 #[derive(Clone, Debug, Default)]
 pub struct Recorded {
-    /// What was counted of each queue pair.
+    /// Counters of each queue pair.
     pub counted: Vec<Counted>,
     /// The file that is written.
     pub file: String,
-    /// How many files there were.
+    /// Number of files so far.
     pub files: u64,
-    /// How many bytes were written to them.
+    /// Number of bytes written to all files.
     pub bytes: u64,
-    /// Why it has ended where it is, if something went wrong.
+    /// The error that ended the capture.
     pub error: Option<String>,
-    /// Whether that is only that its reader has left.
+    /// True if that error is only that the reader of a stream has disconnected.
     pub reader_left: bool,
-    /// Whether nothing will be written any more.
+    /// True if the capture has ended.
     pub has_ended: bool,
 }
 
-/// What the thread is told.
+/// Command to the thread.
 enum Order {
     Add(String, Box<dyn PacketSource + Send>),
     Finish,
 }
 
-/// A capture that is written, by a thread that takes no processor from anybody else.
+/// A capture that is being written, by a thread with background scheduling priority.
 pub struct Recorder {
     orders: Sender<Order>,
     told: Arc<Mutex<Recorded>>,
@@ -87,16 +87,15 @@ pub struct Recorder {
 pub struct RecorderHandle(Sender<Order>);
 
 impl RecorderHandle {
-    /// Has the packets of a queue pair collected from now on.
+    /// Adds a queue pair to the capture.
     pub fn add(&self, name: String, packets: Box<dyn PacketSource + Send>) {
-        // A recorder that has ended takes nothing more.
+        // A recorder that has ended ignores the command.
         self.0.send(Order::Add(name, packets)).ok();
     }
 }
 
 impl Recorder {
-    /// Starts to write to a target what will be added. `on_end` is called when it ends by itself, or because
-    /// something went wrong.
+    /// Starts a recorder that writes to a target. `on_end` is called when it ends by a condition or an error.
     ///
     /// # Errors
     /// Fails when the target cannot be opened, or the system makes no further thread.
@@ -141,19 +140,19 @@ impl Recorder {
         Ok(Self { orders, told, thread: Some(thread) })
     }
 
-    /// Returns what adds queue pairs.
+    /// Returns a handle that adds queue pairs.
     #[must_use]
     pub fn handle(&self) -> RecorderHandle {
         RecorderHandle(self.orders.clone())
     }
 
-    /// Returns how far it is, or was a moment ago.
+    /// Returns the progress as of the last update.
     #[must_use]
     pub fn recorded(&self) -> Recorded {
         lock(&self.told).clone()
     }
 
-    /// Writes what is left, and ends. Nothing more is to come from the queue pairs by then.
+    /// Writes the remaining packets and ends. The traces of the queue pairs must have been stopped before.
     #[must_use]
     pub fn finish(mut self) -> Recorded {
         self.end();
@@ -185,22 +184,23 @@ fn lock(told: &Mutex<Recorded>) -> MutexGuard<'_, Recorded> {
 struct Work {
     collector: Collector,
     clock: Clock,
-    /// Packets behind this time are left out, and when it was found to be over.
+    /// Packets after this time are left out.
     limit: Option<Instant>,
+    /// Time at which the duration was found to be over.
     expired: Option<WallClock>,
     output: Output,
     autostop: Autostop,
-    /// What was collected and is not written yet.
+    /// Collected bytes that are not written yet.
     pending: Pending,
-    /// How many packets were collected.
+    /// Number of collected packets.
     packets: u64,
     begun: WallClock,
     begun_finishing: WallClock,
-    /// Until when its reader may take what is left, once it is to end.
+    /// Deadline for the reader to take the remaining bytes; `None` before the end.
     closing: Option<WallClock>,
     pause: Duration,
     modesty: Modesty,
-    /// Until when others have the processor for themselves.
+    /// Time until which the thread leaves the processor to other threads.
     rest: Option<WallClock>,
     error: Option<TargetError>,
     is_over: bool,
@@ -238,7 +238,7 @@ impl Work {
             }
         }
         self.begun_finishing = WallClock::now();
-        // What was added before the end counts.
+        // Queue pairs that were added before the end are included.
         self.obey_all();
         let end = WallClock::now() + PATIENCE;
         while self.closing.is_none() && WallClock::now() < end {
@@ -255,12 +255,12 @@ impl Work {
                 std::thread::sleep(PAUSE);
             }
         }
-        // What is still in the rings is counted as not written.
+        // Packets that are still in the rings are counted as unwritten.
         self.collector.collect(Instant::NEVER, usize::MAX, u64::MAX);
         self.tell(true);
     }
 
-    /// Begins a section, which is a file.
+    /// Begins a pcapng section; each file is one section.
     fn begin(&mut self) {
         let left = self.autostop.bytes.map(|most| most.saturating_sub(self.output.written().1));
         let most = left.into_iter().chain(self.output.limit()).min();
@@ -268,19 +268,19 @@ impl Work {
         self.collector.begin(self.clock.now());
     }
 
-    /// Returns true if its duration is over. The clock of a simulated fabric stands still while nothing happens there.
+    /// Returns true if the duration is over. The clock of a simulated fabric stops while the fabric is idle.
     fn is_expired(&self) -> bool {
         self.limit.is_some_and(|at| self.clock.now() >= at)
             || self.autostop.duration.is_some_and(|most| self.begun.elapsed() >= most)
     }
 
-    /// Ends it once all packets from before the limit of its duration are written.
+    /// Ends the capture once all packets from within its duration are written.
     fn stop_if_expired(&mut self) {
         let Some(expired) = self.expired else { return };
         let waited = expired.elapsed();
         let is_over = match self.pending.is_empty() {
             true => self.rest.is_none() && (self.collector.have_all_ended() || waited >= GRACE),
-            // Its reader takes nothing.
+            // The reader does not read.
             false => waited >= GRACE + PATIENCE,
         };
         if is_over {
@@ -306,8 +306,8 @@ impl Work {
         }
     }
 
-    /// Collects and writes what there is, as far as the target takes it, and in haste all of it: otherwise others may
-    /// have to wait for what is left.
+    /// Collects and writes packets, as far as the target accepts them. If `is_hasty`, writes all of them; otherwise
+    /// the thread may pause before the rest.
     fn step(&mut self, is_hasty: bool) {
         let fullness = self.collector.fullness();
         if fullness > MUCH {
@@ -316,7 +316,7 @@ impl Work {
             self.pause = (self.pause * 2).min(LONGEST);
         }
         if self.error.is_some() || self.is_over {
-            // Without a section everything counts as not written.
+            // Without a section all packets are counted as unwritten.
             self.collector.collect(Instant::NEVER, usize::MAX, u64::MAX);
             return;
         }
@@ -331,7 +331,7 @@ impl Work {
                 return;
             }
             if is_hasty && self.begun_finishing.elapsed() > PATIENCE * 5 {
-                // Somebody sends faster than can be written.
+                // Packets arrive faster than they can be written.
                 return;
             }
             if !is_hasty {
@@ -344,14 +344,14 @@ impl Work {
         }
     }
 
-    /// Collects what can be written next; returns whether there is anything.
+    /// Collects the next bytes to write; returns false if there are none.
     fn fill(&mut self) -> bool {
         self.pending.clear();
         if (self.output.is_full() || self.collector.is_full()) && !self.next_file() {
             return false;
         }
         let most = self.autostop.packets.map_or(u64::MAX, |most| most - self.packets);
-        // Queue pairs that were added before that time are among those that are looked at.
+        // Queue pairs that were added before that time are included.
         let until = self.clock.now().min(self.limit.unwrap_or(Instant::NEVER));
         self.obey_all();
         let collected = self.collector.collect(until, PART, self.output.room().min(most));
@@ -362,7 +362,7 @@ impl Work {
         !self.pending.is_empty() || self.collector.is_full() && self.fill()
     }
 
-    /// Writes what is collected, as far as it is taken; returns false when it is over.
+    /// Writes the collected bytes, as far as the target accepts them; returns false if the capture has ended.
     fn write(&mut self) -> bool {
         if let Err(error) = self.output.write(&mut self.pending) {
             self.fail(error);
@@ -379,7 +379,7 @@ impl Work {
         true
     }
 
-    /// Ends a file and begins the next one; returns false if there is none.
+    /// Ends a file and begins the next one; returns false if that fails.
     fn next_file(&mut self) -> bool {
         let before = self.output.written().1;
         self.collector.end(self.clock.now());
@@ -399,7 +399,7 @@ impl Work {
         true
     }
 
-    /// Begins to end: what is counted is written behind what is collected, and a reader has until `end` to take it.
+    /// Begins the end of the capture: appends the statistics. The reader has until `end` to read the rest.
     fn close(&mut self, end: WallClock) {
         if self.error.is_some() || self.is_over || self.closing.is_some() {
             return;
@@ -430,7 +430,7 @@ impl Work {
         }
     }
 
-    /// Ends it by itself.
+    /// Ends the capture from the recorder's side.
     fn stop(&mut self) {
         self.close(WallClock::now() + PATIENCE);
         self.call_on_end();
@@ -445,7 +445,7 @@ impl Work {
     fn fail(&mut self, error: TargetError) {
         self.error.get_or_insert(error);
         self.closing = None;
-        // What a reader has got whole it has got.
+        // Packets that the reader has received completely count as captured.
         self.collector.settle_first(self.pending.done());
         self.pending.clear();
         self.collector.abandon();

@@ -1,4 +1,4 @@
-//! Has other processes of the same user start, watch and stop captures of a program's adapters.
+//! Capture server: lets other processes of the same user start, watch and stop captures of a program's HCAs.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -28,33 +28,33 @@ use ib_os::inbox::Handle;
 use ib_os::poll;
 use ib_os::seqpacket::{self, Came};
 
-/// What all sockets' names begin with; the process and which of its sockets it is come behind.
+/// Prefix of all socket names; the process ID and the index of the socket follow.
 pub(super) const PREFIX: &str = "ibfabric-capture-";
 
-/// How long the program may take to come to what it is asked for.
+/// Timeout of requests to the driver thread.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How many may ask at once.
+/// Maximum number of concurrent clients.
 const MOST_CLIENTS: usize = 16;
 
-/// How many captures there is room for in an answer, whatever their paths are, and how much of a command line.
+/// Maximum number of captures in a response, for any path lengths, and of command line bytes.
 const MOST_CAPTURES: usize = 6;
 const LONGEST_COMMAND: usize = 2048;
 
-/// How long nobody is let in when that has failed.
+/// Pause after a failed accept.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// How many messages there is room for in an answer.
+/// Maximum number of messages in a response.
 const MOST_MESSAGES: usize = 128;
 
-/// Answers for a program's adapters, in threads of its own, until it is dropped.
+/// Server of a program's HCAs, with threads of its own; ends when it is dropped.
 pub struct CaptureServer {
     listener: Arc<OwnedFd>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl CaptureServer {
-    /// Starts to answer.
+    /// Starts the server.
     ///
     /// # Errors
     /// Fails when the system has no more sockets or threads.
@@ -70,10 +70,10 @@ impl CaptureServer {
             loop {
                 let socket = match accept_with(&*accepting, SocketFlags::CLOEXEC) {
                     Ok(socket) => socket,
-                    // The end comes when the socket is shut down.
+                    // The socket was shut down: the server ends.
                     Err(Errno::INVAL | Errno::BADF) => return,
                     Err(_) => {
-                        // The caller has left, or the process has no more files for the moment.
+                        // The client has disconnected, or the process has no free descriptors at the moment.
                         std::thread::sleep(PAUSE);
                         continue;
                     }
@@ -96,7 +96,7 @@ impl CaptureServer {
                     served.serve(&socket);
                 };
                 let thread = std::thread::Builder::new().name("capture asks".to_owned());
-                // Without a thread the socket is closed, which tells enough.
+                // If no thread can be created, the socket is closed, which the client detects.
                 thread.spawn(serve).ok();
             }
         };
@@ -105,7 +105,7 @@ impl CaptureServer {
     }
 }
 
-/// The place of one who asks.
+/// Slot of a connected client.
 struct Place {
     number: usize,
     clients: Arc<AtomicUsize>,
@@ -149,7 +149,7 @@ impl<T> Clone for Served<T> {
 }
 
 impl<T: Captured> Served<T> {
-    /// Answers one who asks. What goes into a stream of his ends with him.
+    /// Serves a client. Captures into a stream of the client end when the client disconnects.
     fn serve(&self, socket: &OwnedFd) {
         let mut own = Vec::new();
         while poll::wait(socket.as_fd(), false, -1).is_ok() {
@@ -172,7 +172,7 @@ impl<T: Captured> Served<T> {
             }
         }
         for capture in own {
-            // It may have been stopped already.
+            // The capture may have been stopped already.
             self.captures.stop(capture).ok();
         }
     }
@@ -266,7 +266,7 @@ impl<T: Captured> Served<T> {
     }
 }
 
-/// Returns the adapters of a program, from a queue pair of one of them on, as far as there is room for them.
+/// Returns the HCAs of a program, starting at a queue pair of one of them, as many as fit into the response.
 fn describe<T: Captured>(all: &mut T, (adapter, qpn): (u32, u32)) -> ProgramInfo {
     let (mut adapters, mut count, mut more_from) = (Vec::new(), 0, None);
     let (mut next, mut from) = (all.next_adapter(adapter), qpn);
@@ -298,7 +298,7 @@ fn describe<T: Captured>(all: &mut T, (adapter, qpn): (u32, u32)) -> ProgramInfo
     }
 }
 
-/// Adds up to so many queue pairs of an adapter, from a number on; returns the number from which on there are more.
+/// Adds up to `most` queue pairs of an HCA, starting at a number; returns the first number that did not fit.
 fn describe_qps<T: Captured>(
     all: &mut T,
     info: &mut AdapterInfo,
@@ -333,7 +333,7 @@ fn describe_qps<T: Captured>(
     more_from
 }
 
-/// Returns the program's command line, as far as there is room for it, without what moves a terminal's cursor.
+/// Returns the program's command line, truncated to the maximum length. Control characters become `?`.
 fn command() -> String {
     let words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
     let line = words.collect::<Vec<_>>().join(" ");

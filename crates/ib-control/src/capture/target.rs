@@ -1,4 +1,4 @@
-//! Where a capture goes: a file, several files one after the other, or a stream that somebody reads.
+//! Targets of captures: a file, rotated files, or a stream.
 
 use std::collections::VecDeque;
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -12,41 +12,41 @@ use serde::{Deserialize, Serialize};
 
 use super::date;
 
-/// How much of a capture is in one file, and how many files are kept.
+/// Conditions for the next file, and the number of files that are kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rotation {
-    /// A file has at most so many bytes, statistics included, but always one packet.
+    /// Maximum size of a file in bytes, including statistics. A file has at least one packet.
     pub bytes: Option<u64>,
-    /// It has the packets of so long.
+    /// Maximum duration of a file.
     pub duration: Option<Duration>,
-    /// It has so many packets.
+    /// Maximum number of packets in a file.
     pub packets: Option<u64>,
-    /// Only so many files are kept: the oldest goes when there is one more.
+    /// Maximum number of files; the oldest is removed when there is one more.
     pub files: Option<usize>,
 }
 
 impl Rotation {
-    /// Returns whether there is ever a second file.
+    /// Returns true if there can be a second file.
     #[must_use]
     pub const fn happens(&self) -> bool {
         self.bytes.is_some() || self.duration.is_some() || self.packets.is_some()
     }
 }
 
-/// Where a capture goes.
+/// The target of a capture.
 #[derive(Debug)]
 pub enum Target {
-    /// A file, which is made, or cut to nothing.
+    /// A file, which is created or truncated.
     File(PathBuf),
-    /// Files in the place of one, with a number and the time in their names.
+    /// Rotated files, with a number and the time in their names.
     Files(PathBuf, Rotation),
-    /// What was opened already, such as a pipe. Who does not read it stops nobody: meanwhile packets are
-    /// written over.
+    /// An open stream, such as a pipe. A reader that does not read does not block the program: packets are
+    /// overwritten meanwhile.
     Stream(OwnedFd),
 }
 
 impl Target {
-    /// Returns the file, or what the names of several are made from.
+    /// Returns the path of the file, or the base of the names of rotated files.
     #[must_use]
     pub fn file(&self) -> Option<&Path> {
         match self {
@@ -56,7 +56,7 @@ impl Target {
     }
 }
 
-/// Why a capture has ended where it is, or has not begun.
+/// Error that ended a capture or kept it from starting.
 #[derive(Debug, thiserror::Error)]
 #[error("{}", match .offset {
     Some(offset) => format!("{name}: byte {offset}: {source}"),
@@ -65,28 +65,31 @@ impl Target {
 pub struct TargetError {
     /// The file.
     pub name: String,
-    /// How many bytes of it are there: whole packets. Nothing is where it could not be opened.
+    /// Number of valid bytes in the file, which end with a whole packet; `None` if the file could not be opened.
     pub offset: Option<u64>,
-    /// What the system said.
+    /// The system's error.
     pub source: io::Error,
 }
 
-/// A file or stream that is open.
+/// An open file or stream.
 #[derive(Debug)]
 pub(super) struct Output {
     target: Target,
     file: Option<File>,
-    /// Whether writing to it may have to wait for a reader, and whether it has to be asked first.
+    /// True if a write may have to wait for a reader.
     is_slow: bool,
+    /// True if the file has to be polled before each write.
     is_paced: bool,
     name: PathBuf,
-    /// What is in the file.
+    /// Number of bytes in the current file.
     offset: u64,
     packets: u64,
     since: SystemTime,
-    /// The files that are there, how many there were, and what was written to all.
+    /// The files that are kept.
     files: VecDeque<PathBuf>,
+    /// Number of files so far, including removed ones.
     count: u64,
+    /// Number of bytes written to all files.
     bytes: u64,
 }
 
@@ -109,7 +112,7 @@ impl Output {
         Ok(this)
     }
 
-    /// Begins the next file; of a stream there is one only.
+    /// Begins the next file; a stream has only one.
     pub(super) fn next(&mut self) -> Result<(), TargetError> {
         (self.offset, self.packets, self.since) = (0, 0, SystemTime::now());
         self.count += 1;
@@ -137,20 +140,20 @@ impl Output {
         if let Target::Files(_, Rotation { files: most, .. }) = self.target {
             self.files.push_back(self.name.clone());
             while most.is_some_and(|most| self.files.len() > most.max(1)) {
-                // Somebody else may have taken it away.
+                // Another process may have removed it.
                 fs::remove_file(self.files.pop_front().expect("there are some")).ok();
             }
         }
         Ok(())
     }
 
-    /// Returns how many packets the file may still have.
+    /// Returns the number of packets that still fit into the file.
     pub(super) fn room(&self) -> u64 {
         let Target::Files(_, rotation) = &self.target else { return u64::MAX };
         rotation.packets.map_or(u64::MAX, |most| most.saturating_sub(self.packets).max(1))
     }
 
-    /// Returns how many bytes each file may have.
+    /// Returns the maximum size of a file in bytes.
     pub(super) const fn limit(&self) -> Option<u64> {
         match &self.target {
             Target::Files(_, rotation) => rotation.bytes,
@@ -163,11 +166,11 @@ impl Output {
         matches!(self.target, Target::Files(..))
     }
 
-    /// Returns whether the next file is to begin, apart from its bytes.
+    /// Returns true if the next file is due by packets or duration.
     pub(super) fn is_full(&self) -> bool {
         let Target::Files(_, rotation) = &self.target else { return false };
         if self.packets == 0 {
-            // One that has nothing but its head is not full, however short files are to be.
+            // A file with only its header is not full, however small the maximum is.
             return false;
         }
         rotation.packets.is_some_and(|most| self.packets >= most)
@@ -176,11 +179,10 @@ impl Output {
             })
     }
 
-    /// Writes whole blocks, with so many packets in them, as far as that can be done now; what is done is taken away
-    /// from `bytes`.
+    /// Writes whole blocks, as far as the target accepts them now, and removes them from `bytes`.
     pub(super) fn write(&mut self, bytes: &mut Pending) -> Result<(), TargetError> {
         let Some(file) = &mut self.file else { return Ok(()) };
-        // A full disk may take a block where it does not take many.
+        // A full disk may still accept a single block.
         let mut is_full = false;
         while !bytes.is_empty() {
             let mut part = bytes.rest();
@@ -189,7 +191,7 @@ impl Output {
                 part = &part[..end.map_or(part.len(), |end| (end - bytes.done).min(part.len()))];
             }
             if self.is_paced {
-                // So much a pipe that can be written to takes at once.
+                // A writable pipe accepts this size without blocking.
                 part = &part[..part.len().min(PIPE_BUF)];
                 if !is_writable(file) {
                     return Ok(());
@@ -208,7 +210,7 @@ impl Output {
                 }
                 Err(error) if error.kind() == ErrorKind::StorageFull && !is_full => is_full = true,
                 Err(error) => {
-                    // Readers of the file refuse a part of a block.
+                    // Programs that read the file refuse an incomplete block.
                     let ends = block_ends(&bytes.bytes).take_while(|end| *end <= bytes.done);
                     let part = bytes.done - ends.last().unwrap_or(0);
                     let whole = self.offset - part as u64;
@@ -231,37 +233,37 @@ impl Output {
         TargetError { name, offset: Some(self.offset), source }
     }
 
-    /// Returns the name of the file that is written.
+    /// Returns the name of the current file.
     pub(super) fn name(&self) -> &Path {
         &self.name
     }
 
-    /// Returns how many bytes of the file are written.
+    /// Returns the number of bytes written to the current file.
     pub(super) const fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// Returns how many files there were, and how many bytes were written to them.
+    /// Returns the number of files so far, and the number of bytes written to them.
     pub(super) const fn written(&self) -> (u64, u64) {
         (self.count, self.bytes)
     }
 }
 
-/// How a file is written to.
+/// Write mode of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pace {
-    /// It takes everything.
+    /// Writes never block.
     Any,
-    /// It says when it takes no more.
+    /// Non-blocking: writes fail with `EAGAIN` if the file is not writable.
     Refusing,
-    /// It would wait, and so has to be asked before.
+    /// Blocking: the file has to be polled before each write.
     Asked,
 }
 
-/// How much is written to a pipe in one piece.
+/// Number of bytes that are written to a pipe atomically.
 const PIPE_BUF: usize = 4096;
 
-/// Makes a file, or opens a named pipe that somebody reads.
+/// Creates a file, or opens a named pipe that has a reader.
 fn create(path: &Path) -> io::Result<(File, Pace)> {
     let mut options = OpenOptions::new();
     options.write(true);
@@ -272,9 +274,9 @@ fn create(path: &Path) -> io::Result<(File, Pace)> {
     Ok((file, pace))
 }
 
-/// Creates a file, or empties it, unless another program or capture writes it: then it stays as it is.
+/// Creates or truncates a file, unless another program or capture writes it.
 ///
-/// The lock is that of `flock`, until the file is closed. Pipes and devices have none.
+/// The file is locked with `flock` until it is closed. Pipes and devices are not locked.
 ///
 /// # Errors
 /// Fails with [`ErrorKind::ResourceBusy`] if another one writes the file, and if it cannot be opened.
@@ -295,7 +297,7 @@ pub fn create_alone(path: &Path, options: &mut OpenOptions) -> io::Result<File> 
     Ok(file)
 }
 
-/// Returns where each of a run of pcapng blocks ends.
+/// Returns the end offsets of consecutive pcapng blocks.
 fn block_ends(blocks: &[u8]) -> impl Iterator<Item = usize> {
     let mut end = 0;
     std::iter::from_fn(move || {
@@ -308,14 +310,14 @@ fn block_ends(blocks: &[u8]) -> impl Iterator<Item = usize> {
 
 const NONBLOCK: i32 = OFlags::NONBLOCK.bits().cast_signed();
 
-/// Returns whether a pipe takes something now, or nobody reads it any more.
+/// Returns true if a pipe is writable, or if its reader has disconnected.
 fn is_writable(file: &File) -> bool {
     let mut files = [ib_os::poll::watched(file.as_fd(), true)];
     files[0].events = libc::POLLOUT;
     ib_os::poll::wait_any(&mut files, 0).is_ok() && files[0].revents != 0
 }
 
-/// What is on its way to a target.
+/// Bytes that wait to be written to a target.
 #[derive(Debug, Default)]
 pub(super) struct Pending {
     pub(super) bytes: Vec<u8>,
@@ -332,29 +334,29 @@ impl Pending {
         &self.bytes[self.done..]
     }
 
-    /// Returns how many bytes the target has taken.
+    /// Returns the number of bytes that the target has accepted.
     pub(super) const fn done(&self) -> usize {
         self.done
     }
 
-    /// Forgets what is done.
+    /// Removes the accepted bytes.
     pub(super) fn clear(&mut self) {
         self.bytes.clear();
         self.done = 0;
     }
 }
 
-/// Returns a stream in a form in which writing to it never waits.
+/// Reopens a stream so that writes never block.
 fn open_stream(stream: &OwnedFd) -> io::Result<(File, Pace)> {
     let kind = FileType::from_raw_mode(rustix::fs::fstat(stream)?.st_mode);
     if kind == FileType::Fifo {
-        // Others have the same pipe open; for them it stays as it is.
+        // Other processes share the open file description, whose flags must not change.
         let path = format!("/proc/self/fd/{}", stream.as_raw_fd());
         let mut options = OpenOptions::new();
         std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, NONBLOCK);
         return match options.write(true).open(path) {
             Ok(file) => Ok((file, Pace::Refusing)),
-            // It is another user's, who has handed it over.
+            // The pipe belongs to another user, who has passed the descriptor.
             Err(error) if error.kind() == ErrorKind::PermissionDenied => {
                 Ok((File::from(stream.try_clone()?), Pace::Asked))
             }
@@ -369,8 +371,8 @@ fn open_stream(stream: &OwnedFd) -> io::Result<(File, Pace)> {
     Ok((own, Pace::Any))
 }
 
-/// Returns the name of one of several files: `a.pcapng` becomes `a_00001_20260131235959.pcapng`, as dumpcap does it;
-/// the time is that of UTC.
+/// Returns the name of a rotated file as dumpcap does: `a.pcapng` becomes `a_00001_20260131235959.pcapng`. The time
+/// is in UTC.
 fn numbered(path: &Path, number: u64, time: SystemTime) -> PathBuf {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     let date = date::compact(time);

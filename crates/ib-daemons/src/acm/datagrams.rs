@@ -1,4 +1,4 @@
-//! Queue pairs of datagrams at an adapter, as a service of IB ACM has them: one for each partition.
+//! Queue pairs of datagrams at an HCA, as a service of IB ACM has them: one for each partition.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ struct Own {
     region: MrId,
 }
 
-/// The queue pairs of an adapter.
+/// The queue pairs of an HCA.
 pub(super) struct Datagrams {
     pd: PdId,
     cq: CqId,
@@ -46,7 +46,7 @@ pub(super) struct Datagrams {
 const RECEIVE: u64 = 1 << 63;
 
 impl Datagrams {
-    /// Prepares an adapter for queue pairs that take so many messages each before they are looked at.
+    /// Prepares an HCA for queue pairs that take so many messages each before they are looked at.
     pub(super) fn new(hca: &mut Hca, depth: u32) -> Option<Self> {
         let pd = hca.alloc_pd().ok()?;
         let cq = hca.create_cq((depth + SENDS) * 4).ok()?;

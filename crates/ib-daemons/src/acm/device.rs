@@ -15,7 +15,7 @@ use ib_attach::PortDetails;
 use ib_device::{Device, DeviceEvent};
 use ib_os::clock;
 
-/// An adapter at a port of a simulated fabric, and the queue pairs of a service there.
+/// An HCA at a port of a simulated fabric, and the queue pairs of a service there.
 pub struct DevicePort {
     device: Device,
     datagrams: Datagrams,
@@ -25,9 +25,9 @@ pub struct DevicePort {
 }
 
 impl DevicePort {
-    /// Prepares an adapter that is attached to a simulated fabric ([`Device::attach`]), whose queue pairs take `depth`
-    /// messages each before they are looked at. Its names are that of its node and its addresses. `None` for an adapter
-    /// on Ethernet, where there is no subnet administration, and for one that has no room.
+    /// Prepares an HCA that is attached to a simulated fabric ([`Device::attach`]), whose queue pairs take `depth`
+    /// messages each before they are looked at. Its names are that of its node and its addresses. `None` for an HCA
+    /// on Ethernet, where there is no the SA, and for one that has no room.
     #[must_use]
     pub fn new(mut device: Device, depth: u32) -> Option<Self> {
         let details = device.attached()?.details();
@@ -36,7 +36,7 @@ impl DevicePort {
         Some(Self { device, datagrams, mads: VecDeque::new(), names })
     }
 
-    /// Returns the adapter.
+    /// Returns the HCA.
     pub const fn device(&mut self) -> &mut Device {
         &mut self.device
     }
@@ -58,7 +58,7 @@ impl DevicePort {
     /// Returns the files that can be read when something comes.
     ///
     /// # Panics
-    /// Never: an adapter on Ethernet is none of these.
+    /// Never: an HCA on Ethernet is none of these.
     #[must_use]
     pub fn files(&self) -> [BorrowedFd<'_>; 2] {
         self.device.attached().expect("looked at when it was made").files()

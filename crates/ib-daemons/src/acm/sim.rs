@@ -19,7 +19,7 @@ struct Own {
     names: Vec<Address>,
     state: PortState,
     changes: u64,
-    /// What nobody but the owner of the adapter wants.
+    /// What nobody but the owner of the HCA wants.
     others: VecDeque<DeviceEvent>,
     mads: VecDeque<Incoming>,
 }
@@ -30,7 +30,7 @@ pub struct SimPorts {
     own: BTreeMap<PortId, Own>,
 }
 
-/// A port for the moment: with its fabric and its adapter.
+/// A port for the moment: with its fabric and its HCA.
 pub struct SimPort<'a> {
     own: &'a mut Own,
     sim: &'a mut Sim,
@@ -39,8 +39,8 @@ pub struct SimPort<'a> {
 }
 
 impl SimPorts {
-    /// Puts a service to a port that has an adapter. Its names are known without any configuration; its queue pairs
-    /// take `depth` messages before they are looked at. False when there is no adapter, or it has no room.
+    /// Puts a service to a port that has an HCA. Its names are known without any configuration; its queue pairs
+    /// take `depth` messages before they are looked at. False when there is no HCA, or it has no room.
     pub fn add(
         &mut self,
         sim: &Sim,
@@ -62,7 +62,7 @@ impl SimPorts {
         self.own.remove(&port);
     }
 
-    /// Returns a port for [`ib_acm::Service::drive`]; `None` when no service is there, or no adapter.
+    /// Returns a port for [`ib_acm::Service::drive`]; `None` when no service is there, or no HCA.
     pub fn port<'a>(
         &'a mut self,
         sim: &'a mut Sim,
@@ -88,7 +88,7 @@ impl SimPorts {
         Some(SimPort { own, sim, devices, port })
     }
 
-    /// Returns the next thing that the adapter of a port has told and that is not for the service.
+    /// Returns the next thing that the HCA of a port has told and that is not for the service.
     pub fn poll_other(&mut self, port: PortId) -> Option<DeviceEvent> {
         self.own.get_mut(&port)?.others.pop_front()
     }

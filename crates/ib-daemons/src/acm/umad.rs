@@ -1,4 +1,4 @@
-//! A port of a real adapter that only management datagrams pass, for a service of IB ACM.
+//! A port of a real HCA that only management datagrams pass, for a service of IB ACM.
 
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
@@ -39,7 +39,7 @@ pub enum UmadPortError {
     /// It does not say what it is.
     #[error("port {port} of {device} does not tell its {what}: {source}")]
     Silent {
-        /// The adapter.
+        /// The HCA.
         device: String,
         /// The port.
         port: u8,
@@ -50,7 +50,7 @@ pub enum UmadPortError {
     },
 }
 
-/// A port of an adapter, by its umad device. It has no queue pairs: [`PortState::has_datagrams`] is false.
+/// A port of an HCA, by its umad device. It has no queue pairs: [`PortState::has_datagrams`] is false.
 pub struct UmadPort {
     link: UmadLink,
     /// The addresses that the system does not tell.
@@ -247,7 +247,7 @@ fn attribute<A: Attribute>(message: &Message) -> Option<A> {
     message.mad().attribute().filter(|_| message.status().is_ok())
 }
 
-/// Returns what a port is, but for its names and its adapter.
+/// Returns what a port is, but for its names and its HCA.
 fn state_of(port: &LinkPort, info: &PortInfo, keys: &[PKey]) -> PortState {
     let link = LinkPort {
         gid_prefix: info.gid_prefix,

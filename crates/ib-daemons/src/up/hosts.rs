@@ -1,12 +1,12 @@
-//! Hosts of a simulated fabric, in the simulator's process and its time: each has an adapter and a service of names.
+//! Embedded hosts of a simulated fabric, in the simulator's process and virtual time. Each has an HCA and an ACM service.
 //!
 //! | module | holds |
 //! |---|---|
 //! | `pair` | [`BlockPair`]: a server of block devices at some hosts, and its client at others |
-//! | `captured` | their adapters as captures see them |
+//! | `captured` | the capture interface of their HCAs |
 //!
-//! Their owner lets the fabric's time run, tells which ports something has come for ([`Hosts::look_at`]), and calls
-//! [`Hosts::work`] after that and when [`Hosts::poll_timeout`] says.
+//! The owner advances the fabric's time, reports ports with received packets to [`Hosts::look_at`], and calls
+//! [`Hosts::work`] afterwards and at the time that [`Hosts::poll_timeout`] returns.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -37,7 +37,7 @@ const DEPTH: u32 = 64;
 
 /// A host.
 struct Host {
-    /// Its node and the number of its port, as names of interfaces have them, and the address of its adapter.
+    /// Node and port number, as in interface names, and the address of the HCA.
     name: String,
     gid: Gid,
     service: Service,
@@ -61,7 +61,7 @@ pub struct Reply {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum HostError {
-    /// It can have no adapter.
+    /// It can have no HCA.
     #[error(transparent)]
     Device(#[from] SimDeviceError),
     /// There is no memory for messages.
@@ -69,7 +69,7 @@ pub enum HostError {
     OutOfMemory,
 }
 
-/// Hosts, by the ports of their adapters.
+/// Hosts, by the ports of their HCAs.
 #[derive(Default)]
 pub struct Hosts {
     devices: SimDevices,
@@ -84,7 +84,7 @@ pub struct Hosts {
 }
 
 impl Hosts {
-    /// Returns none yet. What adapters and services choose follows from the seed.
+    /// Returns none yet. What HCAs and services choose follows from the seed.
     #[must_use]
     pub fn new(config: ServiceConfig, seed: [u8; 32]) -> Self {
         Self { config, seed, ..Self::default() }
@@ -93,7 +93,7 @@ impl Hosts {
     /// Puts a host to an end port, which a subnet manager has configured, under some names.
     ///
     /// # Errors
-    /// Fails when the port has an adapter, no LID, or there is no memory.
+    /// Fails when the port has an HCA, no LID, or there is no memory.
     pub fn add(
         &mut self,
         sim: &mut Sim,
@@ -149,12 +149,12 @@ impl Hosts {
         self.hosts.get(&port).map(|host| &host.service)
     }
 
-    /// Returns the adapter of a host.
+    /// Returns the HCA of a host.
     pub fn device(&mut self, port: PortId) -> Option<&mut SimDevice> {
         self.devices.get_mut(port)
     }
 
-    /// Something may have come for the adapter of a port, if it is one of a host.
+    /// Something may have come for the HCA of a port, if it is one of a host.
     pub fn look_at(&mut self, port: PortId) {
         self.devices.get_mut(port);
     }
@@ -189,14 +189,14 @@ impl Hosts {
         self.replies.push_back(reply);
     }
 
-    /// Returns the next queue pair that a selection of a host's adapter has chosen and that is of none of
-    /// [`Hosts::captures`], as its port and what reads its packets.
+    /// Returns the next queue pair that a selection of a host's HCA has chosen outside of [`Hosts::captures`]: its port
+    /// and its packet reader.
     pub fn poll_selected(&mut self) -> Option<(PortId, PacketReader)> {
         self.hand_over();
         self.capturing.others.pop_front()
     }
 
-    /// Returns the next thing that the adapter of a host has told and that is not about names.
+    /// Returns the next thing that the HCA of a host has told and that is not about names.
     pub fn poll_other(&mut self, port: PortId) -> Option<DeviceEvent> {
         self.ports.poll_other(port)
     }

@@ -66,7 +66,7 @@ fn run(seed: u64, tally: &mut Tally) {
         route_protocol,
         sa_depth: 4,
         address_timeout: Some(Duration::from_secs(600)),
-        // A route of subnet administration is as old as that at most.
+        // A route of the SA is as old as that at most.
         route_timeout: Some(Duration::from_secs(20)),
         check_interval: Some(Duration::from_secs(5)),
         check_routes: draw.below(4) > 0,

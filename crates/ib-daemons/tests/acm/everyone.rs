@@ -36,7 +36,7 @@ pub(crate) struct Figures {
     pub(crate) time: Duration,
 }
 
-/// How many requests of a host are under way at a time.
+/// How many requests of a host are in flight at a time.
 const WINDOW: usize = 64;
 
 /// Over how many of its paths each host sends a packet.

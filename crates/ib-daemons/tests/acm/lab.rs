@@ -123,7 +123,7 @@ impl Lab {
         this
     }
 
-    /// Puts adapters to ports, and a service.
+    /// Puts HCAs to ports, and a service.
     fn boot(&mut self, host: usize, ports: &[PortId]) -> Service {
         let mut options = SimDeviceOptions::default();
         for &port in ports {
@@ -138,7 +138,7 @@ impl Lab {
         Service::new(self.config.clone(), options.seed)
     }
 
-    /// Takes host and adapter out of service and back again: all that they knew is gone.
+    /// Takes host and HCA out of service and back again: all that they knew is gone.
     pub(crate) fn reboot(&mut self, host: usize) {
         let ports: Vec<PortId> = self.hosts[host].ports.iter().map(|&(port, _)| port).collect();
         let Managed { sim, devices, .. } = &mut self.managed;

@@ -50,7 +50,7 @@ impl Lab {
     }
 }
 
-/// An adapter with a port in each of two subnets, and a host in either.
+/// An HCA with a port in each of two subnets, and a host in either.
 fn two_subnets(config: ServiceConfig) -> (Lab, [PortId; 2]) {
     let text = "Switch 4 \"left\"\n[1] \"gate\"[1]\n[2] \"west\"[1]\n\n\
                 Switch 4 \"right\"\n[1] \"gate\"[2]\n[2] \"east\"[1]\n\n\
@@ -180,7 +180,7 @@ fn an_address_in_a_partition_is_found_in_that_partition_only_and_goes_with_it() 
         assert_eq!(lab.resolve(1, &blue(0)), Err(ClientStatus::ETIMEDOUT));
         assert!(lab.resolve(1, &name(0)).is_ok());
 
-        // Given back, it has to be found anew.
+        // Given back, it has to be found again.
         lab.managed.change(|manager| manager.set_partitions(partitions(&[0x101, 0x201])));
         lab.run_for(Duration::from_secs(20));
         let path = lab.resolve(1, &blue(0)).expect("both are in it again");
@@ -209,7 +209,7 @@ fn groups_make_no_routes_where_lash_gives_other_service_levels() {
             for to in (0..count).filter(|to| *to != from) {
                 let path = lab.resolve(from, &name(to)).expect("it is there");
                 assert!(lab.leads(from, to, &path), "{from} {to} {path:?}");
-                // What subnet administration says when it is asked.
+                // What the SA says when it is asked.
                 let flags = EntryFlags(EntryFlags::PATH.0 | EntryFlags::QUERY_SA.0);
                 let wanted = PathRecord {
                     sgid: path.sgid,

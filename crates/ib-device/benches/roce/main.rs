@@ -1,10 +1,10 @@
 //! How fast packets of 4096 bytes go from one thread to another over the loopback device: with ICRC,
 //! without, and, to compare, plain datagrams that the system cuts and puts together in the same way.
 //!
-//! Then adapters over the same device: RDMA WRITE beside the plain stream, messages in a second, and the time
+//! Then HCAs over the same device: RDMA WRITE beside the plain stream, messages in a second, and the time
 //! of a message beside that of a plain datagram.
 //!
-//! What is under way is limited, so that nothing is lost and both threads are measured. The optional
+//! What is in flight is limited, so that nothing is lost and both threads are measured. The optional
 //! argument is how many seconds each measurement takes.
 
 mod rdma;
@@ -25,7 +25,7 @@ use ib_types::Gid;
 const PAYLOAD: usize = 4096;
 const PACKET: usize = PAYLOAD + 12;
 
-/// How many bytes of payload may be under way.
+/// How many bytes of payload may be in flight.
 const WINDOW: u64 = 1 << 20;
 
 /// What is sent, again and again: more than the processor's nearest cache holds.

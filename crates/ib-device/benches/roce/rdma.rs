@@ -1,5 +1,5 @@
-//! Adapters over the loopback device: RDMA WRITE, messages, and the time to and fro beside that of plain
-//! datagrams. Each adapter has a thread that polls, and so has each end of plain datagrams.
+//! HCAs over the loopback device: RDMA WRITE, messages, and the time to and fro beside that of plain
+//! datagrams. Each HCA has a thread that polls, and so has each end of plain datagrams.
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use ib_os::clock;
 const LONG: usize = 1 << 20;
 const SHORT: usize = 64;
 
-/// How many long messages and short ones are under way.
+/// How many long messages and short ones are in flight.
 const LONGS: u64 = 8;
 const SHORTS: u64 = 256;
 

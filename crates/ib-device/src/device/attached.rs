@@ -1,4 +1,4 @@
-//! The link of an adapter at a port of a fabric that another process simulates.
+//! The link of an HCA at a port of a fabric that another process simulates.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -19,7 +19,7 @@ use ib_attach::{AttachedPort, Frame};
 use ib_os::alarm::Alarm;
 use ib_os::clock;
 
-/// How long subnet administration has to answer, each time it is asked.
+/// How long the SA has to answer, each time it is asked.
 const ANSWER_WITHIN: Duration = Duration::from_millis(500);
 
 /// After how many looks in vain the simulator's socket is looked at, too.
@@ -187,7 +187,7 @@ impl Attached {
         self.paths.get(&to).copied()
     }
 
-    /// Asks subnet administration for the path to a port.
+    /// Asks the SA for the path to a port.
     pub(super) fn ask_path(&mut self, to: Gid) {
         let wanted =
             PathRecord { dgid: to, sgid: self.gid(), numb_path: 1, ..PathRecord::zeroed() };
@@ -202,7 +202,7 @@ impl Attached {
         self.requester.start(request).expect("Get is answered");
     }
 
-    /// Returns what subnet administration has said of a path, once it has: the path is known then, or
+    /// Returns what the SA has said of a path, once it has: the path is known then, or
     /// why there is none.
     pub(super) fn path_answer(&mut self, to: Gid) -> Option<Result<Path, String>> {
         let completion = self.requester.poll_event()?;

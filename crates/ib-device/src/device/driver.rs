@@ -1,11 +1,11 @@
-//! A thread that drives an adapter for others.
+//! Driver thread of an HCA.
 //!
-//! Applications and the thread meet in queues without locks: requests go one way, completions the other.
-//! The thread spins as long as its options say and then sleeps; whoever posts to a sleeping one wakes it.
+//! Applications and the driver thread exchange requests and completions over lock-free queues. The driver thread spins
+//! for the configured time and then sleeps; a post wakes it.
 //!
-//! What can be wrong with a request is found in two places. The call itself refuses what is too long or too
-//! much. What only the engine can know, such as a key that opens nothing, ends the request with the status
-//! that an adapter of hardware would give it, and the queue pair with it.
+//! Errors of a request are detected in two places. The call itself refuses a request that exceeds a limit. The engine
+//! detects other errors, such as an invalid key. Such a request completes with the status of a hardware HCA, and the
+//! queue pair fails.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -25,20 +25,20 @@ use super::{Device, DeviceEvent};
 use ib_os::alarm::{Alarm, Bell};
 use ib_os::clock;
 
-/// How many events are kept for whoever asks.
+/// Maximum number of queued events.
 const MOST_EVENTS: usize = 4096;
 
-/// What the thread is told.
+/// Command to the driver thread.
 enum Command {
     Send(Arc<Room>, SendWr),
     Receive(Arc<Room>, RecvWr),
-    /// Something else to be done with the adapter.
+    /// Any other work at the HCA.
     Do(Box<dyn FnOnce(&mut Device) + Send>),
-    /// A completion queue that it is to empty.
+    /// Registers a completion queue, which the thread has to drain.
     Drain(Arc<Ended>),
 }
 
-/// How much of a queue pair's queues is taken by what the engine has not got yet.
+/// Number of slots in a queue pair's queues that are taken by requests not yet passed to the engine.
 struct Room {
     qp: QpId,
     number: Qpn,
@@ -48,11 +48,11 @@ struct Room {
     receives: AtomicU32,
 }
 
-/// Completions of a queue.
+/// Completions of a CQ.
 struct Ended {
     cq: CqId,
     queue: ArrayQueue<Wc>,
-    /// Whether somebody sleeps until one comes.
+    /// True if a thread sleeps until a completion arrives.
     awaited: AtomicBool,
     sleep: Mutex<()>,
     rang: Condvar,
@@ -60,21 +60,21 @@ struct Ended {
 
 struct Shared {
     commands: SegQueue<Command>,
-    /// What the adapter tells.
+    /// Events of the HCA.
     events: ArrayQueue<DeviceEvent>,
-    /// Whether the thread sleeps, or is about to.
+    /// True if the driver thread sleeps, or is about to.
     sleeps: AtomicBool,
     ends: AtomicBool,
     bell: Bell,
 }
 
-/// An adapter that a thread of its own drives. The thread ends with it.
+/// An HCA with a driver thread. Dropping it ends the thread.
 pub struct Driver {
     handle: DriverHandle,
     thread: Option<JoinHandle<io::Result<()>>>,
 }
 
-/// What threads share of a [`Driver`].
+/// Handle of a [`Driver`], for any thread.
 #[derive(Clone)]
 pub struct DriverHandle(Arc<Shared>);
 
@@ -95,12 +95,12 @@ pub struct DrivenCq(Arc<Ended>);
 pub struct Stopped;
 
 impl Driver {
-    /// Starts a thread for an adapter.
+    /// Starts a driver thread for an HCA.
     ///
     /// # Errors
     /// Fails when the system has no more files or threads.
     pub fn start(mut device: Device) -> io::Result<Self> {
-        // It spins itself, so that commands are seen meanwhile as well.
+        // The driver thread spins itself, so that it polls commands, too.
         let spin = std::mem::take(&mut device.spin);
         let alarm = Alarm::new()?;
         let shared = Shared {
@@ -121,7 +121,7 @@ impl Driver {
         };
         let thread =
             std::thread::Builder::new().name("ibfabric-rdma".to_owned()).spawn(move || {
-                // However it ends, nobody is left waiting.
+                // At any end of the thread, all waiting threads are woken.
                 let ended = Curtain(Arc::clone(&work.shared));
                 let result = work.run(&alarm);
                 drop(work);
@@ -131,7 +131,7 @@ impl Driver {
         Ok(Self { handle, thread: Some(thread) })
     }
 
-    /// Returns what threads share of it.
+    /// Returns the handle for other threads.
     #[must_use]
     pub fn handle(&self) -> DriverHandle {
         self.handle.clone()
@@ -140,7 +140,7 @@ impl Driver {
     /// Ends the thread.
     ///
     /// # Errors
-    /// Fails when the system has failed while it drove the adapter.
+    /// Fails if a system error has ended the thread.
     pub fn stop(mut self) -> io::Result<()> {
         self.end()
     }
@@ -155,13 +155,13 @@ impl Driver {
 
 impl Drop for Driver {
     fn drop(&mut self) {
-        // Whoever wants to know asks by stopping it.
+        // The error is returned by `stop`.
         self.end().ok();
     }
 }
 
 impl DriverHandle {
-    /// Does something with the adapter, in its thread, and waits for that.
+    /// Runs a closure in the driver thread and waits for its result.
     ///
     /// # Errors
     /// Fails when the thread has ended.
@@ -171,21 +171,21 @@ impl DriverHandle {
     ) -> Result<T, Stopped> {
         let (sender, receiver) = mpsc::sync_channel(1);
         let command = Command::Do(Box::new(move |device: &mut Device| {
-            // Who does not wait any more does not want to know.
+            // The caller may have stopped waiting.
             let _ = sender.send(work(device));
         }));
         self.tell(command)?;
         receiver.recv().map_err(|_| Stopped)
     }
 
-    /// Returns the next thing that the adapter tells: requests for connections, the end of one, queue pairs that
-    /// have failed. Of what nobody asks for, the last is forgotten when there is too much.
+    /// Returns the next event of the HCA: connection requests, ends of connections, failed queue pairs. If the event queue
+    /// is full, new events are dropped.
     #[must_use]
     pub fn poll_event(&self) -> Option<DeviceEvent> {
         self.0.events.pop()
     }
 
-    /// Returns a queue pair for any thread. Whatever is posted to it goes through this handle and its copies.
+    /// Returns a handle of a queue pair for any thread. All requests have to be posted through this handle or its clones.
     ///
     /// # Errors
     /// Fails when the thread has ended; `None` when there is no such queue pair.
@@ -228,11 +228,11 @@ impl DriverHandle {
         self.0.commands.push(command);
         fence(Ordering::SeqCst);
         if self.0.ends.load(Ordering::Acquire) {
-            // It may have ended meanwhile, and then nobody takes it.
+            // The thread may have ended meanwhile; then the command is not executed.
             while self.0.commands.pop().is_some() {}
             return Err(Stopped);
         }
-        // The thread looks for commands once more after it has said that it sleeps.
+        // The thread polls commands once more after it has set the sleep flag.
         fence(Ordering::SeqCst);
         if self.0.sleeps.load(Ordering::Relaxed) && self.0.sleeps.swap(false, Ordering::AcqRel) {
             self.0.bell.ring();
@@ -241,7 +241,7 @@ impl DriverHandle {
     }
 }
 
-/// Takes one of so many places.
+/// Takes one of `most` slots; fails if none is free.
 fn take_place(taken: &AtomicU32, most: u32) -> Result<(), PostError> {
     let more = |count: u32| (count < most).then_some(count + 1);
     let found = taken.fetch_update(Ordering::AcqRel, Ordering::Relaxed, more);
@@ -255,10 +255,10 @@ impl DrivenQp {
         self.room.qp
     }
 
-    /// Posts a request to send, as [`ib_hca::Hca::post_send`] does; see the module for what is found out later.
+    /// Posts a send request, as [`ib_hca::Hca::post_send`] does; see the module for errors that are detected later.
     ///
     /// # Errors
-    /// Fails when the queue is full, or the request has too much in it.
+    /// Fails if the queue is full, or if the request exceeds a limit.
     pub fn post_send(&self, wr: SendWr) -> Result<(), PostError> {
         let cap = &self.room.cap;
         check(&wr.data, cap.max_send_sge, cap.max_inline_data)?;
@@ -299,7 +299,7 @@ impl DrivenCq {
         self.0.queue.pop()
     }
 
-    /// Waits for a completion, for so long at most.
+    /// Waits for a completion, with a timeout.
     #[must_use]
     pub fn wait(&self, patience: Duration) -> Option<Wc> {
         let end = WallClock::now() + patience;
@@ -320,7 +320,7 @@ impl DrivenCq {
     }
 }
 
-/// What falls when the thread ends: what it was told and has not done is forgotten, and who waits for it hears so.
+/// Guard for the end of the thread: drops outstanding commands and wakes their waiting threads.
 struct Curtain(Arc<Shared>);
 
 impl Drop for Curtain {
@@ -331,16 +331,16 @@ impl Drop for Curtain {
     }
 }
 
-/// What the thread has.
+/// State of the driver thread.
 struct Work {
     device: Device,
-    /// How long it looks for something to do before it sleeps.
+    /// Time that it spins before it sleeps.
     spin: Duration,
     shared: Arc<Shared>,
     drained: Vec<Arc<Ended>>,
-    /// What the engine has no room for yet.
+    /// Requests that the engine has no room for yet.
     waiting: VecDeque<Command>,
-    /// Completions of what the engine has refused.
+    /// Completions of requests that the engine has refused.
     failed: HashMap<CqId, VecDeque<Wc>>,
 }
 
@@ -350,7 +350,7 @@ impl Work {
         while !self.shared.ends.load(Ordering::Acquire) {
             let moved = self.obey() | self.device.progress()? | self.drain();
             while let Some(event) = self.device.poll_event() {
-                // Nobody who does not ask for so long wants to know.
+                // If the event queue is full, the event is dropped.
                 let _ = self.shared.events.push(event);
             }
             if moved {
@@ -363,7 +363,7 @@ impl Work {
                 std::hint::spin_loop();
                 continue;
             }
-            // Whoever rings from here on is heard.
+            // Wake-ups from here on are noticed.
             alarm.silence();
             self.shared.sleeps.store(true, Ordering::SeqCst);
             fence(Ordering::SeqCst);
@@ -376,12 +376,12 @@ impl Work {
         Ok(())
     }
 
-    /// Returns whether completions or requests wait for room that somebody else makes.
+    /// Returns true if completions or requests wait for queue space that another thread has to free.
     fn is_blocked(&self) -> bool {
         !self.waiting.is_empty() || self.drained.iter().any(|ended| ended.queue.is_full())
     }
 
-    /// Does what it was told; returns whether there was anything.
+    /// Executes commands; returns true if there were any.
     fn obey(&mut self) -> bool {
         let mut moved = false;
         for _ in 0..self.waiting.len() {
@@ -390,7 +390,7 @@ impl Work {
         }
         while let Some(command) = self.shared.commands.pop() {
             moved = true;
-            // What was posted to a queue pair stays in order.
+            // Requests of a queue pair are kept in order.
             if self.is_held_up(&command) {
                 self.waiting.push_back(command);
             } else {
@@ -410,7 +410,7 @@ impl Work {
         own.is_some() && self.waiting.iter().any(|it| room_of(it) == own)
     }
 
-    /// Does one thing; returns false when it has to wait.
+    /// Executes one command; returns false if it has to wait.
     fn take(&mut self, command: Command) -> bool {
         let now = clock::now();
         match command {
@@ -444,7 +444,7 @@ impl Work {
         true
     }
 
-    /// Ends a request that the engine does not take, and its queue pair.
+    /// Completes a request that the engine has refused, and fails its queue pair.
     fn fail(
         &mut self,
         room: &Room,
@@ -470,11 +470,11 @@ impl Work {
         };
         self.failed.entry(room.cq[half]).or_default().push_back(wc);
         let attr = QpAttr { qp_state: Some(QpState::Err), ..QpAttr::default() };
-        // Who is gone needs no more to fail.
+        // A destroyed queue pair cannot fail.
         self.device.hca().modify_qp(clock::now(), room.qp, &attr).ok();
     }
 
-    /// Hands over completions; returns whether there were any.
+    /// Delivers completions; returns true if there were any.
     fn drain(&mut self) -> bool {
         let mut moved = false;
         for ended in &self.drained {
@@ -484,7 +484,7 @@ impl Work {
                 let Some(wc) = failed.or_else(|| self.device.hca().poll_cq(ended.cq)) else {
                     break;
                 };
-                // There is room, and nobody else fills it.
+                // There is room, and no other thread fills it.
                 let _ = ended.queue.push(wc);
                 some = true;
             }
@@ -499,7 +499,7 @@ impl Work {
     }
 }
 
-/// Returns when to look again whether somebody has made room.
+/// Returns the time of the next check for free queue space.
 fn soon() -> Instant {
     clock::now() + Duration::from_micros(50)
 }

@@ -21,7 +21,7 @@ use ib_os::clock;
 pub struct EndpointOptions {
     /// READs and atomics of the other side that are served at once.
     pub responder_resources: u8,
-    /// READs and atomics that are under way at once.
+    /// READs and atomics that are in flight at once.
     pub initiator_depth: u8,
     /// What the other side may do with the own memory.
     pub access: AccessFlags,

@@ -1,4 +1,4 @@
-//! Paths that a service of IB ACM tells, for adapters at ports of a simulated fabric.
+//! Paths that a service of IB ACM tells, for HCAs at ports of a simulated fabric.
 
 use std::io;
 use std::net::IpAddr;
@@ -15,7 +15,7 @@ use super::{Device, Path, Wire};
 use crate::sim::route_of;
 use ib_os::alarm::Alarm;
 
-/// How long a service has: subnet administration is still to be asked.
+/// How long a service has: the SA is still to be asked.
 const PATIENCE: ClientOptions =
     ClientOptions { connect: Duration::from_secs(1), reply: Duration::from_secs(5) };
 
@@ -31,7 +31,7 @@ pub(super) struct Names {
 impl Device {
     /// Has paths to others asked of a service of IB ACM first, as librdmacm does with `RDMA_CM_USE_IB_ACM=1` (the
     /// package's own text; seed 003). When it does not tell one, or one that begins at another port, `on_failure` is told
-    /// so, and subnet administration is asked as without it. Does nothing to an adapter on Ethernet, where there are no
+    /// so, and the SA is asked as without it. Does nothing to an HCA on Ethernet, where there are no
     /// paths to ask for.
     pub fn resolve_through(
         &mut self,

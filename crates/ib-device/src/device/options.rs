@@ -1,4 +1,4 @@
-//! How adapters are opened, why they are not, and what their keys are drawn from.
+//! How HCAs are opened, why they are not, and what their keys are drawn from.
 
 use std::io;
 use std::net::IpAddr;
@@ -10,7 +10,7 @@ use ib_wire::mad::MgmtClass;
 use ib_attach::{AttachError, AttachOptions};
 use ib_roce::{RoceError, RoceOptions};
 
-/// How an adapter is opened.
+/// How an HCA is opened.
 #[derive(Clone, Debug)]
 pub struct DeviceOptions {
     /// Its address.
@@ -19,7 +19,7 @@ pub struct DeviceOptions {
     pub socket: RoceOptions,
     /// The largest packets, when they are to be smaller than what the network carries.
     pub mtu: Option<Mtu>,
-    /// How many packets of a connection may be under way.
+    /// How many packets of a connection may be in flight.
     pub window: u32,
     /// How long [`Device::wait`](super::Device::wait) looks for something to do before it sleeps.
     pub spin: Duration,
@@ -42,7 +42,7 @@ impl DeviceOptions {
     }
 }
 
-/// How an adapter is opened at a port of a fabric that another process simulates.
+/// How an HCA is opened at a port of a fabric that another process simulates.
 #[derive(Clone, Debug)]
 pub struct AttachedOptions {
     /// Which port of which simulator.
@@ -51,7 +51,7 @@ pub struct AttachedOptions {
     pub class: MgmtClass,
     /// The largest packets, when they are to be smaller than what the port carries.
     pub mtu: Option<Mtu>,
-    /// How many packets of a connection may be under way.
+    /// How many packets of a connection may be in flight.
     pub window: u32,
     /// How long [`Device::wait`](super::Device::wait) looks for something to do before it sleeps.
     pub spin: Duration,
@@ -71,7 +71,7 @@ impl AttachedOptions {
     }
 }
 
-/// Why there is no adapter.
+/// Why there is no HCA.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DeviceError {

@@ -1,4 +1,4 @@
-//! The paths from an adapter to others.
+//! The paths from an HCA to others.
 
 use std::io;
 use std::net::IpAddr;
@@ -26,7 +26,7 @@ pub enum PathError {
     /// Nobody has it.
     #[error("nobody in the fabric has the address {0}")]
     Unknown(IpAddr),
-    /// Subnet administration tells of none.
+    /// The SA tells of none.
     #[error("no path to {to}: {why}")]
     None {
         /// The address.
@@ -41,11 +41,11 @@ pub enum PathError {
 
 impl Device {
     /// Returns the path to an address. In a simulated fabric a service of IB ACM is asked
-    /// ([`Device::resolve_through`]), where there is none subnet administration, once for each address until the port
+    /// ([`Device::resolve_through`]), where there is none the SA, once for each address until the port
     /// changes.
     ///
     /// # Errors
-    /// Fails when subnet administration does not tell, or nobody has the address.
+    /// Fails when the SA does not tell, or nobody has the address.
     pub fn path_to(&mut self, address: IpAddr) -> Result<Path, PathError> {
         let most = self.connection_mtu;
         if let Some(path) = self.path_by_name(address)? {

@@ -1,4 +1,4 @@
-//! What is captured of adapters in a fabric that loses packets.
+//! What is captured of HCAs in a fabric that loses packets.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

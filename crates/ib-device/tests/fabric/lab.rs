@@ -1,4 +1,4 @@
-//! A simulated fabric with a subnet manager and adapters at its hosts, in virtual time.
+//! A simulated fabric with a subnet manager and HCAs at its hosts, in virtual time.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
@@ -28,7 +28,7 @@ use managed::Managed;
 /// The service that hosts listen for.
 const SERVICE: ServiceId = ServiceId(0x1234);
 
-/// A host with an adapter.
+/// A host with an HCA.
 pub(crate) struct Host {
     pub(crate) port: PortId,
     pd: PdId,
@@ -80,7 +80,7 @@ impl Region {
 }
 
 impl Lab {
-    /// Returns a fabric of a kind that a manager has brought up, with adapters at all hosts.
+    /// Returns a fabric of a kind that a manager has brought up, with HCAs at all hosts.
     pub(crate) fn new(kind: &str, options: Options) -> Self {
         let seed = options.seed;
         let managed = Managed::new(&managed::fabric(kind), options, "minhop");
@@ -113,7 +113,7 @@ impl Lab {
         self.hosts[host].pd
     }
 
-    /// Takes what the adapters tell.
+    /// Takes what the HCAs tell.
     fn collect(&mut self) {
         for host in &mut self.hosts {
             let Some(device) = self.managed.devices.get_mut(host.port) else { continue };

@@ -1,4 +1,4 @@
-//! Adapters at the hosts of a simulated fabric that our subnet manager has brought up.
+//! HCAs at the hosts of a simulated fabric that our subnet manager has brought up.
 
 mod captures;
 #[allow(dead_code, reason = "the benchmark shares it")]

@@ -1,4 +1,4 @@
-//! The responder: what comes in from the other side, checked and carried out.
+//! The responder: checks and executes the requests of the peer.
 
 use std::collections::VecDeque;
 
@@ -16,7 +16,7 @@ use crate::packet::Packet;
 use crate::region::AccessFlags;
 use crate::trace::Message;
 
-/// A message of which packets are still to come.
+/// A partially received message.
 #[derive(Debug, Default)]
 enum Current {
     #[default]
@@ -27,33 +27,34 @@ enum Current {
     Write { addr: u64, rkey: u32, length: u32, received: u32 },
 }
 
-/// Packets behind one that is missing.
+/// A gap: packets arrived behind a missing one.
 #[derive(Debug)]
 struct Ahead {
     /// The last of them.
     last: Psn,
-    /// How many have come since the other side was told.
+    /// Number of packets since the last NAK.
     count: u32,
-    /// Whether nothing is missing: the one before found no receive, and comes again.
+    /// True if no packet is missing, but an RNR NAK was sent: the packet will be retransmitted.
     not_ready: bool,
 }
 
-/// After how many packets behind a missing one the other side is told again.
+/// Number of packets behind a missing one after which the NAK is repeated.
 const TOLD_EVERY: u32 = 16;
 
 /// The receiving half of a queue pair.
 #[derive(Debug, Default)]
 pub(super) struct Responder {
     pub(super) queue: VecDeque<RecvWr>,
-    /// The next sequence number, and the number of messages that were completed.
+    /// The expected PSN.
     pub(super) expected: Psn,
+    /// Message sequence number: the number of completed messages.
     pub(super) msn: u32,
-    /// What has come behind something that is missing, once the other side was told.
+    /// The current gap, after a NAK was sent.
     ahead: Option<Ahead>,
     current: Current,
-    /// When the message under way has started, and with which sequence number.
+    /// Start time and first PSN of the partially received message.
     began: (Instant, Psn),
-    /// On an unreliable connection: whether the rest of a message is skipped.
+    /// On an unreliable connection: true if the rest of a message is skipped.
     skips: bool,
     /// The queued responses in the order of their PSNs.
     pub(super) responses: VecDeque<Response>,
@@ -61,10 +62,10 @@ pub(super) struct Responder {
     pub(super) resources: VecDeque<Resource>,
 }
 
-/// A message that has ended: the number of its receive, what it was, and its length.
+/// A completed message: work request ID of the receive, operation, and length.
 type Ended = (u64, WcOpcode, u32);
 
-/// The queue pair has failed in this half: what is said to the other side, and what becomes of the receive.
+/// A failure of the responder: the NAK to the peer, and the status of the receive.
 pub(super) struct Refused {
     code: Option<NakCode>,
     status: WcStatus,
@@ -79,11 +80,11 @@ const TOO_LONG: Refused =
 const OPERATIONAL: Refused =
     Refused { code: Some(NakCode::REMOTE_OPERATIONAL), status: WcStatus::LocProtErr };
 
-/// Why a packet has no effect for now.
+/// The reason why a packet was not executed.
 enum Deferred {
     /// The queue pair fails.
     Refused(Refused),
-    /// There is no receive.
+    /// No receive is posted.
     NotReady,
 }
 
@@ -99,7 +100,7 @@ impl Responder {
         self.expected = core.attributes.rq_psn;
     }
 
-    /// Takes a request of a reliable connection; an error is the end of the queue pair.
+    /// Processes a request packet of a reliable connection; an error ends the queue pair.
     pub(super) fn handle_reliable(
         &mut self,
         core: &Core,
@@ -128,7 +129,7 @@ impl Responder {
                 Ok(())
             }
             Err(Deferred::NotReady) => {
-                // What follows is dropped without a word until this one comes again.
+                // Later packets are silently dropped until this one is retransmitted.
                 self.ahead = Some(Ahead { last: psn, count: 0, not_ready: true });
                 self.not_ready(core);
                 cx.counters.rnr_naks_sent += 1;
@@ -141,7 +142,7 @@ impl Responder {
         }
     }
 
-    /// Takes a request of an unreliable connection: whatever does not fit is dropped with its message.
+    /// Processes a request packet of an unreliable connection: an unexpected packet is dropped with its message.
     pub(super) fn handle_unreliable(
         &mut self,
         core: &Core,
@@ -153,7 +154,7 @@ impl Responder {
         let fits = packet.bth.psn == self.expected;
         self.expected = packet.bth.psn.wrapping_add(1);
         if starts {
-            // A message that was cut off leaves its receive for the next one.
+            // The receive of an incomplete message is reused for the next one.
             if let Current::Send { wr, .. } = std::mem::take(&mut self.current) {
                 self.give_back(core, cx, wr);
             }
@@ -174,8 +175,8 @@ impl Responder {
         self.responses.clear();
     }
 
-    /// Returns whether the other side is to be told that something is missing before a packet: at the first one
-    /// behind, and again when it seems not to have heard, or has sent again and lost the same once more.
+    /// Returns whether to send a NAK for a packet behind a gap: for the first such packet, and again if the NAK or
+    /// the retransmission seems to be lost.
     fn is_news(&mut self, psn: Psn) -> bool {
         let Some(ahead) = &mut self.ahead else {
             self.ahead = Some(Ahead { last: psn, count: 0, not_ready: false });
@@ -201,7 +202,7 @@ impl Responder {
         }
     }
 
-    /// Carries out a request that comes in its turn.
+    /// Executes a request with the expected PSN.
     fn execute(
         &mut self,
         core: &Core,
@@ -257,7 +258,7 @@ impl Responder {
         Ok(())
     }
 
-    /// Checks that a packet comes where its message has a place for it.
+    /// Checks that the packet's position in its message is valid.
     fn check_sequence(
         &self,
         core: &Core,
@@ -296,7 +297,7 @@ impl Responder {
             _ => (self.take_receive(core, cx).ok_or(Deferred::NotReady)?, 0),
         };
         let place = super::scatter(core, cx, wr.data.sges(), received as usize, packet.payload);
-        // What is more than a receive can have room for does not fit anyhow.
+        // A longer message than any receive can hold is an error in any case.
         let received = received.saturating_add(packet.payload.len() as u32);
         let fits = place.unwrap_or(true);
         let is_last = matches!(operation.position(), Position::Last | Position::Only);
@@ -354,7 +355,7 @@ impl Responder {
             return Err(INVALID.into());
         }
         let has_imm = packet.header::<4>(Header::ImmDt).is_some();
-        // A message that ends with immediate data needs a receive before it does anything more.
+        // A message with immediate data needs a receive before its last packet is executed.
         if has_imm && !self.has_receive(core, cx) {
             return Err(Deferred::NotReady);
         }
@@ -434,10 +435,10 @@ impl Responder {
         Ok(())
     }
 
-    /// Checks that the peer may read or change memory at all, and that a resource is free for a new request.
+    /// Checks that the peer has READ or atomic access, and that a resource is free for a new request.
     ///
-    /// A new request shows that the peer has one more resource free than requests before it, so that the oldest
-    /// response has arrived: its resource is free even if a repeated response is queued.
+    /// The peer sends a new request only if one of its resources is free. So the oldest response has arrived, and its
+    /// resource is free even if a repeated response is queued.
     fn check_resources(&self, core: &Core, access: AccessFlags) -> Result<(), Refused> {
         let most = core.most_served();
         let is_full = self.resources.len() >= most;
@@ -465,12 +466,12 @@ impl Responder {
         Some(wr)
     }
 
-    /// Notes a message that has ended before the packet that is expected now.
+    /// Records the completion of the message before the expected packet.
     fn note(&self, core: &Core, now: Instant, ended: Ended, status: WcStatus) {
         self.note_until(core, (now, self.expected.wrapping_sub(1)), ended, status);
     }
 
-    /// Notes a message that has ended, by its last sequence number.
+    /// Records the completion of a message, given its last PSN.
     #[inline]
     fn note_until(
         &self,
@@ -494,7 +495,7 @@ impl Responder {
         });
     }
 
-    /// Ends a receive.
+    /// Completes a receive.
     fn complete(
         &self,
         core: &Core,
@@ -516,7 +517,7 @@ impl Responder {
         cx.complete(core.recv_cq, wc, packet.bth.solicited_event);
     }
 
-    /// Tells the other side why the queue pair ends, and ends the receive that was begun.
+    /// Sends the NAK that ends the queue pair, and completes the current receive with an error.
     fn refuse(&mut self, core: &Core, cx: &mut Cx<'_>, refused: &Refused) {
         if let Some(code) = refused.code {
             self.nak(code);
@@ -536,7 +537,7 @@ impl Responder {
         }
     }
 
-    /// Ends all receives of a queue pair that has failed.
+    /// Flushes all receives of a failed queue pair.
     pub(super) fn flush(&mut self, core: &Core, cx: &mut Cx<'_>) {
         let current = std::mem::take(&mut self.current);
         let begun = if let Current::Send { wr, .. } = current { Some(wr) } else { None };

@@ -1,16 +1,16 @@
-//! Loss recovery of a send queue: when packets are retransmitted, and which events use up a retry.
+//! Loss recovery of a send queue: the events that retransmit packets, and those that use up a retry.
 //!
 //! | event | retransmits | uses up a retry |
 //! |---|---|---|
 //! | ACK timeout | all unacknowledged packets | yes |
 //! | NAK or implied NAK, the first since the last progress | all unacknowledged packets | yes |
 //! | NAK or implied NAK, a later one without progress | the same, after a time that doubles | no |
-//! | response to a packet that this round has not retransmitted yet | nothing: it belongs to an older round | no |
-//! | progress: an acknowledged packet, or the next READ response | nothing | restores all retries |
+//! | response to a packet that this round has not retransmitted yet | no packets: the response belongs to an older round | no |
+//! | progress: an acknowledged packet, or the next READ response | no packets | restores all retries |
 //!
-//! An implied NAK is a response behind a READ or atomic response that is missing. Responses carry no number of the
-//! round that they answer. A timeout follows a transmission that is older than any packet in flight, so that each
-//! retry stands for a lost packet; a NAK may be older than the transmission that it seems to answer.
+//! An implied NAK is a response behind a missing READ or atomic response. Responses carry no number of the round that
+//! they answer. An ACK timeout is longer than any packet is in flight, so that each retry stands for a lost packet. A
+//! NAK, however, may answer an earlier transmission of the packet.
 
 use std::time::Duration;
 
@@ -21,10 +21,10 @@ use super::core::{Core, Cx};
 use super::send::SendQueue;
 use crate::objects::WcStatus;
 
-/// The least time without a response before the last packet is retransmitted as a probe.
+/// Minimum time without a response before the last packet is retransmitted as a probe.
 const LEAST_PROBE: Duration = Duration::from_micros(10);
 
-/// How often the time between retransmissions doubles, at most.
+/// Maximum number of doublings of the time between retransmissions.
 const MOST_DOUBLINGS: u32 = 10;
 
 /// The state of loss recovery.
@@ -36,27 +36,27 @@ pub(super) struct Recovery {
     stalled: u32,
     /// True if a NAK has used up a retry since the last progress.
     is_counted: bool,
-    /// A loss that was reported too early to be one of the current round: the oldest unacknowledged packet, and the
-    /// time at which it is taken as lost if it is still the oldest.
+    /// A suspected loss, reported too early to belong to the current round: the oldest unacknowledged packet. At the
+    /// given time the packet is considered lost if it is still the oldest.
     suspected: Option<(Psn, Instant)>,
 }
 
 impl Recovery {
-    /// Takes note of progress.
+    /// Records progress.
     pub(super) const fn progress(&mut self) {
         (self.stalled, self.is_counted) = (0, false);
     }
 
-    /// Returns when a suspected loss is due.
+    /// Returns the time at which a suspected loss is considered a loss.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.suspected.map(|(_, at)| at)
     }
 }
 
-/// The time between a packet and its acknowledgement.
+/// Round-trip time estimator.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RoundTrip {
-    /// The smoothed time and its variation, as in RFC 6298.
+    /// The smoothed round-trip time and its variation, as in RFC 6298.
     smoothed: Duration,
     variation: Duration,
 }
@@ -73,15 +73,15 @@ impl RoundTrip {
         }
     }
 
-    /// Returns the time after which a packet is hardly still in flight.
+    /// Returns the retransmission timeout: a packet is rarely in flight for longer.
     pub(super) fn patience(self) -> Duration {
         (self.smoothed + 4 * self.variation).max(LEAST_PROBE)
     }
 }
 
 impl SendQueue {
-    /// Takes the time that an acknowledgement has needed. The first one may be that of a retransmitted packet:
-    /// an estimate that is too short is better than none.
+    /// Adds a round-trip sample. The first one may be that of a retransmitted packet: an estimate that is too short
+    /// is better than no estimate.
     pub(super) fn time(&mut self, psn: Psn, now: Instant) {
         if self.round_trip.is_none()
             && self.timed.is_none()
@@ -97,9 +97,9 @@ impl SendQueue {
         }
     }
 
-    /// Takes a NAK, or an implied NAK: a response of this PSN shows that the oldest unacknowledged packet is missing.
+    /// Processes a NAK or implied NAK: a response of this PSN shows that the oldest unacknowledged packet is missing.
     pub(super) fn missing(&mut self, core: &Core, now: Instant, psn: Psn) -> Result<(), Failed> {
-        // After an RNR NAK everything is retransmitted anyhow.
+        // After an RNR NAK all unacknowledged packets are retransmitted in any case.
         if self.pause.is_some() || !psn.is_before(self.next) {
             return Ok(());
         }
@@ -116,7 +116,7 @@ impl SendQueue {
         self.retransmit_missing(now)
     }
 
-    /// Returns the time in which NAKs may still answer what was sent before the current round.
+    /// Returns the time in which NAKs may still answer packets sent before the current round.
     fn wait(&self, core: &Core, is_stalled: bool) -> Duration {
         let unknown = self.timeout(core).map_or(LEAST_PROBE, |timeout| timeout / 4);
         match self.round_trip {
@@ -138,7 +138,7 @@ impl SendQueue {
         Ok(())
     }
 
-    /// Uses up a retry. The ACK timeout starts again with the next packet.
+    /// Uses up a retry. The next packet restarts the ACK timeout.
     fn use_retry(&mut self) -> Result<(), Failed> {
         if self.retries_left == 0 {
             return Err(WcStatus::RetryExcErr);
@@ -148,7 +148,7 @@ impl SendQueue {
         Ok(())
     }
 
-    /// Starts a round: everything unacknowledged is retransmitted.
+    /// Starts a round: all unacknowledged packets are retransmitted.
     fn retransmit(&mut self, now: Instant) {
         self.shrink();
         self.go_back(self.unacked);
@@ -157,7 +157,7 @@ impl SendQueue {
         self.recovery.suspected = None;
     }
 
-    /// Retransmits after an ACK timeout, or when a suspected loss has become one.
+    /// Retransmits after an ACK timeout, or when a suspected loss is considered a loss.
     pub(super) fn handle_loss(&mut self, cx: &mut Cx<'_>) -> Result<(), Failed> {
         let now = cx.now;
         if self.deadline.is_some_and(|deadline| deadline <= now) {

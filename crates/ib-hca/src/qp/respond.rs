@@ -1,4 +1,4 @@
-//! What a responder sends: acknowledgements, what was read, the results of atomic operations.
+//! Responses of a responder: ACKs, NAKs, READ data, and results of atomic operations.
 
 use ib_types::Psn;
 use ib_wire::packet::{
@@ -16,8 +16,8 @@ use crate::region::AccessFlags;
 pub(super) enum Response {
     /// An ACK or a NAK.
     Ack { psn: Psn, syndrome: Syndrome, msn: u32 },
-    /// The data of the READ or atomic with this first PSN: it begins with packet `start` of the whole response, and
-    /// packet `next` is sent next.
+    /// The data of the READ or atomic with this first PSN. The response begins with packet `start` of the whole
+    /// response; packet `next` is sent next.
     Data { first: Psn, start: u32, next: u32 },
 }
 
@@ -32,7 +32,7 @@ pub(super) struct Resource {
     pub(super) is_answered: bool,
 }
 
-/// The data of a response: a range of memory to be read, or the value before an atomic.
+/// The data of a response: a memory range for a READ, or the original value for an atomic.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum ResponseData {
     Read { addr: u64, rkey: u32, length: u32 },
@@ -58,17 +58,17 @@ impl Response {
 }
 
 impl Responder {
-    /// Acknowledges everything up to a packet.
+    /// Acknowledges all packets up to a PSN.
     pub(super) fn ack(&mut self, psn: Psn) {
         self.push_ack(psn, Syndrome::ACK);
     }
 
-    /// Refuses the packet that is expected.
+    /// Sends a NAK for the expected packet.
     pub(super) fn nak(&mut self, code: NakCode) {
         self.push_ack(self.expected, Syndrome::new(Acknowledgement::Nak(code)));
     }
 
-    /// Has the other side wait for a receive.
+    /// Sends an RNR NAK.
     pub(super) fn not_ready(&mut self, core: &Core) {
         let timer = RnrTimer::new(core.attributes.min_rnr_timer).expect("it was checked");
         self.push_ack(self.expected, Syndrome::new(Acknowledgement::RnrNak(timer)));
@@ -77,8 +77,7 @@ impl Responder {
     fn push_ack(&mut self, psn: Psn, syndrome: Syndrome) {
         let msn = self.msn;
         let ack = Response::Ack { psn, syndrome, msn };
-        // One that says more takes the place of one that has not gone out. A refusal says that all before it has
-        // arrived, too.
+        // A later ACK replaces one that is still queued. A NAK acknowledges all packets before it, too.
         match self.responses.back_mut() {
             Some(Response::Ack { psn: of, syndrome: before, .. })
                 if *before != Syndrome::ACK && psn.is_before(*of) => {}
@@ -87,7 +86,7 @@ impl Responder {
         }
     }
 
-    /// Queues the response to a new READ or atomic. The oldest resource makes room for it, with any repeated response.
+    /// Queues the response to a new READ or atomic. The oldest resource is freed for it, with its repeated response.
     pub(super) fn push_data(&mut self, core: &Core, resource: Resource) {
         if self.resources.len() >= core.most_served()
             && let Some(oldest) = self.resources.pop_front()
@@ -100,9 +99,9 @@ impl Responder {
         self.resources.push_back(resource);
     }
 
-    /// Queues the response to a repeated READ or atomic, from some packet on, before all responses behind it. It
-    /// replaces one that is queued. The response that it interrupts starts again: the peer drops packets that come
-    /// before their turn.
+    /// Queues the response to a repeated READ or atomic, starting at some packet, before all responses behind it. A
+    /// queued response to the same request is replaced. The response that it interrupts is restarted, because the peer
+    /// drops packets that arrive out of order.
     fn push_again(&mut self, first: Psn, start: u32) {
         let again = Response::Data { first, start, next: start };
         if let Some(queued) = self.responses.iter_mut().find(|it| it.is_data_of(first)) {
@@ -117,12 +116,12 @@ impl Responder {
         self.responses.insert(at, again);
     }
 
-    /// Returns whether one acknowledgement is all that there is to answer.
+    /// Returns true if the only queued response is an acknowledgement.
     pub(super) fn only_acknowledges(&self) -> bool {
         self.responses.len() == 1 && matches!(self.responses[0], Response::Ack { .. })
     }
 
-    /// Answers a request that was carried out before.
+    /// Answers a duplicate request.
     pub(super) fn repeat(&mut self, core: &Core, operation: Operation, packet: &Packet<'_>) {
         let psn = packet.bth.psn;
         match operation {
@@ -139,14 +138,14 @@ impl Responder {
                 }
             }
             _ => {
-                // All up to here has arrived, whatever of it was sent again. What waits to be answered before
-                // goes out before.
+                // All packets up to here have arrived, including retransmitted ones. Queued responses before this PSN
+                // are sent first.
                 self.ack(self.expected.wrapping_sub(1));
             }
         }
     }
 
-    /// Answers a repeated READ, which may ask for the rest of the first one.
+    /// Answers a repeated READ, which may request only the rest of the first one.
     fn repeat_read(&mut self, core: &Core, psn: Psn, reth: &Reth) {
         let found = self.resources.iter().rev().find_map(|resource| {
             let ResponseData::Read { addr, rkey, length } = resource.data else { return None };
@@ -154,7 +153,7 @@ impl Responder {
             if skipped >= resource.packets {
                 return None;
             }
-            // It asks for the rest of what it had asked for, and no more.
+            // The repeated READ must not exceed the original range.
             let done = skipped * core.mtu() as u32;
             let same = reth.virtual_address == addr.wrapping_add(u64::from(done))
                 && reth.r_key == rkey
@@ -166,7 +165,7 @@ impl Responder {
         }
     }
 
-    /// Writes the next packet; false when there is none. An error is the end of the queue pair.
+    /// Writes the next packet; returns false if there is none. An error ends the queue pair.
     pub(super) fn transmit(
         &mut self,
         core: &Core,
@@ -196,7 +195,7 @@ impl Responder {
             }
             match written {
                 Ok(()) => return Ok(true),
-                // The peer may have the data, and the region may be closed since: a repetition ends nothing.
+                // The peer may have the data already, and the region may be closed since: a repetition is no error.
                 Err(_) if is_answered => {}
                 Err(Closed { psn, msn }) => {
                     let code = Acknowledgement::Nak(NakCode::REMOTE_ACCESS);
@@ -245,7 +244,7 @@ fn write(
     };
     let start = number * core.mtu() as u32;
     let part = (length - start).min(core.mtu() as u32) as usize;
-    // The key is checked again: the region may have been closed meanwhile.
+    // The R_Key is checked again, because the region may have been closed meanwhile.
     let range = (rkey, addr.wrapping_add(u64::from(start)), part);
     let opened = match part {
         0 => None,

@@ -1,4 +1,4 @@
-//! The send queue: what is sent next, and from where on when something was lost.
+//! The send queue: selects the next packet, and the packet to resume from after a loss.
 
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
@@ -15,29 +15,29 @@ use crate::objects::{SendOp, SendWr, Wc, WcOpcode, WcStatus};
 use crate::packet::Writer;
 use crate::trace::Message;
 
-/// After how many packets of a long message an acknowledgement is asked for, at most; four times in a window.
+/// Maximum number of packets of a long message between ACK requests; ACKs are requested four times per window.
 const ACK_EVERY: u32 = 16;
 
-/// The fewest packets that may be under way.
+/// Minimum congestion window in packets.
 const LEAST_WINDOW: u32 = 16;
 
 /// A work request in the queue.
 #[derive(Debug)]
 pub(super) struct Wqe {
     pub(super) wr: SendWr,
-    /// The length of its message in bytes.
+    /// Message size in bytes.
     pub(super) length: u32,
-    /// Its first sequence number, and how many it has; of no meaning before it is begun.
+    /// First PSN and number of PSNs; undefined before the request is started.
     pub(super) first: Psn,
     pub(super) count: u32,
     pub(super) begun: bool,
-    /// How many packets of a READ have come in.
+    /// Number of received READ response packets.
     pub(super) received: u32,
-    /// Whether it is among the READs under way.
+    /// True if the request is among the outstanding READs and atomics.
     pub(super) counted: bool,
-    /// Whether everything has come back, or has been done where nothing does.
+    /// True if all responses have arrived, or if a local operation is done.
     pub(super) done: bool,
-    /// When it was posted, and when its first packet was sent.
+    /// Times at which it was posted, and at which its first packet was sent.
     pub(super) posted: Instant,
     pub(super) started: Instant,
 }
@@ -47,7 +47,7 @@ impl Wqe {
         self.first.wrapping_add(self.count.wrapping_sub(1))
     }
 
-    /// Returns true for what waits for data of the other side.
+    /// Returns true for operations with response data: READs and atomics.
     pub(super) const fn is_read(&self) -> bool {
         matches!(
             self.wr.op,
@@ -60,55 +60,56 @@ impl Wqe {
     }
 }
 
-/// How long messages are that may leave before an acknowledgement.
+/// Maximum size of messages that may be sent before a queued acknowledgement.
 const SHORT: RangeInclusive<u32> = 4..=256;
 
 /// A send queue.
 #[derive(Debug, Default)]
 pub(super) struct SendQueue {
     pub(super) wqes: VecDeque<Wqe>,
-    /// The request of which a packet is sent next, and how many of it were.
+    /// The request of the next packet, and the number of its packets sent.
     cursor: usize,
     sent: u32,
-    /// The number of the next packet, of the oldest that is not acknowledged, and of the first that was
-    /// never sent.
+    /// PSNs of the next packet, of the oldest unacknowledged packet, and of the first packet never sent.
     pub(super) next: Psn,
     pub(super) unacked: Psn,
     pub(super) end: Psn,
-    /// READs and atomics under way.
+    /// Number of outstanding READs and atomics.
     pub(super) reads: u32,
-    /// How many packets may be under way, and up to where that grows fast.
+    /// Congestion window in packets, and slow-start threshold.
     window: u32,
     threshold: u32,
     grown: u32,
     since_request: u32,
     pub(super) retries_left: u8,
     pub(super) rnr_left: u8,
-    /// Until when nothing is sent, since the other side was not ready.
+    /// RNR timer: no packet is sent before this time.
     pub(super) pause: Option<Instant>,
-    /// When what is not acknowledged is sent again.
+    /// ACK timeout: time of the next retransmission.
     pub(super) deadline: Option<Instant>,
     pub(super) resent: u64,
-    /// Whether the packet that was written last had been sent before.
+    /// True if the last written packet was a retransmission.
     pub(super) repeats: bool,
-    /// When the message was posted whose first packet was written last.
+    /// Post time of the message, if the last written packet was its first.
     pub(super) posted: Option<Instant>,
     pub(super) recovery: Recovery,
-    /// The packet whose acknowledgement is timed, and the time when it was sent.
+    /// The packet of the current round-trip measurement, and its transmission time.
     pub(super) timed: Option<(Psn, Instant)>,
     pub(super) round_trip: Option<RoundTrip>,
-    /// When the last packet was sent, and when it is sent once more to hear whether anything has arrived;
-    /// whether that is due, and whether it was done since something has come in.
+    /// Time of the last transmission.
     last_sent: Instant,
+    /// Time at which the last packet is retransmitted as a probe.
     pub(super) probe: Option<Instant>,
+    /// True if a probe is due.
     probes: bool,
+    /// True if a probe was sent since the last response.
     probed: bool,
 }
 
-/// Why nothing is sent.
+/// The reason why no packet is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Idle {
-    /// There is nothing, or it has to wait for something that comes in.
+    /// The queue is empty, or waits for a response.
     Waits,
     /// The first request has failed.
     Failed(WcStatus),
@@ -129,17 +130,17 @@ impl SendQueue {
         self.recovery.progress();
     }
 
-    /// Returns true when everything that was begun has been acknowledged.
+    /// Returns true if all started requests are acknowledged.
     pub(super) fn is_drained(&self) -> bool {
         self.wqes.front().is_none_or(|wqe| !wqe.begun)
     }
 
-    /// Returns how long nothing has to come in until a probe.
+    /// Returns the time without a response after which a probe is sent.
     fn probe_after(&self) -> Option<Duration> {
         self.round_trip.map(RoundTrip::patience)
     }
 
-    /// Has the last packet sent once more, when nothing has come in for long.
+    /// Requests a probe, a retransmission of the last packet, after a long time without a response.
     pub(super) fn handle_probe(&mut self, now: Instant) {
         self.probe = None;
         let Some(after) = self.probe_after().filter(|_| self.next != self.unacked) else { return };
@@ -150,7 +151,7 @@ impl SendQueue {
         }
     }
 
-    /// Writes the last packet once more; false when it has no place any more.
+    /// Writes the last packet again; returns false if its request has completed.
     fn write_probe(&self, core: &Core, cx: &mut Cx<'_>, writer: &mut Writer<'_>) -> bool {
         let psn = self.next.wrapping_sub(1);
         let holds = |wqe: &&Wqe| {
@@ -163,7 +164,7 @@ impl SendQueue {
         write(core, cx, (wqe, sent, psn), true, writer).is_ok()
     }
 
-    /// Returns true when there may be something to send.
+    /// Returns true if a packet may be ready to be sent.
     pub(super) fn is_ready(&self, core: &Core, now: Instant) -> bool {
         if self.probes && core.sends() {
             return true;
@@ -214,7 +215,7 @@ impl SendQueue {
             }
             let wqe = &mut self.wqes[self.cursor];
             if wqe.is_local() {
-                // It is done once, however often what was sent before it has to be sent again.
+                // A local operation is done once, even if packets before it are retransmitted.
                 if !wqe.done {
                     (wqe.begun, wqe.done) = (true, true);
                     (wqe.first, wqe.count) = (self.next, 0);
@@ -246,7 +247,7 @@ impl SendQueue {
         }
     }
 
-    /// Moves on behind a packet that was written.
+    /// Advances the cursor behind a written packet.
     fn advance(&mut self, core: &Core, cx: &mut Cx<'_>) {
         let wqe = &mut self.wqes[self.cursor];
         self.repeats = self.next.is_before(self.end);
@@ -291,13 +292,13 @@ impl SendQueue {
         }
     }
 
-    /// Returns the time until packets are sent again.
+    /// Returns the ACK timeout.
     pub(super) fn timeout(&self, core: &Core) -> Option<Duration> {
         let exponent = core.attributes.timeout;
         (exponent != 0).then(|| Duration::from_nanos(4096 << exponent))
     }
 
-    /// Sets the time by when something has to come in.
+    /// Starts the ACK timeout.
     pub(super) fn rearm(&mut self, core: &Core, now: Instant) {
         let waits = self.next != self.unacked;
         self.probed = false;
@@ -309,7 +310,7 @@ impl SendQueue {
         self.deadline = self.timeout(core).filter(|_| waits).map(|after| now + after);
     }
 
-    /// Ends the request at the cursor, and with it the queue; those before it, whose fate is open, are
+    /// Fails the request at the cursor, and with it the queue. Requests before it, whose result is unknown, are
     /// flushed.
     fn fail_here(&mut self, core: &Core, cx: &mut Cx<'_>) {
         let status = WcStatus::LocProtErr;
@@ -321,14 +322,14 @@ impl SendQueue {
         self.pop(core, cx, status);
     }
 
-    /// Ends what is done at the head of the queue without the other side.
+    /// Completes local operations at the head of the queue.
     pub(super) fn complete_local(&mut self, core: &Core, cx: &mut Cx<'_>) {
         while self.cursor > 0 && self.wqes.front().is_some_and(|wqe| wqe.is_local() && wqe.done) {
             self.pop(core, cx, WcStatus::Success);
         }
     }
 
-    /// Ends the first request.
+    /// Completes the first request.
     pub(super) fn pop(&mut self, core: &Core, cx: &mut Cx<'_>, status: WcStatus) {
         let Some(wqe) = self.wqes.pop_front() else { return };
         self.reads -= u32::from(wqe.counted);
@@ -362,7 +363,7 @@ impl SendQueue {
         cx.complete(core.send_cq, wc, status != WcStatus::Success);
     }
 
-    /// Returns to a sequence number, from which on everything is sent again.
+    /// Moves the cursor back to a PSN, from which all packets are retransmitted.
     pub(super) fn go_back(&mut self, psn: Psn) {
         self.next = psn;
         (self.cursor, self.sent, self.reads) = (self.wqes.len(), 0, 0);
@@ -384,13 +385,13 @@ impl SendQueue {
         self.timed = None;
     }
 
-    /// Fewer packets are under way after a loss.
+    /// Reduces the congestion window after a loss.
     pub(super) fn shrink(&mut self) {
         self.window = (self.window / 2).max(LEAST_WINDOW);
         (self.threshold, self.grown) = (self.window, 0);
     }
 
-    /// More packets may be under way after some were acknowledged.
+    /// Increases the congestion window after an acknowledgement.
     pub(super) fn grow(&mut self, core: &Core, packets: u32) {
         if self.window >= core.window {
             return;
@@ -403,7 +404,7 @@ impl SendQueue {
     }
 }
 
-/// Does what needs no packet.
+/// Executes a local operation, which needs no packet.
 fn do_local(core: &Core, cx: &mut Cx<'_>, op: &SendOp) -> Result<(), ()> {
     match op {
         SendOp::LocalInvalidate { rkey } => cx.regions.invalidate(core.pd, *rkey).map_err(drop),
@@ -412,7 +413,7 @@ fn do_local(core: &Core, cx: &mut Cx<'_>, op: &SendOp) -> Result<(), ()> {
     }
 }
 
-/// Returns what a completion calls an operation.
+/// Returns the completion opcode of an operation.
 pub(super) const fn opcode(op: &SendOp) -> WcOpcode {
     match op {
         SendOp::Send { .. } | SendOp::SendInvalidate { .. } | SendOp::SendDatagram { .. } => {

@@ -1,13 +1,14 @@
-//! A ring of packets that the adapter writes and a collector reads.
+//! Trace ring of a queue pair: the HCA writes packets, and a collector reads them.
 //!
-//! Packets stand one behind the other, each with a header of [`HEADER`] bytes, and start at multiples of 8; none
-//! is cut in two by the end of the memory. Three numbers tell where they are, as bytes since the start: up to
-//! where they are whole (`head`), from where on they are not written over (`tail`), and how many there were.
-//! The adapter moves the tail on before it writes over what is there. So whoever has copied packets and finds
-//! then that the tail is still before them has copied them whole.
+//! Packets are stored consecutively, each with a header of [`HEADER`] bytes, at offsets that are multiples of 8. A
+//! packet does not wrap around the end of the memory. Positions are bytes since the start of the trace: packets before
+//! `head` are complete, and packets from `tail` on are not overwritten. A third number counts all packets.
 //!
-//! Nearly all packets of a queue pair take the same way. It is noted once for each direction; only where a packet
-//! takes another one does that stand behind its header.
+//! The HCA advances the tail before it overwrites packets. So if a reader has copied packets and the tail is still
+//! before them, the copies are complete.
+//!
+//! Nearly all packets of a queue pair have the same route. This route is stored once per direction. A packet with
+//! another route has it behind its header.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -21,18 +22,18 @@ use super::{Noted, TraceError};
 use crate::counters::Drop;
 use crate::memory::Memory;
 
-/// The length of what stands before a packet, and of the way behind it where it is not the usual one.
+/// Size of the header of a packet, and of the route behind it, if present.
 const HEADER: usize = WORDS * 8;
 const WORDS: usize = 6;
 const ROUTE: usize = 48;
 
-/// How much is copied at once, at most.
+/// Maximum number of bytes that are copied at once.
 const CHUNK: usize = 32 << 10;
 
-/// How much memory the system provides at once.
+/// Page size of the system's memory.
 const PAGE: usize = 4096;
 
-/// In the place of a number of packets, for what has not happened.
+/// Value of a packet number for an event that has not happened.
 const NEVER: u64 = u64::MAX;
 
 /// Marks what is left before the end of the memory, in the place of a packet's number.
@@ -43,12 +44,12 @@ pub struct PacketRing {
     memory: Arc<Memory>,
     head: AtomicU64,
     tail: AtomicU64,
-    /// How many were noted of those sent, received and lost.
+    /// Numbers of traced packets: sent, received and lost.
     noted: [AtomicU64; 3],
     ended: AtomicBool,
-    /// How many were noted before the trigger; [`NEVER`] without it.
+    /// Number of packets traced before the trigger; [`NEVER`] without a trigger event.
     triggered: AtomicU64,
-    /// The usual way of what is sent, and of what is received.
+    /// The usual routes of sent and of received packets.
     usual: [OnceLock<Route>; 2],
 }
 
@@ -67,25 +68,25 @@ impl PacketRing {
         Ok(Arc::new(Self { memory, head, tail, noted, ended, triggered, usual }))
     }
 
-    /// Returns where in the memory a place is.
+    /// Returns the memory offset of a position.
     fn at(&self, place: u64) -> usize {
         (place & (self.memory.len() as u64 - 1)) as usize
     }
 }
 
-/// The adapter's side.
+/// The writing side of the ring, used by the HCA.
 #[derive(Debug)]
 pub(super) struct PacketWriter {
     ring: Arc<PacketRing>,
     head: u64,
     tail: u64,
-    /// Where the first packet of each further part of the ring begins: what is old goes by parts, and nothing of
-    /// it has to be looked at for that.
+    /// Positions of the first packet of each further part of the ring. Old packets are overwritten part by part, without
+    /// reading them.
     starts: VecDeque<u64>,
-    /// Where the next part begins.
+    /// Position of the next part.
     next_part: u64,
     noted: PacketCounts,
-    /// The usual ways, as far as they are known.
+    /// The usual routes, as far as they are known.
     usual: [Option<Route>; 2],
     /// Whether the way of the queue pair's connection is the usual one; `None` where that is to be looked at.
     is_own_usual: Option<bool>,
@@ -93,7 +94,7 @@ pub(super) struct PacketWriter {
     free_until: u64,
 }
 
-/// In how many parts a ring is written over.
+/// Number of parts of a ring.
 const PARTS: u64 = 64;
 
 impl PacketWriter {
@@ -135,7 +136,7 @@ impl PacketWriter {
         self.ring.head.store(self.head, Ordering::Release);
     }
 
-    /// Looks whether a packet takes the usual way.
+    /// Returns true if a packet has the usual route.
     #[inline(never)]
     fn is_usual(&mut self, noted: &Noted<'_>) -> bool {
         let is_usual = match &self.usual[noted.direction as usize] {
@@ -148,12 +149,12 @@ impl PacketWriter {
         is_usual
     }
 
-    /// The queue pair's connection may take another way from now on.
+    /// Invalidates the usual route, because the queue pair's route may have changed.
     pub(super) const fn forget_way(&mut self) {
         self.is_own_usual = None;
     }
 
-    /// Writes a packet that takes another way than usual, or of which there is more to say.
+    /// Writes a packet with another route than usual, or with comments.
     #[cold]
     #[inline(never)]
     fn write_more(&mut self, noted: &Noted<'_>, is_usual: bool, length: u32, bytes: &[u8]) {
@@ -180,7 +181,7 @@ impl PacketWriter {
         self.publish(whole);
     }
 
-    /// Takes the way of the first packet for the usual one.
+    /// Stores the route of the first packet as the usual one.
     #[cold]
     fn set_usual(&mut self, noted: &Noted<'_>) -> bool {
         let direction = noted.direction as usize;
@@ -239,12 +240,12 @@ impl PacketWriter {
         self.ring.memory.write(self.ring.at(place), bytes).expect("it does not reach the end");
     }
 
-    /// What ends the trace has happened.
+    /// Records the trigger event.
     pub(super) fn trigger(&self) {
         self.ring.triggered.store(self.noted.all(), Ordering::Relaxed);
     }
 
-    /// No more will come.
+    /// Ends the trace.
     pub(super) fn end(&self) {
         self.ring.ended.store(true, Ordering::Release);
     }
@@ -262,7 +263,7 @@ const REPEATED: u8 = 2;
 const UNUSUAL: u8 = 4;
 const LOST: u8 = 8;
 
-/// How long a remark may be, in bytes.
+/// Maximum size of a comment in bytes.
 const LONGEST: usize = 512;
 
 /// Returns what stands before a packet: how many were noted before it, how much it takes in all, and what is known
@@ -335,7 +336,7 @@ fn four(bytes: &[u8], at: usize) -> u32 {
     u32::from_ne_bytes(*bytes[at..].first_chunk().expect("4 bytes"))
 }
 
-/// The collector's side: reads the packets of a queue pair, from any thread.
+/// The reading side of the ring, used by the collector from any thread.
 #[derive(Debug)]
 pub struct PacketReader {
     ring: Arc<PacketRing>,
@@ -358,7 +359,7 @@ impl PacketReader {
         Self { ring, qpn, chunk, done: 0, place: 0, expected, overwritten, remark }
     }
 
-    /// Copies the next packets; returns whether there are any.
+    /// Copies the next packets; returns true if there are any.
     fn refill(&mut self) -> bool {
         let ring = &*self.ring;
         loop {

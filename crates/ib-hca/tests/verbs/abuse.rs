@@ -1,4 +1,4 @@
-//! What others may send to harm: each test is named after a kind of defect that software adapters have had.
+//! What others may send to harm: each test is named after a kind of defect that software HCAs have had.
 
 use std::time::Duration;
 
@@ -195,7 +195,7 @@ fn forged_packets_kill_no_queue_pair() {
         pair.send(0, qps[0], round, SendOp::Write { to, imm: None }, near.data(0, 5000));
         for side in [0, 1] {
             // From somewhere else, with everything right; and from the peer's address with numbers that are
-            // far from those under way.
+            // far from those in flight.
             let other = Route { destination: ib_types::Gid(1), ..pair.route(side) };
             let opcode = rng.below(0x18) as u8;
             let psn = Psn::truncated(rng.next() as u32);

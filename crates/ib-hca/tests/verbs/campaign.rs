@@ -1,7 +1,7 @@
 //! A campaign of reliable connections on a wire that loses, delays, reorders and duplicates packets, in virtual time.
 //!
 //! Every run checks its data, the order and number of completions, and that atomics are executed once. A run may fail
-//! only when the model of `exhaustion.rs` counts more losses in a row of one packet than there are retries.
+//! only when the model of `exhaustion.rs` counts more losses in succession of one packet than there are retries.
 //!
 //! `HCA_RUNS` is the number of runs, `HCA_FIRST` the first seed. A run follows from its seed alone: `HCA_FIRST=SEED
 //! HCA_RUNS=1` repeats it, and so does `cargo xtask campaign hca --runs 1 --first SEED`.
@@ -55,7 +55,7 @@ impl Kind {
 /// One cell of the matrix.
 #[derive(Clone, Copy, Debug)]
 struct Cell {
-    /// The operation, or none if operations alternate.
+    /// The operation; `None` if operations alternate.
     kind: Option<Kind>,
     mtu: Mtu,
     size: usize,
@@ -110,7 +110,7 @@ impl Cell {
             depth,
             faults,
             delay: Duration::from_micros(delay),
-            // Queues of links stay below the ACK timeout of 67 ms.
+            // The queueing delay of links is below the ACK timeout of 67 ms.
             backlog: Duration::from_micros([2, 50, 5000][rng.below(3)]),
             batches: Duration::from_nanos([1, 1, 50_000][rng.below(3)]),
             nanos_per_packet: [0, 1].map(|_| [0, 300, 4000][rng.below(3)]),
@@ -144,7 +144,7 @@ struct Outcome {
 struct Ground {
     near: Region,
     far: Region,
-    /// The bytes of requests: each begins a few bytes behind the one before.
+    /// The payload pattern: each request begins a few bytes behind the previous one.
     pattern: Vec<u8>,
     size: usize,
 }
@@ -276,7 +276,7 @@ fn run_cell(seed: u64, cell: &Cell, rng: &mut Rng) -> Result<Outcome, String> {
     Ok(outcome)
 }
 
-/// Checks completions and data of a run in which every request has ended well.
+/// Checks completions and data of a run in which every request has succeeded.
 fn check(
     cell: &Cell,
     ground: &Ground,

@@ -1,5 +1,5 @@
-//! An independent model of retry exhaustion: counts, from the packets on the wire alone, how often in a row the
-//! packet that the requester waits for was lost.
+//! An independent model of retry exhaustion. From the packets on the wire alone, the model counts the consecutive
+//! losses of the oldest unacknowledged packet.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,22 +8,22 @@ use ib_wire::packet::{Acknowledgement, Aeth, Bth, Header, Operation, Reth};
 
 use crate::pair::Fate;
 
-/// The requests of one direction, seen from the wire. Packets have indices: distances from the first PSN.
+/// The requests of one direction, as seen on the wire. A packet's index is its distance from the first PSN.
 #[derive(Debug)]
 pub(crate) struct Exhaustion {
     first: Psn,
     mtu: u32,
-    /// Responses with data that are awaited: the first index of each READ or atomic, and the one behind its last.
+    /// Outstanding responses with data: the index range of each READ or atomic (end exclusive).
     reads: BTreeMap<i32, i32>,
     /// The index of the oldest packet without a response.
     oldest: i32,
     /// Losses of that packet, or of its response, since it was sent last before it became the oldest.
     losses: u32,
-    /// The later packets that were lost when they were last sent, or came out of order: both ends drop those.
+    /// Later packets whose last transmission was lost or out of order: both ends drop out-of-order packets.
     early: BTreeSet<i32>,
     /// The index of the request packet that the responder expects.
     expected: i32,
-    /// The most losses in a row of any packet.
+    /// Maximum number of consecutive losses of a packet.
     pub(crate) most_losses: u32,
 }
 
@@ -42,7 +42,7 @@ impl Exhaustion {
         }
     }
 
-    /// Takes a packet, which the requester has sent or which is for it.
+    /// Processes a packet from or to the requester.
     pub(crate) fn observe(&mut self, is_request: bool, fate: Fate, bytes: &[u8]) {
         let Some((bth, rest)) = bytes.split_first_chunk() else { return };
         let bth = Bth::parse(bth);
@@ -103,7 +103,7 @@ impl Exhaustion {
         }
     }
 
-    /// Returns an index, or the index of the first response with data that is awaited before it.
+    /// Returns an index, limited to the index of the first outstanding response with data.
     fn before_read(&self, index: i32) -> i32 {
         let mut awaited = self.reads.iter().filter(|(_, end)| **end > self.oldest);
         awaited.next().map_or(index, |(first, _)| index.min((*first).max(self.oldest)))
@@ -124,7 +124,7 @@ impl Exhaustion {
         }
     }
 
-    /// Returns how often in a row the packet was lost that the requester waits for.
+    /// Returns the number of consecutive losses of the oldest unacknowledged packet.
     pub(crate) const fn losses(&self) -> u32 {
         self.losses
     }
@@ -154,7 +154,7 @@ fn model_counts_losses_of_the_oldest_packet_only() {
     model.observe(false, Fate::Lost, &response(1));
     assert_eq!(model.losses(), 2);
     model.observe(false, Fate::Delivered, &response(1));
-    // An ACK does not stand for the data of the READ before it.
+    // An ACK does not replace the data of the READ before it.
     model.observe(false, Fate::Delivered, &packet(Operation::Acknowledge, 5, &[0x1f, 0, 0, 1]));
     assert_eq!(model.losses(), 1, "it was lost before it was the oldest");
     model.observe(true, Fate::Lost, &read(2, 256));

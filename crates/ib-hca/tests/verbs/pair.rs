@@ -1,4 +1,4 @@
-//! Two adapters and a wire between them that may lose, reorder, double and damage packets, in virtual time.
+//! Two HCAs and a wire between them that may lose, reorder, double and damage packets, in virtual time.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Retransmission, packet by packet: one side is an HCA, the other one is the test.
+//! Retransmission, packet by packet: one side is an HCA, the other side is the test.
 
 use std::time::Duration;
 
@@ -94,7 +94,7 @@ impl Bench {
         self.take(usize::MAX)
     }
 
-    /// Moves the clock, and lets the HCA do what is due.
+    /// Advances the clock, and runs the timers of the HCA.
     fn wait(&mut self, time: Duration) {
         self.pair.now += time;
         let now = self.pair.now;
@@ -105,7 +105,7 @@ impl Bench {
         self.pair.state_of(self.side, self.qp)
     }
 
-    /// Returns the status of each request that has ended.
+    /// Returns the status of each completed request.
     fn ended(&mut self) -> Vec<(u64, WcStatus)> {
         let side = &mut self.pair.sides[self.side];
         let mut ended = Vec::new();
@@ -187,7 +187,7 @@ fn repeated_read_replaces_its_queued_response() {
         bench.deliver_read(psn, 0, 8);
     }
     assert_eq!(bench.take(2), [(ONLY, 0), (ONLY, 1)]);
-    // The responses to 2 and 3 are still queued, and stay so whatever is repeated, and how often.
+    // The responses to 2 and 3 remain queued, for any number of repeated requests.
     for psn in [1, 3, 1, 0] {
         bench.deliver_read(psn, 0, 8);
     }
@@ -203,7 +203,7 @@ fn repeated_rest_of_a_read_replaces_the_whole() {
     assert_eq!(bench.take(1), [(First, 0)]);
     bench.deliver_read(2, 512, 512);
     assert_eq!(bench.take_all(), [(First, 2), (Last, 3), (First, 4), (Last, 5)]);
-    // An earlier response that is repeated comes first, and the one that it interrupts starts again.
+    // A repeated earlier response is sent first, and the response that it interrupts is restarted.
     bench.deliver_read(4, 0, 512);
     assert_eq!(bench.take(1), [(First, 4)]);
     bench.deliver_read(2, 512, 512);
@@ -252,7 +252,7 @@ fn late_responses_of_one_loss_use_one_retry() {
 }
 
 #[test]
-fn responses_to_requests_not_repeated_yet_are_no_loss() {
+fn response_to_a_request_not_yet_repeated_is_not_a_loss() {
     let mut bench = requester(7);
     bench.wait(micros(20));
     bench.deliver_data(2);
@@ -272,14 +272,14 @@ fn second_loss_is_repeated_before_the_timeout() {
     bench.wait(micros(20));
     bench.deliver_data(2);
     assert_eq!(bench.take_all().len(), 16);
-    // The response is lost again: what follows it shows it, but not before the time that responses take.
+    // The response is lost again. Later responses show the loss, but only after one round trip.
     bench.wait(micros(1));
     bench.deliver_data(3);
     assert_eq!(bench.take_all(), []);
     bench.wait(micros(1000));
     assert_eq!(bench.take_all().len(), 16);
     assert_eq!(bench.ended(), []);
-    // It has used no retry: none was left, and the next timeout is the end.
+    // The second loss has used no retry: none was left, and the next timeout ends the request.
     bench.wait(Duration::from_millis(68));
     assert_eq!(bench.ended()[0], (1, WcStatus::RetryExcErr));
 }

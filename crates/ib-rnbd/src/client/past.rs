@@ -36,7 +36,7 @@ impl Change {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Others {
     None,
-    /// The server was started anew and does not know what was before: what waits to be written may be older than what is
+    /// The server was started again and does not know what was before: what waits to be written may be older than what is
     /// there.
     Perhaps,
 }
@@ -73,7 +73,7 @@ pub(super) fn compare(
     if mode == AccessMode::READ_ONLY {
         return Ok((kept, Others::None));
     }
-    // Numbers of a server that was started anew and keeps nothing say nothing, not even when they are the same.
+    // Numbers of a server that was started again and keeps nothing say nothing, not even when they are the same.
     let lasts = before.writers & now.writers & OpenResponse::LASTS != 0;
     if before.server != now.server && !lasts {
         return Ok((kept, Others::Perhaps));

@@ -62,7 +62,7 @@ impl Remote {
     ///
     /// Where no path was connected since the device was opened, somebody has closed it at the server, and wants that.
     fn renews(&mut self, step: u64, end: End) -> bool {
-        /// How often in a row.
+        /// How often in succession.
         const MOST: u32 = 3;
         let step = self.steps.get(step as usize);
         let device = step.map(|step| self.asks[step.ask].device);

@@ -1,4 +1,4 @@
-//! What is under way: messages, parts of commands, commands.
+//! What is in flight: messages, parts of commands, commands.
 
 use std::collections::BTreeMap;
 

@@ -26,7 +26,7 @@ pub(crate) const SIZE: usize = 64 << 10;
 /// The names of the devices.
 pub(crate) const NAMES: [&str; 3] = ["disk-a", "disk-b", "group/disk-c"];
 
-/// What clients may have under way.
+/// What clients may have in flight.
 const DEPTHS: [usize; 4] = [24, 1, 3, 8];
 
 /// How many answers with data a guest has at once.
@@ -38,12 +38,12 @@ pub(crate) struct Disk {
     pub(crate) medium: Vec<u8>,
 }
 
-/// A client, its adapters, and its links.
+/// A client, its HCAs, and its links.
 pub(crate) struct Guest {
     pub(crate) remote: Remote,
     pub(crate) nodes: Nodes,
     pub(crate) links: Vec<Link>,
-    /// The server's adapter at the other end of its first link.
+    /// The server's HCA at the other end of its first link.
     first: usize,
     pub(crate) paths: Vec<PathId>,
     pub(crate) events: Vec<(Instant, RemoteEvent)>,
@@ -65,7 +65,7 @@ impl Guest {
     }
 }
 
-/// A packet on its way: to the server or a client, over which of its adapters.
+/// A packet on its way: to the server or a client, over which of its HCAs.
 type Packet = (Option<usize>, usize, Vec<u8>, Route);
 
 /// How long the server's device takes.
@@ -94,7 +94,7 @@ pub(crate) struct Lab {
     pub(crate) number_of_server: u64,
     /// Whether the server tells what Linux tells.
     pub(crate) is_linux: bool,
-    /// What clients have under way at most.
+    /// What clients have in flight at most.
     depth: usize,
     /// How many commands devices have done, and how many of them for paths that had gone.
     pub(crate) carried_out: u64,
@@ -154,7 +154,7 @@ impl Lab {
         lab
     }
 
-    /// Starts the part anew that knows devices; their cache has a number.
+    /// Starts the part again that knows devices; their cache has a number.
     pub(crate) fn offer(&mut self, cache: u32) {
         self.rnbd = Rnbd::new(self.number_of_server);
         for name in NAMES {
@@ -273,7 +273,7 @@ impl Lab {
         true
     }
 
-    /// Lets engines and adapters talk until they have nothing to say.
+    /// Lets engines and HCAs talk until they have nothing to say.
     fn settle(&mut self) {
         let now = self.now;
         let mut goes_on = true;

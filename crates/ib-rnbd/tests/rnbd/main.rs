@@ -1,4 +1,4 @@
-//! Devices of a server over paths that fail, in virtual time: RNBD over RTRS over software adapters.
+//! Devices of a server over paths that fail, in virtual time: RNBD over RTRS over software HCAs.
 
 mod campaign;
 mod lab;

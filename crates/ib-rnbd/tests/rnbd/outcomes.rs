@@ -18,7 +18,7 @@ fn command(operation: Operation) -> Command {
 /// Returns a lab with some links and an open device, whose server takes ten seconds for what comes next.
 fn slow(links: usize, client: ClientConfig, server: ServerConfig) -> (Lab, DeviceId) {
     let client = ClientConfig { reconnect_delay: SECOND, ..client };
-    // With this one several commands may be under way.
+    // With this one several commands may be in flight.
     let mut lab = Lab::new(4, links, vec![client], server);
     let device = lab.open(0, NAMES[0], AccessMode::READ_WRITE);
     lab.run_until(10 * SECOND, |lab| (0..links).all(|link| lab.guests[0].is_up(link)));
@@ -42,7 +42,7 @@ fn ask(lab: &mut Lab, device: DeviceId, number: u64, operation: Operation) {
     lab.run_for(Duration::from_millis(1));
 }
 
-/// Returns how the commands end that are under way when the only path is lost.
+/// Returns how the commands end that are in flight when the only path is lost.
 fn after_a_loss(fence: bool) -> Vec<(u64, Errno)> {
     let server = ServerConfig { fence, ..server() };
     let (mut lab, device) = slow(1, ClientConfig::new("guest"), server);
@@ -187,7 +187,7 @@ fn a_device_that_is_wanted_no_more_has_no_others_opened_again() {
     assert_eq!(lab.guests[0].events.iter().filter(|(_, event)| is_other(event)).count(), 1);
 }
 
-/// The number of a device that is closed is free for others when nothing of it is under way any more.
+/// The number of a device that is closed is free for others when nothing of it is in flight any more.
 #[test]
 fn a_device_is_closed_after_what_is_under_way() {
     let (mut lab, device) = slow(2, ClientConfig::new("guest"), server());
@@ -280,7 +280,7 @@ fn a_device_is_opened_after_it_was_closed_whatever_paths_that_takes() {
 enum After {
     /// Everything, and says so.
     Same,
-    /// That it was started anew, with its machine.
+    /// That it was started again, with its machine.
     Restarted,
     /// The same, and the device caches no more.
     WithoutCache,

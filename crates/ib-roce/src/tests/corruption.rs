@@ -1,5 +1,5 @@
-//! Reliable connections over a wire that corrupts packets and lets zero UDP checksums pass, so that the ICRC alone
-//! detects the corruptions. In memory and in virtual time: a run follows from its seed.
+//! Reliable connections over a wire that corrupts packets without UDP checksums, so that only the ICRC detects the
+//! corruptions. Runs are in memory and in virtual time, and follow from their seeds.
 
 use std::sync::Arc;
 
@@ -14,13 +14,13 @@ use ib_wire::packet::{RoceAddresses, RoceNetwork};
 use super::icrc::{Headers, IcrcCheck, Tables};
 use super::*;
 
-/// The size of a block, in packets of 1,024 bytes; and how many are written in a run.
+/// Size of a block, in packets of 1,024 bytes, and number of blocks written in a run.
 const BLOCK: usize = 4096;
 const BLOCKS: usize = 200;
 
 const ADDRESSES: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2)];
 
-/// One of so many packets is corrupted.
+/// One of N packets is corrupted.
 const CORRUPTION: u64 = 20;
 
 struct Side {
@@ -48,7 +48,7 @@ fn network(from: usize, identification: u16) -> RoceNetwork {
     }
 }
 
-/// Two connected queue pairs; the route of each is weak or is not.
+/// Two connected queue pairs; the route of each may be weak.
 fn connected(is_weak: bool) -> [Side; 2] {
     let mut sides = [0, 1].map(|side: usize| {
         let config = HcaConfig::new(Guid(side as u64 + 1), vec![route_from(side).source]);
@@ -107,11 +107,11 @@ fn corrupt(packet: &mut [u8], from: usize, rng: &mut Rng) {
     }
 }
 
-/// What a run has shown.
+/// Result of a run.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Outcome {
     corrupted: u64,
-    /// Blocks that are not as they were written although their writes have succeeded.
+    /// Corrupted blocks whose writes have succeeded.
     torn: usize,
     succeeded: usize,
 }
@@ -176,7 +176,7 @@ fn run(seed: u64, is_weak: bool) -> Outcome {
 }
 
 #[test]
-fn corrupted_packets_between_our_adapters_tear_no_block() {
+fn corruptions_between_hcas_of_this_project_are_detected() {
     let runs = std::env::var("CORRUPTION_RUNS").map_or(20, |runs| runs.parse().unwrap());
     let mut corrupted = 0;
     for seed in 0..runs {
@@ -187,7 +187,7 @@ fn corrupted_packets_between_our_adapters_tear_no_block() {
     assert!(corrupted > runs * BLOCKS as u64 / CORRUPTION, "{corrupted} packets were corrupted");
 }
 
-/// The identification of others is not known: of the same corruptions those pass that fit some identification.
+/// The identification of other senders is not known, so corruptions that match some identification are undetected.
 #[test]
 fn corrupted_packets_of_others_may_tear_blocks() {
     let torn: usize = (0..20).map(|seed| run(seed, true).torn).sum();

@@ -188,7 +188,7 @@ struct Worker<'p, L: Lanes, T> {
     table: Vec<u8>,
     /// Hosts whose packets leave each switch.
     sources: Vec<u32>,
-    /// The levels and lanes of what leaves each switch.
+    /// The levels and VLs of what leaves each switch.
     sets: Vec<L::Set>,
 }
 

@@ -1,4 +1,4 @@
-//! Which LIDs can be reached from where, and why not.
+//! Reachability: the LIDs that each switch reaches, and the causes of failures.
 
 use std::collections::BTreeSet;
 
@@ -9,27 +9,28 @@ use super::wiring::{Hop, Wiring};
 use crate::lft::{NO_PATH, UnknownEntries};
 use crate::subnet::{EndPortId, Subnet, SwitchId};
 
-/// What became of the packets from every switch to every LID.
+/// Result of following packets from every switch to every LID.
 ///
-/// A pair is a switch and one LID, with LMC > 0 every LID of a port by itself.
+/// A pair is a switch and one LID; with LMC > 0, each LID of a port is a pair of its own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reachability {
     /// The LIDs that were checked: all that a port of the subnet has.
     pub lids: usize,
-    /// The pairs that fail and should not; zero when the tables are sound.
+    /// Number of failing pairs; 0 if the tables are valid.
     ///
-    /// That is every pair of a switch that has a channel adapter or router and a LID of a channel
-    /// adapter or router, every switch whose SL-to-VL table discards packets to a LID that come
-    /// to it, every switch without an entry for its own LID, and every pair at all
-    /// whose packets are sent somewhere and then get lost.
+    /// A failing pair is one of:
+    ///
+    /// * a switch with a channel adapter (CA) or router, and an unreached LID of a CA or router,
+    /// * a switch whose SL-to-VL table discards packets to a LID,
+    /// * a switch without an entry for its own LID,
+    /// * any pair whose packets are forwarded and then lost.
     pub unreachable: u64,
-    /// The pairs of a host port and another host's LID among these: packets from the first do not
-    /// reach the second. A host is a port of a channel adapter or router. Where an SL-to-VL table
-    /// discards some service levels only, all pairs behind the input port count.
+    /// Number of pairs of a host port and another host's LID whose packets do not arrive. A host is a port of a
+    /// CA or router. If an SL-to-VL table discards only some service levels, all pairs behind the input port count.
     pub unreachable_host_pairs: u64,
     /// The first of `unreachable`, by LID and then by switch.
     pub first: Vec<Unreachable>,
-    /// The switches that drop the packets of failing pairs, or pass them round, ascending.
+    /// The switches that drop the packets of failing pairs or forward them in a loop, ascending.
     pub faulty: BTreeSet<SwitchId>,
     /// The other pairs that fail: the switch has no entry for the LID, and one end of the path
     /// could only be a switch's own port 0.
@@ -45,7 +46,7 @@ pub struct Reachability {
     pub unknown: u64,
     /// The first of these, by LID and then by switch.
     pub first_unknown: Vec<Unreachable>,
-    /// The LIDs whose packets go round for ever from at least one switch.
+    /// The LIDs with a forwarding loop from at least one switch.
     pub looping_lids: usize,
     /// The first different forwarding loops, by LID.
     pub loops: Vec<ForwardingLoop>,
@@ -58,11 +59,11 @@ pub struct Unreachable {
     pub from: SwitchId,
     /// The LID that they are addressed to.
     pub lid: u16,
-    /// What becomes of them.
+    /// The cause.
     pub cause: Cause,
 }
 
-/// Why a packet does not arrive.
+/// The cause of a lost packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// This switch has no entry for the LID.
@@ -98,7 +99,7 @@ pub enum Cause {
         /// The end port that gets the packet.
         arrives_at: EndPortId,
     },
-    /// This switch's SL-to-VL table gives the packet no lane.
+    /// This switch's SL-to-VL table gives the packet no VL.
     Discarded {
         /// The switch that drops the packet.
         at: SwitchId,
@@ -107,19 +108,19 @@ pub enum Cause {
         /// Its service level.
         level: ServiceLevel,
     },
-    /// The packet goes round for ever.
+    /// The packet is in a forwarding loop.
     Loop {
-        /// A switch that it comes by again and again.
+        /// A switch of the loop.
         at: SwitchId,
     },
 }
 
-/// What failing pairs are judged by.
+/// Options of the check.
 pub(super) struct Judge<'a> {
     pub(super) wiring: &'a Wiring,
     /// The entries that are not known.
     pub(super) unknown: Option<&'a UnknownEntries>,
-    /// How many examples are kept.
+    /// Maximum number of examples that are kept.
     pub(super) samples: usize,
 }
 
@@ -132,10 +133,10 @@ pub(super) enum Target {
     HostAt(SwitchId),
 }
 
-/// A ring of switches that packets to a LID never leave.
+/// A forwarding loop: switches that packets to a LID never leave.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ForwardingLoop {
-    /// The lowest LID that is caught in it.
+    /// The lowest LID with this loop.
     pub lid: u16,
     /// Its switches with their output ports, the lowest switch first.
     pub steps: Vec<(SwitchId, u8)>,
@@ -158,7 +159,7 @@ impl Cause {
 }
 
 impl Unreachable {
-    /// Says in one line what happens where.
+    /// Describes the failure in one line.
     #[must_use]
     pub fn describe(&self, subnet: &Subnet<'_>) -> String {
         let name = |switch| super::switch_name(subnet, switch);
@@ -195,7 +196,7 @@ impl Unreachable {
 }
 
 impl ForwardingLoop {
-    /// Says in one line where the packets go round.
+    /// Describes the loop in one line.
     #[must_use]
     pub fn describe(&self, subnet: &Subnet<'_>) -> String {
         let steps: Vec<_> = self
@@ -279,7 +280,7 @@ impl Reachability {
         }
     }
 
-    /// Takes in a loop, given as its switches in the order of travel.
+    /// Adds a loop, given as its switches in forwarding order.
     pub(super) fn add_loop(&mut self, lid: u16, switches: &[u16], entries: &[u8], samples: usize) {
         if self.loops.len() >= samples {
             return;
@@ -296,7 +297,7 @@ impl Reachability {
         }
     }
 
-    /// Appends what was found for higher LIDs.
+    /// Appends the results for higher LIDs.
     pub(super) fn merge(&mut self, later: Self, samples: usize) {
         self.lids += later.lids;
         self.unreachable += later.unreachable;

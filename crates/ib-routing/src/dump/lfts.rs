@@ -14,10 +14,10 @@ use crate::subnet::{Subnet, SwitchId};
 /// Writes the file.
 ///
 /// # Errors
-/// Fails when the output does.
+/// Fails if writing to the output fails.
 pub fn write(out: &mut dyn Write, subnet: &Subnet<'_>, lfts: &Lfts) -> io::Result<()> {
     let max_lid = lfts.max_lid();
-    // The same text follows a LID in every switch's block: made once, a large dump is copying.
+    // The text behind a LID is the same in every switch's block, so it is formatted once and copied.
     let owners: Vec<String> = (0..=max_lid)
         .map(|lid| {
             let owner = owner_text(subnet, lid);
@@ -46,14 +46,14 @@ pub fn write(out: &mut dyn Write, subnet: &Subnet<'_>, lfts: &Lfts) -> io::Resul
     Ok(())
 }
 
-/// Which entries belong to the port whose GUID they name, whatever LID it has in this subnet: they
-/// move to its LID with the same lowest bits.
+/// Selects the entries that follow their port GUID: such an entry moves to the port's LID in this subnet with the
+/// same LMC bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Follow {
-    /// All: how tables are loaded to be used, as OpenSM does.
+    /// All entries. Used to load tables, as OpenSM does.
     AllGuids,
-    /// Those of ports for which the fabric file records no LID: how tables are judged. Where it
-    /// records one, the tables have to serve just that.
+    /// Entries of ports without a LID in the fabric file. Used to check tables: if the file records a LID, the
+    /// tables have to serve this LID.
     UnrecordedLids,
 }
 
@@ -62,24 +62,24 @@ pub enum Follow {
 pub struct ReadLfts {
     /// The tables; an unknown entry is [`NO_PATH`].
     pub lfts: Lfts,
-    /// The entries that the file does not tell.
+    /// The entries that are unknown because of gaps in the file.
     pub unknown: UnknownEntries,
 }
 
-/// Reads such a file, or what `ibroute` prints of several switches, for a subnet.
+/// Reads such a file, or the output of `ibroute` for several switches, for a subnet.
 ///
-/// Where entries name port GUIDs, [`Follow`] says which LIDs give way to them. Noted are:
+/// If entries have port GUIDs, [`Follow`] selects those that override the LID. The result lists:
 /// * blocks of switches that are not in the subnet, which are skipped;
 /// * entries that moved to another LID;
 /// * messages of `ibroute` and its libraries among the lines;
-/// * gaps, with switch and line: a switch without a block, a block that breaks off or has another
-///   number of entries than it says, and a LID that a switch lists twice with different ports. Of these
-///   ports the last one counts, as in OpenSM, when tables are loaded, and none when they are judged;
+/// * gaps, with switch and line: a switch without a block, a truncated block, a block with another number of
+///   entries than stated, and a LID that a switch lists twice with different ports. To load tables, the last
+///   port is used, as in OpenSM; to check tables, the entry is unknown;
 /// * a LID with another port GUID than on a line above: each entry follows its own.
 ///
 /// # Errors
-/// Fails on the first line that is malformed, on an entry that moves to where another one is, and when
-/// no block is of this subnet.
+/// Fails on the first malformed line, on an entry that moves to the LID of another entry, and if no block
+/// belongs to this subnet.
 pub fn read(
     file: &str,
     bytes: &[u8],
@@ -120,15 +120,15 @@ pub fn read(
     Ok(reader.finish())
 }
 
-/// A block that has been opened.
+/// The current block.
 #[derive(Clone, Copy)]
 struct Block {
     line: u32,
     guid: Guid,
     switch: Option<SwitchId>,
-    /// Whether an earlier block is of this switch.
+    /// True if an earlier block belongs to the same switch.
     again: bool,
-    /// How many entries it has so far, and the LID of the last one.
+    /// Number of entries so far, and the LID of the last one.
     entries: u64,
     last: u16,
 }
@@ -143,18 +143,18 @@ struct Reader<'a> {
     follow: Follow,
     block: Option<Block>,
     blocks: u32,
-    /// By LID of the file: the number of the block that it last stood in.
+    /// By LID of the file: the index of the last block with the LID.
     block_of_lid: Vec<u32>,
     skipped: usize,
     strangers: usize,
     moved: usize,
-    /// What is missing: the line, and what is to be said of it.
+    /// Gaps: the line, and the message.
     gaps: Vec<(u32, String)>,
-    /// The LIDs that a switch lists again with another port: the first line, what is to be said of it,
-    /// and how many more there are.
+    /// LIDs that a switch lists twice with different ports: the first line, its message, and the number of further
+    /// lines.
     repeated: BTreeMap<SwitchId, (u32, String, usize)>,
-    /// The first LID that has another port GUID than on a line above, as in `repeated`, and how many
-    /// lines there are.
+    /// LIDs with another port GUID than on an earlier line: the first line, as in `repeated`, and the number of
+    /// lines.
     owners: Option<(u32, String, usize)>,
 }
 
@@ -178,7 +178,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Ends a block that lacks its last line: the entries behind its last LID are unknown.
+    /// Ends a truncated block: the entries behind its last LID are unknown.
     fn break_off(&mut self) {
         let Some(block) = self.block.take() else { return };
         let behind = match block.entries {
@@ -193,7 +193,7 @@ impl Reader<'_> {
         self.mark_missing(switch, first);
     }
 
-    /// Marks the entries of a switch that no line gives as unknown, from a LID on.
+    /// Marks the missing entries of a switch as unknown, starting at a LID.
     fn mark_missing(&mut self, switch: SwitchId, first: u16) {
         let table = self.lfts.table(switch);
         for lid in (0..table.len()).skip(usize::from(first)).filter(|&lid| table[lid] == NO_PATH) {
@@ -232,7 +232,7 @@ impl Reader<'_> {
         let Some(block) = self.block.take() else {
             return Err(start.fault("found the end of a block, expected `Unicast lids` before it"));
         };
-        // OpenSM counts the LIDs up to the highest one there, `ibroute` the lines.
+        // OpenSM states the highest LID, `ibroute` the number of lines.
         if counts_entries && count != block.entries {
             let message = format!(
                 "the table of switch {} has {} entries, expected {count}: those that are missing are \
@@ -380,7 +380,7 @@ impl Reader<'_> {
     }
 }
 
-/// Tells whether a line is one of the two that `ibroute` heads its columns with.
+/// Returns true if a line is one of the two column headings of `ibroute`.
 fn is_heading(text: &str) -> bool {
     let mut words = text.split_ascii_whitespace();
     matches!(
@@ -389,13 +389,13 @@ fn is_heading(text: &str) -> bool {
     )
 }
 
-/// Tells whether a line is a message of `ibroute` or its libraries, such as
+/// Returns true if a line is a message of `ibroute` or its libraries, such as
 /// `ibroute: iberror: failed: dump tables: ...`.
 fn is_message(text: &str) -> bool {
     text.starts_with("ibwarn: ") || text.contains(": iberror: ")
 }
 
-/// Reads the port GUID in what follows an entry; zero when there is none.
+/// Reads the port GUID behind an entry; zero if there is none.
 fn port_guid(line: &mut Line<'_>) -> Result<Guid, Fault> {
     const KEY: &str = " portguid 0x";
     let Some(at) = line.rest().find(KEY) else { return Ok(Guid::ZERO) };

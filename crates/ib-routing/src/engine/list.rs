@@ -18,11 +18,11 @@ pub struct EngineList {
     is_default: bool,
 }
 
-/// The name of the list of a user who named no engine.
+/// The name of the default list.
 const AUTO: &str = "auto";
 
 impl Default for EngineList {
-    /// Returns minhop alone, the list of a user who named no engine: [`Self::candidates`] extends it.
+    /// Returns the default list: minhop, which [`Self::candidates`] extends.
     fn default() -> Self {
         Self { engines: vec![EngineKind::MinHop], fallback: true, is_default: true }
     }
@@ -70,10 +70,10 @@ impl fmt::Display for EngineList {
 /// An engine that did not route, and why.
 pub type Refusal = (EngineKind, EngineError);
 
-/// What came of a list of engines.
+/// Result of a list of engines.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// The tables of the first engine that served.
+    /// The tables of the first successful engine.
     pub routing: Routing,
     /// The engines that were tried before it.
     pub refusals: Vec<Refusal>,
@@ -111,9 +111,8 @@ impl EngineList {
         self.is_default
     }
 
-    /// Returns the engines whose tables may be programmed, in order: those of the list, then
-    /// minhop unless `no_fallback` rules it out. If the user named no engine, two engines follow
-    /// that avoid credit loops: updn and lash.
+    /// Returns the engines whose tables may be programmed, in order: those of the list, then minhop unless
+    /// `no_fallback` is given. With the default list, updn and lash follow, which avoid credit loops.
     #[must_use]
     pub fn candidates(&self) -> Vec<EngineKind> {
         let mut candidates = self.engines.clone();
@@ -131,7 +130,7 @@ impl EngineList {
     /// Routes the subnet with the first engine of the list that can.
     ///
     /// # Errors
-    /// Fails when none can, with the reason of each.
+    /// Fails if no engine can route the subnet, with the reason of each.
     pub fn route(
         &self,
         subnet: &Subnet<'_>,

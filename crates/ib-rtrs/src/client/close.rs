@@ -27,7 +27,7 @@ pub enum AddError {
     /// It has ended, or is about to.
     #[error("the session has ended")]
     Closed,
-    /// The adapter cannot do what is needed.
+    /// The HCA cannot do what is needed.
     #[error(transparent)]
     Setup(#[from] SetupError),
 }
@@ -37,7 +37,7 @@ impl Client {
     /// before it is connected wait for that, and the session is up when all of them are connected.
     ///
     /// # Errors
-    /// Fails when there are too many, or the adapter cannot do what is needed.
+    /// Fails when there are too many, or the HCA cannot do what is needed.
     pub fn add_path(
         &mut self,
         now: Instant,
@@ -78,7 +78,7 @@ impl Client {
         self.end_path(now, cx, id, After::Removed)
     }
 
-    /// Connects a path anew, at once. [`ClientEvent::PathUp`] or [`ClientEvent::PathDown`] tells what came of it. False
+    /// Connects a path again, at once. [`ClientEvent::PathUp`] or [`ClientEvent::PathDown`] tells what came of it. False
     /// when there is no such path, or it is being connected or closed.
     pub fn reconnect_path(&mut self, now: Instant, cx: &mut impl Adapters, id: PathId) -> bool {
         match self.path_state(id) {
@@ -94,7 +94,7 @@ impl Client {
         true
     }
 
-    /// Ends the session. Requests under way end with an error; [`ClientEvent::Closed`] tells when the server knows.
+    /// Ends the session. Requests in flight end with an error; [`ClientEvent::Closed`] tells when the server knows.
     pub fn close(&mut self, now: Instant, cx: &mut impl Adapters) {
         if matches!(self.stage, Stage::Closing | Stage::Closed) {
             return;
@@ -190,7 +190,7 @@ impl Client {
         }
     }
 
-    /// Gives back what a path has of its adapter, and tells the other end.
+    /// Gives back what a path has of its HCA, and tells the other end.
     pub(super) fn tear_down(&mut self, now: Instant, cx: &mut impl Adapters, id: PathId) {
         let Self { paths, by_connection, by_cq, timers, up, came_up, .. } = self;
         let Some(path) = paths[id.0 as usize].as_deref_mut() else { return };

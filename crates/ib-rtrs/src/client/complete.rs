@@ -174,7 +174,7 @@ impl Client {
         Ok(connection::send(adapter.hca, now, qp, op, Data::None)?)
     }
 
-    /// Looks whether requests are under way and nothing is heard: the server may work on them, or the path may be cut since
+    /// Looks whether requests are in flight and nothing is heard: the server may work on them, or the path may be cut since
     /// it has acknowledged them, which nobody would notice before the next heartbeat. So one is sent.
     pub(super) fn probe(&mut self, now: Instant, cx: &mut impl Adapters, id: PathId) {
         let Some(path) = self.path_mut(id) else { return };

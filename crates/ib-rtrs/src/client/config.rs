@@ -15,7 +15,7 @@ use crate::{AdapterId, Heartbeats, SharedKey, Transport};
 pub enum Policy {
     /// For each processor one after the other.
     RoundRobin,
-    /// That with the fewest requests under way.
+    /// That with the fewest requests in flight.
     #[default]
     MinInflight,
     /// That whose last heartbeat was fastest; one without a heartbeat counts as the fastest.
@@ -37,10 +37,10 @@ pub struct ClientConfig {
     /// Whether the server is to invalidate the key of a read itself. Otherwise the client closes it when the answer
     /// has come, which saves a packet.
     pub need_invalidation: bool,
-    /// Whether a server of this project is asked to fence paths that have failed, before what was under way on them
+    /// Whether a server of this project is asked to fence paths that have failed, before what was in flight on them
     /// is sent again.
     pub fence: bool,
-    /// What becomes of requests that were under way when the last path was lost, once the server has fenced that path:
+    /// What becomes of requests that were in flight when the last path was lost, once the server has fenced that path:
     /// false has them sent again, true ends them with [`Errno::ECONNABORTED`](crate::Errno::ECONNABORTED) and
     /// [`Completion::is_fenced`](super::Completion::is_fenced), for users who have to open again what the server has
     /// closed meanwhile.
@@ -55,10 +55,10 @@ pub struct ClientConfig {
     pub reconnect_jitter: Duration,
     /// How long a path may take to be connected.
     pub connect_timeout: Duration,
-    /// How long a request may be under way before its path counts as failed, where paths are fenced; `None` for ever.
+    /// How long a request may be in flight before its path counts as failed, where paths are fenced; `None` indefinitely.
     pub io_timeout: Option<Duration>,
     /// How long a server that was asked to fence a path may take, as its user still works on what came over it; `None`
-    /// for ever. Then the requests that wait for it end with [`Errno::ETIMEDOUT`](crate::Errno::ETIMEDOUT): it is not
+    /// indefinitely. Then the requests that wait for it end with [`Errno::ETIMEDOUT`](crate::Errno::ETIMEDOUT): it is not
     /// known what of them is done, nor when. Their chunks are used again only when the server has confirmed.
     pub fence_timeout: Option<Duration>,
     /// How the end of the other side is noticed.
@@ -68,7 +68,7 @@ pub struct ClientConfig {
 }
 
 impl ClientConfig {
-    /// Returns the usual way of a session: one processor, two connections, attempts for ever, every 30 s as Linux
+    /// Returns the usual way of a session: one processor, two connections, attempts indefinitely, every 30 s as Linux
     /// makes them; requests may take 30 s where paths are fenced, and fences another 30 s.
     #[must_use]
     pub fn new(name: impl Into<String>) -> Self {
@@ -113,7 +113,7 @@ impl ClientConfig {
 /// How a path is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathSpec {
-    /// The adapter that it starts from.
+    /// The HCA that it starts from.
     pub adapter: AdapterId,
     /// Its ends, as they are told.
     pub address: PathAddress,

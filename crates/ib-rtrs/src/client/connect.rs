@@ -100,7 +100,7 @@ impl Client {
         Ok(())
     }
 
-    /// Takes what the connection manager of an adapter tells; returns what is not this session's.
+    /// Takes what the connection manager of an HCA tells; returns what is not this session's.
     pub(super) fn take_cm(
         &mut self,
         now: Instant,

@@ -87,7 +87,7 @@ pub(super) struct Path {
     pub(super) state: PathState,
     /// How often its connection was begun.
     pub(super) reconnects: u16,
-    /// How many attempts in a row have come to nothing.
+    /// How many attempts in succession have come to nothing.
     pub(super) attempts: u32,
     /// Whether it was connected before, and whether it was asked for with the session.
     pub(super) was_connected: bool,

@@ -67,7 +67,7 @@ impl Client {
     /// Asks for something. [`Client::poll_completion`] tells when it has ended.
     ///
     /// # Errors
-    /// Fails when no path is connected, as many requests as may be are under way, or the request cannot be.
+    /// Fails when no path is connected, as many requests as may be are in flight, or the request cannot be.
     pub fn request(
         &mut self,
         now: Instant,
@@ -99,13 +99,13 @@ impl Client {
         Ok(id)
     }
 
-    /// Has requests that are under way come back when their path fails, as [`returns_lost`](super::ClientConfig::returns_lost)
+    /// Has requests that are in flight come back when their path fails, as [`returns_lost`](super::ClientConfig::returns_lost)
     /// has those of a session that was lost: the server's user would not know any more what they mean, or take them for others.
     pub fn recall(&mut self) {
         self.slots.recall();
     }
 
-    /// Returns whether requests that were recalled are still under way on paths.
+    /// Returns whether requests that were recalled are still in flight on paths.
     #[must_use]
     pub fn has_recalled(&self) -> bool {
         self.slots.has_recalled()
@@ -226,7 +226,7 @@ impl Client {
                         Data::Many(many.iter().map(piece).chain([end]).collect())
                     }
                     many => {
-                        // More pieces than the adapter takes are put together first.
+                        // More pieces than the HCA takes are put together first.
                         let mut at = bounce_at;
                         for segment in many {
                             let bytes = memory_of(segment)

@@ -25,10 +25,10 @@ use crate::stats::ServerPathStats;
 const MAX_PATHS: usize = 128;
 const MAX_CONNECTIONS: u16 = 4096;
 
-/// The most half-open paths whose clients have not proven yet that they know the key.
+/// Maximum number of half-open paths whose clients have not proven the key yet.
 const MAX_UNPROVEN: usize = 64;
 
-/// The most half-open paths of one address.
+/// Maximum number of half-open paths of one address.
 const MAX_HALF_OPEN: usize = 64;
 
 /// How many completions of a path may wait: more than all its work requests.
@@ -177,7 +177,7 @@ impl Server {
                 self.begin_session(asked.session_uuid)?
             }
         };
-        // Its last path may have been the one that was ended.
+        // The closed path may have been its last one.
         let session = self.sessions.get(&key).ok_or(Errno::ENXIO)?;
         let paths = session.paths.iter().filter_map(|&index| self.paths[index as usize].as_deref());
         let alive: Vec<&Path> = paths.filter(|path| path.state != State::Dead).collect();
@@ -257,9 +257,9 @@ impl Server {
         id
     }
 
-    /// Ends the oldest half-open path of an address that has as many as it may have. If the server has no room for another
-    /// session, or as many half-open paths with a key as it may have, ends the oldest one of the address that has most: no
-    /// address keeps others out.
+    /// Closes the oldest half-open path of an address that is at its limit. If the server is at its limit of sessions, or of
+    /// half-open paths with a key, closes the oldest one of the address with the most half-open paths. So no address can
+    /// lock out others.
     fn limit_half_open(
         &mut self,
         now: Instant,

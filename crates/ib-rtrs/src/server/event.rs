@@ -5,7 +5,7 @@ use ib_wire::mad::cm::RejectReason;
 
 use crate::{Direction, Errno};
 
-/// The number of a session. One that begins anew after its last path was lost has another.
+/// The number of a session. One that begins again after its last path was lost has another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionId {
     pub(super) key: u32,
@@ -104,7 +104,7 @@ pub enum Refusal {
     /// By what the connection manager knows.
     #[error("{0}")]
     Reason(RejectReason),
-    /// By the path MTU; the largest one that the adapter carries.
+    /// By the path MTU; the largest one that the HCA carries.
     #[error("invalid path MTU: the adapter carries {0:?}")]
     Mtu(Mtu),
 }
@@ -125,7 +125,7 @@ pub enum End {
     /// The client has not gone on with a connection.
     #[error("the client has not gone on with a connection")]
     Refused,
-    /// The client has connected it anew.
+    /// The client has connected it again.
     #[error("the client has connected the path anew")]
     Replaced,
     /// The client takes it for dead.
@@ -140,7 +140,7 @@ pub enum End {
     /// The user wants it so.
     #[error("it is not wanted any more")]
     Unwanted,
-    /// The path was half-open, and others needed its place.
+    /// The path was half-open and was closed in favour of another one.
     #[error("the path was half-open, and others needed its place")]
     HalfOpen,
     /// The client does not know the key.
@@ -149,7 +149,7 @@ pub enum End {
     /// The client has said something that makes no sense.
     #[error("the client has sent {0}")]
     Protocol(&'static str),
-    /// The adapter cannot do what is needed.
+    /// The HCA cannot do what is needed.
     #[error("the adapter has no more of what a path needs")]
     Setup,
 }

@@ -102,7 +102,7 @@ impl Server {
         }
     }
 
-    /// Answers those who have asked for the chunks of a session, once nothing of before is under way.
+    /// Answers those who have asked for the chunks of a session, once nothing of before is in flight.
     pub(super) fn answer_questions(&mut self, now: Instant, cx: &mut impl Adapters, key: u32) {
         let Some(session) = self.sessions.get(&key) else { return };
         let paths = session.paths.iter().filter_map(|&index| self.paths[index as usize].as_deref());
@@ -110,7 +110,7 @@ impl Server {
             .filter(|path| matches!(path.state, State::Asked | State::Dead))
             .partition(|path| path.state == State::Asked);
         // Nobody may find requests of a session that is over among those of the next one; but as long as a path is
-        // connected the session goes on, and its client knows what is under way.
+        // connected the session goes on, and its client knows what is in flight.
         let is_free = |uuid| !dead.iter().any(|dead| session.up == 0 || dead.uuid == uuid);
         let free = asked.iter().filter(|path| is_free(path.uuid)).map(|path| path.id);
         for id in free.collect::<Vec<ServerPathId>>() {
@@ -175,8 +175,8 @@ impl Server {
         let depth = path.operations.len();
         let memory = match memory {
             Some(memory) => &*memory,
-            // As much again for what reads read: a request that a client sends again while the first one is still
-            // outstanding lies in the same chunk, and nothing may overwrite it.
+            // Reads need a second buffer of the same size: a client may repeat a request in the same chunk while the first one
+            // is outstanding, and that request must not be overwritten.
             None => memory.insert(Memory::zeroed(2 * config.chunk_size() as usize * depth)?),
         };
         let desk = path.desk.as_ref().expect("it has connections");

@@ -17,7 +17,7 @@ use crate::client::heartbeat;
 use crate::connection::{self, WorkId};
 use crate::heartbeat::Beat;
 
-/// What a completion calls for that needs more than its own adapter.
+/// What a completion calls for that needs more than its own HCA.
 enum Further {
     Nothing,
     /// The client asks for the chunks, or proves something before: so many bytes.
@@ -217,7 +217,7 @@ impl Server {
     /// A request in a chunk has ended: hands out the next one, if one waits for that.
     ///
     /// Clients that are Linux kernels send a request that was lost with its path again over another one, in the same
-    /// chunk, without knowing whether the first one is still under way: that would be carried out with the data of
+    /// chunk, without knowing whether the first one is still in flight: that would be carried out with the data of
     /// whatever comes into the chunk once the second one is answered.
     pub(super) fn free_chunk(&mut self, session: u32, chunk: u16) {
         let Some(session) = self.sessions.get_mut(&session) else { return };

@@ -93,7 +93,7 @@ impl ClientTree {
     /// Returns what a file has to say, with a line's end behind it.
     ///
     /// # Errors
-    /// As [`ClientTree::kind`], and with [`Errno::EISDIR`] when it is a directory, [`Errno::ENODEV`] when the adapter is
+    /// As [`ClientTree::kind`], and with [`Errno::EISDIR`] when it is a directory, [`Errno::ENODEV`] when the HCA is
     /// gone.
     pub fn read(
         &self,

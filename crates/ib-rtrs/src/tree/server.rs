@@ -53,7 +53,7 @@ impl ServerTree {
     /// Returns what a file has to say, with a line's end behind it.
     ///
     /// # Errors
-    /// As [`ServerTree::kind`], and with [`Errno::EISDIR`] when it is a directory, [`Errno::ENODEV`] when the adapter is
+    /// As [`ServerTree::kind`], and with [`Errno::EISDIR`] when it is a directory, [`Errno::ENODEV`] when the HCA is
     /// gone.
     pub fn read(
         &self,

@@ -119,7 +119,7 @@ fn the_number_of_a_path_that_is_there_is_refused() {
 fn the_name_of_another_session_is_not_taken() {
     let mut lab = Lab::connected(1, 1, quick_client(), small_server());
     lab.events.clear();
-    // Another client on the same adapter, of which the first one hears nothing.
+    // Another client on the same HCA, of which the first one hears nothing.
     let mut other = Client::new(quick_client(), [77; 32]);
     std::mem::swap(&mut lab.client, &mut other);
     lab.add_path(0);
@@ -493,7 +493,7 @@ fn a_proof_that_is_not_right_does_not_open_the_session() {
     }
 }
 
-/// Puts REQs for new sessions on the wire of the first link. Nobody answers the server's REPs there.
+/// Puts REQs for new sessions on the wire of the first link. The server's REPs are not answered there.
 fn flood(lab: &mut Lab, count: u32) {
     flood_with(lab, count, |_| ());
 }
@@ -564,7 +564,7 @@ fn half_open_paths_of_one_address_are_limited() {
 
 /// The oldest half-open path may be the only one of the session that another path is to join.
 #[test]
-fn path_of_session_that_gives_way_is_refused() {
+fn path_of_an_evicted_session_is_refused() {
     let mut lab = Lab::new(1, 1, quick_client(), small_server());
     let mut first = None;
     flood_with(&mut lab, 64, |bytes| first = first.take().or_else(|| Some(bytes.clone())));

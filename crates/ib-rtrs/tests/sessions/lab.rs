@@ -1,4 +1,4 @@
-//! A client and a server in virtual time, with as many adapters each as there are links between them.
+//! A client and a server in virtual time, with as many HCAs each as there are links between them.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -32,7 +32,7 @@ pub(crate) struct Lab {
     pub(crate) rng: Rng,
     pub(crate) client: Client,
     pub(crate) server: Server,
-    /// The adapters of the client and of the server.
+    /// The HCAs of the client and of the server.
     pub(crate) sides: [Nodes; 2],
     pub(crate) links: Vec<Link>,
     wire: BTreeMap<(Instant, u64), Packet>,
@@ -233,7 +233,7 @@ impl Lab {
         true
     }
 
-    /// Lets engines and adapters talk until they have nothing to say.
+    /// Lets engines and HCAs talk until they have nothing to say.
     fn settle(&mut self) {
         let mut goes_on = true;
         while goes_on {
@@ -274,7 +274,7 @@ impl Lab {
         }
     }
 
-    /// Takes what an adapter tells.
+    /// Takes what an HCA tells.
     fn collect(&mut self, side: usize, link: usize) -> bool {
         let mut is_any = false;
         let id = AdapterId(link as u32);
@@ -298,7 +298,7 @@ impl Lab {
         is_any
     }
 
-    /// Returns the first packet on the wire that is wanted, and takes all packets off it.
+    /// Returns the first matching packet on the wire, and removes all packets from it.
     pub(crate) fn catch(&mut self, is_wanted: fn(&[u8]) -> bool) -> Packet {
         self.settle();
         let wire = std::mem::take(&mut self.wire).into_values();

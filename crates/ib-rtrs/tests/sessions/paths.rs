@@ -66,7 +66,7 @@ fn paths_are_added_and_removed_while_requests_are_under_way() {
     let mut lab = Lab::connected(1, 1, quick_client(), small_server());
     lab.links.push(lab.links[0]);
     let mut other = Lab::new(2, 2, quick_client(), small_server());
-    // The second link of another lab: its adapters join this one.
+    // The second link of another lab: its HCAs join this one.
     for side in [1, 0] {
         let node = other.sides[side].0.pop().unwrap();
         lab.sides[side].0.push(node);
@@ -144,7 +144,7 @@ fn a_path_is_disconnected_and_connected_again_by_its_user() {
     assert!(lab.client.reconnect_path(lab.now, &mut lab.sides[0], path));
     lab.run_until(SOON, |lab| lab.has(&ClientEvent::PathUp(path)));
     assert_eq!(lab.client.stats(path).unwrap().reconnects.succeeded, 1);
-    // A path that is connected is connected anew.
+    // A path that is connected is connected again.
     lab.events.clear();
     assert!(lab.client.reconnect_path(lab.now, &mut lab.sides[0], path));
     lab.run_until(SOON, |lab| lab.has(&ClientEvent::PathUp(path)));
@@ -201,7 +201,7 @@ fn path_mtu_that_a_refusal_names_is_taken_at_once() {
 
 /// Linux servers wait for 17 s, and Linux clients for 2.1 s.
 #[test]
-fn peers_are_told_how_long_to_wait_for_acknowledgements() {
+fn req_and_rep_carry_the_ack_timeouts_for_the_peer() {
     const DATA: usize = 12 + 8 + 24;
     let mut lab = Lab::new(1, 1, quick_client(), small_server());
     let told = Arc::new(Mutex::new(BTreeSet::new()));

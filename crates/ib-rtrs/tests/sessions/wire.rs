@@ -1,4 +1,4 @@
-//! Adapters, and links between them that lose, double and delay packets, in virtual time.
+//! HCAs, and links between them that lose, double and delay packets, in virtual time.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -40,7 +40,7 @@ impl Rng {
     }
 }
 
-/// An adapter.
+/// An HCA.
 pub(crate) struct Node {
     pub(crate) hca: Hca,
     pub(crate) cm: Cm,
@@ -48,12 +48,12 @@ pub(crate) struct Node {
     pub(crate) address: Ipv4Addr,
 }
 
-/// The adapters of one side.
+/// The HCAs of one side.
 #[derive(Default)]
 pub(crate) struct Nodes(pub(crate) Vec<Node>);
 
 impl Node {
-    /// Returns an adapter at an address, with the GUID of a number.
+    /// Returns an HCA at an address, with the GUID of a number.
     pub(crate) fn new(rng: &mut Rng, address: Ipv4Addr, guid: u64) -> Self {
         let (gid, guid) = (Gid(u128::from(address.to_ipv6_mapped())), Guid(guid));
         let hca = Hca::new(HcaConfig::new(guid, vec![gid]), rng.seed());
@@ -76,7 +76,7 @@ impl Node {
         }
     }
 
-    /// Returns the next thing that the adapter tells, but for what is the connection manager's.
+    /// Returns the next thing that the HCA tells, but for what is the connection manager's.
     pub(crate) fn poll_hca(&mut self, now: Instant) -> Option<HcaEvent> {
         loop {
             match self.hca.poll_event()? {
@@ -88,7 +88,7 @@ impl Node {
         }
     }
 
-    /// Returns how a path is asked for that leads to another one, over an adapter of a number.
+    /// Returns how a path is asked for that leads to another one, over an HCA of a number.
     pub(crate) fn spec_to(&self, far: &Self, id: AdapterId) -> PathSpec {
         let route =
             Route { source: self.gid, destination: far.gid, is_global: true, ..Route::default() };

@@ -39,7 +39,7 @@ fn what_changes_where_packets_go_is_counted() {
 }
 
 #[test]
-fn links_tell_since_when_they_are_not_in_use() {
+fn links_report_since_when_they_are_not_in_use() {
     let seconds = |count| Instant::ZERO + Duration::from_secs(count);
     let mut sim = lab::two_switches();
     let (one, other) = (port(&sim, "s1.2"), port(&sim, "s2.1"));

@@ -54,7 +54,7 @@ struct Tally {
     routed: u64,
     /// Tables that a switch took and did not write.
     ignored_tables: u64,
-    /// How often the client began anew.
+    /// How often the client began again.
     rounds: u64,
     /// Packets by why they were lost, and steps by what was to be done.
     kinds: BTreeMap<String, u64>,
@@ -120,7 +120,7 @@ fn run(plan: &Plan<'_>) -> Outcome {
     Outcome { ends: discovery.ends, log, tally, nodes: discovery.nodes }
 }
 
-/// Lets all that is late come, which ends nothing anew; then nothing of the client is left.
+/// Lets all that is late come, which ends nothing again; then nothing of the client is left.
 fn settle(link: &mut SimLink<'_>, discovery: &mut Discovery<'_>) {
     assert_eq!(discovery.waiting(), 0, "requests that have not ended");
     let until = link.now() + Duration::from_secs(60);

@@ -1,5 +1,5 @@
-//! SL-to-VL tables and VL arbitration tables. The subnet manager does not read them: it writes what a
-//! port was not told since it came into the subnet.
+//! SL-to-VL tables and VL arbitration tables. The SM does not read them: it writes the tables that it has not
+//! written to a port since the port joined the subnet.
 
 use ib_wire::mad::sm::{SlToVl, VlArbitration};
 
@@ -8,8 +8,8 @@ use crate::found::{Found, Place};
 use crate::lanes;
 use crate::tables::PortTables;
 
-/// Returns the tables that have to be written: SL-to-VL tables with quality of service enabled or if
-/// the routes use several service levels (`is_layered`), VL arbitration tables with quality of service.
+/// Returns the tables that have to be written. SL-to-VL tables are written if quality of service is enabled or
+/// if the routes use several service levels (`is_layered`). VL arbitration tables need quality of service.
 pub(super) fn work(context: &Context<'_>, is_layered: bool) -> Vec<Work> {
     let mut work = Vec::new();
     if context.config.qos.is_none() && !is_layered {
@@ -31,23 +31,23 @@ pub(super) fn work(context: &Context<'_>, is_layered: bool) -> Vec<Work> {
     work
 }
 
-/// Returns the VL arbitration tables of a port; `None` if none are written.
+/// Returns the VL arbitration tables of a port; `None` if they are not written.
 pub(super) fn arbitration(place: Place, context: &Context<'_>) -> Option<Vec<(u8, VlArbitration)>> {
     let (config, found) = (context.config, &*context.found);
     let qos = config.qos.as_ref()?.of(found.node(place.node).kind, place.port);
     let info = found.port(place).info.as_deref()?;
     let lanes = lanes::operational_vls(place, config, found)?;
-    // A link with a single data VL has nothing to arbitrate.
+    // A link with a single data VL needs no arbitration.
     let room = (info.vl_arbitration_low_cap, info.vl_arbitration_high_cap);
     (lanes.lanes() > Some(1)).then(|| qos.arbitration(lanes, room))
 }
 
-/// Returns the modifier that names a table of lanes.
+/// Returns the attribute modifier of an SL-to-VL table.
 pub(super) fn modifier(place: Place, input: u8, found: &Found) -> u32 {
     if found.node(place.node).kind.is_switch() { SlToVl::modifier(input, place.port) } else { 0 }
 }
 
-/// Returns what is known of a port's tables.
+/// Returns the tables that were written to a port.
 pub(super) fn tables_of<'a>(place: Place, context: &'a mut Context<'_>) -> &'a mut PortTables {
     let guid = context.found.node(place.node).info.node_guid;
     context.written.entry((guid, place.port)).or_default()

@@ -8,7 +8,7 @@ fn plan(tables: &[[u8; 16]]) -> LanePlan {
 }
 
 #[test]
-fn distinct_lanes_on_all_links_need_no_map() {
+fn distinct_vls_on_all_links_need_no_map() {
     assert!(plan(&[IDENTITY; 3]).is_one_lane_per_level(0b1111));
     let reversed = [7, 6, 5, 4, 3, 2, 1, 0, 7, 6, 5, 4, 3, 2, 1, 0];
     assert!(plan(&[reversed; 3]).is_one_lane_per_level(0b1111_1111));
@@ -16,7 +16,7 @@ fn distinct_lanes_on_all_links_need_no_map() {
 }
 
 #[test]
-fn shared_differing_and_discarding_lanes_need_a_map() {
+fn shared_differing_and_discarding_vls_need_a_map() {
     // SL 0 and SL 8 share VL 0.
     assert!(!plan(&[IDENTITY]).is_one_lane_per_level(0b1_0000_0001));
     assert!(!plan(&[IDENTITY, [0; 16]]).is_one_lane_per_level(0b11));

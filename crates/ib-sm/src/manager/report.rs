@@ -1,4 +1,4 @@
-//! What a manager says.
+//! Events, counters and reports of the SM.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,80 +18,80 @@ use crate::fault::{Fault, PortName};
 use crate::partition::Partitions;
 use crate::plan::{Plan, PlanJob, TableQuality, TablesInUse};
 
-/// What a manager has to say.
+/// An event of the SM.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum SmEvent {
-    /// Something is wrong.
+    /// A fault was found.
     Fault(Fault),
-    /// There is no plan, or none that may be written; nothing was.
+    /// There is no plan, or no plan that may be written; no tables were written.
     NoPlan(String),
-    /// The plan is written, but something about it is dangerous.
+    /// The plan is written, with a warning.
     Warning(String),
     /// An alarm is raised, or a raised one has changed.
     AlarmRaised(Box<Alarm>),
-    /// No alarm of this kind is raised any more.
+    /// The alarm of this kind is cleared.
     AlarmCleared(AlarmKind),
     /// The subnet is up.
     SubnetUp(Box<SweepReport>),
-    /// The manager has another state.
+    /// The state of the SM has changed.
     State(SmState),
-    /// A port has told of something.
+    /// A trap was received.
     Trap(Box<Notice>),
-    /// The subnet is explored.
+    /// A discovery has started.
     Exploration(Exploration),
-    /// A port with LIDs has come or gone, as the subnet was brought up.
+    /// A port with LIDs has appeared or disappeared, as of the last time the subnet came up.
     Port(Box<PortChange>),
-    /// A link has come or gone, of a subnet that was up before.
+    /// A link has appeared or disappeared in a subnet that was up before.
     Link(Box<LinkChange>),
 }
 
-/// How often a manager has done what since it started.
+/// Counters of the SM since its start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SmCounters {
     /// Heavy sweeps that have brought the subnet up.
     pub sweeps: u64,
-    /// Explorations that only asked nodes which had told of changes.
+    /// Partial discoveries, which query only nodes that have reported changes.
     pub followed: u64,
-    /// Looks for changes: light sweeps.
+    /// Light sweeps.
     pub looks: u64,
-    /// How often routes were computed.
+    /// Number of route computations.
     pub routings: u64,
-    /// How often the cached routes served instead.
+    /// Number of times that cached routes were used instead.
     pub cached: u64,
-    /// Traps that were taken.
+    /// Traps received.
     pub traps: u64,
 }
 
-/// What came of a sweep.
+/// Report of a sweep.
 #[derive(Clone, Debug)]
 pub struct SweepReport {
     /// The plan that was written.
     pub plan: Arc<Plan>,
-    /// How much was written.
+    /// Numbers of written attributes.
     pub written: Written,
-    /// The number of nodes that were found.
+    /// Number of discovered nodes.
     pub nodes: usize,
-    /// How long the exploration took.
+    /// Duration of the discovery.
     pub discover: Duration,
-    /// How long the plan took, with its check.
+    /// Duration of planning, including the check.
     pub plan_time: Duration,
-    /// How long the writing took.
+    /// Duration of writing.
     pub program: Duration,
-    /// SMPs that were sent.
+    /// Number of SMPs sent.
     pub smps: u64,
-    /// How many of these were repeated.
+    /// Number of retransmitted SMPs.
     pub retries: u64,
-    /// The number of faults that were met.
+    /// Number of faults.
     pub faults: usize,
-    /// Whether the plan is one that was cached.
+    /// True if the plan is from the cache.
     pub cached: bool,
-    /// What the forwarding tables in the switches do. That is what the plan says unless tables could
+    /// Quality of the forwarding tables in the switches. This equals the quality of the plan unless tables could
     /// not be written. `None` if it is not known.
     pub quality: Option<TableQuality>,
 }
 
-/// The times and counts of the sweep under way.
+/// The times and counts of the sweep in flight.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sweep {
     pub(super) started: Instant,
@@ -133,27 +133,26 @@ impl Sweep {
     }
 }
 
-/// A port as the manager found it last.
+/// A port as of the last discovery.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortStatus {
     /// The GUID of the node.
     pub node_guid: Guid,
     /// The port's GUID; of a switch that of port 0.
     pub guid: Guid,
-    /// What the node calls itself.
+    /// The node description.
     pub description: String,
-    /// The kind of the node.
+    /// The node type.
     pub kind: NodeKind,
     /// The number of the port on its node.
     pub number: u8,
-    /// The lowest LID by which the port is addressed: of a switch's port that of port 0; zero while it
-    /// has none.
+    /// The base LID; of a switch port, that of port 0; 0 if there is none.
     pub lid: u16,
-    /// What it said of itself last, of a port that answers.
+    /// The last PortInfo, if the port responds.
     pub info: Option<PortInfo>,
 }
 
-/// What an owner asks of a manager beside its work, and tells it.
+/// Queries of the SM's state, and changes of its configuration.
 impl SubnetManager {
     /// Returns the GUID of the manager's port.
     #[must_use]
@@ -161,19 +160,19 @@ impl SubnetManager {
         self.guid
     }
 
-    /// Returns what the manager's requester has seen since it was made.
+    /// Returns the counters of the SM's requester.
     #[must_use]
     pub const fn traffic(&self) -> RequesterCounters {
         self.requester.counters()
     }
 
-    /// Returns the number of SMPs under way.
+    /// Returns the number of SMPs in flight.
     #[must_use]
     pub fn outstanding(&self) -> usize {
         self.requester.outstanding()
     }
 
-    /// Returns the subnet as it was found last, with the LIDs that ports had then.
+    /// Returns the subnet as of the last discovery, with the LIDs that ports had then.
     #[must_use]
     pub fn fabric(&self) -> Option<Fabric> {
         self.found.own?;
@@ -193,19 +192,18 @@ impl SubnetManager {
         })
     }
 
-    /// Returns what the forwarding tables in the switches do, as of the last plan; `None` if it is not
-    /// known.
+    /// Returns the quality of the forwarding tables in the switches, as of the last plan; `None` if it is not known.
     #[must_use]
     pub const fn quality(&self) -> Option<TableQuality> {
         self.quality
     }
 
-    /// Returns the alarms that are raised now, by kind.
+    /// Returns the raised alarms, by kind.
     pub fn alarms(&self) -> impl Iterator<Item = &RaisedAlarm> {
         self.alarms.values()
     }
 
-    /// Replaces the alarms. The time of an alarm that stays raised is kept.
+    /// Replaces the alarms. An alarm that remains raised keeps its time.
     pub(super) fn raise(&mut self, now: Instant, alarms: Vec<Alarm>) {
         let last = std::mem::take(&mut self.alarms);
         for alarm in alarms {
@@ -221,7 +219,7 @@ impl SubnetManager {
         self.events.extend(cleared.map(SmEvent::AlarmCleared));
     }
 
-    /// Returns what was wrong when the subnet was explored and written last, a sentence each.
+    /// Returns the faults of the last sweep, one sentence each.
     pub fn faults(&self) -> impl Iterator<Item = &str> {
         self.faults.1.iter().map(String::as_str)
     }

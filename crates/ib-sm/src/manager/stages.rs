@@ -1,4 +1,4 @@
-//! The stages of a sweep, and what leads from one to the next.
+//! The stages of a sweep, and the transitions between them.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -21,23 +21,23 @@ use crate::sa;
 use crate::sa::subnet::Subnet;
 use crate::tables::SwitchTable;
 
-/// The most nodes that are asked again by themselves; when more have changed, everything is explored.
+/// Maximum number of changed nodes for a partial discovery; if more have changed, the whole subnet is discovered.
 const MOST_CHANGED: usize = 16;
 
-/// Why a subnet is explored of which nodes have told something.
+/// Reason of a discovery that nodes have caused by traps or change flags.
 const CHANGES: &str = "nodes have told of changes";
 
-/// How many of the ports that may have changed unnoticed are looked at by a look.
+/// Number of ports per light sweep that are checked for unnoticed changes.
 const MOST_UNCERTAIN: usize = 16;
 
-/// How often the time until the next sweep is doubled when something goes on not answering.
+/// Maximum number of doublings of the sweep interval if nodes keep not responding.
 const MOST_DOUBLINGS: u32 = 8;
 
-/// How long after a full exploration the traps of ports that nobody knows start no other one.
+/// Time after a full discovery in which traps of unknown ports start no other one.
 const SEARCH_PAUSE: Duration = Duration::from_secs(1);
 
 impl SubnetManager {
-    /// Starts to explore the subnet, whatever was under way.
+    /// Starts a discovery of the subnet; cancels outstanding requests.
     pub(super) fn explore(&mut self, now: Instant) {
         for (transaction, asked) in std::mem::take(&mut self.asked) {
             self.requester.cancel(transaction);
@@ -59,7 +59,7 @@ impl SubnetManager {
         self.stage = Stage::Discovering(Box::new(Discovery::new()));
     }
 
-    /// Asks the nodes that have told of changes, or explores everything when that is safer.
+    /// Starts a partial discovery of the nodes that have reported changes, or a full one if that is safer.
     fn follow_changes(&mut self, now: Instant) {
         let changed = std::mem::take(&mut self.changed);
         let nodes: Option<Vec<_>> = changed.iter().map(|&guid| self.found.find(guid)).collect();
@@ -80,8 +80,7 @@ impl SubnetManager {
         self.stage = Stage::Discovering(Box::new(discovery));
     }
 
-    /// Starts to look whether ports have changed; a manager that has no subnet, or not all of it,
-    /// explores.
+    /// Starts a light sweep; an SM without a complete subnet starts a discovery instead.
     pub(super) fn look(&mut self) {
         let mut left = Vec::new();
         self.looks = self.looks.wrapping_add(1);
@@ -113,10 +112,10 @@ impl SubnetManager {
         self.stage = Stage::Looking { left, waiting: 0 };
     }
 
-    /// Returns the ports whose state is asked for by a look: both ends of the own link, of that of one adapter after the
-    /// other, and of one link between switches after the other.
+    /// Returns the ports to query in a light sweep: both ends of the own link, of one HCA link in rotation, and of one
+    /// link between switches in rotation.
     ///
-    /// Either end of a link can have been reset while nobody was told of it.
+    /// Either end of a link can have been reset without a trap.
     fn ports_to_look_at(&self) -> BTreeSet<Place> {
         let is_switch = |place: Place| self.found.node(place.node).kind.is_switch();
         let turn =
@@ -128,7 +127,7 @@ impl SubnetManager {
         ends.flat_map(|end| [Some(end), self.found.port(end).peer]).flatten().collect()
     }
 
-    /// Returns some of the ports that may have changed unnoticed.
+    /// Returns the next ports to check for unnoticed changes.
     fn uncertain_ports(&mut self) -> Vec<Place> {
         let mut places = Vec::new();
         while places.len() < MOST_UNCERTAIN
@@ -150,17 +149,17 @@ impl SubnetManager {
         places
     }
 
-    /// Waits for the next look at the subnet.
+    /// Waits for the next sweep.
     pub(super) fn rest(&mut self, now: Instant) {
         let next = self.config.sweep_interval.map(|wait| now + wait);
-        // What never answers is asked less and less often.
+        // Nodes that never respond are queried at growing intervals.
         let patience = self.config.timing.timeout * (self.config.timing.retries + 1);
         let soon = now + patience * 2_u32.pow(self.failed_in_a_row.min(MOST_DOUBLINGS));
         let next = if self.unsettled { Some(next.map_or(soon, |at| at.min(soon))) } else { next };
         self.stage = Stage::Idle { next };
     }
 
-    /// Goes on to the next stage when this one is over; returns whether it is.
+    /// Enters the next stage if this one is complete; returns whether it is.
     pub(super) fn advance(&mut self, now: Instant) -> bool {
         match &self.stage {
             Stage::Discovering(discovery) if discovery.is_done() => self.explored(now),
@@ -183,12 +182,12 @@ impl SubnetManager {
         true
     }
 
-    /// The subnet is explored: decides who manages it.
+    /// Ends a discovery: decides which SM is the master.
     fn explored(&mut self, now: Instant) {
         let stage = std::mem::replace(&mut self.stage, Stage::Planning(None));
         let Stage::Discovering(discovery) = stage else { unreachable!("just seen") };
         let Explored { found, faults, same_shape, failed, reset } = discovery.finish();
-        // Who does not manage yet and could not see everything may have missed who does.
+        // After an incomplete discovery, an SM that is not the master may have missed the master.
         let blind = self.state != SmState::MASTER && !faults.is_empty();
         if failed || blind && !std::mem::replace(&mut self.looked_twice, true) {
             self.spoil("the last one did not see everything");
@@ -196,10 +195,10 @@ impl SubnetManager {
         }
         self.looked_twice = false;
         self.found = found;
-        // Somebody else may write to what is out of sight.
+        // Another SM may write to the part that was not discovered.
         self.tables.retain(|&guid, _| self.found.find(guid).is_some());
         self.multicast.retain(|guid| self.found.find(guid).is_some() && !reset.contains(&guid));
-        // A port whose link has just come up may have been reset with all that it was told.
+        // A port whose link has just come up may have been reset and lost its configuration.
         self.written.retain(|&(guid, port), _| {
             let place = self.found.find(guid).map(|node| node.at(port));
             let info = place.and_then(|place| self.found.port(place).info.as_ref());
@@ -229,7 +228,7 @@ impl SubnetManager {
         }
     }
 
-    /// Takes managers that do not know the key of this subnet's managers for none.
+    /// Ignores SMs that do not have the SM_Key of this subnet.
     fn ignore_strangers(&mut self) {
         let key = self.config.sm_key;
         let knows = |info: &SmInfo| key == 0 || info.sm_key == key;
@@ -244,7 +243,7 @@ impl SubnetManager {
         self.report(faults);
     }
 
-    /// Starts to plan, unless the routes that were cached still serve.
+    /// Starts a plan, unless the cached routes are still valid.
     pub(super) fn plan(&mut self, now: Instant) {
         let cached = self.cache.as_ref().filter(|cache| cache.serves(&self.found));
         if let Some(plan) = cached.map(UnicastCache::plan) {
@@ -252,7 +251,7 @@ impl SubnetManager {
             self.sweep.cached = true;
             return self.configure(now, plan);
         }
-        // A subnet manager that has just started keeps no entries of another one.
+        // An SM that has just started keeps no entries of another SM.
         let in_use = TablesInUse {
             keep: !self.fresh && !self.config.routing.lids.reassign && !self.tables.is_empty(),
             ..self.tables_in_use()
@@ -263,8 +262,8 @@ impl SubnetManager {
         self.stage = Stage::Planning(Some(Box::new(job)));
     }
 
-    /// Returns what the tables in the switches do on the subnet as it was found last, and the first pair
-    /// whose packets do not arrive; `None` if no table is known.
+    /// Returns the quality of the tables in the switches on the last discovered subnet, and the first pair whose
+    /// packets do not arrive. `None` if no table is known.
     pub(super) fn assess_tables_in_use(&self) -> Option<(TableQuality, Option<String>)> {
         PlanJob::new(&self.found, &self.config, self.tables_in_use(), Arc::default()).assess()
     }
@@ -277,7 +276,7 @@ impl SubnetManager {
         }
     }
 
-    /// Starts to write a plan.
+    /// Starts to write a plan to the nodes.
     pub(super) fn configure(&mut self, now: Instant, plan: Arc<Plan>) {
         self.sweep.planned = now;
         self.regroup = false;
@@ -292,7 +291,7 @@ impl SubnetManager {
         self.stage = Stage::Configuring(Box::new(configuration));
     }
 
-    /// Starts to write multicast tables, because members of groups have come or gone.
+    /// Starts to write multicast tables after group members have joined or left.
     fn group(&mut self) {
         self.regroup = false;
         let Some(subnet) = self.subnet.as_ref().filter(|_| self.state == SmState::MASTER) else {
@@ -343,13 +342,13 @@ impl SubnetManager {
         report.quality = self.quality;
         self.events.push_back(SmEvent::SubnetUp(Box::new(report)));
         self.fresh = false;
-        // Whoever did not answer may be gone: what was found is not true any more.
+        // A node that did not respond may be disconnected: the discovered subnet is outdated.
         self.unsettled |= incomplete;
         self.failed_in_a_row = if incomplete { self.failed_in_a_row.saturating_add(1) } else { 0 };
         self.rest(now);
     }
 
-    /// Answers by a new state of the subnet from now on, and tells which ports have come and gone.
+    /// Publishes a new state of the subnet to the SA, and reports the ports that have appeared or disappeared.
     fn serve(&mut self, subnet: Subnet) {
         let own = subnet.found.own.expect("the own port was found");
         let lid = subnet.base_lid(own).unwrap_or(0);

@@ -1,10 +1,10 @@
-//! The decision which forwarding tables are programmed.
+//! Decides which forwarding tables are programmed.
 //!
 //! Reachability outranks a possible deadlock. Tables that serve more host pairs are preferred to
 //! tables that serve fewer. Among tables that serve the same pairs, those without a credit loop are
 //! preferred. Remaining ties go to the engine that comes first in the list.
 
-/// What forwarding tables do on the subnet as it is cabled now.
+/// Quality of forwarding tables on the subnet with its current cabling.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TableQuality {
     /// Pairs of a host port and another host's LID whose packets do not arrive.
@@ -44,7 +44,7 @@ pub(crate) struct Candidate {
     pub(crate) is_configured: bool,
 }
 
-/// The tables that are in the switches.
+/// The tables in the switches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct InUse {
     pub(crate) quality: TableQuality,
@@ -52,32 +52,32 @@ pub(crate) struct InUse {
     pub(crate) is_complete: bool,
 }
 
-/// The tables that are programmed.
+/// The choice of tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Choice {
-    /// Those of a candidate, by its number.
+    /// Program the tables of a candidate, given by its index.
     Candidate(usize),
-    /// Those that are in the switches already.
+    /// Keep the tables in the switches.
     InUse,
-    /// None: every candidate has a credit loop, and the configuration requires that none has.
+    /// Program no tables: every candidate has a credit loop, and the configuration requires deadlock freedom.
     Refuse,
 }
 
 /// An alarm that the tables in the switches raise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TableAlarm {
-    /// The tables have a credit loop. The candidate that reaches as much without one, if there is any.
+    /// The tables have a credit loop. Holds the candidate that reaches as many pairs without a loop, if any.
     CreditLoops { avoided_by: Option<usize> },
-    /// The tables lose packets of pairs that cables connect. The candidate that reaches most, if it
-    /// reaches more.
+    /// The tables lose packets of pairs that cables connect. Holds the candidate that reaches the most pairs, if
+    /// these are more.
     Unreachable { reached_by: Option<usize> },
 }
 
-/// What is programmed, and which alarms the tables in the switches raise then.
+/// The choice of tables, and the alarms that result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Decision {
     pub(crate) choice: Choice,
-    /// What the tables in the switches do afterwards; `None` if the switches hold no tables.
+    /// Quality of the resulting tables in the switches; `None` if the switches hold no tables.
     pub(crate) quality: Option<TableQuality>,
     /// The alarms. A candidate that they name was not programmed: the configuration does not allow it.
     pub(crate) alarms: Vec<TableAlarm>,

@@ -1,4 +1,4 @@
-//! The subnet that was found, as a graph for the routing engines.
+//! The discovered subnet as a graph for the routing engines.
 
 use ib_topology::{Fabric, LinkRate, NodeId, NodeSpec};
 use ib_types::{Lid, Lmc};
@@ -6,7 +6,7 @@ use ib_wire::mad::sm::PortInfo;
 
 use crate::found::Found;
 
-/// Returns what was found as a graph. Nodes that did not answer all queries are left out.
+/// Returns the discovered subnet as a graph. Nodes that did not answer all queries are left out.
 pub(super) fn fabric(found: &Found) -> Fabric {
     let mut fabric = Fabric::new();
     let mut ids: Vec<Option<NodeId>> = vec![None; found.nodes().len()];

@@ -193,7 +193,7 @@ impl Groups {
         if let Some(&(_, by_proxy)) = group.members.get(&wanted.port_gid) {
             applicant.may_change(wanted.port_gid, by_proxy, group.shared.p_key)?;
         }
-        // A port that asks for itself may leave its membership to others, as OpenSM has it.
+        // A port that joins for itself may allow proxies to change its membership, as in OpenSM.
         let by_proxy = by_proxy || mask.has(PROXY_JOIN) && wanted.proxy_join;
         let (state, proxy_join) = group.members.entry(wanted.port_gid).or_insert_with(|| {
             self.members += 1;

@@ -72,7 +72,7 @@ struct Source<'a> {
     /// Who asks; `None` may know of all ports.
     viewer: Option<Place>,
     query: Query<'a>,
-    /// Whether capabilities select ports that have at least these, not exactly these.
+    /// True if capabilities select ports with at least these bits; false if exactly these.
     at_least: bool,
 }
 
@@ -349,7 +349,7 @@ fn multicast_records(source: &Source<'_>, place: Place, lid: u16, records: &mut 
     looked
 }
 
-/// The lanes of each service level, on every way through every switch, as they were written; zeros where
+/// The VLs of each service level, on every way through every switch, as they were written; zeros where
 /// nobody has, as OpenSM answers.
 fn sl_to_vl_records(source: &Source<'_>, out: Place, lid: u16, records: &mut Vec<u8>) -> usize {
     /// The bits of the ports that packets come in and leave by.
@@ -370,7 +370,7 @@ fn sl_to_vl_records(source: &Source<'_>, out: Place, lid: u16, records: &mut Vec
     usize::from(last) + 1
 }
 
-/// The lanes' turns as they were written; zeros where nobody has, as OpenSM answers.
+/// The VLs' turns as they were written; zeros where nobody has, as OpenSM answers.
 fn arbitration_records(
     source: &Source<'_>,
     place: Place,

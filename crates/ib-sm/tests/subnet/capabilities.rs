@@ -1,4 +1,4 @@
-//! What ports and switches say that they can do is obeyed, and what they cannot do is reported.
+//! The SM respects the capabilities of ports and switches, and reports their limits.
 
 use ib_sim::{Options, Sim};
 use ib_sm::{Alarm, Fault, QosConfig, SmConfig};
@@ -9,7 +9,7 @@ use ib_wire::mad::{AttributeId, MadStatus, Method};
 use crate::lab::{Lab, generated};
 use crate::walk::{Connected, Host};
 
-/// Starts a subnet manager whose fabric answers with other capabilities, and waits until it is up.
+/// Starts an SM on a fabric with changed capabilities, and waits until the subnet is up.
 fn with_port_info(kind: &str, config: SmConfig, change: impl Fn(&mut PortInfo) + 'static) -> Lab {
     let mut lab = Lab::new(kind);
     lab.spoil(move |datagram| {
@@ -26,7 +26,7 @@ fn with_port_info(kind: &str, config: SmConfig, change: impl Fn(&mut PortInfo) +
 }
 
 #[test]
-fn lids_stay_within_linear_fdb_cap() {
+fn lids_do_not_exceed_linear_fdb_cap() {
     for cap in [64, 100] {
         let options = Options { linear_fdb_cap: cap, ..Options::default() };
         let mut lab = Lab::with(Sim::new(&generated("torus 5x5 hosts=4"), options));
@@ -35,7 +35,7 @@ fn lids_stay_within_linear_fdb_cap() {
         lab.run_while(|lab| lab.stations[0].reports.is_empty());
         let station = &lab.stations[0];
         let no_lid = |fault: &&Fault| matches!(fault, Fault::NoLid { .. });
-        // 125 ports want a LID; LID 0 is none.
+        // 125 ports need a LID; LID 0 is not a valid LID.
         let without = 125 - (usize::from(cap) - 1);
         assert_eq!(station.faults.iter().filter(no_lid).count(), without);
         assert_eq!(station.faults.len(), without);
@@ -58,7 +58,7 @@ fn lids_stay_within_linear_fdb_cap() {
 }
 
 #[test]
-fn groups_stay_within_multicast_fdb_cap() {
+fn groups_do_not_exceed_multicast_fdb_cap() {
     let options = Options { multicast_fdb_cap: 2, ..Options::default() };
     let mut lab = Lab::with(Sim::new(&generated("mesh 1x2"), options));
     lab.add(0, SmConfig::default());
@@ -86,8 +86,8 @@ fn groups_stay_within_multicast_fdb_cap() {
 }
 
 #[test]
-fn lanes_stay_within_vl_cap() {
-    // One lane: lash and its layers are out of the question.
+fn oper_vls_do_not_exceed_vl_cap() {
+    // With one VL, lash cannot use layers.
     let lash = ib_sm::RoutingConfig {
         engines: "lash".parse().expect("lash"),
         ..ib_sm::RoutingConfig::default()
@@ -108,7 +108,7 @@ fn lanes_stay_within_vl_cap() {
 }
 
 #[test]
-fn vl_arbitration_stays_within_its_caps() {
+fn vl_arbitration_entries_do_not_exceed_the_caps() {
     let config = SmConfig { qos: Some(QosConfig::default()), ..SmConfig::default() };
     let lab = with_port_info("mesh 2x2 hosts=1", config.clone(), |info| {
         (info.vl_arbitration_low_cap, info.vl_arbitration_high_cap) = (0, 0);
@@ -120,7 +120,7 @@ fn vl_arbitration_stays_within_its_caps() {
 }
 
 #[test]
-fn neighbor_mtu_stays_within_both_mtu_caps() {
+fn neighbor_mtu_does_not_exceed_either_mtu_cap() {
     let lab = with_port_info("mesh 2x2 hosts=1", SmConfig::default(), |info| {
         info.mtu_cap = MtuCode::MTU_512;
     });
@@ -135,7 +135,7 @@ fn neighbor_mtu_stays_within_both_mtu_caps() {
 }
 
 #[test]
-fn switches_that_enforce_no_partitions_are_not_told_to() {
+fn enforcement_is_not_set_on_switches_without_the_capability() {
     let mut lab = Lab::new("mesh 2x2 hosts=1");
     lab.spoil(|datagram| {
         if datagram.mad.attribute_id() == AttributeId::SWITCH_INFO

@@ -1,4 +1,4 @@
-//! What a manager does beside routes: lanes, partitions, caches, refusals, groups and notices.
+//! Features of the SM beside routes: VLs, partitions, caches, refusals, groups and notices.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ fn up(kind: &str, config: SmConfig) -> Lab {
 }
 
 #[test]
-fn ports_are_told_their_lanes_once() {
+fn vl_tables_are_written_to_each_port_once() {
     let sl2vl = PortQos::lanes("3,2,1,0,3,2,1,0,3,2,1,0,3,2,1,15").unwrap();
     let low = PortQos::turns("0:7,1:5,12:3").unwrap();
     let swe = PortQos { sl2vl, max_vls: 4, vlarb_low: low, high_limit: 9, ..PortQos::default() };
@@ -74,7 +74,7 @@ fn lash_writes_sl_to_vl_tables_without_qos() {
 }
 
 #[test]
-fn up_down_from_a_spine_is_warned_of() {
+fn up_down_rooted_at_a_spine_gives_a_warning() {
     let config = SmConfig { routing: routed_with("updn,no_fallback"), ..SmConfig::default() };
     let mut lab = Lab::new("xgft 2,2,4 1,2,2");
     let switches: Vec<_> = lab.sim.node_ids().filter(|&node| lab.sim.is_switch(node)).collect();
@@ -97,7 +97,7 @@ fn up_down_from_a_spine_is_warned_of() {
 }
 
 #[test]
-fn switches_let_pass_what_their_hosts_may_say() {
+fn switches_enforce_the_partitions_of_their_hosts() {
     let text = "Default=0x7fff:ALL=full;\nstorage=0x0123:0x1=full,ALL=limited;\n";
     let partitions = Partitions::read("test", text.as_bytes()).unwrap();
     for (part_enforce, wanted) in [
@@ -130,7 +130,7 @@ fn switches_let_pass_what_their_hosts_may_say() {
 }
 
 #[test]
-fn a_host_that_reboots_and_a_leaf_that_bounces_cost_no_routing() {
+fn rebooted_host_and_bounced_leaf_need_no_new_routes() {
     let config = SmConfig {
         use_ucast_cache: true,
         routing: routed_with("updn,no_fallback"),
@@ -163,7 +163,7 @@ fn a_host_that_reboots_and_a_leaf_that_bounces_cost_no_routing() {
         lab.check();
     }
     assert!(lab.stations[0].last().cached);
-    // A link between switches is another matter.
+    // A lost link between switches needs new routes.
     let up = (1..=20).filter_map(|number| lab.sim.find_port(lab.sim.place(leaf).0, number));
     let mut up = up.filter(|&port| {
         let peer = lab.sim.peer(port);
@@ -178,7 +178,7 @@ fn a_host_that_reboots_and_a_leaf_that_bounces_cost_no_routing() {
     assert_eq!(counters(&lab), (2, cached));
 }
 
-/// Returns the first alarm of a manager, which must be the only one.
+/// Returns the only alarm of the SM; panics if there is none or more than one.
 fn only_alarm(lab: &Lab) -> Alarm {
     let alarms: Vec<Alarm> =
         lab.stations[0].manager.alarms().map(|raised| raised.alarm.clone()).collect();
@@ -194,7 +194,7 @@ fn credit_loops_of_configured_engines_raise_an_alarm() {
         panic!("another alarm");
     };
     assert_eq!((engine, loops, first.len()), (EngineKind::MinHop, 2, 5));
-    // Up/down finds no root in a ring; lash needs two lanes.
+    // Up/down finds no root in a ring; lash needs two VLs.
     assert_eq!(avoided_by, Some(EngineKind::Lash));
     assert_eq!(tried, [EngineKind::MinHop, EngineKind::Lash]);
     lab.check();
@@ -205,7 +205,7 @@ fn default_engines_avoid_credit_loops() {
     let lab = up("torus 5 hosts=1", SmConfig::default());
     assert_eq!(lab.stations[0].last().plan.routing.engine, EngineKind::Lash);
     assert_eq!(lab.stations[0].manager.alarms().count(), 0);
-    // One lane does not suffice for lash: the loop is accepted.
+    // One VL does not suffice for lash: the loop is accepted.
     let lab = up("torus 5 hosts=1", SmConfig { max_op_vls: VlCap::VL0, ..SmConfig::default() });
     let Alarm::CreditLoops { engine, avoided_by, .. } = only_alarm(&lab) else {
         panic!("another alarm");
@@ -235,7 +235,7 @@ fn required_freedom_of_deadlock_refuses_credit_loops() {
 }
 
 #[test]
-fn tables_stay_assessed_when_no_engine_can_route() {
+fn table_quality_is_reported_when_no_engine_can_route() {
     let mut lab = Lab::new("torus 5 hosts=1");
     lab.add(0, SmConfig { routing: routed_with("ftree,no_fallback"), ..SmConfig::default() });
     lab.run_for(5 * SECOND);
@@ -244,7 +244,7 @@ fn tables_stay_assessed_when_no_engine_can_route() {
     let [Alarm::Unreachable { host_pairs: 20, .. }, Alarm::NoPlan { .. }] = &alarms[..] else {
         panic!("{alarms:?}")
     };
-    // One lane suffices for lash on a line of switches, not on a ring.
+    // One VL suffices for lash on a line of switches, not on a ring.
     let lash = SmConfig {
         routing: routed_with("lash,no_fallback"),
         max_op_vls: VlCap::VL0,
@@ -299,7 +299,7 @@ fn loop_free_tables_that_reach_all_are_kept() {
     assert_eq!(station.last().plan.report.credit.loops, 0);
     assert_eq!((station.refusals.len(), station.manager.alarms().count()), (0, 0));
     assert_eq!(tables(&lab), before);
-    // The ports of the mended link are configured.
+    // The ports of the repaired link are configured.
     lab.check();
 }
 
@@ -319,7 +319,7 @@ fn repaired_routes_with_a_credit_loop_are_programmed() {
     let Alarm::CreditLoops { engine, .. } = only_alarm(&lab) else { panic!("another alarm") };
     assert_eq!(engine, EngineKind::MinHop);
     lab.check();
-    // Without the loop, the alarm is gone.
+    // Without the loop, the alarm is cleared.
     lab.command(&format!("unlink {cut}"));
     lab.run_for(30 * SECOND);
     assert_eq!(lab.stations[0].manager.alarms().count(), 0);
@@ -327,7 +327,7 @@ fn repaired_routes_with_a_credit_loop_are_programmed() {
 }
 
 #[test]
-fn who_subscribes_is_told_of_ports_that_go_and_come() {
+fn subscribers_are_notified_of_ports_that_leave_and_join() {
     let mut lab = up("torus 3x3 hosts=1", SmConfig::default());
     let mut asker = lab.asker(2);
     let info = InformInfo {
@@ -364,7 +364,7 @@ fn who_subscribes_is_told_of_ports_that_go_and_come() {
 }
 
 #[test]
-fn a_trap_that_was_taken_is_not_repeated() {
+fn received_trap_is_repressed_and_not_repeated() {
     let config = SmConfig { m_key: 0x1234, m_key_protection_level: 2, ..SmConfig::default() };
     let mut lab = up("torus 3x3 hosts=1", config);
     let name = lab.sim.node_name(lab.sim.place(lab.host(6)).0).to_owned();
@@ -376,7 +376,7 @@ fn a_trap_that_was_taken_is_not_repeated() {
 }
 
 #[test]
-fn what_never_answers_is_asked_less_and_less_often() {
+fn unresponsive_nodes_are_queried_at_growing_intervals() {
     let mut lab = Lab::new("torus 3x3 hosts=1");
     let name = lab.sim.node_name(lab.sim.place(lab.host(6)).0).to_owned();
     lab.command(&format!("mkey \"{name}\" 0x77 1"));
@@ -388,7 +388,7 @@ fn what_never_answers_is_asked_less_and_less_often() {
 }
 
 #[test]
-fn many_records_arrive_whole() {
+fn responses_with_many_records_arrive_completely() {
     let mut lab = up("xgft 2,8,8 1,2,4", SmConfig::default());
     let mut asker = lab.asker(3);
     let all = (Method::GET_TABLE, ComponentMask::of(&[]));
@@ -399,7 +399,7 @@ fn many_records_arrive_whole() {
 }
 
 #[test]
-fn the_broadcast_group_of_a_new_partition_comes_and_goes_with_it() {
+fn broadcast_group_is_created_and_removed_with_its_partition() {
     let mut lab = up("torus 3x3 hosts=1", SmConfig::default());
     let mut asker = lab.asker(3);
     let all = (Method::GET_TABLE, ComponentMask::of(&[]));
@@ -416,7 +416,7 @@ fn the_broadcast_group_of_a_new_partition_comes_and_goes_with_it() {
 }
 
 #[test]
-fn it_is_told_why_a_subnet_is_explored_and_what_has_changed() {
+fn events_give_the_reason_of_a_discovery_and_the_changes() {
     let mut lab = up("torus 3x3 hosts=1", SmConfig::default());
     let first = std::mem::take(&mut lab.stations[0].changes);
     assert_eq!(first.len(), 1 + 18, "{first:?}");
@@ -430,11 +430,11 @@ fn it_is_told_why_a_subnet_is_explored_and_what_has_changed() {
 }
 
 #[test]
-fn answers_along_a_directed_route_point_where_the_request_did() {
+fn response_has_the_hop_pointer_of_the_directed_route_request() {
     let mut lab = up("torus 3x3 hosts=1", SmConfig::default());
     let what = (AttributeId::SM_INFO, 0);
     let now = lab.sim.now();
-    // Links differ: on ibsim it is 0, adapters have it behind the path.
+    // Links differ: on ibsim it is 0, HCAs have it behind the path.
     for pointer in [0, 3] {
         let mut mad = smp::directed_request(Method::GET, TransactionId(5), what, &[1, 2]);
         mad.set_hop_pointer(pointer);
@@ -447,7 +447,7 @@ fn answers_along_a_directed_route_point_where_the_request_did() {
 }
 
 #[test]
-fn keys_that_a_port_has_no_room_for_are_named() {
+fn p_keys_that_do_not_fit_into_a_port_table_are_reported() {
     let text: String = (1..=100).map(|key| format!("P{key}={key:#x}:ALL=full;\n")).collect();
     let partitions = Partitions::read("test", text.as_bytes()).unwrap();
     let lab = up("mesh 1x2", SmConfig { partitions, ..SmConfig::default() });
@@ -458,7 +458,7 @@ fn keys_that_a_port_has_no_room_for_are_named() {
 }
 
 #[test]
-fn traps_of_nobody_start_no_more_than_an_exploration_a_second() {
+fn traps_of_unknown_ports_start_at_most_one_discovery_a_second() {
     let mut lab = up("mesh 1x2", SmConfig::default());
     let sweeps = |lab: &Lab| lab.stations[0].manager.counters().sweeps;
     let before = sweeps(&lab);

@@ -1,5 +1,5 @@
-//! Credit loops on the lanes that ports really use: service levels come from path records, lanes from
-//! the SL-to-VL tables and `OperVLs` of the ports, hops from the tables in the switches.
+//! Credit loops on the VLs that ports really use. Service levels come from path records, hops from the tables
+//! in the switches, and VLs from the SL-to-VL tables and `OperVLs` of the ports.
 //!
 //! `SM_LANES_RUNS` is the number of runs and `SM_LANES_FIRST` the first seed.
 
@@ -34,11 +34,11 @@ const ENGINES: [&str; 8] =
 /// The component of SLID in PathRecord; IBTA volume 1, chapter 15.2.5.16.
 const SLID: u8 = 5;
 
-/// What the lanes of a subnet do, and what its manager reports.
+/// Credit loops and discards of a subnet, and the report of its SM.
 #[derive(Debug, PartialEq, Eq)]
 struct Outcome {
     has_cycle: bool,
-    /// Pairs of hosts whose packets a port discards since their service level has no lane there.
+    /// Pairs of hosts whose packets a port discards because their service level has no VL there.
     discarded: usize,
     reported_loops: usize,
     /// The number of service levels of all paths.
@@ -49,7 +49,7 @@ fn pick<'a, T>(rng: &mut Rng, list: &'a [T]) -> &'a T {
     &list[rng.below(list.len())]
 }
 
-/// Draws lanes and quality of service.
+/// Draws a random configuration of VLs and quality of service.
 fn draw(rng: &mut Rng) -> SmConfig {
     let max_op_vls =
         *pick(rng, &[VlCap::VL0, VlCap::VL0_1, VlCap::VL0_3, VlCap::VL0_7, VlCap::VL0_14]);
@@ -78,7 +78,7 @@ fn run(kind: &str, config: SmConfig) -> Option<Outcome> {
     lab.add(0, config);
     lab.run_for(std::time::Duration::from_secs(5));
     if lab.stations[0].reports.is_empty() {
-        // lash alone may need more lanes than there are.
+        // Without a fallback, lash may need more VLs than exist.
         assert_eq!(lab.stations[0].refusals.len(), 1);
         return None;
     }
@@ -138,7 +138,7 @@ fn path_levels(lab: &mut Lab) -> BTreeMap<(u16, u16), ServiceLevel> {
 }
 
 #[test]
-fn credit_loops_are_reported_on_the_lanes_in_use() {
+fn credit_loops_are_reported_on_the_vls_in_use() {
     let number = |name: &str, default: u64| {
         std::env::var(name).map_or(default, |text| text.parse().expect("a number"))
     };
@@ -172,7 +172,7 @@ fn credit_loops_are_reported_on_the_lanes_in_use() {
 
 /// The cases in which lash was once reported to be free of credit loops and was not.
 #[test]
-fn lash_that_does_not_fit_into_the_lanes_is_not_programmed() {
+fn lash_is_not_programmed_if_it_needs_too_many_vls() {
     let lash = RoutingConfig { engines: "lash".parse().expect("lash"), ..RoutingConfig::default() };
     let all_zero = PortQos::lanes(&["0"; 16].join(",")).expect("16 lanes");
     let qos = |port: PortQos| {

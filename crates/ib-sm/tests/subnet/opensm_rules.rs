@@ -18,7 +18,7 @@ use ib_wire::mad::{
 
 use crate::lab::{Asker, Lab};
 
-/// Host 1 of a fabric, which asks the manager at host 0.
+/// Host 1 of a fabric, a client of the SM at host 0.
 struct Client {
     lab: Lab,
     asker: Asker,
@@ -101,7 +101,7 @@ fn act_count_of_sm_info_grows_with_each_light_sweep() {
 }
 
 #[test]
-fn class_port_info_claims_what_is_answered() {
+fn class_port_info_lists_only_supported_features() {
     let mut client = Client::new(SmConfig::default());
     let mut mad = Mad::new(MgmtClass::SUBN_ADM, Method::GET, TransactionId(0));
     mad.set_attribute_id(AttributeId::CLASS_PORT_INFO);
@@ -177,7 +177,7 @@ fn a_given_slid_is_paired_with_the_base_dlid_first() {
     assert_eq!(paths(&[], 0, 0, 0).len(), 16);
 }
 
-/// What a component of a request to join is, and the status with which OpenSM answers.
+/// Value of a component in a join request, and the status of OpenSM's response.
 type Component = (&'static str, &'static [u8], fn(&mut MCMemberRecord), MadStatus);
 
 /// The MGID of the broadcast group of the default partition.

@@ -1,8 +1,10 @@
-//! Subnets that lose and gain links and switches, beside the physical truth.
+//! Subnets that lose and gain links and switches, compared with a walk through the real tables.
 //!
-//! After each event the subnet manager gets time to settle. Then every pair of hosts that cables
-//! connect must be connected by the tables in the switches, every linked port must be active, and the
-//! alarms of the subnet manager must say what a walk through lanes and tables finds.
+//! After each event the SM gets time to settle. The test then requires:
+//!
+//! * The tables in the switches connect every pair of hosts that cables connect.
+//! * Every linked port is Active.
+//! * The alarms of the SM match a walk through VLs and tables.
 //!
 //! `SM_REACH_RUNS` is the number of runs and `SM_REACH_FIRST` the first seed. A failed run is repeated
 //! with `SM_REACH_FIRST=SEED SM_REACH_RUNS=1`. `cargo xtask campaign sm` runs many.
@@ -41,28 +43,28 @@ const FABRICS: [&str; 14] = [
 const ENGINES: [&str; 9] =
     ["", "", "", "minhop", "updn", "ftree,updn", "lash", "dor", "lash,updn,dor"];
 
-/// The time that the subnet manager needs at most until the fabric is up after an event.
+/// Maximum time from an event until the fabric is up.
 const SETTLES_WITHIN: Duration = Duration::from_secs(90);
 
-/// How long nothing may change before the fabric counts as settled: longer than a light sweep.
+/// Time without changes after which the fabric counts as settled: longer than a light sweep.
 const QUIET: Duration = Duration::from_secs(15);
 
 /// The time in which light sweeps read all blocks of the tables back: three of them at 10 s each.
 const AUDITED_WITHIN: Duration = Duration::from_secs(45);
 
-/// What the runs met.
+/// Counters of all runs.
 #[derive(Default)]
 struct Tally {
     events: usize,
     settled_after: Vec<Duration>,
     loops_accepted: usize,
     loops_checked: usize,
-    /// How often an alarm stood for an accepted loop, by its engine and the engine that avoids it.
+    /// Number of alarms for an accepted loop, by its engine and the engine that avoids it.
     alarms: BTreeMap<String, usize>,
     dead: Vec<String>,
 }
 
-/// A run: a fabric, what happens to it, and the subnet manager.
+/// A run: a fabric, its events, and the SM.
 struct Run {
     lab: Lab,
     own: PortId,
@@ -87,7 +89,7 @@ impl Run {
         Self { lab, own, tally: Tally::default() }
     }
 
-    /// Runs commands and waits until the fabric has settled; notes what is dead then.
+    /// Runs commands and waits until the fabric has settled; records unreachable pairs and inactive ports.
     fn event(&mut self, commands: &[String]) {
         commands.iter().for_each(|command| self.lab.command(command));
         self.tally.events += 1;
@@ -127,7 +129,7 @@ impl Run {
         self.check_loops();
     }
 
-    /// Compares the alarms with a walk through service levels, lanes and tables.
+    /// Compares the alarms with a walk through service levels, VLs and tables.
     fn check_loops(&mut self) {
         let sim = &self.lab.sim;
         let station = &self.lab.stations[0];
@@ -205,7 +207,7 @@ fn shuffle<T>(rng: &mut Rng, list: &mut [T]) {
     }
 }
 
-/// Draws a quality of service configuration and the number of lanes.
+/// Draws a quality of service configuration and the number of VLs.
 fn draw_lanes(rng: &mut Rng) -> (VlCap, Option<QosConfig>) {
     let max_op_vls = *pick(rng, &[VlCap::VL0, VlCap::VL0_1, VlCap::VL0_3, VlCap::VL0_7]);
     let port = |rng: &mut Rng| {
@@ -267,7 +269,7 @@ fn run(seed: u64) -> Tally {
     }
     let run = match scenario {
         0 | 1 => {
-            // Cables are pulled one by one until 40 % are gone, and mended in another order. On thinned
+            // Cables are pulled one by one until 40 % are pulled, and plugged back in another order. On thinned
             // fabrics a quarter is missing from the start.
             let thinned = if scenario == 1 { cables.len() / 4 } else { 0 };
             let mut run = Run::new(&fabric, seed, config, &[]);
@@ -309,7 +311,7 @@ fn run(seed: u64) -> Tally {
             run
         }
         3 => {
-            // Cables and switches fail and return in crowds, some while the subnet manager is busy.
+            // Cables and switches fail and return in groups, some while the SM is busy.
             let mut run = Run::new(&fabric, seed, config, &[]);
             let own_leaf = run.lab.sim.peer(run.lab.host(0)).map(|it| run.lab.sim.place(it).0);
             let own_leaf = own_leaf.map(|it| run.lab.sim.node_name(it).to_owned());
@@ -349,7 +351,7 @@ fn run(seed: u64) -> Tally {
             run.event(&[]);
             let time = Duration::from_secs(40);
             let faults = random_faults(&fabric, seed, (time, 5 + rng.below(146)));
-            // Lies of switches are not faults of cables: tables that were ignored stay wrong.
+            // Switches that ignore table writes are not cable faults: their tables remain wrong.
             let honest = faults.into_iter().filter(|step| {
                 !matches!(
                     step.command,

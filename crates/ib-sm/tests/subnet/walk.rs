@@ -1,5 +1,5 @@
-//! What a fabric physically does: packets are walked through the tables that the switches hold, over
-//! the links that are up. Nothing here comes from a subnet manager.
+//! Ground truth of a fabric: packets are walked through the tables in the switches, over the links that are
+//! up. The walk uses no data of an SM.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -33,7 +33,7 @@ pub(crate) fn live_peer(sim: &Sim, port: PortId) -> Option<PortId> {
 }
 
 impl<'a> Connected<'a> {
-    /// Collects what is connected to a port, or to the switch that it is port 0 of. Links lead on
+    /// Collects the nodes that are connected to a port, or to the switch if it is a port 0. The walk passes
     /// through switches only.
     pub(crate) fn to(sim: &'a Sim, own: PortId) -> Self {
         let mut this = Self { sim, switches: BTreeSet::new(), hosts: Vec::new() };
@@ -57,7 +57,7 @@ impl<'a> Connected<'a> {
         self.hosts.len() * self.hosts.len().saturating_sub(1)
     }
 
-    /// Returns the pairs of hosts whose packets do not arrive, each with where they are lost.
+    /// Returns the pairs of hosts whose packets do not arrive, each with the location of the loss.
     pub(crate) fn dead_pairs(&self) -> Vec<String> {
         let sim = self.sim;
         let mut dead = Vec::new();
@@ -74,7 +74,7 @@ impl<'a> Connected<'a> {
         dead
     }
 
-    /// Returns the ports in the connected part that are not in service, and end ports without a LID.
+    /// Returns the ports in the connected part that are not Active, and end ports without a LID.
     pub(crate) fn unconfigured_ports(&self) -> Vec<String> {
         let sim = self.sim;
         let mut unconfigured = Vec::new();
@@ -90,8 +90,8 @@ impl<'a> Connected<'a> {
         unconfigured
     }
 
-    /// Walks a packet from one host to the base LID of another and calls `hop` with the ports by which it
-    /// enters and leaves each switch. The error says where the packet is lost.
+    /// Walks a packet from one host to the base LID of another. Calls `hop` with the ingress and egress port at
+    /// each switch. The error gives the location of the loss.
     pub(crate) fn walk(
         &self,
         from: Host,
@@ -160,13 +160,13 @@ impl<C: Copy + Ord> Dependencies<C> {
         Self { next: BTreeMap::new() }
     }
 
-    /// Notes that packets which hold one channel wait for another.
+    /// Adds a dependency: packets that hold one channel wait for another.
     pub(crate) fn add(&mut self, held: C, wanted: C) {
         self.next.entry(held).or_default().insert(wanted);
     }
 
-    /// Returns true if channels can wait for each other in a cycle. Channels that wait for none are
-    /// removed until no such channel is left; what remains holds a cycle.
+    /// Returns true if channels can wait for each other in a cycle. Channels without dependencies are removed
+    /// until no such channel is left; the remaining channels contain a cycle.
     pub(crate) fn has_cycle(&self) -> bool {
         let mut next = self.next.clone();
         loop {

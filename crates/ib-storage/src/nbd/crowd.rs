@@ -1,46 +1,46 @@
-//! The memory budget of all programs, which is checked before memory is taken.
+//! The memory budget of all clients, which is checked before each allocation.
 
 use ib_nbd::Session;
 
-/// The number of programs over the budget that may finish a write whose data has come in part, and of those that may have
-/// one request that fits neither the budget nor their guarantee.
+/// Maximum number of clients over the budget that may finish a partially received write. Also the maximum number of
+/// clients with one request that exceeds both the budget and their guarantee.
 pub(super) const FINISHING: usize = 4;
 
-/// The input buffer of a program that sends short requests, in bytes.
+/// Input buffer size of a client with short requests, in bytes.
 const INPUT: usize = 128 << 10;
 
-/// The part of the budget that is guaranteed to the programs together, beside the budget itself: a quarter.
+/// Memory guaranteed to all clients together, in addition to the budget: a quarter of the budget.
 const GUARANTEED: usize = 4;
 
-/// The memory that programs have and may have, in bytes.
+/// Memory use and limits of the clients, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Crowd {
-    /// The memory of all programs: input, data of outstanding requests, answers, and requests of disconnected programs.
+    /// Memory of all clients: input, data of outstanding requests, responses, and requests of disconnected clients.
     pub(super) kept: usize,
     /// The budget.
     most: usize,
-    /// The memory that each program may have when the budget is used up.
+    /// Memory guaranteed to each client when the budget is used up.
     pub(super) guaranteed: usize,
 }
 
 impl Crowd {
-    /// The budget is beside the input buffer that each program has.
+    /// The budget does not include the input buffer of each client.
     pub(super) fn new(kept: usize, most: usize, programs: usize) -> Self {
         let guaranteed = most / GUARANTEED / programs.max(1);
         Self { kept, most: most + programs * INPUT, guaranteed }
     }
 
-    /// Returns true if a program that has some memory, which `kept` includes, may have more.
+    /// Returns true if a client with the given memory use, which `kept` includes, may allocate more.
     fn admits(self, own: usize, more: usize) -> bool {
         self.kept + more <= self.most || own + more <= self.guaranteed + INPUT
     }
 
-    /// Returns true if the next request of a program exceeds the budget and its guarantee.
+    /// Returns true if the next request of a client exceeds both the budget and its guarantee.
     pub(super) fn holds_up(self, one: &Session) -> bool {
         !self.admits(one.kept(), one.next_held())
     }
 
-    /// Returns true if input of a program is read. Of those over the budget some finish a write that has come in part.
+    /// Returns true if input of a client is read. Some clients over the budget may finish a partially received write.
     pub(super) fn lets_read(self, one: &Session, finishing: &mut usize) -> bool {
         if self.admits(one.kept(), one.growth()) {
             return true;
@@ -50,7 +50,7 @@ impl Crowd {
         goes_on
     }
 
-    /// Returns true if more requests of a program are done, now or when others have less memory.
+    /// Returns true if more requests of a client can be executed, now or after others release memory.
     pub(super) fn takes(self, one: &Session) -> bool {
         one.takes() && !self.holds_up(one)
     }

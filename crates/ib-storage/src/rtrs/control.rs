@@ -6,10 +6,10 @@
 //! | `message` | [`Ask`]: what is asked, and how it is answered |
 //! | `session` | the control of a client's session |
 //! | `server` | the control of a server |
-//! | `client` | [`ControlClient`]: whoever asks |
+//! | `client` | [`ControlClient`]: the client |
 //!
-//! Over the socket go lines of JSON, one asks and one answers ([`ib_control::console`]). Threads take them; the loop that
-//! moves data only looks whether there is a question, so that nobody who asks stops it.
+//! Requests and responses are lines of JSON ([`ib_control::console`]). Threads serve the socket. The data loop only polls
+//! a request queue, so that clients cannot block it.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};

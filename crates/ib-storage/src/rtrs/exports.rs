@@ -1,4 +1,4 @@
-//! Block devices that a server offers over RTRS, whatever drives its adapters.
+//! Block devices that a server offers over RTRS, whatever drives its HCAs.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

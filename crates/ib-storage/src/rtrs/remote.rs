@@ -26,7 +26,7 @@ pub struct RemoteOptions {
     pub device: String,
     /// What for.
     pub mode: AccessMode,
-    /// How many requests of the device may be under way, 1 to 8192; no more than the server allows are.
+    /// How many requests of the device may be in flight, 1 to 8192; no more than the server allows are.
     pub depth: usize,
     /// What becomes of the data of reads.
     pub reads: Reads,
@@ -56,7 +56,7 @@ pub struct RemoteDisk {
 }
 
 impl RemoteDisk {
-    /// Opens a device over some paths of adapters, as soon as they are connected.
+    /// Opens a device over some paths of HCAs, as soon as they are connected.
     ///
     /// # Errors
     /// Fails when there is no memory, or no session or device can have the name.
@@ -102,7 +102,7 @@ impl RemoteDisk {
         self.remote.rtrs()
     }
 
-    /// Returns the session and its adapters.
+    /// Returns the session and its HCAs.
     pub const fn session(&mut self) -> (&mut Rtrs, &mut Devices) {
         (self.remote.session(), &mut self.devices)
     }

@@ -71,7 +71,7 @@ pub struct BlockServer {
 }
 
 impl BlockServer {
-    /// Makes a server on some adapters, which listens nowhere yet and has no devices.
+    /// Makes a server on some HCAs, which listens nowhere yet and has no devices.
     ///
     /// # Errors
     /// Fails when the system has no more files or no random numbers.
@@ -97,7 +97,7 @@ impl BlockServer {
         self.control = Some(ServerControl::new(control));
     }
 
-    /// Listens at a port of an adapter.
+    /// Listens at a port of an HCA.
     ///
     /// # Errors
     /// Fails when the port is taken there.
@@ -119,7 +119,7 @@ impl BlockServer {
         self.exports.offer(&mut self.rtrs, name, disk)
     }
 
-    /// Returns the adapters.
+    /// Returns the HCAs.
     pub const fn devices(&mut self) -> &mut Devices {
         &mut self.devices
     }

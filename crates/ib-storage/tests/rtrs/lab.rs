@@ -51,7 +51,7 @@ Ca 2 \"server\"
 [2] \"rail-2\"[2] # lid 0 1xFDR10
 ";
 
-/// The adapters of one side.
+/// The HCAs of one side.
 struct Ports<'a>(&'a mut SimDevices, [PortId; 2]);
 
 impl Adapters for Ports<'_> {
@@ -141,7 +141,7 @@ impl Lab {
         self.managed.command(text);
     }
 
-    /// Asks subnet administration for a path, and adds it.
+    /// Asks the SA for a path, and adds it.
     fn add_path(&mut self, number: usize) {
         let [sgid, dgid] = [0, 1].map(|side| self.gid(side, number));
         let wanted = PathRecord { sgid, dgid, numb_path: 1, ..PathRecord::zeroed() };

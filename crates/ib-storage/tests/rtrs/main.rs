@@ -1,4 +1,4 @@
-//! RTRS between adapters of a simulated InfiniBand fabric, in virtual time: paths between GIDs, over two links.
+//! RTRS between HCAs of a simulated InfiniBand fabric, in virtual time: paths between GIDs, over two links.
 
 mod lab;
 #[allow(dead_code, reason = "the tests of fabrics share it")]
@@ -75,7 +75,7 @@ fn paths_lead_between_gids() {
     assert!(lab.done[0].errno.is_ok());
 }
 
-/// Keeps requests under way, has a link cut, and returns why the first path has failed, after which time, and how long
+/// Keeps requests in flight, has a link cut, and returns why the first path has failed, after which time, and how long
 /// the slowest request has taken.
 fn cut(link: &str) -> (Failure, Duration, Duration) {
     let mut lab = Lab::connected(2);

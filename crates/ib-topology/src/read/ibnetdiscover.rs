@@ -152,7 +152,7 @@ impl<'a> Parser<'a> {
             line.demand("port 0")?;
             lid = lid_and_lmc(&mut line)?;
         } else if line.eat("(scp)") {
-            // Printed by -g for a vendor's adapters.
+            // Printed by -g for a vendor's HCAs.
         }
         line.end("the end of the line")?;
 

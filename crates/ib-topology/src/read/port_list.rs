@@ -1,4 +1,4 @@
-//! Reads what `ibnetdiscover -p` prints: a line per port.
+//! Reader of the port list of `ibnetdiscover -p`: a line per port.
 //!
 //! ```text
 //! SW     3  1 0x0000000000200001 4x EDR - CA     5  1 0x0000000000100005 ( 'leaf' - 'host' )
@@ -6,10 +6,9 @@
 //! CA     5  1 0x0000000000100005 4x EDR - SW     3  1 0x0000000000200001 ( 'host' - 'leaf' )
 //! ```
 //!
-//! A line has a node type, a LID, a port number, a port GUID, a width and a speed, and of a linked
-//! port the other end. Node GUIDs are missing: a node has the GUID of its port, and each port of a
-//! channel adapter or router is a node of its own. A switch has the ports up to the highest one
-//! that is listed.
+//! A line has node type, LID, port number, port GUID, width and speed, and for a linked port the far end. Node
+//! GUIDs are missing. Each port of a channel adapter (CA) or router becomes a node of its own, with the port GUID
+//! as node GUID. The number of ports of a switch is the highest one listed.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +20,7 @@ use super::rate;
 use crate::fabric::{Fabric, LinkRate, NodeId, NodeSpec, PortId};
 use crate::text::{Fault, Line, Lines, Place};
 
-/// What the progress lines of `ibnetdiscover -s` start with.
+/// Prefix of the progress lines of `ibnetdiscover -s`.
 pub(super) const PROGRESS: &str = "DR path ";
 
 /// Returns true for a line of the list, by its node type.
@@ -77,12 +76,12 @@ pub(super) fn parse(text: &str) -> Result<Fabric, Fault> {
 struct PortLine<'a> {
     place: Place,
     end: PortEnd,
-    /// The other end, the column where it stands, and the rate of the link.
+    /// The far end, its column, and the rate of the link.
     peer: Option<(PortEnd, u32, LinkRate)>,
     description: &'a str,
 }
 
-/// A port as a line names it.
+/// A port in a line.
 struct PortEnd {
     kind: NodeKind,
     lid: Option<Lid>,
@@ -98,7 +97,7 @@ fn port(mut line: Line<'_>) -> Result<PortLine<'_>, Fault> {
         return Err(line.expected("a description in quotes"));
     };
     if !line.rest()[..quote].contains(" - ") {
-        // The rate of a port that is down means nothing.
+        // The rate of a port that is down is meaningless.
         line.seek(line.position() + quote + 1);
         let description = up_to(&mut line, "'")?;
         line.end("the end of the line")?;
@@ -152,7 +151,7 @@ fn up_to<'a>(line: &mut Line<'a>, text: &str) -> Result<&'a str, Fault> {
     Ok(&rest[..end])
 }
 
-/// Adds a node for every port GUID, in the order of the lines; returns the nodes by GUID.
+/// Adds a node for each port GUID, in the order of the lines; returns the nodes by GUID.
 fn add_nodes(
     net: &mut Net<'_, LinkRate>,
     ports: &[PortLine<'_>],
@@ -198,7 +197,7 @@ fn add_nodes(
     Ok(nodes)
 }
 
-/// Compares the LIDs that lines give for the other ends with those of their own lines.
+/// Checks that the LIDs of far ends match those of their own lines.
 fn check_lids(net: &Net<'_, LinkRate>) -> Result<(), Fault> {
     let lid = |port: PortId| {
         let port = net.fabric.port(port);

@@ -1,4 +1,4 @@
-//! How traces go on: what each needs next, and what came of it.
+//! Advances traces: determines the next step of each, and performs it.
 
 use ib_types::Instant;
 
@@ -11,7 +11,7 @@ use crate::tree::{Branch, BranchEnd, Tree};
 use crate::trial;
 
 impl Tracer {
-    /// Goes on with the traces that something was found out for.
+    /// Advances the traces whose step has completed.
     pub(super) fn advance(&mut self, now: Instant) {
         loop {
             self.advance_ready(now);
@@ -54,7 +54,7 @@ impl Tracer {
         }
     }
 
-    /// Does what a trace needs to go on; then it is ready once more.
+    /// Performs the next step of a trace; the trace is ready again when the step completes.
     fn take(&mut self, id: TraceId, step: Step, now: Instant) {
         match step {
             Step::Fact(fact) => self.want(id, Source::Nodes, fact),
@@ -110,7 +110,7 @@ impl Tracer {
         }
     }
 
-    /// Returns all that the trace of a tree needs next, or what came of it.
+    /// Returns the next steps of the trace of a tree, or its result.
     fn step_tree(&mut self, mlid: u16) -> Result<Result<Tree, TraceError>, Vec<Step>> {
         let Some(own) = self.atlas.own() else {
             return match self.atlas.lacking.get(&Fact::Own) {
@@ -147,7 +147,7 @@ impl Tracer {
         Ok(Ok(Tree { mlid, start: own, branches }))
     }
 
-    /// Returns what a trace needs next.
+    /// Returns the next step of a trace.
     fn step(&mut self, id: TraceId, started: Instant, now: Instant) -> Step {
         let job = &self.jobs[&id];
         let (from, to, is_survey) = (job.from, job.to, job.is_survey);
@@ -189,7 +189,7 @@ impl Tracer {
         };
         let is_bad = stop.judgement() == Judgement::ProvenBad
             || hops.iter().any(|(_, verdict)| verdict.is_bad());
-        // A subnet manager may have written other tables since.
+        // A subnet manager (SM) may have changed tables since.
         if is_bad && let Some(fact) = self.atlas.unconfirmed(&way, lid) {
             return Step::Fact(fact);
         }
@@ -201,7 +201,7 @@ impl Tracer {
         Step::Done(Box::new(Ok(Trace { from, to, lid, start, hops, stop, elapsed })))
     }
 
-    /// Returns the port that has a LID, which is the one that the path to it from the own port ends at.
+    /// Returns the port that has a LID: the end of the path to the LID from the own port.
     fn locate(
         &mut self,
         own: (NodeNumber, u8),
@@ -234,7 +234,7 @@ impl Tracer {
     }
 }
 
-/// Returns a hop of a path over a table that has changed: nothing bad is proven of it.
+/// Downgrades a bad verdict to "not proven" for a hop of a path over a changed table.
 fn doubted((hop, verdict): (Hop, Verdict)) -> (Hop, Verdict) {
     match verdict.is_bad() {
         true => (hop, suspected(Reason::TableChanged, Vec::new())),

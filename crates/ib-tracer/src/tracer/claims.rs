@@ -1,7 +1,7 @@
-//! Comparison of the nodes with the records of subnet administration.
+//! Comparison of the nodes with the SA records.
 //!
-//! Records are claims. A difference is proven where a node itself reports something else; where subnet
-//! administration has no record nothing is proven.
+//! Records are claims. A difference is proven only if the node itself reports something else. If the SA has
+//! no record, the verdict is "not proven".
 
 use std::collections::BTreeSet;
 
@@ -14,8 +14,7 @@ use crate::trace::{Hop, Stop, Verdict};
 use crate::tree::{Branch, BranchEnd, Tree};
 
 impl Tracer {
-    /// Returns the verdicts on the hops of a path that the nodes report, up to the first difference to what
-    /// subnet administration reports.
+    /// Returns the verdicts on the hops of a path by the nodes, up to the first difference from the SA records.
     pub(super) fn compare(
         &mut self,
         own: (NodeNumber, u8),
@@ -51,7 +50,7 @@ impl Tracer {
                     (hop, verdict.map_or_else(|| self.other_link(hop.from, hop.out), Ok)?)
                 }
                 (Some(hop), _) => {
-                    // The table of an adapter has one entry: its port.
+                    // The table of an HCA has one entry: its port.
                     let shown = self.link_of(hop.from, claim.out)?;
                     (shown, Verdict::OtherTable { holds: hop.out })
                 }
@@ -98,7 +97,7 @@ impl Tracer {
         Ok((hops, way.stop.clone()))
     }
 
-    /// Returns the path by the records, or why they do not tell it.
+    /// Returns the path by the records, or the reason why they do not give it.
     fn claimed_way(&self, from: Option<u16>, lid: u16) -> Result<Result<Way, String>, Step> {
         let claims = &self.claims;
         let Some(own) = claims.own() else {
@@ -124,7 +123,7 @@ impl Tracer {
         }
     }
 
-    /// Returns the link behind a port; both ends are the near one if no node answers behind it.
+    /// Returns the link behind a port; both ends are the near port if no node responds behind it.
     fn link_of(&self, from: NodeNumber, out: u8) -> Result<Hop, Step> {
         match self.atlas.node(from).links.get(&out) {
             None => Err(Step::Fact(Fact::Link { node: from, port: out })),
@@ -133,8 +132,7 @@ impl Tracer {
         }
     }
 
-    /// Returns the verdict on a node that has the LID and the port of the one in the records, but another
-    /// GUID.
+    /// Returns the verdict on a node that has the recorded LID and port, but another GUID.
     fn other_guid(&self, hop: &Hop, claim: &Hop) -> Option<Verdict> {
         let found = self.atlas.end((hop.node, hop.enters))?;
         let told = self.claims.end((claim.node, claim.enters))?;
@@ -187,7 +185,7 @@ impl Tracer {
         Ok(Some(grown.iter().map(|branch| self.claimed_port(&branch.hop)).collect()))
     }
 
-    /// Returns branches for the ports by which only the records send to a group.
+    /// Returns branches for the ports that send to a group by the records only.
     pub(super) fn missing_branches(
         &self,
         claimed: Option<&BTreeSet<(Guid, u8)>>,
@@ -214,7 +212,7 @@ fn prefix(way: &Way, count: usize) -> Way {
     Way { hops: way.hops[..count].to_vec(), stop: Stop::Uncompared { why } }
 }
 
-/// Returns the end of a path that could not be compared: its own end if it is bad.
+/// Returns the end of a path that could not be compared: `Uncompared` if the path arrives, else its own end.
 fn uncompared(stop: &Stop, why: &str) -> Stop {
     match stop {
         Stop::Arrived => {

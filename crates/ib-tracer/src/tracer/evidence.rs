@@ -1,4 +1,4 @@
-//! The evidence: what the ends of probes, launches and censuses prove, and what a verdict rests on.
+//! Evidence: derives proofs from the results of probes and censuses, and lists the probes behind a verdict.
 
 use ib_types::Guid;
 
@@ -43,7 +43,7 @@ impl Tracer {
         found
     }
 
-    /// Goes on with the traces that wait for a launch, a trial or a census.
+    /// Resumes the traces that wait for a combined-route probe, its trial or its census.
     pub(super) fn end_launch(&mut self, launch: Launch) {
         if let Some(Launched::At(guid, port)) = self.probes.launched(launch) {
             self.note_arrival(launch.1, guid, port, Witness::Launch);
@@ -51,12 +51,12 @@ impl Tracer {
         self.ready.extend(self.launches_wanted.remove(&launch).unwrap_or_default());
     }
 
-    /// Notes what the probes of a LID prove.
+    /// Records the proofs from the probes of a LID.
     pub(super) fn note_probe(&mut self, lid: u16) {
         let Some(Some(seen)) = self.probes.get(lid) else { return };
         let (agent, node) = (seen.agent.clone(), seen.node);
         let expected = self.probes.way(lid).and_then(|way| way.hops.last()).map(|hop| hop.enters);
-        // An agent does not tell which node it is on, so subnet management has to answer as well.
+        // An agent does not report its node, so the SMA has to respond as well.
         let Some((guid, arrival)) = node else { return };
         match agent {
             AgentState::Port(port) if Some(port) == expected && [0, port].contains(&arrival) => {
@@ -66,8 +66,8 @@ impl Tracer {
         }
     }
 
-    /// Notes that a probe to a LID arrived at a node by a port: the switch at the other end of the cable
-    /// has sent it, by the port of its table.
+    /// Records the arrival of a probe to a LID. It proves that the switch at the far end of the cable forwards
+    /// by the port of its table.
     fn note_arrival(&mut self, lid: u16, guid: Guid, port: u8, witness: Witness) {
         let is_it = |&&(node, number): &&(NodeNumber, u8)| {
             self.atlas.node(node).guid == guid
@@ -88,7 +88,7 @@ impl Tracer {
         }
     }
 
-    /// Notes what counters prove.
+    /// Records the proofs from counters.
     pub(super) fn note_census(&mut self, (from, lid): Launch) {
         let Some(census::Outcome::Known(left)) = self.censuses.get((from, lid)) else { return };
         let observation = self.observations.entry(Probe::Counters { from, lid });

@@ -1,9 +1,12 @@
-//! The verdict on each hop of a path, by what was observed and what the fault model allows.
+//! Judges each hop of a path by the observations and the fault model.
 //!
-//! A hop is proven good by a packet that was seen to arrive over its link, or by counters. It is proven bad
-//! if counters show another port, or if a launch over it stays unanswered beyond chance and every other
-//! component that the launch depends on is proven good. The proofs hold for any number of faults. In all
-//! other cases nothing is proven, and the components that remain are suspects.
+//! A hop is proven good by a packet that was seen to arrive over its link, or by counters.
+//!
+//! A hop is proven bad if counters show another port. It is also proven bad if a trial excludes random loss
+//! of the combined-route probe over it, and every other component that the probe depends on is proven good.
+//!
+//! The proofs hold for any number of faults. In all other cases the verdict is "not proven", and the
+//! components that remain are suspects.
 
 use std::collections::BTreeSet;
 
@@ -22,18 +25,18 @@ use crate::probes::{Launch, Launched};
 use crate::trace::{AgentState, Component, Hop, Left, Reason, Stop, Suspicion, Verdict};
 use crate::trial;
 
-/// How many faults a candidate has at most.
+/// Maximum number of faults in a candidate.
 const MOST_FAULTS: usize = 4;
 
-/// How many switches without an answered launch show that switches do not pass on combined routes, as long
-/// as no launch was answered.
+/// Number of switches without an answered combined-route probe after which all switches are assumed not to
+/// relay such probes, as long as none was answered.
 const MOST_UNANSWERED: usize = 2;
 
-/// How many launches from other switches are tried for a link.
+/// Maximum number of combined-route probes from other switches for a link.
 const MOST_ALTERNATIVES: usize = 3;
 
 impl Tracer {
-    /// Returns the verdicts on the hops of a path, or what is needed first.
+    /// Returns the verdicts on the hops of a path, or the step that is needed first.
     pub(super) fn judge(
         &mut self,
         own: (NodeNumber, u8),
@@ -48,7 +51,7 @@ impl Tracer {
         Ok(hops)
     }
 
-    /// Returns the verdict on a hop of a path to a LID; proofs are remembered.
+    /// Returns the verdict on a hop of a path to a LID; caches proofs.
     pub(super) fn verdict(
         &mut self,
         own: (NodeNumber, u8),
@@ -134,7 +137,7 @@ impl Tracer {
             true => self.observations.arrived((hop.from, hop.out), target),
             false => self.observations.proven((hop.from, hop.out)),
         };
-        // Some switches do not tell the arrival port of SMPs to their LID.
+        // Some switches do not report the arrival port of SMPs to their LID.
         let is_here = seen.and_then(|it| it.node).is_some_and(|(guid, port)| {
             guid == self.atlas.node(hop.node).guid && [0, hop.enters].contains(&port)
         });
@@ -162,7 +165,7 @@ impl Tracer {
         self.by_launch(own, hop, (target, lid, is_last))
     }
 
-    /// Returns the verdict on a LID at which another node answers than the one that reports it.
+    /// Returns the verdict on a LID if the node that responds differs from the node that reports the LID.
     fn shared_lid(&self, lid: u16, node: NodeNumber, found: Guid) -> Verdict {
         let guid = self.atlas.node(node).guid;
         Verdict::Duplicate { what: format!("LID {lid} is reported by nodes {guid} and {found}") }
@@ -173,7 +176,7 @@ impl Tracer {
         arrival == Some((self.atlas.node(hop.node).guid, hop.enters))
     }
 
-    /// Returns the verdict if a node of a hop is not what it seems.
+    /// Returns the verdict if a node of a hop has inconsistent responses or a duplicate GUID or LID.
     pub(super) fn identity(&self, hop: &Hop) -> Option<Verdict> {
         for node in [hop.from, hop.node] {
             if let Some(what) = self.atlas.inconsistent.get(&node).filter(|_| node == hop.node) {
@@ -189,7 +192,7 @@ impl Tracer {
         None
     }
 
-    /// Returns why a port that reports a LID may not be the one that the LID was assigned to.
+    /// Returns why a LID may have been assigned to another port than the one that reports it.
     pub(super) fn doubt(
         &self,
         (node, _): (NodeNumber, u8),
@@ -217,7 +220,7 @@ impl Tracer {
         }
     }
 
-    /// Has a LID be probed from the own port.
+    /// Requires a probe of a LID from the own port.
     fn probe(&self, own: (NodeNumber, u8), lid: u16) -> Result<(), Step> {
         match self.probes.get(lid) {
             Some(Some(_)) => Ok(()),
@@ -229,8 +232,8 @@ impl Tracer {
         }
     }
 
-    /// Counts by which port a switch sends what goes to one LID; `None` if it is the one of its table, or
-    /// if that cannot be counted.
+    /// Counts by which port a switch sends packets to one LID; `None` if that is the port of its table, or
+    /// if the packets cannot be counted.
     fn exactly(&self, hop: &Hop, lid: u16) -> Result<Option<Verdict>, Step> {
         let launch = (hop.from, lid);
         if self.launched(launch)?.is_none() {
@@ -247,7 +250,7 @@ impl Tracer {
         })
     }
 
-    /// Judges a link that no path from the own port has proven, by launches from the switch before it.
+    /// Judges a link that no path from the own port has proven, by probes from the switch before it.
     fn by_launch(
         &self,
         own: (NodeNumber, u8),
@@ -328,7 +331,7 @@ impl Tracer {
         self.diagnose(own, hop, launch)
     }
 
-    /// Returns what came of a launch; `None` if no switch passes on launches.
+    /// Returns the result of a combined-route probe; `None` if no switch relays such probes.
     fn launched(&self, launch: Launch) -> Result<Option<Launched>, Step> {
         match self.probes.launched(launch) {
             Some(launched @ Launched::At(..)) => return Ok(Some(launched)),
@@ -344,8 +347,8 @@ impl Tracer {
         }
     }
 
-    /// Returns a launch over the link of a hop: to the target where the switch sends that by the link,
-    /// else to the end of the path. One such launch is used for all paths over a link.
+    /// Returns a combined-route probe over the link of a hop: to the target if the switch sends that LID by
+    /// the link, else to the end of the path. One such probe is used for all paths over a link.
     fn launch_of(&self, hop: &Hop, target: u16, lid: Option<u16>) -> Result<Option<Launch>, Step> {
         let is_over = |lid| match self.atlas.entry(hop.from, lid) {
             Entry::Needs(fact) => Err(Step::Fact(fact)),
@@ -365,7 +368,7 @@ impl Tracer {
         Err(Step::Count((hop.from, hop.out), (hop.from, lid)))
     }
 
-    /// Returns true if the tables on the path from a port to a LID read the same a second time.
+    /// Returns true if the tables on the path from a port to a LID are unchanged at a second reading.
     fn is_confirmed(&self, start: (NodeNumber, u8), lid: u16) -> Result<bool, Step> {
         match self.atlas.walk(start, lid) {
             Walked::Needs(fact) => Err(Step::Fact(fact)),
@@ -376,7 +379,7 @@ impl Tracer {
         }
     }
 
-    /// Returns true if the tables that a launch and its answer depend on read the same a second time.
+    /// Returns true if the tables that a probe and its response depend on are unchanged at a second reading.
     fn is_launch_confirmed(&self, (from, lid): Launch) -> Result<bool, Step> {
         let start = (from, 0);
         let back = self.atlas.end(start).map_or(0, |end| end.lid);
@@ -389,7 +392,7 @@ impl Tracer {
         }
     }
 
-    /// Returns where the path to a LID ends, if it arrives.
+    /// Returns the port at the end of the path to a LID; `None` if the path does not arrive.
     fn way_end(&self, start: (NodeNumber, u8), lid: u16) -> Result<Option<(NodeNumber, u8)>, Step> {
         match self.atlas.walk(start, lid) {
             Walked::Needs(fact) => Err(Step::Fact(fact)),
@@ -400,13 +403,13 @@ impl Tracer {
         }
     }
 
-    /// Returns where a launch leaves the switch, by what ports count.
+    /// Returns the port by which a probe leaves the switch, by the counters of the ports.
     fn census(&self, launch: Launch) -> Result<Option<Left>, Step> {
         let unknown = |port: &u8| {
             let node = self.atlas.node(launch.0);
             !node.links.contains_key(port) && node.route.len() < usize::from(smp::MAX_HOPS)
         };
-        // Counters are read by LID, so another node with the LID would answer for the switch.
+        // Counters are read by LID, so another node with the LID would respond in place of the switch.
         let lid = self.atlas.end((launch.0, 0)).map_or(0, |end| end.lid);
         if lid == 0 || self.doubt((launch.0, 0), lid).map_err(Step::Fact)?.is_some() {
             return Ok(None);
@@ -430,8 +433,8 @@ impl Tracer {
         }
     }
 
-    /// Has launches to a LID be sent from switches further away, whose answers take other paths. One that
-    /// arrives over the link of a hop proves it.
+    /// Requires probes to a LID from more distant switches, because their responses take other paths. A probe
+    /// that arrives over the link of a hop proves the hop.
     fn alternatives(&self, hop: &Hop, target: u16) -> Result<(), Step> {
         let links = self.atlas.node(hop.from).links.values();
         let neighbours: BTreeSet<NodeNumber> = links
@@ -458,8 +461,8 @@ impl Tracer {
         Ok(())
     }
 
-    /// Has launches to the node behind a hop be sent from its other neighbours. One that is answered shows
-    /// that the node answers launches.
+    /// Requires combined-route probes to the node behind a hop from its other neighbours. A response shows
+    /// that the node answers such probes.
     fn other_launches(&self, hop: &Hop, target: u16) -> Result<(), Step> {
         let links = self.atlas.node(hop.node).links.values();
         let neighbours: BTreeSet<NodeNumber> = links
@@ -477,7 +480,7 @@ impl Tracer {
         Ok(())
     }
 
-    /// Returns the verdict on a hop over which a launch stays unanswered beyond chance.
+    /// Returns the verdict on a hop whose probe is not answered, if a trial has excluded random loss.
     fn diagnose(&self, own: (NodeNumber, u8), hop: &Hop, launch: Launch) -> Result<Verdict, Step> {
         let switch = self.atlas.end((hop.from, 0)).map_or(0, |end| end.lid);
         if switch != 0 {
@@ -493,7 +496,7 @@ impl Tracer {
         if conflict.members.contains(&Component::Responder(hop.node)) {
             self.other_launches(hop, launch.1)?;
         }
-        // What was learned about the answer may have proven more.
+        // The facts about the response path may have proven further components.
         let mut conflicts = Vec::new();
         for other in self.trials.silent() {
             let other = crate::fault_model::conflict(&self.atlas, &self.observations, other);

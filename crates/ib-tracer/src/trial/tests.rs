@@ -12,7 +12,7 @@ fn no_answered_control_proves_nothing() {
 }
 
 #[test]
-fn loss_needs_more_launches() {
+fn loss_needs_more_probes() {
     assert!(chance(24, 6) > 1e-6);
     assert!(chance(96, 24) <= 1e-6);
 }

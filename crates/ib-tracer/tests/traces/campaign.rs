@@ -1,5 +1,5 @@
-//! Seeded trials: zero to four faults of any kind on one of twelve topologies. The truth comes from the
-//! simulator's tables, links and faults, walked hop by hop, and never from the tracer.
+//! Seeded trials: zero to four faults of any kind on one of twelve topologies. The ground truth comes from
+//! the simulator's tables, links and faults, walked hop by hop, and never from the tracer.
 //!
 //! `TRACER_RUNS` and `TRACER_FIRST` set the number of trials and the first seed.
 
@@ -31,21 +31,21 @@ const KINDS: [&str; 12] = [
     "random switches=6 ports=8 hosts=2 links=9",
 ];
 
-/// How many paths a trial has at most.
+/// Maximum number of paths in a trial.
 const PATHS: usize = 60;
 
-/// How many trials run without `TRACER_RUNS`.
+/// Default number of trials, without `TRACER_RUNS`.
 const USUAL_RUNS: u64 = 240;
 
-/// A fault, and what may be reported for it.
+/// A fault, and the reports that are correct for it.
 #[derive(Clone, Debug)]
 struct Fault {
     name: &'static str,
-    /// The ports that may be reported: of a cable both.
+    /// The ports that may be reported: both ends of a cable.
     ports: BTreeSet<(Guid, u8)>,
     /// The nodes whose identity may be reported.
     nodes: BTreeSet<Guid>,
-    /// True if no path over it may be called good.
+    /// True if no path over the fault may be reported as good.
     breaks: bool,
     /// The two nodes with one GUID.
     twins: Option<[NodeId; 2]>,
@@ -53,7 +53,7 @@ struct Fault {
     agent: Option<NodeId>,
 }
 
-/// What was counted.
+/// Results of all trials.
 #[derive(Debug, Default)]
 struct Tally {
     trials: u64,
@@ -66,13 +66,13 @@ struct Tally {
     innocents: u64,
     healthy_unproven: u64,
     mads: u64,
-    /// Per kind of fault: how often a path crosses it, and how often it is accused, suspected, not seen.
+    /// Per kind of fault: number of paths that cross it, and how many report it, suspect it, or miss it.
     faults: BTreeMap<&'static str, [u64; 4]>,
     errors: Vec<String>,
 }
 
 #[test]
-fn no_path_over_a_fault_is_good_and_no_innocent_is_accused() {
+fn no_path_over_a_fault_is_good_and_only_faults_are_named() {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());
     let runs: u64 = number("TRACER_RUNS").unwrap_or(USUAL_RUNS);
     let first: u64 = number("TRACER_FIRST").unwrap_or(0);
@@ -164,7 +164,7 @@ fn trial(seed: u64, tally: &mut Tally) {
         .iter()
         .map(|&(from, to)| {
             let mut truth = follow(&lab, &misroutes, owners[&from], to);
-            // A source or destination that has lost its LID is no end of the path.
+            // A source or destination that has lost its LID is not an end of the path.
             let has =
                 |lid| lab.sim.end_port(owners[&lid]).is_some_and(|port| lab.sim.has_lid(port, lid));
             truth.arrives = truth.end == Some(owners[&to]) && has(from);
@@ -179,12 +179,12 @@ fn trial(seed: u64, tally: &mut Tally) {
     let is_hidden = faults.iter().any(hides);
     for fault in &mut faults {
         if let Some([one, other]) = fault.twins {
-            // A twin that cannot be read is not known to be one.
+            // A duplicate that cannot be read is not recognized as one.
             let is_seen = visited.contains(&one) && visited.contains(&other) && !is_hidden;
             fault.breaks &= is_seen && lab.guid(one) == lab.guid(other);
         }
         if let Some(node) = fault.agent {
-            // An agent whose responses do not come back tells nothing.
+            // An agent whose responses are lost proves nothing.
             let own = lab.node_of_first_host();
             let reaches = |from, to: NodeId| {
                 let lid = lab.sim.end_port(to).map_or(0, |port| lab.sim.link_port(port).lid);
@@ -245,7 +245,7 @@ fn trial(seed: u64, tally: &mut Tally) {
         let is_guilty_port =
             |port: &(Guid, u8)| faults.iter().any(|fault| fault.ports.contains(port));
         let is_guilty_node = |node: &Guid| faults.iter().any(|fault| fault.nodes.contains(node));
-        // Of an accused path end at least one side of the link has to be faulty.
+        // If a path end is reported, at least one side of its link has to be faulty.
         let innocent = ports.iter().any(|port| !is_guilty_port(port) && !is_guilty_node(&port.0))
             || !nodes.is_empty() && !nodes.iter().any(is_guilty_node);
         if innocent {
@@ -268,14 +268,14 @@ fn trial(seed: u64, tally: &mut Tally) {
     }
 }
 
-/// The path that the tables tell, and whether packets take it to its end.
+/// The path by the tables, and whether packets take it to its end.
 #[derive(Default)]
 struct Truth {
-    /// The ports that it leaves by.
+    /// The egress ports.
     ports: BTreeSet<(Guid, u8)>,
     nodes: BTreeSet<Guid>,
     visited: BTreeSet<NodeId>,
-    /// The node at which it ends.
+    /// The last node.
     end: Option<NodeId>,
     arrives: bool,
 }
@@ -322,16 +322,16 @@ fn follow(lab: &Lab, misroutes: &BTreeMap<(NodeId, u8), u8>, from: NodeId, lid: 
     truth
 }
 
-/// Changes to what nodes answer, between the fabric and the tracer.
+/// Changes to the responses of nodes, made between the fabric and the tracer.
 #[derive(Debug, Default)]
 struct Spoils {
     /// By the LID of an agent.
     status: BTreeMap<u16, u8>,
     routes: BTreeSet<u16>,
     silent: BTreeSet<u16>,
-    /// By the GUID of a node: what is added to `LocalPortNum`.
+    /// By the GUID of a node: the value added to `LocalPortNum`.
     ports: BTreeMap<Guid, u8>,
-    /// Which LID a PortInfo has in place of the true one.
+    /// By LID: the wrong LID in PortInfo.
     lids: BTreeMap<u16, u16>,
 }
 
@@ -373,7 +373,7 @@ impl Spoils {
     }
 }
 
-/// Injects a random fault; returns none if there is no place for it.
+/// Injects a random fault; returns `None` if the fabric has no suitable port or node.
 fn inject(
     lab: &mut Lab,
     rng: &mut Rng,
@@ -435,7 +435,7 @@ fn inject(
                 fault.ports.insert((guid(lab, switch), port));
             }
         }
-        // What one port sends, at any rate; one way or both.
+        // Loss of the packets that one port sends, at any rate; in one direction or both.
         4..=7 if is_lossy => return None,
         number @ 4..=6 => {
             let ports = linked(lab, node);
@@ -499,7 +499,7 @@ fn inject(
                 let other = nodes[rng.below(nodes.len())];
                 if other == node || other == own { return None } else { lid_of(lab, other) }
             };
-            // Whichever node has the LID may be reported.
+            // Either of the nodes with the LID may be reported.
             let sharing: Vec<NodeId> =
                 nodes.iter().copied().filter(|&it| lid_of(lab, it) == lid).collect();
             fault.nodes.insert(guid(lab, node));
@@ -507,7 +507,7 @@ fn inject(
             let port = linked(lab, node).first().copied()?;
             let port = if lab.sim.is_switch(node) { 0 } else { port };
             lab.command(&format!("Baselid \"{}\"[{port}] {lid}", name(lab, node)));
-            // Links to the node, which paths to its LID end at.
+            // Links to the node, at which paths to its LID end.
             for port in linked(lab, node) {
                 let (next, enters) = lab.sim.place(lab.sim.peer(lab.sim.find_port(node, port)?)?);
                 fault.ports.extend([(guid(lab, next), enters), (guid(lab, node), port)]);

@@ -1,5 +1,5 @@
-//! Observations that have another cause than the one that comes to mind: other traffic, tables that change,
-//! nodes that do not answer launches, agents that repeat the expected port.
+//! Misleading observations: other traffic, tables that change, nodes that do not answer combined-route
+//! probes, agents that repeat the expected port.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -20,7 +20,7 @@ fn trace_all(lab: &mut Lab, most: usize) -> (Vec<Trace>, Tracer) {
     (traces.into_iter().filter_map(Result::ok).collect(), tracer)
 }
 
-/// Returns the hops that are accused, as ports of nodes.
+/// Returns the hops that are reported as faulty, as ports of nodes.
 fn accused(lab: &Lab, (traces, tracer): &(Vec<Trace>, Tracer)) -> BTreeSet<(String, u8, String)> {
     let name = |guid| {
         let mut nodes = lab.sim.node_ids();
@@ -35,7 +35,7 @@ fn accused(lab: &Lab, (traces, tracer): &(Vec<Trace>, Tracer)) -> BTreeSet<(Stri
         .collect()
 }
 
-/// Returns true if a response is that of a launch, and the LID that it comes from.
+/// Returns the source LID of a response to a combined-route probe; `None` for other datagrams.
 fn launched(datagram: &Datagram) -> Option<u16> {
     let mad = &datagram.mad;
     let is_combined = mad.class() == MgmtClass::SUBN_DIRECTED_ROUTE
@@ -49,9 +49,9 @@ fn host(lab: &Lab, number: usize) -> NodeId {
     hosts.nth(number).expect("so many hosts")
 }
 
-/// Switches of which some answer launches and others do not, as old and new ones in one fabric.
+/// Switches of which only some answer combined-route probes, as in a fabric of old and new switches.
 #[test]
-fn node_that_answers_no_launch_accuses_no_switch() {
+fn node_without_combined_route_responses_is_not_a_switch_fault() {
     for silent in 0..6 {
         let mut lab = Lab::new("xgft 3,3 1,3", "minhop", |_| false);
         let node = lab.node(&lab.switch_names()[silent]);
@@ -84,7 +84,7 @@ fn destination_is_proven_by_its_guid() {
 
 /// An agent that puts the expected port into its response, whichever port the request arrived by.
 #[test]
-fn agent_that_repeats_the_expected_port_validates_nothing() {
+fn agent_that_repeats_the_expected_port_does_not_validate() {
     let mut found = 0;
     for (port, other) in (2..=5).flat_map(|port| (2..=5).map(move |other| (port, other))) {
         if port == other {
@@ -123,9 +123,9 @@ fn agent_that_repeats_the_expected_port_validates_nothing() {
     assert!(found > 0);
 }
 
-/// A subnet manager that writes a table after the tracer has read it.
+/// An SM that writes a table after the tracer has read it.
 #[test]
-fn table_that_changes_while_it_is_traced_accuses_nothing() {
+fn table_changed_during_a_trace_is_not_reported_as_a_fault() {
     for number in 0..6 {
         let mut lab = Lab::new("xgft 3,3 1,3", "minhop", |_| true);
         let name = lab.switch_names()[number].clone();
@@ -166,7 +166,7 @@ fn table_that_changes_while_it_is_traced_accuses_nothing() {
 
 /// Other traffic passes the ports that are counted, steadily or in bursts.
 #[test]
-fn other_traffic_accuses_no_port() {
+fn other_traffic_is_not_reported_as_a_port_fault() {
     let mut checked = 0;
     for seed in 0..36_usize {
         let kind = ["xgft 3,3 1,3", "fat-tree 8 parallel=2 leaves=4", "mesh 3x2 hosts=2"][seed % 3];
@@ -179,7 +179,7 @@ fn other_traffic_accuses_no_port() {
             [(9, &[60, 0, 0, 160][..]), (2, &[9, 9, 9]), (20, &[30, 400, 1]), (5, &[1, 30, 70])]
                 [seed / 3 % 4];
         lab.send_traffic((from, to), Duration::from_millis(period), counts);
-        // Launches from some of the switches get lost on their way back, so that their ports are counted.
+        // Responses to probes from some of the switches get lost, so that the ports of these are counted.
         let lids: Vec<u16> = lab.switch_names().iter().map(|it| lab.lid(lab.node(it))).collect();
         let silent = lids[seed % lids.len()];
         if seed % 2 == 0 {
@@ -192,8 +192,8 @@ fn other_traffic_accuses_no_port() {
     assert!(checked > 0);
 }
 
-/// Other traffic leaves by the port of the table while everything that is launched is misrouted to a port
-/// that counts nothing.
+/// Other traffic leaves by the port of the table, while all probes are misrouted to a port that does not
+/// count.
 #[test]
 fn other_traffic_proves_no_port_good() {
     for seed in 0..4_u8 {
@@ -205,7 +205,7 @@ fn other_traffic_proves_no_port_good() {
         let ports = lab.ports(node);
         let port = seed % ports + 1;
         let hosts = lab.host_lids();
-        // What a host sends over the switch is misrouted as well, so the traffic is made of directed routes.
+        // LID-routed traffic of a host over the switch is misrouted as well, so the traffic is directed-route SMPs.
         lab.command(&format!("Misroute \"{name}\" {port} {}", port % ports + 1));
         lab.command(&format!("Error \"{name}\"[0] 100 PortCountersExtended"));
         let from = host(&lab, 3);

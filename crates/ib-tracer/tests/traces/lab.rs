@@ -26,34 +26,34 @@ pub(crate) struct Lab {
     manager_client: ClientId,
     client: ClientId,
     config: TracerConfig,
-    /// Changes what the tracer receives.
+    /// Changes the datagrams that the tracer receives.
     spoil: Box<dyn FnMut(&mut Datagram) -> bool>,
-    /// Whether the manager hears no traps.
+    /// True if the SM receives no traps.
     deaf: bool,
     traffic: Option<Traffic>,
     pub(crate) counters: TracerCounters,
 }
 
-/// SMPs of another client between two nodes, which ports count as well.
+/// SMPs of another client between two nodes, which the ports count as well.
 struct Traffic {
     client: ClientId,
     lid: u16,
     period: Duration,
-    /// How many SMPs each period starts with; the next one takes the first of them.
+    /// Numbers of SMPs per period, used in rotation.
     counts: Vec<u32>,
     next: Instant,
 }
 
-/// What came of a trace: of each hop the LID, the ports on both sides of the link and the verdict.
+/// Result of a trace: of each hop the LID, the ports on both sides of the link, and the verdict.
 pub(crate) type Traced = Result<Trace, TraceError>;
 
 impl Lab {
-    /// Returns a fabric of a kind that is up, with agents on the nodes that `has_agent` says.
+    /// Returns a fabric of a kind that is up, with agents on the nodes that `has_agent` selects.
     pub(crate) fn new(kind: &str, engine: &str, has_agent: impl Fn(usize) -> bool) -> Self {
         Self::with(kind, engine, has_agent, |_| {})
     }
 
-    /// Returns the same with a manager that is told something else.
+    /// Returns the same with another configuration of the SM.
     pub(crate) fn with(
         kind: &str,
         engine: &str,
@@ -106,12 +106,12 @@ impl Lab {
         change(&mut self.config);
     }
 
-    /// Changes what the tracer receives; a datagram for which `spoil` returns false is dropped.
+    /// Changes the datagrams that the tracer receives; a datagram is dropped if `spoil` returns false.
     pub(crate) fn spoil(&mut self, spoil: impl FnMut(&mut Datagram) -> bool + 'static) {
         self.spoil = Box::new(spoil);
     }
 
-    /// Has a node send SMPs to a LID, a number in each period, in turn, while the tracer runs.
+    /// Makes a node send SMPs to a LID while the tracer runs: a number per period, in rotation.
     pub(crate) fn send_traffic(
         &mut self,
         (from, lid): (NodeId, u16),
@@ -124,7 +124,7 @@ impl Lab {
         self.traffic = Some(Traffic { client, lid, period, counts: counts.to_vec(), next });
     }
 
-    /// Sends the traffic that is due; returns when more is.
+    /// Sends the traffic that is due; returns the time of the next.
     fn pass_traffic(&mut self) -> Instant {
         let Some(traffic) = &mut self.traffic else { return Instant::NEVER };
         while self.sim.receive(traffic.client).is_some() {}
@@ -140,12 +140,12 @@ impl Lab {
         traffic.next
     }
 
-    /// Has the manager hear no traps any more.
+    /// Drops all further traps to the SM.
     pub(crate) fn deafen(&mut self) {
         self.deaf = true;
     }
 
-    /// Lets the manager follow up what it hears, for a second.
+    /// Runs the SM for one second.
     pub(crate) fn settle(&mut self) {
         let end = self.sim.now() + Duration::from_secs(1);
         while self.sim.now() < end {
@@ -154,7 +154,7 @@ impl Lab {
         }
     }
 
-    /// Brings a port at the end of a directed route into service behind the manager's back.
+    /// Sets a port at the end of a directed route to Active without the SM.
     pub(crate) fn activate(&mut self, route: &[u8], port: u8) {
         let what = (AttributeId::PORT_INFO, port.into());
         for state in [PortState::ARMED, PortState::ACTIVE] {
@@ -171,7 +171,7 @@ impl Lab {
         }
     }
 
-    /// Has a switch at the end of a directed route drop a service level between two ports.
+    /// Makes a switch at the end of a directed route drop a service level between two ports.
     pub(crate) fn drop_level(&mut self, route: &[u8], ports: (u8, u8), level: u8) {
         let what = (AttributeId::SL_TO_VL, SlToVl::modifier(ports.0, ports.1));
         let mut write = smp::directed_request(Method::SET, TransactionId(3), what, route);
@@ -182,7 +182,7 @@ impl Lab {
         assert!(answer.mad.status().is_ok(), "{}", answer.mad);
     }
 
-    /// Asks past the manager, by whose client.
+    /// Sends a request by the SM's client, without the SM.
     fn ask(&mut self, datagram: &Datagram) -> Datagram {
         while self.sim.receive(self.manager_client).is_some() {}
         self.sim.submit(self.manager_client, datagram);
@@ -227,7 +227,7 @@ impl Lab {
         self.sim.run(&text.parse().expect("a command")).expect("it can be done");
     }
 
-    /// Runs a command of the console; false if it cannot be done.
+    /// Runs a console command; returns false if it fails.
     pub(crate) fn try_command(&mut self, text: &str) -> bool {
         text.parse().is_ok_and(|command| self.sim.run(&command).is_ok())
     }
@@ -237,7 +237,7 @@ impl Lab {
         self.sim.link_port(self.sim.end_port(node).expect("it has LIDs")).lid
     }
 
-    /// Lets the manager do what it has to do; returns whether the subnet has come up.
+    /// Runs the SM until the subnet is up; returns false if it does not come up.
     fn manage(&mut self) -> bool {
         let now = self.sim.now();
         while let Some(incoming) = self.sim.receive(self.manager_client) {
@@ -271,7 +271,7 @@ impl Lab {
         }
     }
 
-    /// Traces ways, as many at a time as are given.
+    /// Traces all given paths at the same time.
     pub(crate) fn trace(&mut self, pairs: &[(Option<Target>, Target)]) -> Vec<Traced> {
         let (traces, _) = self.trace_with(pairs);
         traces
@@ -328,7 +328,7 @@ impl Lab {
                         }
                         Incoming::Received(datagram)
                     }
-                    // As on a wire: nobody tells that a request is lost.
+                    // As on a wire, losses are not reported to the sender.
                     Incoming::Lost(_) => continue,
                 };
                 tracer.handle(now, &incoming);
@@ -339,7 +339,7 @@ impl Lab {
         self.counters = tracer.counters();
     }
 
-    /// Traces one way from the own port.
+    /// Traces one path from the own port.
     pub(crate) fn trace_to(&mut self, lid: u16) -> Traced {
         self.trace(&[(None, Target::Lid(lid))]).remove(0)
     }
@@ -409,7 +409,7 @@ impl Lab {
         self.sim.place(self.sim.peer(port).expect("a cable")).1
     }
 
-    /// Returns what a switch counts that sends packets by some port.
+    /// Returns the fate of packets that a switch sends by a port, as the counters show it.
     pub(crate) fn left(&self, node: NodeId, by: u8) -> Option<Left> {
         let port = self.sim.find_port(node, by)?;
         let is_linked = self.sim.peer(port).is_some();
@@ -430,7 +430,7 @@ impl Lab {
         self.sim.find_node(name).expect("a node of that name")
     }
 
-    /// Returns the way that a packet takes in truth: the ports that it leaves by.
+    /// Returns the true path of a packet, as egress ports.
     pub(crate) fn truth(&self, from: u16, to: u16) -> Vec<(NodeId, u8)> {
         let (ports, loss) = self.sim.route(from, to).expect("both LIDs are there");
         assert!(loss.is_none(), "{from} to {to}: {loss:?}");

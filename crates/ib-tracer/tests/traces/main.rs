@@ -1,4 +1,4 @@
-//! Traces through simulated fabrics: healthy ones, where nobody may be accused, and lying ones.
+//! Traces through simulated fabrics: healthy ones, without any reported fault, and misrouted ones.
 
 mod campaign;
 mod hostile;
@@ -29,8 +29,8 @@ fn targets(pairs: &[(u16, u16)]) -> Vec<(Option<Target>, Target)> {
     pairs.iter().map(|&(from, to)| (Some(Target::Lid(from)), Target::Lid(to))).collect()
 }
 
-/// Checks that ways are those of the tables and that nobody is accused; returns how many hops were
-/// validated, and how many were not for want of a common link.
+/// Checks that paths match the tables and that no fault is reported. Returns the number of validated hops, and
+/// of those that were not validated for lack of a common link.
 fn check_healthy(kind: &str, engine: &str, most: usize) -> (usize, usize) {
     let mut lab = Lab::new(kind, engine, |_| true);
     let pairs = pairs(&lab.host_lids(), most);
@@ -96,8 +96,8 @@ fn far_host(lab: &Lab) -> u16 {
     *lab.host_lids().last().expect("hosts")
 }
 
-/// Every port of every switch lies in turn: what is sent to it leaves by another one. Whoever is on a
-/// way behind it that is asked over it is found out, and nobody before it is accused.
+/// Misroutes every port of every switch in turn. Paths over the port are proven bad, and no other port is
+/// reported.
 #[test]
 fn a_switch_that_forwards_otherwise_than_its_table_says_is_caught() {
     let mut caught = 0;
@@ -137,7 +137,7 @@ fn a_switch_that_forwards_otherwise_than_its_table_says_is_caught() {
     assert!(caught > 0);
 }
 
-/// What the manager believes is compared with what packets do.
+/// SA records are compared with the behaviour of packets.
 #[test]
 fn cables_that_were_swapped_are_caught_by_what_the_manager_believes() {
     let mut lab = Lab::new("fat-tree 4", "minhop", |_| true);
@@ -229,7 +229,7 @@ fn loss_costs_retries_and_no_answers() {
     assert_eq!(lab.counters.timeouts, 0, "{:?}", lab.counters);
 }
 
-/// Loss on every link, under which a liar is still told from chance.
+/// Loss on every link: a misrouted port is still distinguished from random loss.
 #[test]
 fn loss_everywhere_changes_no_verdict() {
     let mut lab = Lab::new("xgft 3,3 1,3", "minhop", |_| true);
@@ -498,8 +498,8 @@ fn whatever_is_answered_traces_end() {
     }
 }
 
-/// Whatever one switch does, only ways over its lying port are accused, and at that port; and what
-/// is told by subnet administration makes no difference.
+/// For any misrouted port of a switch, only paths over this port are proven bad, at this port, with and without SA
+/// records.
 #[test]
 fn only_ways_over_a_lying_port_are_accused() {
     let (mut caught, mut missed, mut unnamed, mut detours) = (0, 0, 0, 0);
@@ -569,7 +569,7 @@ fn only_ways_over_a_lying_port_are_accused() {
     assert!(caught > 5 * unnamed, "{caught} caught, {unnamed} by an unknown port");
 }
 
-/// All that a switch sends to a LID is proved, whatever agents and other LIDs say.
+/// With `exact`, the port for the destination's own LID is proven, independently of agents and other LIDs.
 #[test]
 fn ways_are_proved_exactly_where_that_is_wanted() {
     for kind in ["fat-tree 8 parallel=2", "torus 3x3 hosts=1", "xgft 2,3,2 1,2,2"] {

@@ -24,8 +24,8 @@ fn crosses(lab: &Lab, (from, to): (u16, u16), places: &[(String, u8)]) -> bool {
     })
 }
 
-/// Checks that no path over the ports is good and that no other port is accused; returns how many
-/// paths are proven bad.
+/// Checks that no path over the ports is good and that no other port is reported as faulty. Returns the
+/// number of paths that are proven bad.
 fn check(lab: &mut Lab, places: &[(String, u8)], most: usize) -> usize {
     let (traces, tracer) = trace_all(lab, most);
     let mut bad = 0;
@@ -116,7 +116,7 @@ fn slight_loss_everywhere_does_not_hide_a_misrouted_port() {
 }
 
 #[test]
-fn pulled_cable_accuses_no_innocent_by_records() {
+fn pulled_cable_reports_no_healthy_port_by_records() {
     for port in 4..=6 {
         let mut lab = Lab::new("xgft 3,3 1,3", "minhop", |_| true);
         lab.deafen();
@@ -183,7 +183,7 @@ fn duplicate_switch_guid_is_named() {
 }
 
 #[test]
-fn two_misrouted_ports_in_two_switches_accuse_no_third() {
+fn misrouted_ports_in_two_switches_report_no_third_port() {
     for (one, other) in [(0, 4), (1, 5), (2, 4), (3, 5)] {
         for port in 1..=3 {
             let mut lab = Lab::new("xgft 3,4 1,2 1,2", "minhop", |_| true);
@@ -234,7 +234,7 @@ fn status_7_and_another_route_are_never_good() {
 }
 
 #[test]
-fn inconsistent_node_is_accused_and_not_the_switch_before() {
+fn inconsistent_node_is_reported_and_not_the_switch_before() {
     for kind in 0..3 {
         let mut lab = Lab::new("xgft 3,3 1,3", "minhop", |_| kind != 2);
         let node = lab.node(&lab.switch_names()[4]);
@@ -281,7 +281,7 @@ fn inconsistent_node_is_accused_and_not_the_switch_before() {
 }
 
 #[test]
-fn lost_launches_prove_nothing_without_counters() {
+fn lost_combined_route_probes_alone_are_not_proof() {
     // As on ibsim, which discards combined routes.
     let mut lab = Lab::new("xgft 3,3 1,3", "minhop", |_| false);
     let name = lab.switch_names()[4].clone();

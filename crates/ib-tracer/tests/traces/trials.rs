@@ -1,8 +1,9 @@
 //! Seeded trials: fabrics with up to four faults of any kind, traced by path.
 //!
-//! The truth comes from outside the tracer: each path is walked through the tables and the cables of the
-//! simulator. A path over a fault must never be called good, and a place without a fault never be accused.
-//! An accusation has to name the faulty port or node itself, not its neighbour.
+//! The ground truth does not come from the tracer: each path is walked through the tables and the cables of
+//! the simulator. A path over a fault must not be reported as good. A port or node without a fault must not
+//! be reported as faulty. A report has to name the faulty port or node itself, not its neighbour.
+//!
 //! `TRACER_FIRST` and `TRACER_RUNS` choose the seeds.
 
 mod faults;
@@ -20,7 +21,7 @@ use faults::inject;
 use reading::{Called, called};
 use truth::Truth;
 
-/// The fabrics, and how they are routed.
+/// The fabrics and their routing engines.
 const TOPOLOGIES: [(&str, &str); 12] = [
     ("xgft 3,3 1,3", "minhop"),
     ("xgft 3,4 1,2 1,2", "minhop"),
@@ -36,7 +37,7 @@ const TOPOLOGIES: [(&str, &str); 12] = [
     ("dragonfly a=4 p=1 h=1", "minhop"),
 ];
 
-/// How many paths of a trial are traced at most.
+/// Maximum number of traced paths in a trial.
 const MOST_PATHS: usize = 60;
 
 /// The results of all trials.
@@ -47,7 +48,7 @@ struct Tally {
     good: usize,
     bad: usize,
     not_proven: usize,
-    /// Paths over a fault, by what they are called.
+    /// Paths over a fault, by verdict.
     over_a_fault: [usize; 3],
     /// Faults on a traced path.
     faults: usize,
@@ -56,7 +57,7 @@ struct Tally {
     not_seen: usize,
     mads: u64,
     time: Duration,
-    /// What must be empty.
+    /// Violations of the rules; must be empty.
     called_good: Vec<String>,
     innocents: Vec<String>,
 }
@@ -75,18 +76,18 @@ fn no_path_over_a_fault_is_good_in_strict_trials() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// A switch has the LID of another one: the counters at that LID belong to the other one.
+/// Two switches have one LID, so counters read at that LID belong to the other switch.
 #[test]
-fn counters_at_a_shared_lid_accuse_no_port() {
+fn counters_at_a_shared_lid_are_not_reported_as_a_fault() {
     let mut tally = Tally::default();
     trial(179, &mut tally);
     assert!(tally.innocents.is_empty(), "{:#?}", tally.innocents);
     assert!(tally.called_good.is_empty(), "{:#?}", tally.called_good);
 }
 
-/// Answers that leave a switch and are lost later look like probes that leave it by that port.
+/// Responses that are lost behind a switch look like probes that leave the switch by that port.
 #[test]
-fn lost_answers_at_the_counters_accuse_no_port() {
+fn lost_responses_at_the_counters_are_not_reported_as_a_fault() {
     let mut tally = Tally::default();
     trial(2809, &mut tally);
     assert!(tally.innocents.is_empty(), "{:#?}", tally.innocents);

@@ -1,4 +1,4 @@
-//! What a trace reports, in terms of ports and nodes of the fabric.
+//! The verdicts of a trace, as ports and nodes of the fabric.
 
 use std::collections::BTreeSet;
 
@@ -7,11 +7,11 @@ use ib_types::Guid;
 
 use crate::lab::Traced;
 
-/// What was reported of a path.
+/// The report on a path.
 pub(crate) struct Judged {
     /// True if it is proven good, false if it is proven bad.
     pub(crate) good: Option<bool>,
-    /// The ports and the nodes that are accused.
+    /// The ports and nodes that are reported as faulty.
     pub(crate) ports: BTreeSet<(Guid, u8)>,
     pub(crate) nodes: BTreeSet<Guid>,
     /// The ports or nodes that are suspects.

@@ -146,7 +146,7 @@ impl Engine {
     }
 
     /// Sends the datagram of a transaction, or the segments that its window lets out, and starts its
-    /// time anew.
+    /// time again.
     pub(super) fn transmit(&mut self, now: Instant, key: TransactionKey) {
         let Some(held) = self.transactions.get_mut(&key) else { return };
         match &mut held.sender {

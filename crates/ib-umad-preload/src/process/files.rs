@@ -101,7 +101,7 @@ impl State {
 }
 
 impl OpenFile {
-    /// Makes the descriptors readable; anew, so that edge-triggered waiting sees it, too.
+    /// Makes the descriptors readable; again, so that edge-triggered waiting sees it, too.
     fn raise(&mut self) {
         self.raised = true;
         raise(&self.event);

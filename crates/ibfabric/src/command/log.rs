@@ -43,7 +43,7 @@ pub(crate) struct Log {
 }
 
 struct Inner {
-    /// The size in bytes at which the file begins anew; 0 for none.
+    /// The size in bytes at which the file begins again; 0 for none.
     limit: u64,
     target: Target,
     /// Whether what is always logged is also said on standard output, as OpenSM does.

@@ -1,4 +1,4 @@
-//! `--capture`: the packets of a program's queue pairs, collected beside it into a file; and captures that others ask for.
+//! Captures of a program's own queue pairs: `--capture`, and captures that other processes request.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,20 +12,21 @@ use ib_hca::trace::{PacketTrace, Selection};
 use crate::cli::capture::live::CaptureArgs;
 use crate::failure::{Failure, say};
 
-/// True if a capture or record of this process's own was not written to its end: its adapters end behind the command's last word.
+/// True if a capture file or record of this process is incomplete. HCAs are dropped after the command has returned, so
+/// the flag is global.
 static HAS_FAILED: AtomicBool = AtomicBool::new(false);
 
-/// Returns true if the program's own capture was not written to its end.
+/// Returns true if the program's own capture file is incomplete.
 pub(crate) fn has_failed() -> bool {
     HAS_FAILED.load(Ordering::Relaxed)
 }
 
-/// Notes that a capture or record of this process's own was not written to its end.
+/// Records that a capture file or record of this process is incomplete.
 pub(crate) fn note_failure() {
     HAS_FAILED.store(true, Ordering::Relaxed);
 }
 
-/// The captures of a program: its own, and those that others ask for.
+/// The captures of a program: its own, and those that other processes request.
 pub(crate) struct Tracing<T: 'static> {
     captures: Captures<T>,
     own: Option<u64>,
@@ -33,7 +34,7 @@ pub(crate) struct Tracing<T: 'static> {
 }
 
 impl<T: Captured> Tracing<T> {
-    /// Lets others capture adapters, and starts the program's own capture if one is wanted.
+    /// Starts the capture server for the HCAs, and the program's own capture if configured.
     pub(crate) fn start(
         args: &CaptureArgs,
         captures: Captures<T>,
@@ -53,7 +54,7 @@ impl<T: Captured> Tracing<T> {
         Ok(Self { captures, own, _server: server })
     }
 
-    /// Ends the program's own capture, and says what there is in the file.
+    /// Ends the program's own capture, and prints the numbers of packets.
     pub(crate) fn finish(&mut self, all: &mut T) {
         let Some(own) = self.own.take() else { return };
         if let Ok(recorded) = self.captures.stop_with(all, own) {
@@ -88,7 +89,7 @@ fn start<T: Captured>(
     captures.start_with(all, options).map_err(Failure::unusable)
 }
 
-/// Says what became of a capture.
+/// Prints the result of a capture.
 fn tell(recorded: &Recorded) {
     let path = &recorded.file;
     let sum = |what: fn(&Counted) -> u64| recorded.counted.iter().map(what).sum::<u64>();

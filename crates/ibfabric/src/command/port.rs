@@ -1,4 +1,4 @@
-//! Adapters at own addresses and at ports of a fabric that another process simulates: what `rdma`, `rtrs` and `nbd`
+//! HCAs at own addresses and at ports of a fabric that another process simulates: what `rdma`, `rtrs` and `nbd`
 //! share.
 
 use std::env;
@@ -11,20 +11,20 @@ use ib_types::Mtu;
 
 use crate::failure::{Failure, say};
 
-/// How an adapter is opened.
+/// How an HCA is opened.
 #[derive(Clone, Debug)]
 pub(super) struct PortOptions {
     pub(super) port: AttachOptions,
     pub(super) mtu: Option<Mtu>,
     /// How long something to do is looked for until the program sleeps, in microseconds.
     pub(super) spin: u64,
-    /// How many packets of a connection may be under way; the usual number without it.
+    /// How many packets of a connection may be in flight; the usual number without it.
     pub(super) window: Option<u32>,
     /// What `--acm` says.
     pub(super) acm: Option<String>,
 }
 
-/// Opens an adapter at an own address. The first packet with a UDP checksum of zero that it drops is reported.
+/// Opens an HCA at an own address. The HCA reports the first packet that it drops because of a UDP checksum of zero.
 pub(super) fn open(options: DeviceOptions) -> Result<Device, Failure> {
     let mut device = Device::open(options).map_err(Failure::unusable)?;
     let mut was_reported = false;
@@ -39,7 +39,7 @@ pub(super) fn open(options: DeviceOptions) -> Result<Device, Failure> {
     Ok(device)
 }
 
-/// Opens an adapter at a port.
+/// Opens an HCA at a port.
 pub(super) fn attach(options: &PortOptions) -> Result<Device, Failure> {
     let usual = AttachedOptions::new(options.port.clone());
     let options_of_device = AttachedOptions {

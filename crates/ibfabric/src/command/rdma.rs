@@ -1,4 +1,4 @@
-//! `ibfabric rdma`: a software adapter at an address of this machine, and programs on it.
+//! `ibfabric rdma`: a software HCA at an address of this machine, and programs on it.
 //!
 //! | file | subcommand |
 //! |---|---|
@@ -9,7 +9,7 @@
 //! | `pingpong.rs` | `pingpong` |
 //! | `perf.rs` | `bw`, `lat` |
 //! | `perftest.rs` | the protocol of perftest, for `bw`, `lat` and `serve` |
-//! | `stage.rs` | what they share: the adapter, buffers, completions |
+//! | `stage.rs` | what they share: the HCA, buffers, completions |
 
 use crate::cli::rdma::{RdmaArgs, RdmaCommand};
 use crate::failure::{Failure, Verdict};

@@ -13,7 +13,7 @@ use crate::failure::Failure;
 pub(super) enum Station {
     /// Of a simulator.
     Ibsim(Box<IbsimLink>),
-    /// Of an adapter.
+    /// Of an HCA.
     Umad(Box<UmadLink>),
 }
 
@@ -58,7 +58,7 @@ pub(super) fn host_name() -> String {
     short.unwrap_or("localhost").to_owned()
 }
 
-/// Returns the adapter and the port that the value of an option names: `DEV` or `DEV:PORT`.
+/// Returns the HCA and the port that the value of an option names: `DEV` or `DEV:PORT`.
 pub(super) fn device_and_port<'t>(
     option: &str,
     text: &'t str,
@@ -72,7 +72,7 @@ pub(super) fn device_and_port<'t>(
     Ok((name, Some(number)))
 }
 
-/// Finds the port of an adapter that is asked for.
+/// Finds the port of an HCA that is asked for.
 fn device(args: &StationArgs) -> Result<UmadDevice, Failure> {
     let no_ports = |error: ib_umad::UmadError| {
         let hint = "a simulated fabric is reached with --ibsim, --attach or --sim";

@@ -36,7 +36,7 @@ pub(crate) struct Summary {
     #[serde(skip)]
     strict: bool,
     pub(crate) unreachable_switch_pairs: u64,
-    /// Pairs of a switch and a LID that meet an entry which the dump lacks.
+    /// Pairs of a switch and a LID whose packets reach an entry that is missing in the dump.
     pub(crate) not_judged: u64,
     pub(crate) forwarding_loops: usize,
     pub(crate) credit_loops: usize,
@@ -317,7 +317,7 @@ impl Summary {
     }
 }
 
-/// The exit status if nothing is wrong, but not all of the fabric can be judged.
+/// Exit status if no problems are found, but a part of the fabric could not be checked.
 const NOT_JUDGED: u8 = 3;
 
 /// How many of the most loaded links are printed.

@@ -129,7 +129,7 @@ fn status(judgement: Judgement) -> Verdict {
 /// Ways to be traced, and the link that it is done over.
 struct Run<'l> {
     link: &'l mut dyn MadLink,
-    /// The pairs under way, and their results until it is their turn to be told.
+    /// The pairs in flight, and their results until it is their turn to be told.
     order: BTreeMap<TraceId, (Pair, Option<Result<Trace, TraceError>>)>,
 }
 

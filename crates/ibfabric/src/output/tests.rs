@@ -2,7 +2,7 @@ use std::sync::{Arc, Mutex};
 
 use super::*;
 
-/// What was written.
+/// The written bytes.
 #[derive(Clone, Default)]
 struct Sink(Arc<Mutex<Vec<u8>>>);
 

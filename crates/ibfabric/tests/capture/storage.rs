@@ -1,8 +1,8 @@
-//! Captures of programs of block devices, and of the hosts of `up`.
+//! Captures of block device programs, and of the hosts of `up`.
 
 use super::*;
 
-/// Two adapters of a server, the clients' ends of two paths, and ports that other tests do not have.
+/// Two HCAs of a server, the clients' ends of two paths, and ports that other tests do not have.
 struct Storage {
     process: Running,
     ports: [String; 2],
@@ -35,7 +35,7 @@ fn listed(process: &Running) -> Vec<Value> {
     listed["programs"].as_array().expect("adapters").clone()
 }
 
-/// Does something with the captures of a program.
+/// Runs a `capture` subcommand on a program.
 fn captures(process: &Running, words: &[&str]) -> Value {
     let pid = process.0.id().to_string();
     let all = [&["capture"], words, &["--pid", &pid, "--format", "json"]].concat();
@@ -50,7 +50,7 @@ fn end(mut process: Running) -> Option<i32> {
     process.0.wait().expect("it ends").code()
 }
 
-/// Returns which adapters have packets of connected queue pairs in a file, in each direction.
+/// Returns which HCAs have packets of connected queue pairs in a file, in each direction.
 fn adapters_in(path: &Path) -> Vec<String> {
     let (counts, _) = packets(path);
     let of_data = counts.keys().filter(|name| !name.contains("qp 0x000001 "));
@@ -61,7 +61,7 @@ fn adapters_in(path: &Path) -> Vec<String> {
 }
 
 #[test]
-fn rtrs_serve_and_bench_are_captured_at_all_adapters() {
+fn rtrs_serve_and_bench_are_captured_at_all_hcas() {
     let place = tempfile::tempdir().expect("a directory");
     let path = |name: &str| place.path().join(name).to_str().expect("a path").to_owned();
     let (server, started, own) = (path("server"), path("started"), path("bench"));
@@ -69,7 +69,7 @@ fn rtrs_serve_and_bench_are_captured_at_all_adapters() {
     let words = ["--rw", "randrw", "--runtime", "3", "--capture", &own, "--capture-payload", "16"];
     let bench = storage.client(&["rtrs", "bench"], &words).stderr(Stdio::piped()).spawn();
     let bench = Running(bench.expect("it runs"));
-    // Both paths carry requests: each has ended more messages than its connection takes.
+    // Both paths carry requests: each has completed more messages than the connection setup needs.
     let is_busy = |qp: &Value| qp["messages"].as_u64().is_some_and(|it| it > 16);
     let have_requests = |adapters: &Vec<Value>| {
         let busy = |it: &Value| it["qps"].as_array().is_some_and(|qps| qps.iter().any(is_busy));
@@ -78,7 +78,7 @@ fn rtrs_serve_and_bench_are_captured_at_all_adapters() {
     let adapters = wait(|| Some(listed(&storage.process)).filter(have_requests));
     assert_eq!(adapters[0]["address"], "127.0.0.1");
     assert_eq!(adapters[1]["address"], "127.0.0.3");
-    // All queue pairs are the own capture's, until it is stopped.
+    // All queue pairs are held by the program's own capture until it is stopped.
     assert!(adapters[1]["qps"][0]["captured"].as_bool().expect("a bool"));
     let number = captures(&storage.process, &["start", "-w", &started])["capture"].to_string();
     let first = captures(&storage.process, &["stop", "1"]);
@@ -101,7 +101,7 @@ fn number_of(info: &Value, key: &str) -> u64 {
 }
 
 #[test]
-fn one_adapter_of_a_server_is_captured_alone() {
+fn one_hca_of_a_server_is_captured_alone() {
     let place = tempfile::tempdir().expect("a directory");
     let path = place.path().join("a").to_str().expect("a path").to_owned();
     let storage = Storage::start(&[]);

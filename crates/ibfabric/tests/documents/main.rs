@@ -35,7 +35,7 @@ const BESIDE: usize = 3;
 /// Documents that a newcomer follows line by line: they are also pasted, and typed slowly.
 const FOLLOWED: [&str; 1] = ["docs/tutorial.md"];
 
-/// How long someone who types, reads and thinks takes between two lines.
+/// Pause of a slow typist between two lines.
 const PAUSE: Duration = Duration::from_secs(3);
 
 /// Held by a test that runs documents where they have no network of their own.

@@ -94,7 +94,7 @@ pub(crate) fn search_path() -> String {
     format!("{}:/usr/local/sbin:/usr/sbin:/sbin", env::var("PATH").unwrap_or_default())
 }
 
-/// Returns the directories in which the shell of a document looks for programs: those of a user who is not root.
+/// Returns the program directories of the shell of a document: those of an ordinary user.
 pub(crate) fn ordinary_path() -> String {
     let own = env::var("PATH").unwrap_or_default();
     let is_ordinary = |directory: &&str| !directory.trim_end_matches('/').ends_with("/sbin");

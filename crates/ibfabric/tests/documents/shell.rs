@@ -40,11 +40,11 @@ pub(crate) struct Shell {
     place: tempfile::TempDir,
     commands: usize,
     has_background: bool,
-    /// Background commands of a pasted block whose output was not looked at yet.
+    /// Background commands of a pasted block whose output was not checked yet.
     started: Vec<Background>,
 }
 
-/// A background command whose output is still to come.
+/// A background command with outstanding output.
 struct Background {
     shown: Vec<String>,
     numbers: Numbers,
@@ -55,11 +55,11 @@ struct Background {
 /// The output of a command.
 struct Output {
     path: PathBuf,
-    /// Texts that differ from run to run, and what a document has in their place.
+    /// Texts that differ from run to run, and their replacements in documents.
     public: [(String, &'static str); 3],
 }
 
-/// How the lines of a document come to the shell.
+/// Input mode: how the lines of a document are typed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pace {
     /// Each line follows when the one before it has printed what the document shows.
@@ -229,7 +229,7 @@ impl Shell {
         Ok((!wrong.is_empty()).then_some(wrong))
     }
 
-    /// Waits until the background commands of a block have printed what is shown. Returns what is missing.
+    /// Waits until the background commands of a block have printed the shown output. Returns the missing lines.
     pub(crate) fn end_block(&mut self) -> Option<String> {
         let mut wrong = String::new();
         for Background { shown, numbers, output, limit } in self.started.drain(..) {
@@ -275,7 +275,7 @@ impl Shell {
 }
 
 impl Output {
-    /// Returns what the command has printed so far, as a document shows it.
+    /// Returns the output of the command so far, in the form of a document.
     fn text(&self) -> String {
         let bytes = fs::read(&self.path).unwrap_or_default();
         let text = String::from_utf8_lossy(&bytes).into_owned();

@@ -40,7 +40,7 @@ impl Simulator {
         Self::serve(place, options)
     }
 
-    /// Starts a simulator of the mesh on a disk that takes so many KiB of each file.
+    /// Starts a simulator of the mesh with a limit, in KiB, on the size of each file.
     pub(crate) fn on_full_disk(kib: u32, options: &[&str]) -> Self {
         let mut command = Command::new("bash");
         let script = format!("trap '' XFSZ; ulimit -f {kib}; exec '{PROGRAM}' \"$@\"");

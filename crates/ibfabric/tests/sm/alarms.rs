@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::lab::{Lab, PROGRAM};
 
-/// Starts a ring of five switches with a subnet manager.
+/// Starts a ring of five switches with an SM.
 fn ring(options: &[&str]) -> Lab {
     let place = tempfile::tempdir().expect("a temporary directory");
     let net = place.path().join("net");
@@ -24,7 +24,7 @@ fn alarm_metric(lab: &Lab, name: &str, kind: &str) -> Option<f64> {
 }
 
 #[test]
-fn accepted_credit_loops_are_shown_until_they_are_gone() {
+fn accepted_credit_loops_are_shown_until_they_are_resolved() {
     let lab = ring(&["--sm=minhop"]);
     let status = lab.ask_manager(&["status"]);
     let alarms = status["alarms"].as_array().expect("a list");

@@ -85,7 +85,7 @@ fn lids_survive_a_daemon_that_is_killed() {
     daemon.is_up(1);
     daemon.end();
     assert_eq!(file(&lab, "c/guid2lid"), moved);
-    // Unless they are to be assigned anew, once.
+    // Unless they are to be assigned again, once.
     let mut daemon = Daemon::start(&lab, &["--cache-dir", "c", "--reassign-lids"]);
     daemon.is_up(1);
     daemon.end();

@@ -80,9 +80,9 @@ pub enum Order<'a> {
     Relink(&'a str, u8),
     /// Sets an M_Key with a level of protection at a port of a node, which ibsim cannot.
     MKey(&'a str, u8, u64, u8),
-    /// Loses so many per cent of what a port of a node answers.
+    /// Drops a percentage of the responses of a node's port.
     Error(&'a str, u8, u8),
-    /// Has a switch send by the second port what its table has for the first, which ibsim cannot.
+    /// Misroutes a switch: packets for the first port leave by the second. ibsim does not support this.
     Misroute(&'a str, u8, u8),
 }
 

@@ -52,7 +52,7 @@ pub enum What {
     Files(Line),
     /// A partition file says the same to both.
     Partitions(Plan),
-    /// A line of the configuration file says the same to both, or is refused.
+    /// Both programs read the same value from a line of the configuration file, or the line is refused.
     Keys,
 }
 
@@ -233,7 +233,7 @@ impl Case {
     }
 }
 
-/// Takes the cable of the last adapter out.
+/// Pulls the cable of the last HCA.
 fn lose_host(fabric: &mut Fabric) {
     let is_adapter = |port: PortId| !fabric.node(fabric.port(port).node).kind.is_switch();
     let port = fabric.links().map(|(a, b)| if is_adapter(a) { a } else { b });

@@ -1,4 +1,4 @@
-//! Lines of opensm.conf: read by both as the same value, or refused by ours.
+//! Lines of opensm.conf: both programs read the same value, or `ibfabric sm` refuses the line.
 
 use std::fs;
 use std::io;
@@ -8,12 +8,12 @@ use std::process::{Command, Output, Stdio};
 
 use super::scene::{Checked, Gear, Outcome};
 
-/// What becomes of a line.
+/// Expected result of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reading {
-    /// Both write the same value with `-c`.
+    /// Both programs write the same value with `-c`.
     Same,
-    /// OpenSM takes another value or its default; ours names the line and ends with status 2.
+    /// OpenSM uses another value or its default; `ibfabric sm` reports the line and exits with status 2.
     Refused,
 }
 use Reading::{Refused, Same};
@@ -72,7 +72,7 @@ pub const LINES: &[(&[u8], Reading)] = &[
     (b"qos_sl2vl 0,1", Refused),
 ];
 
-/// Has both programs read each line and write what they made of it.
+/// Makes both programs read each line and write the resulting configuration.
 ///
 /// # Errors
 /// Fails when a program cannot be run.
@@ -111,7 +111,7 @@ pub fn run(gear: &Gear, wrong: bool, directory: &Path) -> Outcome {
     Ok(checked)
 }
 
-/// Runs a program on a file of one line; returns how it ended, and the file that it writes.
+/// Runs a program on a file of one line; returns its exit status, and the file that it writes.
 fn write(program: &Path, line: &[u8], directory: &Path) -> io::Result<(Output, String)> {
     let (input, written) = (directory.join("in.conf"), directory.join("out.conf"));
     fs::write(&input, [line, b"\n"].concat())?;

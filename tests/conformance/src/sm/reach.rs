@@ -1,6 +1,7 @@
-//! Subnets on a real ibsim that lose and gain links, managed by `ibfabric sm` or by OpenSM, beside the
-//! physical truth: `ibnetdiscover` and `dump_fts` read links and tables by directed routes, and every
-//! pair of hosts is walked through them.
+//! Subnets on a real ibsim that lose and gain links, managed by `ibfabric sm` or by OpenSM.
+//!
+//! Ground truth: `ibnetdiscover` and `dump_fts` read links and tables by directed routes, and every pair of hosts
+//! is walked through them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -30,13 +31,13 @@ const FABRICS: [&str; 10] = [
     "random switches=12 ports=6 hosts=2",
 ];
 
-/// The engine lists that both subnet managers take; the empty one leaves the default.
+/// The engine lists that both SMs support; the empty one leaves the default.
 const ENGINES: [&str; 7] = ["", "", "minhop", "updn", "ftree,updn", "lash", "dor"];
 
-/// How long a subnet manager may take to settle.
+/// Time that an SM has to settle.
 const SETTLES_WITHIN: Duration = Duration::from_secs(40);
 
-/// The subnet manager of a run.
+/// The SM of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Managed {
     /// By `ibfabric sm`.
@@ -45,25 +46,25 @@ pub enum Managed {
     OpenSm,
 }
 
-/// What runs met.
+/// Counters of all runs.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
     /// Events after which the walk was done.
     pub events: usize,
-    /// Pairs of hosts that were walked after an event.
+    /// Walked pairs of hosts.
     pub pairs: usize,
-    /// Events after which pairs stayed dead although cables connect them.
+    /// Events after which pairs remained unreachable although cables connect them.
     pub dead: Vec<String>,
-    /// Events after which the tables have a credit loop on a single lane.
+    /// Events after which the tables have a credit loop on a single VL.
     pub loops: usize,
     /// Of these, events after which `ibfabric sm` raised no alarm.
     pub silent_loops: Vec<String>,
-    /// The time from each event until no pair was dead.
+    /// The time from each event until all pairs were reachable.
     pub settled_after: Vec<Duration>,
 }
 
 impl Tally {
-    /// Adds what other runs met.
+    /// Adds the counters of other runs.
     pub fn merge(&mut self, other: Self) {
         self.events += other.events;
         self.pairs += other.pairs;
@@ -88,14 +89,14 @@ struct Truth {
 /// A cable, by the name of a node and a port.
 type Cable = (String, u8);
 
-/// Cables that are cut (true) or mended at the same time.
+/// Cables that are cut (true) or restored (false) at the same time.
 type Batch = (Vec<Cable>, bool);
 
 /// A directed link between switches: the switch that sends, and its port.
 type Channel = (String, u8);
 
 impl Truth {
-    /// Reads what both programs print. Nodes are named by their node GUIDs.
+    /// Parses the output of both programs. Nodes are named by their node GUIDs.
     fn read(discovered: &str, tables: &str) -> Self {
         let mut this = Self::default();
         let quoted = |line: &str| {
@@ -138,8 +139,8 @@ impl Truth {
         this
     }
 
-    /// Walks every pair of hosts. Returns the number of pairs, those that are dead, and whether links
-    /// can wait for each other in a cycle.
+    /// Walks every pair of hosts. Returns the number of pairs, the unreachable ones, and whether there is a credit
+    /// loop.
     fn walk(&self) -> (usize, Vec<String>, bool) {
         let (mut pairs, mut dead) = (0, Vec::new());
         let mut waits: BTreeMap<Channel, BTreeSet<Channel>> = BTreeMap::new();
@@ -166,7 +167,7 @@ impl Truth {
         }
     }
 
-    /// Returns the links between switches that a packet takes; the error says where it is lost.
+    /// Returns the links between switches that a packet takes; the error gives the location of the loss.
     fn path(&self, from: &str, to: &str, lid: u16) -> Result<Vec<Channel>, String> {
         let start = self.peers.range((from.to_owned(), 0)..).next();
         let mut at = start.map(|(_, (node, _))| node.clone()).unwrap_or_default();
@@ -191,8 +192,8 @@ impl Truth {
     }
 }
 
-/// Runs a fabric. In two of three seeds its links are cut one by one until 40 % of those between switches
-/// are gone, and mended; in the others its switches get power one by one and in bursts.
+/// Runs a fabric. In two of three seeds, links between switches are cut one by one until 40 % are cut, and
+/// then restored. In the others, switches are powered on one by one and in groups.
 ///
 /// # Errors
 /// Fails if a program cannot be run.
@@ -227,7 +228,7 @@ pub fn run(
             let burst = (1 + rng.below(3)).min(off.len());
             bursts.push(off.drain(..burst).collect());
         }
-        // A cable works once the nodes at both ends do.
+        // A cable works once the nodes at both ends are powered.
         let works_from = |port: PortId| {
             let node = fabric.port(port).node;
             bursts.iter().position(|burst| burst.contains(&node)).map_or(0, |number| number + 1)
@@ -282,7 +283,7 @@ fn shuffle<T>(rng: &mut Rng, list: &mut [T]) {
     }
 }
 
-/// Cuts or mends cables.
+/// Cuts or restores cables.
 fn order(scene: &mut Scene<'_>, cables: &[Cable], cut: bool) -> Result<(), StageError> {
     for (node, port) in cables {
         scene.order(if cut { Order::Unlink(node, *port) } else { Order::Relink(node, *port) })?;
@@ -290,7 +291,7 @@ fn order(scene: &mut Scene<'_>, cables: &[Cable], cut: bool) -> Result<(), Stage
     Ok(())
 }
 
-/// Waits until no pair is dead, and counts what the tables do then.
+/// Waits until all pairs are reachable, and counts the properties of the tables.
 fn settle(
     scene: &mut Scene<'_>,
     managed: Managed,
@@ -303,7 +304,7 @@ fn settle(
         let discovered = scene.hear(&patient("ibnetdiscover"))?.0.output;
         let tables = scene.hear(&patient("dump_fts"))?.0.output;
         let (pairs, dead, has_loop) = Truth::read(&discovered, &tables).walk();
-        // Twice in a row: the subnet manager may be writing tables.
+        // Requires two equal readings: the SM may be writing tables.
         sound = if dead.is_empty() { sound + 1 } else { 0 };
         if sound == 1 {
             tally.settled_after.push(start.elapsed());
@@ -311,7 +312,7 @@ fn settle(
         if sound == 2 || start.elapsed() > SETTLES_WITHIN {
             tally.events += 1;
             tally.pairs += pairs;
-            // lash puts the routes on several lanes, of which this walk knows nothing.
+            // lash puts the routes on several VLs, which this walk does not model.
             let is_lash = match managed {
                 Managed::Ours => scene_engine(scene) == "lash",
                 Managed::OpenSm => what.contains("'lash'"),

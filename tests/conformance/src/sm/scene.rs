@@ -203,7 +203,7 @@ impl<'a> Scene<'a> {
             .args(arguments)
             .current_dir(&self.directory)
             .output()?;
-        // 1 is a problem that was found, such as a credit loop, and 3 is what could not be proven.
+        // Status 1 is a problem that was found, such as a credit loop; 3 is an inconclusive result.
         if output.status.code().is_none_or(|code| !matches!(code, 0 | 1 | 3)) {
             let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
             let what = arguments.join(" ");
@@ -246,7 +246,7 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// Returns the base LID of every end port by the GUID of its node, or of the port for an adapter, as
+    /// Returns the base LID of every end port by the GUID of its node, or of the port for an HCA, as
     /// `ibnetdiscover` finds them.
     ///
     /// # Errors
@@ -281,7 +281,7 @@ pub fn patient(line: &str) -> Question {
 }
 
 /// Reads the LIDs that `ibnetdiscover` shows: `# "description" … port 0 lid 5 lmc 0` behind the GUID
-/// of a switch, `[1](guid) … # lid 7 lmc 0` at an adapter's port.
+/// of a switch, `[1](guid) … # lid 7 lmc 0` at an HCA's port.
 fn read_lids(text: &str) -> BTreeMap<Guid, u16> {
     let mut lids = BTreeMap::new();
     let mut add = |guid: Option<&str>, line: &str| -> Option<()> {

@@ -1,7 +1,7 @@
-//! Damaged fabrics: our tracer and a real `ibtracert` on the same paths, with a real OpenSM.
+//! Damaged fabrics: `ibfabric tracer` and a real `ibtracert` on the same paths, with a real OpenSM.
 //!
-//! OpenSM brings a fabric up and is ended. `ibtracert` then shows the paths by the tables, the damage is done,
-//! and both trace again. The truth is which paths cross the damage, by what `ibtracert` showed before it.
+//! OpenSM brings a fabric up and is stopped. `ibtracert` prints the paths by the tables. Then faults are injected,
+//! and both programs trace the paths. Ground truth are the paths that `ibtracert` has printed before the faults.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -22,37 +22,37 @@ use crate::sm::scene::{Gear, Scene, patient};
 const KINDS: [&str; 6] =
     ["xgft 3,3 1,3", "fat-tree 4", "torus 3x3", "mesh 3x2 hosts=2", "hypercube 3", "xgft 4,4 1,2"];
 
-/// How many paths a trial has.
+/// Number of paths in a trial.
 const PAIRS: usize = 25;
 
-/// What was counted in trials.
+/// Results of trials.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
     /// Paths.
     pub paths: usize,
-    /// Paths that cross damage.
+    /// Paths that cross a fault.
     pub damaged: usize,
-    /// Of these, those that the tracer calls good, bad, and not proven.
+    /// Of these, paths that the tracer reports as good.
     pub good_over_damage: usize,
-    /// Proven bad over damage.
+    /// Paths over a fault that are proven bad.
     pub bad_over_damage: usize,
-    /// Not proven over damage.
+    /// Paths over a fault that are not proven.
     pub unproven_over_damage: usize,
-    /// Accusations of what is not damaged.
+    /// Reports of ports or nodes without a fault.
     pub innocents: usize,
-    /// Paths without damage that are proven good, and those that are not.
+    /// Paths without a fault that are proven good.
     pub sound_good: usize,
-    /// Not proven without damage.
+    /// Paths without a fault that are not proven.
     pub sound_unproven: usize,
-    /// Paths that `ibtracert` shows to their end although they cross damage.
+    /// Paths over a fault that `ibtracert` prints to their end.
     pub shown_over_damage: usize,
-    /// Paths without damage that `ibtracert` does not show to their end.
+    /// Paths without a fault that `ibtracert` does not print to their end.
     pub sound_not_shown: usize,
-    /// Paths over damage where `ibtracert` shows the end and the tracer accuses: the tracer is right.
+    /// Paths over a fault that `ibtracert` prints to their end, and that the tracer proves bad.
     pub tracer_right: usize,
-    /// Paths over damage that the tracer calls good and that `ibtracert` does not show.
+    /// Paths over a fault that the tracer reports as good, and that `ibtracert` does not print to their end.
     pub ibtracert_right: usize,
-    /// Wrong verdicts, in words.
+    /// Wrong verdicts, as sentences.
     pub errors: Vec<String>,
 }
 
@@ -79,13 +79,13 @@ impl AddAssign for Tally {
     }
 }
 
-/// What a fault damages.
+/// The part of the fabric that a fault affects.
 #[derive(Debug, Default)]
 struct Damage {
-    /// Names of nodes and ports of which a path leaves by one.
+    /// Egress ports, by node name and port: a path that leaves by one of them crosses the fault.
     ports: BTreeSet<(String, u64)>,
-    /// Switches whose own responses are lost. They forward, so paths over them are sound; a tracer may
-    /// only not claim that it has seen a packet arrive there.
+    /// Switches whose own responses are lost. They forward, so paths over them are healthy, but the tracer must not
+    /// report an observed arrival there.
     silent: BTreeSet<String>,
 }
 
@@ -151,7 +151,7 @@ pub fn trial(
     Ok(tally)
 }
 
-/// Compares the verdicts on a path with the damage that it crosses.
+/// Compares the verdicts on a path with the faults that it crosses.
 fn judge(
     tally: &mut Tally,
     path: &[(String, u64)],
@@ -194,7 +194,7 @@ fn judge(
     tally.sound_not_shown += usize::from(!is_over && !is_shown);
 }
 
-/// Returns the ports that a path leaves by, as `ibtracert` shows it to its end.
+/// Returns the egress ports of a path from the output of `ibtracert`; `None` if the path does not reach its end.
 fn shown(
     scene: &mut Scene<'_>,
     (from, to): (u16, u16),
@@ -216,7 +216,7 @@ fn shown(
     Ok(is_whole.then_some(path))
 }
 
-/// Does up to three random faults.
+/// Injects up to three random faults.
 fn damage(scene: &mut Scene<'_>, rng: &mut Rng, is_ibsim: bool) -> Result<Damage, StageError> {
     let fabric = scene.fabric;
     let switches: Vec<_> = fabric.nodes().filter(|(_, node)| node.kind.is_switch()).collect();

@@ -258,7 +258,7 @@ fn a_cache_that_is_full_keeps_what_was_used() {
 }
 
 #[test]
-fn lids_of_forgotten_peers_take_no_memory() {
+fn lids_of_removed_peers_take_no_memory() {
     let config = ServiceConfig { most_destinations: 50, ..by_group() };
     let mut net = Net::new(2, &config);
     for number in 0..2000_u16 {

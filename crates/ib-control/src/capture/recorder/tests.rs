@@ -16,7 +16,7 @@ struct Flood {
     /// When the first packet was sent, and how long before each next one, in nanoseconds.
     since: u64,
     every: u64,
-    /// How long the first read takes.
+    /// Duration of the first read.
     delay: Duration,
 }
 
@@ -151,7 +151,7 @@ fn a_late_thread_writes_all_from_before_the_duration_is_over() {
     let before = ib_os::clock::now();
     let (recorder, by_itself) = started(Target::File(path.clone()), autostop);
     let after = ib_os::clock::now();
-    // A packet each microsecond, of which none is seen while the capture goes on.
+    // A packet each microsecond; the packets are not read while the capture runs.
     let source = Flood {
         since: before.as_nanos(),
         every: 1000,

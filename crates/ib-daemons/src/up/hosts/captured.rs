@@ -1,4 +1,4 @@
-//! The adapters of a simulated fabric's hosts as captures see them: by the numbers of their ports, in the fabric's time.
+//! Capture interface of the HCAs of embedded hosts, numbered by their ports, with timestamps in the fabric's time.
 
 use std::collections::VecDeque;
 use std::io;
@@ -18,18 +18,18 @@ use ib_control::capture::message::AdapterInfo;
 use ib_control::capture::{Captured, Captures, Clock, Taker};
 use ib_os::inbox::{Handle, Inbox};
 
-/// What captures have of hosts.
+/// Capture state of the hosts.
 #[derive(Default)]
 pub(super) struct Capturing {
     pub(super) clock: SimClock,
     inbox: Option<Inbox<Hosts>>,
     captures: Option<Captures<Hosts>>,
     taker: Option<Taker>,
-    /// Queue pairs that somebody else has selected.
+    /// Readers of queue pairs that were selected outside of these captures.
     pub(super) others: VecDeque<(PortId, PacketReader)>,
 }
 
-/// The time of a fabric, for other threads.
+/// The fabric's time, readable by other threads.
 #[derive(Clone, Default)]
 pub(super) struct SimClock(Arc<AtomicU64>);
 
@@ -40,7 +40,7 @@ impl SimClock {
 }
 
 impl Hosts {
-    /// Returns the captures of all hosts' adapters, those that come later among them.
+    /// Returns the captures of all hosts' HCAs, including those that are added later.
     ///
     /// # Errors
     /// Fails if the system has no more files.
@@ -53,13 +53,13 @@ impl Hosts {
         Ok(captures)
     }
 
-    /// Returns the file that can be read while other threads want something, which [`Hosts::work`] does.
+    /// Returns the descriptor that is readable while other threads have queued work for [`Hosts::work`].
     #[must_use]
     pub fn bell(&self) -> Option<BorrowedFd<'_>> {
         self.capturing.inbox.as_ref().map(Inbox::as_fd)
     }
 
-    /// Makes the bell silent.
+    /// Resets the wake-up.
     pub fn silence(&self) {
         self.capturing.inbox.as_ref().into_iter().for_each(Inbox::silence);
     }
@@ -76,7 +76,7 @@ impl Hosts {
         }
     }
 
-    /// Does what other threads want; returns true if there was anything.
+    /// Runs the work of other threads; returns true if there was any.
     pub(super) fn do_as_told(&mut self) -> bool {
         if self.capturing.inbox.as_ref().is_none_or(|inbox| !inbox.is_pending()) {
             return false;

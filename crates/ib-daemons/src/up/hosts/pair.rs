@@ -26,7 +26,7 @@ use ib_storage::rtrs::{BlockEvent, Exports};
 /// The port of RTRS at which the server listens.
 pub const PORT: u16 = 1234;
 
-/// The longest request of RTRS in bytes: both ends have memory for as many as may be under way.
+/// The longest request of RTRS in bytes: both ends have memory for as many as may be in flight.
 const LONGEST: u32 = 128 << 10;
 
 /// How long to wait before a path that has failed is connected again.
@@ -39,7 +39,7 @@ pub struct PairOptions {
     pub device: String,
     /// Its size in bytes, whole blocks of 512: it lies in memory.
     pub size: u64,
-    /// How many requests of it may be under way, 1 to 8192.
+    /// How many requests of it may be in flight, 1 to 8192.
     pub depth: u16,
     /// The hosts of the client and of the server: paths go from each of the first to the one in the same place of the second.
     pub hosts: [Vec<PortId>; 2],
@@ -83,7 +83,7 @@ pub enum PairEvent {
     Server(BlockEvent),
 }
 
-/// The adapters of one of them.
+/// The HCAs of one of them.
 struct Side<'a> {
     hosts: &'a mut Hosts,
     ports: &'a [PortId],
@@ -100,7 +100,7 @@ impl Adapters for Side<'_> {
     }
 }
 
-/// Hands over what adapters have told; returns whether there was anything.
+/// Hands over what HCAs have told; returns whether there was anything.
 fn tell(
     hosts: &mut Hosts,
     ports: &[PortId],

@@ -52,7 +52,7 @@ fn made(mut device: Device, cap: QpCap) -> (Device, QpId, CqId, Arc<Memory>, u32
     (device, qp, cq, memory, key)
 }
 
-/// Makes two adapters that are connected and driven by a thread each.
+/// Makes two HCAs that are connected and driven by a thread each.
 fn pair(cap: QpCap) -> [End; 2] {
     let (mut one, mut other) = (device(), device());
     one.set_peer_port(other.port());

@@ -1,4 +1,4 @@
-//! A simulated fabric with subnet managers and adapters, in virtual time.
+//! A simulated fabric with subnet managers and HCAs, in virtual time.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -91,7 +91,7 @@ fn packets_are_read_as_they_were_written_and_the_others_are_counted() {
     assert_eq!(read + reader.overwritten().all(), written);
 }
 
-/// Whatever a reader beside the adapter gets is whole, and what it does not get is counted exactly.
+/// Whatever a reader beside the HCA gets is whole, and what it does not get is counted exactly.
 #[test]
 fn a_reader_beside_the_adapter_gets_whole_packets() {
     const COUNT: u64 = 100_000;

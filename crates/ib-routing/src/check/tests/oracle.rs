@@ -1,4 +1,4 @@
-//! Every packet walked by itself.
+//! Reference check: walks every packet individually.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,10 +14,10 @@ use crate::engine::minhop::MinHop;
 use crate::hops::{HopMatrix, LinkWeights};
 use crate::subnet::{Attachment, EndPortId};
 
-/// A lane of a directed link between switches.
+/// A VL of a directed link between switches.
 type Channel = (SwitchId, u8, u8);
 
-/// What a packet does, step by step.
+/// The walk of a packet, step by step.
 struct Walk {
     /// The switches that it comes to, each with the port it came in by and the entry there.
     steps: Vec<(SwitchId, u8, u8)>,
@@ -66,13 +66,13 @@ fn walk(subnet: &Subnet<'_>, lfts: &Lfts, from: (SwitchId, u8), lid: u16) -> Wal
     }
 }
 
-/// The report, for as much as it can be counted one by one.
+/// The part of the report that can be counted packet by packet.
 #[derive(Default)]
 struct Expected {
     unreachable: u64,
-    /// Pairs of a host and another host's LID whose packets the forwarding tables lose.
+    /// Number of pairs of a host and another host's LID whose packets the forwarding tables lose.
     host_pairs: u64,
-    /// Those whose packets an SL-to-VL table discards.
+    /// Number of pairs whose packets an SL-to-VL table discards.
     discarded_host_pairs: u64,
     switch_pairs: u64,
     looping: BTreeSet<u16>,
@@ -85,7 +85,7 @@ struct Expected {
     discards: BTreeSet<Discard>,
 }
 
-/// Where packets have no lane: LID, switch, and the switch and port that they came from.
+/// Where packets have no VL: LID, switch, and the switch and port that they came from.
 type Discard = (u16, SwitchId, Option<(SwitchId, u8)>);
 
 type LaneOf<'a> = &'a dyn Fn(SwitchId, u8, u8, ServiceLevel) -> VirtualLane;
@@ -170,7 +170,7 @@ impl Expected {
         let (mut before, mut came_from) = (None, None);
         for (index, &(switch, in_port, out)) in walk.steps.iter().enumerate() {
             let last = index + 1 == walk.steps.len();
-            // The last entry leads to a host, to port 0, which has no lanes, or nowhere.
+            // The last entry leads to a host, to port 0, which has no VLs, or nowhere.
             if last && (walk.end != End::Arrives || out == 0) {
                 return false;
             }

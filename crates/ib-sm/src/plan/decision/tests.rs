@@ -19,8 +19,8 @@ fn complete(quality: TableQuality) -> Option<InUse> {
     Some(InUse { quality, is_complete: true })
 }
 
-/// One candidate beside the tables in use. Columns: what the candidate does, in the order of
-/// `QUALITIES`. N: the candidate is programmed. K: the tables in use are kept. R: refused.
+/// One candidate and the tables in use. Columns: quality of the candidate, in the order of `QUALITIES`.
+/// N: the candidate is programmed. K: the tables in use are kept. R: refused.
 #[test]
 fn one_candidate_and_tables_in_use() {
     let incomplete = Some(InUse { quality: SOUND, is_complete: false });
@@ -50,9 +50,9 @@ fn one_candidate_and_tables_in_use() {
     }
 }
 
-/// The alarms of one configured candidate beside one that is only recommended. Rows: what is programmed.
-/// Columns: the recommended candidate, in the order of `QUALITIES`. L: a credit loop, l: the other candidate
-/// avoids it; U: unreachable pairs, u: the other candidate reaches more.
+/// The alarms of one configured candidate and one that is only recommended. Rows: quality of the configured
+/// candidate. Columns: quality of the recommended one, in the order of `QUALITIES`. L: a credit loop;
+/// l: the recommended candidate avoids it. U: unreachable pairs; u: the recommended candidate reaches more.
 #[test]
 fn alarms_name_the_candidate_without_their_reason() {
     let rows = [
@@ -158,7 +158,7 @@ fn check(in_use: Option<InUse>, list: &[Candidate], requires: bool) {
         // No eligible tables reach more.
         let lost = |it: TableQuality| (it.unreachable_host_pairs, it.unreachable);
         assert!(lost(quality) <= lost(other), "{}", context());
-        // None reach the same without a credit loop, unless these have none either.
+        // No eligible tables reach the same without a credit loop, unless the chosen tables have none either.
         if lost(quality) == lost(other) && other.credit_loops == 0 {
             assert_eq!(quality.credit_loops, 0, "{}", context());
         }
@@ -190,7 +190,7 @@ fn check_alarms(
 }
 
 #[test]
-fn a_refusal_reports_what_the_tables_in_the_switches_do() {
+fn refusal_reports_the_quality_of_the_tables_in_the_switches() {
     let in_use = Some(InUse { quality: DEAD, is_complete: false });
     let decision = decide(in_use, &[configured(LOOP)], true);
     let alarms = vec![TableAlarm::Unreachable { reached_by: Some(0) }];

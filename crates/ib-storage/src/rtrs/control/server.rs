@@ -15,7 +15,7 @@ pub(in crate::rtrs) struct ServerControl {
     tree: ServerTree,
 }
 
-/// The adapters of a server, which connects no paths.
+/// The HCAs of a server, which connects no paths.
 struct Reach<'a>(&'a mut Devices);
 
 impl Adapters for Reach<'_> {

@@ -13,7 +13,7 @@ use super::{Ask, Control, Reply};
 use crate::rtrs::Devices;
 use ib_control::desk::Question;
 
-/// Finds the way of a path that somebody adds, and adds the adapter that it starts from, if that is a new one; or says
+/// Finds the way of a path that somebody adds, and adds the HCA that it starts from, if that is a new one; or says
 /// why there is none.
 pub type PathFinder =
     Box<dyn FnMut(&mut Devices, &PathAddress) -> Result<PathSpec, (Errno, String)>>;
@@ -28,7 +28,7 @@ pub(in crate::rtrs) struct SessionControl {
     next: u64,
 }
 
-/// Adapters, and who finds paths.
+/// HCAs, and who finds paths.
 struct Reach<'a> {
     devices: &'a mut Devices,
     find_path: &'a mut PathFinder,

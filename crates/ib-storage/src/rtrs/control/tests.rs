@@ -19,7 +19,7 @@ pub(in crate::rtrs) struct Program {
 }
 
 impl Program {
-    /// Has a loop answer what is asked at a socket; what `answer` returns nothing for waits for ever.
+    /// Has a loop answer what is asked at a socket; what `answer` returns nothing for waits indefinitely.
     pub(in crate::rtrs) fn start(
         mut control: Control,
         mut answer: impl FnMut(Ask) -> Option<Reply> + Send + 'static,
@@ -149,7 +149,7 @@ fn who_is_slow_silent_or_rude_stops_nobody() {
         taken.extend_from_slice(&bytes[..length]);
     }
     assert!(taken.len() > 8_000_000 && taken.ends_with(b"\"value\":\"next\\n\"}}\n"));
-    // A client does not wait for ever.
+    // A client does not wait indefinitely.
     let mut client = ControlClient::connect(&socket).expect("it listens");
     client.set_patience(Duration::from_millis(50)).expect("some time");
     assert_eq!(client.read("never").expect_err("nobody answers").errno(), Errno::ETIMEDOUT);

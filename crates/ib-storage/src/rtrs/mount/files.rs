@@ -147,7 +147,7 @@ impl Files {
         Ok(self.keep(Open::File(text.into_bytes().into())))
     }
 
-    /// Returns what a file says from an offset on. From its start it says it anew.
+    /// Returns what a file says from an offset on. From its start it says it again.
     fn read_file(
         &self,
         number: INodeNo,

@@ -12,11 +12,11 @@ use ib_wire::mad::{AttributeId, MadStatus, MgmtClass};
 
 use crate::lab::Lab;
 
-/// What was injected; the index of a fault is that of its line.
+/// The injected faults; the index of a fault is that of its line.
 #[derive(Debug, Default)]
 pub(crate) struct Injected {
     pub(crate) lines: Vec<String>,
-    /// The actual port of a misrouted one, and the index of the fault.
+    /// Misrouted ports: the actual port, and the index of the fault.
     pub(crate) misrouted: BTreeMap<(NodeId, u8), (u8, usize)>,
     /// Ports whose packets are all lost.
     pub(crate) dead: BTreeMap<(NodeId, u8), usize>,
@@ -32,7 +32,7 @@ pub(crate) struct Injected {
     pub(crate) proxied: BTreeMap<NodeId, (Proxied, usize)>,
 }
 
-/// What the proxy does with the responses of a node.
+/// The proxy's change to the responses of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Proxied {
     SilentAgent,
@@ -44,10 +44,10 @@ pub(crate) enum Proxied {
     ForeignLid(u16),
 }
 
-/// How many kinds of faults there are.
+/// Number of kinds of faults.
 const KINDS: usize = 19;
 
-/// Injects faults of random kinds and places.
+/// Injects faults of random kinds at random ports and nodes.
 pub(crate) fn inject(lab: &mut Lab, rng: &mut Rng, count: usize) -> Injected {
     let mut all = Injected::default();
     let switches: Vec<NodeId> =
@@ -55,7 +55,7 @@ pub(crate) fn inject(lab: &mut Lab, rng: &mut Rng, count: usize) -> Injected {
     let hosts: Vec<NodeId> = lab.sim.node_ids().filter(|&node| !lab.sim.is_switch(node)).collect();
     for index in 0..count {
         let switch = switches[rng.below(switches.len())];
-        // The first host holds the tracer and the manager.
+        // The tracer and the SM run at the first host.
         let host = hosts[1 + rng.below(hosts.len() - 1)];
         let node = if rng.below(2) == 0 { switch } else { host };
         let ports = lab.ports(switch);
@@ -216,7 +216,7 @@ impl Proxy {
             by_lid: nodes
                 .iter()
                 .map(|&node| (lab.lid(node), node))
-                // A response from a LID that two nodes have is left alone.
+                // A response from a LID that two nodes share is not changed.
                 .filter(|&(lid, node)| !nodes.iter().any(|&it| it != node && lab.lid(it) == lid))
                 .collect(),
             true_lids: nodes.iter().map(|&node| (node, lab.lid(node))).collect(),
@@ -225,7 +225,7 @@ impl Proxy {
         }
     }
 
-    /// Returns the node that has answered.
+    /// Returns the node that sent a response.
     fn source(&self, datagram: &Datagram) -> Option<NodeId> {
         let mad = &datagram.mad;
         if mad.class() != MgmtClass::SUBN_DIRECTED_ROUTE {

@@ -1,4 +1,4 @@
-//! What a trace says, in terms of the simulator.
+//! The result of a trace, translated to ports and nodes of the simulator.
 
 use ib_topology::NodeId;
 use ib_tracer::{Hop, Judgement, NodeNumber, Stop, Tracer, Verdict};
@@ -21,7 +21,7 @@ pub(crate) struct Ports {
     pub(crate) to: Option<(NodeId, u8)>,
 }
 
-/// What is accused.
+/// The port or node that is reported as faulty.
 #[derive(Clone, Debug)]
 pub(crate) enum Accusation {
     Forwarding { link: Ports },

@@ -12,22 +12,22 @@ use crate::lab::Lab;
 /// More hops than any path has.
 const MOST_HOPS: usize = 64;
 
-/// Where hosts were before anything failed, and what has failed.
+/// The hosts of LIDs before the faults, and the faults.
 pub(crate) struct Truth<'a> {
     hosts: BTreeMap<u16, NodeId>,
     injected: Option<&'a Injected>,
 }
 
-/// A path as the tables have it.
+/// A path by the tables.
 pub(crate) struct Path {
-    /// The ports by which it leaves nodes, and the nodes behind them.
+    /// The egress ports, and the nodes behind them.
     pub(crate) hops: Vec<((NodeId, u8), Option<NodeId>)>,
     /// True if packets do not follow the tables to the LID.
     pub(crate) is_over_a_fault: bool,
 }
 
 impl Truth<'_> {
-    /// Remembers where LIDs are.
+    /// Stores the host of each LID.
     pub(crate) fn of_lids(lab: &Lab) -> Self {
         let nodes: Vec<NodeId> = lab.sim.node_ids().collect();
         let hosts = nodes.iter().filter(|&&node| !lab.sim.is_switch(node));
@@ -94,7 +94,7 @@ impl Truth<'_> {
         found
     }
 
-    /// Returns the faults that an accusation is right about; `None` if it accuses an innocent.
+    /// Returns the faults that justify a report; `None` if the reported port or node is healthy.
     pub(crate) fn guilty(
         &self,
         lab: &Lab,
@@ -162,7 +162,7 @@ impl Truth<'_> {
                 return Some(found);
             }
             Accusation::Table => {
-                // What the tables say is what the walk has found.
+                // The reported table entry is the one that the walk has found.
                 for &(_, next) in &path.hops {
                     next.into_iter().for_each(|node| node_faults(&mut found, node));
                 }

@@ -58,7 +58,7 @@ crate::layout! {
         pub vendor_id: u32 = bits(5, 0, 24),
         /// The service that is wanted.
         pub service_id: u64 = bits(8, 0, 64),
-        /// The sender's adapter.
+        /// The sender's HCA.
         pub local_ca_guid: Guid = bits(16, 0, 64),
         /// The sender's Q_Key, for datagrams.
         pub local_q_key: QKey = bits(28, 0, 32),
@@ -90,7 +90,7 @@ crate::layout! {
         pub path_mtu: MtuCode = bits(50, 0, 4),
         /// The end-to-end context exists, for reliable datagrams.
         pub rdc_exists: bool = bits(50, 4, 1),
-        /// How often a packet may be sent again when the receiver was not ready; 7 for ever.
+        /// How often a packet may be sent again when the receiver was not ready; 7 indefinitely.
         pub rnr_retry_count: u8 = bits(50, 5, 3),
         /// How often the messages of this chapter may be sent again.
         pub max_cm_retries: u8 = bits(51, 0, 4),
@@ -140,11 +140,11 @@ crate::layout! {
         pub failover_accepted: u8 = bits(26, 5, 2),
         /// The sender has end-to-end flow control.
         pub flow_control: bool = bits(26, 7, 1),
-        /// How often a packet may be sent again when the receiver was not ready; 7 for ever.
+        /// How often a packet may be sent again when the receiver was not ready; 7 indefinitely.
         pub rnr_retry_count: u8 = bits(27, 0, 3),
         /// The sender's queue pair has a shared receive queue.
         pub srq: bool = bits(27, 3, 1),
-        /// The sender's adapter.
+        /// The sender's HCA.
         pub local_ca_guid: Guid = bits(28, 0, 64),
         /// What the consumers say.
         pub private_data: [u8; 196] = bits(36, 0, 1568),

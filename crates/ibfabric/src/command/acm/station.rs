@@ -1,4 +1,4 @@
-//! The ports of a service: of fabrics that other processes simulate, of this machine's adapters.
+//! The ports of a service: of fabrics that other processes simulate, of this machine's HCAs.
 
 use std::os::fd::BorrowedFd;
 
@@ -66,7 +66,7 @@ impl Station {
             match place {
                 Place::Simulated { simulator, node } => {
                     let place = AttachOptions { name: simulator.clone(), node: node.clone() };
-                    // Programs with connections have their own adapter beside it.
+                    // Programs with connections have their own HCA beside it.
                     let class = MgmtClass::ACM;
                     let options = AttachedOptions { class, ..AttachedOptions::new(place) };
                     let device = Device::attach(&options);

@@ -213,7 +213,7 @@ impl Asker<'_> {
         }
     }
 
-    /// Has subnet administration asked for the path as it is; says why not when it does not have it.
+    /// Has the SA asked for the path as it is; says why not when it does not have it.
     fn verify(&mut self, path: &PathRecord) -> Result<(), String> {
         let options = ResolveOptions { no_delay: false, query_sa: true };
         let told = self.client.resolve_path(path, options).map_err(|error| system_error(&error))?;

@@ -113,7 +113,7 @@ fn addresses(args: &AcmeArgs) -> Result<Vec<AddressLine>, Failure> {
     Ok(lines)
 }
 
-/// Asks subnet administration how many adapters there are.
+/// Asks the SA how many HCAs there are.
 fn cluster_size(args: &AcmeArgs) -> Result<usize, String> {
     let mut umad = UmadOptions::classes(&[]);
     umad.agents.clear();

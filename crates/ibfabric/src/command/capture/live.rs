@@ -37,14 +37,14 @@ use text::{line, print};
 /// How often a capture into a stream is looked at.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// An adapter of a program as JSON has it.
+/// An HCA of a program as JSON has it.
 #[derive(Serialize)]
 struct Listed<'a> {
     pid: u32,
     command: &'a str,
     #[serde(flatten)]
     info: &'a AdapterInfo,
-    /// Those of the program; only its first adapter has them.
+    /// Those of the program; only its first HCA has them.
     captures: &'a [CaptureInfo],
     #[serde(skip_serializing_if = "Vec::is_empty")]
     messages: Vec<MessagesOf>,
@@ -97,7 +97,7 @@ pub(super) fn list(args: &ListArgs, out: &mut Output) -> Result<Verdict, Failure
     Ok(Verdict::Good)
 }
 
-/// Returns the last messages of those queue pairs of an adapter that are asked for.
+/// Returns the last messages of those queue pairs of an HCA that are asked for.
 fn messages(
     args: &ListArgs,
     client: &CaptureClient,
@@ -170,7 +170,7 @@ pub(super) fn start(args: &StartArgs, out: &mut Output) -> Result<Verdict, Failu
     let Program { client, info } = find_one(&args.program)?;
     let adapters = match args.program.device {
         Some(_) => info.adapters.iter().map(|it| it.adapter).collect(),
-        // Those that come later, too.
+        // All HCAs, including those that are added later.
         None => Vec::new(),
     };
     let start = Start {

@@ -1,4 +1,4 @@
-//! `rdma devinfo`: what an adapter is, and what a running one has counted.
+//! `rdma devinfo`: what an HCA is, and what a running one has counted.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -36,7 +36,7 @@ pub(super) struct Info {
     max_cqe: u32,
     icrc_sent: String,
     icrc_received: String,
-    /// Whether another process has the adapter, which then has counted what follows.
+    /// Whether another process has the HCA, which then has counted what follows.
     running: bool,
     /// What was counted, by names.
     counters: BTreeMap<String, u64>,
@@ -44,7 +44,7 @@ pub(super) struct Info {
     dropped: BTreeMap<String, u64>,
 }
 
-/// The socket of an adapter on Ethernet; the names are JSON keys.
+/// The socket of an HCA on Ethernet; the names are JSON keys.
 #[derive(Debug, Serialize, Deserialize)]
 struct Udp {
     udp_port: u16,
@@ -54,7 +54,7 @@ struct Udp {
     send_buffer: usize,
 }
 
-/// The port of an adapter in a simulated fabric; the names are JSON keys.
+/// The port of an HCA in a simulated fabric; the names are JSON keys.
 #[derive(Debug, Serialize, Deserialize)]
 struct Fabric {
     simulator: String,
@@ -66,7 +66,7 @@ struct Fabric {
     addresses: Vec<String>,
 }
 
-/// Returns the name of the socket at which the process that has an adapter is asked.
+/// Returns the name of the socket at which the process that has an HCA is asked.
 pub(super) fn console(device: &Device) -> String {
     match device.attached() {
         Some(port) => {
@@ -114,7 +114,7 @@ pub(super) fn run(args: &DevinfoArgs, out: &mut Output) -> Result<Verdict, Failu
     Ok(Verdict::Good)
 }
 
-/// Asks the process that has the adapter, if there is one.
+/// Asks the process that has the HCA, if there is one.
 fn ask(name: &str) -> Option<Info> {
     let line = ConsoleClient::connect(name).ok()?.ask(QUESTION).ok()?;
     let info: Info = serde_json::from_str(&line).ok()?;
@@ -122,7 +122,7 @@ fn ask(name: &str) -> Option<Info> {
 }
 
 impl Info {
-    /// Returns what there is to tell of an adapter.
+    /// Returns what there is to tell of an HCA.
     pub(super) fn of(device: &mut Device) -> Self {
         let (address, connection_mtu) = (device.address(), device.connection_mtu().bytes());
         let (checked, cm) = (device.checked(), device.cm().counters());

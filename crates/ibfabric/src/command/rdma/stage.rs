@@ -1,4 +1,4 @@
-//! What the programs share: the adapter, buffers, completions.
+//! What the programs share: the HCA, buffers, completions.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::command::own_capture::Tracing;
 use crate::command::port::{self, PortOptions, name_service};
 use crate::failure::Failure;
 
-/// How many packets of a connection may be under way, and of all together, which the buffers of two sockets
+/// How many packets of a connection may be in flight, and of all together, which the buffers of two sockets
 /// hold; but each connection goes on with a few.
 const WINDOW: u32 = 256;
 const MOST_PACKETS: u32 = 1024;
@@ -31,7 +31,7 @@ const LEAST_WINDOW: u32 = 8;
 /// How long the other end may say nothing. What is not acknowledged fails earlier.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// An adapter with a protection domain and a completion queue.
+/// An HCA with a protection domain and a completion queue.
 pub(super) struct Stage {
     pub(super) device: Device,
     pub(super) pd: PdId,
@@ -55,7 +55,7 @@ pub(super) struct Buffer {
 }
 
 impl Stage {
-    /// Opens the adapter from which a peer is reached; returns the peer's address, too.
+    /// Opens the HCA from which a peer is reached; returns the peer's address, too.
     pub(super) fn open_to(args: &AdapterArgs, peer: &str) -> Result<(Self, IpAddr), Failure> {
         Self::open_many(args, peer, 1)
     }
@@ -86,7 +86,7 @@ impl Stage {
         Ok((this, address))
     }
 
-    /// Opens the adapter; `peer` chooses the own address when none is given.
+    /// Opens the HCA; `peer` chooses the own address when none is given.
     pub(super) fn open(args: &AdapterArgs, peer: Option<IpAddr>) -> Result<Self, Failure> {
         Self::open_with(args, peer, WINDOW)
     }

@@ -3,7 +3,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `bench/jobs.rs` | what is asked for next |
-//! | `bench/ledger.rs` | what was written where, and what is under way |
+//! | `bench/ledger.rs` | what was written where, and what is in flight |
 //! | `bench/pattern.rs` | what sectors are filled with, to be known again |
 
 use std::io::Write as _;
@@ -32,7 +32,7 @@ mod pattern;
 /// How many errors are told one by one.
 const TOLD: u64 = 10;
 
-/// How often a place is looked for that nothing is under way to, before something has to end first.
+/// How often a place is looked for that nothing is in flight to, before something has to end first.
 const TRIES: u32 = 64;
 
 /// The names are JSON keys.
@@ -109,7 +109,7 @@ fn measure(
     Ok(bench.report(disk))
 }
 
-/// A request that is under way.
+/// A request that is in flight.
 #[derive(Clone, Copy)]
 struct UnderWay {
     begun: WallClock,

@@ -25,7 +25,7 @@ pub(in crate::command) struct Use {
     pub(in crate::command) reads: Reads,
 }
 
-/// A device that is open, and the captures of its adapters.
+/// A device that is open, and the captures of its HCAs.
 pub(in crate::command) struct Opened {
     pub(in crate::command) disk: RemoteDisk,
     pub(in crate::command) geometry: Geometry,
@@ -69,7 +69,7 @@ pub(in crate::command) fn open(
     }
 }
 
-/// The time after which a device is asked for again that another client has open.
+/// Retry interval of opening a device that another client has open.
 const RETRY: Duration = Duration::from_millis(500);
 
 /// Waits until the device is open. A dead client may have it open still: the server closes it after a while.

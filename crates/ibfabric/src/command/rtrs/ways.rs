@@ -1,4 +1,4 @@
-//! The adapters that paths start from, and where paths lead.
+//! The HCAs that paths start from, and where paths lead.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
@@ -14,7 +14,7 @@ use crate::cli::rtrs::{EndArg, LinkArgs, PathArg, RemoteArgs};
 use crate::command::port::{self, PortOptions};
 use crate::failure::Failure;
 
-/// The adapters that paths start from: by their addresses, or at ports of a simulated fabric.
+/// The HCAs that paths start from: by their addresses, or at ports of a simulated fabric.
 pub(super) struct Ways {
     link: LinkArgs,
     port: u16,
@@ -24,7 +24,7 @@ pub(super) struct Ways {
     next: usize,
 }
 
-/// An adapter at a port of a simulated fabric.
+/// An HCA at a port of a simulated fabric.
 struct Port {
     /// As which node it was asked for; the first host without a name.
     name: String,
@@ -42,7 +42,7 @@ impl Ways {
         self.link.attach.is_some()
     }
 
-    /// Returns how a path is asked for, from an adapter that is opened if there is none yet.
+    /// Returns how a path is asked for, from an HCA that is opened if there is none yet.
     pub(super) fn path(
         &mut self,
         devices: &mut Devices,
@@ -152,7 +152,7 @@ fn on_ethernet(end: &EndArg) -> Result<IpAddr, Failure> {
     }
 }
 
-/// Opens an adapter at each port of a simulated fabric that is asked for; returns also what they were asked for as.
+/// Opens an HCA at each port of a simulated fabric that is asked for; returns also what they were asked for as.
 pub(super) fn attach_all(link: &LinkArgs) -> Result<Vec<(String, Device)>, Failure> {
     let Some(simulator) = &link.attach else { return Ok(Vec::new()) };
     let nodes = if link.node.is_empty() {
@@ -170,7 +170,7 @@ pub(super) fn attach_all(link: &LinkArgs) -> Result<Vec<(String, Device)>, Failu
     nodes.into_iter().map(open).collect()
 }
 
-/// Opens an adapter at an own address.
+/// Opens an HCA at an own address.
 pub(super) fn adapter(address: IpAddr, args: &LinkArgs) -> Result<Device, Failure> {
     let mut options = DeviceOptions::new(address);
     options.socket.port = args.udp_port;

@@ -1,12 +1,13 @@
-//! Adapters in other processes, at ports of the fabric.
+//! HCAs in other processes, at ports of the fabric.
 //!
-//! The simulator keeps subnet management and the counters of a port; its adapter has all queue pairs above 0, and
-//! serves the classes of management that it has named. A port whose adapter dies goes down, until
-//! another one comes for it; one that goes of its own will leaves the port as it is.
+//! The simulator keeps the SMA and the counters of a port. Its HCA has all queue pairs above 0, and serves the
+//! management classes that it has registered. If the HCA's process is killed, the port is Down until another HCA
+//! attaches. If the HCA detaches regularly, the port state is unchanged.
 //!
-//! Adapters share a port if they serve different classes. Each has a block of queue pair numbers, by which packets find it;
-//! multicast goes to all. An adapter with communication management has packets wait while it takes none, as on a port of
-//! its own. Others, such as that of an ACM service, lose what finds no room: they may not hold up its connections.
+//! HCAs share a port if they serve different classes. Each has a block of queue pair numbers, which selects the HCA
+//! of a packet; multicast packets are passed to all. If an HCA that serves the CM class does not read, packets wait,
+//! as on a port of its own. Packets to other HCAs, such as that of an ACM service, are then dropped, so that they do not
+//! block connections.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -29,25 +30,25 @@ mod ports;
 
 use ports::{Known, details, locate};
 
-/// How many packets of an adapter may wait to leave by its port; further ones wait in its ring.
+/// How many packets of an HCA may wait to leave by its port; further ones wait in its ring.
 const MOST_WAITING: usize = 32;
 
-/// How many more an adapter without connections may have wait, so that those of others do not keep it from sending.
+/// Number of further packets that an HCA without connections may queue, so that packets of other HCAs do not block it.
 const MORE_WAITING: usize = 8;
 
-/// How many frames of an adapter are taken before it is another one's turn.
+/// How many frames of an HCA are taken before it is another one's turn.
 const TURN: usize = 64;
 
 /// How many messages of a process are answered before it is another one's turn.
 const MOST_MESSAGES: usize = 16;
 
-/// The most classes that one adapter serves.
+/// The most classes that one HCA serves.
 const MOST_CLASSES: usize = 8;
 
 /// What wakes up so soon is waited for awake: the system's clock is too coarse.
 const SOON: Duration = Duration::from_millis(2);
 
-/// A file of an adapter's process.
+/// A file of an HCA's process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum File {
     /// By which it talks.
@@ -66,13 +67,13 @@ pub(super) const fn file_of(key: usize) -> (usize, File) {
     ((key - 1) / 2, if key.is_multiple_of(2) { File::Bell } else { File::Socket })
 }
 
-/// The adapters of a fabric.
+/// The HCAs of a fabric.
 pub(super) struct Adapters {
     server: AttachServer,
     adapters: BTreeMap<usize, Adapter>,
     by_port: BTreeMap<PortId, Vec<usize>>,
     by_client: BTreeMap<ClientId, usize>,
-    /// The ports whose adapters have died.
+    /// The ports whose HCAs have died.
     down: BTreeSet<PortId>,
     /// Whether the last look has moved anything.
     is_busy: bool,
@@ -81,7 +82,7 @@ pub(super) struct Adapters {
     overflowed: u64,
 }
 
-/// An adapter in another process.
+/// An HCA in another process.
 struct Adapter {
     port: PortId,
     /// The classes of management that it serves, and its clients of the fabric, one for each.
@@ -94,7 +95,7 @@ struct Adapter {
     is_full: bool,
 }
 
-/// What answers to an adapter take.
+/// What answers to an HCA take.
 pub(super) struct Context<'a> {
     pub(super) sim: &'a mut Sim,
     pub(super) addresses: &'a Addresses,
@@ -275,7 +276,7 @@ impl Adapters {
         Ok(Ok(()))
     }
 
-    /// Takes an adapter away. What it has sent before is still sent.
+    /// Takes an HCA away. What it has sent before is still sent.
     fn remove(
         &mut self,
         client: usize,
@@ -324,7 +325,7 @@ impl Adapters {
         Ok(())
     }
 
-    /// Sends the next frame of an adapter; returns whether there was one.
+    /// Sends the next frame of an HCA; returns whether there was one.
     fn send_next(
         &mut self,
         client: usize,
@@ -368,7 +369,7 @@ impl Adapters {
         Ok(true)
     }
 
-    /// Moves what can be moved, in both directions; `opened` gets the ports for whose adapters something has come, those of
+    /// Moves what can be moved, in both directions; `opened` gets the ports for whose HCAs something has come, those of
     /// other processes or not.
     pub(super) fn work(
         &mut self,
@@ -420,7 +421,7 @@ impl Adapters {
         Ok(())
     }
 
-    /// Hands the adapters of a port what has arrived there and what the port has lost; returns whether there was anything.
+    /// Passes received packets and loss notifications to the HCAs of a port; returns true if there were any.
     fn hand_packets(
         &mut self,
         sim: &mut Sim,
@@ -430,7 +431,7 @@ impl Adapters {
         let Self { server, adapters, by_port, overflowed, .. } = self;
         let here = &by_port[&port];
         let mut moved = false;
-        // No record has them, since they change nothing. Whose packet it was only the adapters know.
+        // Loss notifications do not change the fabric, so they are not recorded. All HCAs get them: only they know the sender.
         while server.has_room(here[0])
             && let Some(lost) = sim.next_loss(port)
         {
@@ -445,7 +446,7 @@ impl Adapters {
         }
         let mut taken = 0;
         while let Some(packet) = sim.peek_packet(port) {
-            // A number in nobody's block is refused by the first adapter, which counts it.
+            // A packet to a number in no block is passed to the first HCA, which drops and counts it.
             let known = here.iter().any(|client| is_for(packet, adapters[client].block));
             let is_target = |client: &usize| {
                 if known { is_for(packet, adapters[client].block) } else { *client == here[0] }
@@ -482,7 +483,7 @@ impl Adapters {
         Ok(moved)
     }
 
-    /// Hands an adapter the management datagrams that have come for a client of its own.
+    /// Hands an HCA the management datagrams that have come for a client of its own.
     pub(super) fn hand_out(&mut self, sim: &mut Sim, id: ClientId) {
         let Some(&client) = self.by_client.get(&id) else { return };
         while let Some(incoming) = sim.receive(id) {
@@ -494,7 +495,7 @@ impl Adapters {
         self.server.flush(client);
     }
 
-    /// Says to all adapters that the simulator sleeps; returns how long it may.
+    /// Says to all HCAs that the simulator sleeps; returns how long it may.
     pub(super) fn before_sleep(&mut self, sim: &Sim, limit: Option<Duration>) -> Option<Duration> {
         if self.is_busy {
             return Some(Duration::ZERO);
@@ -514,7 +515,7 @@ impl Adapters {
         }
     }
 
-    /// Returns the port of each adapter.
+    /// Returns the port of each HCA.
     pub(super) fn ports(&self) -> impl Iterator<Item = PortId> {
         self.adapters.values().map(|adapter| adapter.port)
     }
@@ -533,7 +534,7 @@ impl Adapter {
         is_bare || self.classes.iter().any(|class| classes.contains(class))
     }
 
-    /// Returns whether it serves communication management: whoever connects to the port is answered by it.
+    /// Returns true if it serves the CM class: connection requests to the port are passed to it.
     fn has_connections(&self) -> bool {
         self.classes.contains(&MgmtClass::COMMUNICATION)
     }
@@ -544,7 +545,7 @@ impl Adapter {
     }
 }
 
-/// Returns whether a packet is for the adapter with a block of queue pair numbers.
+/// Returns true if a packet is for the HCA with a block of queue pair numbers.
 fn is_for(packet: &Packet, block: u8) -> bool {
     let Payload::Transport(bytes) = &packet.payload else { return false };
     let destination = bytes.first_chunk().map(|header| Bth::parse(header).destination);

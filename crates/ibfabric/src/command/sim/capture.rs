@@ -41,8 +41,8 @@ impl Capture {
         self.writer.get_ref().path() == Path::new("-")
     }
 
-    /// Writes what was sent and lost since the last time; whoever reads the file finds all of it.
-    /// Returns false if it ends here: its reader has left, or it cannot be written any further, which is said.
+    /// Writes and flushes the packets sent and lost since the last call.
+    /// Returns false if the capture has ended, after printing the reason: the reader has disconnected, or a write failed.
     pub(super) fn write(&mut self, sim: &mut Sim) -> bool {
         let packets = sim.take_packets();
         let Err(error) = self.add(sim, packets) else { return true };

@@ -25,22 +25,22 @@ pub(crate) trait Residents {
     /// Returns when there is something to do although nothing comes in.
     fn due(&self) -> Option<Instant>;
 
-    /// Something may have come for the adapter of a port.
+    /// Something may have come for the HCA of a port.
     fn look_at(&mut self, port: PortId);
 
-    /// Returns what can be read when somebody outside asks for something.
+    /// Returns the descriptors that are readable when requests from outside are queued.
     fn bells(&self) -> Vec<BorrowedFd<'_>>;
 
-    /// Makes them silent: what was asked for is done with the next [`Residents::look`].
+    /// Resets the wake-ups; the requests are served in the next [`Residents::look`].
     fn silence(&mut self);
 
     /// Shows what is to be shown, and answers who has asked.
     fn look(&mut self, look: Look<'_>) -> Result<(), Failure>;
 
-    /// Leaves a port to an adapter of another process; returns why not, if it is not left.
+    /// Leaves a port to an HCA of another process; returns why not, if it is not left.
     fn leave(&mut self, sim: &mut Sim, port: PortId) -> Result<(), String>;
 
-    /// That adapter has gone.
+    /// That HCA has gone.
     fn come_back(&mut self, port: PortId);
 
     /// Returns the server of programs that use a block device, if there is one.

@@ -35,12 +35,12 @@ const TURNS: usize = 64;
 /// The keys of watched files: the signals, the console's listener, and its connections behind.
 const SIGNALS: usize = 0;
 const CONSOLE: usize = 1;
-/// The key of the manager's alarm; there are never so many connections.
+/// The key of the SM's alarm, larger than any number of connections.
 const MANAGER: usize = usize::MAX / 4;
-/// Those of the residents' bells.
+/// Keys of the residents' wake-ups.
 const RESIDENTS: usize = MANAGER + 1;
 const RESIDENTS_NEXT: usize = RESIDENTS + 1;
-/// The key of the listener for adapters, and behind it those of their files.
+/// The key of the listener for HCAs, and behind it those of their files.
 const ADAPTERS: usize = usize::MAX / 8;
 
 /// A fabric with its sockets.
@@ -64,7 +64,7 @@ pub(super) struct Serving {
     pub(super) ends: bool,
     /// Those who live in the fabric, once the subnet is up.
     residents: Option<Box<dyn Residents>>,
-    /// Ports for whose adapters something has come, which may be theirs.
+    /// Ports for whose HCAs something has come, which may be theirs.
     opened: Vec<PortId>,
     /// Whether residents have more to do.
     goes_on: bool,
@@ -349,7 +349,7 @@ impl Serving {
         Ok(())
     }
 
-    /// Has a file of an adapter's process watched, or sends the process away.
+    /// Has a file of an HCA's process watched, or sends the process away.
     fn watch_adapter(&mut self, client: usize, file: adapters::File) {
         let key = ADAPTERS + adapters::key_of(client, file);
         let watched =

@@ -1,4 +1,4 @@
-//! Files of recordings: if one can be written no further, it ends with its last whole part.
+//! Files of recordings. After a write error, a file ends with its last whole part.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -8,17 +8,17 @@ use ib_control::capture::create_alone;
 
 use crate::failure::Failure;
 
-/// How many bytes are collected before they are written.
+/// Number of bytes that are buffered before they are written.
 const PART: usize = 64 << 10;
 
 /// A file that grows by parts: lines, or blocks.
 pub(super) struct Sink {
     out: Out,
     path: PathBuf,
-    /// How many bytes are in the file.
+    /// Size of the file in bytes.
     offset: u64,
     pending: Vec<u8>,
-    /// Where the whole parts of `pending` end.
+    /// End offset of the whole parts in `pending`.
     ends: Vec<usize>,
 }
 
@@ -28,7 +28,7 @@ enum Out {
 }
 
 impl Sink {
-    /// Creates a file, or empties it; `stream` takes its place for `-`.
+    /// Creates or truncates a file; for `-`, uses `stream` instead.
     pub(super) fn create(path: &Path, stream: impl Write + 'static) -> Result<Self, Failure> {
         let out = if path == Path::new("-") {
             Out::Stream(Box::new(stream))
@@ -47,7 +47,7 @@ impl Sink {
         &self.path
     }
 
-    /// Ends a part; writes what there is, if that is much.
+    /// Ends a part; writes the buffer if it is full.
     ///
     /// # Errors
     /// As [`Sink::flush`].
@@ -63,7 +63,7 @@ impl Write for Sink {
         Ok(bytes.len())
     }
 
-    /// Writes what there is. If that fails, a file ends with its last whole part.
+    /// Writes the buffer. After a failure the file ends with its last whole part.
     fn flush(&mut self) -> io::Result<()> {
         let Self { out, offset, pending, ends, .. } = self;
         let mut written = 0;

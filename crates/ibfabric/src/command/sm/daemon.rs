@@ -404,7 +404,7 @@ impl Daemon {
         {
             self.writer.write(Kind::Cache, job);
         }
-        // Only the first sweep assigns all anew; a port that comes back has the LIDs it had.
+        // Only the first sweep assigns all again; a port that comes back has the LIDs it had.
         self.lids.reassign = false;
         self.lids.guid2lid = self.cache.lids.clone();
         self.manager.set_lids(self.lids.clone());

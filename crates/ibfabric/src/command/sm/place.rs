@@ -18,7 +18,7 @@ pub(super) enum Port<'s> {
     Sim(SimLink<'s>),
     /// Of a simulator in another process.
     Ibsim(Box<IbsimLink>),
-    /// Of an adapter, with the duty of a subnet manager.
+    /// Of an HCA, with the duty of a subnet manager.
     Umad(Box<UmadLink>, #[expect(dead_code, reason = "it is held")] UmadDuty),
 }
 
@@ -163,7 +163,7 @@ impl Port<'_> {
         matches!(self, Self::Sim(_))
     }
 
-    /// Returns true for a port of an adapter, behind which others may depend on the subnet.
+    /// Returns true for a port of an HCA, behind which others may depend on the subnet.
     pub(super) const fn is_real(&self) -> bool {
         matches!(self, Self::Umad(..))
     }

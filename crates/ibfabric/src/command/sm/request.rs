@@ -20,7 +20,7 @@ pub(super) enum Place {
     Sim { fabric: PathBuf, node: Option<String> },
     /// Behind the sockets of a simulator; without a name where the environment says.
     Ibsim { name: String, node: Option<String> },
-    /// Behind a port of an adapter; without a number its first.
+    /// Behind a port of an HCA; without a number its first.
     Umad { name: String, port: Option<u8> },
     /// Behind the port that the settings name, or any.
     AnyUmad,

@@ -53,7 +53,7 @@ pub(super) struct Settings {
     pub(super) dump_files_dir: Option<PathBuf>,
     pub(super) node_name_map: Option<PathBuf>,
     pub(super) qos: bool,
-    /// Of all ports, then of adapters, ports 0 of switches, other ports of switches, and routers.
+    /// Of all ports, then of HCAs, ports 0 of switches, other ports of switches, and routers.
     pub(super) lanes: [Lanes; 5],
     /// Who has set a key: an option, or a line of the configuration file.
     pub(super) origins: BTreeMap<&'static str, String>,
@@ -69,7 +69,7 @@ pub(super) struct Lanes {
     pub(super) sl2vl: Option<String>,
 }
 
-/// How much the high-priority table may send in a row; `None` for what the more general key says.
+/// How much the high-priority table may send in succession; `None` for what the more general key says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct HighLimit(Option<u8>);
 

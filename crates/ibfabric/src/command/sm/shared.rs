@@ -33,7 +33,7 @@ pub(super) struct State {
     pub(super) faults: Arc<Vec<String>>,
     /// The alarms that are raised now.
     pub(super) alarms: Arc<Vec<ShownAlarm>>,
-    /// What the forwarding tables in the switches do; `None` if it is not known.
+    /// Quality of the forwarding tables in the switches; `None` if it is not known.
     pub(super) quality: Option<TableQuality>,
     /// Why a file was not taken when it was read again.
     pub(super) rejected: Option<String>,

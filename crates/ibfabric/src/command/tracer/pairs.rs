@@ -59,7 +59,7 @@ impl Iterator for PairsIter<'_> {
     }
 }
 
-/// Returns the paths that are asked for.
+/// Returns the paths to trace, from the command line.
 pub(super) fn pairs(
     args: &TracerArgs,
     link: &mut dyn MadLink,
@@ -124,7 +124,7 @@ fn read(path: &Path, own: &LinkPort) -> Result<Vec<Pair>, Failure> {
     Ok(pairs)
 }
 
-/// Asks subnet administration for the LIDs of all ports of adapters and routers.
+/// Asks the SA for the LIDs of all ports of HCAs and routers.
 fn hosts(args: &TracerArgs, link: &mut dyn MadLink, own: &LinkPort) -> Result<Vec<u16>, Failure> {
     let failed = |why: String| {
         Failure::Unusable(format!(

@@ -77,7 +77,7 @@ pub(super) struct Scene<'a> {
     /// Where programs find it, and how many use it.
     pub(super) nbd: &'a Path,
     pub(super) programs: usize,
-    /// Whether nothing is under way for programs, those that have gone included.
+    /// Whether nothing is in flight for programs, those that have gone included.
     pub(super) is_idle: bool,
     pub(super) exercise: &'a mut Exercise,
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use ib_block::{Command, Operation};
 use ib_storage::nbd::Backing;
 
-/// How long requests are, and how many are under way.
+/// How long requests are, and how many are in flight.
 const LENGTH: u64 = 64 << 10;
 const MOST: usize = 48;
 
@@ -101,7 +101,7 @@ impl Pass {
         self.next
     }
 
-    /// Returns how many requests are under way.
+    /// Returns how many requests are in flight.
     pub(super) const fn under_way(&self) -> usize {
         self.under_way
     }

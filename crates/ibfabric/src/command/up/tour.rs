@@ -1,10 +1,10 @@
-//! What `--check` looks at and tries, one thing after the other.
+//! The self-test of `up --check`: a sequence of checks.
 //!
 //! | module | holds |
 //! |---|---|
-//! | `names` | names, resolved at hosts |
-//! | `ways` | ways between hosts, traced |
-//! | `disk` | the device, written and read while links are cut |
+//! | `names` | hosts resolve names |
+//! | `ways` | paths between hosts are traced |
+//! | `disk` | the device is written and read while links are cut |
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant as WallClock};
@@ -37,13 +37,13 @@ use disk::Disk;
 use names::Names;
 use ways::Ways;
 
-/// How often a terminal is shown how far it is.
+/// Interval of the progress display.
 const BETWEEN: Duration = Duration::from_millis(200);
 
-/// How long the manager may take for the last ports, when the first hosts work already.
+/// Time that the SM has for the last ports after the first hosts are up.
 const SETTLES: Duration = Duration::from_secs(5);
 
-/// What the tour sees.
+/// The parts of `up` that the self-test uses.
 pub(super) struct Place<'a> {
     pub(super) sim: &'a mut Sim,
     pub(super) hosts: &'a mut Hosts,
@@ -53,7 +53,7 @@ pub(super) struct Place<'a> {
     pub(super) ends: &'a [Vec<PortId>; 2],
 }
 
-/// What came of a thing; the names are JSON keys.
+/// Result of a check; field names are JSON keys.
 #[derive(Clone, Debug, Serialize)]
 struct Found {
     what: &'static str,
@@ -62,7 +62,7 @@ struct Found {
     seconds: f64,
 }
 
-/// All of it; the names are JSON keys.
+/// Result of the self-test; field names are JSON keys.
 #[derive(Serialize)]
 struct Report<'a> {
     good: bool,
@@ -70,9 +70,9 @@ struct Report<'a> {
     seconds: f64,
 }
 
-/// What is tried.
+/// Current step.
 enum Step {
-    /// Until when it is waited for ports.
+    /// Deadline for ports to come up.
     Subnet(Instant),
     Routes,
     /// `None` before the first request.
@@ -83,7 +83,7 @@ enum Step {
     End,
 }
 
-/// The tour.
+/// The self-test.
 pub(super) struct Tour {
     fabric: Fabric,
     engines: EngineList,
@@ -94,10 +94,10 @@ pub(super) struct Tour {
     started: WallClock,
     since: WallClock,
     has_begun: bool,
-    /// Why there is no device.
+    /// The reason why there is no device.
     no_device: Option<String>,
     ended: Option<Verdict>,
-    /// What a terminal shows of the step at hand, and when it was written last. It is taken away before a line is printed.
+    /// Progress text on the terminal, and the time of its last update. The text is erased before a line is printed.
     progress: Option<Progress>,
     shown_at: WallClock,
 }
@@ -122,13 +122,13 @@ impl Tour {
         }
     }
 
-    /// Everything is there.
+    /// All parts are available.
     pub(super) fn begin(&mut self, sim: &Sim) {
         self.has_begun = true;
         self.step = Step::Subnet(sim.now() + SETTLES);
     }
 
-    /// There is no device, where there should be one.
+    /// The device is missing, although it was expected.
     pub(super) fn lack_device(&mut self, why: String) {
         self.no_device = Some(why);
     }
@@ -150,7 +150,7 @@ impl Tour {
             }
             Step::Ways(ways) => ways.due(),
             Step::Disk(disk) => Some(disk.deadline()),
-            // There is always more to do.
+            // The load never ends by itself.
             _ => self.has_begun.then_some(Instant::ZERO).filter(|_| self.is_busy()),
         }
     }
@@ -170,14 +170,14 @@ impl Tour {
         self.found.push(Found { what, good, detail, seconds });
     }
 
-    /// The answer to a request for a name.
+    /// Handles the response to a name request.
     pub(super) fn take_reply(&mut self, number: u64, found: Result<PathRecord, ClientStatus>) {
         if let Step::Names(Some(names)) = &mut self.step {
             names.take_reply(number, found);
         }
     }
 
-    /// Shows on a terminal how far it is.
+    /// Shows the progress on a terminal.
     fn show_progress(&mut self) {
         if self.shown_at.elapsed() < BETWEEN {
             return;
@@ -202,7 +202,7 @@ impl Tour {
         self.progress.get_or_insert_with(|| Progress::start("")).next(text);
     }
 
-    /// Goes on; returns whether there was anything.
+    /// Advances the self-test; returns true if there was any progress.
     pub(super) fn work(&mut self, place: &mut Place<'_>) -> Result<bool, Failure> {
         if !self.has_begun || self.ended.is_some() {
             return Ok(false);
@@ -307,7 +307,7 @@ impl Tour {
     }
 }
 
-/// Returns how many nodes with links are not up: they have no LID, or one of their links is not in use.
+/// Returns the number of linked nodes that are not up: without a LID, or with a link that is not in use.
 fn missing(sim: &Sim, fabric: &Fabric) -> usize {
     let is_up = |&node: &NodeId| {
         let ports: Vec<PortId> = fabric.ports_of(node).map(|(port, _)| port).collect();
@@ -319,7 +319,7 @@ fn missing(sim: &Sim, fabric: &Fabric) -> usize {
     sim.node_ids().filter(|node| !is_up(node)).count()
 }
 
-/// Returns whether the manager has brought all nodes up, and how many there are.
+/// Returns true if the SM has brought all nodes up, and a text with their number.
 fn subnet(sim: &Sim, missing: usize) -> (bool, String) {
     let nodes: Vec<_> = sim.node_ids().collect();
     let switches = nodes.iter().filter(|&&node| sim.is_switch(node)).count();
@@ -331,12 +331,12 @@ fn subnet(sim: &Sim, missing: usize) -> (bool, String) {
     (missing == 0, detail)
 }
 
-/// Ends the record, and reads it back.
+/// Ends the capture file and reads it back.
 fn trace(record: &mut Record, sim: &Sim, hosts: &mut Hosts) -> Result<(bool, String), Failure> {
     let counted = record.finish(sim, hosts)?;
     let ReadBack { packets, foreign } = record.read_back()?;
     let (noted, overwritten) = (counted.noted, counted.overwritten);
-    // A trace that has less than half tells little.
+    // A capture with less than half of the packets has failed.
     let good = counted.captured + overwritten == noted
         && packets == counted.captured
         && packets > 0
@@ -351,7 +351,7 @@ fn trace(record: &mut Record, sim: &Sim, hosts: &mut Hosts) -> Result<(bool, Str
     Ok((good, detail))
 }
 
-/// Compares the tables that switches have with those that the engine makes, and checks them.
+/// Compares the LFTs of switches with the computed ones, and checks them.
 fn routes(fabric: &Fabric, engines: &EngineList, sim: &Sim) -> Result<(bool, String), Failure> {
     let tables = Tables::of(sim, fabric);
     let mut known = fabric.clone();
@@ -384,8 +384,8 @@ fn routes(fabric: &Fabric, engines: &EngineList, sim: &Sim) -> Result<(bool, Str
     Ok((good, detail))
 }
 
-/// Returns the routes that a subnet manager programs at first: those of the first engine that reach
-/// everything without a credit loop, or else those of the first engine.
+/// Returns the routes that an SM programs first. These are the routes of the first engine that reaches all host
+/// pairs without a credit loop, or else of the first engine.
 fn expected_routing(subnet: &Subnet<'_>, engines: &EngineList) -> Result<Routing, Failure> {
     for kind in engines.candidates() {
         let Ok(routing) = engine(kind).route(subnet, &RoutingOptions::default()) else { continue };

@@ -31,7 +31,7 @@ use crate::failure::{Failure, Verdict, say};
 /// The device.
 const DEVICE: &str = "disk0";
 
-/// How many requests of it may be under way.
+/// How many requests of it may be in flight.
 const DEPTH: u16 = 64;
 
 /// How long names and paths may take to be found, and how often it is looked for ports that have come.
@@ -52,14 +52,14 @@ enum Stage {
 /// Those who live in the fabric.
 pub(super) struct Town {
     hosts: Hosts,
-    /// Ports that adapters of other processes have.
+    /// Ports that HCAs of other processes have.
     away: BTreeSet<PortId>,
     /// The hosts of the device's client and of its server.
     ends: [Vec<PortId>; 2],
     pair: Option<BlockPair>,
     programs: Option<NbdServer>,
     record: Option<Record>,
-    /// The captures of hosts' adapters; none while there is a tour, which needs their packets.
+    /// The captures of hosts' HCAs; `None` during a self-test, which needs their packets.
     tracing: Option<Tracing<Hosts>>,
     stage: Stage,
     tour: Option<Tour>,
@@ -132,7 +132,7 @@ impl Town {
         })
     }
 
-    /// Puts hosts to all end ports of adapters that have none.
+    /// Puts hosts to all end ports of HCAs that have none.
     fn populate(&mut self, sim: &mut Sim, addresses: &Addresses) -> Result<(), Failure> {
         self.look = sim.now() + LOOK;
         let ports: Vec<PortId> = addresses.iter().map(|(port, _)| port).collect();
@@ -345,7 +345,7 @@ impl Town {
         Ok(())
     }
 
-    /// Writes packets. With the first error the file ends, and the fabric keeps running; a tour needs the packets.
+    /// Writes packets. The first error ends the file, and the fabric keeps running; a self-test fails.
     fn write_record(&mut self, sim: &Sim) -> Result<(), Failure> {
         let Some(record) = &mut self.record else { return Ok(()) };
         match record.work(sim, &mut self.hosts) {

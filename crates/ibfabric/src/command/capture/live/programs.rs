@@ -9,7 +9,7 @@ use ib_control::capture::{CaptureClient, ClientError, pid_of, programs};
 use crate::cli::capture::live::ProgramArgs;
 use crate::failure::{Failure, say};
 
-/// A program, and those of its adapters that are meant.
+/// A program, and those of its HCAs that are meant.
 pub(super) struct Program {
     pub(super) client: CaptureClient,
     pub(super) info: ProgramInfo,
@@ -79,7 +79,7 @@ fn one(mut found: Vec<Program>, args: &ProgramArgs) -> Result<Program, Failure> 
     }
 }
 
-/// Returns where a program has its adapters.
+/// Returns where a program has its HCAs.
 fn place(info: &ProgramInfo) -> String {
     match &info.adapters[..] {
         [] => String::new(),

@@ -8,7 +8,7 @@ use super::{Listed, MessagesOf};
 use crate::failure::Failure;
 use crate::output::Output;
 
-/// Prints programs with their adapters, queue pairs and captures.
+/// Prints programs with their HCAs, queue pairs and captures.
 pub(super) fn print(all: &[Listed<'_>], out: &mut Output) -> Result<(), Failure> {
     for of_program in all.chunk_by(|one, other| one.pid == other.pid) {
         let Some(first) = of_program.first() else { continue };

@@ -1,4 +1,4 @@
-//! Ports as adapters know them: found by names, and what is told of them.
+//! Ports as HCAs know them: found by names, and what is told of them.
 
 use std::net::IpAddr;
 
@@ -10,7 +10,7 @@ use ib_types::{Mtu, PKey};
 use ib_wire::mad::sa::RateCode;
 use ib_wire::mad::sm::PortState;
 
-/// What an adapter has to know of its port.
+/// What an HCA has to know of its port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Known {
     port: LinkPort,
@@ -35,7 +35,7 @@ impl Known {
     }
 }
 
-/// Returns what an adapter is told of its port.
+/// Returns what an HCA is told of its port.
 pub(super) fn details(
     sim: &Sim,
     addresses: &Addresses,

@@ -148,7 +148,7 @@ pub(super) fn component(it: Component, (names, atlas): (&Names, &Atlas)) -> Stri
     }
 }
 
-/// What was observed of a hop; the names are JSON keys.
+/// Observations of a hop; field names are JSON keys.
 #[derive(Serialize)]
 pub(super) struct EvidenceReport {
     probe: &'static str,

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-/// How many clients that attach together have lines of their own.
+/// Maximum number of simultaneously attached clients with lines of their own.
 const MOST: usize = 8;
 
 /// Returns the lines of a log. If many clients attach together, as the hosts do at the start, one line counts them.

@@ -1,4 +1,4 @@
-//! Nodes that no path over links in use leads to from the subnet manager, and since when.
+//! Nodes that are not reached from the SM over links in use, and since when.
 
 use ib_sim::Sim;
 use ib_topology::{NodeId, PortId};
@@ -6,14 +6,15 @@ use ib_types::Instant;
 
 use super::model::Model;
 
-/// Returns the nodes that are not reached from a node, each with the time since when: when the last link from the part of
-/// the fabric that it is in to the part that is reached went out of use, or the start if no cable leads there.
+/// Returns the nodes that are not reached from a node, each with the time since when. This is the time at which the
+/// last link from the node's part of the fabric to the reached part went out of use. Without such a cable it is the
+/// start.
 ///
-/// Nodes without any cable are left out: nothing that was there is missing.
+/// Nodes without any cable are left out, because they were never connected.
 pub(super) fn missing(sim: &Sim, model: &Model, from: NodeId) -> Vec<(u32, Instant)> {
     let (fabric, mut parts) = (&model.fabric, vec![None; model.fabric.node_count()]);
     spread(sim, model, from, 0, &mut parts);
-    // Since when each part is cut off; part 0 is the one that is reached.
+    // Time since which each part is cut off; part 0 is the reached part.
     let mut since = vec![Instant::ZERO];
     for (node, _) in fabric.nodes() {
         if parts[node.index()].is_none() && cables(model, node).next().is_some() {

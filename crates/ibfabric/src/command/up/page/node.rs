@@ -29,7 +29,7 @@ struct Told<'a> {
     values: Vec<(&'static str, String)>,
 }
 
-/// What is told of all end ports: node, number, LID, IP addresses.
+/// All end ports: node, number, LID, IP addresses.
 #[derive(Serialize)]
 struct EndPorts {
     ports: Vec<(u32, u8, u16, Vec<String>)>,

@@ -1,4 +1,4 @@
-//! What changes all the time: links that are down, nodes that are not reached, traffic, the state of the subnet manager.
+//! Variable state of the page: links that are down, nodes that are not reached, traffic, the state of the SM.
 
 use std::time::Duration;
 

@@ -31,7 +31,7 @@ pub(super) struct Disk {
 enum Cut {
     /// Its time has not come, or there is no other path.
     No,
-    /// It is that of a port; so many requests were under way, and so many had gone over another path before.
+    /// It is that of a port; so many requests were in flight, and so many had gone over another path before.
     Yes { port: PortId, under_way: usize, before: u64 },
     /// It is there again; so many requests have gone over the other path.
     Healed { under_way: usize, again: u64 },

@@ -1,7 +1,7 @@
-//! Names: hosts resolve others by their names, and the paths have to lead there.
+//! Name check: hosts resolve other hosts by name, and the paths have to lead to these.
 //!
-//! Each question goes to every host by multicast, so the work is the number of questions times the number of hosts. That is
-//! why at most [`MOST`] hosts ask, spread evenly over the fabric, and why there is a [`LIMIT`] of time.
+//! Each request is multicast to every host, so the work is the number of requests times the number of hosts. Therefore
+//! at most [`MOST`] hosts send requests, spread evenly over the fabric, within a time [`LIMIT`].
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant as WallClock};
@@ -17,36 +17,36 @@ use ib_wire::mad::sa::PathRecord;
 use super::super::town::destination;
 use crate::command::summary::counted;
 
-/// How many hosts ask at most.
+/// Maximum number of requesting hosts.
 pub(super) const MOST: usize = 256;
 
-/// How many questions are outstanding at most, and how many times a host has to take one of them: more would not be
-/// answered before they are asked again.
+/// Maximum number of outstanding requests, and maximum number of their deliveries to hosts. More requests would be
+/// retransmitted before they are answered.
 const OUTSTANDING: usize = 32;
 const DELIVERIES: usize = 32 * 1024;
 
-/// How long all answers may take. What is not answered by then counts as not resolved.
+/// Time limit of all responses. Requests without a response by then count as not resolved.
 const LIMIT: Duration = Duration::from_secs(300);
 
-/// Questions for names, and what came of them.
+/// Name requests and their results.
 pub(super) struct Names {
     hosts: usize,
-    /// By the number of the question: the LID that the path has to start at, and those that it may lead to.
+    /// By request number: the expected source LID of the path, and the allowed destination LIDs.
     expected: Vec<(u16, Vec<u16>)>,
-    /// Questions that were not asked yet.
+    /// Requests that were not sent yet.
     wanted: VecDeque<(u64, PortId, Entry)>,
     answered: usize,
     wrong: usize,
-    /// Questions without a path, and why the first one had none.
+    /// Number of requests without a path, and the reason of the first one.
     failed: usize,
     why: Option<ClientStatus>,
     deadline: Instant,
-    /// The fabric's clock is behind the real one if there is much to do.
+    /// Start in real time: the fabric's clock is slower than real time under load.
     started: WallClock,
 }
 
 impl Names {
-    /// Prepares the questions: each host that asks wants the one half the fabric away.
+    /// Prepares the requests: each requesting host resolves the host half the fabric away.
     pub(super) fn new(sim: &Sim, hosts: &Hosts) -> Self {
         let ports: Vec<PortId> = hosts.ports().collect();
         let count = ports.len().min(MOST);
@@ -72,7 +72,7 @@ impl Names {
         Self { hosts, expected, wanted, answered, wrong, failed, why, deadline, started }
     }
 
-    /// Asks further questions; returns whether there was any.
+    /// Sends further requests; returns true if there were any.
     pub(super) fn work(&mut self, sim: &mut Sim, hosts: &mut Hosts) -> bool {
         let mut moved = false;
         let outstanding = (DELIVERIES / self.hosts.max(1)).clamp(1, OUTSTANDING);
@@ -87,7 +87,7 @@ impl Names {
         moved
     }
 
-    /// Takes the answer to a question.
+    /// Processes the response to a request.
     pub(super) fn take_reply(&mut self, number: u64, found: Result<PathRecord, ClientStatus>) {
         let Some((from, to)) = self.expected.get(number as usize) else { return };
         self.answered += 1;
@@ -103,12 +103,12 @@ impl Names {
         }
     }
 
-    /// Returns how many questions are answered, of all.
+    /// Returns the number of answered requests, and of all.
     pub(super) const fn progress(&self) -> (usize, usize) {
         (self.answered, self.expected.len())
     }
 
-    /// Returns when no answer is waited for any more.
+    /// Returns the time at which requests are given up.
     pub(super) const fn deadline(&self) -> Instant {
         self.deadline
     }
@@ -118,7 +118,7 @@ impl Names {
         is_late || self.answered >= self.expected.len()
     }
 
-    /// Returns whether every answer was right, and what there was.
+    /// Returns true if every response was correct, and a text with the numbers.
     pub(super) fn finish(&self) -> (bool, String) {
         let Self { hosts, expected, answered, wrong, failed, why, .. } = self;
         let found = counted(answered - failed, "name");

@@ -86,7 +86,7 @@ impl Ways {
         self.traced == self.asked
     }
 
-    /// Returns how many ways are traced, of all.
+    /// Returns the number of traced paths, and of all.
     pub(super) const fn progress(&self) -> (usize, usize) {
         (self.traced, self.asked)
     }
