@@ -1,10 +1,9 @@
 //! NBD server: a listening socket, its connections, and the block device behind them, driven by one thread.
 
 use std::collections::VecDeque;
-use std::io::{self, Read};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,11 +16,12 @@ use slab::Slab;
 use crate::rtrs::RemoteDisk;
 use ib_os::clock;
 use ib_os::poll::{self, Interest};
-use ib_os::sockopt;
 
+mod connection;
 mod crowd;
 mod gather;
 
+use connection::{Connection, Listener, STALLED, Stream};
 use crowd::{Crowd, FINISHING};
 
 /// The address of the server.
@@ -65,20 +65,11 @@ const MOST: usize = 256;
 /// (a quarter of the budget), and a few requests of up to 32 MiB. The total is less than 1 GiB.
 const MOST_KEPT: usize = 576 << 20;
 
-/// Time after which a client that reads no response is disconnected if others wait for memory.
-const STALLED: Duration = Duration::from_secs(30);
-
 /// Interval of checks for disconnected clients that wait for memory.
 const LOOK_FOR_GONE: Duration = Duration::from_secs(1);
 
 /// Minimum peak memory, in bytes, above which free memory is returned to the system.
 const TRIMMED: usize = 64 << 20;
-
-/// Maximum number of bytes read from a connection before the next connection is served.
-const ROUND: usize = 256 << 10;
-
-/// Send buffer size in bytes: holds whole responses of usual sizes, so that neither end is woken for a part of one.
-const ROOM: usize = 512 << 10;
 
 /// Interval of accepting connections while the server is busy.
 const ACCEPT_EVERY: Duration = Duration::from_millis(1);
@@ -168,37 +159,6 @@ struct Asked {
     operation: Operation,
     /// The length of its data in bytes.
     held: usize,
-}
-
-#[derive(Debug)]
-struct Connection {
-    number: u64,
-    /// True if the client has disconnected; its input may not be read yet.
-    is_gone: bool,
-    /// True if all of its input was read.
-    has_ended: bool,
-    /// Deadline of the handshake.
-    deadline: Instant,
-    /// Number of lost-write events that were reported to the client.
-    losses: u64,
-    /// Time of the last response that the client has read, or at which it had none to read.
-    took_at: Instant,
-    /// True if its outstanding request exceeds both the budget and its guarantee.
-    is_extra: bool,
-    stream: Stream,
-    session: Session,
-}
-
-#[derive(Debug)]
-enum Listener {
-    Unix(UnixListener, PathBuf),
-    Tcp(TcpListener),
-}
-
-#[derive(Debug)]
-enum Stream {
-    Unix(UnixStream),
-    Tcp(TcpStream),
 }
 
 impl NbdServer {
@@ -604,107 +564,11 @@ impl NbdServer {
     }
 }
 
-impl Listener {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        match self {
-            Self::Unix(listener, _) => listener.as_fd(),
-            Self::Tcp(listener) => listener.as_fd(),
-        }
-    }
-}
-
 impl Drop for NbdServer {
     fn drop(&mut self) {
         if let Listener::Unix(_, path) = &self.listener {
             // Another process may have removed it.
             std::fs::remove_file(path).ok();
-        }
-    }
-}
-
-impl Connection {
-    /// Reads input of the client into the free buffer space. Input beyond the handshake is read only if requested. Returns
-    /// true if any was read.
-    fn read(&mut self, is_wanted: bool) -> io::Result<bool> {
-        let mut length = 0;
-        while length < ROUND && !self.has_ended && (is_wanted || self.session.is_choosing()) {
-            let Some(room) = self.session.room() else { break };
-            match self.stream.read(room) {
-                Ok(0) => {
-                    (self.is_gone, self.has_ended) = (true, true);
-                    return Ok(true);
-                }
-                Ok(read) => {
-                    self.session.handle(read);
-                    length += read;
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(length > 0)
-    }
-
-    /// Returns true if the client has disconnected and has requests in flight or unread input.
-    fn leaves(&self, crowd: Crowd) -> bool {
-        self.is_gone && (self.session.requests() > 0 || crowd.takes(&self.session))
-    }
-
-    /// Returns the time at which the client is disconnected if others wait for memory.
-    fn stalled_at(&self, guaranteed: usize) -> Option<Instant> {
-        let holds = self.session.unsent() > 0 && self.session.kept() > guaranteed;
-        holds.then_some(self.took_at + STALLED)
-    }
-
-    /// Sends queued output; returns true if any was sent.
-    fn send(&mut self, now: Instant) -> io::Result<bool> {
-        let mut moved = false;
-        if self.session.unsent() == 0 {
-            self.took_at = now;
-        }
-        while self.session.unsent() > 0 {
-            match gather::send(self.stream.as_fd(), self.session.output()) {
-                Ok(length) => {
-                    self.session.sent(length);
-                    (moved, self.took_at) = (true, now);
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(moved)
-    }
-}
-
-impl Stream {
-    fn prepare(&self) -> io::Result<()> {
-        match self {
-            Self::Unix(stream) => {
-                stream.set_nonblocking(true)?;
-                // A smaller buffer works as well. The buffer of TCP is tuned automatically unless it is set.
-                sockopt::buffer(self.as_fd(), (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF, ROOM)).ok();
-            }
-            Self::Tcp(stream) => {
-                stream.set_nonblocking(true)?;
-                stream.set_nodelay(true)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Self::Unix(stream) => stream.read(room),
-            Self::Tcp(stream) => stream.read(room),
-        }
-    }
-
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        match self {
-            Self::Unix(stream) => stream.as_fd(),
-            Self::Tcp(stream) => stream.as_fd(),
         }
     }
 }

@@ -4,6 +4,8 @@ use std::io::Write as _;
 use ib_block::{Geometry, ReadData};
 use ib_nbd::wire::{self, command, option};
 
+use std::os::unix::net::UnixStream;
+
 use super::*;
 
 const SIZE: u64 = 1 << 20;

@@ -1,0 +1,86 @@
+//! Attributes and limits of an HCA.
+
+use ib_types::{Gid, Guid, Mtu, Qpn};
+
+/// Attributes and limits of an HCA (`ibv_device_attr`, `ibv_port_attr`).
+#[derive(Clone, Debug)]
+pub struct HcaConfig {
+    /// The GUID of the node.
+    pub node_guid: Guid,
+    /// The GIDs of the port, at least one.
+    pub gids: Vec<Gid>,
+    /// The active MTU of the port.
+    pub active_mtu: Mtu,
+    /// Maximum number of packets of a connection in flight, 8 to 4,194,304.
+    pub window: u32,
+    /// Maximum number of objects of each kind.
+    pub max_objects: usize,
+    /// Maximum number of memory regions.
+    pub max_mr: usize,
+    /// Maximum number of work requests in a queue.
+    pub max_qp_wr: u32,
+    /// Maximum number of SGEs of a work request.
+    pub max_sge: u32,
+    /// Maximum size of inline data in bytes.
+    pub max_inline_data: u32,
+    /// Maximum number of completions in a CQ.
+    pub max_cqe: u32,
+    /// The block of queue pair numbers; each HCA that shares a port has its own.
+    pub qpns: QpnBlock,
+}
+
+impl HcaConfig {
+    /// Returns the default limits of an HCA with a GUID and GIDs.
+    #[must_use]
+    pub const fn new(node_guid: Guid, gids: Vec<Gid>) -> Self {
+        Self {
+            node_guid,
+            gids,
+            active_mtu: Mtu::B4096,
+            window: 128,
+            max_objects: 1 << 17,
+            max_mr: 1 << 18,
+            max_qp_wr: 1 << 15,
+            max_sge: 30,
+            max_inline_data: 1024,
+            max_cqe: 1 << 22,
+            qpns: QpnBlock::ALL,
+        }
+    }
+}
+
+/// A block of queue pair numbers with the same upper bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QpnBlock {
+    /// The upper bits.
+    upper: u8,
+    /// Number of upper bits, 0 to 8.
+    bits: u8,
+}
+
+impl QpnBlock {
+    /// All numbers.
+    pub const ALL: Self = Self { upper: 0, bits: 0 };
+
+    /// Returns the block with these upper bits of the 24 that a number has.
+    ///
+    /// # Panics
+    /// Panics if there are more than 8 bits, or `upper` has more than there are.
+    #[must_use]
+    pub const fn new(upper: u8, bits: u8) -> Self {
+        assert!(bits <= 8 && (upper as u16) < 1 << bits, "no such block of numbers");
+        Self { upper, bits }
+    }
+
+    /// Returns true if a number is in the block.
+    #[must_use]
+    pub const fn contains(self, qpn: Qpn) -> bool {
+        qpn.get() >> (24 - self.bits) == self.upper as u32
+    }
+
+    /// Returns the number of the block that has the same lower bits as another number.
+    pub(super) fn place(self, qpn: Qpn) -> Qpn {
+        let lower = (1 << (24 - self.bits)) - 1;
+        Qpn::truncated(qpn.get() & lower | u32::from(self.upper) << (24 - self.bits))
+    }
+}
