@@ -70,6 +70,9 @@ pub enum NbdError {
     /// The program has taken no answer for a time, in seconds, while others waited for memory.
     #[error("the program has taken no answer for {0} s while others waited for memory")]
     Stalled(u64),
+    /// The client has sent no more of a write for a time, in seconds, while others waited for memory.
+    #[error("the client has sent no more of a write for {0} s while others waited for memory")]
+    Unfinished(u64),
     /// What comes is no option.
     #[error("an option starts with {0:#x}: expected {expected:#x}", expected = wire::OPTION_MAGIC)]
     OptionMagic(u64),

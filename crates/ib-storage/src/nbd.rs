@@ -21,7 +21,7 @@ mod connection;
 mod crowd;
 mod gather;
 
-use connection::{Connection, Listener, STALLED, Stream};
+use connection::{Connection, Listener, STALLED, Stream, TURN};
 use crowd::{Crowd, FINISHING};
 
 /// The address of the server.
@@ -269,16 +269,15 @@ impl NbdServer {
         }
         // Reads all queued requests before it checks for disconnects, so that a successor connection never overtakes the
         // writes of the one before.
+        moved |= self.take_turns(now);
         let mut over = Vec::new();
         let mut has_read = false;
         let mut crowd = self.crowd();
-        // Some clients that wait with a partial request may finish it. Otherwise all of them could wait indefinitely.
-        let mut finishing = FINISHING;
         for (at, connection) in &mut self.connections {
             let reads = !self.is_held && (!self.has_heirs || connection.is_gone);
-            let reads = reads && crowd.lets_read(&connection.session, &mut finishing);
+            let reads = reads && (connection.has_turn || crowd.lets_read(&connection.session));
             let before = connection.session.kept();
-            match connection.read(reads) {
+            match connection.read(now, reads) {
                 Ok(read) => has_read |= read,
                 Err(_) => over.push(at),
             }
@@ -314,9 +313,10 @@ impl NbdServer {
                     disk.submit(user, request.command, request.data);
                     crowd.kept = crowd.kept - before + session.kept();
                 }
+                // The rest of a partially received write never comes.
                 if connection.has_ended
                     && connection.session.takes()
-                    && !crowd.holds_up(&connection.session)
+                    && (connection.session.is_writing() || !crowd.holds_up(&connection.session))
                 {
                     connection.session.end();
                 }
@@ -357,6 +357,55 @@ impl NbdServer {
         }
         self.return_memory();
         moved
+    }
+
+    /// Gives turns to clients that have input and need one to finish a partially received write. Otherwise all of them could
+    /// wait indefinitely. A client keeps its turn until the write is complete. Returns true if a client was disconnected.
+    fn take_turns(&mut self, now: Instant) -> bool {
+        let crowd = self.crowd();
+        let mut needy = Vec::new();
+        for (at, it) in &mut self.connections {
+            let needs_turn = !it.has_ended && crowd.needs_turn(&it.session);
+            it.has_turn &= needs_turn;
+            needy.extend(needs_turn.then_some(at));
+        }
+        if needy.is_empty() || self.is_held {
+            return false;
+        }
+        let file = |&at: &usize| poll::watched(self.connections[at].stream.as_fd(), false);
+        let mut files: Vec<_> = needy.iter().map(file).collect();
+        if poll::wait_any(&mut files, 0).is_err() {
+            return false;
+        }
+        let mut free = FINISHING - self.turns();
+        let mut others_wait = false;
+        let mut idle = Vec::new();
+        for (at, file) in needy.into_iter().zip(files) {
+            let it = &mut self.connections[at];
+            match (it.has_turn, file.revents != 0) {
+                (false, true) if free > 0 => {
+                    free -= 1;
+                    (it.has_turn, it.input_at) = (true, now);
+                }
+                (false, true) => others_wait = true,
+                (true, false) if it.input_at + TURN <= now => idle.push(at),
+                _ => {}
+            }
+        }
+        if !others_wait {
+            return false;
+        }
+        for &at in &idle {
+            let connection = self.connections.remove(at);
+            self.orphaned += connection.session.outstanding();
+            self.failed.push_back(NbdError::Unfinished(TURN.as_secs()));
+        }
+        !idle.is_empty()
+    }
+
+    /// Returns the number of clients that have a turn.
+    fn turns(&self) -> usize {
+        self.connections.iter().filter(|(_, it)| it.has_turn).count()
     }
 
     /// Returns the memory use of all clients, and their limits.
@@ -493,7 +542,8 @@ impl NbdServer {
             let session = Session::new(Arc::clone(&self.exports));
             let (number, deadline) = (self.last, clock::now() + PATIENCE);
             let (is_gone, has_ended) = (false, false);
-            let (took_at, is_extra) = (clock::now(), false);
+            let (took_at, input_at) = (clock::now(), clock::now());
+            let (has_turn, is_extra) = (false, false);
             let connection = Connection {
                 number,
                 is_gone,
@@ -501,6 +551,8 @@ impl NbdServer {
                 deadline,
                 losses,
                 took_at,
+                has_turn,
+                input_at,
                 is_extra,
                 stream,
                 session,
@@ -540,16 +592,21 @@ impl NbdServer {
             until = until.min(clock::now() + LOOK_FOR_GONE);
         }
         let crowd = self.crowd();
-        let mut finishing = FINISHING;
+        let has_free_turns = self.turns() < FINISHING;
         for (_, connection) in &mut self.connections {
             if connection.session.is_choosing() {
                 until = until.min(connection.deadline);
             }
             let is_choosing = connection.session.is_choosing();
             let takes = !self.is_held && (!self.has_heirs || connection.is_gone) || is_choosing;
-            let takes = takes
-                && !connection.has_ended
-                && crowd.lets_read(&connection.session, &mut finishing);
+            let needs_turn = !connection.has_turn && crowd.needs_turn(&connection.session);
+            if needs_turn && !has_free_turns {
+                until = until.min(clock::now() + TURN);
+            }
+            let may_read = connection.has_turn
+                || crowd.lets_read(&connection.session)
+                || needs_turn && has_free_turns;
+            let takes = takes && !connection.has_ended && may_read;
             let reads = takes && connection.session.room().is_some();
             let writes = connection.session.unsent() > 0;
             if self.lacks_memory {

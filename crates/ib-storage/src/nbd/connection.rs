@@ -17,6 +17,9 @@ use super::gather;
 /// Time after which a client that reads no response is disconnected if others wait for memory.
 pub(super) const STALLED: Duration = Duration::from_secs(30);
 
+/// Time after which a client that has a turn to finish a write and sends nothing is disconnected if others wait for a turn.
+pub(super) const TURN: Duration = Duration::from_secs(1);
+
 /// Maximum number of bytes read from a connection before the next connection is served.
 const ROUND: usize = 256 << 10;
 
@@ -36,6 +39,10 @@ pub(super) struct Connection {
     pub(super) losses: u64,
     /// Time of the last response that the client has read, or at which it had none to read.
     pub(super) took_at: Instant,
+    /// True if the client has a turn to finish a partially received write beyond the budget.
+    pub(super) has_turn: bool,
+    /// Time of the last input, or at which the turn began.
+    pub(super) input_at: Instant,
     /// True if its outstanding request exceeds both the budget and its guarantee.
     pub(super) is_extra: bool,
     pub(super) stream: Stream,
@@ -66,7 +73,7 @@ impl Listener {
 impl Connection {
     /// Reads input of the client into the free buffer space. Input beyond the handshake is read only if requested. Returns
     /// true if any was read.
-    pub(super) fn read(&mut self, is_wanted: bool) -> io::Result<bool> {
+    pub(super) fn read(&mut self, now: Instant, is_wanted: bool) -> io::Result<bool> {
         let mut length = 0;
         while length < ROUND && !self.has_ended && (is_wanted || self.session.is_choosing()) {
             let Some(room) = self.session.room() else { break };
@@ -77,6 +84,7 @@ impl Connection {
                 }
                 Ok(read) => {
                     self.session.handle(read);
+                    self.input_at = now;
                     length += read;
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,

@@ -2,7 +2,7 @@
 
 use ib_nbd::Session;
 
-/// Maximum number of clients over the budget that may finish a partially received write. Also the maximum number of
+/// Maximum number of clients that have a turn to finish a partially received write beyond the budget. Also the maximum number of
 /// clients with one request that exceeds both the budget and their guarantee.
 pub(super) const FINISHING: usize = 4;
 
@@ -40,14 +40,14 @@ impl Crowd {
         !self.admits(one.kept(), one.next_held())
     }
 
-    /// Returns true if input of a client is read. Some clients over the budget may finish a partially received write.
-    pub(super) fn lets_read(self, one: &Session, finishing: &mut usize) -> bool {
-        if self.admits(one.kept(), one.growth()) {
-            return true;
-        }
-        let goes_on = *finishing > 0 && one.is_writing() && one.takes();
-        *finishing -= usize::from(goes_on);
-        goes_on
+    /// Returns true if input of a client is read within the budget.
+    pub(super) fn lets_read(self, one: &Session) -> bool {
+        self.admits(one.kept(), one.growth())
+    }
+
+    /// Returns true if a client needs a turn beyond the budget to finish a partially received write.
+    pub(super) fn needs_turn(self, one: &Session) -> bool {
+        !self.lets_read(one) && one.is_writing() && one.takes()
     }
 
     /// Returns true if more requests of a client can be executed, now or after others release memory.

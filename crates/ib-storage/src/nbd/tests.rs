@@ -1,10 +1,9 @@
 use std::collections::VecDeque;
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
+use std::os::unix::net::UnixStream;
 
 use ib_block::{Geometry, ReadData};
 use ib_nbd::wire::{self, command, option};
-
-use std::os::unix::net::UnixStream;
 
 use super::*;
 
@@ -335,6 +334,85 @@ fn those_that_wait_with_half_a_request_end_it_one_after_the_other() {
     }
     let kept = lab.server.crowd().kept;
     assert!(kept <= lab.server.most_kept + (4 << 20), "{kept}");
+}
+
+/// Partial writes of 12 clients use up the budget.
+fn partial_writes(lab: &mut Lab) -> Vec<UnixStream> {
+    lab.server.most_kept = 2 << 20;
+    let mut programs: Vec<UnixStream> = (0..12).map(|_| lab.program()).collect();
+    for program in &mut programs {
+        let mut half = request_of(command::WRITE, 0, SIZE as u32)[..28].to_vec();
+        half.resize(28 + SIZE as usize / 2, 7);
+        program.set_nonblocking(true).expect("it is open");
+        let mut sent = 0;
+        for _ in 0..200 {
+            sent += program.write(&half[sent..]).unwrap_or(0);
+            lab.run();
+        }
+    }
+    assert!(lab.server.crowd().kept >= 2 << 20, "{}", lab.server.crowd().kept);
+    programs
+}
+
+/// Writes a whole MiB and reads the response.
+fn write_whole(lab: &mut Lab) {
+    let mut whole = request_of(command::WRITE, 0, SIZE as u32)[..28].to_vec();
+    whole.resize(28 + SIZE as usize, 7);
+    let mut program = lab.program();
+    program.set_nonblocking(true).expect("it is open");
+    let (mut sent, mut answer) = (0, [0; 16]);
+    // Three sets of clients lose their turns.
+    let until = clock::now() + 6 * TURN;
+    while program.read(&mut answer).is_err() {
+        assert!(clock::now() < until, "{sent} bytes were taken, and there is no response");
+        sent += program.write(&whole[sent..]).unwrap_or(0);
+        lab.run();
+        lab.disk.end_all();
+        lab.run();
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert_eq!(answer[..4], wire::SIMPLE_MAGIC.to_be_bytes());
+}
+
+#[test]
+fn silent_partial_writes_do_not_block_others() {
+    let mut lab = Lab::new();
+    let programs = partial_writes(&mut lab);
+    write_whole(&mut lab);
+    assert!(!lab.spins());
+    drop(programs);
+}
+
+#[test]
+fn partial_writes_of_disconnected_clients_are_dropped() {
+    let mut lab = Lab::new();
+    drop(partial_writes(&mut lab));
+    for _ in 0..20 {
+        lab.run();
+    }
+    assert_eq!(lab.server.connections(), 0);
+    assert_eq!(lab.server.crowd().kept, 0);
+    write_whole(&mut lab);
+}
+
+#[test]
+fn silent_client_loses_its_turn_if_others_wait() {
+    let mut lab = Lab::new();
+    let mut programs = partial_writes(&mut lab);
+    let mut more = |lab: &mut Lab, programs: &mut [UnixStream]| {
+        for program in programs {
+            // Those that were disconnected take nothing.
+            let _ = program.write(&[7; 4096]);
+        }
+        lab.run();
+    };
+    more(&mut lab, &mut programs);
+    assert_eq!(lab.server.turns(), FINISHING);
+    std::thread::sleep(TURN + Duration::from_millis(50));
+    lab.run();
+    assert_eq!(lab.server.connections(), 12 - FINISHING);
+    assert!(matches!(lab.server.poll_failed(), Some(NbdError::Unfinished(1))));
+    drop(programs);
 }
 
 #[test]
