@@ -47,6 +47,8 @@ pub(crate) enum Work {
     Clear { node: NodeIndex, block: u16 },
     /// A block of a table.
     Lft { node: NodeIndex, block: u16 },
+    /// A block of the table of a switch that has ignored a write: it is read back.
+    ReadBack { node: NodeIndex, block: u16 },
     /// A block of a port's P_Keys.
     PKeys { place: Place, block: u16 },
     /// A block of a multicast table, and the position of its 16 ports.
@@ -99,6 +101,8 @@ pub(crate) struct Configuration {
     trees: BTreeMap<NodeIndex, Entries>,
     written: Written,
     faults: Vec<Fault>,
+    /// The switches that have ignored a write.
+    ignored: BTreeSet<Guid>,
     /// Whether something was not written.
     incomplete: bool,
 }
@@ -114,6 +118,8 @@ pub(crate) struct Context<'a> {
     pub(crate) groups: &'a BTreeMap<u16, Vec<Guid>>,
     /// The end ports whose clients have been told to register again.
     pub(crate) registered: &'a mut BTreeSet<Guid>,
+    /// The switches whose table was not what was written. What is written to them is read back.
+    pub(crate) read_back: &'a mut BTreeSet<Guid>,
 }
 
 impl Context<'_> {
@@ -144,6 +150,7 @@ impl Configuration {
             trees: BTreeMap::new(),
             written: Written::default(),
             faults: Vec::new(),
+            ignored: BTreeSet::new(),
             incomplete: false,
         };
         this.trees = trees(context);
@@ -154,6 +161,7 @@ impl Configuration {
         first.extend(lanes::work(context, this.is_layered()));
         let detours = this.clear_work();
         let mut tables = this.table_work(context);
+        let read_back = read_back(&tables, context);
         tables.extend(this.multicast_work(context));
         if detours.is_empty() {
             first.extend(tables);
@@ -165,6 +173,7 @@ impl Configuration {
         }
         this.passes.push_back(this.switch_work(context));
         this.passes.push_back(this.activation_work(context));
+        this.passes.push_back(read_back);
         this
     }
 
@@ -180,6 +189,7 @@ impl Configuration {
             trees: trees(context),
             written: Written::default(),
             faults: Vec::new(),
+            ignored: BTreeSet::new(),
             incomplete: false,
         };
         this.passes.push_back(this.multicast_work(context));
@@ -255,6 +265,7 @@ impl Configuration {
             }
             Work::Clear { node, block } => self.table_written(node, block, true, context),
             Work::Lft { node, block } => self.table_written(node, block, false, context),
+            Work::ReadBack { node, block } => self.table_read(node, block, &mad, context),
             Work::PKeys { place, block } => {
                 self.written.p_key_blocks += 1;
                 let read = mad.attribute::<PKeyTable>().expect("what was written");
@@ -306,6 +317,23 @@ impl Configuration {
         table.set(block.into(), &wanted);
     }
 
+    /// Compares what a switch holds with what was written to it.
+    fn table_read(&mut self, node: NodeIndex, block: u16, mad: &Mad, context: &mut Context<'_>) {
+        let read: LinearForwardingBlock = mad.attribute().expect("what was read");
+        let found = &*context.found;
+        let guid = found.node(node).info.node_guid;
+        context.tables.entry(guid).or_default().set(block.into(), &read.ports);
+        if read.ports == self.wanted(node, block) {
+            context.read_back.remove(&guid);
+        } else {
+            let at = PortName { port: None, ..found.name(node.at(0)) };
+            self.faults.push(Fault::TableChanged { at, block });
+            self.ignored.insert(guid);
+            self.incomplete = true;
+        }
+        context.read_back.extend(&self.ignored);
+    }
+
     fn failed(&mut self, work: Work, reason: Reason, context: &mut Context<'_>) {
         // What a switch refuses to hold it will refuse again.
         let refused = matches!((work, reason), (Work::Mft { .. }, Reason::Status(_)));
@@ -317,7 +345,9 @@ impl Configuration {
                 (found.name(place), AttributeId::PORT_INFO)
             }
             Work::Switch(node) => (node_name(node), AttributeId::SWITCH_INFO),
-            Work::Clear { node, block } | Work::Lft { node, block } => {
+            Work::Clear { node, block }
+            | Work::Lft { node, block }
+            | Work::ReadBack { node, block } => {
                 let guid = found.node(node).info.node_guid;
                 context.tables.entry(guid).or_default().forget(block.into());
                 (node_name(node), AttributeId::LINEAR_FORWARDING)
@@ -331,7 +361,8 @@ impl Configuration {
                 (node_name(node), AttributeId::MULTICAST_FORWARDING)
             }
         };
-        self.faults.push(Fault::NoAnswer { at, attribute, set: true, reason });
+        let set = !matches!(work, Work::ReadBack { .. });
+        self.faults.push(Fault::NoAnswer { at, attribute, set, reason });
         if matches!(work, Work::Clear { .. }) {
             // Nobody knows whether the entries have given way, so those that rely on it stay.
             self.passes.truncate(1);
@@ -365,6 +396,11 @@ impl Configuration {
             Work::Lft { node, block } => {
                 let wanted = LinearForwardingBlock { ports: self.wanted(node, block) };
                 Some(set(&found.node(node).route, block.into(), &wanted))
+            }
+            Work::ReadBack { node, block } => {
+                let what = (AttributeId::LINEAR_FORWARDING, block.into());
+                let route = &found.node(node).route;
+                Some(smp::directed_request(Method::GET, TransactionId(0), what, route))
             }
             Work::PKeys { place, block } => {
                 let tables = if found.is_end_port(place) {
@@ -538,6 +574,18 @@ fn trees(context: &Context<'_>) -> BTreeMap<NodeIndex, Entries> {
 /// Returns all ports that were found.
 fn places(found: &Found) -> impl Iterator<Item = Place> {
     found.nodes().flat_map(|(node, known)| (0..=known.info.num_ports).map(move |at| node.at(at)))
+}
+
+/// Returns the blocks to read back after they were written.
+fn read_back(tables: &[Work], context: &Context<'_>) -> Vec<Work> {
+    let guid = |node| context.found.node(node).info.node_guid;
+    let blocks = tables.iter().filter_map(|work| match *work {
+        Work::Lft { node, block } if context.read_back.contains(&guid(node)) => {
+            Some(Work::ReadBack { node, block })
+        }
+        _ => None,
+    });
+    blocks.collect()
 }
 
 fn set<A: Attribute>(route: &[u8], modifier: u32, attribute: &A) -> Mad {

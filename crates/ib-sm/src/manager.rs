@@ -80,6 +80,8 @@ pub struct SubnetManager {
     fresh: bool,
     /// End ports that were requested to reregister since they joined or this SM started.
     registered: BTreeSet<Guid>,
+    /// Switches whose table was not what was written.
+    read_back: BTreeSet<Guid>,
     /// True if a new discovery is needed; `why` holds the reason.
     stale: bool,
     why: Option<String>,
@@ -187,6 +189,7 @@ impl SubnetManager {
             sweep: Sweep::default(),
             fresh: true,
             registered: BTreeSet::new(),
+            read_back: BTreeSet::new(),
             stale: false,
             why: Some("the manager starts".to_owned()),
             looked_twice: false,
@@ -398,9 +401,22 @@ impl SubnetManager {
 
     /// Splits what the manager is doing from what it goes by.
     fn split(&mut self) -> (&mut Stage, Context<'_>) {
-        let Self { config, found, tables, multicast, written, groups, registered, stage, .. } =
-            self;
-        (stage, Context { config, found, tables, multicast, written, groups, registered })
+        let Self {
+            config,
+            found,
+            tables,
+            multicast,
+            written,
+            groups,
+            registered,
+            read_back,
+            stage,
+            ..
+        } = self;
+        (
+            stage,
+            Context { config, found, tables, multicast, written, groups, registered, read_back },
+        )
     }
 
     fn become_state(&mut self, state: SmState) {

@@ -136,6 +136,7 @@ impl SubnetManager {
                 let table = context.tables.entry(found.node(node).info.node_guid).or_default();
                 if table.block(block.into()).is_some_and(|known| *known != ports) {
                     table.set(block.into(), &ports);
+                    context.read_back.insert(found.node(node).info.node_guid);
                     let at = PortName { port: None, ..found.name(node.at(0)) };
                     let why = format!("the table of {} was changed", self.names(&[node]));
                     self.spoil(why);

@@ -388,21 +388,24 @@ impl Groups {
         true
     }
 
-    /// Appends the records that a request selects of the group behind one: of each member for those who
-    /// are trusted, else of the group and of the port that asks. Returns the group, and how many records
-    /// were looked at.
+    /// Appends the records that a request selects of the group behind one: of each member for trusted requesters, else
+    /// of the group and of the requester. A requester that is not trusted sees groups of its own partitions only, as
+    /// in OpenSM. Returns the group, and how many records were looked at.
     pub(super) fn records(
         &self,
         after: Option<Gid>,
         query: &Query<'_>,
-        (trusted, asker): (bool, Option<Gid>),
+        (trusted, asker, keys): (bool, Option<Gid>, &[PKey]),
         records: &mut Vec<u8>,
     ) -> Option<(Gid, usize)> {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         let (&gid, group) = self.by_gid.range((from, Bound::Unbounded)).next()?;
         // A P_Key selects the groups of its partition, whatever its membership bit.
         let wanted = MCMemberRecord::parse(query.template.first_chunk().expect("52 bytes"));
-        if query.mask.has(P_KEY) && wanted.p_key.partition() != group.shared.p_key.partition() {
+        let partition = group.shared.p_key.partition();
+        let is_wanted = !query.mask.has(P_KEY) || wanted.p_key.partition() == partition;
+        let is_visible = trusted || keys.iter().any(|key| key.partition() == partition);
+        if !is_wanted || !is_visible {
             return Some((gid, 1));
         }
         let query = query.without(P_KEY);

@@ -118,7 +118,8 @@ impl ToldQuery {
                     (gid.map(|gid| After::Subscriber(Some(gid))), count.unwrap_or(1))
                 }
                 After::Group(after) => {
-                    let who = (*trusted, asker.map(|asker| subnet.gid(asker)));
+                    let keys = asker.map_or(&[][..], |asker| subnet.p_keys(asker));
+                    let who = (*trusted, asker.map(|asker| subnet.gid(asker)), keys);
                     let (gid, count) = sources.groups.records(after, &query, who, records).unzip();
                     (gid.map(|gid| After::Group(Some(gid))), count.unwrap_or(1))
                 }

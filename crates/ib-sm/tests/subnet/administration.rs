@@ -4,8 +4,8 @@ use ib_link::{Datagram, Incoming, Remote};
 use ib_sm::{Partitions, QosConfig, SmConfig};
 use ib_types::PKey;
 use ib_wire::mad::sa::{
-    ComponentMask, GuidInfoRecord, LinkRecord, NodeRecord, PKeyTableRecord, PathRecord,
-    PortInfoRecord, RateCode, Record, SaHeader, Selector, SlToVlRecord,
+    ComponentMask, GuidInfoRecord, LinkRecord, MCMemberRecord, NodeRecord, PKeyTableRecord,
+    PathRecord, PortInfoRecord, RateCode, Record, SaHeader, Selector, SlToVlRecord,
 };
 use ib_wire::mad::sm::MtuCode;
 use ib_wire::mad::{Attribute, Mad, MadStatus, Method, MgmtClass, TransactionId};
@@ -170,6 +170,26 @@ fn ports_hear_of_those_whose_partitions_they_share() {
     let refused = told(&mut lab, 1, keys).expect("an answer");
     assert_eq!(refused.status(), MadStatus::SA_REQUEST_INVALID);
     assert!(!all(&mut lab, 1, KEY, &PKeyTableRecord::zeroed()).is_empty());
+}
+
+/// Storage has a broadcast group; host 1 is a full member, host 2 a limited one, host 3 none.
+#[test]
+fn groups_are_visible_in_their_own_partitions_only() {
+    let mut lab = Lab::new("torus 3x3 hosts=1");
+    let guid = |host| lab.sim.link_port(lab.host(host)).port_guid;
+    let text = format!(
+        "Default=0x7fff : ALL=limited, SELF=full ;\nstorage=0x10, ipoib : {}=full, {}=limited ;\n",
+        guid(1),
+        guid(2)
+    );
+    let partitions = Partitions::read("test", text.as_bytes()).expect("partitions");
+    lab.add(0, SmConfig { partitions, ..SmConfig::default() });
+    lab.run_while(|lab| lab.stations[0].reports.is_empty());
+    let mut groups = |host, key| {
+        let records = all(&mut lab, host, key, &MCMemberRecord::zeroed());
+        records.iter().filter(|record| record.p_key.partition() == 0x10).count()
+    };
+    assert_eq!((groups(1, 0), groups(2, 0), groups(3, 0)), (1, 1, 0));
 }
 
 #[test]

@@ -234,6 +234,33 @@ fn required_freedom_of_deadlock_refuses_credit_loops() {
     assert_ne!(lab.sim.port_info(lab.host(2)).port_state, PortState::ACTIVE);
 }
 
+/// The switch acknowledges writes, and its table stays as it was.
+#[test]
+fn tables_that_a_switch_ignores_are_not_counted_as_written() {
+    let interval = Some(3 * SECOND);
+    let config = SmConfig { sweep_interval: interval, ..SmConfig::default() };
+    let mut lab = up("fat-tree 4 3", config);
+    let leaf = lab.sim.place(lab.live_peer(lab.host(2)).expect("a link")).0;
+    let leaf = lab.sim.node_name(leaf).to_owned();
+    lab.command(&format!("IgnoreLft \"{leaf}\" all"));
+    lab.command(&format!("Unlink \"{leaf}\"[3]"));
+    lab.run_for(60 * SECOND);
+    let manager = &lab.stations[0].manager;
+    assert!(manager.quality().is_none_or(|it| it.unreachable_host_pairs > 0));
+    let faults: Vec<&str> = manager.faults().collect();
+    assert!(faults.iter().any(|fault| fault.contains("forwarding table")), "{faults:?}");
+    assert!(manager.alarms().count() > 0);
+    // One look for each interval finds what the switch holds, and no more is written than that.
+    let sweeps = manager.counters().sweeps;
+    assert!(sweeps <= 25, "{sweeps}");
+    lab.command(&format!("IgnoreLft \"{leaf}\" none"));
+    lab.run_for(60 * SECOND);
+    let manager = &lab.stations[0].manager;
+    assert_eq!(manager.quality().map(|it| it.unreachable_host_pairs), Some(0));
+    assert_eq!(manager.alarms().count(), 0);
+    lab.check();
+}
+
 #[test]
 fn table_quality_is_reported_when_no_engine_can_route() {
     let mut lab = Lab::new("torus 5 hosts=1");
@@ -406,6 +433,10 @@ fn broadcast_group_is_created_and_removed_with_its_partition() {
     let mut keys = |lab: &mut Lab, text: &str| {
         let partitions = Partitions::read("p", text.as_bytes()).expect("partitions");
         lab.stations[0].manager.set_partitions(partitions);
+        // The requester sees the groups of the partitions in its P_Key table, which a sweep writes.
+        let now = lab.sim.now();
+        lab.stations[0].manager.sweep(now);
+        lab.run_for(5 * SECOND);
         let answer = lab.ask_records(&mut asker, all, &MCMemberRecord::zeroed());
         answer.records::<MCMemberRecord>().map(|it| it.p_key.0).collect::<Vec<_>>()
     };
