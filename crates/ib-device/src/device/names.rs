@@ -17,7 +17,7 @@ use ib_os::alarm::Alarm;
 
 /// How long a service has: subnet administration is still to be asked.
 const PATIENCE: ClientOptions =
-    ClientOptions { connect: Duration::from_secs(1), reply: Duration::from_secs(5), in_flight: 1 };
+    ClientOptions { connect: Duration::from_secs(1), reply: Duration::from_secs(5) };
 
 /// Is told of an address that the service has no path to, and why.
 type OnFailure = Box<dyn FnMut(IpAddr, &str) + Send>;

@@ -5,7 +5,7 @@ use std::ops::Range;
 use ib_block::{Command, Geometry, Operation};
 use ib_types::rng::Rng;
 
-use super::pattern::{self, SECTOR};
+use super::pattern::SECTOR;
 use crate::cli::rtrs::{BenchArgs, Lengths, RwArg};
 use crate::failure::Failure;
 

@@ -1,6 +1,8 @@
 //! What `--verify` writes: each sector of 512 bytes tells which one it is and in which round it was written, and is filled
 //! by that; so whatever is found elsewhere, or is older than it should be, is seen.
 
+use ib_types::rng::Rng;
+
 /// The length of what is told apart, in bytes.
 pub(super) const SECTOR: u64 = 512;
 
@@ -11,13 +13,13 @@ const MAGIC: u64 = 0x7472_7369_6266_6162;
 pub(super) fn fill(bytes: &mut [u8], offset: u64, round: u32) {
     for (at, sector) in bytes.chunks_mut(SECTOR as usize).enumerate() {
         let number = offset / SECTOR + at as u64;
-        let mut state = number ^ u64::from(round) << 40 ^ MAGIC;
+        let mut random = Rng::new(number ^ u64::from(round) << 40 ^ MAGIC);
         for (at, word) in sector.chunks_mut(8).enumerate() {
             let value = match at {
                 0 => MAGIC,
                 1 => number,
                 2 => u64::from(round),
-                _ => next(&mut state),
+                _ => random.next_u64(),
             };
             word.copy_from_slice(&value.to_le_bytes()[..word.len()]);
         }
