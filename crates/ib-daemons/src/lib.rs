@@ -4,6 +4,20 @@
 //! |---|---|
 //! | [`acm`] | ports and sockets of the ACM service |
 //! | [`up`] | embedded hosts and the HTTP API of `ibfabric up` |
+//! | [`own_capture`] | the capture that a program makes of its own adapters |
+//! | [`log`] | log files in OpenSM's format |
+//! | [`input`], [`result_file`] | files that are read, files that are replaced as a whole |
+//! | [`message`], [`text`] | messages on standard error, words for reports |
+//! | [`error`] | errors and results of the daemons |
 
 pub mod acm;
+pub mod error;
+pub mod input;
+pub mod log;
+pub mod message;
+pub mod own_capture;
+pub mod result_file;
+pub mod text;
 pub mod up;
+
+pub use error::{DaemonError, Verdict};

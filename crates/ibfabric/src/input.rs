@@ -1,6 +1,5 @@
 //! The files that commands read.
 
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use ib_routing::check::{CheckOptions, CheckReport, Scope, VlMap, check_with};
@@ -10,9 +9,10 @@ use ib_routing::{
     dump,
 };
 use ib_topology::guid_list::{self, GuidEntry};
-use ib_topology::read::{Included, read_with};
 use ib_topology::{Fabric, name_map};
 use ib_types::{Guid, Lmc};
+
+pub(crate) use ib_daemons::input::number;
 
 use crate::cli::{EngineArgs, ScopeArg, SubnetArgs};
 use crate::failure::{Failure, say};
@@ -57,21 +57,12 @@ fn twice_standard_input() -> Failure {
 
 /// Reads a whole file; `-` is standard input.
 pub(crate) fn bytes(path: &Path) -> Result<Vec<u8>, Failure> {
-    let mut bytes = Vec::new();
-    let result = if path == Path::new("-") {
-        std::io::stdin().lock().read_to_end(&mut bytes)
-    } else {
-        std::fs::File::open(path).and_then(|mut file| file.read_to_end(&mut bytes))
-    };
-    result
-        .map_err(|error| Failure::Unusable(format!("cannot read {}: {error}", path.display())))?;
-    Ok(bytes)
+    Ok(ib_daemons::input::bytes(path)?)
 }
 
 /// Reads a fabric file, and what it includes.
 pub(crate) fn fabric_file(path: &Path) -> Result<Fabric, Failure> {
-    let name = path.display().to_string();
-    read_with(&name, &bytes(path)?, &mut beside).map_err(Failure::unusable)
+    Ok(ib_daemons::input::fabric_file(path)?)
 }
 
 /// Reads the fabric, and the names for its nodes.
@@ -83,16 +74,6 @@ pub(crate) fn fabric(args: &SubnetArgs) -> Result<Fabric, Failure> {
         fabric.rename(&names);
     }
     Ok(fabric)
-}
-
-/// Finds the file of an `include` line beside the file that has the line.
-fn beside(including: &str, name: &str) -> Result<Included, String> {
-    let path = match Path::new(including).parent() {
-        Some(directory) => directory.join(name),
-        None => PathBuf::from(name),
-    };
-    let bytes = std::fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-    Ok(Included { name: path.display().to_string(), bytes })
 }
 
 /// Discovers the subnet and assigns its LIDs.
@@ -395,14 +376,4 @@ fn ignored_port(subnet: &Subnet<'_>, entry: &GuidEntry) -> Result<(Guid, u8), St
 
 fn words(text: &str) -> Vec<Option<u8>> {
     text.split_whitespace().map(number).collect()
-}
-
-/// Reads a number as C does with base 0, so that 0x1f is 31.
-pub(crate) fn number<T: TryFrom<u64>>(word: &str) -> Option<T> {
-    let value = match word.strip_prefix("0x").or_else(|| word.strip_prefix("0X")) {
-        Some(digits) => u64::from_str_radix(digits, 16),
-        None if word.len() > 1 && word.starts_with('0') => u64::from_str_radix(word, 8),
-        None => word.parse(),
-    };
-    value.ok().and_then(|value| T::try_from(value).ok())
 }

@@ -77,7 +77,7 @@ fn end(
     });
     match result {
         // What is in the file of `--capture` is a part of the answer.
-        Ok(failure::Verdict::Good) if command::own_capture::has_failed() => {
+        Ok(failure::Verdict::Good) if ib_daemons::own_capture::has_failed() => {
             failure::Verdict::Bad.into()
         }
         Ok(verdict) => verdict.into(),

@@ -10,6 +10,8 @@ use ib_types::Guid;
 use serde::Serialize;
 use serde::ser::Serializer;
 
+pub(crate) use ib_daemons::text::counted;
+
 use crate::cli::SubnetArgs;
 use crate::failure::{Failure, Verdict};
 use crate::output::Output;
@@ -341,17 +343,6 @@ pub(crate) fn print_worst_links(
         writeln!(out, "  {}", link.describe(subnet))?;
     }
     Ok(())
-}
-
-/// Returns a number with the word for what it counts, in the plural where that is due.
-pub(crate) fn counted(number: impl TryInto<u64> + Copy, what: &str) -> String {
-    let number = number.try_into().unwrap_or(u64::MAX);
-    let ending = match what {
-        _ if number == 1 => "",
-        what if what.ends_with("ch") || what.ends_with("sh") => "es",
-        _ => "s",
-    };
-    format!("{number} {what}{ending}")
 }
 
 /// Measures the tables when the options ask for it.

@@ -26,9 +26,9 @@ use super::settings::Settings;
 use super::station::Station;
 use super::{console, metrics};
 use crate::cli::acm::{DEFAULT_SOCKET, ServeArgs};
-use crate::command::log::{ERROR, INFO, Log, LogOptions, SYSTEM, VERBOSE};
 use crate::failure::{Failure, Verdict, say};
 use crate::output::Output;
+use ib_daemons::log::{ERROR, INFO, Log, LogOptions, SYSTEM, VERBOSE};
 
 /// Where programs look for a Unix socket, and for the number of a port.
 const LINK: &str = "/run/ibacm.sock";

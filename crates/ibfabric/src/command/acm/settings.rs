@@ -17,8 +17,8 @@ use ib_wire::mad::sm::MtuCode;
 
 use super::daemon::{is_usual, log_file};
 use crate::cli::acm::ServeArgs;
-use crate::command::log::STDERR;
 use crate::failure::Failure;
+use ib_daemons::log::STDERR;
 
 /// What a service is told before it starts, or starts again.
 #[derive(Clone)]

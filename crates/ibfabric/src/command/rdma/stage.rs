@@ -18,9 +18,9 @@ use ib_os::signals::{Order, Orders};
 use ib_types::{Instant, Qpn};
 
 use crate::cli::rdma::AdapterArgs;
-use crate::command::own_capture::Tracing;
 use crate::command::port::{self, PortOptions, name_service};
 use crate::failure::Failure;
+use ib_daemons::own_capture::Tracing;
 
 /// How many packets of a connection may be under way, and of all together, which the buffers of two sockets
 /// hold; but each connection goes on with a few.
@@ -105,7 +105,7 @@ impl Stage {
         let pd = device.hca().alloc_pd().map_err(Failure::unusable)?;
         let cq = device.hca().create_cq(1 << 18).map_err(Failure::unusable)?;
         let captures = Captures::new(&mut device).map_err(Failure::unusable)?;
-        let tracing = Tracing::start(&args.capture, captures, &mut device)?;
+        let tracing = Tracing::start(args.capture.own().as_ref(), captures, &mut device)?;
         Ok(Self { device, pd, cq, tracing, interruption: None })
     }
 

@@ -15,8 +15,8 @@ use ib_wire::rnbd::AccessMode;
 use super::control;
 use super::ways::Ways;
 use crate::cli::rtrs::{PolicyArg, RemoteArgs};
-use crate::command::own_capture::Tracing;
 use crate::failure::{Failure, say};
+use ib_daemons::own_capture::Tracing;
 
 /// How a device is used.
 pub(in crate::command) struct Use {
@@ -44,7 +44,7 @@ pub(in crate::command) fn open(
         args.path.iter().map(|path| ways.path(&mut devices, path)).collect();
     let paths = paths?;
     let captures = devices.captures().map_err(Failure::unusable)?;
-    let tracing = Tracing::start(&args.capture, captures, &mut devices)?;
+    let tracing = Tracing::start(args.capture.own().as_ref(), captures, &mut devices)?;
     let mode = if how.writes { AccessMode::READ_WRITE } else { AccessMode::READ_ONLY };
     let options = RemoteOptions {
         session: session(args)?,

@@ -17,9 +17,9 @@ use super::control;
 use super::remote::key;
 use super::ways::{adapter, attach_all};
 use crate::cli::rtrs::{ServeArgs, StoreArg};
-use crate::command::own_capture::Tracing;
 use crate::failure::{Failure, Verdict, say};
 use crate::output::Output;
+use ib_daemons::own_capture::Tracing;
 
 pub(super) fn run(args: &ServeArgs, out: &mut Output) -> Result<Verdict, Failure> {
     let mut devices = Devices::new();
@@ -38,7 +38,7 @@ pub(super) fn run(args: &ServeArgs, out: &mut Output) -> Result<Verdict, Failure
         ..ServerConfig::default()
     };
     let captures = devices.captures().map_err(Failure::unusable)?;
-    let mut tracing = Tracing::start(&args.capture, captures, &mut devices)?;
+    let mut tracing = Tracing::start(args.capture.own().as_ref(), captures, &mut devices)?;
     let mut server = BlockServer::new(devices, config).map_err(Failure::unusable)?;
     let most = server.rtrs().config().max_io_size;
     if u64::from(most) < args.max_io_size {

@@ -10,8 +10,8 @@ use ib_sim::{Sim, Tapped};
 use ib_topology::PortId;
 
 use super::sink::Sink;
-use crate::command::own_capture;
 use crate::failure::{Failure, say};
+use ib_daemons::own_capture;
 
 /// A capture file that grows.
 pub(super) struct Capture {

@@ -6,9 +6,9 @@ use ib_topology::PortId;
 use ib_types::Instant;
 
 use super::record::Recorder;
-use crate::command::log::Listener;
 use crate::command::sm::{Daemon, News, Shown, hosted};
 use crate::failure::{Failure, say};
+use ib_daemons::log::Listener;
 
 /// A manager in the process of its fabric.
 pub(crate) struct Manager {

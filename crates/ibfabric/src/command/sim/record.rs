@@ -32,8 +32,8 @@ use ib_wire::packet::Grh;
 use super::capture::Capture;
 use super::sink::Sink;
 use crate::cli::sim::ServeArgs;
-use crate::command::own_capture;
 use crate::failure::{Failure, Verdict, say};
+use ib_daemons::own_capture;
 
 const FIRST_LINE: &str = "ibfabric record 4";
 

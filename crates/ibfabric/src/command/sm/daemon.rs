@@ -25,9 +25,9 @@ use super::planner::Planner;
 use super::request::Request;
 use super::settings::Settings;
 use super::shared::{Last, Shared, ShownAlarm};
-use crate::command::log::{DEBUG, ERROR, FRAMES, INFO, Log, LogOptions, ROUTING, SYSTEM, VERBOSE};
 use crate::failure::Failure;
 use crate::input;
+use ib_daemons::log::{DEBUG, ERROR, FRAMES, INFO, Log, LogOptions, ROUTING, SYSTEM, VERBOSE};
 
 /// What its driver should know.
 pub(crate) enum News {

@@ -19,10 +19,10 @@ use super::place::Port;
 use super::request::{Place, Request};
 use super::shared::Shared;
 use super::{console, metrics, report};
-use crate::command::log::{ERROR, INFO, Log, SYSTEM};
 use crate::failure::{Failure, Verdict, say};
 use crate::input;
 use crate::output::Output;
+use ib_daemons::log::{ERROR, INFO, Log, SYSTEM};
 
 /// The name of the console when nobody names one.
 const SOCKET: &str = "sm";

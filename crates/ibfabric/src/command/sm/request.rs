@@ -9,9 +9,9 @@ use super::conf;
 use super::settings::Settings;
 use crate::cli::opensm::{self, Given, Meaning};
 use crate::cli::sm::{PlaceArgs, ServeArgs};
-use crate::command::log::{DEBUG, ERROR, FRAMES, INFO, VERBOSE};
 use crate::failure::{Failure, say};
 use crate::output::Format;
+use ib_daemons::log::{DEBUG, ERROR, FRAMES, INFO, VERBOSE};
 
 /// Where a subnet is.
 #[derive(Clone, Debug)]

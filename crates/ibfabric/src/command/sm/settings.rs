@@ -14,9 +14,9 @@ use ib_types::{Guid, Lmc};
 
 use super::shared::lock;
 use crate::cli::EngineArgs;
-use crate::command::log::{ERROR, Log};
 use crate::failure::Failure;
 use crate::input::{self, number};
+use ib_daemons::log::{ERROR, Log};
 
 mod keys;
 

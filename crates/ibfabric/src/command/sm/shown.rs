@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::console::{alarm_data, state_word};
 use super::daemon::Daemon;
 use super::events;
-use crate::command::log::Listener;
+use ib_daemons::log::Listener;
 
 /// What a manager is and has done.
 pub(crate) struct Shown {

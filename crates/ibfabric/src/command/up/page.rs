@@ -313,7 +313,7 @@ fn begin(now: Instant, Start { seconds }: Start, scene: &mut Scene<'_>) -> Resul
 }
 
 /// Returns what keeps lines until the next look.
-fn listener(heard: Arc<Mutex<Vec<String>>>) -> crate::command::log::Listener {
+fn listener(heard: Arc<Mutex<Vec<String>>>) -> ib_daemons::log::Listener {
     Box::new(move |line| {
         heard.lock().unwrap_or_else(PoisonError::into_inner).push(line.to_owned());
     })

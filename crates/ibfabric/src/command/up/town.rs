@@ -23,10 +23,10 @@ use super::page::{Page, Scene};
 use super::record::{Record, Target};
 use super::tour::{Place as TourPlace, Tour};
 use crate::cli::up::UpArgs;
-use crate::command::own_capture::{self, Tracing};
 use crate::command::sim::{Look, Residents};
 use crate::command::summary::counted;
 use crate::failure::{Failure, Verdict, say};
+use ib_daemons::own_capture::{self, Tracing};
 
 /// The device.
 const DEVICE: &str = "disk0";
@@ -104,7 +104,7 @@ impl Town {
             true => None,
             false => {
                 let captures = hosts.captures().map_err(Failure::unusable)?;
-                Some(Tracing::start(&args.capture, captures, &mut hosts)?)
+                Some(Tracing::start(args.capture.own().as_ref(), captures, &mut hosts)?)
             }
         };
         Ok(Self {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::command::log::{Log, LogOptions};
+use ib_daemons::log::{Log, LogOptions};
 
 fn read_text(text: &str) -> Result<(Settings, Vec<String>), String> {
     let mut settings = Settings::default();

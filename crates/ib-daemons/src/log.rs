@@ -9,22 +9,22 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use ib_os::clock::LocalTime;
 use ib_types::text::escaped_message;
 
-use crate::failure::say;
+use crate::message::say;
 
 /// Something is wrong.
-pub(crate) const ERROR: u8 = 0x01;
+pub const ERROR: u8 = 0x01;
 /// Something has happened.
-pub(crate) const INFO: u8 = 0x02;
+pub const INFO: u8 = 0x02;
 /// What is of less interest.
-pub(crate) const VERBOSE: u8 = 0x04;
+pub const VERBOSE: u8 = 0x04;
 /// What the manager is doing, step by step.
-pub(crate) const DEBUG: u8 = 0x08;
+pub const DEBUG: u8 = 0x08;
 /// Every datagram.
-pub(crate) const FRAMES: u8 = 0x20;
+pub const FRAMES: u8 = 0x20;
 /// The dumps are written.
-pub(crate) const ROUTING: u8 = 0x40;
+pub const ROUTING: u8 = 0x40;
 /// What is always logged.
-pub(crate) const SYSTEM: u8 = 0x80;
+pub const SYSTEM: u8 = 0x80;
 
 const MONTHS: [&str; 12] =
     ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
@@ -33,11 +33,11 @@ const MONTHS: [&str; 12] =
 const STDOUT: &str = "stdout";
 
 /// The one for standard error, which OpenSM does not have.
-pub(crate) const STDERR: &str = "stderr";
+pub const STDERR: &str = "stderr";
 
 /// A log; clones write to the same one, from any thread.
 #[derive(Clone)]
-pub(crate) struct Log {
+pub struct Log {
     flags: u8,
     inner: Arc<Mutex<Inner>>,
 }
@@ -53,7 +53,7 @@ struct Inner {
 }
 
 /// Is told the text of each line.
-pub(crate) type Listener = Box<dyn FnMut(&str) + Send>;
+pub type Listener = Box<dyn FnMut(&str) + Send>;
 
 enum Target {
     /// Errors only, as every command says them.
@@ -68,16 +68,19 @@ enum Target {
 }
 
 /// How a log is opened.
-pub(crate) struct LogOptions<'o> {
-    pub(crate) flags: u8,
+pub struct LogOptions<'o> {
+    /// The levels that are logged.
+    pub flags: u8,
     /// In MB; 0 for none.
-    pub(crate) limit: u32,
+    pub limit: u32,
     /// `None` for errors on standard error only.
-    pub(crate) file: Option<&'o Path>,
+    pub file: Option<&'o Path>,
     /// Whether the file is one that nobody named: it gives way when it cannot be opened.
-    pub(crate) is_default: bool,
-    pub(crate) erases: bool,
-    pub(crate) echoes: bool,
+    pub is_default: bool,
+    /// True if the file is emptied first.
+    pub erases: bool,
+    /// True if lines of level [`SYSTEM`] are also printed on standard output.
+    pub echoes: bool,
 }
 
 impl Log {
@@ -85,7 +88,7 @@ impl Log {
     ///
     /// # Errors
     /// Fails when a file that was named cannot be opened.
-    pub(crate) fn open(options: &LogOptions<'_>) -> Result<Self, String> {
+    pub fn open(options: &LogOptions<'_>) -> Result<Self, String> {
         let target = match options.file {
             None => Target::Messages,
             Some(path) if path == Path::new(STDOUT) => Target::Stdout,
@@ -105,22 +108,22 @@ impl Log {
     }
 
     /// Returns true when a level is logged.
-    pub(crate) const fn has(&self, level: u8) -> bool {
+    pub const fn has(&self, level: u8) -> bool {
         self.flags & level != 0
     }
 
     /// Has somebody told each line that is logged from now on.
-    pub(crate) fn listen(&self, listener: Listener) {
+    pub fn listen(&self, listener: Listener) {
         lock(&self.inner).listener = Some(listener);
     }
 
     /// Has other levels logged from now on.
-    pub(crate) const fn set_flags(&mut self, flags: u8) {
+    pub const fn set_flags(&mut self, flags: u8) {
         self.flags = flags;
     }
 
     /// Opens the file again: the old one was renamed.
-    pub(crate) fn reopen(&self) {
+    pub fn reopen(&self) {
         if let Target::File { path, file, size } = &mut lock(&self.inner).target {
             match open(path, false) {
                 Ok(new) => (*file, *size) = new,
@@ -130,13 +133,13 @@ impl Log {
     }
 
     /// Says what is to be known at the start, on standard error and in the log.
-    pub(crate) fn note(&self, level: u8, text: &str) {
+    pub fn note(&self, level: u8, text: &str) {
         say!("{text}");
         self.line_unless_said(level, text);
     }
 
     /// Logs what is said on standard error as well, unless that is where the log goes.
-    pub(crate) fn line_unless_said(&self, level: u8, text: &str) {
+    pub fn line_unless_said(&self, level: u8, text: &str) {
         let is_said = matches!(lock(&self.inner).target, Target::Messages | Target::Stderr);
         if !is_said {
             self.line(level, text);
@@ -144,7 +147,7 @@ impl Log {
     }
 
     /// Logs a line of a level, if that is wanted.
-    pub(crate) fn line(&self, level: u8, text: &str) {
+    pub fn line(&self, level: u8, text: &str) {
         if self.flags == 0 || (level != SYSTEM && !self.has(level)) {
             return;
         }

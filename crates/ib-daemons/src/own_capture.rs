@@ -1,6 +1,6 @@
 //! `--capture`: the packets of a program's queue pairs, collected beside it into a file; and captures that others ask for.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use ib_capture::Counted;
@@ -9,24 +9,35 @@ use ib_control::capture::{
 };
 use ib_hca::trace::{PacketTrace, Selection};
 
-use crate::cli::capture::live::CaptureArgs;
-use crate::failure::{Failure, say};
+use crate::error::DaemonError;
+use crate::message::say;
 
 /// True if a capture or record of this process's own was not written to its end: its adapters end behind the command's last word.
 static HAS_FAILED: AtomicBool = AtomicBool::new(false);
 
 /// Returns true if the program's own capture was not written to its end.
-pub(crate) fn has_failed() -> bool {
+pub fn has_failed() -> bool {
     HAS_FAILED.load(Ordering::Relaxed)
 }
 
 /// Notes that a capture or record of this process's own was not written to its end.
-pub(crate) fn note_failure() {
+pub fn note_failure() {
     HAS_FAILED.store(true, Ordering::Relaxed);
 }
 
+/// A capture of the packets of all queue pairs of this process.
+#[derive(Clone, Debug)]
+pub struct OwnCapture {
+    /// The pcapng file that is written.
+    pub path: PathBuf,
+    /// Captured bytes of the payload of each message.
+    pub payload: u16,
+    /// Size in bytes of the ring of each queue pair: a power of two.
+    pub ring_bytes: usize,
+}
+
 /// The captures of a program: its own, and those that others ask for.
-pub(crate) struct Tracing<T: 'static> {
+pub struct Tracing<T: 'static> {
     captures: Captures<T>,
     own: Option<u64>,
     _server: Option<CaptureServer>,
@@ -34,13 +45,13 @@ pub(crate) struct Tracing<T: 'static> {
 
 impl<T: Captured> Tracing<T> {
     /// Lets others capture adapters, and starts the program's own capture if one is wanted.
-    pub(crate) fn start(
-        args: &CaptureArgs,
+    pub fn start(
+        own: Option<&OwnCapture>,
         captures: Captures<T>,
         all: &mut T,
-    ) -> Result<Self, Failure> {
-        let own = match &args.capture {
-            Some(path) => Some(start(&captures, args, path, all)?),
+    ) -> Result<Self, DaemonError> {
+        let own = match own {
+            Some(own) => Some(start(&captures, own, all)?),
             None => None,
         };
         let server = match CaptureServer::start(all, captures.clone()) {
@@ -54,7 +65,7 @@ impl<T: Captured> Tracing<T> {
     }
 
     /// Ends the program's own capture, and says what there is in the file.
-    pub(crate) fn finish(&mut self, all: &mut T) {
+    pub fn finish(&mut self, all: &mut T) {
         let Some(own) = self.own.take() else { return };
         if let Ok(recorded) = self.captures.stop_with(all, own) {
             HAS_FAILED.fetch_or(recorded.error.is_some(), Ordering::Relaxed);
@@ -65,19 +76,16 @@ impl<T: Captured> Tracing<T> {
 
 fn start<T: Captured>(
     captures: &Captures<T>,
-    args: &CaptureArgs,
-    path: &Path,
+    own: &OwnCapture,
     all: &mut T,
-) -> Result<u64, Failure> {
+) -> Result<u64, DaemonError> {
+    let path = &*own.path;
     if path == Path::new("-") {
         let why = "standard output is for the results: expected a file";
-        return Err(Failure::Unusable(format!("cannot write {}: {why}", path.display())));
+        return Err(DaemonError::Failed(format!("cannot write {}: {why}", path.display())));
     }
-    let trace = PacketTrace {
-        payload: args.capture_payload as u16,
-        ring_bytes: args.capture_ring as usize,
-        ..PacketTrace::default()
-    };
+    let trace =
+        PacketTrace { payload: own.payload, ring_bytes: own.ring_bytes, ..PacketTrace::default() };
     let options = CaptureOptions {
         target: Target::File(path.to_owned()),
         adapters: Vec::new(),
@@ -85,7 +93,7 @@ fn start<T: Captured>(
         autostop: Autostop::default(),
         keep: None,
     };
-    captures.start_with(all, options).map_err(Failure::unusable)
+    captures.start_with(all, options).map_err(DaemonError::failed)
 }
 
 /// Says what became of a capture.
