@@ -5,6 +5,7 @@
 //! | [`acm`] | ports and sockets of the ACM service |
 //! | [`up`] | embedded hosts and the HTTP API of `ibfabric up` |
 //! | [`own_capture`] | the capture that a program makes of its own adapters |
+//! | [`host`] | names of this machine and of its adapters |
 //! | [`log`] | log files in OpenSM's format |
 //! | [`input`], [`result_file`] | files that are read, files that are replaced as a whole |
 //! | [`message`], [`text`] | messages on standard error, words for reports |
@@ -12,6 +13,7 @@
 
 pub mod acm;
 pub mod error;
+pub mod host;
 pub mod input;
 pub mod log;
 pub mod message;

@@ -6,6 +6,9 @@ use ib_os::alarm::{Alarm, AlarmedLink};
 use ib_types::Instant;
 use ib_umad::{UmadDevice, UmadLink, UmadOptions};
 
+use ib_daemons::host::device_and_port;
+pub(super) use ib_daemons::host::host_name;
+
 use crate::cli::tracer::StationArgs;
 use crate::failure::Failure;
 
@@ -49,27 +52,6 @@ impl Station {
             Self::Umad(link) => &mut **link,
         }
     }
-}
-
-/// Returns the name of this machine, without its domain.
-pub(super) fn host_name() -> String {
-    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    let short = name.trim().split('.').next().filter(|name| !name.is_empty());
-    short.unwrap_or("localhost").to_owned()
-}
-
-/// Returns the adapter and the port that the value of an option names: `DEV` or `DEV:PORT`.
-pub(super) fn device_and_port<'t>(
-    option: &str,
-    text: &'t str,
-) -> Result<(&'t str, Option<u8>), Failure> {
-    let Some((name, number)) = text.split_once(':') else { return Ok((text, None)) };
-    let number = number.parse().ok().filter(|number| (1..=254).contains(number));
-    let number = number.ok_or_else(|| {
-        let expected = "expected DEV or DEV:PORT, a port of 1 to 254";
-        Failure::Unusable(format!("{option} {text}: {expected}"))
-    })?;
-    Ok((name, Some(number)))
 }
 
 /// Finds the port of an adapter that is asked for.

@@ -23,7 +23,7 @@ struct Reply {
 
 /// Returns the name of the console of a service with a socket. It holds the canonical path of the socket's folder: relative
 /// paths and symbolic links to one socket name one console, and equal relative paths in different folders do not.
-pub(super) fn name(socket: &Path) -> String {
+pub fn name(socket: &Path) -> String {
     let socket = std::path::absolute(socket).unwrap_or_else(|_| socket.to_owned());
     let parent = socket.parent().and_then(|parent| parent.canonicalize().ok());
     let canonical = match (parent, socket.file_name()) {

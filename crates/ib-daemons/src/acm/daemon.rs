@@ -1,19 +1,19 @@
 //! The loop that joins programs, service and ports.
 
 use std::fs::{self, OpenOptions, Permissions};
-use std::io::Write as _;
+use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::acm::{Server, ServerOptions};
 use ib_acm::config::options::ServerMode;
 use ib_acm::port::PortId;
 use ib_acm::{Event, Port as _, Service};
 use ib_control::console::ConsoleServer;
 use ib_control::desk::{Desk, Questions, desk};
 use ib_control::page::PageServer;
-use ib_daemons::acm::{Server, ServerOptions};
 use ib_os::alarm::Alarm;
 use ib_os::clock;
 use ib_os::daemon;
@@ -21,14 +21,14 @@ use ib_os::signals::{Order, Orders};
 use ib_types::Instant;
 use ib_wire::mad::sa::PathRecord;
 
+use super::config::{AcmConfig, DEFAULT_SOCKET};
 use super::lock::Lock;
 use super::settings::Settings;
 use super::station::Station;
 use super::{console, metrics};
-use crate::cli::acm::{DEFAULT_SOCKET, ServeArgs};
-use crate::failure::{Failure, Verdict, say};
-use crate::output::Output;
-use ib_daemons::log::{ERROR, INFO, Log, LogOptions, SYSTEM, VERBOSE};
+use crate::error::{DaemonError, Verdict};
+use crate::log::{ERROR, INFO, Log, LogOptions, SYSTEM, VERBOSE};
+use crate::message::say;
 
 /// Where programs look for a Unix socket, and for the number of a port.
 const LINK: &str = "/run/ibacm.sock";
@@ -47,7 +47,7 @@ pub(super) struct Daemon {
     settings: Settings,
     /// Those that it was started with.
     first: Settings,
-    args: ServeArgs,
+    args: AcmConfig,
     stations: Vec<Station>,
     log: Log,
     alarm: (Alarm, usize),
@@ -69,12 +69,15 @@ struct FilePaths {
 }
 
 /// Serves as it is asked to.
-pub(super) fn run(args: ServeArgs, out: &mut Output) -> Result<Verdict, Failure> {
+///
+/// # Errors
+/// Fails if the configuration cannot be used or the last port is gone.
+pub fn run(args: AcmConfig, out: &mut dyn Write) -> Result<Verdict, DaemonError> {
     let settings = Settings::read(&args)?;
     let log = open_log(&args, &settings)?;
     log.line(SYSTEM, concat!("ibfabric ", env!("CARGO_PKG_VERSION"), " acm"));
     let result = Daemon::new(args, settings, log.clone()).and_then(|daemon| daemon.run(out));
-    if let Err(Failure::Unusable(message)) = &result {
+    if let Err(DaemonError::Failed(message)) = &result {
         log.line_unless_said(ERROR, message);
     }
     log.line(SYSTEM, "the service ends");
@@ -82,7 +85,7 @@ pub(super) fn run(args: ServeArgs, out: &mut Output) -> Result<Verdict, Failure>
 }
 
 /// Returns the file of the log, if there is to be one.
-pub(super) fn log_file(args: &ServeArgs, settings: &Settings) -> Option<PathBuf> {
+pub(super) fn log_file(args: &AcmConfig, settings: &Settings) -> Option<PathBuf> {
     let is_named = args.log.is_some() || args.options.is_some();
     match &args.log {
         Some(path) => Some(path.clone()),
@@ -99,7 +102,7 @@ fn log_flags(settings: &Settings) -> u8 {
     }
 }
 
-fn open_log(args: &ServeArgs, settings: &Settings) -> Result<Log, Failure> {
+fn open_log(args: &AcmConfig, settings: &Settings) -> Result<Log, DaemonError> {
     let is_named = args.log.is_some() || args.options.is_some();
     let file = log_file(args, settings);
     let log = Log::open(&LogOptions {
@@ -110,7 +113,7 @@ fn open_log(args: &ServeArgs, settings: &Settings) -> Result<Log, Failure> {
         erases: false,
         echoes: false,
     });
-    let log = log.map_err(Failure::Unusable)?;
+    let log = log.map_err(DaemonError::Failed)?;
     for warning in &settings.warnings {
         log.line(ERROR, warning);
     }
@@ -121,34 +124,34 @@ fn open_log(args: &ServeArgs, settings: &Settings) -> Result<Log, Failure> {
 }
 
 impl Daemon {
-    fn new(args: ServeArgs, settings: Settings, log: Log) -> Result<Self, Failure> {
-        if args.places.0.is_empty() {
+    fn new(args: AcmConfig, settings: Settings, log: Log) -> Result<Self, DaemonError> {
+        if args.places.is_empty() {
             let message = "no port: expected --attach NAME of a running `ibfabric sim`, or --umad";
-            return Err(Failure::Unusable(message.to_owned()));
+            return Err(DaemonError::Failed(message.to_owned()));
         }
         let lock = settings.lock_file(&args).map(|path| Lock::take(&path)).transpose()?;
         let seed = ib_os::random()
-            .map_err(|error| Failure::Unusable(format!("no random numbers: {error}")))?;
+            .map_err(|error| DaemonError::Failed(format!("no random numbers: {error}")))?;
         let mut service = Service::new(settings.config.clone(), seed);
         service.set_source_of(Box::new(source_of));
-        let mut server = Server::bind(&place(&args, &settings)).map_err(Failure::unusable)?;
+        let mut server = Server::bind(&place(&args, &settings)).map_err(DaemonError::failed)?;
         // Only who listens says where: what another service has said stays.
         let published = publish(&args, &settings)?;
         if !server.is_listening() {
             let message = "--systemd: expected sockets of a service manager, LISTEN_FDS names none";
-            return Err(Failure::Unusable(message.to_owned()));
+            return Err(DaemonError::Failed(message.to_owned()));
         }
-        let failed = |error| Failure::Unusable(format!("cannot wait for signals: {error}"));
+        let failed = |error| DaemonError::Failed(format!("cannot wait for signals: {error}"));
         let alarm = Alarm::new().map_err(failed)?;
         let orders = Orders::catch(&alarm.bell()).map_err(failed)?;
         let number = server.watch(&alarm).map_err(failed)?;
-        let stations = Station::open_all(&args.places.0, &settings, &mut server)?;
+        let stations = Station::open_all(&args.places, &settings, &mut server)?;
         let (desk, questions) = desk(alarm.bell());
         serve_console(server.unix().as_deref(), desk.clone(), &log);
         if let Some(port) = args.metrics_port {
             let failed = |error| {
                 let place = format!("port {port} of localhost");
-                Failure::Unusable(format!("cannot serve metrics on {place}: {error}"))
+                DaemonError::Failed(format!("cannot serve metrics on {place}: {error}"))
             };
             let page = PageServer::bind(port).map_err(failed)?;
             let page = page.serve(move || desk.ask(metrics::PAGE).unwrap_or_default());
@@ -179,7 +182,7 @@ impl Daemon {
     /// Has the service know what the file of routes says, for ports that it was not read for as it is now: a new one, one
     /// that has another LID, at which routes begin, and all of them when the file is another. A port that has no LID yet
     /// waits. What others have learned since stays.
-    fn preload(&mut self) -> Result<(), Failure> {
+    fn preload(&mut self) -> Result<(), DaemonError> {
         let now = clock::now();
         let version = self.settings.routes_version();
         let mut fresh = Vec::new();
@@ -206,7 +209,7 @@ impl Daemon {
         &self,
         settings: &Settings,
         which: impl Fn(&Station) -> bool,
-    ) -> Result<Vec<FilePaths>, Failure> {
+    ) -> Result<Vec<FilePaths>, DaemonError> {
         let stations = self.stations.iter().filter(|station| which(station));
         let with_lid = stations.filter(|station| station.port.state().link.lid != 0);
         let read = |station: &Station| {
@@ -226,8 +229,8 @@ impl Daemon {
         }
     }
 
-    fn run(mut self, out: &mut Output) -> Result<Verdict, Failure> {
-        for address in self.server.tcp().map_err(Failure::unusable)? {
+    fn run(mut self, out: &mut dyn Write) -> Result<Verdict, DaemonError> {
+        for address in self.server.tcp().map_err(DaemonError::failed)? {
             self.log.line(INFO, &format!("listening on {address}"));
         }
         writeln!(out, "READY")?;
@@ -254,7 +257,7 @@ impl Daemon {
     }
 
     /// Does what there is to do; returns whether there was anything.
-    fn round(&mut self) -> Result<bool, Failure> {
+    fn round(&mut self) -> Result<bool, DaemonError> {
         let now = clock::now();
         let Self { service, server, .. } = self;
         let mut moved =
@@ -295,7 +298,7 @@ impl Daemon {
         Ok(moved)
     }
 
-    fn wait(&mut self) -> Result<(), Failure> {
+    fn wait(&mut self) -> Result<(), DaemonError> {
         let mut until = self.service.poll_timeout().unwrap_or(Instant::NEVER).min(self.look_at);
         for station in &mut self.stations {
             match station.begin_wait() {
@@ -308,7 +311,7 @@ impl Daemon {
             true => Duration::ZERO,
             false => until.since(now).min(LONGEST_WAIT),
         };
-        self.server.wait(limit).map_err(Failure::unusable)?;
+        self.server.wait(limit).map_err(DaemonError::failed)?;
         let mut gone = Vec::new();
         for (place, station) in self.stations.iter_mut().enumerate() {
             if let Err(why) = station.end_wait(&mut self.server) {
@@ -324,14 +327,14 @@ impl Daemon {
     }
 
     /// Goes on without ports that are gone, by their places in order.
-    fn lose_all(&mut self, gone: Vec<(usize, String)>) -> Result<(), Failure> {
+    fn lose_all(&mut self, gone: Vec<(usize, String)>) -> Result<(), DaemonError> {
         gone.into_iter().rev().try_for_each(|(place, why)| self.lose(place, why))
     }
 
     /// Goes on without a port that is gone; without any the service ends.
-    fn lose(&mut self, place: usize, why: String) -> Result<(), Failure> {
+    fn lose(&mut self, place: usize, why: String) -> Result<(), DaemonError> {
         if self.stations.len() == 1 {
-            return Err(Failure::Unusable(why));
+            return Err(DaemonError::Failed(why));
         }
         let station = self.stations.remove(place);
         self.log.line(ERROR, &format!("{why}; the service goes on without this port"));
@@ -405,7 +408,7 @@ fn source_of(to: IpAddr) -> Option<IpAddr> {
 }
 
 /// Returns where the service listens.
-fn place(args: &ServeArgs, settings: &Settings) -> ServerOptions {
+fn place(args: &AcmConfig, settings: &Settings) -> ServerOptions {
     let own_port = |open: bool, port: u16| {
         let address = if open { Ipv4Addr::UNSPECIFIED } else { Ipv4Addr::LOCALHOST };
         SocketAddr::from((address, port))
@@ -430,19 +433,19 @@ fn place(args: &ServeArgs, settings: &Settings) -> ServerOptions {
 }
 
 /// Returns whether the service is where programs look for it.
-pub(super) const fn is_usual(args: &ServeArgs) -> bool {
+pub(super) const fn is_usual(args: &AcmConfig) -> bool {
     args.socket.is_none() && args.tcp.is_none()
 }
 
 /// Publishes where the service listens, where programs look.
-fn publish(args: &ServeArgs, settings: &Settings) -> Result<Published, Failure> {
+fn publish(args: &AcmConfig, settings: &Settings) -> Result<Published, DaemonError> {
     let mut published = Published(Vec::new());
     if !is_usual(args) {
         return Ok(published);
     }
     let failed = |path: &str| {
         let path = path.to_owned();
-        move |error| Failure::Unusable(format!("cannot make {path}: {error}"))
+        move |error| DaemonError::Failed(format!("cannot make {path}: {error}"))
     };
     match settings.options.server_mode {
         ServerMode::Unix => {

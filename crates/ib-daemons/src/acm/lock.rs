@@ -8,7 +8,7 @@ use std::path::Path;
 use rustix::fs::{FlockOperation, fcntl_lock};
 use rustix::io::Errno;
 
-use crate::failure::Failure;
+use crate::error::DaemonError;
 
 /// A lock, for as long as it is held. The file stays.
 pub(super) struct Lock(#[expect(dead_code, reason = "it is held open and nothing else")] File);
@@ -18,9 +18,9 @@ impl Lock {
     ///
     /// # Errors
     /// Fails when another process has it, or the file cannot be written.
-    pub(super) fn take(path: &Path) -> Result<Self, Failure> {
+    pub(super) fn take(path: &Path) -> Result<Self, DaemonError> {
         let failed = |error: std::io::Error| {
-            Failure::Unusable(format!("cannot lock {}: {error}", path.display()))
+            DaemonError::Failed(format!("cannot lock {}: {error}", path.display()))
         };
         let mut options = OpenOptions::new();
         let options = options.read(true).write(true).create(true).truncate(false).mode(0o640);
@@ -33,7 +33,7 @@ impl Lock {
                 let _ = file.read_to_string(&mut owner);
                 let owner = owner.trim().parse::<u32>();
                 let owner = owner.map_or(String::new(), |number| format!(", process {number}"));
-                return Err(Failure::Unusable(format!(
+                return Err(DaemonError::Failed(format!(
                     "another service of IB ACM runs{owner}: it has locked {}; another lock_file in \
                      ibacm_opts.cfg lets a second one run",
                     path.display()

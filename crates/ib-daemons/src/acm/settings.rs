@@ -15,10 +15,10 @@ use ib_types::{Gid, Lid, PKey};
 use ib_wire::mad::sa::{PathRecord, Selector};
 use ib_wire::mad::sm::MtuCode;
 
+use super::config::AcmConfig;
 use super::daemon::{is_usual, log_file};
-use crate::cli::acm::ServeArgs;
-use crate::failure::Failure;
-use ib_daemons::log::STDERR;
+use crate::error::DaemonError;
+use crate::log::STDERR;
 
 /// What a service is told before it starts, or starts again.
 #[derive(Clone)]
@@ -40,7 +40,7 @@ pub(super) struct FileVersion {
 
 impl Settings {
     /// Reads the files. One that nobody has named need not be there.
-    pub(super) fn read(args: &ServeArgs) -> Result<Self, Failure> {
+    pub(super) fn read(args: &AcmConfig) -> Result<Self, DaemonError> {
         let mut warnings = Vec::new();
         let mut note = |path: &Path, strange: &[Warning], more: usize| {
             let file = path.display().to_string();
@@ -55,7 +55,7 @@ impl Settings {
             None => Options::default(),
             Some((path, bytes)) => {
                 let name = path.display().to_string();
-                let parsed = Options::read(&name, &bytes).map_err(Failure::unusable)?;
+                let parsed = Options::read(&name, &bytes).map_err(DaemonError::failed)?;
                 note(&path, &parsed.warnings, parsed.more_warnings);
                 parsed.value
             }
@@ -98,14 +98,14 @@ impl Settings {
     }
 
     /// Returns the file that keeps a second service from starting. The usual one is that of the usual places.
-    pub(super) fn lock_file(&self, args: &ServeArgs) -> Option<PathBuf> {
+    pub(super) fn lock_file(&self, args: &AcmConfig) -> Option<PathBuf> {
         let is_elsewhere = args.socket.is_some() || args.tcp.is_some();
         let is_usual = self.options.lock_file == Options::default().lock_file;
         (!is_elsewhere || !is_usual).then(|| self.options.lock_file.as_str().into())
     }
 
     /// Returns what is to be said of options that were read again, are others now, and count from the next start only.
-    pub(super) fn stays(&self, new: &Self, args: &ServeArgs) -> Vec<String> {
+    pub(super) fn stays(&self, new: &Self, args: &AcmConfig) -> Vec<String> {
         let (old, now) = (&self.options, &new.options);
         let shown =
             |path: Option<PathBuf>| path.map_or("none".to_owned(), |it| it.display().to_string());
@@ -163,7 +163,7 @@ impl Settings {
     pub(super) fn paths(
         &self,
         port: &PortState,
-    ) -> Result<(Vec<PathRecord>, Vec<String>), Failure> {
+    ) -> Result<(Vec<PathRecord>, Vec<String>), DaemonError> {
         if !self.has_routes() {
             return Ok((Vec::new(), Vec::new()));
         }
@@ -173,7 +173,7 @@ impl Settings {
         let own = &port.link;
         let Ok(lid) = Lid::unicast(own.lid.into()) else { return Ok((Vec::new(), Vec::new())) };
         let read = Routes::read(&name, BufReader::new(file), own.port_guid, lid);
-        let Parsed { value, warnings, .. } = read.map_err(Failure::unusable)?;
+        let Parsed { value, warnings, .. } = read.map_err(DaemonError::failed)?;
         let mut said: Vec<String> = warnings.iter().map(|it| it.at(&name).to_string()).collect();
         if !value.found {
             said.push(format!("{name}: no routes of port {} with LID {}", own.port_guid, own.lid));
@@ -202,7 +202,10 @@ impl Settings {
 }
 
 /// Reads the file that was named, or the first of the usual ones that is there.
-fn one_of(named: Option<&Path>, usual: &[PathBuf]) -> Result<Option<(PathBuf, Vec<u8>)>, Failure> {
+fn one_of(
+    named: Option<&Path>,
+    usual: &[PathBuf],
+) -> Result<Option<(PathBuf, Vec<u8>)>, DaemonError> {
     if let Some(path) = named {
         return Ok(Some((path.to_owned(), trusted(path)?)));
     }
@@ -215,20 +218,20 @@ fn one_of(named: Option<&Path>, usual: &[PathBuf]) -> Result<Option<(PathBuf, Ve
 }
 
 /// Reads a file that not everybody may write.
-fn trusted(path: &Path) -> Result<Vec<u8>, Failure> {
-    let failed = |error: io::Error| Failure::Unusable(format!("{}: {error}", path.display()));
+fn trusted(path: &Path) -> Result<Vec<u8>, DaemonError> {
+    let failed = |error: io::Error| DaemonError::Failed(format!("{}: {error}", path.display()));
     let mut bytes = Vec::new();
     open_trusted(path)?.read_to_end(&mut bytes).map_err(failed)?;
     Ok(bytes)
 }
 
 /// Opens a file that not everybody may write.
-fn open_trusted(path: &Path) -> Result<fs::File, Failure> {
-    let failed = |error: io::Error| Failure::Unusable(format!("{}: {error}", path.display()));
+fn open_trusted(path: &Path) -> Result<fs::File, DaemonError> {
+    let failed = |error: io::Error| DaemonError::Failed(format!("{}: {error}", path.display()));
     let file = fs::File::open(path).map_err(failed)?;
     let mode = file.metadata().map_err(failed)?.permissions().mode();
     if mode & 0o002 != 0 {
-        return Err(Failure::Unusable(format!(
+        return Err(DaemonError::Failed(format!(
             "{}: found mode {:03o}, expected a file that only its owner and group can write",
             path.display(),
             mode & 0o777

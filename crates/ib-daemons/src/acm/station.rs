@@ -2,10 +2,10 @@
 
 use std::os::fd::BorrowedFd;
 
+use crate::acm::{DevicePort, Server, UmadPort};
 use ib_acm::port::PortId;
 use ib_acm::{Action, Address, Arrived, Port, PortState};
 use ib_attach::AttachOptions;
-use ib_daemons::acm::{DevicePort, Server, UmadPort};
 use ib_device::{AttachedOptions, Device};
 use ib_link::LinkPort;
 use ib_os::clock;
@@ -13,10 +13,10 @@ use ib_types::Instant;
 use ib_umad::{UmadDevice, UmadError};
 use ib_wire::mad::MgmtClass;
 
+use super::config::Place;
 use super::settings::{FileVersion, Settings};
-use crate::cli::acm::Place;
-use crate::command::station::{device_and_port, host_name};
-use crate::failure::Failure;
+use crate::error::DaemonError;
+use crate::host::{device_and_port, host_name};
 
 /// A port, and what is watched of it.
 pub(super) struct Station {
@@ -60,7 +60,7 @@ impl Station {
         places: &[Place],
         settings: &Settings,
         server: &mut Server,
-    ) -> Result<Vec<Self>, Failure> {
+    ) -> Result<Vec<Self>, DaemonError> {
         let mut ports = Vec::new();
         for place in places {
             match place {
@@ -71,21 +71,21 @@ impl Station {
                     let options = AttachedOptions { class, ..AttachedOptions::new(place) };
                     let device = Device::attach(&options);
                     let depth = u32::from(settings.options.recv_depth).max(1);
-                    let port = DevicePort::new(device.map_err(Failure::unusable)?, depth);
-                    let port =
-                        port.ok_or_else(|| Failure::Unusable("no memory for messages".to_owned()))?;
+                    let port = DevicePort::new(device.map_err(DaemonError::failed)?, depth);
+                    let port = port
+                        .ok_or_else(|| DaemonError::Failed("no memory for messages".to_owned()))?;
                     ports.push(AnyPort::Simulated(Box::new(port)));
                 }
                 Place::Umad(name) => {
                     for (place, device) in devices(name)? {
                         let port = UmadPort::open(&device, names(settings, place));
-                        let port = port.map_err(Failure::unusable)?;
+                        let port = port.map_err(DaemonError::failed)?;
                         ports.push(AnyPort::Umad(Box::new(port), place));
                     }
                 }
             }
         }
-        let failed = |error| Failure::Unusable(format!("cannot wait for a port: {error}"));
+        let failed = |error| DaemonError::Failed(format!("cannot wait for a port: {error}"));
         let open = |(id, port): (usize, AnyPort)| {
             let files = port.files();
             let watched = files.iter().map(|file| server.watch(file).map_err(failed));
@@ -183,7 +183,7 @@ impl Port for AnyPort {
 }
 
 /// Returns the ports of this machine that a name means, with their places among all.
-fn devices(name: &str) -> Result<Vec<(usize, UmadDevice)>, Failure> {
+fn devices(name: &str) -> Result<Vec<(usize, UmadDevice)>, DaemonError> {
     let (device, port) = device_and_port("--umad", name)?;
     let all = UmadDevice::list().map_err(|error| without_ports(&error))?;
     let fits = |it: &UmadDevice| {
@@ -193,13 +193,13 @@ fn devices(name: &str) -> Result<Vec<(usize, UmadDevice)>, Failure> {
     let found: Vec<_> = all.into_iter().enumerate().filter(|(_, device)| fits(device)).collect();
     if found.is_empty() {
         // It tells which there are.
-        UmadDevice::find(device, port).map_err(Failure::unusable)?;
+        UmadDevice::find(device, port).map_err(DaemonError::failed)?;
     }
     Ok(found)
 }
 
-fn without_ports(error: &UmadError) -> Failure {
-    Failure::Unusable(format!("{error}; a port of a simulated fabric is had with --attach"))
+fn without_ports(error: &UmadError) -> DaemonError {
+    DaemonError::Failed(format!("{error}; a port of a simulated fabric is had with --attach"))
 }
 
 /// Returns what a port of this machine is called where no file says so: as `ib_acme -A` has it, the first one by the
