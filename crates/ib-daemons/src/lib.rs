@@ -3,6 +3,7 @@
 //! | module | holds |
 //! |---|---|
 //! | [`acm`] | ports and sockets of the ACM service |
+//! | [`sm`] | the subnet manager at its port |
 //! | [`up`] | embedded hosts and the HTTP API of `ibfabric up` |
 //! | [`own_capture`] | the capture that a program makes of its own adapters |
 //! | [`host`] | names of this machine and of its adapters |
@@ -19,6 +20,7 @@ pub mod log;
 pub mod message;
 pub mod own_capture;
 pub mod result_file;
+pub mod sm;
 pub mod text;
 pub mod up;
 

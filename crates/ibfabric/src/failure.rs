@@ -98,6 +98,16 @@ impl From<DaemonError> for Failure {
     }
 }
 
+impl From<Failure> for DaemonError {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Unusable(message) => Self::Failed(message),
+            Failure::Said => Self::Reported,
+            Failure::OutputClosed => Self::OutputClosed,
+        }
+    }
+}
+
 impl From<io::Error> for Failure {
     /// Turns an error of writing to standard output into a failure.
     fn from(error: io::Error) -> Self {

@@ -68,7 +68,7 @@ pub struct UmadPort {
 
 impl UmadPort {
     /// Opens a port and waits until it has said what it is. Its names are those that are given, and the addresses
-    /// that the system's IPoIB interfaces have at it in the default partition.
+    /// that the system's `IPoIB` interfaces have at it in the default partition.
     ///
     /// # Errors
     /// Fails when its device cannot be used, or it does not answer within some seconds.

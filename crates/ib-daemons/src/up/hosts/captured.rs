@@ -116,7 +116,7 @@ impl Captured for Hosts {
     }
 
     fn engine(&mut self, adapter: u32) -> Option<&mut Hca> {
-        self.devices.get_mut(PortId(adapter)).map(|device| device.hca())
+        self.devices.get_mut(PortId(adapter)).map(ib_device::SimDevice::hca)
     }
 
     fn describe(&self, adapter: u32) -> Option<AdapterInfo> {

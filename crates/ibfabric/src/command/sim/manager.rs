@@ -6,9 +6,10 @@ use ib_topology::PortId;
 use ib_types::Instant;
 
 use super::record::Recorder;
-use crate::command::sm::{Daemon, News, Shown, hosted};
+use crate::command::sm::hosted_options;
 use crate::failure::{Failure, say};
 use ib_daemons::log::Listener;
+use ib_daemons::sm::{Daemon, News, Shown, hosted};
 
 /// A manager in the process of its fabric.
 pub(crate) struct Manager {
@@ -34,7 +35,7 @@ impl Manager {
     ) -> Result<Self, Failure> {
         let alarm = Alarm::new().map_err(Failure::unusable)?;
         let guid = sim.link_port(port).port_guid;
-        let daemon = hosted(engines, guid, now, &alarm, &format!("{name}-sm"))?;
+        let daemon = hosted(&hosted_options(engines, &format!("{name}-sm")), guid, now, &alarm)?;
         Ok(Self { daemon, client, alarm, was_up: false })
     }
 

@@ -3,10 +3,10 @@
 use std::io::Write as _;
 use std::path::Path;
 
-use super::files;
 use super::settings::{IGNORED, KEYS, REFUSED, Settings};
 use crate::failure::Failure;
 use crate::input;
+use crate::output::result_file;
 
 /// Where OpenSM looks for the file when it is told of none.
 pub(super) const DEFAULT: &str = "/etc/opensm/opensm.conf";
@@ -134,7 +134,7 @@ pub(super) fn write(path: &Path, settings: &Settings) -> Result<(), Failure> {
         })?;
         writeln!(text, "{line}").expect("memory takes everything");
     }
-    files::replace(path, &text)
+    result_file::replace(path, 0o777, |out| out.write_all(&text))
         .map_err(|error| Failure::Unusable(format!("cannot write {}: {error}", path.display())))
 }
 

@@ -2,8 +2,12 @@
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
 
+use ib_daemons::sm::{ManagerOptions, Place};
 use ib_routing::EngineList;
+use ib_types::Guid;
 
 use super::conf;
 use super::settings::Settings;
@@ -12,19 +16,6 @@ use crate::cli::sm::{PlaceArgs, ServeArgs};
 use crate::failure::{Failure, say};
 use crate::output::Format;
 use ib_daemons::log::{DEBUG, ERROR, FRAMES, INFO, VERBOSE};
-
-/// Where a subnet is.
-#[derive(Clone, Debug)]
-pub(super) enum Place {
-    /// Simulated in this process.
-    Sim { fabric: PathBuf, node: Option<String> },
-    /// Behind the sockets of a simulator; without a name where the environment says.
-    Ibsim { name: String, node: Option<String> },
-    /// Behind a port of an adapter; without a number its first.
-    Umad { name: String, port: Option<u8> },
-    /// Behind the port that the settings name, or any.
-    AnyUmad,
-}
 
 /// What a manager is asked to do.
 #[derive(Clone, Debug)]
@@ -152,6 +143,42 @@ impl Request {
         }
     }
 
+    /// Returns the configuration of the manager's process.
+    pub(super) fn options(&self) -> ManagerOptions {
+        let settings = self.settings.clone();
+        let for_partitions = self.settings.clone();
+        ManagerOptions {
+            place: self.place.clone(),
+            guid: Guid(settings.guid),
+            guid_origin: settings.origin("guid").to_owned(),
+            transaction_timeout: Duration::from_millis(settings.transaction_timeout.into()),
+            once: self.once,
+            standby: self.standby,
+            as_opensm: self.as_opensm,
+            has_usual_dumps: self.has_usual_dumps,
+            has_usual_log: self.has_usual_log,
+            background: settings.daemon,
+            inactive: settings.inactive,
+            honor_guid2lid: settings.honor_guid2lid,
+            notes: self.notes.clone(),
+            cache_dir: self.cache_dir.clone(),
+            pid_file: self.pid_file.clone(),
+            socket: self.socket.clone(),
+            metrics_port: self.metrics_port,
+            perf_interval: self.perf_interval,
+            node_name_map: settings.node_name_map.clone(),
+            dump_files_dir: settings.dump_files_dir.clone(),
+            log_flags: settings.log_flags,
+            log_file: settings.log_file.clone(),
+            log_max_size: settings.log_max_size,
+            accum_log_file: settings.accum_log_file,
+            sm_config: Arc::new(move |log| settings.config(log).map_err(Failure::into_message)),
+            partitions: Arc::new(move || {
+                for_partitions.partitions().map_err(Failure::into_message)
+            }),
+        }
+    }
+
     /// Makes a request of OpenSM's command line.
     ///
     /// # Errors
@@ -192,7 +219,7 @@ impl Request {
             return Ok(Asked::Create(path, Box::new(request.settings)));
         }
         if given.iter().any(|g| g.meaning == Meaning::Key("guid")) && request.settings.guid == 0 {
-            let ports = super::place::list(&request.place)?;
+            let ports = ib_daemons::sm::list_ports(&request.place)?;
             return Err(Failure::Unusable(format!("-g 0: which of these ports?\n{ports}")));
         }
         request.use_usual_files();

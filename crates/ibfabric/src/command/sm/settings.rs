@@ -5,14 +5,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use ib_routing::EngineList;
 use ib_sm::{PartEnforce, Partitions, PortQos, QosConfig, SmConfig};
-use ib_types::{Guid, Lmc};
+use ib_types::Lmc;
 
-use super::shared::lock;
 use crate::cli::EngineArgs;
 use crate::failure::Failure;
 use crate::input::{self, number};
@@ -123,7 +122,7 @@ impl Settings {
     }
 
     /// Returns who has set a key, for messages.
-    fn origin<'k>(&'k self, key: &'k str) -> &'k str {
+    pub(super) fn origin<'k>(&'k self, key: &'k str) -> &'k str {
         self.origins.get(key).map_or(key, String::as_str)
     }
 
@@ -144,22 +143,6 @@ impl Settings {
         let Some(path) = &self.partition_config_file else { return Ok(Partitions::default()) };
         let partitions = Partitions::read(&path.display().to_string(), &self.read(KEY, path)?);
         partitions.map_err(|error| Failure::Unusable(format!("{}: {error}", self.origin(KEY))))
-    }
-
-    /// Makes sure that a port is the one that is to be managed from.
-    ///
-    /// # Errors
-    /// Fails when it is another one.
-    pub(super) fn check_port(&self, guid: Guid) -> Result<(), Failure> {
-        if self.guid == 0 || Guid(self.guid) == guid {
-            return Ok(());
-        }
-        Err(Failure::Unusable(format!(
-            "{}: found {}, expected {guid}, the GUID of the port that was opened; of a simulator the \
-             node is chosen with --node NAME, or SIM_HOST in the environment",
-            self.origin("guid"),
-            Guid(self.guid)
-        )))
     }
 
     /// Makes sure that all files can be read that are read again whenever routes are made.
@@ -202,7 +185,7 @@ impl Settings {
         let engines = self.engines.clone();
         let (log, said) = (log.clone(), Mutex::new(BTreeSet::new()));
         let warn = move |text: String| {
-            if lock(&said).insert(text.clone()) {
+            if said.lock().unwrap_or_else(PoisonError::into_inner).insert(text.clone()) {
                 log.line(ERROR, &text);
             }
         };

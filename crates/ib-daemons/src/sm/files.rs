@@ -7,7 +7,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 
 use super::shared::lock;
-use crate::output::result_file;
+use crate::result_file;
 
 /// Replaces a file as a whole: a daemon that is killed leaves the former one.
 ///

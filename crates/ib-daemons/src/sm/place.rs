@@ -8,9 +8,8 @@ use ib_topology::PortId;
 use ib_types::{Guid, Instant};
 use ib_umad::{UmadDevice, UmadDuty, UmadError, UmadLink, UmadOptions};
 
-use super::request::Place;
-use super::settings::Settings;
-use crate::failure::Failure;
+use super::options::{ManagerOptions, Place};
+use crate::error::DaemonError;
 
 /// A port.
 pub(super) enum Port<'s> {
@@ -28,7 +27,7 @@ impl<'s> Port<'s> {
         sim: &'s mut Sim,
         node: Option<&str>,
         guid: Guid,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, DaemonError> {
         let port = match node {
             Some(name) => {
                 let port = sim.find_node(name).and_then(|node| sim.end_port(node));
@@ -38,44 +37,44 @@ impl<'s> Port<'s> {
                 .ok_or_else(|| format!("--guid {guid}: no port with LIDs has that GUID")),
             None => sim.first_end_port().ok_or_else(|| "no port to manage from".to_owned()),
         };
-        let port = port.map_err(Failure::Unusable)?;
+        let port = port.map_err(DaemonError::Failed)?;
         let options = ClientOptions { is_sm: true, ..ClientOptions::default() };
-        SimLink::attach(sim, port, options).map(Self::Sim).map_err(Failure::unusable)
+        SimLink::attach(sim, port, options).map(Self::Sim).map_err(DaemonError::failed)
     }
 
     /// Opens a port that is outside of this process.
     ///
     /// # Errors
     /// Fails when there is none, or somebody else has it.
-    pub(super) fn open(place: &Place, settings: &Settings) -> Result<Self, Failure> {
-        let device = match place {
+    pub(super) fn open(options: &ManagerOptions) -> Result<Self, DaemonError> {
+        let device = match &options.place {
             Place::Sim { .. } => unreachable!("a fabric in this process is opened otherwise"),
             Place::Ibsim { name, node } => {
                 let attach = Attach { is_sm: true, ..attach(name, node.as_deref())? };
-                let link = IbsimLink::attach(&attach).map_err(Failure::unusable)?;
+                let link = IbsimLink::attach(&attach).map_err(DaemonError::failed)?;
                 return Ok(Self::Ibsim(Box::new(link)));
             }
             Place::Umad { name, port } => UmadDevice::find(name, *port).map_err(without_ports)?,
-            Place::AnyUmad => choose(Guid(settings.guid))?,
+            Place::AnyUmad => choose(options.guid)?,
         };
-        let patience = std::time::Duration::from_millis(settings.transaction_timeout.into());
+        let patience = options.transaction_timeout;
         let link = UmadLink::open(&device, &UmadOptions::manager(patience));
-        let link = link.map_err(Failure::unusable)?;
+        let link = link.map_err(DaemonError::failed)?;
         let duty = UmadDuty::take(&device).map_err(|error| match &error {
             UmadError::Io { source, .. } if source.kind() == std::io::ErrorKind::WouldBlock => {
                 let UmadDevice { name, port, .. } = &device;
                 let message = format!("another subnet manager of this machine has {name}:{port}");
-                Failure::Unusable(message)
+                DaemonError::Failed(message)
             }
-            _ => Failure::unusable(error),
+            _ => DaemonError::failed(error),
         })?;
         Ok(Self::Umad(Box::new(link), duty))
     }
 }
 
 /// Returns what a client asks of a simulator.
-fn attach(name: &str, node: Option<&str>) -> Result<Attach, Failure> {
-    let attach = Attach::from_environment().map_err(Failure::unusable)?;
+fn attach(name: &str, node: Option<&str>) -> Result<Attach, DaemonError> {
+    let attach = Attach::from_environment().map_err(DaemonError::failed)?;
     let server = match name {
         "" => attach.server.clone(),
         name => ServerAddress::Name(name.to_owned()),
@@ -94,33 +93,36 @@ fn with_guid(sim: &Sim, guid: Guid) -> Option<PortId> {
 }
 
 /// Chooses the port with a GUID; without one the first whose link is up, or else the first.
-fn choose(guid: Guid) -> Result<UmadDevice, Failure> {
+fn choose(guid: Guid) -> Result<UmadDevice, DaemonError> {
     let devices = UmadDevice::list().map_err(without_ports)?;
     if guid.is_zero() {
         let linked = devices.iter().find(|device| device.is_linked().unwrap_or(false));
         return linked.or(devices.first()).cloned().ok_or_else(|| {
-            Failure::Unusable("there is no InfiniBand port in this machine".to_owned())
+            DaemonError::Failed("there is no InfiniBand port in this machine".to_owned())
         });
     }
     let mut known = Vec::new();
     for device in devices {
-        let port = device.link_port().map_err(Failure::unusable)?;
+        let port = device.link_port().map_err(DaemonError::failed)?;
         if port.port_guid == guid {
             return Ok(device);
         }
         known.push(format!("{} ({}:{})", port.port_guid, device.name, device.port));
     }
     let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-    Err(Failure::Unusable(format!("found no port with GUID {guid}, there is: {known}")))
+    Err(DaemonError::Failed(format!("found no port with GUID {guid}, there is: {known}")))
 }
 
 /// Returns the ports of this machine, or the one that a simulator gives its clients, a line each.
-pub(super) fn list(place: &Place) -> Result<String, Failure> {
+///
+/// # Errors
+/// Fails if the machine has no ports, or the simulator does not answer.
+pub fn list(place: &Place) -> Result<String, DaemonError> {
     let mut text = String::new();
     if let Place::Ibsim { name, node } = place {
         let attach = attach(name, node.as_deref())?;
-        let mut link = IbsimLink::attach(&attach).map_err(Failure::unusable)?;
-        let guid = link.port().map_err(Failure::unusable)?.port_guid;
+        let mut link = IbsimLink::attach(&attach).map_err(DaemonError::failed)?;
+        let guid = link.port().map_err(DaemonError::failed)?.port_guid;
         let node = link.client().node();
         return Ok(format!(
             "{guid} node {node} of the simulator at {}; SIM_HOST in the environment names another \
@@ -129,7 +131,7 @@ pub(super) fn list(place: &Place) -> Result<String, Failure> {
         ));
     }
     for device in UmadDevice::list().map_err(without_ports)? {
-        let port = device.link_port().map_err(Failure::unusable)?;
+        let port = device.link_port().map_err(DaemonError::failed)?;
         let linked = if device.is_linked().unwrap_or(false) { "linked" } else { "no link" };
         text += &format!("{} {}:{} {linked}\n", port.port_guid, device.name, device.port);
     }
@@ -137,15 +139,15 @@ pub(super) fn list(place: &Place) -> Result<String, Failure> {
 }
 
 /// Says what an error means to somebody who has no InfiniBand.
-fn without_ports(error: UmadError) -> Failure {
+fn without_ports(error: UmadError) -> DaemonError {
     match &error {
         UmadError::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
-            Failure::Unusable(format!(
+            DaemonError::Failed(format!(
                 "there is no InfiniBand port in this machine ({error}); a simulated fabric is \
                  managed with --ibsim or --sim"
             ))
         }
-        _ => Failure::unusable(error),
+        _ => DaemonError::failed(error),
     }
 }
 

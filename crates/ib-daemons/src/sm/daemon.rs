@@ -20,17 +20,16 @@ use super::console::state_word;
 use super::dump::{self, Dump};
 use super::events;
 use super::files::{Kind, Writer};
+use super::options::ManagerOptions;
 use super::perf::Perf;
 use super::planner::Planner;
-use super::request::Request;
-use super::settings::Settings;
 use super::shared::{Last, Shared, ShownAlarm};
-use crate::failure::Failure;
+use crate::error::DaemonError;
 use crate::input;
-use ib_daemons::log::{DEBUG, ERROR, FRAMES, INFO, Log, LogOptions, ROUTING, SYSTEM, VERBOSE};
+use crate::log::{DEBUG, ERROR, FRAMES, INFO, Log, LogOptions, ROUTING, SYSTEM, VERBOSE};
 
 /// What its driver should know.
-pub(crate) enum News {
+pub enum News {
     /// The subnet is up.
     Up(Box<SweepReport>),
     /// It cannot be brought up as it is.
@@ -40,9 +39,12 @@ pub(crate) enum News {
 }
 
 /// A manager with everything around it.
-pub(crate) struct Daemon {
+pub struct Daemon {
     manager: SubnetManager,
-    settings: Settings,
+    options: ManagerOptions,
+    m_key: u64,
+    /// True if the subnet is swept at regular intervals.
+    has_interval: bool,
     lids: LidOptions,
     names: BTreeMap<Guid, String>,
     log: Log,
@@ -66,31 +68,32 @@ impl Daemon {
     /// Makes a manager at the port with a GUID, which starts at once. Without a bell it plans while
     /// everything else waits.
     pub(super) fn new(
-        request: &Request,
+        options: &ManagerOptions,
         config: SmConfig,
         guid: Guid,
         now: Instant,
         bell: Option<Bell>,
         shared: Arc<Shared>,
         log: Log,
-    ) -> Result<Self, Failure> {
-        let settings = request.settings.clone();
-        let names = names(settings.node_name_map.as_deref())?;
+    ) -> Result<Self, DaemonError> {
+        let options = options.clone();
+        let (m_key, has_interval) = (config.m_key, config.sweep_interval.is_some());
+        let names = names(options.node_name_map.as_deref())?;
         let mut lids = config.routing.lids.clone();
-        let cache = Cache::open(request.cache_dir.as_deref(), &mut |text| log.line(ERROR, &text));
+        let cache = Cache::open(options.cache_dir.as_deref(), &mut |text| log.line(ERROR, &text));
         if !lids.reassign {
             lids.guid2lid = cache.lids.clone();
         }
-        let dumps = settings.dump_files_dir.as_deref();
+        let dumps = options.dump_files_dir.as_deref();
         let dumps = dumps
-            .map(|directory| dump::directory(directory, request.has_usual_dumps, &log))
+            .map(|directory| dump::directory(directory, options.has_usual_dumps, &log))
             .transpose()
-            .map_err(Failure::Unusable)?;
-        let writer = Writer::start().map_err(Failure::unusable)?;
+            .map_err(DaemonError::Failed)?;
+        let writer = Writer::start().map_err(DaemonError::failed)?;
         let timing = config.timing;
         let requested = config.routing.engines.to_string();
         let state = shared.state();
-        let perf = request.perf_interval.map(|seconds| {
+        let perf = options.perf_interval.map(|seconds| {
             Perf::new(Duration::from_secs(seconds.into()), timing, Arc::clone(&state.counts))
         });
         for warning in config.partitions.warnings() {
@@ -98,7 +101,7 @@ impl Daemon {
         }
         let mut manager = SubnetManager::new(config, guid, now);
         manager.set_lids(lids.clone());
-        if settings.inactive {
+        if options.inactive {
             manager.deactivate();
         } else {
             log.line(SYSTEM, "Entering DISCOVERING state");
@@ -109,10 +112,13 @@ impl Daemon {
             state.info = Some(manager.info());
         });
         let planner = Planner::new(bell);
-        let dumps_all = !request.as_opensm || log.has(ROUTING);
+        let ends_without_plan = options.once;
+        let dumps_all = !options.as_opensm || log.has(ROUTING);
         Ok(Self {
             manager,
-            settings,
+            options,
+            m_key,
+            has_interval,
             lids,
             names,
             log,
@@ -123,14 +129,14 @@ impl Daemon {
             planner,
             perf,
             shared,
-            ends_without_plan: request.once,
+            ends_without_plan,
             refusals: Vec::new(),
             activity: "",
         })
     }
 
     /// Takes what came out of the link.
-    pub(crate) fn handle(&mut self, now: Instant, incoming: &Incoming) {
+    pub fn handle(&mut self, now: Instant, incoming: &Incoming) {
         if self.log.has(FRAMES) {
             let (verb, datagram) = match incoming {
                 Incoming::Received(datagram) => ("received", datagram),
@@ -145,7 +151,7 @@ impl Daemon {
     }
 
     /// Does what is due by now.
-    pub(crate) fn handle_timeout(&mut self, now: Instant) {
+    pub fn handle_timeout(&mut self, now: Instant) {
         self.manager.handle_timeout(now);
         if let Some(perf) = &mut self.perf {
             perf.handle_timeout(now);
@@ -153,7 +159,7 @@ impl Daemon {
     }
 
     /// Returns when there is something to do.
-    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
+    pub fn poll_timeout(&self) -> Option<Instant> {
         let perf = self.perf.as_ref().and_then(|perf| perf.poll_timeout(self.is_idle()));
         [self.manager.poll_timeout(), perf].into_iter().flatten().min()
     }
@@ -167,11 +173,11 @@ impl Daemon {
     ///
     /// # Errors
     /// Fails when `send` does.
-    pub(crate) fn work(
+    pub fn work(
         &mut self,
         now: Instant,
-        send: &mut dyn FnMut(&Datagram) -> Result<(), Failure>,
-    ) -> Result<Vec<News>, Failure> {
+        send: &mut dyn FnMut(&Datagram) -> Result<(), DaemonError>,
+    ) -> Result<Vec<News>, DaemonError> {
         if self.shared.take_sweep() {
             self.reload(now);
         }
@@ -241,8 +247,8 @@ impl Daemon {
     }
 
     /// Reads the partitions again and explores the whole subnet.
-    pub(crate) fn reload(&mut self, now: Instant) {
-        let rejected = match self.settings.partitions() {
+    pub fn reload(&mut self, now: Instant) {
+        let rejected = match (self.options.partitions)() {
             Ok(partitions) => {
                 for warning in partitions.warnings() {
                     self.log.line(ERROR, &warning.to_string());
@@ -251,7 +257,7 @@ impl Daemon {
                 None
             }
             Err(error) => {
-                let text = format!("{}; the partitions stay as they were", error.into_message());
+                let text = format!("{error}; the partitions stay as they were");
                 self.log.line(ERROR, &text);
                 Some(text)
             }
@@ -269,19 +275,19 @@ impl Daemon {
     }
 
     /// Opens the log again.
-    pub(crate) fn reopen_log(&mut self) {
+    pub fn reopen_log(&mut self) {
         self.log.reopen();
     }
 
     /// Writes what is not written yet.
-    pub(crate) fn end(&mut self) {
+    pub fn end(&mut self) {
         for text in self.writer.finish() {
             self.log.line(ERROR, &text);
         }
     }
 
     /// Logs an error.
-    pub(crate) fn complain(&mut self, text: &str) {
+    pub fn complain(&mut self, text: &str) {
         self.log.line(ERROR, text);
         self.shared.update(|state| state.fault_count += 1);
     }
@@ -322,7 +328,7 @@ impl Daemon {
                 }
                 if state == SmState::STANDBY {
                     // The other master may assign other LIDs meanwhile.
-                    if !self.settings.honor_guid2lid {
+                    if !self.options.honor_guid2lid {
                         self.cache.lids.clear();
                         self.lids.guid2lid.clear();
                         self.manager.set_lids(self.lids.clone());
@@ -400,7 +406,7 @@ impl Daemon {
             Arc::new(fabric)
         });
         if let Some(fabric) = &fabric
-            && let Some(job) = self.cache.keep(lids, self.settings.config.m_key, fabric)
+            && let Some(job) = self.cache.keep(lids, self.m_key, fabric)
         {
             self.writer.write(Kind::Cache, job);
         }
@@ -417,7 +423,7 @@ impl Daemon {
         for line in events::up(report) {
             self.tell(line);
         }
-        let without = if self.settings.sweep_interval == 0 { " (sweep disabled)" } else { "" };
+        let without = if self.has_interval { "" } else { " (sweep disabled)" };
         self.log.line(INFO, &format!("SUBNET UP{without}"));
         let mut ports = self.manager.ports();
         for PortStatus { node_guid, description, .. } in &mut ports {
@@ -457,23 +463,22 @@ impl Daemon {
 ///
 /// # Errors
 /// Fails when a file that was named cannot be opened.
-pub(super) fn open_log(request: &Request) -> Result<Log, Failure> {
-    let settings = &request.settings;
+pub(super) fn open_log(options: &ManagerOptions) -> Result<Log, DaemonError> {
     let log = Log::open(&LogOptions {
-        flags: settings.log_flags,
-        limit: settings.log_max_size,
-        file: settings.log_file.as_deref(),
-        is_default: request.has_usual_log,
-        erases: !settings.accum_log_file,
-        echoes: request.as_opensm,
+        flags: options.log_flags,
+        limit: options.log_max_size,
+        file: options.log_file.as_deref(),
+        is_default: options.has_usual_log,
+        erases: !options.accum_log_file,
+        echoes: options.as_opensm,
     });
-    let log = log.map_err(Failure::Unusable)?;
+    let log = log.map_err(DaemonError::Failed)?;
     log.line(SYSTEM, concat!("ibfabric ", env!("CARGO_PKG_VERSION")));
     Ok(log)
 }
 
 /// Reads names for node GUIDs.
-fn names(path: Option<&Path>) -> Result<BTreeMap<Guid, String>, Failure> {
+fn names(path: Option<&Path>) -> Result<BTreeMap<Guid, String>, DaemonError> {
     let Some(path) = path else { return Ok(BTreeMap::new()) };
-    name_map::parse(&path.display().to_string(), &input::bytes(path)?).map_err(Failure::unusable)
+    name_map::parse(&path.display().to_string(), &input::bytes(path)?).map_err(DaemonError::failed)
 }

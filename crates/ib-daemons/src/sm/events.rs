@@ -6,7 +6,7 @@ use ib_sm::{Exploration, LinkChange, PortChange, SweepReport};
 use ib_wire::mad::sm::{Notice, TrapNumber};
 
 use super::console::quality_words;
-use ib_daemons::log::{INFO, VERBOSE};
+use crate::log::{INFO, VERBOSE};
 
 /// A level and a text.
 pub(super) type Line = (u8, String);

@@ -11,7 +11,7 @@ use ib_topology::Fabric;
 use ib_types::Guid;
 
 use super::{cache, files};
-use ib_daemons::log::{INFO, Log};
+use crate::log::{INFO, Log};
 
 /// What there is to dump.
 pub(super) struct Dump {

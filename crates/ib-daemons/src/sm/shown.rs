@@ -8,29 +8,29 @@ use serde_json::Value;
 use super::console::{alarm_data, state_word};
 use super::daemon::Daemon;
 use super::events;
-use ib_daemons::log::Listener;
+use crate::log::Listener;
 
 /// What a manager is and has done.
-pub(crate) struct Shown {
+pub struct Shown {
     /// Its state, as OpenSM's log names it.
-    pub(crate) state: String,
+    pub state: String,
     /// Heavy sweeps that have brought the subnet up.
-    pub(crate) sweeps: u64,
+    pub sweeps: u64,
     /// How often only what had changed was explored.
-    pub(crate) followed: u64,
+    pub followed: u64,
     /// Whether the subnet is up as the last sweep has found it.
-    pub(crate) is_up: bool,
+    pub is_up: bool,
     /// What the last sweep has done, or why it has not brought the subnet up.
-    pub(crate) last: String,
+    pub last: String,
     /// The alarms that are raised now, as `sm ctl status --json` has them.
-    pub(crate) alarms: Vec<Value>,
+    pub alarms: Vec<Value>,
     /// The plan that was written last.
-    pub(crate) plan: Option<Arc<Plan>>,
+    pub plan: Option<Arc<Plan>>,
 }
 
 impl Daemon {
     /// Returns what it is and has done.
-    pub(crate) fn shown(&self) -> Shown {
+    pub fn shown(&self) -> Shown {
         let state = self.shared().state();
         let word = state.info.map_or("starting", |info| state_word(info.state));
         let report = state.last.as_ref().map(|last| &last.report);
@@ -54,7 +54,7 @@ impl Daemon {
     }
 
     /// Has somebody told each line of its log.
-    pub(crate) fn listen(&self, listener: Listener) {
+    pub fn listen(&self, listener: Listener) {
         self.log().listen(listener);
     }
 }

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::metrics;
 use super::shared::{Last, Shared, ShownAlarm, State};
-use crate::command::summary::counted;
+use crate::text::counted;
 
 /// An answer: whether it is one, in words, and as data.
 #[derive(Serialize)]
