@@ -24,6 +24,18 @@ pub fn bytes(path: &Path) -> Result<Vec<u8>, DaemonError> {
     Ok(bytes)
 }
 
+/// Reads a file of text.
+///
+/// # Errors
+/// Fails if the file cannot be read or is not UTF-8.
+pub fn text(path: &Path) -> Result<String, DaemonError> {
+    String::from_utf8(bytes(path)?).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        let line = error.as_bytes()[..at].iter().filter(|&&byte| byte == b'\n').count() + 1;
+        DaemonError::Failed(format!("{}:{line}: found bytes that are not UTF-8", path.display()))
+    })
+}
+
 /// Reads a fabric file, and the files that it includes.
 ///
 /// # Errors

@@ -3,6 +3,7 @@
 //! | module | holds |
 //! |---|---|
 //! | [`acm`] | ports and sockets of the ACM service |
+//! | [`sim`] | the simulator at its sockets |
 //! | [`sm`] | the subnet manager at its port |
 //! | [`up`] | embedded hosts and the HTTP API of `ibfabric up` |
 //! | [`own_capture`] | the capture that a program makes of its own adapters |
@@ -20,6 +21,7 @@ pub mod log;
 pub mod message;
 pub mod own_capture;
 pub mod result_file;
+pub mod sim;
 pub mod sm;
 pub mod text;
 pub mod up;

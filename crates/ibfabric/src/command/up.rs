@@ -10,16 +10,15 @@
 //! | `record` | the packets of the device's queue pairs, in a file |
 
 use std::path::PathBuf;
-use std::time::Duration;
 
+use ib_daemons::sim::{SimConfig, Simulation};
 use ib_ibsim::server::{Address, Server};
-use ib_sim::{Addresses, Options};
 use ib_topology::Fabric;
 use ib_topology::generate::{self, Kind};
 use ib_types::Mtu;
 
-use crate::cli::sim::{LevelArg, ServeArgs};
 use crate::cli::up::UpArgs;
+use crate::command::sm::hosted_options;
 use crate::failure::{Failure, Verdict};
 use crate::input;
 use crate::output::Output;
@@ -47,15 +46,14 @@ pub(crate) fn run(args: &UpArgs, output: &mut Output) -> Result<Verdict, Failure
         Some(path) => input::fabric_file(path)?,
         None => example(),
     };
-    let serve = serve_args(args);
-    let sim = super::sim::simulated(&fabric, &serve, script(args)?.as_deref())?;
-    let addresses = Addresses::derive(&sim);
+    let config = sim_config(args);
+    let simulation = Simulation::new(&fabric, &config)?;
     let server = Server::bind(Address::Name(args.socket.clone())).map_err(|error| {
         Failure::Unusable(format!("{error}; --socket gives this one another name"))
     })?;
     let page = page(args, &fabric)?;
     let town = Town::new(args, fabric, nbd_place(args), page)?;
-    super::sim::serve(sim, addresses, server, &serve, Box::new(town), output)
+    Ok(simulation.serve(server, &config, Some(Box::new(town)), output)?.into())
 }
 
 fn example() -> Fabric {
@@ -77,10 +75,6 @@ fn page(args: &UpArgs, fabric: &Fabric) -> Result<Option<Page>, Failure> {
     Page::start(args.http.unwrap_or(0), fabric.clone(), names).map(Some)
 }
 
-fn script(args: &UpArgs) -> Result<Option<String>, Failure> {
-    args.script.as_deref().map(super::sim::text).transpose()
-}
-
 /// Returns where programs find the device.
 fn nbd_place(args: &UpArgs) -> PathBuf {
     let directory = || std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
@@ -89,30 +83,14 @@ fn nbd_place(args: &UpArgs) -> PathBuf {
     args.nbd.clone().unwrap_or_else(|| own().join(name))
 }
 
-/// Returns what `sim` would be told for that.
-fn serve_args(args: &UpArgs) -> ServeArgs {
-    ServeArgs {
-        fabric: args.fabric.clone(),
-        socket: args.socket.clone(),
-        port: None,
-        sm: Some(args.engine.clone()),
-        // On all nodes.
+/// Returns the configuration of the simulator: a manager, and agents on all nodes.
+fn sim_config(args: &UpArgs) -> SimConfig {
+    SimConfig {
+        manager: Some(hosted_options(&args.engine, &format!("{}-sm", args.socket))),
         agents: Some(String::new()),
         seed: args.seed,
         script: args.script.clone(),
-        random_faults: 0,
-        random_time: Duration::ZERO,
-        addresses: None,
-        pcap: None,
-        log: None,
-        log_level: LevelArg::Events,
-        record: None,
-        replay: None,
-        latency: Options::default().latency,
-        lane_buffer: Options::default().lane_buffer,
         mtu: Mtu::B4096,
-        linear_cap: Options::default().linear_fdb_cap,
-        mcast_cap: Options::default().multicast_fdb_cap,
-        answer_within: Options::default().answer_within,
+        ..SimConfig::default()
     }
 }

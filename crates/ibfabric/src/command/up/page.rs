@@ -24,8 +24,8 @@ use ib_wire::acm::ClientStatus;
 use ib_wire::mad::sa::PathRecord;
 
 use super::exercise::Exercise;
-use crate::command::sim::Look;
 use crate::failure::Failure;
+use ib_daemons::sim::Look;
 
 mod device;
 mod files;

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use ib_acm::{Address, ServiceConfig};
 use ib_cm::{PortSpace, ServiceId};
+use ib_daemons::DaemonError;
 use ib_daemons::up::hosts::{BlockPair, Hosts, PORT, PairEvent, PairOptions, Reply};
 use ib_nbd::Export as NbdExport;
 use ib_sim::{Addresses, Sim};
@@ -23,10 +24,10 @@ use super::page::{Page, Scene};
 use super::record::{Record, Target};
 use super::tour::{Place as TourPlace, Tour};
 use crate::cli::up::UpArgs;
-use crate::command::sim::{Look, Residents};
 use crate::command::summary::counted;
 use crate::failure::{Failure, Verdict, say};
 use ib_daemons::own_capture::{self, Tracing};
+use ib_daemons::sim::{Look, Residents};
 
 /// The device.
 const DEVICE: &str = "disk0";
@@ -373,7 +374,7 @@ impl Town {
 }
 
 impl Residents for Town {
-    fn work(&mut self, sim: &mut Sim, addresses: &Addresses) -> Result<bool, Failure> {
+    fn work(&mut self, sim: &mut Sim, addresses: &Addresses) -> Result<bool, DaemonError> {
         self.advance(sim, addresses)?;
         let mut moved = self.hosts.work(sim);
         moved |= self.take_replies(sim)?;
@@ -422,7 +423,7 @@ impl Residents for Town {
         }
     }
 
-    fn look(&mut self, mut look: Look<'_>) -> Result<(), Failure> {
+    fn look(&mut self, mut look: Look<'_>) -> Result<(), DaemonError> {
         let Some(page) = &mut self.page else { return Ok(()) };
         let scene = Scene {
             hosts: &mut self.hosts,
@@ -475,11 +476,12 @@ impl Residents for Town {
         self.tour.is_some()
     }
 
-    fn ended(&self) -> Option<Verdict> {
-        self.tour.as_ref()?.ended()
+    fn ended(&self) -> Option<ib_daemons::Verdict> {
+        let verdict = self.tour.as_ref()?.ended()?;
+        Some(ib_daemons::Verdict::good_if(verdict == Verdict::Good))
     }
 
-    fn close(&mut self, sim: &mut Sim) -> Result<(), Failure> {
+    fn close(&mut self, sim: &mut Sim) -> Result<(), DaemonError> {
         if let Some(tracing) = &mut self.tracing {
             tracing.finish(&mut self.hosts);
         }
@@ -487,7 +489,7 @@ impl Residents for Town {
             record.finish(sim, &mut self.hosts)?;
         }
         match self.tour {
-            Some(_) => Err(Failure::Unusable("the tour was interrupted".to_owned())),
+            Some(_) => Err(DaemonError::Failed("the tour was interrupted".to_owned())),
             None => Ok(()),
         }
     }

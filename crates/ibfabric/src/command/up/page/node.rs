@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::model::{Model, Rate, json, kind_word};
 use super::names;
-use crate::command::sim::Manager;
+use ib_daemons::sim::Manager;
 
 /// What is told; the names are JSON keys.
 #[derive(Serialize)]

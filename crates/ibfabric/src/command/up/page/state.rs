@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::missing::missing;
 use super::model::Model;
-use crate::command::sim::Manager;
+use ib_daemons::sim::Manager;
 
 /// How often it is looked at while somebody listens, and how often it is told at least.
 pub(super) const EVERY: Duration = Duration::from_millis(250);

@@ -8,19 +8,22 @@ use ib_topology::PortId;
 use ib_types::Instant;
 
 use super::manager::Manager;
-use crate::failure::{Failure, Verdict};
+use crate::error::{DaemonError, Verdict};
 
 /// What there is to see, and to change.
-pub(crate) struct Look<'a> {
-    pub(crate) sim: &'a mut Sim,
-    pub(crate) addresses: &'a Addresses,
-    pub(crate) manager: Option<&'a Manager>,
+pub struct Look<'a> {
+    /// The fabric.
+    pub sim: &'a mut Sim,
+    /// The IP addresses of its ports.
+    pub addresses: &'a Addresses,
+    /// The subnet manager in this process.
+    pub manager: Option<&'a Manager>,
 }
 
 /// Those who live there.
-pub(crate) trait Residents {
+pub trait Residents {
     /// Does what can be done at this moment; returns whether there was anything. They come when the subnet is up.
-    fn work(&mut self, sim: &mut Sim, addresses: &Addresses) -> Result<bool, Failure>;
+    fn work(&mut self, sim: &mut Sim, addresses: &Addresses) -> Result<bool, DaemonError>;
 
     /// Returns when there is something to do although nothing comes in.
     fn due(&self) -> Option<Instant>;
@@ -35,7 +38,7 @@ pub(crate) trait Residents {
     fn silence(&mut self);
 
     /// Shows what is to be shown, and answers who has asked.
-    fn look(&mut self, look: Look<'_>) -> Result<(), Failure>;
+    fn look(&mut self, look: Look<'_>) -> Result<(), DaemonError>;
 
     /// Leaves a port to an adapter of another process; returns why not, if it is not left.
     fn leave(&mut self, sim: &mut Sim, port: PortId) -> Result<(), String>;
@@ -59,5 +62,5 @@ pub(crate) trait Residents {
     fn ended(&self) -> Option<Verdict>;
 
     /// The process ends.
-    fn close(&mut self, sim: &mut Sim) -> Result<(), Failure>;
+    fn close(&mut self, sim: &mut Sim) -> Result<(), DaemonError>;
 }

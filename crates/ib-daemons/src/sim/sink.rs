@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use ib_control::capture::create_alone;
 
-use crate::failure::Failure;
+use crate::error::DaemonError;
 
 /// How many bytes are collected before they are written.
 const PART: usize = 64 << 10;
@@ -29,13 +29,13 @@ enum Out {
 
 impl Sink {
     /// Creates a file, or empties it; `stream` takes its place for `-`.
-    pub(super) fn create(path: &Path, stream: impl Write + 'static) -> Result<Self, Failure> {
+    pub(super) fn create(path: &Path, stream: impl Write + 'static) -> Result<Self, DaemonError> {
         let out = if path == Path::new("-") {
             Out::Stream(Box::new(stream))
         } else {
             let file = create_alone(path, File::options().write(true));
             Out::File(file.map_err(|error| {
-                Failure::Unusable(format!("cannot write {}: {error}", path.display()))
+                DaemonError::Failed(format!("cannot write {}: {error}", path.display()))
             })?)
         };
         let (pending, ends) = (Vec::new(), Vec::new());

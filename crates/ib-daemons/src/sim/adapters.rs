@@ -23,7 +23,8 @@ use ib_wire::packet::Bth;
 
 use super::record::Recorder;
 use super::residents::Residents;
-use crate::failure::{Failure, say};
+use crate::error::DaemonError;
+use crate::message::say;
 
 mod ports;
 
@@ -106,9 +107,9 @@ pub(super) struct Context<'a> {
 
 impl Adapters {
     /// Opens the socket of a simulator.
-    pub(super) fn bind(base: &str) -> Result<Self, Failure> {
+    pub(super) fn bind(base: &str) -> Result<Self, DaemonError> {
         let server = AttachServer::bind(base).map_err(|error| {
-            Failure::Unusable(format!("cannot listen on @{base}:data: {error}"))
+            DaemonError::Failed(format!("cannot listen on @{base}:data: {error}"))
         })?;
         Ok(Self {
             server,
@@ -145,7 +146,7 @@ impl Adapters {
         client: usize,
         file: File,
         mut cx: Context<'_>,
-    ) -> Result<(bool, bool), Failure> {
+    ) -> Result<(bool, bool), DaemonError> {
         if file == File::Bell {
             self.server.silence(client);
             self.is_busy = true;
@@ -189,7 +190,7 @@ impl Adapters {
         client: usize,
         (node, classes): (Option<&str>, &[MgmtClass]),
         cx: &mut Context<'_>,
-    ) -> Result<Result<(), String>, Failure> {
+    ) -> Result<Result<(), String>, DaemonError> {
         let Context { sim, addresses, recorder, residents } = cx;
         let (sim, addresses) = (&mut **sim, *addresses);
         let name = node.unwrap_or_default();
@@ -281,7 +282,7 @@ impl Adapters {
         client: usize,
         is_dead: bool,
         cx: &mut Context<'_>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), DaemonError> {
         let Context { sim, recorder, residents, .. } = cx;
         let sim = &mut **sim;
         if let Some(adapter) = self.adapters.remove(&client) {
@@ -331,7 +332,7 @@ impl Adapters {
         adapter: &Adapter,
         sim: &mut Sim,
         recorder: &mut Option<&mut Recorder>,
-    ) -> Result<bool, Failure> {
+    ) -> Result<bool, DaemonError> {
         let mut bytes = sim.take_buffer();
         bytes.clear();
         let frame = self.server.take(client, &mut bytes);
@@ -377,7 +378,7 @@ impl Adapters {
         addresses: &Addresses,
         now: Instant,
         opened: &mut Vec<PortId>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), DaemonError> {
         let mut moved = false;
         let clients: Vec<usize> = self.adapters.keys().copied().collect();
         for &client in &clients {
@@ -426,7 +427,7 @@ impl Adapters {
         sim: &mut Sim,
         recorder: &mut Option<&mut Recorder>,
         port: PortId,
-    ) -> Result<bool, Failure> {
+    ) -> Result<bool, DaemonError> {
         let Self { server, adapters, by_port, overflowed, .. } = self;
         let here = &by_port[&port];
         let mut moved = false;

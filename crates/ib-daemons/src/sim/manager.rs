@@ -6,13 +6,13 @@ use ib_topology::PortId;
 use ib_types::Instant;
 
 use super::record::Recorder;
-use crate::command::sm::hosted_options;
-use crate::failure::{Failure, say};
-use ib_daemons::log::Listener;
-use ib_daemons::sm::{Daemon, News, Shown, hosted};
+use crate::error::DaemonError;
+use crate::log::Listener;
+use crate::message::say;
+use crate::sm::{Daemon, ManagerOptions, News, Shown, hosted};
 
 /// A manager in the process of its fabric.
-pub(crate) struct Manager {
+pub struct Manager {
     daemon: Daemon,
     pub(super) client: ClientId,
     pub(super) alarm: Alarm,
@@ -29,13 +29,12 @@ impl Manager {
     pub(super) fn start(
         sim: &Sim,
         (client, port): (ClientId, PortId),
-        engines: &ib_routing::EngineList,
-        name: &str,
+        options: &ManagerOptions,
         now: Instant,
-    ) -> Result<Self, Failure> {
-        let alarm = Alarm::new().map_err(Failure::unusable)?;
+    ) -> Result<Self, DaemonError> {
+        let alarm = Alarm::new().map_err(DaemonError::failed)?;
         let guid = sim.link_port(port).port_guid;
-        let daemon = hosted(&hosted_options(engines, &format!("{name}-sm")), guid, now, &alarm)?;
+        let daemon = hosted(options, guid, now, &alarm)?;
         Ok(Self { daemon, client, alarm, was_up: false })
     }
 
@@ -50,17 +49,17 @@ impl Manager {
     }
 
     /// Returns what it is and has done.
-    pub(crate) fn shown(&self) -> Shown {
+    pub fn shown(&self) -> Shown {
         self.daemon.shown()
     }
 
     /// Returns its place at the fabric.
-    pub(crate) const fn client(&self) -> ClientId {
+    pub const fn client(&self) -> ClientId {
         self.client
     }
 
     /// Has somebody told each line of its log.
-    pub(crate) fn listen(&self, listener: Listener) {
+    pub fn listen(&self, listener: Listener) {
         self.daemon.listen(listener);
     }
 
@@ -70,7 +69,7 @@ impl Manager {
         sim: &mut Sim,
         mut recorder: Option<&mut Recorder>,
         now: Instant,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), DaemonError> {
         self.alarm.silence();
         self.daemon.handle_timeout(now);
         loop {
@@ -92,7 +91,7 @@ impl Manager {
                 match news {
                     News::Up(_) => self.was_up = true,
                     // It was logged, which is said on standard error here.
-                    News::NoPlan(_) if !self.was_up => return Err(Failure::Said),
+                    News::NoPlan(_) if !self.was_up => return Err(DaemonError::Reported),
                     News::NoPlan(_) => {}
                     News::Standby(other) => {
                         say!("the fabric has another subnet manager: {other}");

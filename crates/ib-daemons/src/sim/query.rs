@@ -7,9 +7,9 @@ use ib_topology::{NodeId, PortId};
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::console::{CONSOLE, CONSOLE_NAMES};
 use super::dump;
 use super::serve::Serving;
-use crate::cli::sim::{CONSOLE, CONSOLE_NAMES};
 
 /// The answer to a line.
 #[derive(Debug, Serialize)]

@@ -18,13 +18,13 @@ use ib_wire::mad::smp::PERMISSIVE_LID;
 
 use super::adapters::{self, Adapters, Context};
 use super::capture::Capture;
+use super::config::SimConfig;
 use super::manager::{self, Manager};
 use super::record::{Conditions, Log, Recorder};
 use super::residents::{Look, Residents};
 use super::{control, query};
-use crate::cli::sim::ServeArgs;
-use crate::failure::{Failure, Verdict, say};
-use crate::output::Output;
+use crate::error::{DaemonError, Verdict};
+use crate::message::say;
 
 /// How much is taken in before what came of it is handed out.
 const INPUTS: usize = 256;
@@ -75,15 +75,15 @@ impl Serving {
         sim: Sim,
         addresses: Addresses,
         server: Server,
-        args: &ServeArgs,
+        config: &SimConfig,
         conditions: &Conditions,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, DaemonError> {
         let base = match server.address() {
             Address::Name(name) => name.clone(),
             Address::Port(port) => port.to_string(),
         };
         let console = ConsoleServer::bind(&base).map_err(|error| {
-            Failure::Unusable(format!("cannot listen on @{base}:console: {error}"))
+            DaemonError::Failed(format!("cannot listen on @{base}:console: {error}"))
         })?;
         let adapters = Adapters::bind(&base)?;
         let mut this = Self {
@@ -95,13 +95,13 @@ impl Serving {
             clients: BTreeMap::new(),
             numbers: BTreeMap::new(),
             started: WallClock::now(),
-            recorder: args
+            recorder: config
                 .record
                 .as_deref()
                 .map(|path| Recorder::create(path, conditions))
                 .transpose()?,
-            log: args.log.as_deref().map(Log::create).transpose()?,
-            capture: args.pcap.as_deref().map(Capture::create).transpose()?,
+            log: config.log.as_deref().map(Log::create).transpose()?,
+            capture: config.pcap.as_deref().map(Capture::create).transpose()?,
             manager: None,
             is_ready: false,
             is_unread: false,
@@ -110,14 +110,14 @@ impl Serving {
             opened: Vec::new(),
             goes_on: false,
         };
-        if let Some(engines) = &args.sm {
+        if let Some(options) = &config.manager {
             let port = this.sim.first_end_port();
             let port =
-                port.ok_or_else(|| Failure::Unusable("--sm: no port to manage from".to_owned()))?;
-            let client = this.sim.attach(port, manager::OPTIONS).map_err(Failure::unusable)?;
+                port.ok_or_else(|| DaemonError::Failed("--sm: no port to manage from".to_owned()))?;
+            let client = this.sim.attach(port, manager::OPTIONS).map_err(DaemonError::failed)?;
             this.record(|recorder| recorder.attach(client, port, manager::OPTIONS));
             let now = this.now();
-            this.manager = Some(Manager::start(&this.sim, (client, port), engines, &base, now)?);
+            this.manager = Some(Manager::start(&this.sim, (client, port), options, now)?);
         }
         Ok(this)
     }
@@ -128,8 +128,8 @@ impl Serving {
     }
 
     /// Serves until the process is asked to end.
-    pub(super) fn run(mut self, output: &mut Output) -> Result<Verdict, Failure> {
-        let failed = |error| Failure::Unusable(format!("cannot serve clients: {error}"));
+    pub(super) fn run(mut self, output: &mut dyn Write) -> Result<Verdict, DaemonError> {
+        let failed = |error| DaemonError::Failed(format!("cannot serve clients: {error}"));
         let signals = Termination::catch().map_err(failed)?;
         self.server.watch(signals.as_fd(), SIGNALS).map_err(failed)?;
         self.server.watch(self.console.as_fd(), CONSOLE).map_err(failed)?;
@@ -179,13 +179,15 @@ impl Serving {
             recorder.finish(&self.sim);
         }
         if !self.is_ready {
-            return Err(Failure::Unusable("a signal has ended it before it was READY".to_owned()));
+            return Err(DaemonError::Failed(
+                "a signal has ended it before it was READY".to_owned(),
+            ));
         }
         Ok(Verdict::Good)
     }
 
     /// Says once that clients may come: at once, or when the manager has brought the subnet up.
-    fn get_ready(&mut self, output: &mut Output) -> Result<(), Failure> {
+    fn get_ready(&mut self, output: &mut dyn Write) -> Result<(), DaemonError> {
         let is_there = self.residents.as_ref().is_none_or(|residents| residents.is_ready());
         if self.is_ready || !self.is_up() || !is_there {
             return Ok(());
@@ -207,16 +209,16 @@ impl Serving {
     }
 
     /// Prints what residents tell.
-    fn tell(&mut self, output: &mut Output) -> Result<(), Failure> {
+    fn tell(&mut self, output: &mut dyn Write) -> Result<(), DaemonError> {
         let Some(residents) = &mut self.residents else { return Ok(()) };
         let lines: Vec<String> = std::iter::from_fn(|| residents.poll_line()).collect();
         if lines.is_empty() || self.is_unread {
             return Ok(());
         }
         let told = lines.iter().try_for_each(|line| Ok(writeln!(output, "{line}")?));
-        match told.and_then(|()| output.flush()) {
+        match told.and_then(|()| Ok(output.flush()?)) {
             // What comes of it is told by the exit status, too.
-            Err(Failure::OutputClosed) if residents.has_verdict() => {
+            Err(DaemonError::OutputClosed) if residents.has_verdict() => {
                 self.is_unread = true;
                 Ok(())
             }
@@ -230,7 +232,7 @@ impl Serving {
 
     /// Takes what has arrived, lets the fabric work, and hands out what comes of it. However much
     /// arrives, what was answered leaves in between.
-    fn round(&mut self) -> Result<(), Failure> {
+    fn round(&mut self) -> Result<(), DaemonError> {
         let now = self.now();
         self.sim.keep_up(now);
         let mut is_answered = false;
@@ -277,7 +279,7 @@ impl Serving {
         Ok(())
     }
 
-    fn take(&mut self, input: Input, now: Instant) -> Result<(), Failure> {
+    fn take(&mut self, input: Input, now: Instant) -> Result<(), DaemonError> {
         if let Some(recorder) = &mut self.recorder {
             recorder.mark(&self.sim);
         }
@@ -362,7 +364,7 @@ impl Serving {
         }
     }
 
-    fn connect(&mut self, ticket: &Ticket, connect: &Connect) -> Result<(), Failure> {
+    fn connect(&mut self, ticket: &Ticket, connect: &Connect) -> Result<(), DaemonError> {
         let port = if connect.node.is_empty() {
             self.sim.first_end_port()
         } else {
@@ -404,7 +406,7 @@ impl Serving {
         Ok(())
     }
 
-    fn request(&mut self, client: u32, request: &Request, now: Instant) -> Result<(), Failure> {
+    fn request(&mut self, client: u32, request: &Request, now: Instant) -> Result<(), DaemonError> {
         let Some(&id) = self.clients.get(&client) else { return Ok(()) };
         // Zero has the port fill in its own; a permissive one goes with directed routes.
         let own = self.sim.client_port(id).is_some_and(|port| self.sim.has_lid(port, request.slid));
@@ -444,7 +446,7 @@ impl Serving {
     }
 
     /// Answers the next line of a console, if there is one.
-    fn read_console(&mut self, key: usize) -> Result<(), Failure> {
+    fn read_console(&mut self, key: usize) -> Result<(), DaemonError> {
         let connection = key - CONSOLE;
         match self.console.next_line(connection) {
             Asked::Line(line) => {
@@ -454,7 +456,7 @@ impl Serving {
                 if let Some(command) = command {
                     self.record(|recorder| recorder.command(&command, reply.is_good()));
                 }
-                let answer = serde_json::to_string(&reply).map_err(Failure::unusable)?;
+                let answer = serde_json::to_string(&reply).map_err(DaemonError::failed)?;
                 self.console.answer(connection, &answer);
                 self.server.again(key);
             }

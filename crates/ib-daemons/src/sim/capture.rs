@@ -10,8 +10,9 @@ use ib_sim::{Sim, Tapped};
 use ib_topology::PortId;
 
 use super::sink::Sink;
-use crate::failure::{Failure, say};
-use ib_daemons::own_capture;
+use crate::error::DaemonError;
+use crate::message::say;
+use crate::own_capture;
 
 /// A capture file that grows.
 pub(super) struct Capture {
@@ -22,13 +23,14 @@ pub(super) struct Capture {
 }
 
 impl Capture {
-    pub(super) fn create(path: &Path) -> Result<Self, Failure> {
+    pub(super) fn create(path: &Path) -> Result<Self, DaemonError> {
         let out = Sink::create(path, std::io::stdout())?;
         let section = Section {
             application: Some(concat!("ibfabric ", env!("CARGO_PKG_VERSION")).to_owned()),
             ..Section::default()
         };
-        let failed = |error| Failure::unusable(format!("cannot write {}: {error}", path.display()));
+        let failed =
+            |error| DaemonError::failed(format!("cannot write {}: {error}", path.display()));
         let writer = Writer::new(out, &section).map_err(failed)?;
         let start = SystemTime::now()
             .duration_since(SystemTime::UNIX_EPOCH)

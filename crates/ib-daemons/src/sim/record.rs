@@ -30,10 +30,12 @@ use ib_wire::mad::{Mad, MgmtClass};
 use ib_wire::packet::Grh;
 
 use super::capture::Capture;
+use super::config::SimConfig;
 use super::sink::Sink;
-use crate::cli::sim::ServeArgs;
-use crate::failure::{Failure, Verdict, say};
-use ib_daemons::own_capture;
+use crate::error::{DaemonError, Verdict};
+use crate::input::text;
+use crate::message::say;
+use crate::own_capture;
 
 const FIRST_LINE: &str = "ibfabric record 4";
 
@@ -51,7 +53,7 @@ struct Lines {
 }
 
 impl Lines {
-    fn create(path: &Path) -> Result<Self, Failure> {
+    fn create(path: &Path) -> Result<Self, DaemonError> {
         Ok(Self { sink: Sink::create(path, std::io::stderr())?, has_failed: false })
     }
 
@@ -90,7 +92,7 @@ impl Lines {
 pub(super) struct Log(Lines);
 
 impl Log {
-    pub(super) fn create(path: &Path) -> Result<Self, Failure> {
+    pub(super) fn create(path: &Path) -> Result<Self, DaemonError> {
         Lines::create(path).map(Self)
     }
 
@@ -112,7 +114,7 @@ pub(super) struct Recorder {
 }
 
 impl Recorder {
-    pub(super) fn create(path: &Path, conditions: &Conditions) -> Result<Self, Failure> {
+    pub(super) fn create(path: &Path, conditions: &Conditions) -> Result<Self, DaemonError> {
         let mut lines = Lines::create(path)?;
         lines.write(&format!("{FIRST_LINE}\n"));
         for (name, value) in conditions {
@@ -205,17 +207,17 @@ impl Recorder {
 /// Runs a record on a fabric.
 pub(super) fn replay(
     sim: &mut Sim,
-    args: &ServeArgs,
+    config: &SimConfig,
     conditions: &Conditions,
     path: &Path,
-) -> Result<Verdict, Failure> {
-    let text = super::text(path)?;
-    let mut log = args.log.as_deref().map(Log::create).transpose()?;
-    let mut capture = args.pcap.as_deref().map(Capture::create).transpose()?;
+) -> Result<Verdict, DaemonError> {
+    let text = text(path)?;
+    let mut log = config.log.as_deref().map(Log::create).transpose()?;
+    let mut capture = config.pcap.as_deref().map(Capture::create).transpose()?;
     let mut lines = text.lines().enumerate().peekable();
     let wrong = |line: usize, found: &str, expected: &str| {
         let place = path.display();
-        Failure::Unusable(format!("{place}:{}: found {found:?}, expected {expected}", line + 1))
+        DaemonError::Failed(format!("{place}:{}: found {found:?}, expected {expected}", line + 1))
     };
     let first = lines.next().map_or("", |(_, line)| line);
     if first != FIRST_LINE {
