@@ -5,11 +5,12 @@
 //! | [`acm`] | ports and sockets of the ACM service |
 //! | [`sim`] | the simulator at its sockets |
 //! | [`sm`] | the subnet manager at its port |
-//! | [`up`] | embedded hosts and the HTTP API of `ibfabric up` |
+//! | [`up`] | the simulator with embedded hosts and the page of `ibfabric up` |
 //! | [`own_capture`] | the capture that a program makes of its own adapters |
 //! | [`host`] | names of this machine and of its adapters |
 //! | [`log`] | log files in OpenSM's format |
 //! | [`input`], [`result_file`] | files that are read, files that are replaced as a whole |
+//! | [`progress`] | progress of long work on a terminal |
 //! | [`message`], [`text`] | messages on standard error, words for reports |
 //! | [`error`] | errors and results of the daemons |
 
@@ -20,6 +21,7 @@ pub mod input;
 pub mod log;
 pub mod message;
 pub mod own_capture;
+pub mod progress;
 pub mod result_file;
 pub mod sim;
 pub mod sm;

@@ -7,7 +7,6 @@
 //! | `input` | the files that commands read |
 //! | `output` | text, JSON and broken pipes |
 //! | `report` | the HTML pages of `route --report` and `capture correlate --html` |
-//! | `progress` | what long work shows on a terminal |
 //! | `failure` | what ends a command, and the exit status that it means |
 //!
 //! The exit status is 0 when the answer is good, 1 when it is bad (something unreachable, a credit
@@ -18,7 +17,6 @@ mod command;
 mod failure;
 mod input;
 mod output;
-mod progress;
 mod report;
 
 use std::io::Write as _;

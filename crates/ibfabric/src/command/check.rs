@@ -12,7 +12,7 @@ use crate::cli::CheckArgs;
 use crate::failure::{Failure, Verdict};
 use crate::input;
 use crate::output::{Format, Output};
-use crate::progress::Progress;
+use ib_daemons::progress::Progress;
 
 /// The result; the names are JSON keys.
 #[derive(Serialize)]

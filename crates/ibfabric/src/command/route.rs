@@ -15,8 +15,8 @@ use crate::failure::{Failure, Verdict, say};
 use crate::input;
 use crate::output::result_file::{temporary_path, write_result};
 use crate::output::{Format, Output};
-use crate::progress::Progress;
 use crate::report;
+use ib_daemons::progress::Progress;
 
 /// The result; the names are JSON keys.
 #[derive(Serialize)]

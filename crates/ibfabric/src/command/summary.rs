@@ -15,7 +15,7 @@ pub(crate) use ib_daemons::text::counted;
 use crate::cli::SubnetArgs;
 use crate::failure::{Failure, Verdict};
 use crate::output::Output;
-use crate::progress::Progress;
+use ib_daemons::progress::Progress;
 
 /// How many nodes that are cut off are named.
 const CUT_OFF_SHOWN: usize = 16;
