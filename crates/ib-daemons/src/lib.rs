@@ -3,9 +3,11 @@
 //! | module | holds |
 //! |---|---|
 //! | [`acm`] | ports and sockets of the ACM service |
+//! | [`rtrs`] | servers and clients of block devices |
 //! | [`sim`] | the simulator at its sockets |
 //! | [`sm`] | the subnet manager at its port |
 //! | [`up`] | the simulator with embedded hosts and the page of `ibfabric up` |
+//! | [`adapter`] | adapters at own addresses and at ports of simulated fabrics |
 //! | [`own_capture`] | the capture that a program makes of its own adapters |
 //! | [`host`] | names of this machine and of its adapters |
 //! | [`log`] | log files in OpenSM's format |
@@ -15,6 +17,7 @@
 //! | [`error`] | errors and results of the daemons |
 
 pub mod acm;
+pub mod adapter;
 pub mod error;
 pub mod host;
 pub mod input;
@@ -23,6 +26,7 @@ pub mod message;
 pub mod own_capture;
 pub mod progress;
 pub mod result_file;
+pub mod rtrs;
 pub mod sim;
 pub mod sm;
 pub mod text;

@@ -40,8 +40,8 @@ mod sink;
 
 pub use config::SimConfig;
 pub use console::{CONSOLE, CONSOLE_NAMES};
-pub use manager::Manager;
-pub use residents::{Look, Residents};
+pub(crate) use manager::Manager;
+pub(crate) use residents::{Look, Residents};
 
 /// A simulated fabric before it is served.
 pub struct Simulation {
@@ -79,15 +79,25 @@ impl Simulation {
         self,
         server: Server,
         config: &SimConfig,
-        residents: Option<Box<dyn Residents>>,
         output: &mut dyn Write,
     ) -> Result<Verdict, DaemonError> {
+        self.serving(server, config)?.run(output)
+    }
+
+    /// Serves the fabric with residents; see [`Simulation::serve`].
+    pub(crate) fn serve_with(
+        self,
+        server: Server,
+        config: &SimConfig,
+        residents: Box<dyn Residents>,
+        output: &mut dyn Write,
+    ) -> Result<Verdict, DaemonError> {
+        self.serving(server, config)?.with(residents).run(output)
+    }
+
+    fn serving(self, server: Server, config: &SimConfig) -> Result<serve::Serving, DaemonError> {
         let Self { sim, addresses, conditions } = self;
-        let serving = serve::Serving::new(sim, addresses, server, config, &conditions)?;
-        match residents {
-            Some(residents) => serving.with(residents).run(output),
-            None => serving.run(output),
-        }
+        serve::Serving::new(sim, addresses, server, config, &conditions)
     }
 }
 

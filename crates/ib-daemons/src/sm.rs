@@ -33,14 +33,14 @@ mod planner;
 mod shared;
 mod shown;
 
-pub use daemon::{Daemon, News};
+pub(crate) use daemon::{Daemon, News};
 pub use drive::{Report, SubnetUp, run};
 pub use options::{ManagerOptions, PartitionsSource, Place, SmConfigSource};
 pub use place::list as list_ports;
-pub use shown::Shown;
+pub(crate) use shown::Shown;
 
 /// Makes a manager for a fabric in this process that lives in real time; `sm ctl` asks it by a name.
-pub fn hosted(
+pub(crate) fn hosted(
     options: &ManagerOptions,
     guid: Guid,
     now: Instant,

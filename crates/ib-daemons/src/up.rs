@@ -54,7 +54,7 @@ pub fn run(
     })?;
     let page = page(config, &fabric)?;
     let town = Town::new(config, fabric, page)?;
-    simulation.serve(server, &sim_config, Some(Box::new(town)), output)
+    simulation.serve_with(server, &sim_config, Box::new(town), output)
 }
 
 /// Returns the configuration of the simulator, with agents on all nodes.

@@ -8,7 +8,6 @@ pub(crate) mod check;
 mod console;
 pub(crate) mod gen_fabric;
 pub(crate) mod nbd;
-mod port;
 pub(crate) mod rdma;
 pub(crate) mod route;
 pub(crate) mod rtrs;

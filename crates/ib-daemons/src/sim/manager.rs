@@ -12,7 +12,7 @@ use crate::message::say;
 use crate::sm::{Daemon, ManagerOptions, News, Shown, hosted};
 
 /// A manager in the process of its fabric.
-pub struct Manager {
+pub(crate) struct Manager {
     daemon: Daemon,
     pub(super) client: ClientId,
     pub(super) alarm: Alarm,
@@ -49,17 +49,17 @@ impl Manager {
     }
 
     /// Returns what it is and has done.
-    pub fn shown(&self) -> Shown {
+    pub(crate) fn shown(&self) -> Shown {
         self.daemon.shown()
     }
 
     /// Returns its place at the fabric.
-    pub const fn client(&self) -> ClientId {
+    pub(crate) const fn client(&self) -> ClientId {
         self.client
     }
 
     /// Has somebody told each line of its log.
-    pub fn listen(&self, listener: Listener) {
+    pub(crate) fn listen(&self, listener: Listener) {
         self.daemon.listen(listener);
     }
 

@@ -11,17 +11,17 @@ use super::manager::Manager;
 use crate::error::{DaemonError, Verdict};
 
 /// What there is to see, and to change.
-pub struct Look<'a> {
+pub(crate) struct Look<'a> {
     /// The fabric.
-    pub sim: &'a mut Sim,
+    pub(crate) sim: &'a mut Sim,
     /// The IP addresses of its ports.
-    pub addresses: &'a Addresses,
+    pub(crate) addresses: &'a Addresses,
     /// The subnet manager in this process.
-    pub manager: Option<&'a Manager>,
+    pub(crate) manager: Option<&'a Manager>,
 }
 
 /// Those who live there.
-pub trait Residents {
+pub(crate) trait Residents {
     /// Does what can be done at this moment; returns whether there was anything. They come when the subnet is up.
     fn work(&mut self, sim: &mut Sim, addresses: &Addresses) -> Result<bool, DaemonError>;
 

@@ -29,7 +29,7 @@ use crate::input;
 use crate::log::{DEBUG, ERROR, FRAMES, INFO, Log, LogOptions, ROUTING, SYSTEM, VERBOSE};
 
 /// What its driver should know.
-pub enum News {
+pub(crate) enum News {
     /// The subnet is up.
     Up(Box<SweepReport>),
     /// It cannot be brought up as it is.
@@ -39,7 +39,7 @@ pub enum News {
 }
 
 /// A manager with everything around it.
-pub struct Daemon {
+pub(crate) struct Daemon {
     manager: SubnetManager,
     options: ManagerOptions,
     m_key: u64,
@@ -136,7 +136,7 @@ impl Daemon {
     }
 
     /// Takes what came out of the link.
-    pub fn handle(&mut self, now: Instant, incoming: &Incoming) {
+    pub(crate) fn handle(&mut self, now: Instant, incoming: &Incoming) {
         if self.log.has(FRAMES) {
             let (verb, datagram) = match incoming {
                 Incoming::Received(datagram) => ("received", datagram),
@@ -151,7 +151,7 @@ impl Daemon {
     }
 
     /// Does what is due by now.
-    pub fn handle_timeout(&mut self, now: Instant) {
+    pub(crate) fn handle_timeout(&mut self, now: Instant) {
         self.manager.handle_timeout(now);
         if let Some(perf) = &mut self.perf {
             perf.handle_timeout(now);
@@ -159,7 +159,7 @@ impl Daemon {
     }
 
     /// Returns when there is something to do.
-    pub fn poll_timeout(&self) -> Option<Instant> {
+    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
         let perf = self.perf.as_ref().and_then(|perf| perf.poll_timeout(self.is_idle()));
         [self.manager.poll_timeout(), perf].into_iter().flatten().min()
     }
@@ -173,7 +173,7 @@ impl Daemon {
     ///
     /// # Errors
     /// Fails when `send` does.
-    pub fn work(
+    pub(crate) fn work(
         &mut self,
         now: Instant,
         send: &mut dyn FnMut(&Datagram) -> Result<(), DaemonError>,
@@ -247,7 +247,7 @@ impl Daemon {
     }
 
     /// Reads the partitions again and explores the whole subnet.
-    pub fn reload(&mut self, now: Instant) {
+    pub(crate) fn reload(&mut self, now: Instant) {
         let rejected = match (self.options.partitions)() {
             Ok(partitions) => {
                 for warning in partitions.warnings() {
@@ -275,19 +275,19 @@ impl Daemon {
     }
 
     /// Opens the log again.
-    pub fn reopen_log(&mut self) {
+    pub(crate) fn reopen_log(&mut self) {
         self.log.reopen();
     }
 
     /// Writes what is not written yet.
-    pub fn end(&mut self) {
+    pub(crate) fn end(&mut self) {
         for text in self.writer.finish() {
             self.log.line(ERROR, &text);
         }
     }
 
     /// Logs an error.
-    pub fn complain(&mut self, text: &str) {
+    pub(crate) fn complain(&mut self, text: &str) {
         self.log.line(ERROR, text);
         self.shared.update(|state| state.fault_count += 1);
     }

@@ -11,26 +11,26 @@ use super::events;
 use crate::log::Listener;
 
 /// What a manager is and has done.
-pub struct Shown {
+pub(crate) struct Shown {
     /// Its state, as OpenSM's log names it.
-    pub state: String,
+    pub(crate) state: String,
     /// Heavy sweeps that have brought the subnet up.
-    pub sweeps: u64,
+    pub(crate) sweeps: u64,
     /// How often only what had changed was explored.
-    pub followed: u64,
+    pub(crate) followed: u64,
     /// Whether the subnet is up as the last sweep has found it.
-    pub is_up: bool,
+    pub(crate) is_up: bool,
     /// What the last sweep has done, or why it has not brought the subnet up.
-    pub last: String,
+    pub(crate) last: String,
     /// The alarms that are raised now, as `sm ctl status --json` has them.
-    pub alarms: Vec<Value>,
+    pub(crate) alarms: Vec<Value>,
     /// The plan that was written last.
-    pub plan: Option<Arc<Plan>>,
+    pub(crate) plan: Option<Arc<Plan>>,
 }
 
 impl Daemon {
     /// Returns what it is and has done.
-    pub fn shown(&self) -> Shown {
+    pub(crate) fn shown(&self) -> Shown {
         let state = self.shared().state();
         let word = state.info.map_or("starting", |info| state_word(info.state));
         let report = state.last.as_ref().map(|last| &last.report);
@@ -54,7 +54,7 @@ impl Daemon {
     }
 
     /// Has somebody told each line of its log.
-    pub fn listen(&self, listener: Listener) {
+    pub(crate) fn listen(&self, listener: Listener) {
         self.log().listen(listener);
     }
 }

@@ -43,7 +43,7 @@ pub(crate) fn run(args: &SimArgs, output: &mut Output) -> Result<Verdict, Failur
         };
         Failure::Unusable(format!("{error}{hint}"))
     })?;
-    Ok(simulation.serve(server, &config, None, output)?.into())
+    Ok(simulation.serve(server, &config, output)?.into())
 }
 
 /// Makes sure that no file is written that is read, and that none is two things at once.

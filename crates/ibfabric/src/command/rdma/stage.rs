@@ -18,8 +18,8 @@ use ib_os::signals::{Order, Orders};
 use ib_types::{Instant, Qpn};
 
 use crate::cli::rdma::AdapterArgs;
-use crate::command::port::{self, PortOptions, name_service};
 use crate::failure::Failure;
+use ib_daemons::adapter::{self, PortOptions, name_service};
 use ib_daemons::own_capture::Tracing;
 
 /// How many packets of a connection may be under way, and of all together, which the buffers of two sockets
@@ -93,7 +93,7 @@ impl Stage {
 
     fn open_with(args: &AdapterArgs, peer: Option<IpAddr>, window: u32) -> Result<Self, Failure> {
         let mut device = match &args.attach {
-            Some(_) => port::attach(&PortOptions {
+            Some(_) => adapter::attach(&PortOptions {
                 port: attach_options(args).expect("it is given"),
                 mtu: args.mtu,
                 spin: args.spin,
@@ -132,7 +132,7 @@ impl Stage {
         options.mtu = args.mtu;
         options.window = window;
         options.spin = Duration::from_micros(args.spin);
-        port::open(options)
+        Ok(adapter::open(options)?)
     }
 
     /// Has what is made from now on belong to a protection domain of its own, and returns that. What belongs to

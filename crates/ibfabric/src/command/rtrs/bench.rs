@@ -19,11 +19,11 @@ use serde::Serialize;
 
 use self::jobs::Jobs;
 use self::ledger::Ledger;
-use super::remote::{self, Use};
 use crate::cli::rtrs::{BenchArgs, Lengths};
 use crate::command::summary::counted;
 use crate::failure::{Failure, Verdict, say};
 use crate::output::{Format, Output};
+use ib_daemons::rtrs::remote::{self, Use};
 
 mod jobs;
 mod ledger;
@@ -78,7 +78,7 @@ pub(super) fn run(args: &BenchArgs, out: &mut Output) -> Result<Verdict, Failure
     let depth = (args.iodepth * args.jobs) as usize;
     let reads = if args.verify { Reads::Copied } else { Reads::Dropped };
     let how = Use { writes: args.changes(), depth: depth.max(64), reads };
-    let mut opened = remote::open(&args.remote, &how, &mut orders)?;
+    let mut opened = remote::open(&args.remote.config(), &how, &mut orders)?;
     let measured = measure(args, &mut opened.disk, &opened.geometry, orders);
     // Whatever has ended it: the device is free at once for others.
     let closed = opened.close();

@@ -10,13 +10,14 @@ use ib_rtrs::{AdapterId, PathSpec};
 use ib_storage::rtrs::Devices;
 use ib_types::Gid;
 
-use crate::cli::rtrs::{EndArg, LinkArgs, PathArg, RemoteArgs};
-use crate::command::port::{self, PortOptions};
-use crate::failure::Failure;
+use super::config::{LinkConfig, RemoteConfig};
+use super::endpoint::{Endpoint, RequestedPath};
+use crate::adapter::{self as port, PortOptions};
+use crate::error::DaemonError;
 
 /// The adapters that paths start from: by their addresses, or at ports of a simulated fabric.
 pub(super) struct Ways {
-    link: LinkArgs,
+    link: LinkConfig,
     port: u16,
     adapters: BTreeMap<IpAddr, AdapterId>,
     ports: Vec<Port>,
@@ -32,7 +33,7 @@ struct Port {
 }
 
 impl Ways {
-    pub(super) fn new(args: &RemoteArgs) -> Self {
+    pub(super) fn new(args: &RemoteConfig) -> Self {
         let (link, ports) = (args.link.clone(), Vec::new());
         Self { link, port: args.port, adapters: BTreeMap::new(), ports, next: 0 }
     }
@@ -46,8 +47,8 @@ impl Ways {
     pub(super) fn path(
         &mut self,
         devices: &mut Devices,
-        path: &PathArg,
-    ) -> Result<PathSpec, Failure> {
+        path: &RequestedPath,
+    ) -> Result<PathSpec, DaemonError> {
         if self.link.attach.is_some() {
             return self.path_in_fabric(devices, path);
         }
@@ -58,7 +59,7 @@ impl Ways {
             None => own_address(server, adapters)?,
         };
         if source == server && link.is_one_port() {
-            return Err(Failure::Unusable(format!(
+            return Err(DaemonError::Failed(format!(
                 "{source}: the adapter would talk to itself; expected another own address before an @"
             )));
         }
@@ -66,15 +67,15 @@ impl Ways {
             Some(adapter) => *adapter,
             None => *adapters.entry(source).or_insert(devices.add(adapter(source, link)?)),
         };
-        let failed = |error| Failure::unusable(format_args!("{source}@{server}: {error}"));
+        let failed = |error| DaemonError::failed(format_args!("{source}@{server}: {error}"));
         devices.path_to(adapter, SocketAddr::new(server, *port)).map_err(failed)
     }
 
     fn path_in_fabric(
         &mut self,
         devices: &mut Devices,
-        path: &PathArg,
-    ) -> Result<PathSpec, Failure> {
+        path: &RequestedPath,
+    ) -> Result<PathSpec, DaemonError> {
         if self.ports.is_empty() {
             for (name, device) in attach_all(&self.link)? {
                 self.ports.push(Port { name, id: devices.add(device) });
@@ -88,17 +89,17 @@ impl Ways {
             }
         };
         let to = &path.server;
-        let failed = |error: &dyn std::fmt::Display| Failure::Unusable(format!("{to}: {error}"));
+        let failed = |error: &dyn std::fmt::Display| DaemonError::Failed(format!("{to}: {error}"));
         let device = devices.device(id).expect("it was just added");
-        if let EndArg::Ip(server) = to
+        if let Endpoint::Ip(server) = to
             && device.address_beside(*server).is_some()
         {
             let server = SocketAddr::new(*server, self.port);
             return devices.path_to(id, server).map_err(|error| failed(&error));
         }
         let gid = match to {
-            EndArg::Gid(gid) => Some(*gid),
-            EndArg::Ip(_) | EndArg::Name(_) => {
+            Endpoint::Gid(gid) => Some(*gid),
+            Endpoint::Ip(_) | Endpoint::Name(_) => {
                 let found = device.find(&to.to_string()).map_err(|error| failed(&error))?;
                 found.and_then(gid_of)
             }
@@ -110,7 +111,7 @@ impl Ways {
     }
 
     /// Returns the own port that an end of a path names: as it was asked for, by its GID or by an address.
-    fn own_port(&self, devices: &mut Devices, source: &EndArg) -> Result<AdapterId, Failure> {
+    fn own_port(&self, devices: &mut Devices, source: &Endpoint) -> Result<AdapterId, DaemonError> {
         let named = source.to_string();
         let mut is_it = |port: &&Port| {
             let Some(attached) = devices.device(port.id).and_then(|it| it.attached()) else {
@@ -118,16 +119,16 @@ impl Ways {
             };
             let details = attached.details();
             match source {
-                EndArg::Gid(gid) => details.port.gid() == *gid,
-                EndArg::Ip(address) => details.addresses.contains(address) || port.name == named,
-                EndArg::Name(name) => port.name == *name,
+                Endpoint::Gid(gid) => details.port.gid() == *gid,
+                Endpoint::Ip(address) => details.addresses.contains(address) || port.name == named,
+                Endpoint::Name(name) => port.name == *name,
             }
         };
         let found = self.ports.iter().find(|port| is_it(port)).map(|port| port.id);
         found.ok_or_else(|| {
             let names: Vec<&str> = self.ports.iter().map(|port| &port.name[..]).collect();
             let names = names.join(", ");
-            Failure::Unusable(format!("{named}: expected a port of --node before an @: {names}"))
+            DaemonError::Failed(format!("{named}: expected a port of --node before an @: {names}"))
         })
     }
 }
@@ -140,20 +141,20 @@ fn gid_of(address: IpAddr) -> Option<Gid> {
 }
 
 /// Returns the address of an end on Ethernet.
-fn on_ethernet(end: &EndArg) -> Result<IpAddr, Failure> {
-    let wrong = |what: &str| Err(Failure::Unusable(format!("{end}: {what}")));
+fn on_ethernet(end: &Endpoint) -> Result<IpAddr, DaemonError> {
+    let wrong = |what: &str| Err(DaemonError::Failed(format!("{end}: {what}")));
     match end {
-        EndArg::Ip(address) => Ok(*address),
+        Endpoint::Ip(address) => Ok(*address),
         // The GIDs of RoCE are IP addresses.
-        EndArg::Gid(gid) => Ok(address_of(*gid)),
-        EndArg::Name(_) => {
+        Endpoint::Gid(gid) => Ok(address_of(*gid)),
+        Endpoint::Name(_) => {
             wrong("expected an IP address, or --attach for a name in a simulated fabric")
         }
     }
 }
 
 /// Opens an adapter at each port of a simulated fabric that is asked for; returns also what they were asked for as.
-pub(super) fn attach_all(link: &LinkArgs) -> Result<Vec<(String, Device)>, Failure> {
+pub(super) fn attach_all(link: &LinkConfig) -> Result<Vec<(String, Device)>, DaemonError> {
     let Some(simulator) = &link.attach else { return Ok(Vec::new()) };
     let nodes = if link.node.is_empty() {
         vec![None]
@@ -171,7 +172,7 @@ pub(super) fn attach_all(link: &LinkArgs) -> Result<Vec<(String, Device)>, Failu
 }
 
 /// Opens an adapter at an own address.
-pub(super) fn adapter(address: IpAddr, args: &LinkArgs) -> Result<Device, Failure> {
+pub(super) fn adapter(address: IpAddr, args: &LinkConfig) -> Result<Device, DaemonError> {
     let mut options = DeviceOptions::new(address);
     options.socket.port = args.udp_port;
     options.socket.peer_port = args.peer_udp_port.unwrap_or(args.udp_port);
@@ -183,14 +184,14 @@ pub(super) fn adapter(address: IpAddr, args: &LinkArgs) -> Result<Device, Failur
 
 /// Returns the own address from which a server is reached; on loopback another one than the server's and those of other
 /// paths.
-fn own_address(server: IpAddr, taken: &BTreeMap<IpAddr, AdapterId>) -> Result<IpAddr, Failure> {
+fn own_address(server: IpAddr, taken: &BTreeMap<IpAddr, AdapterId>) -> Result<IpAddr, DaemonError> {
     if server.is_ipv4() && server.is_loopback() {
         let mut all = (1..=254).map(|last| IpAddr::V4(Ipv4Addr::new(127, 0, 0, last)));
         let free = all.find(|own| *own != server && !taken.contains_key(own));
         return Ok(free.expect("not all of them are taken"));
     }
     let failed = |error: std::io::Error| {
-        Failure::Unusable(format!("finding the own address to {server}: {error}"))
+        DaemonError::Failed(format!("finding the own address to {server}: {error}"))
     };
     let any = if server.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
     let socket = UdpSocket::bind(any).map_err(failed)?;

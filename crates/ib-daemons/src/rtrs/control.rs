@@ -4,28 +4,29 @@ use ib_device::address_of;
 use ib_rtrs::Errno;
 use ib_storage::rtrs::control::{Control, PathFinder};
 
-use super::ways::Ways;
-use crate::cli::rtrs::{ControlArgs, EndArg, PathArg};
-use crate::failure::Failure;
+use super::config::ControlConfig;
+use super::endpoint::{Endpoint, RequestedPath};
+use super::paths::Ways;
+use crate::error::DaemonError;
 
 /// Opens what others ask by, if anything was asked for.
-pub(super) fn open(args: &ControlArgs) -> Result<Option<Control>, Failure> {
+pub(super) fn open(args: &ControlConfig) -> Result<Option<Control>, DaemonError> {
     let (socket, port) = (args.control.as_deref(), args.metrics_port);
     if socket.is_none() && port.is_none() {
         return Ok(None);
     }
-    Control::open(socket, port).map(Some).map_err(Failure::unusable)
+    Control::open(socket, port).map(Some).map_err(DaemonError::failed)
 }
 
 /// Returns what finds the ways of paths that are added.
 pub(super) fn path_finder(mut ways: Ways) -> PathFinder {
     Box::new(move |devices, address| {
-        let source = address.source.map(EndArg::from);
-        let path = PathArg { source, server: address.destination.into() };
-        let is_v4 = |end: &EndArg| match end {
-            EndArg::Ip(address) => Some(address.is_ipv4()),
-            EndArg::Gid(gid) => (!ways.are_in_fabric()).then(|| address_of(*gid).is_ipv4()),
-            EndArg::Name(_) => None,
+        let source = address.source.map(Endpoint::from);
+        let path = RequestedPath { source, server: address.destination.into() };
+        let is_v4 = |end: &Endpoint| match end {
+            Endpoint::Ip(address) => Some(address.is_ipv4()),
+            Endpoint::Gid(gid) => (!ways.are_in_fabric()).then(|| address_of(*gid).is_ipv4()),
+            Endpoint::Name(_) => None,
         };
         if let Some(source) = path.source.as_ref().and_then(is_v4)
             && is_v4(&path.server).is_some_and(|server| server != source)

@@ -1,7 +1,7 @@
 //! `rtrs serve`: devices for clients of RNBD.
 
 use std::collections::BTreeMap;
-use std::io::Write as _;
+use std::io::Write;
 use std::time::Duration;
 
 use ib_device::address_of;
@@ -13,15 +13,19 @@ use ib_storage::rtrs::{BlockEvent, BlockServer, DeviceCounts, Devices};
 use ib_types::Instant;
 use ib_types::text::escaped;
 
+use super::config::{RtrsServeConfig, Store};
 use super::control;
+use super::paths::{adapter, attach_all};
 use super::remote::key;
-use super::ways::{adapter, attach_all};
-use crate::cli::rtrs::{ServeArgs, StoreArg};
-use crate::failure::{Failure, Verdict, say};
-use crate::output::Output;
-use ib_daemons::own_capture::Tracing;
+use crate::error::{DaemonError, Verdict};
+use crate::message::say;
+use crate::own_capture::Tracing;
 
-pub(super) fn run(args: &ServeArgs, out: &mut Output) -> Result<Verdict, Failure> {
+/// Serves devices until the process is asked to end.
+///
+/// # Errors
+/// Fails if an adapter, a device or a socket cannot be used.
+pub fn serve(args: &RtrsServeConfig, out: &mut dyn Write) -> Result<Verdict, DaemonError> {
     let mut devices = Devices::new();
     let mut adapters = Vec::new();
     for address in &args.listen {
@@ -37,12 +41,12 @@ pub(super) fn run(args: &ServeArgs, out: &mut Output) -> Result<Verdict, Failure
         key: key(args.link.key_file.as_deref())?,
         ..ServerConfig::default()
     };
-    let captures = devices.captures().map_err(Failure::unusable)?;
-    let mut tracing = Tracing::start(args.capture.own().as_ref(), captures, &mut devices)?;
-    let mut server = BlockServer::new(devices, config).map_err(Failure::unusable)?;
+    let captures = devices.captures().map_err(DaemonError::failed)?;
+    let mut tracing = Tracing::start(args.capture.as_ref(), captures, &mut devices)?;
+    let mut server = BlockServer::new(devices, config).map_err(DaemonError::failed)?;
     let most = server.rtrs().config().max_io_size;
     if u64::from(most) < args.max_io_size {
-        return Err(Failure::Unusable(format!(
+        return Err(DaemonError::Failed(format!(
             "--max-io-size {}: expected at most {most} with --queue-depth {}, as immediate data names chunk and offset",
             args.max_io_size, args.queue_depth
         )));
@@ -56,14 +60,14 @@ pub(super) fn run(args: &ServeArgs, out: &mut Output) -> Result<Verdict, Failure
     });
     for export in &args.export {
         let disk = match &export.store {
-            StoreArg::Memory(size) => Disk::in_memory(*size),
-            StoreArg::File(path) => Disk::open(path, server.bell()),
+            Store::Memory(size) => Disk::in_memory(*size),
+            Store::File(path) => Disk::open(path, server.bell()),
         };
-        let disk = disk.map_err(Failure::unusable)?;
+        let disk = disk.map_err(DaemonError::failed)?;
         if disk.geometry().read_only {
             say!("{}: it cannot be written, so it is offered to be read", export.name);
         }
-        if let StoreArg::File(path) = &export.store
+        if let Store::File(path) = &export.store
             && let Ok(found) = std::fs::metadata(path)
             && let Some(rest @ 1..) = found.len().checked_sub(disk.geometry().size)
             && found.is_file()
@@ -74,19 +78,20 @@ pub(super) fn run(args: &ServeArgs, out: &mut Output) -> Result<Verdict, Failure
                 path.display()
             );
         }
-        server.offer(&export.name, disk).map_err(Failure::unusable)?;
+        server.offer(&export.name, disk).map_err(DaemonError::failed)?;
     }
     for (name, adapter) in adapters {
-        let failed = |error| Failure::unusable(format_args!("{name} port {}: {error}", args.port));
+        let failed =
+            |error| DaemonError::failed(format_args!("{name} port {}: {error}", args.port));
         server.listen(adapter, args.port).map_err(failed)?;
     }
-    let failed = |error| Failure::unusable(format_args!("waiting for signals: {error}"));
+    let failed = |error| DaemonError::failed(format_args!("waiting for signals: {error}"));
     let mut orders = Orders::catch_end(&server.bell()).map_err(failed)?;
     let mut names = Names::new();
     writeln!(out, "READY")?;
     out.flush()?;
     loop {
-        let moved = server.progress().map_err(Failure::unusable)?;
+        let moved = server.progress().map_err(DaemonError::failed)?;
         while let Some(event) = server.poll_event() {
             match event {
                 BlockEvent::Session(event) => names.tell(&server, &event),
@@ -105,7 +110,7 @@ pub(super) fn run(args: &ServeArgs, out: &mut Output) -> Result<Verdict, Failure
             }
         }
         if let Some(Order::End) = orders.take() {
-            server.close().map_err(Failure::unusable)?;
+            server.close().map_err(DaemonError::failed)?;
             tracing.finish(server.devices());
             for (name, counts) in server.counts() {
                 let DeviceCounts { reads, writes, flushes, discards } = counts;
@@ -116,7 +121,7 @@ pub(super) fn run(args: &ServeArgs, out: &mut Output) -> Result<Verdict, Failure
             return Ok(Verdict::Good);
         }
         if !moved {
-            server.wait(Instant::NEVER).map_err(Failure::unusable)?;
+            server.wait(Instant::NEVER).map_err(DaemonError::failed)?;
         }
     }
 }

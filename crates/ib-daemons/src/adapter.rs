@@ -9,24 +9,30 @@ use ib_attach::AttachOptions;
 use ib_device::{AttachedOptions, Device, DeviceOptions};
 use ib_types::Mtu;
 
-use crate::failure::{Failure, say};
+use crate::error::DaemonError;
+use crate::message::say;
 
 /// How an adapter is opened.
 #[derive(Clone, Debug)]
-pub(super) struct PortOptions {
-    pub(super) port: AttachOptions,
-    pub(super) mtu: Option<Mtu>,
+pub struct PortOptions {
+    /// The simulator and the port.
+    pub port: AttachOptions,
+    /// Maximum MTU; `None` for that of the port.
+    pub mtu: Option<Mtu>,
     /// How long something to do is looked for until the program sleeps, in microseconds.
-    pub(super) spin: u64,
+    pub spin: u64,
     /// How many packets of a connection may be under way; the usual number without it.
-    pub(super) window: Option<u32>,
+    pub window: Option<u32>,
     /// What `--acm` says.
-    pub(super) acm: Option<String>,
+    pub acm: Option<String>,
 }
 
 /// Opens an adapter at an own address. The first packet with a UDP checksum of zero that it drops is reported.
-pub(super) fn open(options: DeviceOptions) -> Result<Device, Failure> {
-    let mut device = Device::open(options).map_err(Failure::unusable)?;
+///
+/// # Errors
+/// Fails if the address cannot be used.
+pub fn open(options: DeviceOptions) -> Result<Device, DaemonError> {
+    let mut device = Device::open(options).map_err(DaemonError::failed)?;
     let mut was_reported = false;
     device.on_zero_checksum(move |peer| {
         if !std::mem::replace(&mut was_reported, true) {
@@ -40,7 +46,10 @@ pub(super) fn open(options: DeviceOptions) -> Result<Device, Failure> {
 }
 
 /// Opens an adapter at a port.
-pub(super) fn attach(options: &PortOptions) -> Result<Device, Failure> {
+///
+/// # Errors
+/// Fails if there is no simulator, or no such port.
+pub fn attach(options: &PortOptions) -> Result<Device, DaemonError> {
     let usual = AttachedOptions::new(options.port.clone());
     let options_of_device = AttachedOptions {
         mtu: options.mtu,
@@ -48,7 +57,7 @@ pub(super) fn attach(options: &PortOptions) -> Result<Device, Failure> {
         window: options.window.unwrap_or(usual.window),
         ..usual
     };
-    let mut device = Device::attach(&options_of_device).map_err(Failure::unusable)?;
+    let mut device = Device::attach(&options_of_device).map_err(DaemonError::failed)?;
     if let Some(service) = name_service(options.acm.as_deref()) {
         device.resolve_through(service, |address, why| {
             say!("{address}: no path by IB ACM: {why}; subnet administration is asked");
@@ -58,7 +67,8 @@ pub(super) fn attach(options: &PortOptions) -> Result<Device, Failure> {
 }
 
 /// Returns the service of IB ACM that is asked for paths, if one is.
-pub(super) fn name_service(acm: Option<&str>) -> Option<ServiceAddress> {
+#[must_use]
+pub fn name_service(acm: Option<&str>) -> Option<ServiceAddress> {
     let is_wanted = || env::var_os("RDMA_CM_USE_IB_ACM").is_some_and(|value| value == "1");
     match acm {
         Some(service) => Some(ServiceAddress::from_text(service)),

@@ -7,44 +7,49 @@ use ib_block::Geometry;
 use ib_os::clock;
 use ib_os::signals::{Order, Orders};
 use ib_rnbd::Reads;
-use ib_rtrs::{ClientConfig, ClientEvent, PathSpec, Policy, SharedKey};
+use ib_rtrs::{ClientConfig, ClientEvent, PathSpec, SharedKey};
 use ib_storage::rtrs::{Devices, RemoteDisk, RemoteEvent, RemoteOptions};
 use ib_types::Instant;
 use ib_wire::rnbd::AccessMode;
 
+use super::config::RemoteConfig;
 use super::control;
-use super::ways::Ways;
-use crate::cli::rtrs::{PolicyArg, RemoteArgs};
-use crate::failure::{Failure, say};
-use ib_daemons::own_capture::Tracing;
+use super::paths::Ways;
+use crate::error::DaemonError;
+use crate::message::say;
+use crate::own_capture::Tracing;
 
 /// How a device is used.
-pub(in crate::command) struct Use {
-    pub(in crate::command) writes: bool,
-    pub(in crate::command) depth: usize,
-    pub(in crate::command) reads: Reads,
+pub struct Use {
+    /// True if it is written.
+    pub writes: bool,
+    /// Maximum number of outstanding requests.
+    pub depth: usize,
+    /// How data of reads arrives.
+    pub reads: Reads,
 }
 
 /// A device that is open, and the captures of its adapters.
-pub(in crate::command) struct Opened {
-    pub(in crate::command) disk: RemoteDisk,
-    pub(in crate::command) geometry: Geometry,
+pub struct Opened {
+    /// The device.
+    pub disk: RemoteDisk,
+    /// Its geometry.
+    pub geometry: Geometry,
     tracing: Tracing<Devices>,
 }
 
 /// Opens a device, and waits until it is open.
-pub(in crate::command) fn open(
-    args: &RemoteArgs,
-    how: &Use,
-    orders: &mut Orders,
-) -> Result<Opened, Failure> {
+///
+/// # Errors
+/// Fails if a path or the device cannot be opened in time.
+pub fn open(args: &RemoteConfig, how: &Use, orders: &mut Orders) -> Result<Opened, DaemonError> {
     let control = control::open(&args.control)?;
     let (mut devices, mut ways) = (Devices::new(), Ways::new(args));
-    let paths: Result<Vec<PathSpec>, Failure> =
+    let paths: Result<Vec<PathSpec>, DaemonError> =
         args.path.iter().map(|path| ways.path(&mut devices, path)).collect();
     let paths = paths?;
-    let captures = devices.captures().map_err(Failure::unusable)?;
-    let tracing = Tracing::start(args.capture.own().as_ref(), captures, &mut devices)?;
+    let captures = devices.captures().map_err(DaemonError::failed)?;
+    let tracing = Tracing::start(args.capture.as_ref(), captures, &mut devices)?;
     let mode = if how.writes { AccessMode::READ_WRITE } else { AccessMode::READ_ONLY };
     let options = RemoteOptions {
         session: session(args)?,
@@ -54,7 +59,7 @@ pub(in crate::command) fn open(
         reads: how.reads,
         trusts_cache: args.trust_cache,
     };
-    let failed = |error| Failure::unusable(format_args!("{}: {error}", args.device));
+    let failed = |error| DaemonError::failed(format_args!("{}: {error}", args.device));
     let mut disk = RemoteDisk::open(devices, &paths, options).map_err(failed)?;
     if let Some(control) = control {
         disk.set_control(control, control::path_finder(ways));
@@ -74,11 +79,11 @@ const RETRY: Duration = Duration::from_millis(500);
 
 /// Waits until the device is open. A dead client may have it open still: the server closes it after a while.
 fn until_open(
-    args: &RemoteArgs,
+    args: &RemoteConfig,
     disk: &mut RemoteDisk,
     orders: &mut Orders,
-) -> Result<Geometry, Failure> {
-    let failed = |error| Failure::unusable(format_args!("{}: {error}", args.device));
+) -> Result<Geometry, DaemonError> {
+    let failed = |error| DaemonError::failed(format_args!("{}: {error}", args.device));
     let end = clock::now() + args.wait;
     let (mut why, mut again) = (None, Instant::NEVER);
     loop {
@@ -87,7 +92,7 @@ fn until_open(
             disk.try_again();
         }
         if orders.take() == Some(Order::End) {
-            return Err(Failure::Unusable(format!("{}: ended before it was open", args.device)));
+            return Err(DaemonError::Failed(format!("{}: ended before it was open", args.device)));
         }
         disk.progress().map_err(failed)?;
         while let Some(event) = disk.poll_event() {
@@ -101,12 +106,12 @@ fn until_open(
                     why = Some(told);
                     again = clock::now() + RETRY;
                 }
-                RemoteEvent::Refused(error) => return Err(Failure::unusable(error)),
+                RemoteEvent::Refused(error) => return Err(DaemonError::failed(error)),
                 RemoteEvent::Session(ClientEvent::PathDown { path, why: reason, retried }) => {
                     let name = disk.rtrs().spec(path).map(|spec| spec.address.to_string());
                     let told = format!("{}: {reason}", name.unwrap_or_default());
                     if !retried {
-                        return Err(Failure::Unusable(told));
+                        return Err(DaemonError::Failed(told));
                     }
                     if why.as_ref() != Some(&told) {
                         say!("{told}; it is tried again");
@@ -118,7 +123,7 @@ fn until_open(
         }
         if clock::now() >= end {
             let why = why.unwrap_or_else(|| "nobody answers".to_owned());
-            return Err(Failure::Unusable(format!(
+            return Err(DaemonError::Failed(format!(
                 "{}: not open after {} s: {why}",
                 args.device,
                 args.wait.as_secs_f64()
@@ -129,7 +134,7 @@ fn until_open(
 }
 
 /// Says what has happened to paths and to the device; returns false once it is open no more, for good.
-pub(in crate::command) fn tell(disk: &mut RemoteDisk) -> bool {
+pub fn tell(disk: &mut RemoteDisk) -> bool {
     while let Some(event) = disk.poll_event() {
         let name = |path| disk.rtrs().spec(path).map(|spec| spec.address.to_string());
         match event {
@@ -153,10 +158,10 @@ pub(in crate::command) fn tell(disk: &mut RemoteDisk) -> bool {
 }
 
 /// Returns the key of a file, if one is named.
-pub(super) fn key(path: Option<&Path>) -> Result<Option<SharedKey>, Failure> {
+pub(super) fn key(path: Option<&Path>) -> Result<Option<SharedKey>, DaemonError> {
     let Some(path) = path else { return Ok(None) };
     let failed =
-        |error: &dyn std::fmt::Display| Failure::Unusable(format!("{}: {error}", path.display()));
+        |error: &dyn std::fmt::Display| DaemonError::Failed(format!("{}: {error}", path.display()));
     let bytes = std::fs::read(path).map_err(|error| failed(&error))?;
     let key = bytes.trim_ascii_end();
     if key.len() < 16 {
@@ -165,7 +170,7 @@ pub(super) fn key(path: Option<&Path>) -> Result<Option<SharedKey>, Failure> {
     Ok(Some(SharedKey::new(key.to_vec())))
 }
 
-fn session(args: &RemoteArgs) -> Result<ClientConfig, Failure> {
+fn session(args: &RemoteConfig) -> Result<ClientConfig, DaemonError> {
     let name = args.session.clone().unwrap_or_else(|| {
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
         // Names have no dots.
@@ -178,35 +183,34 @@ fn session(args: &RemoteArgs) -> Result<ClientConfig, Failure> {
     let config = ClientConfig {
         processors,
         connections: args.connections.unwrap_or(usual) as u16,
-        policy: match args.policy {
-            PolicyArg::RoundRobin => Policy::RoundRobin,
-            PolicyArg::MinInflight => Policy::MinInflight,
-            PolicyArg::MinLatency => Policy::MinLatency,
-        },
+        policy: args.policy,
         need_invalidation: args.need_invalidation,
         key: key(args.link.key_file.as_deref())?,
         reconnect_delay: Duration::from_millis(args.reconnect_delay),
         ..ClientConfig::new(name)
     };
-    config.check_name().map_err(Failure::unusable)?;
+    config.check_name().map_err(DaemonError::failed)?;
     Ok(config)
 }
 
 impl Opened {
     /// Closes the session, and waits until the server knows, or a while has passed. Ends the program's own capture.
-    pub(in crate::command) fn close(self) -> Result<(), Failure> {
+    ///
+    /// # Errors
+    /// Fails if an adapter cannot be driven any more.
+    pub fn close(self) -> Result<(), DaemonError> {
         close((self.disk, self.tracing))
     }
 }
 
-fn close((mut disk, mut tracing): (RemoteDisk, Tracing<Devices>)) -> Result<(), Failure> {
+fn close((mut disk, mut tracing): (RemoteDisk, Tracing<Devices>)) -> Result<(), DaemonError> {
     let closed = close_session(&mut disk);
     tracing.finish(disk.session().1);
     closed
 }
 
-fn close_session(disk: &mut RemoteDisk) -> Result<(), Failure> {
-    let failed = |error| Failure::unusable(format_args!("closing the session: {error}"));
+fn close_session(disk: &mut RemoteDisk) -> Result<(), DaemonError> {
+    let failed = |error| DaemonError::failed(format_args!("closing the session: {error}"));
     let (rtrs, devices) = disk.session();
     rtrs.close(clock::now(), devices);
     let end: Instant = clock::now() + Duration::from_secs(2);
