@@ -11,7 +11,7 @@
 //! | [`own_capture`] | the capture that a program makes of its own adapters |
 //! | [`host`] | names of this machine and of its adapters |
 //! | [`log`] | log files in OpenSM's format |
-//! | [`input`], [`result_file`] | files that are read, files that are replaced as a whole |
+//! | [`input`], [`routing_files`], [`result_file`] | files that are read, those of routing engines, files that are replaced as a whole |
 //! | [`progress`] | progress of long work on a terminal |
 //! | [`message`], [`text`] | messages on standard error, words for reports |
 //! | [`error`] | errors and results of the daemons |
@@ -26,6 +26,7 @@ pub mod message;
 pub mod own_capture;
 pub mod progress;
 pub mod result_file;
+pub mod routing_files;
 pub mod rtrs;
 pub mod sim;
 pub mod sm;

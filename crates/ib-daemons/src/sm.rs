@@ -3,6 +3,8 @@
 //! | module | holds |
 //! |---|---|
 //! | `options` | [`ManagerOptions`], the configuration of the process |
+//! | [`settings`], [`conf`] | the keys of OpenSM's configuration file; the file |
+//! | [`reasons`] | reasons why keys and options are refused |
 //! | `place` | the port that the subnet is managed from |
 //! | `drive` | [`run`], the loop that joins manager and port |
 //! | `daemon` | the manager with log, files, plans and counters; `hosted` makes one for a simulator |
@@ -19,6 +21,7 @@ use ib_types::{Guid, Instant};
 use crate::error::DaemonError;
 
 mod cache;
+pub mod conf;
 mod console;
 mod daemon;
 mod drive;
@@ -30,6 +33,8 @@ mod options;
 mod perf;
 mod place;
 mod planner;
+pub mod reasons;
+pub mod settings;
 mod shared;
 mod shown;
 

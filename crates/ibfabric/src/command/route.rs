@@ -17,6 +17,7 @@ use crate::output::result_file::{temporary_path, write_result};
 use crate::output::{Format, Output};
 use crate::report;
 use ib_daemons::progress::Progress;
+use ib_daemons::routing_files;
 
 /// The result; the names are JSON keys.
 #[derive(Serialize)]
@@ -80,7 +81,8 @@ pub(crate) fn run(args: &RouteArgs, out: &mut Output) -> Result<Verdict, Failure
     let start = Instant::now();
     let fabric = input::fabric(&args.subnet)?;
     let subnet = input::subnet(&fabric, &args.subnet)?;
-    let options = input::routing_options(&subnet, &args.routing.engines, &|text| say!("{text}"))?;
+    let options =
+        routing_files::read(&subnet, &args.routing.engines.files(), &|text| say!("{text}"))?;
     ms.load = milliseconds(start);
 
     progress.next("routing");

@@ -3,7 +3,6 @@
 //! | module | holds |
 //! |---|---|
 //! | `request` | what is asked for, by either command line |
-//! | `settings`, `conf` | the keys of OpenSM's configuration file; the file |
 //! | `report` | what is printed when the subnet is up |
 //! | `ctl` | queries to a manager that runs |
 
@@ -11,7 +10,7 @@ use std::ffi::OsString;
 use std::io::Write as _;
 
 use ib_daemons::DaemonError;
-use ib_daemons::sm::{ManagerOptions, SubnetUp};
+use ib_daemons::sm::{ManagerOptions, SubnetUp, conf};
 use ib_routing::EngineList;
 
 use crate::cli::opensm;
@@ -19,11 +18,9 @@ use crate::cli::sm::{SmAction, SmArgs};
 use crate::failure::{Failure, Verdict};
 use crate::output::Output;
 
-mod conf;
 mod ctl;
 mod report;
 mod request;
-mod settings;
 
 use request::{Asked, Request};
 

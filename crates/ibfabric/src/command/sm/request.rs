@@ -9,13 +9,13 @@ use ib_daemons::sm::{ManagerOptions, Place};
 use ib_routing::EngineList;
 use ib_types::Guid;
 
-use super::conf;
-use super::settings::Settings;
 use crate::cli::opensm::{self, Given, Meaning};
 use crate::cli::sm::{PlaceArgs, ServeArgs};
 use crate::failure::{Failure, say};
 use crate::output::Format;
 use ib_daemons::log::{DEBUG, ERROR, FRAMES, INFO, VERBOSE};
+use ib_daemons::sm::settings::{self, Settings};
+use ib_daemons::sm::{conf, reasons};
 
 /// What a manager is asked to do.
 #[derive(Clone, Debug)]
@@ -172,9 +172,9 @@ impl Request {
             log_file: settings.log_file.clone(),
             log_max_size: settings.log_max_size,
             accum_log_file: settings.accum_log_file,
-            sm_config: Arc::new(move |log| settings.config(log).map_err(Failure::into_message)),
+            sm_config: Arc::new(move |log| settings.config(log).map_err(|error| error.to_string())),
             partitions: Arc::new(move || {
-                for_partitions.partitions().map_err(Failure::into_message)
+                for_partitions.partitions().map_err(|error| error.to_string())
             }),
         }
     }
@@ -187,7 +187,7 @@ impl Request {
         let mut settings = Settings::default();
         let last = |meaning| given.iter().rev().find(|given| given.meaning == meaning);
         if last(Meaning::Help).is_some() {
-            return Ok(Asked::Print(opensm::help(&super::settings::describe)));
+            return Ok(Asked::Print(opensm::help(&settings::describe)));
         }
         if last(Meaning::Version).is_some() {
             let version = env!("CARGO_PKG_VERSION");
@@ -233,7 +233,7 @@ impl Request {
         let settings = &mut self.settings;
         match *meaning {
             Meaning::Key(key) => {
-                set(settings, key, value).map_err(wrong)?;
+                settings.set_argument(key, value).map_err(wrong)?;
                 settings.set_by(key, format!("--{name}"));
             }
             Meaning::On(key) => settings.set(key, "TRUE").map_err(wrong)?,
@@ -244,8 +244,8 @@ impl Request {
             Meaning::Debug => match value.to_str() {
                 // One thread does it all, and every line of the log is written at once.
                 Some("1" | "2") => {}
-                Some("0") => return Err(wrong(format!("0: {}", opensm::OTHER_MANAGERS))),
-                Some("3") => return Err(wrong(format!("3: {}", opensm::MULTICAST))),
+                Some("0") => return Err(wrong(format!("0: {}", reasons::OTHER_MANAGERS))),
+                Some("3") => return Err(wrong(format!("3: {}", reasons::MULTICAST))),
                 Some("10") => return Err(wrong("10: there is no mode for tests".to_owned())),
                 _ => {
                     let value = value.to_string_lossy();
@@ -254,7 +254,7 @@ impl Request {
             },
             Meaning::Console if value == "off" => {}
             Meaning::Console => {
-                return Err(wrong(format!("there is none: {}", opensm::NO_CONSOLE)));
+                return Err(wrong(format!("there is none: {}", reasons::NO_CONSOLE)));
             }
             Meaning::PidFile => self.pid_file = Some(value.into()),
             Meaning::CacheDir => self.cache_dir = Some(value.into()),
@@ -333,19 +333,6 @@ fn read_config(
         say!("{note}");
     }
     Ok(notes)
-}
-
-/// Sets a key to an argument, which may be a path of any bytes.
-fn set(settings: &mut Settings, key: &str, value: &OsStr) -> Result<(), String> {
-    use super::settings::{Field, KEYS};
-    let key = KEYS.iter().find(|known| known.name == key).expect("a key of the table");
-    match (key.field)(settings) {
-        Field::File(path) => {
-            *path = Some(value.into());
-            Ok(())
-        }
-        field => field.read(value.to_str().ok_or("found bytes that are not UTF-8")?),
-    }
 }
 
 fn parsed(value: &OsStr, low: u32, high: u32) -> Result<u32, String> {

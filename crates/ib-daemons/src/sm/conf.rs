@@ -4,26 +4,22 @@ use std::io::Write as _;
 use std::path::Path;
 
 use super::settings::{IGNORED, KEYS, REFUSED, Settings};
-use crate::failure::Failure;
+use crate::error::DaemonError;
 use crate::input;
-use crate::output::result_file;
+use crate::result_file;
 
 /// Where OpenSM looks for the file when it is told of none.
-pub(super) const DEFAULT: &str = "/etc/opensm/opensm.conf";
+pub const DEFAULT: &str = "/etc/opensm/opensm.conf";
 
 /// Where OpenSM looks for partitions when it is told of no file.
-pub(super) const PARTITIONS: &str = "/etc/opensm/partitions.conf";
+pub const PARTITIONS: &str = "/etc/opensm/partitions.conf";
 
 /// Reads the text of a file into settings; returns what is to be said of it, a sentence each: what
 /// means nothing here.
 ///
 /// # Errors
 /// Fails on the first value that is none of its key, and on what cannot be had here.
-pub(super) fn read(
-    path: &Path,
-    text: &[u8],
-    settings: &mut Settings,
-) -> Result<Vec<String>, Failure> {
+pub fn read(path: &Path, text: &[u8], settings: &mut Settings) -> Result<Vec<String>, DaemonError> {
     let usual = Path::new(PARTITIONS);
     let notes = apply(&path.display().to_string(), text, settings)?;
     // OpenSM's own file names it whether it is there or not.
@@ -34,10 +30,10 @@ pub(super) fn read(
 }
 
 /// Applies the lines of a file; returns what is to be said of them.
-fn apply(name: &str, bytes: &[u8], settings: &mut Settings) -> Result<Vec<String>, Failure> {
+fn apply(name: &str, bytes: &[u8], settings: &mut Settings) -> Result<Vec<String>, DaemonError> {
     let mut notes = Vec::new();
     for (line, number) in bytes.split(|&byte| byte == b'\n').zip(1..) {
-        let at = |what: String| Failure::Unusable(format!("{name}:{number}: {what}"));
+        let at = |what: String| DaemonError::Failed(format!("{name}:{number}: {what}"));
         let line = without_comment(line)
             .map_err(|_| at("found bytes that are not UTF-8, expected text".to_owned()))?;
         if line.is_empty() {
@@ -116,7 +112,7 @@ fn both_zero(one: &str, other: &str) -> bool {
 ///
 /// # Errors
 /// Fails when the file cannot be written, or has no notation for a value: `#` would start a comment.
-pub(super) fn write(path: &Path, settings: &Settings) -> Result<(), Failure> {
+pub fn write(path: &Path, settings: &Settings) -> Result<(), DaemonError> {
     let mut text = Vec::new();
     let mut settings = settings.clone();
     writeln!(text, "# How ibfabric manages a subnet. The keys are OpenSM's.").expect("memory");
@@ -126,7 +122,7 @@ pub(super) fn write(path: &Path, settings: &Settings) -> Result<(), Failure> {
         }
         let value = (key.field)(&mut settings).show();
         let line = notation(key.name, &value).ok_or_else(|| {
-            Failure::Unusable(format!(
+            DaemonError::Failed(format!(
                 "{}: {}: found `{value}`, expected a value without `#` and line breaks",
                 path.display(),
                 key.name
@@ -135,7 +131,7 @@ pub(super) fn write(path: &Path, settings: &Settings) -> Result<(), Failure> {
         writeln!(text, "{line}").expect("memory takes everything");
     }
     result_file::replace(path, 0o777, |out| out.write_all(&text))
-        .map_err(|error| Failure::Unusable(format!("cannot write {}: {error}", path.display())))
+        .map_err(|error| DaemonError::Failed(format!("cannot write {}: {error}", path.display())))
 }
 
 /// Returns the line that is read as a key with a value, in quotes if necessary; `None` if there is none.

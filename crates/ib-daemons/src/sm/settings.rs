@@ -4,6 +4,7 @@
 //! a [`Field`] of [`Settings`], which reads and shows values in one notation.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -12,72 +13,82 @@ use ib_routing::EngineList;
 use ib_sm::{PartEnforce, Partitions, PortQos, QosConfig, SmConfig};
 use ib_types::Lmc;
 
-use crate::cli::EngineArgs;
-use crate::failure::Failure;
+use crate::error::DaemonError;
 use crate::input::{self, number};
-use ib_daemons::log::{ERROR, Log};
+use crate::log::{ERROR, Log};
+use crate::routing_files::{self, EngineFiles};
 
 mod keys;
 
-pub(super) use keys::{IGNORED, KEYS, REFUSED};
+pub(crate) use keys::{IGNORED, KEYS, REFUSED};
 
 /// The log's errors and its few important messages.
-pub(super) const LOG_DEFAULT: u8 = 0x03;
+pub(crate) const LOG_DEFAULT: u8 = 0x03;
 
 /// Everything that can be set of a manager, beside where its subnet is.
 #[derive(Clone, Debug)]
-pub(super) struct Settings {
+pub struct Settings {
     /// What goes to the manager as it is; `partitions`, `qos` and the times come from below.
-    pub(super) config: SmConfig,
+    pub config: SmConfig,
     /// The options of the engines.
-    pub(super) engines: EngineArgs,
+    pub engines: EngineFiles,
     /// The GUID of the port to manage from; zero for any.
-    pub(super) guid: u64,
-    pub(super) lmc: u8,
-    pub(super) sm_sl: u8,
-    pub(super) sweep_interval: u32,
-    pub(super) transaction_timeout: u32,
-    pub(super) transaction_retries: u32,
-    pub(super) sminfo_polling_timeout: u32,
-    pub(super) max_wire_smps: u32,
-    pub(super) partition_config_file: Option<PathBuf>,
-    pub(super) honor_guid2lid: bool,
-    pub(super) daemon: bool,
-    pub(super) inactive: bool,
-    pub(super) log_flags: u8,
-    pub(super) log_file: Option<PathBuf>,
+    pub guid: u64,
+    pub(crate) lmc: u8,
+    pub(crate) sm_sl: u8,
+    pub(crate) sweep_interval: u32,
+    /// Timeout of a transaction in milliseconds.
+    pub transaction_timeout: u32,
+    pub(crate) transaction_retries: u32,
+    pub(crate) sminfo_polling_timeout: u32,
+    pub(crate) max_wire_smps: u32,
+    /// The file of partitions.
+    pub partition_config_file: Option<PathBuf>,
+    /// True if LIDs of the cache count after another manager was the master.
+    pub honor_guid2lid: bool,
+    /// True if the process continues in the background.
+    pub daemon: bool,
+    /// True if the manager starts in the state NOT ACTIVE.
+    pub inactive: bool,
+    /// The levels that are logged.
+    pub log_flags: u8,
+    /// The log file.
+    pub log_file: Option<PathBuf>,
     /// In MB; 0 for no limit.
-    pub(super) log_max_size: u32,
-    pub(super) accum_log_file: bool,
-    pub(super) dump_files_dir: Option<PathBuf>,
-    pub(super) node_name_map: Option<PathBuf>,
-    pub(super) qos: bool,
+    pub log_max_size: u32,
+    /// True if the log file is appended to, not emptied.
+    pub accum_log_file: bool,
+    /// The directory of dump files.
+    pub dump_files_dir: Option<PathBuf>,
+    /// The file with names of nodes.
+    pub node_name_map: Option<PathBuf>,
+    pub(crate) qos: bool,
     /// Of all ports, then of adapters, ports 0 of switches, other ports of switches, and routers.
-    pub(super) lanes: [Lanes; 5],
+    pub(crate) lanes: [Lanes; 5],
     /// Who has set a key: an option, or a line of the configuration file.
-    pub(super) origins: BTreeMap<&'static str, String>,
+    pub origins: BTreeMap<&'static str, String>,
 }
 
 /// What the `qos_` keys say of a kind of port.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Lanes {
-    pub(super) max_vls: u8,
-    pub(super) high_limit: HighLimit,
-    pub(super) vlarb_high: Option<String>,
-    pub(super) vlarb_low: Option<String>,
-    pub(super) sl2vl: Option<String>,
+pub(crate) struct Lanes {
+    pub(crate) max_vls: u8,
+    pub(crate) high_limit: HighLimit,
+    pub(crate) vlarb_high: Option<String>,
+    pub(crate) vlarb_low: Option<String>,
+    pub(crate) sl2vl: Option<String>,
 }
 
 /// How much the high-priority table may send in a row; `None` for what the more general key says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct HighLimit(Option<u8>);
+pub(crate) struct HighLimit(Option<u8>);
 
 impl Default for Settings {
     /// OpenSM's defaults, but for 64 SMPs on their way.
     fn default() -> Self {
         Self {
             config: SmConfig::default(),
-            engines: EngineArgs::default(),
+            engines: EngineFiles::default(),
             guid: 0,
             lmc: 0,
             sm_sl: 0,
@@ -111,25 +122,43 @@ impl Settings {
     ///
     /// # Panics
     /// Panics when there is no such key.
-    pub(super) fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
+    pub fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
         let key = KEYS.iter().find(|known| known.name == key).expect("a key of the table");
         (key.field)(self).read(value)
     }
 
+    /// Sets a key to an argument, which may be a path of any bytes.
+    ///
+    /// # Errors
+    /// Fails with what was found and expected.
+    ///
+    /// # Panics
+    /// Panics when there is no such key.
+    pub fn set_argument(&mut self, key: &str, value: &OsStr) -> Result<(), String> {
+        let key = KEYS.iter().find(|known| known.name == key).expect("a key of the table");
+        match (key.field)(self) {
+            Field::File(path) => {
+                *path = Some(value.into());
+                Ok(())
+            }
+            field => field.read(value.to_str().ok_or("found bytes that are not UTF-8")?),
+        }
+    }
+
     /// Takes note of who has set a key.
-    pub(super) fn set_by(&mut self, key: &'static str, origin: String) {
+    pub fn set_by(&mut self, key: &'static str, origin: String) {
         self.origins.insert(key, origin);
     }
 
     /// Returns who has set a key, for messages.
-    pub(super) fn origin<'k>(&'k self, key: &'k str) -> &'k str {
+    pub fn origin<'k>(&'k self, key: &'k str) -> &'k str {
         self.origins.get(key).map_or(key, String::as_str)
     }
 
     /// Reads a file that a key names.
-    fn read(&self, key: &str, path: &Path) -> Result<Vec<u8>, Failure> {
-        let named = |failure: Failure| {
-            Failure::Unusable(format!("{}: {}", self.origin(key), failure.into_message()))
+    fn read(&self, key: &str, path: &Path) -> Result<Vec<u8>, DaemonError> {
+        let named = |failure: DaemonError| {
+            DaemonError::Failed(format!("{}: {}", self.origin(key), failure.into_message()))
         };
         input::bytes(path).map_err(named)
     }
@@ -138,18 +167,18 @@ impl Settings {
     ///
     /// # Errors
     /// Fails when the file cannot be read or holds something else.
-    pub(super) fn partitions(&self) -> Result<Partitions, Failure> {
+    pub fn partitions(&self) -> Result<Partitions, DaemonError> {
         const KEY: &str = "partition_config_file";
         let Some(path) = &self.partition_config_file else { return Ok(Partitions::default()) };
         let partitions = Partitions::read(&path.display().to_string(), &self.read(KEY, path)?);
-        partitions.map_err(|error| Failure::Unusable(format!("{}: {error}", self.origin(KEY))))
+        partitions.map_err(|error| DaemonError::Failed(format!("{}: {error}", self.origin(KEY))))
     }
 
     /// Makes sure that all files can be read that are read again whenever routes are made.
     ///
     /// # Errors
     /// Fails with the option and the file that cannot be read.
-    fn check_files(&self) -> Result<(), Failure> {
+    fn check_files(&self) -> Result<(), DaemonError> {
         /// They are written, or read elsewhere.
         const OTHERS: [&str; 3] = ["partition_config_file", "log_file", "dump_files_dir"];
         let mut own = self.clone();
@@ -166,7 +195,7 @@ impl Settings {
     ///
     /// # Errors
     /// Fails when a file that is named cannot be used.
-    pub(super) fn config(&self, log: &Log) -> Result<SmConfig, Failure> {
+    pub fn config(&self, log: &Log) -> Result<SmConfig, DaemonError> {
         self.check_files()?;
         let mut config = self.config.clone();
         config.partitions = self.partitions()?;
@@ -190,7 +219,7 @@ impl Settings {
             }
         };
         config.routing.options = Some(Arc::new(move |subnet| {
-            input::routing_options(subnet, &engines, &warn).map_err(Failure::into_message)
+            routing_files::read(subnet, &engines, &warn).map_err(DaemonError::into_message)
         }));
         Ok(config)
     }
@@ -229,7 +258,7 @@ impl Settings {
 }
 
 /// A value that a key sets, in the notation of OpenSM's file.
-pub(super) enum Field<'s> {
+pub(crate) enum Field<'s> {
     /// `TRUE` or `FALSE`.
     Switch(&'s mut bool),
     Byte(&'s mut u8, std::ops::RangeInclusive<u8>),
@@ -257,7 +286,7 @@ impl Field<'_> {
     ///
     /// # Errors
     /// Fails with what was found and expected.
-    pub(super) fn read(self, text: &str) -> Result<(), String> {
+    pub(crate) fn read(self, text: &str) -> Result<(), String> {
         let found = |expected: &str| format!("found `{text}`, expected {expected}");
         let range = |low: u64, high: u64| {
             let value = number::<u64>(text).filter(|value| (low..=high).contains(value));
@@ -334,7 +363,7 @@ impl Field<'_> {
     }
 
     /// Returns the value as it is read.
-    pub(super) fn show(&self) -> String {
+    pub(crate) fn show(&self) -> String {
         let truth = |value: bool| if value { "TRUE" } else { "FALSE" }.to_owned();
         match self {
             Self::Switch(value) => truth(**value),
@@ -370,7 +399,8 @@ fn numbers(low: u64, high: u64) -> String {
 
 /// Returns what a key says, what it takes and what it is when nobody says, for the help of options;
 /// nothing when there is no such key.
-pub(super) fn describe(name: &str) -> Option<String> {
+#[must_use]
+pub fn describe(name: &str) -> Option<String> {
     let key = KEYS.iter().find(|key| key.name == name)?;
     let mut settings = Settings::default();
     let field = (key.field)(&mut settings);

@@ -1,21 +1,21 @@
 //! The keys of OpenSM's configuration file.
 
 use super::{Field, Settings};
-use crate::cli::opensm;
+use crate::sm::reasons;
 
 /// A key that means something here.
-pub(in crate::command::sm) struct Key {
-    pub(in crate::command::sm) name: &'static str,
+pub(crate) struct Key {
+    pub(crate) name: &'static str,
     /// What it says, for the file that `--create-config` writes.
-    pub(in crate::command::sm) about: &'static str,
-    pub(in crate::command::sm) field: fn(&mut Settings) -> Field<'_>,
+    pub(crate) about: &'static str,
+    pub(crate) field: fn(&mut Settings) -> Field<'_>,
 }
 
 /// Writes the table: key, what it says, field.
 macro_rules! keys {
     ($($name:literal $about:literal $settings:ident => $field:expr;)*) => {
         /// The keys that mean something here, in the order of the file that is written.
-        pub(in crate::command::sm) const KEYS: &[Key] = &[
+        pub(crate) const KEYS: &[Key] = &[
             $(Key { name: $name, about: $about, field: |$settings| $field },)*
         ];
     };
@@ -192,7 +192,7 @@ keys! {
 
 /// Keys of OpenSM that mean nothing here, with the values that OpenSM writes: who has another value is
 /// told that it is ignored. Whatever is said to the keys without a value here is so anyway.
-pub(in crate::command::sm) const IGNORED: &[(&str, &str)] = &[
+pub(crate) const IGNORED: &[(&str, &str)] = &[
     ("m_key_lookup", "TRUE"),
     ("force_link_speed", "15"),
     ("force_link_speed_ext", "31"),
@@ -278,22 +278,22 @@ pub(in crate::command::sm) const IGNORED: &[(&str, &str)] = &[
 
 /// Keys of those that end the program when they ask for something, as the options of the command line
 /// do, and why.
-pub(in crate::command::sm) const REFUSED: &[(&str, &str)] = &[
-    ("do_mesh_analysis", opensm::MESHES),
-    ("nue_max_num_vls", opensm::ENGINE),
-    ("sa_db_file", opensm::SA_FILE),
-    ("torus_config", opensm::ENGINE),
-    ("ignore_other_sm", opensm::OTHER_MANAGERS),
-    ("perfmgr", opensm::PERFMGR),
-    ("event_plugin_name", opensm::NO_PLUGINS),
-    ("disable_multicast", opensm::MULTICAST),
-    ("console", opensm::NO_CONSOLE),
-    ("qos_policy_file", opensm::QOS_POLICY),
-    ("congestion_control", opensm::CONGESTION),
-    ("cc_key", opensm::CONGESTION),
-    ("prefix_routes_file", opensm::PREFIX_ROUTES),
-    ("consolidate_ipv6_snm_req", opensm::ONE_LID_EACH),
-    ("log_prefix", opensm::NO_SYSLOG),
+pub(crate) const REFUSED: &[(&str, &str)] = &[
+    ("do_mesh_analysis", reasons::MESHES),
+    ("nue_max_num_vls", reasons::ENGINE),
+    ("sa_db_file", reasons::SA_FILE),
+    ("torus_config", reasons::ENGINE),
+    ("ignore_other_sm", reasons::OTHER_MANAGERS),
+    ("perfmgr", reasons::PERFMGR),
+    ("event_plugin_name", reasons::NO_PLUGINS),
+    ("disable_multicast", reasons::MULTICAST),
+    ("console", reasons::NO_CONSOLE),
+    ("qos_policy_file", reasons::QOS_POLICY),
+    ("congestion_control", reasons::CONGESTION),
+    ("cc_key", reasons::CONGESTION),
+    ("prefix_routes_file", reasons::PREFIX_ROUTES),
+    ("consolidate_ipv6_snm_req", reasons::ONE_LID_EACH),
+    ("log_prefix", reasons::NO_SYSLOG),
 ];
 
 /// A mask of 256 ports.

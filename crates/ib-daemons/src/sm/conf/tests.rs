@@ -1,10 +1,10 @@
 use super::*;
-use ib_daemons::log::{Log, LogOptions};
+use crate::log::{Log, LogOptions};
 
 fn read_text(text: &str) -> Result<(Settings, Vec<String>), String> {
     let mut settings = Settings::default();
     let ignored = apply("opensm.conf", text.as_bytes(), &mut settings);
-    ignored.map(|ignored| (settings, ignored)).map_err(Failure::into_message)
+    ignored.map(|ignored| (settings, ignored)).map_err(DaemonError::into_message)
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn comments_and_quotes_are_not_part_of_values() {
 fn a_comment_may_be_in_any_encoding() {
     let mut settings = Settings::default();
     let notes = apply("opensm.conf", b"# caf\xe9\nlmc 2 # \xe9\n", &mut settings);
-    assert_eq!(notes.map_err(Failure::into_message), Ok(Vec::new()));
+    assert_eq!(notes.map_err(DaemonError::into_message), Ok(Vec::new()));
     assert_eq!(settings.lmc, 2);
     let wrong = apply("opensm.conf", b"log_file /tmp/\xe9\n", &mut settings);
     assert!(wrong.is_err());
