@@ -8,6 +8,8 @@
 //! | [`sm`] | the subnet manager at its port |
 //! | [`up`] | the simulator with embedded hosts and the page of `ibfabric up` |
 //! | [`adapter`] | adapters at own addresses and at ports of simulated fabrics |
+//! | [`agent`] | the agent of ibtracer and ibping at a port |
+//! | [`station`] | a port of a simulator or of this machine |
 //! | [`own_capture`] | the capture that a program makes of its own adapters |
 //! | [`host`] | names of this machine and of its adapters |
 //! | [`log`] | log files in OpenSM's format |
@@ -18,6 +20,7 @@
 
 pub mod acm;
 pub mod adapter;
+pub mod agent;
 pub mod error;
 pub mod host;
 pub mod input;
@@ -30,6 +33,7 @@ pub mod routing_files;
 pub mod rtrs;
 pub mod sim;
 pub mod sm;
+pub mod station;
 pub mod text;
 pub mod up;
 

@@ -13,7 +13,6 @@ pub(crate) mod route;
 pub(crate) mod rtrs;
 pub(crate) mod sim;
 pub(crate) mod sm;
-mod station;
 pub(crate) mod summary;
 pub(crate) mod tracer;
 pub(crate) mod up;

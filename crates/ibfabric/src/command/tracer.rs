@@ -11,10 +11,10 @@ use ib_umad::UmadOptions;
 use ib_wire::mad::MgmtClass;
 
 use crate::cli::tracer::{PortsArg, TraceFormat, TracerArgs, ViaArg};
-use crate::command::station::Station;
 use crate::failure::{Failure, Verdict};
 use crate::input;
 use crate::output::Output;
+use ib_daemons::station::Station;
 
 mod group;
 mod managed;
@@ -54,7 +54,7 @@ pub(crate) fn run(args: &TracerArgs, out: &mut Output) -> Result<Verdict, Failur
                 MgmtClass::PERFORMANCE,
             ]);
             umad.answer_timeout = timing(args).timeout;
-            trace(args, names, &mut Station::open(&args.station, &umad, false)?, out)
+            trace(args, names, &mut Station::open(&args.station.config(), &umad, false)?, out)
         }
     }
 }

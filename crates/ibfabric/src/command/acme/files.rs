@@ -17,9 +17,10 @@ use ib_wire::mad::sm::NodeType;
 use ib_wire::mad::{Mad, Method, MgmtClass, TransactionId};
 
 use crate::cli::acme::AcmeArgs;
-use crate::command::station::{Station, host_name};
 use crate::failure::{Failure, say};
 use crate::output::{Format, Output, result_file};
+use ib_daemons::host::host_name;
+use ib_daemons::station::Station;
 
 /// Writes the files that are wanted.
 pub(super) fn write(args: &AcmeArgs, out: &mut Output) -> Result<(), Failure> {
@@ -117,7 +118,8 @@ fn addresses(args: &AcmeArgs) -> Result<Vec<AddressLine>, Failure> {
 fn cluster_size(args: &AcmeArgs) -> Result<usize, String> {
     let mut umad = UmadOptions::classes(&[]);
     umad.agents.clear();
-    let mut link = Station::open(&args.station, &umad, false).map_err(Failure::into_message)?;
+    let mut link =
+        Station::open(&args.station.config(), &umad, false).map_err(|error| error.to_string())?;
     let port = link.port().map_err(|error| error.to_string())?;
     if port.sm_lid == 0 {
         return Err("the port has no subnet manager".to_owned());
