@@ -7,7 +7,6 @@ use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::acm::{Server, ServerOptions};
 use ib_acm::config::options::ServerMode;
 use ib_acm::port::PortId;
 use ib_acm::{Event, Port as _, Service};
@@ -26,6 +25,7 @@ use super::lock::Lock;
 use super::settings::Settings;
 use super::station::Station;
 use super::{console, metrics};
+use crate::acm::{Server, ServerOptions};
 use crate::error::{DaemonError, Verdict};
 use crate::log::{ERROR, INFO, Log, LogOptions, SYSTEM, VERBOSE};
 use crate::message::say;

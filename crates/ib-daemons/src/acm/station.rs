@@ -2,7 +2,6 @@
 
 use std::os::fd::BorrowedFd;
 
-use crate::acm::{DevicePort, Server, UmadPort};
 use ib_acm::port::PortId;
 use ib_acm::{Action, Address, Arrived, Port, PortState};
 use ib_attach::AttachOptions;
@@ -15,6 +14,7 @@ use ib_wire::mad::MgmtClass;
 
 use super::config::Place;
 use super::settings::{FileVersion, Settings};
+use crate::acm::{DevicePort, Server, UmadPort};
 use crate::error::DaemonError;
 use crate::host::{device_and_port, host_name};
 

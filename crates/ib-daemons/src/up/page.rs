@@ -15,8 +15,6 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::up::hosts::{BlockPair, Hosts, Reply};
-use crate::up::web::{Answer, Asked, Json, Refusal, Request, Resolve, Start, Way, Web};
 use ib_sim::{Command, LogLevel, Sim, Target};
 use ib_topology::{Fabric, PortId};
 use ib_types::Instant;
@@ -26,6 +24,8 @@ use ib_wire::mad::sa::PathRecord;
 use super::exercise::Exercise;
 use crate::error::DaemonError;
 use crate::sim::Look;
+use crate::up::hosts::{BlockPair, Hosts, Reply};
+use crate::up::web::{Answer, Asked, Json, Refusal, Request, Resolve, Start, Way, Web};
 
 mod device;
 mod files;

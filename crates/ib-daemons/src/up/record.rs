@@ -6,7 +6,6 @@ use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::up::hosts::Hosts;
 use ib_capture::{CaptureFile, Collector, Item, Link};
 use ib_control::capture::create_alone;
 use ib_hca::trace::{PacketTrace, Selection, SelectionId};
@@ -15,6 +14,7 @@ use ib_topology::PortId;
 use ib_types::Instant;
 
 use crate::error::DaemonError;
+use crate::up::hosts::Hosts;
 
 /// How often rings are looked at.
 const EVERY: Duration = Duration::from_millis(5);

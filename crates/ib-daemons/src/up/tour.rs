@@ -9,7 +9,6 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant as WallClock};
 
-use crate::up::hosts::{BlockPair, Hosts};
 use ib_routing::engine::engine;
 use ib_routing::{
     CheckReport, EngineList, Layers, LidOptions, Routing, RoutingOptions, Subnet, SubnetOptions,
@@ -27,6 +26,7 @@ use super::tables::Tables;
 use crate::error::{DaemonError, Verdict};
 use crate::progress::Progress;
 use crate::text::counted;
+use crate::up::hosts::{BlockPair, Hosts};
 
 mod disk;
 mod names;

@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::up::hosts::{BlockPair, Hosts, PORT, PairEvent, PairOptions, Reply};
 use ib_acm::{Address, ServiceConfig};
 use ib_cm::{PortSpace, ServiceId};
 use ib_nbd::Export as NbdExport;
@@ -28,6 +27,7 @@ use crate::message::say;
 use crate::own_capture::{self, Tracing};
 use crate::sim::{Look, Residents};
 use crate::text::counted;
+use crate::up::hosts::{BlockPair, Hosts, PORT, PairEvent, PairOptions, Reply};
 
 /// The device.
 const DEVICE: &str = "disk0";

@@ -4,6 +4,8 @@ use std::cell::RefCell;
 use std::io::Write;
 use std::time::Instant;
 
+use ib_daemons::progress::Progress;
+use ib_daemons::routing_files;
 use ib_os::signals::TemporaryPath;
 use ib_routing::engine::{NoEngine, Outcome, Refusal, reason};
 use ib_routing::{Routing, dump};
@@ -16,8 +18,6 @@ use crate::input;
 use crate::output::result_file::{temporary_path, write_result};
 use crate::output::{Format, Output};
 use crate::report;
-use ib_daemons::progress::Progress;
-use ib_daemons::routing_files;
 
 /// The result; the names are JSON keys.
 #[derive(Serialize)]

@@ -3,6 +3,8 @@
 use std::io::Write;
 use std::time::Instant;
 
+use ib_daemons::progress::Progress;
+pub(crate) use ib_daemons::text::counted;
 use ib_routing::check::{CheckReport, LinkLoad, Reachability};
 use ib_routing::metrics::{Metrics, MetricsOptions, metrics};
 use ib_routing::{EndPortId, Layers, Lfts, Subnet};
@@ -10,12 +12,9 @@ use ib_types::Guid;
 use serde::Serialize;
 use serde::ser::Serializer;
 
-pub(crate) use ib_daemons::text::counted;
-
 use crate::cli::SubnetArgs;
 use crate::failure::{Failure, Verdict};
 use crate::output::Output;
-use ib_daemons::progress::Progress;
 
 /// How many nodes that are cut off are named.
 const CUT_OFF_SHOWN: usize = 16;

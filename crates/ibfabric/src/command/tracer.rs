@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Instant as WallClock;
 
+use ib_daemons::station::Station;
 use ib_link::MadLink;
 use ib_mad::RequesterConfig;
 use ib_tracer::{Judgement, Trace, TraceError, TraceId, Tracer, TracerConfig, Via};
@@ -14,7 +15,6 @@ use crate::cli::tracer::{PortsArg, TraceFormat, TracerArgs, ViaArg};
 use crate::failure::{Failure, Verdict};
 use crate::input;
 use crate::output::Output;
-use ib_daemons::station::Station;
 
 mod group;
 mod managed;

@@ -8,15 +8,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use ib_capture::Link;
+use ib_control::capture::message::AdapterInfo;
+use ib_control::capture::{Captured, Captures, Clock, Taker};
 use ib_hca::Hca;
 use ib_hca::trace::PacketReader;
+use ib_os::inbox::{Handle, Inbox};
 use ib_topology::PortId;
 use ib_types::Instant;
 
 use super::Hosts;
-use ib_control::capture::message::AdapterInfo;
-use ib_control::capture::{Captured, Captures, Clock, Taker};
-use ib_os::inbox::{Handle, Inbox};
 
 /// What captures have of hosts.
 #[derive(Default)]

@@ -3,14 +3,14 @@
 use std::path::Path;
 use std::time::Duration;
 
-use crate::up::hosts::BlockPair;
-use crate::up::web::Json;
 use ib_rtrs::client::PathState;
 use ib_rtrs::stats::{ClientPathStats, Micros};
 use ib_sim::Sim;
 use serde::Serialize;
 
 use super::model::json;
+use crate::up::hosts::BlockPair;
+use crate::up::web::Json;
 
 /// What is told; the names are JSON keys.
 #[derive(Serialize)]

@@ -3,7 +3,6 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::up::web::{Answer, Json, Refusal};
 use ib_routing::{Layers, Subnet, SubnetOptions, check};
 use ib_sim::Sim;
 use ib_topology::{Fabric, PortId};
@@ -14,6 +13,7 @@ use serde::Serialize;
 use super::model::{Model, json};
 use crate::error::DaemonError;
 use crate::up::tables::Tables;
+use crate::up::web::{Answer, Json, Refusal};
 
 /// What is told; the names are JSON keys.
 #[derive(Serialize)]

@@ -2,11 +2,12 @@
 
 use std::collections::VecDeque;
 
-use crate::up::web::{Json, Refusal};
 use ib_topology::{Fabric, LinkRate, NodeId, PortId};
 use ib_types::{LinkWidth, NodeKind};
 use ib_wire::mad::sa::RateCode;
 use serde::Serialize;
+
+use crate::up::web::{Json, Refusal};
 
 /// Nodes and links. A node has the number that it has in the fabric, a link its place in the fabric's list.
 pub(in crate::up) struct Model {

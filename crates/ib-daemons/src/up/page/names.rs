@@ -1,6 +1,5 @@
 //! What the service of names at a host knows, and what it is asked.
 
-use crate::up::web::{Json, Refusal};
 use ib_acm::service::KnownView;
 use ib_acm::{Address, Service};
 use ib_sim::Sim;
@@ -12,6 +11,7 @@ use serde::Serialize;
 
 use super::model::json;
 use crate::up::town::destination;
+use crate::up::web::{Json, Refusal};
 
 /// How much a service knows; the names are JSON keys.
 #[derive(Serialize)]

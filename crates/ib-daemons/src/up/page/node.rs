@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use crate::up::hosts::Hosts;
-use crate::up::web::Json;
 use ib_sim::{Addresses, Counters, Sim};
 use ib_topology::{NodeId, PortId};
 use ib_wire::mad::sm::PortState;
@@ -12,6 +10,8 @@ use serde::Serialize;
 use super::model::{Model, Rate, json, kind_word};
 use super::names;
 use crate::sim::Manager;
+use crate::up::hosts::Hosts;
+use crate::up::web::Json;
 
 /// What is told; the names are JSON keys.
 #[derive(Serialize)]

@@ -1,6 +1,5 @@
 //! The way of packets from a node to another one, by the tables that switches have now.
 
-use crate::up::web::{Json, Refusal};
 use ib_routing::SwitchId;
 use ib_sim::Sim;
 use ib_sm::Plan;
@@ -9,6 +8,7 @@ use ib_types::ServiceLevel;
 use serde::Serialize;
 
 use super::model::{Model, json};
+use crate::up::web::{Json, Refusal};
 
 /// What is told; the names are JSON keys.
 #[derive(Debug, Serialize)]

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use crate::up::hosts::BlockPair;
 use ib_block::Geometry;
 use ib_rtrs::{Client, PathState};
 use ib_sim::Sim;
@@ -11,6 +10,7 @@ use ib_types::Instant;
 
 use super::super::pass::{Content, Pass, Task};
 use crate::text::counted;
+use crate::up::hosts::BlockPair;
 
 /// How long the device may take for a request, and a path to be connected again: longer than either does.
 const PATIENCE: Duration = Duration::from_secs(45);

@@ -6,7 +6,6 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant as WallClock};
 
-use crate::up::hosts::{Hosts, Reply};
 use ib_acm::Address;
 use ib_sim::Sim;
 use ib_topology::PortId;
@@ -16,6 +15,7 @@ use ib_wire::mad::sa::PathRecord;
 
 use super::super::town::destination;
 use crate::text::counted;
+use crate::up::hosts::{Hosts, Reply};
 
 /// How many hosts ask at most.
 pub(super) const MOST: usize = 256;

@@ -7,6 +7,8 @@ use ib_acm::Address;
 use ib_acm::config::addresses::{AddressFile, AddressLine};
 use ib_acm::config::options::Options;
 use ib_attach::{AttachOptions, AttachedPort};
+use ib_daemons::host::host_name;
+use ib_daemons::station::Station;
 use ib_ibsim::client::{Attach, ServerAddress};
 use ib_link::{MadLink as _, Remote};
 use ib_mad::{Client, Request, RequesterConfig};
@@ -19,8 +21,6 @@ use ib_wire::mad::{Mad, Method, MgmtClass, TransactionId};
 use crate::cli::acme::AcmeArgs;
 use crate::failure::{Failure, say};
 use crate::output::{Format, Output, result_file};
-use ib_daemons::host::host_name;
-use ib_daemons::station::Station;
 
 /// Writes the files that are wanted.
 pub(super) fn write(args: &AcmeArgs, out: &mut Output) -> Result<(), Failure> {

@@ -7,6 +7,8 @@ use std::time::Duration;
 use ib_attach::AttachOptions;
 use ib_cm::ConnectionId;
 use ib_control::capture::Captures;
+use ib_daemons::adapter::{self, PortOptions, name_service};
+use ib_daemons::own_capture::Tracing;
 use ib_device::{Device, DeviceOptions, Endpoint, EndpointOptions, Request};
 use ib_hca::{
     AccessFlags, CqId, Data, Memory, MrId, PdId, QpCap, QpId, QpInitAttr, QpType, RecvWr,
@@ -19,8 +21,6 @@ use ib_types::{Instant, Qpn};
 
 use crate::cli::rdma::AdapterArgs;
 use crate::failure::Failure;
-use ib_daemons::adapter::{self, PortOptions, name_service};
-use ib_daemons::own_capture::Tracing;
 
 /// How many packets of a connection may be under way, and of all together, which the buffers of two sockets
 /// hold; but each connection goes on with a few.

@@ -10,6 +10,7 @@ use std::io::Write as _;
 use std::time::{Duration, Instant as WallClock};
 
 use ib_block::{Command, Errno, Geometry, Operation};
+use ib_daemons::rtrs::remote::{self, Use};
 use ib_os::alarm::Alarm;
 use ib_os::clock;
 use ib_os::signals::{Order, Orders};
@@ -23,7 +24,6 @@ use crate::cli::rtrs::{BenchArgs, Lengths};
 use crate::command::summary::counted;
 use crate::failure::{Failure, Verdict, say};
 use crate::output::{Format, Output};
-use ib_daemons::rtrs::remote::{self, Use};
 
 mod jobs;
 mod ledger;

@@ -5,7 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use ib_daemons::log::{DEBUG, ERROR, FRAMES, INFO, VERBOSE};
+use ib_daemons::sm::settings::{self, Settings};
 use ib_daemons::sm::{ManagerOptions, Place};
+use ib_daemons::sm::{conf, reasons};
 use ib_routing::EngineList;
 use ib_types::Guid;
 
@@ -13,9 +16,6 @@ use crate::cli::opensm::{self, Given, Meaning};
 use crate::cli::sm::{PlaceArgs, ServeArgs};
 use crate::failure::{Failure, say};
 use crate::output::Format;
-use ib_daemons::log::{DEBUG, ERROR, FRAMES, INFO, VERBOSE};
-use ib_daemons::sm::settings::{self, Settings};
-use ib_daemons::sm::{conf, reasons};
 
 /// What a manager is asked to do.
 #[derive(Clone, Debug)]
