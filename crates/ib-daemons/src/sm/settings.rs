@@ -1,7 +1,7 @@
 //! How a subnet is managed, under the names of OpenSM's configuration file.
 //!
 //! Every way to set something - the file, the options of `ibfabric sm`, OpenSM's command line - ends in
-//! a [`Field`] of [`Settings`], which reads and shows values in one notation.
+//! a `Field` of [`Settings`], which reads and shows values in one notation.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
