@@ -1,20 +1,36 @@
-//! What joins the service of IB ACM to the world: ports of HCAs, and programs of the machine.
+//! The daemon of the ACM service: its event loop, ports of adapters, and sockets of programs.
 //!
 //! | module | holds |
 //! |---|---|
-//! | `datagrams` | queue pairs of datagrams at an HCA |
+//! | `config` | [`AcmConfig`], the configuration of the process |
+//! | `console`, `metrics` | answers to `ibfabric acm ctl` and to Prometheus |
+//! | `daemon` | [`run`], the event loop |
+//! | `datagrams` | queue pairs of datagrams at an adapter |
 //! | `device` | [`DevicePort`]: a port of a fabric that another process simulates |
+//! | `lock` | the lock file that keeps a second service from starting |
 //! | `server` | [`Server`]: the sockets that programs of the machine ask over |
+//! | `settings` | options, addresses and routes from files |
 //! | `sim` | [`SimPorts`]: ports of a simulated fabric, in its process and its time |
-//! | `umad` | [`UmadPort`]: a port of a real HCA, without queue pairs; `ipoib`: its IP addresses |
+//! | `station` | ports of simulators and of this machine |
+//! | `umad` | [`UmadPort`]: a port of a real adapter, without queue pairs; `ipoib`: its IP addresses |
 
+mod config;
+mod console;
+mod daemon;
 mod datagrams;
 mod device;
 mod ipoib;
+mod lock;
+mod metrics;
 mod server;
+mod settings;
 mod sim;
+mod station;
 mod umad;
 
+pub use config::{AcmConfig, DEFAULT_SOCKET, Place};
+pub use console::name as console_name;
+pub use daemon::run;
 pub use device::DevicePort;
 pub use server::{ListenError, Rejected, Server, ServerOptions};
 pub use sim::SimPorts;

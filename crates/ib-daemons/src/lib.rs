@@ -3,7 +3,38 @@
 //! | module | holds |
 //! |---|---|
 //! | [`acm`] | ports and sockets of the ACM service |
-//! | [`up`] | embedded hosts and the HTTP API of `ibfabric up` |
+//! | [`rtrs`] | servers and clients of block devices |
+//! | [`sim`] | the simulator at its sockets |
+//! | [`sm`] | the subnet manager at its port |
+//! | [`up`] | the simulator with embedded hosts and the page of `ibfabric up` |
+//! | [`adapter`] | adapters at own addresses and at ports of simulated fabrics |
+//! | [`agent`] | the agent of ibtracer and ibping at a port |
+//! | [`station`] | a port of a simulator or of this machine |
+//! | [`own_capture`] | the capture that a program makes of its own adapters |
+//! | [`host`] | names of this machine and of its adapters |
+//! | [`log`] | log files in OpenSM's format |
+//! | [`input`], [`routing_files`], [`result_file`] | files that are read, those of routing engines, files that are replaced as a whole |
+//! | [`progress`] | progress of long work on a terminal |
+//! | [`message`], [`text`] | messages on standard error, words for reports |
+//! | [`error`] | errors and results of the daemons |
 
 pub mod acm;
+pub mod adapter;
+pub mod agent;
+pub mod error;
+pub mod host;
+pub mod input;
+pub mod log;
+pub mod message;
+pub mod own_capture;
+pub mod progress;
+pub mod result_file;
+pub mod routing_files;
+pub mod rtrs;
+pub mod sim;
+pub mod sm;
+pub mod station;
+pub mod text;
 pub mod up;
+
+pub use error::{DaemonError, Verdict};

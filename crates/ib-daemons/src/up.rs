@@ -1,9 +1,77 @@
-//! Parts of `ibfabric up`.
+//! The daemon of `ibfabric up`: a fabric, its manager, hosts and a page in one process.
 //!
 //! | module | holds |
 //! |---|---|
+//! | `config` | [`UpConfig`], the configuration of the process |
 //! | [`hosts`] | hosts of a simulated fabric in its process, with an ACM service and block devices |
+//! | `town` | the hosts: names at each, a block device between some |
+//! | `tour` | the self-test of `--check` |
 //! | [`web`] | the HTTP server of the page and its API |
+//! | `page` | the answers of the API |
+//! | `exercise` | the load generator of the block device |
+//! | `pass`, `tables` | passes over the device, LFTs of switches: shared by self-test, load generator and page |
+//! | `record` | the packets of the device's queue pairs, in a file |
 
+use std::io::Write;
+
+use ib_ibsim::server::{Address, Server};
+use ib_topology::Fabric;
+use ib_types::Mtu;
+
+use crate::error::{DaemonError, Verdict};
+use crate::sim::{SimConfig, Simulation};
+
+mod config;
+mod exercise;
 pub mod hosts;
+#[cfg(test)]
+mod lab;
+mod page;
+mod pass;
+mod record;
+mod tables;
+mod tour;
+mod town;
 pub mod web;
+
+pub use config::UpConfig;
+use page::Page;
+use town::Town;
+
+/// Simulates a fabric with its manager and hosts until the process is asked to end, or the self-test has ended.
+///
+/// # Errors
+/// Fails if a socket or a file cannot be used, the subnet cannot be brought up, or the block device is not connected.
+pub fn run(
+    fabric: Fabric,
+    config: &UpConfig,
+    output: &mut dyn Write,
+) -> Result<Verdict, DaemonError> {
+    let sim_config = sim_config(config);
+    let simulation = Simulation::new(&fabric, &sim_config)?;
+    let server = Server::bind(Address::Name(config.socket.clone())).map_err(|error| {
+        DaemonError::Failed(format!("{error}; --socket gives this one another name"))
+    })?;
+    let page = page(config, &fabric)?;
+    let town = Town::new(config, fabric, page)?;
+    simulation.serve_with(server, &sim_config, Box::new(town), output)
+}
+
+/// Returns the configuration of the simulator, with agents on all nodes.
+fn sim_config(config: &UpConfig) -> SimConfig {
+    SimConfig {
+        manager: Some(config.manager.clone()),
+        agents: Some(String::new()),
+        seed: config.seed,
+        script: config.script.clone(),
+        mtu: Mtu::B4096,
+        ..SimConfig::default()
+    }
+}
+
+/// Serves the page if the configuration has one.
+fn page(config: &UpConfig, fabric: &Fabric) -> Result<Option<Page>, DaemonError> {
+    let Some(port) = config.http else { return Ok(None) };
+    let names = (&*config.fabric_name, &*config.engine.to_string(), &*config.socket);
+    Page::start(port, fabric.clone(), names).map(Some)
+}

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use ib_daemons::routing_files::EngineFiles;
 use ib_routing::EngineList;
 use ib_topology::generate::Kind;
 use ib_types::{Guid, LinkSpeed, LinkWidth, Lmc, Mtu};
@@ -380,6 +381,34 @@ pub struct EngineArgs {
     /// updn, dor).
     #[arg(long, value_name = "FILE")]
     pub keep_lfts: Option<PathBuf>,
+}
+
+impl EngineArgs {
+    /// Returns the options of the routing engines.
+    pub(crate) fn files(&self) -> EngineFiles {
+        EngineFiles {
+            root_guids: self.root_guids.clone(),
+            cn_guids: self.cn_guids.clone(),
+            io_guids: self.io_guids.clone(),
+            max_reverse_hops: self.max_reverse_hops,
+            quasi_ftree_indexing: self.quasi_ftree_indexing,
+            ignore_guids: self.ignore_guids.clone(),
+            guid_routing_order: self.guid_routing_order.clone(),
+            port_search_ordering: self.port_search_ordering.clone(),
+            hop_weights: self.hop_weights.clone(),
+            ids_guids: self.ids_guids.clone(),
+            connect_roots: self.connect_roots,
+            port_profile_switch_nodes: self.port_profile_switch_nodes,
+            port_shifting: self.port_shifting,
+            scatter_ports: self.scatter_ports,
+            guid_routing_order_no_scatter: self.guid_routing_order_no_scatter,
+            lash_start_vl: self.lash_start_vl,
+            virtual_lanes: self.virtual_lanes,
+            lfts: self.lfts.clone(),
+            lid_matrix: self.lid_matrix.clone(),
+            keep_lfts: self.keep_lfts.clone(),
+        }
+    }
 }
 
 /// Arguments of `check`.

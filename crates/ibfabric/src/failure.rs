@@ -4,14 +4,12 @@ use std::fmt::Display;
 use std::io;
 use std::process::ExitCode;
 
+use ib_daemons::DaemonError;
+
 /// Prints a message on standard error. Control characters are escaped, since a message may hold text of a peer.
 macro_rules! say {
     ($($argument:tt)*) => {{
-        use std::io::Write as _;
-        // With standard error gone there is nobody left to tell.
-        let text = format!($($argument)*);
-        let text = ib_types::text::escaped_message(&text);
-        let _ = writeln!(std::io::stderr(), "ibfabric: {text}");
+        ib_daemons::message::print(format_args!($($argument)*));
     }};
 }
 pub(crate) use say;
@@ -30,6 +28,15 @@ pub(crate) enum Verdict {
 impl Verdict {
     pub(crate) fn good_if(good: bool) -> Self {
         if good { Self::Good } else { Self::Bad }
+    }
+}
+
+impl From<ib_daemons::Verdict> for Verdict {
+    fn from(verdict: ib_daemons::Verdict) -> Self {
+        match verdict {
+            ib_daemons::Verdict::Good => Self::Good,
+            ib_daemons::Verdict::Bad => Self::Bad,
+        }
     }
 }
 
@@ -77,6 +84,26 @@ impl Failure {
             }
             Self::Said => ExitCode::from(2),
             Self::OutputClosed => ExitCode::SUCCESS,
+        }
+    }
+}
+
+impl From<DaemonError> for Failure {
+    fn from(error: DaemonError) -> Self {
+        match error {
+            DaemonError::Reported => Self::Said,
+            DaemonError::OutputClosed => Self::OutputClosed,
+            error => Self::unusable(error),
+        }
+    }
+}
+
+impl From<Failure> for DaemonError {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Unusable(message) => Self::Failed(message),
+            Failure::Said => Self::Reported,
+            Failure::OutputClosed => Self::OutputClosed,
         }
     }
 }

@@ -7,7 +7,6 @@
 //! | `input` | the files that commands read |
 //! | `output` | text, JSON and broken pipes |
 //! | `report` | the HTML pages of `route --report` and `capture correlate --html` |
-//! | `progress` | what long work shows on a terminal |
 //! | `failure` | what ends a command, and the exit status that it means |
 //!
 //! The exit status is 0 when the answer is good, 1 when it is bad (something unreachable, a credit
@@ -18,7 +17,6 @@ mod command;
 mod failure;
 mod input;
 mod output;
-mod progress;
 mod report;
 
 use std::io::Write as _;
@@ -76,8 +74,8 @@ fn end(
         Err(failure) => Err(failure),
     });
     match result {
-        // An incomplete file of `--capture` is an error of the command.
-        Ok(failure::Verdict::Good) if command::own_capture::has_failed() => {
+        // What is in the file of `--capture` is a part of the answer.
+        Ok(failure::Verdict::Good) if ib_daemons::own_capture::has_failed() => {
             failure::Verdict::Bad.into()
         }
         Ok(verdict) => verdict.into(),

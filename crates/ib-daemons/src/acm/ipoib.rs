@@ -1,4 +1,4 @@
-//! The IP addresses that this machine has over InfiniBand: those of the interfaces of IPoIB, whose hardware address is the
+//! The IP addresses that this machine has over InfiniBand: those of the interfaces of `IPoIB`, whose hardware address is the
 //! number of a queue pair and a GID (RFC 4391, section 9.1.1).
 
 use std::fs;

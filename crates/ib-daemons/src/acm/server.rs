@@ -531,7 +531,7 @@ fn bind_unix(path: &Path) -> io::Result<UnixListener> {
     Ok(UnixListener::from_std(bound))
 }
 
-/// Returns the sockets that a service manager has opened: sd_listen_fds(3).
+/// Returns the sockets that a service manager has opened: `sd_listen_fds(3)`.
 fn inherited() -> io::Result<Vec<Listener>> {
     let mut listeners = Vec::new();
     for file in ib_os::daemon::inherited_sockets(LISTENERS - 4) {

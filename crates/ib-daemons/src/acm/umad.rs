@@ -8,13 +8,13 @@ use std::time::Duration;
 use ib_acm::{Action, Address, Arrived, Port, PortState};
 use ib_link::{Incoming, LinkError, LinkPort, MadLink, Remote};
 use ib_mad::{CallError, Client, Completion, Message, Request, Requester, RequesterConfig};
+use ib_os::clock;
 use ib_types::{Instant, PKey, ServiceLevel};
+use ib_umad::{UmadDevice, UmadError, UmadLink, UmadOptions};
 use ib_wire::mad::sm::{NodeInfo, PKeyTable, PortInfo, PortState as Logical};
 use ib_wire::mad::{Attribute, AttributeId, Method, MgmtClass, TransactionId, smp};
 
 use super::ipoib;
-use ib_os::clock;
-use ib_umad::{UmadDevice, UmadError, UmadLink, UmadOptions};
 
 /// How often a port is asked what it is now: nobody tells users of management datagrams of its changes.
 const LOOK: Duration = Duration::from_secs(2);
@@ -68,7 +68,7 @@ pub struct UmadPort {
 
 impl UmadPort {
     /// Opens a port and waits until it has said what it is. Its names are those that are given, and the addresses
-    /// that the system's IPoIB interfaces have at it in the default partition.
+    /// that the system's `IPoIB` interfaces have at it in the default partition.
     ///
     /// # Errors
     /// Fails when its device cannot be used, or it does not answer within some seconds.

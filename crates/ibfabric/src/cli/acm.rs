@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use ib_daemons::acm::{AcmConfig, DEFAULT_SOCKET};
 
 use crate::output::Format;
 
@@ -67,9 +68,6 @@ pub enum Question {
     Metrics,
 }
 
-/// The socket where programs look for the service, as ibacm has it.
-pub const DEFAULT_SOCKET: &str = "/run/ibacm-unix.sock";
-
 /// Arguments of `acm` itself.
 #[derive(Debug, Args)]
 pub struct ServeArgs {
@@ -113,4 +111,23 @@ pub struct ServeArgs {
     /// Takes the sockets that systemd has opened for it.
     #[arg(long)]
     pub systemd: bool,
+}
+
+impl From<ServeArgs> for AcmConfig {
+    fn from(args: ServeArgs) -> Self {
+        Self {
+            places: args.places.0,
+            socket: args.socket,
+            tcp: args.tcp,
+            spin: args.spin,
+            open: args.open,
+            config: args.config,
+            options: args.options,
+            addresses: args.addresses,
+            log: args.log,
+            metrics_port: args.metrics_port,
+            most_clients: args.most_clients,
+            systemd: args.systemd,
+        }
+    }
 }

@@ -6,6 +6,11 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
+use ib_daemons::sm::reasons::{
+    CONGESTION, ENGINE, MESHES, NO_CONSOLE, NO_SYSLOG, ONE_LID_EACH, PERFMGR, PREFIX_ROUTES,
+    QOS_POLICY, SA_FILE,
+};
+
 /// What an option does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Meaning {
@@ -46,25 +51,6 @@ pub(crate) struct Given {
     pub(crate) meaning: Meaning,
     pub(crate) value: OsString,
 }
-
-pub(crate) const ENGINE: &str = "it belongs to a routing engine that is not here: the engines are minhop, updn, \
-                      ftree, lash, dor and file";
-pub(crate) const SA_FILE: &str =
-    "subnet administration is not loaded from files: clients register again";
-pub(crate) const CONGESTION: &str = "congestion control is not configured";
-pub(crate) const PERFMGR: &str =
-    "counters are collected with --perf-interval S and served with --metrics-port N";
-pub(crate) const QOS_POLICY: &str =
-    "service levels come from the routing engine and the partitions";
-
-pub(crate) const PREFIX_ROUTES: &str = "paths lead to no other subnet";
-pub(crate) const ONE_LID_EACH: &str = "every multicast group has a LID of its own";
-pub(crate) const MESHES: &str = "lash takes meshes as they are";
-pub(crate) const NO_SYSLOG: &str = "nothing is written to the system's log";
-pub(crate) const NO_CONSOLE: &str = "`ibfabric sm ctl` asks a running manager";
-pub(crate) const NO_PLUGINS: &str = "there are no plugins";
-pub(crate) const OTHER_MANAGERS: &str = "other managers cannot be ignored here";
-pub(crate) const MULTICAST: &str = "multicast cannot be switched off";
 
 const KNOWN: &[Known] = {
     use Meaning::{

@@ -7,8 +7,11 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
-use ib_rtrs::Address;
-use ib_types::{Gid, Mtu};
+use ib_daemons::rtrs::{Endpoint, Export, LinkConfig, NbdConfig, RemoteConfig, RtrsServeConfig};
+pub use ib_daemons::rtrs::{Network, RequestedPath, Store};
+use ib_rtrs::Policy;
+use ib_storage::nbd::Place;
+use ib_types::Mtu;
 
 pub use control::{ControlArgs, CtlAction, CtlArgs, MountArgs};
 
@@ -83,10 +86,18 @@ pub struct LinkArgs {
 }
 
 impl LinkArgs {
-    /// Returns whether both ends have the same port of UDP.
-    #[must_use]
-    pub fn is_one_port(&self) -> bool {
-        self.peer_udp_port.is_none_or(|port| port == self.udp_port)
+    fn config(&self) -> LinkConfig {
+        LinkConfig {
+            attach: self.attach.clone(),
+            node: self.node.clone(),
+            acm: self.acm.clone(),
+            udp_port: self.udp_port,
+            peer_udp_port: self.peer_udp_port,
+            allow_zero_checksum: self.allow_zero_checksum,
+            mtu: self.mtu,
+            spin: self.spin,
+            key_file: self.key_file.clone(),
+        }
     }
 }
 
@@ -138,7 +149,7 @@ pub struct RemoteArgs {
     /// simulated fabric it may be an address (ip:ADDR), a GID (gid:GID), NODE or NODE:PORT, a LID, or a name that the service
     /// of --acm knows; a path without an own end starts at the next one of --node.
     #[arg(long, value_name = "[SRC@]ADDR", required = true)]
-    pub path: Vec<PathArg>,
+    pub path: Vec<RequestedPath>,
     /// The device's name at the server.
     #[arg(long, value_name = "NAME")]
     pub device: String,
@@ -249,6 +260,67 @@ pub struct NbdArgs {
     pub depth: u64,
 }
 
+impl ServeArgs {
+    /// Returns the configuration of the server.
+    pub(crate) fn config(&self) -> RtrsServeConfig {
+        let export =
+            |export: &ExportArg| Export { name: export.name.clone(), store: export.store.clone() };
+        RtrsServeConfig {
+            listen: self.listen.clone(),
+            export: self.export.iter().map(export).collect(),
+            port: self.port,
+            queue_depth: self.queue_depth,
+            max_io_size: self.max_io_size,
+            no_always_invalidate: self.no_always_invalidate,
+            allow: self.allow.clone(),
+            control: self.control.config(),
+            capture: self.capture.own(),
+            link: self.link.config(),
+        }
+    }
+}
+
+impl RemoteArgs {
+    /// Returns the configuration of the session and its device.
+    pub(crate) fn config(&self) -> RemoteConfig {
+        RemoteConfig {
+            path: self.path.clone(),
+            device: self.device.clone(),
+            port: self.port,
+            session: self.session.clone(),
+            policy: match self.policy {
+                PolicyArg::RoundRobin => Policy::RoundRobin,
+                PolicyArg::MinInflight => Policy::MinInflight,
+                PolicyArg::MinLatency => Policy::MinLatency,
+            },
+            connections: self.connections,
+            need_invalidation: self.need_invalidation,
+            wait: self.wait,
+            trust_cache: self.trust_cache,
+            reconnect_delay: self.reconnect_delay,
+            control: self.control.config(),
+            capture: self.capture.own(),
+            link: self.link.config(),
+        }
+    }
+}
+
+impl NbdArgs {
+    /// Returns the configuration of the NBD server and its device.
+    pub(crate) fn config(&self) -> NbdConfig {
+        NbdConfig {
+            remote: self.remote.config(),
+            place: match (&self.socket, self.tcp) {
+                (Some(path), _) => Place::Unix(path.clone()),
+                (None, Some(address)) => Place::Tcp(address),
+                (None, None) => unreachable!("one of both is asked for"),
+            },
+            read_only: self.read_only,
+            depth: self.depth as usize,
+        }
+    }
+}
+
 /// What `rtrs bench` does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum RwArg {
@@ -330,100 +402,12 @@ pub enum PolicyArg {
     MinLatency,
 }
 
-/// A path.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PathArg {
-    /// The own end, if it was given.
-    pub source: Option<EndArg>,
-    /// The server's.
-    pub server: EndArg,
-}
-
-/// An end of a path.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum EndArg {
-    /// An address of IP.
-    Ip(IpAddr),
-    /// A GID.
-    Gid(Gid),
-    /// A name, which something else tells the address of.
-    Name(String),
-}
-
-impl FromStr for EndArg {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        if let Ok(address) = text.parse() {
-            return Ok(Self::Ip(address));
-        }
-        refuse_iwarp(text)?;
-        match text.split_once(':') {
-            Some(("ip" | "gid", _)) => {
-                Ok(text.parse::<Address>().map_err(|error| error.to_string())?.into())
-            }
-            _ if text.is_empty() => Err("expected an address".to_owned()),
-            _ => Ok(Self::Name(text.to_owned())),
-        }
-    }
-}
-
-impl From<Address> for EndArg {
-    fn from(address: Address) -> Self {
-        match address {
-            Address::Ip(address) => Self::Ip(address),
-            Address::Gid(gid) => Self::Gid(gid),
-        }
-    }
-}
-
-impl fmt::Display for EndArg {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Ip(address) => write!(f, "{address}"),
-            Self::Gid(gid) => write!(f, "{}", Address::Gid(*gid)),
-            Self::Name(name) => f.write_str(name),
-        }
-    }
-}
-
-/// Refuses what names an address or a device of iWARP: as the kernel and rdma-core name them.
-fn refuse_iwarp(text: &str) -> Result<(), String> {
-    let behind = |start: &str| text.strip_prefix(start).and_then(|rest| rest.chars().next());
-    let is_number = |found: Option<char>| found.is_some_and(|found| found.is_ascii_digit());
-    let is_device = ["siw", "iwp", "cxgb"].into_iter().any(|start| is_number(behind(start)))
-        || ["siw_", "iw_"].into_iter().any(|start| behind(start).is_some());
-    if is_device || text.starts_with("iw:") || text.starts_with("iwarp:") {
-        return Err(format!(
-            "{text:?} is of iWARP, which is not supported: RTRS goes over RoCEv2 (an IP address) and InfiniBand (--attach)"
-        ));
-    }
-    Ok(())
-}
-
 /// Reads an own address.
 fn own_address(text: &str) -> Result<IpAddr, String> {
     match text.parse()? {
-        EndArg::Ip(address) => Ok(address),
-        EndArg::Gid(_) => Err(format!("{text:?}: a GID needs --attach and --node")),
-        EndArg::Name(_) => Err(format!("{text:?}: expected an IP address")),
-    }
-}
-
-impl FromStr for PathArg {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let Some((source, server)) = text.split_once(['@', ',']) else {
-            return Ok(Self { source: None, server: text.parse()? });
-        };
-        let (source, server): (EndArg, EndArg) = (source.parse()?, server.parse()?);
-        if let (EndArg::Ip(source), EndArg::Ip(server)) = (&source, &server)
-            && source.is_ipv4() != server.is_ipv4()
-        {
-            return Err("both ends of a path have to be of one kind, IPv4 or IPv6".into());
-        }
-        Ok(Self { source: Some(source), server })
+        Endpoint::Ip(address) => Ok(address),
+        Endpoint::Gid(_) => Err(format!("{text:?}: a GID needs --attach and --node")),
+        Endpoint::Name(_) => Err(format!("{text:?}: expected an IP address")),
     }
 }
 
@@ -433,16 +417,7 @@ pub struct ExportArg {
     /// Its name.
     pub name: String,
     /// Where its data lies.
-    pub store: StoreArg,
-}
-
-/// Where the data of a device lies.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum StoreArg {
-    /// In memory, of so many bytes.
-    Memory(u64),
-    /// In a file, or a block device.
-    File(PathBuf),
+    pub store: Store,
 }
 
 impl FromStr for ExportArg {
@@ -454,49 +429,10 @@ impl FromStr for ExportArg {
             .filter(|(name, store)| !name.is_empty() && !store.is_empty())
             .ok_or("expected NAME=FILE, NAME=mem:SIZE or NAME=DEVICE")?;
         let store = match store.strip_prefix("mem:") {
-            Some(text) => StoreArg::Memory(size(text)?),
-            None => StoreArg::File(store.into()),
+            Some(text) => Store::Memory(size(text)?),
+            None => Store::File(store.into()),
         };
         Ok(Self { name: name.to_owned(), store })
-    }
-}
-
-/// A network.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Network {
-    address: IpAddr,
-    bits: u8,
-}
-
-impl FromStr for Network {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("{text:?}: expected an address, or ADDR/BITS");
-        let (address, bits) = text.split_once('/').map_or((text, None), |(a, b)| (a, Some(b)));
-        let address: IpAddr = address.parse().map_err(|_| wrong())?;
-        let most = if address.is_ipv4() { 32 } else { 128 };
-        let bits = match bits {
-            Some(bits) => bits.parse().ok().filter(|bits| *bits <= most).ok_or_else(wrong)?,
-            None => most,
-        };
-        Ok(Self { address, bits })
-    }
-}
-
-impl Network {
-    /// Returns whether an address belongs to it.
-    #[must_use]
-    pub fn contains(&self, address: IpAddr) -> bool {
-        let (own, other, width) = match (self.address, address.to_canonical()) {
-            (IpAddr::V4(own), IpAddr::V4(other)) => {
-                (u128::from(own.to_bits()), u128::from(other.to_bits()), 32)
-            }
-            (IpAddr::V6(own), IpAddr::V6(other)) => (own.to_bits(), other.to_bits(), 128),
-            _ => return false,
-        };
-        // All bits behind the network's count for nothing.
-        (own ^ other).checked_shr(width - u32::from(self.bits)).unwrap_or(0) == 0
     }
 }
 

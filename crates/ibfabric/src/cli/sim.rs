@@ -7,45 +7,14 @@ use std::time::Duration;
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, Subcommand, ValueEnum};
+use ib_daemons::sim::SimConfig;
+pub use ib_daemons::sim::{CONSOLE, CONSOLE_NAMES};
 use ib_routing::EngineList;
 use ib_sim::LogLevel;
 use ib_types::Mtu;
 
+use crate::command::sm::hosted_options;
 use crate::output::Format;
-
-/// The commands of the console, which scripts have too, a line each.
-pub const CONSOLE: &str = "\
-Link \"node\"[port] \"node\"[port]      plugs a cable in
-Unlink \"node\"[[port]]               pulls cables
-ReLink \"node\"[[port]]               plugs pulled cables back in
-Clear \"node\"[[port]]                pulls cables for good and resets what was set
-Guid \"node\"[[port]] GUID            changes a GUID
-Error \"node\"[[port]] RATE [ATTR]    loses so many per cent of the requests that the port should
-                                    answer; without ATTR also of the packets that enter it
-PerformanceSet \"node\"[port] PortCounters.NAME=VALUE
-Baselid \"node\"[[port]] LID [LMC]    changes a LID
-Fault \"node\"[[port]] loss=P corrupt=P duplicate=P reorder=P held=TIME delay=TIME | none
-Flap \"node\"[port] DOWN UP TIMES     takes a link down and up
-Power \"node\" on|off
-MKey \"node\"[[port]] KEY [PROTECT]   sets a key that the manager does not know
-Misroute \"node\" PORT PORT | none    sends by the second what the table has for the first
-IgnoreLft \"node\" all | none | BLOCK ...
-Swap \"node\"[port] \"node\"[port]      exchanges two cables
-Dump [\"node\"[[port]]]               what nodes and ports say of themselves, and in force: the
-                                    commands that brought about what is wrong with them
-Route LID LID                       the way of a packet by the tables
-Counters \"node\"[port]               the counters of a port
-Attached                            who is attached
-X CLIENT                            sends a client away
-Addresses [\"node\"[[port]]]          the IP addresses of ports
-Stats                               totals
-Quit                                ends the simulator
-";
-
-/// How the commands of the console name nodes.
-pub const CONSOLE_NAMES: &str = "\
-Names need quotes only where they hold blanks; a quote that is part of a quoted name stands twice.
-";
 
 /// Returns the command of the console that a word is, whatever its case.
 fn console_command(word: &str) -> Option<&'static str> {
@@ -157,6 +126,33 @@ pub struct ServeArgs {
     /// that it failed.
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = time)]
     pub answer_within: Duration,
+}
+
+impl ServeArgs {
+    /// Returns the configuration of the simulator's process.
+    pub(crate) fn config(&self) -> SimConfig {
+        let name = self.port.map_or_else(|| self.socket.clone(), |port| port.to_string());
+        let manager = |engines| hosted_options(engines, &format!("{name}-sm"));
+        SimConfig {
+            manager: self.sm.as_ref().map(manager),
+            agents: self.agents.clone(),
+            seed: self.seed,
+            script: self.script.clone(),
+            random_faults: self.random_faults,
+            random_time: self.random_time,
+            addresses: self.addresses.clone(),
+            pcap: self.pcap.clone(),
+            log: self.log.clone(),
+            log_level: self.log_level.into(),
+            record: self.record.clone(),
+            latency: self.latency,
+            lane_buffer: self.lane_buffer,
+            mtu: self.mtu,
+            linear_cap: self.linear_cap,
+            mcast_cap: self.mcast_cap,
+            answer_within: self.answer_within,
+        }
+    }
 }
 
 /// How much is logged.

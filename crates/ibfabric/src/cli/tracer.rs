@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
+use ib_daemons::station::StationConfig;
 use ib_routing::EngineList;
 use ib_types::{Gid, Guid, ServiceLevel};
 
@@ -60,6 +61,19 @@ pub struct StationArgs {
     /// The node of the simulated fabric to speak through; its first without it, or `SIM_HOST`.
     #[arg(long, value_name = "NODE", conflicts_with_all = ["device", "port"])]
     pub node: Option<String>,
+}
+
+impl StationArgs {
+    /// Returns the choice of the port.
+    pub(crate) fn config(&self) -> StationConfig {
+        StationConfig {
+            attach: self.attach.clone(),
+            ibsim: self.ibsim.clone(),
+            node: self.node.clone(),
+            device: self.device.clone(),
+            port: self.port,
+        }
+    }
 }
 
 /// Arguments of `tracer`.

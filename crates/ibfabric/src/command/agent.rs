@@ -1,87 +1,12 @@
 //! `ibfabric agent`: answers ibtracer and ibping at a port.
 
-use std::io::Write as _;
+use ib_daemons::agent::{self, AgentConfig};
 
-use ib_link::{Arrival, Incoming, MadLink, NodeAgent};
-use ib_os::alarm::{Alarm, AlarmedLink};
-use ib_os::daemon;
-use ib_os::signals::{Order, Orders};
-use ib_tracer::TracerAgent;
-use ib_types::Instant;
-use ib_umad::{UmadAgent, UmadOptions};
-use ib_wire::mad::{Method, MgmtClass};
-
-use super::station::Station;
 use crate::cli::tracer::AgentArgs;
-use crate::failure::{Failure, Verdict, say};
+use crate::failure::{Failure, Verdict};
 use crate::output::Output;
 
 pub(crate) fn run(args: &AgentArgs, out: &mut Output) -> Result<Verdict, Failure> {
-    let agents = [MgmtClass::TRACER, MgmtClass::PING];
-    let mut umad = UmadOptions::classes(&[]);
-    umad.agents.extend(agents.map(|class| UmadAgent {
-        class,
-        oui: 0x00_1405,
-        methods: 1 << Method::GET.0,
-    }));
-    let mut link = Station::open(&args.station, &umad, true)?;
-    let port = link.port().map_err(Failure::unusable)?;
-    let name = args.host_name.clone().unwrap_or_else(host_name);
-    let mut agent = TracerAgent::new(name);
-    let failed = |error| Failure::Unusable(format!("cannot wait for signals: {error}"));
-    let alarm = Alarm::new().map_err(failed)?;
-    let mut orders = Orders::catch(&alarm.bell()).map_err(failed)?;
-    // A switch has one port 0 for all; which of its ports a datagram came in by no link tells.
-    let arrival_port = (port.number > 0).then_some(port.number);
-    if arrival_port.is_none() {
-        say!(
-            "port 0 of switch {}: no link tells by which port requests come in; this is what clients \
-             are told",
-            port.node_guid
-        );
-    }
-    writeln!(out, "READY")?;
-    out.flush()?;
-    if let Err(error) = daemon::notify("READY=1") {
-        say!("cannot tell the service manager: {error}");
-    }
-    loop {
-        alarm.silence();
-        if let Some(Order::End) = orders.take() {
-            break;
-        }
-        link.wait_alarmed(Instant::NEVER, &alarm).map_err(Failure::unusable)?;
-        while let Some(incoming) = link.receive().map_err(Failure::unusable)? {
-            let Incoming::Received(datagram) = incoming else { continue };
-            if !agents.contains(&datagram.mad.class()) {
-                continue;
-            }
-            let lid = link.port().map_err(Failure::unusable)?.lid;
-            let now = link.now();
-            agent.handle(now, Arrival { port: arrival_port, lid }, &datagram);
-            while let Some(answer) = agent.poll_transmit(now) {
-                if let Err(error) = link.send(&answer) {
-                    say!("cannot answer LID {}: {error}", answer.remote.lid);
-                }
-            }
-        }
-    }
-    let counters = agent.counters();
-    say!(
-        "{} requests answered, {} of them came in by another port than expected; {} refused, {} ignored",
-        counters.answered,
-        counters.mismatches,
-        counters.refused,
-        counters.ignored
-    );
-    Ok(Verdict::Good)
-}
-
-/// Returns the name of the machine.
-fn host_name() -> String {
-    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    match name.trim() {
-        "" => "localhost".to_owned(),
-        name => name.to_owned(),
-    }
+    let config = AgentConfig { station: args.station.config(), host_name: args.host_name.clone() };
+    Ok(agent::run(&config, out)?.into())
 }

@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use ib_daemons::progress::Progress;
 use ib_routing::dump::lfts::{Follow, ReadLfts};
 use ib_routing::{Layers, dump};
 use ib_types::ServiceLevel;
@@ -12,7 +13,6 @@ use crate::cli::CheckArgs;
 use crate::failure::{Failure, Verdict};
 use crate::input;
 use crate::output::{Format, Output};
-use crate::progress::Progress;
 
 /// The result; the names are JSON keys.
 #[derive(Serialize)]

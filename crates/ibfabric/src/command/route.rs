@@ -4,6 +4,8 @@ use std::cell::RefCell;
 use std::io::Write;
 use std::time::Instant;
 
+use ib_daemons::progress::Progress;
+use ib_daemons::routing_files;
 use ib_os::signals::TemporaryPath;
 use ib_routing::engine::{NoEngine, Outcome, Refusal, reason};
 use ib_routing::{Routing, dump};
@@ -15,7 +17,6 @@ use crate::failure::{Failure, Verdict, say};
 use crate::input;
 use crate::output::result_file::{temporary_path, write_result};
 use crate::output::{Format, Output};
-use crate::progress::Progress;
 use crate::report;
 
 /// The result; the names are JSON keys.
@@ -80,7 +81,8 @@ pub(crate) fn run(args: &RouteArgs, out: &mut Output) -> Result<Verdict, Failure
     let start = Instant::now();
     let fabric = input::fabric(&args.subnet)?;
     let subnet = input::subnet(&fabric, &args.subnet)?;
-    let options = input::routing_options(&subnet, &args.routing.engines, &|text| say!("{text}"))?;
+    let options =
+        routing_files::read(&subnet, &args.routing.engines.files(), &|text| say!("{text}"))?;
     ms.load = milliseconds(start);
 
     progress.next("routing");

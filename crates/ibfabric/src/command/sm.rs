@@ -3,52 +3,26 @@
 //! | module | holds |
 //! |---|---|
 //! | `request` | what is asked for, by either command line |
-//! | `settings`, `conf` | the keys of OpenSM's configuration file; the file |
-//! | `place` | the port that the subnet is managed from |
-//! | `drive` | the loop that joins manager and port |
-//! | `daemon` | the manager with everything around it |
-//! | `events` | what the log says of the fabric |
-//! | `planner` | the thread that plans |
-//! | `cache`, `dump`, `files` | what is written where OpenSM's users look |
-//! | `shared`, `console`, `ctl`, `metrics` | what is shown to those who ask |
-//! | `perf` | the counters of all ports |
-//! | `shown` | what a process that hosts a manager shows of it |
 //! | `report` | what is printed when the subnet is up |
+//! | `ctl` | queries to a manager that runs |
 
 use std::ffi::OsString;
 use std::io::Write as _;
 
-use ib_os::alarm::Alarm;
+use ib_daemons::DaemonError;
+use ib_daemons::sm::{ManagerOptions, SubnetUp, conf};
 use ib_routing::EngineList;
-use ib_types::{Guid, Instant};
 
 use crate::cli::opensm;
 use crate::cli::sm::{SmAction, SmArgs};
 use crate::failure::{Failure, Verdict};
 use crate::output::Output;
 
-mod cache;
-mod conf;
-mod console;
 mod ctl;
-mod daemon;
-mod drive;
-mod dump;
-mod events;
-mod files;
-mod metrics;
-mod perf;
-mod place;
-mod planner;
 mod report;
 mod request;
-mod settings;
-mod shared;
-mod shown;
 
-pub(crate) use daemon::{Daemon, News};
 use request::{Asked, Request};
-pub(crate) use shown::Shown;
 
 /// Runs `ibfabric sm`.
 pub(crate) fn run(args: SmArgs, out: &mut Output) -> Result<Verdict, Failure> {
@@ -69,25 +43,9 @@ pub(crate) fn run_as_opensm(
     answer(Request::from_opensm(&given)?, out)
 }
 
-/// Makes a manager for a fabric in this process that lives in real time; `sm ctl` asks it by a name.
-pub(crate) fn hosted(
-    engines: &EngineList,
-    guid: Guid,
-    now: Instant,
-    alarm: &Alarm,
-    name: &str,
-) -> Result<Daemon, Failure> {
-    let request = Request::for_fabric(engines, name);
-    let shared = shared::Shared::new(alarm.bell());
-    let log = daemon::open_log(&request)?;
-    drive::serve(&request, &shared, &log)?;
-    let config = request.settings.config(&log)?;
-    Daemon::new(&request, config, guid, now, Some(alarm.bell()), shared, log)
-}
-
 fn answer(asked: Asked, out: &mut Output) -> Result<Verdict, Failure> {
     match asked {
-        Asked::Manage(request) => drive::run(&request, out),
+        Asked::Manage(request) => manage(&request, out),
         Asked::Print(text) => {
             write!(out, "{text}")?;
             Ok(Verdict::Good)
@@ -98,4 +56,20 @@ fn answer(asked: Asked, out: &mut Output) -> Result<Verdict, Failure> {
             Ok(Verdict::Good)
         }
     }
+}
+
+/// Runs the manager; prints a report each time that the subnet is up.
+fn manage(request: &Request, out: &mut Output) -> Result<Verdict, Failure> {
+    // A process that goes on in the background has no standard output.
+    out.flush()?;
+    let requested = request.settings.config.routing.engines.to_string();
+    let mut print = |up: &SubnetUp<'_>| {
+        report::print(up, requested.clone(), request.format, out).map_err(DaemonError::from)
+    };
+    Ok(ib_daemons::sm::run(&request.options(), &mut print)?.into())
+}
+
+/// Returns the options of a manager that keeps a fabric of this process up.
+pub(crate) fn hosted_options(engines: &EngineList, name: &str) -> ManagerOptions {
+    Request::for_fabric(engines, name).options()
 }

@@ -3,6 +3,8 @@
 use std::io::Write;
 use std::time::Instant;
 
+use ib_daemons::progress::Progress;
+pub(crate) use ib_daemons::text::counted;
 use ib_routing::check::{CheckReport, LinkLoad, Reachability};
 use ib_routing::metrics::{Metrics, MetricsOptions, metrics};
 use ib_routing::{EndPortId, Layers, Lfts, Subnet};
@@ -13,7 +15,6 @@ use serde::ser::Serializer;
 use crate::cli::SubnetArgs;
 use crate::failure::{Failure, Verdict};
 use crate::output::Output;
-use crate::progress::Progress;
 
 /// How many nodes that are cut off are named.
 const CUT_OFF_SHOWN: usize = 16;
@@ -341,17 +342,6 @@ pub(crate) fn print_worst_links(
         writeln!(out, "  {}", link.describe(subnet))?;
     }
     Ok(())
-}
-
-/// Returns a number with the word for what it counts, in the plural where that is due.
-pub(crate) fn counted(number: impl TryInto<u64> + Copy, what: &str) -> String {
-    let number = number.try_into().unwrap_or(u64::MAX);
-    let ending = match what {
-        _ if number == 1 => "",
-        what if what.ends_with("ch") || what.ends_with("sh") => "es",
-        _ => "s",
-    };
-    format!("{number} {what}{ending}")
 }
 
 /// Measures the tables when the options ask for it.

@@ -8,15 +8,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use ib_capture::Link;
+use ib_control::capture::message::AdapterInfo;
+use ib_control::capture::{Captured, Captures, Clock, Taker};
 use ib_hca::Hca;
 use ib_hca::trace::PacketReader;
+use ib_os::inbox::{Handle, Inbox};
 use ib_topology::PortId;
 use ib_types::Instant;
 
 use super::Hosts;
-use ib_control::capture::message::AdapterInfo;
-use ib_control::capture::{Captured, Captures, Clock, Taker};
-use ib_os::inbox::{Handle, Inbox};
 
 /// Capture state of the hosts.
 #[derive(Default)]
@@ -116,7 +116,7 @@ impl Captured for Hosts {
     }
 
     fn engine(&mut self, adapter: u32) -> Option<&mut Hca> {
-        self.devices.get_mut(PortId(adapter)).map(|device| device.hca())
+        self.devices.get_mut(PortId(adapter)).map(ib_device::SimDevice::hca)
     }
 
     fn describe(&self, adapter: u32) -> Option<AdapterInfo> {

@@ -5,19 +5,7 @@ use std::collections::BTreeMap;
 use clap::error::ErrorKind;
 use clap::{ArgMatches, Args, Command, Error, FromArgMatches};
 
-/// A port that a service is at, or several.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// Of a fabric that `ibfabric sim` simulates.
-    Simulated {
-        /// The name of its sockets.
-        simulator: String,
-        /// The node and its port, as `NODE` or `NODE:PORT`; the first host without it.
-        node: Option<String>,
-    },
-    /// Of this machine's adapters, as `DEV` or `DEV:PORT`; all of them where it is empty.
-    Umad(String),
-}
+pub use ib_daemons::acm::Place;
 
 /// The places that a command line names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

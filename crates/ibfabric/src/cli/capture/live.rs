@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use ib_cm::{PortSpace, ServiceId};
+use ib_daemons::own_capture::OwnCapture;
 use ib_hca::trace::Trigger;
 use ib_types::Qpn;
 
@@ -29,6 +30,17 @@ pub struct CaptureArgs {
     #[arg(long, value_name = "BYTES", default_value = "4194304", requires = "capture",
         value_parser = ring)]
     pub capture_ring: u64,
+}
+
+impl CaptureArgs {
+    /// Returns the capture that the options ask for.
+    pub(crate) fn own(&self) -> Option<OwnCapture> {
+        Some(OwnCapture {
+            path: self.capture.clone()?,
+            payload: self.capture_payload as u16,
+            ring_bytes: self.capture_ring as usize,
+        })
+    }
 }
 
 /// Which program.

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use ib_daemons::rtrs::ControlConfig;
 
 use crate::cli::examples_text;
 use crate::output::Format;
@@ -19,6 +20,13 @@ pub struct ControlArgs {
     /// Serves metrics for Prometheus on this port of the loopback device.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub metrics_port: Option<u16>,
+}
+
+impl ControlArgs {
+    /// Returns the configuration of the control socket.
+    pub(super) fn config(&self) -> ControlConfig {
+        ControlConfig { control: self.control.clone(), metrics_port: self.metrics_port }
+    }
 }
 
 /// Arguments of `rtrs ctl`.

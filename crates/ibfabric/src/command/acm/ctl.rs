@@ -6,7 +6,7 @@ use crate::failure::{Failure, Verdict};
 use crate::output::Output;
 
 pub(super) fn run(args: &CtlArgs, output: &mut Output) -> Result<Verdict, Failure> {
-    let name = super::console::name(&args.socket);
+    let name = ib_daemons::acm::console_name(&args.socket);
     let line = match &args.question {
         Question::Status => "status".to_owned(),
         Question::Known { address: None } => "known".to_owned(),

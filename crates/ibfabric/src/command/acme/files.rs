@@ -7,6 +7,8 @@ use ib_acm::Address;
 use ib_acm::config::addresses::{AddressFile, AddressLine};
 use ib_acm::config::options::Options;
 use ib_attach::{AttachOptions, AttachedPort};
+use ib_daemons::host::host_name;
+use ib_daemons::station::Station;
 use ib_ibsim::client::{Attach, ServerAddress};
 use ib_link::{MadLink as _, Remote};
 use ib_mad::{Client, Request, RequesterConfig};
@@ -17,7 +19,6 @@ use ib_wire::mad::sm::NodeType;
 use ib_wire::mad::{Mad, Method, MgmtClass, TransactionId};
 
 use crate::cli::acme::AcmeArgs;
-use crate::command::station::{Station, host_name};
 use crate::failure::{Failure, say};
 use crate::output::{Format, Output, result_file};
 
@@ -117,7 +118,8 @@ fn addresses(args: &AcmeArgs) -> Result<Vec<AddressLine>, Failure> {
 fn cluster_size(args: &AcmeArgs) -> Result<usize, String> {
     let mut umad = UmadOptions::classes(&[]);
     umad.agents.clear();
-    let mut link = Station::open(&args.station, &umad, false).map_err(Failure::into_message)?;
+    let mut link =
+        Station::open(&args.station.config(), &umad, false).map_err(|error| error.to_string())?;
     let port = link.port().map_err(|error| error.to_string())?;
     if port.sm_lid == 0 {
         return Err("the port has no subnet manager".to_owned());

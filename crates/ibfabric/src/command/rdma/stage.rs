@@ -7,6 +7,8 @@ use std::time::Duration;
 use ib_attach::AttachOptions;
 use ib_cm::ConnectionId;
 use ib_control::capture::Captures;
+use ib_daemons::adapter::{self, PortOptions, name_service};
+use ib_daemons::own_capture::Tracing;
 use ib_device::{Device, DeviceOptions, Endpoint, EndpointOptions, Request};
 use ib_hca::{
     AccessFlags, CqId, Data, Memory, MrId, PdId, QpCap, QpId, QpInitAttr, QpType, RecvWr,
@@ -18,8 +20,6 @@ use ib_os::signals::{Order, Orders};
 use ib_types::{Instant, Qpn};
 
 use crate::cli::rdma::AdapterArgs;
-use crate::command::own_capture::Tracing;
-use crate::command::port::{self, PortOptions, name_service};
 use crate::failure::Failure;
 
 /// How many packets of a connection may be in flight, and of all together, which the buffers of two sockets
@@ -93,7 +93,7 @@ impl Stage {
 
     fn open_with(args: &AdapterArgs, peer: Option<IpAddr>, window: u32) -> Result<Self, Failure> {
         let mut device = match &args.attach {
-            Some(_) => port::attach(&PortOptions {
+            Some(_) => adapter::attach(&PortOptions {
                 port: attach_options(args).expect("it is given"),
                 mtu: args.mtu,
                 spin: args.spin,
@@ -105,7 +105,7 @@ impl Stage {
         let pd = device.hca().alloc_pd().map_err(Failure::unusable)?;
         let cq = device.hca().create_cq(1 << 18).map_err(Failure::unusable)?;
         let captures = Captures::new(&mut device).map_err(Failure::unusable)?;
-        let tracing = Tracing::start(&args.capture, captures, &mut device)?;
+        let tracing = Tracing::start(args.capture.own().as_ref(), captures, &mut device)?;
         Ok(Self { device, pd, cq, tracing, interruption: None })
     }
 
@@ -132,7 +132,7 @@ impl Stage {
         options.mtu = args.mtu;
         options.window = window;
         options.spin = Duration::from_micros(args.spin);
-        port::open(options)
+        Ok(adapter::open(options)?)
     }
 
     /// Has what is made from now on belong to a protection domain of its own, and returns that. What belongs to

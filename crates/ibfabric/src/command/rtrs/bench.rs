@@ -10,6 +10,7 @@ use std::io::Write as _;
 use std::time::{Duration, Instant as WallClock};
 
 use ib_block::{Command, Errno, Geometry, Operation};
+use ib_daemons::rtrs::remote::{self, Use};
 use ib_os::alarm::Alarm;
 use ib_os::clock;
 use ib_os::signals::{Order, Orders};
@@ -19,7 +20,6 @@ use serde::Serialize;
 
 use self::jobs::Jobs;
 use self::ledger::Ledger;
-use super::remote::{self, Use};
 use crate::cli::rtrs::{BenchArgs, Lengths};
 use crate::command::summary::counted;
 use crate::failure::{Failure, Verdict, say};
@@ -78,7 +78,7 @@ pub(super) fn run(args: &BenchArgs, out: &mut Output) -> Result<Verdict, Failure
     let depth = (args.iodepth * args.jobs) as usize;
     let reads = if args.verify { Reads::Copied } else { Reads::Dropped };
     let how = Use { writes: args.changes(), depth: depth.max(64), reads };
-    let mut opened = remote::open(&args.remote, &how, &mut orders)?;
+    let mut opened = remote::open(&args.remote.config(), &how, &mut orders)?;
     let measured = measure(args, &mut opened.disk, &opened.geometry, orders);
     // Whatever has ended it: the device is free at once for others.
     let closed = opened.close();

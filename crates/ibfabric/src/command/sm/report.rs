@@ -1,13 +1,13 @@
 //! What is printed when a subnet is up.
 
 use std::io::Write;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use ib_sm::SweepReport;
+use ib_daemons::sm::SubnetUp;
 use serde::Serialize;
 
 use crate::command::summary::peak_rss_mb;
-use crate::failure::{Failure, Verdict};
+use crate::failure::Failure;
 use crate::output::{Format, Output};
 
 /// The result; the names are JSON keys.
@@ -46,18 +46,10 @@ struct Times {
     up: f64,
 }
 
-/// Returns what a sweep means for the exit status.
-pub(super) fn verdict(sweep: &SweepReport) -> Verdict {
-    let reaches_all = sweep.quality.is_some_and(|quality| quality.unreachable == 0);
-    Verdict::good_if(reaches_all && sweep.faults == 0)
-}
-
 /// Prints what came of a sweep of a manager that was started at a moment.
 pub(super) fn print(
-    sweep: &SweepReport,
+    &SubnetUp { sweep, started, clock }: &SubnetUp<'_>,
     requested: String,
-    started: Option<Instant>,
-    clock: &'static str,
     format: Format,
     out: &mut Output,
 ) -> Result<(), Failure> {

@@ -2,29 +2,20 @@
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
 
+use ib_daemons::log::{DEBUG, ERROR, FRAMES, INFO, VERBOSE};
+use ib_daemons::sm::settings::{self, Settings};
+use ib_daemons::sm::{ManagerOptions, Place};
+use ib_daemons::sm::{conf, reasons};
 use ib_routing::EngineList;
+use ib_types::Guid;
 
-use super::conf;
-use super::settings::Settings;
 use crate::cli::opensm::{self, Given, Meaning};
 use crate::cli::sm::{PlaceArgs, ServeArgs};
-use crate::command::log::{DEBUG, ERROR, FRAMES, INFO, VERBOSE};
 use crate::failure::{Failure, say};
 use crate::output::Format;
-
-/// Where a subnet is.
-#[derive(Clone, Debug)]
-pub(super) enum Place {
-    /// Simulated in this process.
-    Sim { fabric: PathBuf, node: Option<String> },
-    /// Behind the sockets of a simulator; without a name where the environment says.
-    Ibsim { name: String, node: Option<String> },
-    /// Behind a port of an HCA; without a number its first.
-    Umad { name: String, port: Option<u8> },
-    /// Behind the port that the settings name, or any.
-    AnyUmad,
-}
 
 /// What a manager is asked to do.
 #[derive(Clone, Debug)]
@@ -152,6 +143,42 @@ impl Request {
         }
     }
 
+    /// Returns the configuration of the manager's process.
+    pub(super) fn options(&self) -> ManagerOptions {
+        let settings = self.settings.clone();
+        let for_partitions = self.settings.clone();
+        ManagerOptions {
+            place: self.place.clone(),
+            guid: Guid(settings.guid),
+            guid_origin: settings.origin("guid").to_owned(),
+            transaction_timeout: Duration::from_millis(settings.transaction_timeout.into()),
+            once: self.once,
+            standby: self.standby,
+            as_opensm: self.as_opensm,
+            has_usual_dumps: self.has_usual_dumps,
+            has_usual_log: self.has_usual_log,
+            background: settings.daemon,
+            inactive: settings.inactive,
+            honor_guid2lid: settings.honor_guid2lid,
+            notes: self.notes.clone(),
+            cache_dir: self.cache_dir.clone(),
+            pid_file: self.pid_file.clone(),
+            socket: self.socket.clone(),
+            metrics_port: self.metrics_port,
+            perf_interval: self.perf_interval,
+            node_name_map: settings.node_name_map.clone(),
+            dump_files_dir: settings.dump_files_dir.clone(),
+            log_flags: settings.log_flags,
+            log_file: settings.log_file.clone(),
+            log_max_size: settings.log_max_size,
+            accum_log_file: settings.accum_log_file,
+            sm_config: Arc::new(move |log| settings.config(log).map_err(|error| error.to_string())),
+            partitions: Arc::new(move || {
+                for_partitions.partitions().map_err(|error| error.to_string())
+            }),
+        }
+    }
+
     /// Makes a request of OpenSM's command line.
     ///
     /// # Errors
@@ -160,7 +187,7 @@ impl Request {
         let mut settings = Settings::default();
         let last = |meaning| given.iter().rev().find(|given| given.meaning == meaning);
         if last(Meaning::Help).is_some() {
-            return Ok(Asked::Print(opensm::help(&super::settings::describe)));
+            return Ok(Asked::Print(opensm::help(&settings::describe)));
         }
         if last(Meaning::Version).is_some() {
             let version = env!("CARGO_PKG_VERSION");
@@ -192,7 +219,7 @@ impl Request {
             return Ok(Asked::Create(path, Box::new(request.settings)));
         }
         if given.iter().any(|g| g.meaning == Meaning::Key("guid")) && request.settings.guid == 0 {
-            let ports = super::place::list(&request.place)?;
+            let ports = ib_daemons::sm::list_ports(&request.place)?;
             return Err(Failure::Unusable(format!("-g 0: which of these ports?\n{ports}")));
         }
         request.use_usual_files();
@@ -206,7 +233,7 @@ impl Request {
         let settings = &mut self.settings;
         match *meaning {
             Meaning::Key(key) => {
-                set(settings, key, value).map_err(wrong)?;
+                settings.set_argument(key, value).map_err(wrong)?;
                 settings.set_by(key, format!("--{name}"));
             }
             Meaning::On(key) => settings.set(key, "TRUE").map_err(wrong)?,
@@ -217,8 +244,8 @@ impl Request {
             Meaning::Debug => match value.to_str() {
                 // One thread does it all, and every line of the log is written at once.
                 Some("1" | "2") => {}
-                Some("0") => return Err(wrong(format!("0: {}", opensm::OTHER_MANAGERS))),
-                Some("3") => return Err(wrong(format!("3: {}", opensm::MULTICAST))),
+                Some("0") => return Err(wrong(format!("0: {}", reasons::OTHER_MANAGERS))),
+                Some("3") => return Err(wrong(format!("3: {}", reasons::MULTICAST))),
                 Some("10") => return Err(wrong("10: there is no mode for tests".to_owned())),
                 _ => {
                     let value = value.to_string_lossy();
@@ -227,7 +254,7 @@ impl Request {
             },
             Meaning::Console if value == "off" => {}
             Meaning::Console => {
-                return Err(wrong(format!("there is none: {}", opensm::NO_CONSOLE)));
+                return Err(wrong(format!("there is none: {}", reasons::NO_CONSOLE)));
             }
             Meaning::PidFile => self.pid_file = Some(value.into()),
             Meaning::CacheDir => self.cache_dir = Some(value.into()),
@@ -306,19 +333,6 @@ fn read_config(
         say!("{note}");
     }
     Ok(notes)
-}
-
-/// Sets a key to an argument, which may be a path of any bytes.
-fn set(settings: &mut Settings, key: &str, value: &OsStr) -> Result<(), String> {
-    use super::settings::{Field, KEYS};
-    let key = KEYS.iter().find(|known| known.name == key).expect("a key of the table");
-    match (key.field)(settings) {
-        Field::File(path) => {
-            *path = Some(value.into());
-            Ok(())
-        }
-        field => field.read(value.to_str().ok_or("found bytes that are not UTF-8")?),
-    }
 }
 
 fn parsed(value: &OsStr, low: u32, high: u32) -> Result<u32, String> {

@@ -13,13 +13,13 @@ const MAGIC: u64 = 0x7472_7369_6266_6162;
 pub(super) fn fill(bytes: &mut [u8], offset: u64, round: u32) {
     for (at, sector) in bytes.chunks_mut(SECTOR as usize).enumerate() {
         let number = offset / SECTOR + at as u64;
-        let mut rng = Rng::new(number ^ u64::from(round) << 40 ^ MAGIC);
+        let mut random = Rng::new(number ^ u64::from(round) << 40 ^ MAGIC);
         for (at, word) in sector.chunks_mut(8).enumerate() {
             let value = match at {
                 0 => MAGIC,
                 1 => number,
                 2 => u64::from(round),
-                _ => rng.next_u64(),
+                _ => random.next_u64(),
             };
             word.copy_from_slice(&value.to_le_bytes()[..word.len()]);
         }

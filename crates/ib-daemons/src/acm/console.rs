@@ -1,0 +1,150 @@
+//! What a running service answers to `ibfabric acm ctl`.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use ib_acm::Address;
+use ib_acm::service::{EndpointView, KnownView, NO_DATAGRAMS};
+use ib_os::clock;
+use ib_wire::acm::PerfCounters;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::daemon::Daemon;
+use super::metrics;
+
+/// An answer: whether it is one, in words, and as data.
+#[derive(Serialize)]
+struct Reply {
+    ok: bool,
+    text: String,
+    data: Value,
+}
+
+/// Returns the name of the console of a service with a socket. It holds the canonical path of the socket's folder: relative
+/// paths and symbolic links to one socket name one console, and equal relative paths in different folders do not.
+pub fn name(socket: &Path) -> String {
+    let socket = std::path::absolute(socket).unwrap_or_else(|_| socket.to_owned());
+    let parent = socket.parent().and_then(|parent| parent.canonicalize().ok());
+    let canonical = match (parent, socket.file_name()) {
+        (Some(parent), Some(name)) => parent.join(name),
+        _ => socket,
+    };
+    format!("ibfabric-acm:{}", canonical.display())
+}
+
+/// What is answered when the service does not.
+pub(super) fn no_answer() -> String {
+    reply(Err("the service does not answer".to_owned()))
+}
+
+fn reply(answer: Result<(String, Value), String>) -> String {
+    let reply = match answer {
+        Ok((text, data)) => Reply { ok: true, text, data },
+        Err(text) => Reply { ok: false, text, data: Value::Null },
+    };
+    serde_json::to_string(&reply).expect("it is made of text and numbers")
+}
+
+/// Answers a line.
+pub(super) fn answer(daemon: &mut Daemon, line: &str) -> String {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let answer = match words[..] {
+        [metrics::PAGE] => return metrics::page(daemon),
+        ["status"] => Ok(status(daemon)),
+        ["known"] => Ok(known(daemon, None)),
+        ["known", address] => match Address::parse(address) {
+            Ok(address) => Ok(known(daemon, Some(&address))),
+            Err(error) => Err(format!("{address}: {error}")),
+        },
+        ["flush"] => {
+            let count = daemon.service.flush(clock::now());
+            Ok((format!("{count} addresses are forgotten"), json!({ "forgotten": count })))
+        }
+        ["reload"] => {
+            daemon.reload();
+            Ok(("the files are read again; the log tells of what is wrong".to_owned(), Value::Null))
+        }
+        ["metrics"] => Ok((metrics::page(daemon), metrics::data(daemon))),
+        _ => Err(format!(
+            "found `{line}`, expected status, known [ADDRESS], flush, reload or metrics"
+        )),
+    };
+    reply(answer)
+}
+
+fn status(daemon: &Daemon) -> (String, Value) {
+    let endpoints = daemon.service.endpoints();
+    let counters = daemon.service.counters();
+    let mut text = String::new();
+    for endpoint in &endpoints {
+        let EndpointView { device, port, p_key, is_up, known, peers, .. } = endpoint;
+        let state = if *is_up { "in service" } else { "out of service" };
+        let _ = writeln!(text, "{device} port {port} pkey {:#06x}: {state}", p_key.0);
+        for address in &endpoint.addresses {
+            let _ = writeln!(text, "  address {address}");
+        }
+        if !endpoint.has_datagrams {
+            let _ = writeln!(text, "  {NO_DATAGRAMS}");
+        }
+        for group in &endpoint.groups {
+            let _ = writeln!(text, "  group   {group}");
+        }
+        let _ = writeln!(text, "  knows {known} addresses of {peers} ports");
+        for (name, value) in PerfCounters::NAMES.iter().zip(endpoint.counters.values()) {
+            let _ = writeln!(text, "  {name}: {value}");
+        }
+    }
+    let (clients, waiting) = (daemon.server.clients(), daemon.service.waiting());
+    let _ = writeln!(text, "{clients} programs, {waiting} requests wait");
+    for (name, _, value) in metrics::counts(daemon) {
+        let _ = writeln!(text, "{}: {value}", name.replace('_', " "));
+    }
+    let endpoint = |it: &EndpointView| {
+        let addresses: Vec<String> = it.addresses.iter().map(Address::to_string).collect();
+        let groups: Vec<String> = it.groups.iter().map(ToString::to_string).collect();
+        let values = PerfCounters::NAMES.iter().zip(it.counters.values());
+        let counters: serde_json::Map<String, Value> = values
+            .map(|(name, value)| (name.to_lowercase().replace(' ', "_"), value.into()))
+            .collect();
+        json!({
+            "device": it.device, "port": it.port, "pkey": it.p_key.0, "up": it.is_up,
+            "addresses": addresses, "groups": groups, "known": it.known, "peers": it.peers,
+            "counters": counters, "datagrams": it.has_datagrams,
+        })
+    };
+    let counts: serde_json::Map<String, Value> = metrics::counts(daemon)
+        .into_iter()
+        .map(|(name, _, value)| (name.to_owned(), value.into()))
+        .collect();
+    let _ = counters;
+    let data = json!({
+        "endpoints": endpoints.iter().map(endpoint).collect::<Vec<_>>(),
+        "programs": clients, "waiting": waiting, "counts": counts,
+    });
+    (text, data)
+}
+
+fn known(daemon: &Daemon, address: Option<&Address>) -> (String, Value) {
+    let known = daemon.service.known(clock::now(), address);
+    let mut text = String::new();
+    for KnownView { address, gid, lid, qpn, age, is_preloaded, route } in &known {
+        let age = match is_preloaded {
+            true => "from a file".to_owned(),
+            false => format!("heard of {} s ago", age.as_secs()),
+        };
+        let route = if route.is_some() { ", route of subnet administration" } else { "" };
+        let _ = writeln!(text, "{address}: {gid} LID {lid} qp {qpn:#08x}, {age}{route}");
+    }
+    if known.is_empty() {
+        text.push_str("nothing is known\n");
+    }
+    let view = |it: &KnownView| {
+        json!({
+            "address": it.address.to_string(), "gid": it.gid.to_string(), "lid": it.lid,
+            "qpn": it.qpn, "age_s": it.age.as_secs(), "preloaded": it.is_preloaded,
+            "sa_route": it.route.is_some(),
+        })
+    };
+    (text, known.iter().map(view).collect())
+}

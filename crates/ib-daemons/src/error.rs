@@ -1,0 +1,64 @@
+//! Errors and results of the daemons.
+
+use std::fmt::Display;
+use std::io;
+
+use thiserror::Error;
+
+/// The reason why a daemon could not start, or ended early.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum DaemonError {
+    /// The configuration, a file or the system does not allow it. The message names the subject.
+    #[error("{0}")]
+    Failed(String),
+    /// The daemon failed, and the message was printed already.
+    #[error("it was said already")]
+    Reported,
+    /// The reader of standard output has disconnected.
+    #[error("the output is closed")]
+    OutputClosed,
+}
+
+impl DaemonError {
+    /// Returns an error with the message of another one.
+    pub(crate) fn failed(error: impl Display) -> Self {
+        Self::Failed(error.to_string())
+    }
+
+    /// Returns the message.
+    pub(crate) fn into_message(self) -> String {
+        match self {
+            Self::Failed(message) => message,
+            Self::Reported | Self::OutputClosed => self.to_string(),
+        }
+    }
+}
+
+impl From<io::Error> for DaemonError {
+    /// Converts an error of writing to standard output.
+    fn from(error: io::Error) -> Self {
+        if error.kind() == io::ErrorKind::BrokenPipe {
+            Self::OutputClosed
+        } else {
+            Self::Failed(format!("cannot write to standard output: {error}"))
+        }
+    }
+}
+
+/// The result of a daemon that ran to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// No problems were found.
+    Good,
+    /// Problems were found.
+    Bad,
+}
+
+impl Verdict {
+    /// Returns [`Verdict::Good`] if a condition holds.
+    #[must_use]
+    pub const fn good_if(good: bool) -> Self {
+        if good { Self::Good } else { Self::Bad }
+    }
+}

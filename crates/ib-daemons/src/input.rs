@@ -1,0 +1,67 @@
+//! Files and numbers that daemons read.
+
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use ib_topology::Fabric;
+use ib_topology::read::{Included, read_with};
+
+use crate::error::DaemonError;
+
+/// Reads a whole file; `-` is standard input.
+///
+/// # Errors
+/// Fails if the file cannot be read.
+pub fn bytes(path: &Path) -> Result<Vec<u8>, DaemonError> {
+    let mut bytes = Vec::new();
+    let result = if path == Path::new("-") {
+        std::io::stdin().lock().read_to_end(&mut bytes)
+    } else {
+        std::fs::File::open(path).and_then(|mut file| file.read_to_end(&mut bytes))
+    };
+    result
+        .map_err(|error| DaemonError::Failed(format!("cannot read {}: {error}", path.display())))?;
+    Ok(bytes)
+}
+
+/// Reads a file of text.
+///
+/// # Errors
+/// Fails if the file cannot be read or is not UTF-8.
+pub fn text(path: &Path) -> Result<String, DaemonError> {
+    String::from_utf8(bytes(path)?).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        let line = error.as_bytes()[..at].iter().filter(|&&byte| byte == b'\n').count() + 1;
+        DaemonError::Failed(format!("{}:{line}: found bytes that are not UTF-8", path.display()))
+    })
+}
+
+/// Reads a fabric file, and the files that it includes.
+///
+/// # Errors
+/// Fails if a file cannot be read or parsed.
+pub fn fabric_file(path: &Path) -> Result<Fabric, DaemonError> {
+    let name = path.display().to_string();
+    read_with(&name, &bytes(path)?, &mut included).map_err(DaemonError::failed)
+}
+
+/// Finds the file of an `include` line in the directory of the file that has the line.
+fn included(including: &str, name: &str) -> Result<Included, String> {
+    let path = match Path::new(including).parent() {
+        Some(directory) => directory.join(name),
+        None => PathBuf::from(name),
+    };
+    let bytes = std::fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+    Ok(Included { name: path.display().to_string(), bytes })
+}
+
+/// Reads a number as C does with base 0, so that 0x1f is 31.
+#[must_use]
+pub fn number<T: TryFrom<u64>>(word: &str) -> Option<T> {
+    let value = match word.strip_prefix("0x").or_else(|| word.strip_prefix("0X")) {
+        Some(digits) => u64::from_str_radix(digits, 16),
+        None if word.len() > 1 && word.starts_with('0') => u64::from_str_radix(word, 8),
+        None => word.parse(),
+    };
+    value.ok().and_then(|value| T::try_from(value).ok())
+}

@@ -1,0 +1,116 @@
+//! Captures of a program's own queue pairs: `--capture`, and captures that other processes request.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use ib_capture::Counted;
+use ib_control::capture::{
+    Autostop, CaptureOptions, CaptureServer, Captured, Captures, Recorded, Target,
+};
+use ib_hca::trace::{PacketTrace, Selection};
+
+use crate::error::DaemonError;
+use crate::message::say;
+
+/// True if a capture file or record of this process is incomplete. HCAs are dropped after the command has returned, so
+/// the flag is global.
+static HAS_FAILED: AtomicBool = AtomicBool::new(false);
+
+/// Returns true if the program's own capture was not written to its end.
+pub fn has_failed() -> bool {
+    HAS_FAILED.load(Ordering::Relaxed)
+}
+
+/// Notes that a capture or record of this process's own was not written to its end.
+pub fn note_failure() {
+    HAS_FAILED.store(true, Ordering::Relaxed);
+}
+
+/// A capture of the packets of all queue pairs of this process.
+#[derive(Clone, Debug)]
+pub struct OwnCapture {
+    /// The pcapng file that is written.
+    pub path: PathBuf,
+    /// Captured bytes of the payload of each message.
+    pub payload: u16,
+    /// Size in bytes of the ring of each queue pair: a power of two.
+    pub ring_bytes: usize,
+}
+
+/// The captures of a program: its own, and those that others ask for.
+pub struct Tracing<T: 'static> {
+    captures: Captures<T>,
+    own: Option<u64>,
+    _server: Option<CaptureServer>,
+}
+
+impl<T: Captured> Tracing<T> {
+    /// Lets others capture adapters, and starts the program's own capture if one is wanted.
+    pub fn start(
+        own: Option<&OwnCapture>,
+        captures: Captures<T>,
+        all: &mut T,
+    ) -> Result<Self, DaemonError> {
+        let own = match own {
+            Some(own) => Some(start(&captures, own, all)?),
+            None => None,
+        };
+        let server = match CaptureServer::start(all, captures.clone()) {
+            Ok(server) => Some(server),
+            Err(error) => {
+                say!("`ibfabric capture` cannot ask this process: {error}");
+                None
+            }
+        };
+        Ok(Self { captures, own, _server: server })
+    }
+
+    /// Ends the program's own capture, and says what there is in the file.
+    pub fn finish(&mut self, all: &mut T) {
+        let Some(own) = self.own.take() else { return };
+        if let Ok(recorded) = self.captures.stop_with(all, own) {
+            HAS_FAILED.fetch_or(recorded.error.is_some(), Ordering::Relaxed);
+            tell(&recorded);
+        }
+    }
+}
+
+fn start<T: Captured>(
+    captures: &Captures<T>,
+    own: &OwnCapture,
+    all: &mut T,
+) -> Result<u64, DaemonError> {
+    let path = &*own.path;
+    if path == Path::new("-") {
+        let why = "standard output is for the results: expected a file";
+        return Err(DaemonError::Failed(format!("cannot write {}: {why}", path.display())));
+    }
+    let trace =
+        PacketTrace { payload: own.payload, ring_bytes: own.ring_bytes, ..PacketTrace::default() };
+    let options = CaptureOptions {
+        target: Target::File(path.to_owned()),
+        adapters: Vec::new(),
+        selection: Selection { trace, ..Selection::default() },
+        autostop: Autostop::default(),
+        keep: None,
+    };
+    captures.start_with(all, options).map_err(DaemonError::failed)
+}
+
+/// Prints the result of a capture.
+fn tell(recorded: &Recorded) {
+    let path = &recorded.file;
+    let sum = |what: fn(&Counted) -> u64| recorded.counted.iter().map(what).sum::<u64>();
+    let captured = sum(|it| it.captured.all());
+    let (overwritten, noted) = (sum(|it| it.overwritten.all()), sum(|it| it.noted.all()));
+    match &recorded.error {
+        None => say!("{path}: {captured} packets captured, {overwritten} overwritten, of {noted}"),
+        Some(error) => {
+            let unwritten = sum(|it| it.unwritten.all());
+            say!(
+                "{error}; {captured} packets captured, {unwritten} not written, {overwritten} \
+                 overwritten, of {noted}"
+            );
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! Files and numbers that the routing engines are configured with.
+
+use std::path::{Path, PathBuf};
+
+use ib_routing::dump::lfts::Follow;
+use ib_routing::{RoutingOptions, Subnet, dump};
+use ib_topology::guid_list::{self, GuidEntry};
+use ib_types::Guid;
+
+use crate::error::DaemonError;
+use crate::input::{bytes, number};
+
+/// The options of the routing engines.
+#[derive(Clone, Debug, Default)]
+pub struct EngineFiles {
+    /// GUIDs of root switches, or of channel adapters on them (updn, ftree).
+    pub root_guids: Option<PathBuf>,
+    /// Port GUIDs of compute nodes (ftree).
+    pub cn_guids: Option<PathBuf>,
+    /// Port GUIDs of I/O nodes (ftree).
+    pub io_guids: Option<PathBuf>,
+    /// How many hops a path to an I/O node may lead back up (ftree); `None` for none.
+    pub max_reverse_hops: Option<u64>,
+    /// Starts numbering the tree at its first root (ftree).
+    pub quasi_ftree_indexing: bool,
+    /// Ports that link load equalisation does not count: a switch GUID and a port per line, or a
+    /// port GUID, which stands for the switch port that leads to it.
+    pub ignore_guids: Option<PathBuf>,
+    /// Port GUIDs to be routed first, in order.
+    pub guid_routing_order: Option<PathBuf>,
+    /// Ports to be tried first, in order: a switch GUID and its ports per line.
+    pub port_search_ordering: Option<PathBuf>,
+    /// Weights of links in hops: a switch GUID, a port and a weight per line.
+    pub hop_weights: Option<PathBuf>,
+    /// Identifiers that break ties of rank: a switch GUID and a number per line (updn).
+    pub ids_guids: Option<PathBuf>,
+    /// Lets root switches reach each other (updn, ftree).
+    pub connect_roots: bool,
+    /// Counts routes to switches in link load equalisation.
+    pub port_profile_switch_nodes: bool,
+    /// Shifts the search for the least used port from LID to LID.
+    pub port_shifting: bool,
+    /// Draws among least used ports by this seed; 0, and without it, draws nothing.
+    pub scatter_ports: Option<u64>,
+    /// Does not draw for the ports of --guid-routing-order.
+    pub guid_routing_order_no_scatter: bool,
+    /// The lowest virtual lane to use; 0 without it (lash).
+    pub lash_start_vl: Option<u64>,
+    /// The number of data virtual lanes of every link; 8 without it (lash).
+    pub virtual_lanes: Option<u64>,
+    /// Forwarding tables to load (file).
+    pub lfts: Option<PathBuf>,
+    /// Lid matrix to load (file).
+    pub lid_matrix: Option<PathBuf>,
+    /// Forwarding tables whose entries are kept wherever they still are least-hop ports (minhop,
+    /// updn, dor).
+    pub keep_lfts: Option<PathBuf>,
+}
+
+/// Reads every file that the engines' options name; `warn` is told what had to be passed over.
+///
+/// # Errors
+/// Fails if a file cannot be read or parsed.
+pub fn read(
+    subnet: &Subnet<'_>,
+    args: &EngineFiles,
+    warn: &dyn Fn(String),
+) -> Result<RoutingOptions, DaemonError> {
+    let lfts = |path: &Option<PathBuf>| {
+        let read =
+            |name: &str, bytes: &[u8]| dump::lfts::read(name, bytes, subnet, Follow::AllGuids);
+        load_warned(path.as_deref(), read, warn).map(|read| read.map(|read| read.lfts))
+    };
+    let guids = |path, check: &dyn Fn(Guid) -> Result<(), &'static str>| guids(path, check, warn);
+    let port_of_subnet = |guid| match subnet.find_end_port(guid) {
+        Some(_) => Ok(()),
+        None => Err("the GUID of a port of the subnet"),
+    };
+    let small = |value: u64| u8::try_from(value).expect("the command line admits small numbers");
+    Ok(RoutingOptions {
+        root_guids: guids(args.root_guids.as_deref(), &|guid| {
+            let known =
+                subnet.fabric().find_guid(guid).is_some() || subnet.find_end_port(guid).is_some();
+            known.then_some(()).ok_or("the GUID of a switch, host or port of the subnet")
+        })?,
+        cn_guids: guids(args.cn_guids.as_deref(), &port_of_subnet)?,
+        io_guids: guids(args.io_guids.as_deref(), &port_of_subnet)?,
+        max_reverse_hops: args.max_reverse_hops.map_or(0, small),
+        quasi_ftree_indexing: args.quasi_ftree_indexing,
+        ignored_ports: lines(args.ignore_guids.as_deref(), warn, |entry| {
+            ignored_port(subnet, entry)
+        })?,
+        guid_routing_order: lines(args.guid_routing_order.as_deref(), warn, |entry| {
+            let known = subnet.find_end_port(entry.guid);
+            known.map(|_| entry.guid).ok_or_else(|| expected(entry, "a port GUID of the subnet"))
+        })?,
+        port_search_order: lines(args.port_search_ordering.as_deref(), warn, |entry| {
+            let highest = highest_port(subnet, entry)?;
+            let ports: Option<Vec<u8>> = entry.rest.split_whitespace().map(number).collect();
+            let ports = ports.filter(|ports| {
+                let mut seen = [false; 256];
+                let mut new = |port: u8| !std::mem::replace(&mut seen[usize::from(port)], true);
+                !ports.is_empty()
+                    && ports.iter().all(|&port| (1..=highest).contains(&port) && new(port))
+            });
+            let wanted = || format!("different ports of 1 to {highest} behind the GUID");
+            Ok((entry.guid, ports.ok_or_else(|| expected(entry, &wanted()))?))
+        })?,
+        hop_weights: lines(args.hop_weights.as_deref(), warn, |entry| {
+            let highest = highest_port(subnet, entry)?;
+            match words(&entry.rest)[..] {
+                [Some(port), Some(weight)] if weight > 0 && (1..=highest).contains(&port) => {
+                    Ok((entry.guid, port, weight))
+                }
+                _ => {
+                    let wanted = format!(
+                        "a port of 1 to {highest} and a weight of 1 to 255 behind the GUID"
+                    );
+                    Err(expected(entry, &wanted))
+                }
+            }
+        })?,
+        updn_ids: lines(args.ids_guids.as_deref(), warn, |entry| {
+            highest_port(subnet, entry)?;
+            let id = entry.rest.split_whitespace().next().and_then(number);
+            Ok((entry.guid, id.ok_or_else(|| expected(entry, "a number behind the GUID"))?))
+        })?,
+        connect_roots: args.connect_roots,
+        count_switch_targets: args.port_profile_switch_nodes,
+        port_shifting: args.port_shifting,
+        scatter_ports: u32::try_from(args.scatter_ports.unwrap_or(0))
+            .expect("the command line admits 32 bits"),
+        listed_unscattered: args.guid_routing_order_no_scatter,
+        lash_start_vl: args.lash_start_vl.map_or(0, small),
+        virtual_lanes: args.virtual_lanes.map_or(0, small),
+        existing: lfts(&args.keep_lfts)?,
+        file_lfts: lfts(&args.lfts)?,
+        file_hops: load_warned(
+            args.lid_matrix.as_deref(),
+            |name, bytes| dump::lid_matrix::read(name, bytes, subnet),
+            warn,
+        )?,
+    })
+}
+
+/// How many warnings about one file are printed one by one.
+const MOST_WARNINGS: usize = 20;
+
+/// Reads a file that belongs to the subnet; `warn` is called with what had to be ignored.
+///
+/// # Errors
+/// Fails if the file cannot be read or parsed.
+pub fn load_warned<T>(
+    path: Option<&Path>,
+    read: impl FnOnce(&str, &[u8]) -> Result<dump::Loaded<T>, ib_topology::ParseError>,
+    warn: &dyn Fn(String),
+) -> Result<Option<T>, DaemonError> {
+    let Some(path) = path else { return Ok(None) };
+    let name = path.display().to_string();
+    let loaded = read(&name, &bytes(path)?).map_err(DaemonError::failed)?;
+    let more = loaded.notes.len().saturating_sub(MOST_WARNINGS);
+    for note in loaded.notes.into_iter().take(MOST_WARNINGS) {
+        warn(format!("{name}: {note}"));
+    }
+    if more > 0 {
+        warn(format!("{name}: {more} more warnings like these"));
+    }
+    Ok(Some(loaded.value))
+}
+
+/// Reads a file of GUIDs; lines that are none, or not those that are looked for, are named and
+/// discarded.
+fn guids(
+    path: Option<&Path>,
+    check: &dyn Fn(Guid) -> Result<(), &'static str>,
+    warn: &dyn Fn(String),
+) -> Result<Option<Vec<Guid>>, DaemonError> {
+    let parse = |entry: &GuidEntry| match check(entry.guid) {
+        Ok(()) => Ok(entry.guid),
+        Err(wanted) => Err(format!("found {}, expected {wanted}", entry.guid)),
+    };
+    path.map(|path| lines(Some(path), warn, parse)).transpose()
+}
+
+/// Reads a file of GUIDs with something behind each; lines that cannot be used are named and
+/// discarded.
+fn lines<T>(
+    path: Option<&Path>,
+    warn: &dyn Fn(String),
+    parse: impl Fn(&GuidEntry) -> Result<T, String>,
+) -> Result<Vec<T>, DaemonError> {
+    let Some(path) = path else { return Ok(Vec::new()) };
+    let list = guid_list::parse(&bytes(path)?);
+    let mut discarded: Vec<(usize, String)> =
+        list.discarded.into_iter().map(|line| (line.line, line.reason)).collect();
+    let mut parsed = Vec::new();
+    for entry in &list.entries {
+        match parse(entry) {
+            Ok(value) => parsed.push(value),
+            Err(reason) => discarded.push((entry.line, reason)),
+        }
+    }
+    discarded.sort_by_key(|&(line, _)| line);
+    let more = discarded.len().saturating_sub(MOST_WARNINGS);
+    for (line, reason) in discarded.into_iter().take(MOST_WARNINGS) {
+        warn(format!("{}:{line}: {reason}; the line is discarded", path.display()));
+    }
+    if more > 0 {
+        warn(format!("{}: {more} more lines are discarded", path.display()));
+    }
+    Ok(parsed)
+}
+
+/// Says what a line of a GUID list should have held.
+fn expected(entry: &GuidEntry, what: &str) -> String {
+    match entry.rest.as_str() {
+        "" => format!("found {} alone, expected {what}", entry.guid),
+        rest => format!("found {} and `{rest}`, expected {what}", entry.guid),
+    }
+}
+
+/// Returns the highest port of the switch that a line names.
+fn highest_port(subnet: &Subnet<'_>, entry: &GuidEntry) -> Result<u8, String> {
+    match subnet.find_switch(entry.guid) {
+        Some(switch) => Ok(subnet.switch(switch).ports),
+        None => Err(format!("found {}, expected the GUID of a switch of the subnet", entry.guid)),
+    }
+}
+
+/// Reads a switch GUID and a port, or a port GUID, which stands for the switch port behind it.
+fn ignored_port(subnet: &Subnet<'_>, entry: &GuidEntry) -> Result<(Guid, u8), String> {
+    match words(&entry.rest)[..] {
+        [Some(port)] => {
+            let highest = highest_port(subnet, entry)?;
+            let wanted = || format!("a port of 0 to {highest} behind the GUID");
+            let port = Some(port).filter(|&port| port <= highest);
+            Ok((entry.guid, port.ok_or_else(|| expected(entry, &wanted()))?))
+        }
+        [] => subnet
+            .find_end_port(entry.guid)
+            .and_then(|id| match subnet.end_port(id).attachment {
+                ib_routing::Attachment::Port(switch, port) => {
+                    Some((subnet.switch(switch).guid, port))
+                }
+                ib_routing::Attachment::Management(_) | ib_routing::Attachment::Direct => None,
+            })
+            .ok_or_else(|| {
+                expected(entry, "a switch GUID and a port, or the port GUID of a channel adapter")
+            }),
+        _ => Err(expected(entry, "a switch GUID and one port")),
+    }
+}
+
+fn words(text: &str) -> Vec<Option<u8>> {
+    text.split_whitespace().map(number).collect()
+}

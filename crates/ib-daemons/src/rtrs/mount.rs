@@ -1,0 +1,36 @@
+//! `rtrs mount`: statistics of programs that run, and what changes their paths, as files.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use ib_os::alarm::Alarm;
+use ib_os::signals::{Order, Orders};
+use ib_storage::rtrs::mount::TreeMount;
+
+use crate::error::{DaemonError, Verdict};
+use crate::message::say;
+
+/// Offers statistics and controls as files of a directory until the process is asked to end.
+///
+/// # Errors
+/// Fails if the directory cannot be mounted on.
+pub fn mount(dir: &Path, control: &[PathBuf], out: &mut dyn Write) -> Result<Verdict, DaemonError> {
+    let alarm = Alarm::new().map_err(DaemonError::failed)?;
+    let failed = |error| DaemonError::failed(format_args!("waiting for signals: {error}"));
+    let mut orders = Orders::catch_end(&alarm.bell()).map_err(failed)?;
+    let mount = TreeMount::open(dir, control.to_vec(), alarm.bell());
+    let mount = mount.map_err(DaemonError::failed)?;
+    writeln!(out, "READY")?;
+    out.flush()?;
+    loop {
+        if let Some(Order::End) = orders.take() {
+            mount.close().map_err(DaemonError::failed)?;
+            return Ok(Verdict::Good);
+        }
+        if mount.is_over() {
+            say!("{}: somebody has ended it", dir.display());
+            return Ok(Verdict::Good);
+        }
+        alarm.wait().map_err(failed)?;
+    }
+}

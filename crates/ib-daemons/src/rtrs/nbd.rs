@@ -1,0 +1,75 @@
+//! `ibfabric nbd`: a device of a server for programs of this machine.
+
+use std::io::Write;
+use std::os::fd::AsFd as _;
+
+use ib_nbd::Export;
+use ib_os::alarm::Alarm;
+use ib_os::signals::{Order, Orders};
+use ib_rnbd::{Reads, WORTH_LENDING};
+use ib_storage::nbd::NbdServer;
+use ib_types::Instant;
+
+use super::config::NbdConfig;
+use super::remote::{self, Opened, Use};
+use crate::error::{DaemonError, Verdict};
+use crate::message::say;
+
+/// The length of requests that are done best, in bytes.
+const PREFERRED: u32 = 4096;
+
+/// Offers a device of a server over NBD until the process is asked to end.
+///
+/// # Errors
+/// Fails if the device or the NBD socket cannot be used.
+pub fn nbd(args: &NbdConfig, out: &mut dyn Write) -> Result<Verdict, DaemonError> {
+    let alarm = Alarm::new().map_err(DaemonError::failed)?;
+    let failed = |error| DaemonError::failed(format_args!("waiting for signals: {error}"));
+    let mut orders = Orders::catch_end(&alarm.bell()).map_err(failed)?;
+    let (depth, reads) = (args.depth, Reads::Lent(WORTH_LENDING));
+    let how = Use { writes: !args.read_only, depth, reads };
+    let mut opened = remote::open(&args.remote, &how, &mut orders)?;
+    let offered = offer(args, &mut opened, (&alarm, &mut orders), out);
+    // Whatever has ended it: the device is free at once for others.
+    let closed = opened.close();
+    offered.and_then(|verdict| closed.map(|()| verdict))
+}
+
+/// Offers a device that is open, until that is to end.
+fn offer(
+    args: &NbdConfig,
+    Opened { disk, geometry, .. }: &mut Opened,
+    (alarm, orders): (&Alarm, &mut Orders),
+    out: &mut dyn Write,
+) -> Result<Verdict, DaemonError> {
+    let export = Export {
+        name: args.remote.device.clone(),
+        description: format!("{} over RTRS", args.remote.device),
+        geometry: *geometry,
+        preferred: PREFERRED.max(geometry.logical_block),
+    };
+    let mut server =
+        NbdServer::listen(&args.place, [export].into()).map_err(DaemonError::failed)?;
+    match server.port() {
+        Some(port) => writeln!(out, "READY nbd://{port}/{}", args.remote.device)?,
+        None => writeln!(out, "READY")?,
+    }
+    out.flush()?;
+    let failed = |error| DaemonError::failed(format_args!("driving the adapters: {error}"));
+    loop {
+        alarm.silence();
+        let moved = disk.progress().map_err(failed)? | server.progress(disk);
+        while let Some(why) = server.poll_failed() {
+            say!("a program's connection has ended: {why}");
+        }
+        if !remote::tell(disk) {
+            return Err(DaemonError::Reported);
+        }
+        if let Some(Order::End) = orders.take() {
+            return Ok(Verdict::Good);
+        }
+        if !moved {
+            server.wait(disk, Instant::NEVER, &[alarm.as_fd()]).map_err(failed)?;
+        }
+    }
+}

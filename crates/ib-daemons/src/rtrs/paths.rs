@@ -1,0 +1,200 @@
+//! The HCAs that paths start from, and where paths lead.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::time::Duration;
+
+use ib_attach::AttachOptions;
+use ib_device::{Device, DeviceOptions, address_of};
+use ib_rtrs::{AdapterId, PathSpec};
+use ib_storage::rtrs::Devices;
+use ib_types::Gid;
+
+use super::config::{LinkConfig, RemoteConfig};
+use super::endpoint::{Endpoint, RequestedPath};
+use crate::adapter::{self as port, PortOptions};
+use crate::error::DaemonError;
+
+/// The HCAs that paths start from: by their addresses, or at ports of a simulated fabric.
+pub(super) struct Ways {
+    link: LinkConfig,
+    port: u16,
+    adapters: BTreeMap<IpAddr, AdapterId>,
+    ports: Vec<Port>,
+    /// At which port a path starts that does not say where.
+    next: usize,
+}
+
+/// An HCA at a port of a simulated fabric.
+struct Port {
+    /// As which node it was asked for; the first host without a name.
+    name: String,
+    id: AdapterId,
+}
+
+impl Ways {
+    pub(super) fn new(args: &RemoteConfig) -> Self {
+        let (link, ports) = (args.link.clone(), Vec::new());
+        Self { link, port: args.port, adapters: BTreeMap::new(), ports, next: 0 }
+    }
+
+    /// Returns whether paths lead through a simulated fabric.
+    pub(super) const fn are_in_fabric(&self) -> bool {
+        self.link.attach.is_some()
+    }
+
+    /// Returns how a path is asked for, from an HCA that is opened if there is none yet.
+    pub(super) fn path(
+        &mut self,
+        devices: &mut Devices,
+        path: &RequestedPath,
+    ) -> Result<PathSpec, DaemonError> {
+        if self.link.attach.is_some() {
+            return self.path_in_fabric(devices, path);
+        }
+        let server = on_ethernet(&path.server)?;
+        let Self { link, port, adapters, .. } = self;
+        let source = match &path.source {
+            Some(source) => on_ethernet(source)?,
+            None => own_address(server, adapters)?,
+        };
+        if source == server && link.is_one_port() {
+            return Err(DaemonError::Failed(format!(
+                "{source}: the adapter would talk to itself; expected another own address before an @"
+            )));
+        }
+        let adapter = match adapters.get(&source) {
+            Some(adapter) => *adapter,
+            None => *adapters.entry(source).or_insert(devices.add(adapter(source, link)?)),
+        };
+        let failed = |error| DaemonError::failed(format_args!("{source}@{server}: {error}"));
+        devices.path_to(adapter, SocketAddr::new(server, *port)).map_err(failed)
+    }
+
+    fn path_in_fabric(
+        &mut self,
+        devices: &mut Devices,
+        path: &RequestedPath,
+    ) -> Result<PathSpec, DaemonError> {
+        if self.ports.is_empty() {
+            for (name, device) in attach_all(&self.link)? {
+                self.ports.push(Port { name, id: devices.add(device) });
+            }
+        }
+        let id = match &path.source {
+            Some(source) => self.own_port(devices, source)?,
+            None => {
+                self.next += 1;
+                self.ports[(self.next - 1) % self.ports.len()].id
+            }
+        };
+        let to = &path.server;
+        let failed = |error: &dyn std::fmt::Display| DaemonError::Failed(format!("{to}: {error}"));
+        let device = devices.device(id).expect("it was just added");
+        if let Endpoint::Ip(server) = to
+            && device.address_beside(*server).is_some()
+        {
+            let server = SocketAddr::new(*server, self.port);
+            return devices.path_to(id, server).map_err(|error| failed(&error));
+        }
+        let gid = match to {
+            Endpoint::Gid(gid) => Some(*gid),
+            Endpoint::Ip(_) | Endpoint::Name(_) => {
+                let found = device.find(&to.to_string()).map_err(|error| failed(&error))?;
+                found.and_then(gid_of)
+            }
+        };
+        let gid = gid.ok_or_else(|| {
+            failed(&"expected NODE, NODE:PORT, an address, a GID or a LID of the simulated fabric")
+        })?;
+        devices.path_to_gid(id, gid, self.port).map_err(|error| failed(&error))
+    }
+
+    /// Returns the own port that an end of a path names: as it was asked for, by its GID or by an address.
+    fn own_port(&self, devices: &mut Devices, source: &Endpoint) -> Result<AdapterId, DaemonError> {
+        let named = source.to_string();
+        let mut is_it = |port: &&Port| {
+            let Some(attached) = devices.device(port.id).and_then(|it| it.attached()) else {
+                return false;
+            };
+            let details = attached.details();
+            match source {
+                Endpoint::Gid(gid) => details.port.gid() == *gid,
+                Endpoint::Ip(address) => details.addresses.contains(address) || port.name == named,
+                Endpoint::Name(name) => port.name == *name,
+            }
+        };
+        let found = self.ports.iter().find(|port| is_it(port)).map(|port| port.id);
+        found.ok_or_else(|| {
+            let names: Vec<&str> = self.ports.iter().map(|port| &port.name[..]).collect();
+            let names = names.join(", ");
+            DaemonError::Failed(format!("{named}: expected a port of --node before an @: {names}"))
+        })
+    }
+}
+
+fn gid_of(address: IpAddr) -> Option<Gid> {
+    match address {
+        IpAddr::V6(address) => Some(Gid(address.to_bits())),
+        IpAddr::V4(_) => None,
+    }
+}
+
+/// Returns the address of an end on Ethernet.
+fn on_ethernet(end: &Endpoint) -> Result<IpAddr, DaemonError> {
+    let wrong = |what: &str| Err(DaemonError::Failed(format!("{end}: {what}")));
+    match end {
+        Endpoint::Ip(address) => Ok(*address),
+        // The GIDs of RoCE are IP addresses.
+        Endpoint::Gid(gid) => Ok(address_of(*gid)),
+        Endpoint::Name(_) => {
+            wrong("expected an IP address, or --attach for a name in a simulated fabric")
+        }
+    }
+}
+
+/// Opens an adapter at each port of a simulated fabric that is asked for; returns also what they were asked for as.
+pub(super) fn attach_all(link: &LinkConfig) -> Result<Vec<(String, Device)>, DaemonError> {
+    let Some(simulator) = &link.attach else { return Ok(Vec::new()) };
+    let nodes = if link.node.is_empty() {
+        vec![None]
+    } else {
+        link.node.iter().map(|node| Some(node.clone())).collect()
+    };
+    let open = |node: Option<String>| {
+        let name = node.clone().unwrap_or_default();
+        let port = AttachOptions { name: simulator.clone(), node };
+        let (mtu, spin, acm) = (link.mtu, link.spin, link.acm.clone());
+        let device = port::attach(&PortOptions { port, mtu, spin, window: None, acm })?;
+        Ok((name, device))
+    };
+    nodes.into_iter().map(open).collect()
+}
+
+/// Opens an adapter at an own address.
+pub(super) fn adapter(address: IpAddr, args: &LinkConfig) -> Result<Device, DaemonError> {
+    let mut options = DeviceOptions::new(address);
+    options.socket.port = args.udp_port;
+    options.socket.peer_port = args.peer_udp_port.unwrap_or(args.udp_port);
+    options.socket.allow_zero_checksum = args.allow_zero_checksum;
+    options.mtu = args.mtu;
+    options.spin = Duration::from_micros(args.spin);
+    port::open(options)
+}
+
+/// Returns the own address from which a server is reached; on loopback another one than the server's and those of other
+/// paths.
+fn own_address(server: IpAddr, taken: &BTreeMap<IpAddr, AdapterId>) -> Result<IpAddr, DaemonError> {
+    if server.is_ipv4() && server.is_loopback() {
+        let mut all = (1..=254).map(|last| IpAddr::V4(Ipv4Addr::new(127, 0, 0, last)));
+        let free = all.find(|own| *own != server && !taken.contains_key(own));
+        return Ok(free.expect("not all of them are taken"));
+    }
+    let failed = |error: std::io::Error| {
+        DaemonError::Failed(format!("finding the own address to {server}: {error}"))
+    };
+    let any = if server.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
+    let socket = UdpSocket::bind(any).map_err(failed)?;
+    socket.connect((server, 4791)).map_err(failed)?;
+    Ok(socket.local_addr().map_err(failed)?.ip())
+}

@@ -1,0 +1,229 @@
+//! A device of a server, and the wait until it is open.
+
+use std::path::Path;
+use std::time::Duration;
+
+use ib_block::Geometry;
+use ib_os::clock;
+use ib_os::signals::{Order, Orders};
+use ib_rnbd::Reads;
+use ib_rtrs::{ClientConfig, ClientEvent, PathSpec, SharedKey};
+use ib_storage::rtrs::{Devices, RemoteDisk, RemoteEvent, RemoteOptions};
+use ib_types::Instant;
+use ib_wire::rnbd::AccessMode;
+
+use super::config::RemoteConfig;
+use super::control;
+use super::paths::Ways;
+use crate::error::DaemonError;
+use crate::message::say;
+use crate::own_capture::Tracing;
+
+/// How a device is used.
+pub struct Use {
+    /// True if it is written.
+    pub writes: bool,
+    /// Maximum number of outstanding requests.
+    pub depth: usize,
+    /// How data of reads arrives.
+    pub reads: Reads,
+}
+
+/// A device that is open, and the captures of its adapters.
+pub struct Opened {
+    /// The device.
+    pub disk: RemoteDisk,
+    /// Its geometry.
+    pub geometry: Geometry,
+    tracing: Tracing<Devices>,
+}
+
+/// Opens a device, and waits until it is open.
+///
+/// # Errors
+/// Fails if a path or the device cannot be opened in time.
+pub fn open(args: &RemoteConfig, how: &Use, orders: &mut Orders) -> Result<Opened, DaemonError> {
+    let control = control::open(&args.control)?;
+    let (mut devices, mut ways) = (Devices::new(), Ways::new(args));
+    let paths: Result<Vec<PathSpec>, DaemonError> =
+        args.path.iter().map(|path| ways.path(&mut devices, path)).collect();
+    let paths = paths?;
+    let captures = devices.captures().map_err(DaemonError::failed)?;
+    let tracing = Tracing::start(args.capture.as_ref(), captures, &mut devices)?;
+    let mode = if how.writes { AccessMode::READ_WRITE } else { AccessMode::READ_ONLY };
+    let options = RemoteOptions {
+        session: session(args)?,
+        device: args.device.clone(),
+        mode,
+        depth: how.depth,
+        reads: how.reads,
+        trusts_cache: args.trust_cache,
+    };
+    let failed = |error| DaemonError::failed(format_args!("{}: {error}", args.device));
+    let mut disk = RemoteDisk::open(devices, &paths, options).map_err(failed)?;
+    if let Some(control) = control {
+        disk.set_control(control, control::path_finder(ways));
+    }
+    match until_open(args, &mut disk, orders) {
+        Ok(geometry) => Ok(Opened { disk, geometry, tracing }),
+        Err(why) => {
+            // The server need not find out by itself.
+            close((disk, tracing)).ok();
+            Err(why)
+        }
+    }
+}
+
+/// Retry interval of opening a device that another client has open.
+const RETRY: Duration = Duration::from_millis(500);
+
+/// Waits until the device is open. A dead client may have it open still: the server closes it after a while.
+fn until_open(
+    args: &RemoteConfig,
+    disk: &mut RemoteDisk,
+    orders: &mut Orders,
+) -> Result<Geometry, DaemonError> {
+    let failed = |error| DaemonError::failed(format_args!("{}: {error}", args.device));
+    let end = clock::now() + args.wait;
+    let (mut why, mut again) = (None, Instant::NEVER);
+    loop {
+        if clock::now() >= again {
+            again = Instant::NEVER;
+            disk.try_again();
+        }
+        if orders.take() == Some(Order::End) {
+            return Err(DaemonError::Failed(format!("{}: ended before it was open", args.device)));
+        }
+        disk.progress().map_err(failed)?;
+        while let Some(event) = disk.poll_event() {
+            match event {
+                RemoteEvent::Opened(geometry) => return Ok(geometry),
+                RemoteEvent::Refused(error) if error.may_pass() => {
+                    let told = error.to_string();
+                    if why.as_ref() != Some(&told) {
+                        say!("{told}; it is tried again");
+                    }
+                    why = Some(told);
+                    again = clock::now() + RETRY;
+                }
+                RemoteEvent::Refused(error) => return Err(DaemonError::failed(error)),
+                RemoteEvent::Session(ClientEvent::PathDown { path, why: reason, retried }) => {
+                    let name = disk.rtrs().spec(path).map(|spec| spec.address.to_string());
+                    let told = format!("{}: {reason}", name.unwrap_or_default());
+                    if !retried {
+                        return Err(DaemonError::Failed(told));
+                    }
+                    if why.as_ref() != Some(&told) {
+                        say!("{told}; it is tried again");
+                    }
+                    why = Some(told);
+                }
+                RemoteEvent::Session(_) => {}
+            }
+        }
+        if clock::now() >= end {
+            let why = why.unwrap_or_else(|| "nobody answers".to_owned());
+            return Err(DaemonError::Failed(format!(
+                "{}: not open after {} s: {why}",
+                args.device,
+                args.wait.as_secs_f64()
+            )));
+        }
+        disk.wait(end.min(clock::now() + Duration::from_millis(200))).map_err(failed)?;
+    }
+}
+
+/// Says what has happened to paths and to the device; returns false once it is open no more, for good.
+pub fn tell(disk: &mut RemoteDisk) -> bool {
+    while let Some(event) = disk.poll_event() {
+        let name = |path| disk.rtrs().spec(path).map(|spec| spec.address.to_string());
+        match event {
+            RemoteEvent::Refused(why) => {
+                say!("{why}");
+                return false;
+            }
+            RemoteEvent::Opened(_) => say!("the device is open again"),
+            RemoteEvent::Session(ClientEvent::PathDown { path, why, retried }) => {
+                let then = if retried { "; it is tried again" } else { "" };
+                say!("{}: {why}{then}", name(path).unwrap_or_default());
+            }
+            RemoteEvent::Session(ClientEvent::PathUp(path)) => {
+                say!("{}: connected", name(path).unwrap_or_default());
+            }
+            RemoteEvent::Session(ClientEvent::Lost) => say!("no path is left; requests wait"),
+            RemoteEvent::Session(_) => {}
+        }
+    }
+    true
+}
+
+/// Returns the key of a file, if one is named.
+pub(super) fn key(path: Option<&Path>) -> Result<Option<SharedKey>, DaemonError> {
+    let Some(path) = path else { return Ok(None) };
+    let failed =
+        |error: &dyn std::fmt::Display| DaemonError::Failed(format!("{}: {error}", path.display()));
+    let bytes = std::fs::read(path).map_err(|error| failed(&error))?;
+    let key = bytes.trim_ascii_end();
+    if key.len() < 16 {
+        return Err(failed(&format_args!("a key of {} bytes: expected at least 16", key.len())));
+    }
+    Ok(Some(SharedKey::new(key.to_vec())))
+}
+
+fn session(args: &RemoteConfig) -> Result<ClientConfig, DaemonError> {
+    let name = args.session.clone().unwrap_or_else(|| {
+        let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+        // Names have no dots.
+        let host = host.trim().replace(['.', '/'], "-");
+        format!("ibfabric-{host}-{}", std::process::id())
+    });
+    let processors = ib_os::cpu::count();
+    // The first one is for other things than data, mostly.
+    let usual = u64::from(processors).min(4095) + 1;
+    let config = ClientConfig {
+        processors,
+        connections: args.connections.unwrap_or(usual) as u16,
+        policy: args.policy,
+        need_invalidation: args.need_invalidation,
+        key: key(args.link.key_file.as_deref())?,
+        reconnect_delay: Duration::from_millis(args.reconnect_delay),
+        ..ClientConfig::new(name)
+    };
+    config.check_name().map_err(DaemonError::failed)?;
+    Ok(config)
+}
+
+impl Opened {
+    /// Closes the session, and waits until the server knows, or a while has passed. Ends the program's own capture.
+    ///
+    /// # Errors
+    /// Fails if an adapter cannot be driven any more.
+    pub fn close(self) -> Result<(), DaemonError> {
+        close((self.disk, self.tracing))
+    }
+}
+
+fn close((mut disk, mut tracing): (RemoteDisk, Tracing<Devices>)) -> Result<(), DaemonError> {
+    let closed = close_session(&mut disk);
+    tracing.finish(disk.session().1);
+    closed
+}
+
+fn close_session(disk: &mut RemoteDisk) -> Result<(), DaemonError> {
+    let failed = |error| DaemonError::failed(format_args!("closing the session: {error}"));
+    let (rtrs, devices) = disk.session();
+    rtrs.close(clock::now(), devices);
+    let end: Instant = clock::now() + Duration::from_secs(2);
+    loop {
+        disk.progress().map_err(failed)?;
+        while let Some(event) = disk.poll_event() {
+            if event == RemoteEvent::Session(ClientEvent::Closed) {
+                return Ok(());
+            }
+        }
+        if clock::now() >= end {
+            return Ok(());
+        }
+        disk.wait(end).map_err(failed)?;
+    }
+}

@@ -1,0 +1,196 @@
+//! `rtrs serve`: devices for clients of RNBD.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::time::Duration;
+
+use ib_device::address_of;
+use ib_os::clock;
+use ib_os::signals::{Order, Orders};
+use ib_rtrs::{ServerConfig, ServerEvent, ServerPathId, SessionId};
+use ib_storage::disk::Disk;
+use ib_storage::rtrs::{BlockEvent, BlockServer, DeviceCounts, Devices};
+use ib_types::Instant;
+use ib_types::text::escaped;
+
+use super::config::{RtrsServeConfig, Store};
+use super::control;
+use super::paths::{adapter, attach_all};
+use super::remote::key;
+use crate::error::{DaemonError, Verdict};
+use crate::message::say;
+use crate::own_capture::Tracing;
+
+/// Serves devices until the process is asked to end.
+///
+/// # Errors
+/// Fails if an adapter, a device or a socket cannot be used.
+pub fn serve(args: &RtrsServeConfig, out: &mut dyn Write) -> Result<Verdict, DaemonError> {
+    let mut devices = Devices::new();
+    let mut adapters = Vec::new();
+    for address in &args.listen {
+        adapters.push((address.to_string(), devices.add(adapter(*address, &args.link)?)));
+    }
+    for (name, device) in attach_all(&args.link)? {
+        adapters.push((name, devices.add(device)));
+    }
+    let config = ServerConfig {
+        queue_depth: args.queue_depth as u16,
+        max_io_size: args.max_io_size as u32,
+        always_invalidate: !args.no_always_invalidate,
+        key: key(args.link.key_file.as_deref())?,
+        ..ServerConfig::default()
+    };
+    let captures = devices.captures().map_err(DaemonError::failed)?;
+    let mut tracing = Tracing::start(args.capture.as_ref(), captures, &mut devices)?;
+    let mut server = BlockServer::new(devices, config).map_err(DaemonError::failed)?;
+    let most = server.rtrs().config().max_io_size;
+    if u64::from(most) < args.max_io_size {
+        return Err(DaemonError::Failed(format!(
+            "--max-io-size {}: expected at most {most} with --queue-depth {}, as immediate data names chunk and offset",
+            args.max_io_size, args.queue_depth
+        )));
+    }
+    if let Some(control) = control::open(&args.control)? {
+        server.set_control(control);
+    }
+    let allowed = args.allow.clone();
+    server.allow(move |address| {
+        allowed.is_empty() || allowed.iter().any(|network| network.contains(address))
+    });
+    for export in &args.export {
+        let disk = match &export.store {
+            Store::Memory(size) => Disk::in_memory(*size),
+            Store::File(path) => Disk::open(path, server.bell()),
+        };
+        let disk = disk.map_err(DaemonError::failed)?;
+        if disk.geometry().read_only {
+            say!("{}: it cannot be written, so it is offered to be read", export.name);
+        }
+        if let Store::File(path) = &export.store
+            && let Ok(found) = std::fs::metadata(path)
+            && let Some(rest @ 1..) = found.len().checked_sub(disk.geometry().size)
+            && found.is_file()
+        {
+            say!(
+                "{}: the last {rest} bytes of {} are no whole block and not offered",
+                export.name,
+                path.display()
+            );
+        }
+        server.offer(&export.name, disk).map_err(DaemonError::failed)?;
+    }
+    for (name, adapter) in adapters {
+        let failed =
+            |error| DaemonError::failed(format_args!("{name} port {}: {error}", args.port));
+        server.listen(adapter, args.port).map_err(failed)?;
+    }
+    let failed = |error| DaemonError::failed(format_args!("waiting for signals: {error}"));
+    let mut orders = Orders::catch_end(&server.bell()).map_err(failed)?;
+    let mut names = Names::new();
+    writeln!(out, "READY")?;
+    out.flush()?;
+    loop {
+        let moved = server.progress().map_err(DaemonError::failed)?;
+        while let Some(event) = server.poll_event() {
+            match event {
+                BlockEvent::Session(event) => names.tell(&server, &event),
+                BlockEvent::Refused { session, what, errno } => {
+                    names.tell_once(format!("session {session}: {what} is refused: {errno}"));
+                }
+                BlockEvent::Unkept { device, errno } => {
+                    names.tell_once(format!(
+                        "{device}: it cannot be kept who has written to it: {errno}: when this is started again, \
+                         what clients had under way fails"
+                    ));
+                }
+                BlockEvent::Failed { device, operation, errno } => {
+                    names.tell_once(format!("{device}: a {operation} fails: {errno}"));
+                }
+            }
+        }
+        if let Some(Order::End) = orders.take() {
+            server.close().map_err(DaemonError::failed)?;
+            tracing.finish(server.devices());
+            for (name, counts) in server.counts() {
+                let DeviceCounts { reads, writes, flushes, discards } = counts;
+                say!(
+                    "{name}: reads {reads}, writes {writes}, flushes {flushes}, discards {discards}"
+                );
+            }
+            return Ok(Verdict::Good);
+        }
+        if !moved {
+            server.wait(Instant::NEVER).map_err(DaemonError::failed)?;
+        }
+    }
+}
+
+/// What was told of sessions and paths, which are not there any more when their end is.
+struct Names {
+    sessions: BTreeMap<SessionId, String>,
+    paths: BTreeMap<ServerPathId, String>,
+    /// What was said, and when: it is not said again for a while.
+    said: BTreeMap<String, Instant>,
+    /// How many lines may be said until a moment, and whether that more cannot was said.
+    room: (usize, Instant),
+}
+
+impl Names {
+    fn new() -> Self {
+        let (sessions, paths, said) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        Self { sessions, paths, said, room: (0, Instant::ZERO) }
+    }
+
+    /// Says something that may happen again and again: once in a while, and not everything of what others make up.
+    fn tell_once(&mut self, line: String) {
+        const AGAIN: Duration = Duration::from_mins(10);
+        const MINUTE: Duration = Duration::from_mins(1);
+        const MOST: usize = 60;
+        let now = clock::now();
+        self.said.retain(|_, at| now.since(*at) < AGAIN);
+        if self.said.contains_key(&line) {
+            return;
+        }
+        if self.room.1 <= now {
+            self.room = (MOST, now + MINUTE);
+        }
+        match self.room.0 {
+            0 => return,
+            1 => say!("more like these are not said for a minute"),
+            _ => say!("{line}"),
+        }
+        self.room.0 -= 1;
+        self.said.insert(line, now);
+    }
+
+    /// Says what has happened.
+    fn tell(&mut self, server: &BlockServer, event: &ServerEvent) {
+        let session = |names: &Self, id| names.sessions.get(id).cloned().unwrap_or_default();
+        match event {
+            ServerEvent::SessionUp { session, name } => {
+                let name = escaped(&String::from_utf8_lossy(name)).to_string();
+                say!("session {name}: connected");
+                self.sessions.insert(*session, name);
+            }
+            ServerEvent::SessionDown { session } => {
+                let name = self.sessions.remove(session).unwrap_or_default();
+                say!("session {name}: ended");
+            }
+            ServerEvent::PathUp { session: id, path } => {
+                let address =
+                    server.rtrs().address(*path).map_or_else(String::new, |it| it.to_string());
+                say!("session {}: path {address} connected", session(self, id));
+                self.paths.insert(*path, address);
+            }
+            ServerEvent::PathDown { session: id, path, why } => {
+                let address = self.paths.remove(path).unwrap_or_default();
+                say!("session {}: path {address} ended: {why}", session(self, id));
+            }
+            ServerEvent::Refused { from, why } => {
+                let from = address_of(*from);
+                self.tell_once(format!("a connection from {from} is refused: {why}"));
+            }
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! The daemon of the simulator: a simulated fabric that ibsim's clients and adapters attach to, and its console.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `config` | [`SimConfig`], the configuration of the process |
+//! | `serve` | the loop that joins fabric and sockets |
+//! | `adapters` | adapters of other processes |
+//! | `console`, `query`, `dump` | commands of the console and their answers |
+//! | `control` | answers to control messages of ibsim's clients |
+//! | `manager` | the subnet manager at the first host |
+//! | `record`, `capture`, `sink` | records and replays, packet captures, the files of both |
+//! | `residents` | what lives at ports in the process of the simulator |
+
+use std::fmt::Write as _;
+use std::io::Write;
+use std::path::Path;
+
+use ib_ibsim::server::Server;
+use ib_sim::{Addresses, FailedStep, LogLevel, Options, Sim, Step, random_faults, read_script};
+use ib_topology::{Fabric, LinkRate, NodeSpec};
+use ib_tracer::TracerAgent;
+
+use self::record::Conditions;
+use crate::error::{DaemonError, Verdict};
+use crate::input::text;
+use crate::message::say;
+
+mod adapters;
+mod capture;
+mod config;
+mod console;
+mod control;
+mod dump;
+mod manager;
+mod query;
+mod record;
+mod residents;
+mod serve;
+mod sink;
+
+pub use config::SimConfig;
+pub use console::{CONSOLE, CONSOLE_NAMES};
+pub(crate) use manager::Manager;
+pub(crate) use residents::{Look, Residents};
+
+/// A simulated fabric before it is served.
+pub struct Simulation {
+    sim: Sim,
+    addresses: Addresses,
+    conditions: Conditions,
+}
+
+impl Simulation {
+    /// Makes the fabric with agents, faults and addresses of a configuration.
+    ///
+    /// # Errors
+    /// Fails if a file cannot be used, or names nodes that the fabric has not.
+    pub fn new(fabric: &Fabric, config: &SimConfig) -> Result<Self, DaemonError> {
+        let script = config.script.as_deref().map(text).transpose()?;
+        let sim = simulated(fabric, config, script.as_deref())?;
+        let conditions = conditions(fabric, config, script.as_deref());
+        let addresses = addresses(&sim, config)?;
+        Ok(Self { sim, addresses, conditions })
+    }
+
+    /// Runs a record on the fabric.
+    ///
+    /// # Errors
+    /// Fails if the record is of another fabric or configuration.
+    pub fn replay(mut self, config: &SimConfig, path: &Path) -> Result<Verdict, DaemonError> {
+        record::replay(&mut self.sim, config, &self.conditions, path)
+    }
+
+    /// Serves the fabric until the process is asked to end.
+    ///
+    /// # Errors
+    /// Fails if a socket or a file cannot be used, or the subnet cannot be brought up.
+    pub fn serve(
+        self,
+        server: Server,
+        config: &SimConfig,
+        output: &mut dyn Write,
+    ) -> Result<Verdict, DaemonError> {
+        self.serving(server, config)?.run(output)
+    }
+
+    /// Serves the fabric with residents; see [`Simulation::serve`].
+    pub(crate) fn serve_with(
+        self,
+        server: Server,
+        config: &SimConfig,
+        residents: Box<dyn Residents>,
+        output: &mut dyn Write,
+    ) -> Result<Verdict, DaemonError> {
+        self.serving(server, config)?.with(residents).run(output)
+    }
+
+    fn serving(self, server: Server, config: &SimConfig) -> Result<serve::Serving, DaemonError> {
+        let Self { sim, addresses, conditions } = self;
+        serve::Serving::new(sim, addresses, server, config, &conditions)
+    }
+}
+
+/// Makes the fabric and tells it of everything that the options ask for.
+fn simulated(
+    fabric: &Fabric,
+    config: &SimConfig,
+    script: Option<&str>,
+) -> Result<Sim, DaemonError> {
+    if fabric.node_count() == 0 {
+        return Err(DaemonError::Failed(
+            "the fabric has no nodes: expected at least one".to_owned(),
+        ));
+    }
+    let options = Options {
+        seed: config.seed,
+        latency: config.latency,
+        lane_buffer: config.lane_buffer,
+        answer_within: config.answer_within,
+        mtu_cap: config.mtu,
+        linear_fdb_cap: config.linear_cap,
+        multicast_fdb_cap: config.mcast_cap,
+        log: if config.log.is_some() { config.log_level } else { LogLevel::Off },
+        tap: config.pcap.is_some(),
+        ..Options::default()
+    };
+    let mut sim = Sim::new(fabric, options);
+    if let Some(names) = &config.agents {
+        host_agents(&mut sim, names)?;
+    }
+    if let (Some(path), Some(script)) = (&config.script, script) {
+        let name = path.display().to_string();
+        let steps = read_script(&name, script).map_err(DaemonError::failed)?;
+        sim.load_script(&steps).map_err(|error| {
+            let line = error.line.map_or_else(String::new, |line| format!("{line}:"));
+            DaemonError::Failed(format!("{name}:{line} {error}"))
+        })?;
+    }
+    let name = config.script.as_deref().map(|path| path.display().to_string());
+    sim.on_failed_step(move |failed| {
+        let FailedStep { at, step: Step { command, line, .. }, error, .. } = failed;
+        let place = name.as_deref().zip(*line);
+        let place = place.map_or_else(String::new, |(name, line)| format!("{name}:{line}: "));
+        say!("{place}at {at}s {command} failed: {error}");
+    });
+    if config.random_faults > 0 {
+        let steps = random_faults(fabric, config.seed, (config.random_time, config.random_faults));
+        sim.load_script(&steps).map_err(DaemonError::failed)?;
+    }
+    Ok(sim)
+}
+
+/// Has agents for ibtracer and ibping on nodes.
+fn host_agents(sim: &mut Sim, names: &str) -> Result<(), DaemonError> {
+    let nodes: Vec<_> = if names.is_empty() {
+        sim.node_ids().collect()
+    } else {
+        let find = |name: &str| {
+            sim.find_node(name).ok_or_else(|| {
+                DaemonError::Failed(format!("--agents: the fabric has no node '{name}'"))
+            })
+        };
+        names.split(',').map(|name| find(name.trim())).collect::<Result<_, _>>()?
+    };
+    for node in nodes {
+        let agent = TracerAgent::new(sim.node_name(node));
+        sim.host(node, Box::new(agent));
+    }
+    Ok(())
+}
+
+fn addresses(sim: &Sim, config: &SimConfig) -> Result<Addresses, DaemonError> {
+    let mut addresses = Addresses::derive(sim);
+    if let Some(path) = &config.addresses {
+        let name = path.display().to_string();
+        addresses.override_from(sim, &name, &text(path)?).map_err(DaemonError::failed)?;
+    }
+    Ok(addresses)
+}
+
+/// Returns everything that a run depends on beside what comes in.
+fn conditions(fabric: &Fabric, config: &SimConfig, script: Option<&str>) -> Conditions {
+    let sum = |text: &str| format!("{:08x}", crc32fast::hash(text.as_bytes()));
+    vec![
+        ("fabric", sum(&described(fabric))),
+        ("seed", config.seed.to_string()),
+        ("latency", format!("{:?}", config.latency)),
+        ("lane-buffer", config.lane_buffer.to_string()),
+        ("mtu", config.mtu.bytes().to_string()),
+        ("linear-cap", config.linear_cap.to_string()),
+        ("mcast-cap", config.mcast_cap.to_string()),
+        ("answer-within", format!("{:?}", config.answer_within)),
+        ("agents", format!("{:?}", config.agents)),
+        ("script", script.map_or_else(|| "none".to_owned(), sum)),
+        ("random-faults", format!("{} in {:?}", config.random_faults, config.random_time)),
+    ]
+}
+
+/// Returns all of a fabric that matters to a simulator, in words.
+fn described(fabric: &Fabric) -> String {
+    let mut text = String::new();
+    for (id, node) in fabric.nodes() {
+        // All fields: one that is added must not be forgotten here.
+        let NodeSpec {
+            kind,
+            name,
+            guid,
+            system_guid,
+            description,
+            ports,
+            vendor_id,
+            device_id,
+            revision,
+            enhanced_port0,
+        } = &**node;
+        writeln!(
+            text,
+            "{kind} {name:?} {guid} {system_guid} {description:?} {ports} \
+             {vendor_id} {device_id} {revision} {enhanced_port0}"
+        )
+        .expect("a string takes everything");
+        for (_, port) in fabric.ports_of(id) {
+            let peer = port.peer.map(|peer| peer.0);
+            let LinkRate { width, speed } = port.rate;
+            writeln!(text, "{} {} {width}{speed} {peer:?}", port.number, port.guid)
+                .expect("a string takes everything");
+        }
+    }
+    text
+}

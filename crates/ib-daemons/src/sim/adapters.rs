@@ -1,0 +1,575 @@
+//! HCAs in other processes, at ports of the fabric.
+//!
+//! The simulator keeps the SMA and the counters of a port. Its HCA has all queue pairs above 0, and serves the
+//! management classes that it has registered. If the HCA's process is killed, the port is Down until another HCA
+//! attaches. If the HCA detaches regularly, the port state is unchanged.
+//!
+//! HCAs share a port if they serve different classes. Each has a block of queue pair numbers, which selects the HCA
+//! of a packet; multicast packets are passed to all. If an HCA that serves the CM class does not read, packets wait,
+//! as on a port of its own. Packets to other HCAs, such as that of an ACM service, are then dropped, so that they do not
+//! block connections.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
+
+use ib_attach::{AttachServer, BLOCKS, Frame, Place, SLOTS, Said, qpn_block};
+use ib_ibsim::server::Refused;
+use ib_link::Incoming;
+use ib_sim::{Addresses, ClientId, ClientOptions, Packet, Payload, Sim};
+use ib_topology::PortId;
+use ib_types::Instant;
+use ib_wire::mad::MgmtClass;
+use ib_wire::packet::Bth;
+
+use super::record::Recorder;
+use super::residents::Residents;
+use crate::error::DaemonError;
+use crate::message::say;
+
+mod ports;
+
+use ports::{Known, details, locate};
+
+/// How many packets of an HCA may wait to leave by its port; further ones wait in its ring.
+const MOST_WAITING: usize = 32;
+
+/// Number of further packets that an HCA without connections may queue, so that packets of other HCAs do not block it.
+const MORE_WAITING: usize = 8;
+
+/// How many frames of an HCA are taken before it is another one's turn.
+const TURN: usize = 64;
+
+/// How many messages of a process are answered before it is another one's turn.
+const MOST_MESSAGES: usize = 16;
+
+/// The most classes that one HCA serves.
+const MOST_CLASSES: usize = 8;
+
+/// What wakes up so soon is waited for awake: the system's clock is too coarse.
+const SOON: Duration = Duration::from_millis(2);
+
+/// A file of an HCA's process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum File {
+    /// By which it talks.
+    Socket,
+    /// By which it wakes the simulator.
+    Bell,
+}
+
+/// Returns the key by which a file is watched.
+pub(super) const fn key_of(client: usize, file: File) -> usize {
+    1 + 2 * client + matches!(file, File::Bell) as usize
+}
+
+/// Returns the file that has a key.
+pub(super) const fn file_of(key: usize) -> (usize, File) {
+    ((key - 1) / 2, if key.is_multiple_of(2) { File::Bell } else { File::Socket })
+}
+
+/// The HCAs of a fabric.
+pub(super) struct Adapters {
+    server: AttachServer,
+    adapters: BTreeMap<usize, Adapter>,
+    by_port: BTreeMap<PortId, Vec<usize>>,
+    by_client: BTreeMap<ClientId, usize>,
+    /// The ports whose HCAs have died.
+    down: BTreeSet<PortId>,
+    /// Whether the last look has moved anything.
+    is_busy: bool,
+    /// Packets that came from another LID than their port's, and datagrams that found no room.
+    forged: u64,
+    overflowed: u64,
+}
+
+/// An HCA in another process.
+struct Adapter {
+    port: PortId,
+    /// The classes of management that it serves, and its clients of the fabric, one for each.
+    classes: Vec<MgmtClass>,
+    clients: Vec<ClientId>,
+    /// Its block of queue pair numbers.
+    block: u8,
+    told: Known,
+    /// Whether something that came for it found no room.
+    is_full: bool,
+}
+
+/// What answers to an HCA take.
+pub(super) struct Context<'a> {
+    pub(super) sim: &'a mut Sim,
+    pub(super) addresses: &'a Addresses,
+    /// The record of the run.
+    pub(super) recorder: Option<&'a mut Recorder>,
+    /// Those who live in the fabric.
+    pub(super) residents: Option<&'a mut (dyn Residents + 'static)>,
+}
+
+impl Adapters {
+    /// Opens the socket of a simulator.
+    pub(super) fn bind(base: &str) -> Result<Self, DaemonError> {
+        let server = AttachServer::bind(base).map_err(|error| {
+            DaemonError::Failed(format!("cannot listen on @{base}:data: {error}"))
+        })?;
+        Ok(Self {
+            server,
+            adapters: BTreeMap::new(),
+            by_port: BTreeMap::new(),
+            by_client: BTreeMap::new(),
+            down: BTreeSet::new(),
+            is_busy: false,
+            forged: 0,
+            overflowed: 0,
+        })
+    }
+
+    /// Takes new processes.
+    pub(super) fn accept(&mut self) -> Vec<usize> {
+        self.server.accept()
+    }
+
+    pub(super) fn file(&self, client: usize, file: File) -> Option<BorrowedFd<'_>> {
+        match file {
+            File::Socket => self.server.socket(client),
+            File::Bell => self.server.bell(client),
+        }
+    }
+
+    pub(super) fn refuse(&mut self, client: usize, why: &str) {
+        self.server.refuse(client, why.to_owned());
+    }
+
+    /// Does what a process asks for whose file is ready; returns whether it has a bell now that is to be
+    /// watched, and whether it may have more to say.
+    pub(super) fn ready(
+        &mut self,
+        client: usize,
+        file: File,
+        mut cx: Context<'_>,
+    ) -> Result<(bool, bool), DaemonError> {
+        if file == File::Bell {
+            self.server.silence(client);
+            self.is_busy = true;
+            return Ok((false, false));
+        }
+        let mut admitted = false;
+        for _ in 0..MOST_MESSAGES {
+            let Some(said) = self.server.next(client) else { return Ok((admitted, false)) };
+            match said {
+                Said::Hello { node, classes } => {
+                    match self.admit(client, (node.as_deref(), &classes), &mut cx)? {
+                        Ok(()) => admitted = true,
+                        Err(why) => {
+                            say!("refused an adapter: {why}");
+                            self.server.refuse(client, why);
+                        }
+                    }
+                }
+                Said::Resolve { number, name } => {
+                    let place = locate(cx.sim, cx.addresses, &name).map(|port| {
+                        let (node, number) = cx.sim.place(port);
+                        let link = cx.sim.link_port(port);
+                        let node = cx.sim.node_name(node).to_owned();
+                        Place { node, number, gid: link.gid(), lid: link.lid }
+                    });
+                    self.server.answer(client, number, place.as_ref());
+                }
+                Said::Bye | Said::Gone => {
+                    let is_dead = said == Said::Gone;
+                    self.remove(client, is_dead, &mut cx)?;
+                    return Ok((false, false));
+                }
+            }
+        }
+        Ok((admitted, true))
+    }
+
+    /// Gives a process its port, or says why not.
+    fn admit(
+        &mut self,
+        client: usize,
+        (node, classes): (Option<&str>, &[MgmtClass]),
+        cx: &mut Context<'_>,
+    ) -> Result<Result<(), String>, DaemonError> {
+        let Context { sim, addresses, recorder, residents } = cx;
+        let (sim, addresses) = (&mut **sim, *addresses);
+        let name = node.unwrap_or_default();
+        let Some(port) = locate(sim, addresses, name) else {
+            return Ok(Err(format!(
+                "there is no port {name:?}: expected NODE, NODE:PORT, an address, a GID or a LID"
+            )));
+        };
+        let name = |sim: &Sim| {
+            let (node, number) = sim.place(port);
+            format!("port {number} of {}", sim.node_name(node))
+        };
+        let others = self.by_port.get(&port).map_or(&[][..], Vec::as_slice);
+        let others: Vec<&Adapter> = others.iter().map(|other| &self.adapters[other]).collect();
+        if let Some(other) = others.iter().find(|other| other.conflicts(classes)) {
+            let what = if other.has_connections() { "an adapter" } else { "a service" };
+            return Ok(Err(format!("{} has {what} already", name(sim))));
+        }
+        let is_free = |block: &u8| others.iter().all(|other| other.block != *block);
+        let Some(block) = (0..BLOCKS).find(is_free) else {
+            return Ok(Err(format!("{} has {BLOCKS} adapters already", name(sim))));
+        };
+        let is_first = others.is_empty();
+        if classes.len() > MOST_CLASSES {
+            let count = classes.len();
+            return Ok(Err(format!("{count} classes: expected at most {MOST_CLASSES}")));
+        }
+        if let Some(residents) = residents
+            && is_first
+            && let Err(why) = residents.leave(sim, port)
+        {
+            return Ok(Err(format!("{}: {why}", name(sim))));
+        }
+        let mut clients = Vec::new();
+        // Without a class there is nobody to ask for paths.
+        let wanted = if classes.is_empty() {
+            vec![None]
+        } else {
+            classes.iter().map(|&it| Some(it)).collect()
+        };
+        for class in wanted {
+            let options = ClientOptions { class, ..ClientOptions::default() };
+            match sim.attach(port, options) {
+                Ok(id) => {
+                    clients.push(id);
+                    record(recorder, sim, |it| it.attach(id, port, options));
+                }
+                Err(error) => {
+                    detach(&clients, sim, recorder);
+                    if let Some(residents) = residents.as_mut().filter(|_| is_first) {
+                        residents.come_back(port);
+                    }
+                    return Ok(Err(error.to_string()));
+                }
+            }
+        }
+        if is_first {
+            record(recorder, sim, |it| it.port("open", port));
+            sim.open_held(port);
+            sim.tell_losses(port);
+        }
+        if self.down.remove(&port) {
+            record(recorder, sim, |it| it.port("up", port));
+            sim.let_up(port);
+        }
+        let told = Known::of(sim, port);
+        if let Err(error) = self.server.admit(client, &details(sim, addresses, (port, block))) {
+            if is_first {
+                record(recorder, sim, |it| it.port("close", port));
+                sim.close(port);
+            }
+            detach(&clients, sim, recorder);
+            if let Some(residents) = residents.as_mut().filter(|_| is_first) {
+                residents.come_back(port);
+            }
+            return Ok(Err(format!("the simulator fails: {error}")));
+        }
+        self.by_port.entry(port).or_default().push(client);
+        self.by_client.extend(clients.iter().map(|&id| (id, client)));
+        let classes = classes.to_vec();
+        let adapter = Adapter { port, classes, clients, block, told, is_full: false };
+        self.adapters.insert(client, adapter);
+        Ok(Ok(()))
+    }
+
+    /// Takes an HCA away. What it has sent before is still sent.
+    fn remove(
+        &mut self,
+        client: usize,
+        is_dead: bool,
+        cx: &mut Context<'_>,
+    ) -> Result<(), DaemonError> {
+        let Context { sim, recorder, residents, .. } = cx;
+        let sim = &mut **sim;
+        if let Some(adapter) = self.adapters.remove(&client) {
+            // No more than its ring can hold: who goes on filling it is not waited for.
+            for _ in 0..SLOTS {
+                if !self.send_next(client, &adapter, sim, recorder)? {
+                    break;
+                }
+            }
+            let Adapter { port, clients, .. } = adapter;
+            for id in &clients {
+                self.by_client.remove(id);
+            }
+            let others = self.by_port.get_mut(&port).expect("an adapter is at a port");
+            others.retain(|other| *other != client);
+            if !others.is_empty() {
+                detach(&clients, sim, recorder);
+                self.server.close(client);
+                return Ok(());
+            }
+            self.by_port.remove(&port);
+            record(recorder, sim, |it| it.port("close", port));
+            sim.close(port);
+            detach(&clients, sim, recorder);
+            if let Some(residents) = residents {
+                // Its host comes back to the port.
+                residents.come_back(port);
+            } else if is_dead {
+                let (node, number) = sim.place(port);
+                say!(
+                    "the adapter at port {number} of {} has died: the port is down",
+                    sim.node_name(node)
+                );
+                self.down.insert(port);
+                record(recorder, sim, |it| it.port("down", port));
+                sim.hold_down(port);
+            }
+        }
+        self.server.close(client);
+        Ok(())
+    }
+
+    /// Sends the next frame of an HCA; returns whether there was one.
+    fn send_next(
+        &mut self,
+        client: usize,
+        adapter: &Adapter,
+        sim: &mut Sim,
+        recorder: &mut Option<&mut Recorder>,
+    ) -> Result<bool, DaemonError> {
+        let mut bytes = sim.take_buffer();
+        bytes.clear();
+        let frame = self.server.take(client, &mut bytes);
+        match frame {
+            None => {
+                sim.give_buffer(bytes);
+                return Ok(false);
+            }
+            // News of losses come from here.
+            Some(None | Some(Frame::Lost { .. })) => sim.give_buffer(bytes),
+            Some(Some(Frame::Packet { slid, dlid, sl, grh })) => {
+                let payload = Payload::Transport(bytes);
+                let packet = Packet { slid, dlid, sl, grh, payload };
+                if !sim.has_lid(adapter.port, slid) {
+                    // Nobody may pretend to be another port.
+                    self.forged += 1;
+                    return Ok(true);
+                }
+                record(recorder, sim, |it| it.packet(adapter.port, &packet));
+                sim.send_packet(adapter.port, packet);
+            }
+            Some(Some(frame @ Frame::Datagram { .. })) => {
+                let datagram = frame.datagram(&bytes);
+                sim.give_buffer(bytes);
+                // Subnet management is the simulator's.
+                let datagram =
+                    datagram.filter(|it| it.remote.qpn.get() != 0 && it.local_qpn.get() != 0);
+                if let (Some(datagram), Some(&id)) = (datagram, adapter.clients.first()) {
+                    record(recorder, sim, |it| it.submit(id, &datagram));
+                    sim.submit(id, &datagram);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// Moves what can be moved, in both directions; `opened` gets the ports for whose HCAs something has come, those of
+    /// other processes or not.
+    pub(super) fn work(
+        &mut self,
+        sim: &mut Sim,
+        mut recorder: Option<&mut Recorder>,
+        addresses: &Addresses,
+        now: Instant,
+        opened: &mut Vec<PortId>,
+    ) -> Result<(), DaemonError> {
+        let mut moved = false;
+        let clients: Vec<usize> = self.adapters.keys().copied().collect();
+        for &client in &clients {
+            let Some(adapter) = self.adapters.remove(&client) else { continue };
+            for _ in 0..TURN {
+                if sim.waiting(adapter.port) >= adapter.most_waiting()
+                    || !self.send_next(client, &adapter, sim, &mut recorder)?
+                {
+                    break;
+                }
+                moved = true;
+            }
+            self.adapters.insert(client, adapter);
+        }
+        if moved {
+            sim.keep_up(now);
+        }
+        // All of these are looked at anyway.
+        opened.extend(std::iter::from_fn(|| sim.next_open()));
+        for &client in &clients {
+            let Some(adapter) = self.adapters.get_mut(&client) else { continue };
+            let known = Known::of(sim, adapter.port);
+            if known != adapter.told {
+                adapter.told = known;
+                let details = details(sim, addresses, (adapter.port, adapter.block));
+                self.server.tell(client, &details);
+            }
+        }
+        let ports: Vec<PortId> = self.by_port.keys().copied().collect();
+        for port in ports {
+            moved |= self.hand_packets(sim, &mut recorder, port)?;
+        }
+        for client in clients {
+            if let Some(adapter) = self.adapters.get_mut(&client) {
+                adapter.is_full = !self.server.has_room(client);
+            }
+            self.server.flush(client);
+        }
+        self.is_busy = moved;
+        Ok(())
+    }
+
+    /// Passes received packets and loss notifications to the HCAs of a port; returns true if there were any.
+    fn hand_packets(
+        &mut self,
+        sim: &mut Sim,
+        recorder: &mut Option<&mut Recorder>,
+        port: PortId,
+    ) -> Result<bool, DaemonError> {
+        let Self { server, adapters, by_port, overflowed, .. } = self;
+        let here = &by_port[&port];
+        let mut moved = false;
+        // Loss notifications do not change the fabric, so they are not recorded. All HCAs get them: only they know the sender.
+        while server.has_room(here[0])
+            && let Some(lost) = sim.next_loss(port)
+        {
+            let (node, number) = sim.place(lost.place);
+            let why = format!("at {}[{number}]: {}", sim.node_name(node), lost.why);
+            let Packet { slid, dlid, sl, grh, payload } = lost.packet;
+            let news = Frame::news(&why, &payload.to_bytes(), lost.length);
+            for &client in here {
+                server.put(client, Frame::Lost { slid, dlid, sl, grh }, &news);
+            }
+            moved = true;
+        }
+        let mut taken = 0;
+        while let Some(packet) = sim.peek_packet(port) {
+            // A packet to a number in no block is passed to the first HCA, which drops and counts it.
+            let known = here.iter().any(|client| is_for(packet, adapters[client].block));
+            let is_target = |client: &usize| {
+                if known { is_for(packet, adapters[client].block) } else { *client == here[0] }
+            };
+            let waits =
+                |client: &usize| adapters[client].has_connections() && !server.has_room(*client);
+            if here.iter().any(|client| is_target(client) && waits(client)) {
+                break;
+            }
+            let targets: [bool; BLOCKS as usize] =
+                std::array::from_fn(|place| here.get(place).is_some_and(is_target));
+            if taken == 0
+                && let Some(recorder) = recorder
+            {
+                recorder.mark(sim);
+            }
+            let Some(packet) = sim.receive_packet(port) else { break };
+            taken += 1;
+            let Packet { slid, dlid, sl, grh, payload } = packet;
+            if let Payload::Transport(bytes) = payload {
+                for (&client, _) in here.iter().zip(targets).filter(|(_, is_target)| *is_target) {
+                    let frame = Frame::Packet { slid, dlid, sl, grh };
+                    *overflowed += u64::from(!server.put(client, frame, &bytes));
+                }
+                sim.give_buffer(bytes);
+            }
+        }
+        if taken > 0 {
+            moved = true;
+            if let Some(recorder) = recorder {
+                recorder.taken(port, taken);
+            }
+        }
+        Ok(moved)
+    }
+
+    /// Hands an HCA the management datagrams that have come for a client of its own.
+    pub(super) fn hand_out(&mut self, sim: &mut Sim, id: ClientId) {
+        let Some(&client) = self.by_client.get(&id) else { return };
+        while let Some(incoming) = sim.receive(id) {
+            let Incoming::Received(datagram) = incoming else { continue };
+            if !self.server.put(client, Frame::of(&datagram), &datagram.mad.0) {
+                self.overflowed += 1;
+            }
+        }
+        self.server.flush(client);
+    }
+
+    /// Says to all HCAs that the simulator sleeps; returns how long it may.
+    pub(super) fn before_sleep(&mut self, sim: &Sim, limit: Option<Duration>) -> Option<Duration> {
+        if self.is_busy {
+            return Some(Duration::ZERO);
+        }
+        if self.adapters.is_empty() {
+            return limit;
+        }
+        let mut sleeps = true;
+        for (&client, adapter) in &self.adapters {
+            let takes = sim.waiting(adapter.port) < adapter.most_waiting();
+            sleeps &= self.server.may_sleep(client, takes, adapter.is_full);
+        }
+        match limit {
+            Some(limit) if !sleeps || limit < SOON => Some(Duration::ZERO),
+            None if !sleeps => Some(Duration::ZERO),
+            limit => limit,
+        }
+    }
+
+    /// Returns the port of each HCA.
+    pub(super) fn ports(&self) -> impl Iterator<Item = PortId> {
+        self.adapters.values().map(|adapter| adapter.port)
+    }
+
+    /// Returns what was refused.
+    pub(super) const fn refused(&self) -> Refused {
+        let malformed = self.server.malformed();
+        Refused { malformed, forged: self.forged, overflowed: self.overflowed }
+    }
+}
+
+impl Adapter {
+    /// Returns whether it cannot share its port with another one, which serves these classes.
+    fn conflicts(&self, classes: &[MgmtClass]) -> bool {
+        let is_bare = classes.is_empty() && self.classes.is_empty();
+        is_bare || self.classes.iter().any(|class| classes.contains(class))
+    }
+
+    /// Returns true if it serves the CM class: connection requests to the port are passed to it.
+    fn has_connections(&self) -> bool {
+        self.classes.contains(&MgmtClass::COMMUNICATION)
+    }
+
+    /// Returns how many packets may wait to leave by its port before it is made to wait.
+    fn most_waiting(&self) -> usize {
+        MOST_WAITING + if self.has_connections() { 0 } else { MORE_WAITING }
+    }
+}
+
+/// Returns true if a packet is for the HCA with a block of queue pair numbers.
+fn is_for(packet: &Packet, block: u8) -> bool {
+    let Payload::Transport(bytes) = &packet.payload else { return false };
+    let destination = bytes.first_chunk().map(|header| Bth::parse(header).destination);
+    packet.is_multicast() || destination.is_some_and(|qpn| qpn_block(block).contains(qpn))
+}
+
+impl AsFd for Adapters {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.server.as_fd()
+    }
+}
+
+fn detach(clients: &[ClientId], sim: &mut Sim, recorder: &mut Option<&mut Recorder>) {
+    for &id in clients {
+        record(recorder, sim, |it| it.detach(id));
+        sim.detach(id);
+    }
+}
+
+/// Records what happens next to a fabric as it is now.
+fn record(recorder: &mut Option<&mut Recorder>, sim: &Sim, write: impl FnOnce(&mut Recorder)) {
+    if let Some(recorder) = recorder {
+        recorder.mark(sim);
+        write(recorder);
+    }
+}

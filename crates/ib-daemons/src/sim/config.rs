@@ -1,0 +1,74 @@
+//! The configuration of the simulator's process.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use ib_sim::{LogLevel, Options};
+use ib_types::Mtu;
+
+use crate::sm::ManagerOptions;
+
+/// The configuration of the simulator's process.
+#[derive(Clone, Debug)]
+pub struct SimConfig {
+    /// The subnet manager at the first host; `None` for none.
+    pub manager: Option<ManagerOptions>,
+    /// Names of the nodes with agents for ibtracer and ibping, with commas between; all nodes if it is empty.
+    pub agents: Option<String>,
+    /// The seed of all random numbers.
+    pub seed: u64,
+    /// The file of commands with their times.
+    pub script: Option<PathBuf>,
+    /// Number of random faults.
+    pub random_faults: usize,
+    /// The time in which random faults happen.
+    pub random_time: Duration,
+    /// The file of IP addresses of ports.
+    pub addresses: Option<PathBuf>,
+    /// The pcapng file of all packets; `-` for standard output.
+    pub pcap: Option<PathBuf>,
+    /// The log file; `-` for standard error.
+    pub log: Option<PathBuf>,
+    /// The level of the log.
+    pub log_level: LogLevel,
+    /// The file that records all input, for a replay.
+    pub record: Option<PathBuf>,
+    /// Latency of a packet from port to port, without the time of its bytes.
+    pub latency: Duration,
+    /// Size in bytes of the buffer of each VL of a port.
+    pub lane_buffer: u32,
+    /// The largest MTU of ports.
+    pub mtu: Mtu,
+    /// `LinearFDBCap` of all switches.
+    pub linear_cap: u16,
+    /// `MulticastFDBCap` of all switches.
+    pub mcast_cap: u16,
+    /// Time in which a client has to answer a request.
+    pub answer_within: Duration,
+}
+
+impl Default for SimConfig {
+    /// Returns the configuration of a simulator without manager, agents and files.
+    fn default() -> Self {
+        let options = Options::default();
+        Self {
+            manager: None,
+            agents: None,
+            seed: 0,
+            script: None,
+            random_faults: 0,
+            random_time: Duration::ZERO,
+            addresses: None,
+            pcap: None,
+            log: None,
+            log_level: LogLevel::Events,
+            record: None,
+            latency: options.latency,
+            lane_buffer: options.lane_buffer,
+            mtu: options.mtu_cap,
+            linear_cap: options.linear_fdb_cap,
+            mcast_cap: options.multicast_fdb_cap,
+            answer_within: options.answer_within,
+        }
+    }
+}

@@ -1,0 +1,265 @@
+//! What a console can ask, beside the commands that change the fabric.
+
+use std::fmt::Write as _;
+
+use ib_sim::{Command, CommandError, Sim, Target};
+use ib_topology::{NodeId, PortId};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::console::{CONSOLE, CONSOLE_NAMES};
+use super::dump;
+use super::serve::Serving;
+
+/// The answer to a line.
+#[derive(Debug, Serialize)]
+pub(super) struct Reply {
+    ok: bool,
+    text: String,
+    data: Value,
+}
+
+impl Reply {
+    pub(super) fn good(text: impl Into<String>, data: Value) -> Self {
+        Self { ok: true, text: text.into(), data }
+    }
+
+    pub(super) fn bad(error: impl std::fmt::Display) -> Self {
+        Self { ok: false, text: error.to_string(), data: Value::Null }
+    }
+
+    /// Tells whether what was asked for is done.
+    pub(super) const fn is_good(&self) -> bool {
+        self.ok
+    }
+}
+
+/// What can be asked beside the commands that change the fabric, as an error names it.
+const QUESTIONS: &str = "Dump, Route, Counters, Attached, Addresses, Stats, X, Quit or help";
+
+/// Does what a line says. Returns the answer, and the command if the fabric was told of it: one that
+/// failed has left its line in the log, too, and a replay has to leave the same.
+pub(super) fn execute(serving: &mut Serving, line: &str) -> (Reply, Option<String>) {
+    let line = line.trim();
+    let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    let rest = rest.trim();
+    let name = word.to_ascii_lowercase();
+    let stands_alone =
+        matches!(name.as_str(), "help" | "?" | "start" | "quit" | "stats" | "attached");
+    if stands_alone && !rest.is_empty() {
+        return (Reply::bad(format!("found {rest:?}, expected nothing after {word}")), None);
+    }
+    let reply = match name.as_str() {
+        "help" | "?" => {
+            let text = format!("{CONSOLE}{CONSOLE_NAMES}See ibfabric-sim-ctl(1).\n");
+            Reply::good(text, Value::Null)
+        }
+        "start" => Reply::good("the simulator is running already", Value::Null),
+        "quit" => {
+            serving.ends = true;
+            Reply::good("", Value::Null)
+        }
+        "stats" => stats(serving),
+        "attached" => attached(serving),
+        "x" => match rest.parse() {
+            Ok(number) if serving.drop_client(number) => Reply::good("", Value::Null),
+            Ok(number) => Reply::bad(format!("no client has number {number}: see Attached")),
+            Err(_) => Reply::bad(format!("found {rest:?}, expected the number of a client")),
+        },
+        "addresses" => addresses(serving, rest),
+        "counters" => with_port(&serving.sim, rest, counters),
+        "dump" => dump::dump(&serving.sim, rest),
+        "route" => route(&serving.sim, rest),
+        "verbose" | "wait" => Reply::bad(format!(
+            "{word} is ibsim's: use the option --log-level, or a script's `at TIME`"
+        )),
+        _ => return run(&mut serving.sim, line),
+    };
+    (reply, None)
+}
+
+fn run(sim: &mut Sim, line: &str) -> (Reply, Option<String>) {
+    let command: Command = match line.parse() {
+        Ok(command) => command,
+        Err(mut error) => {
+            if error.expected == Command::NAMES {
+                error.expected = format!("{}, {QUESTIONS}", Command::NAMES.replace(" or ", ", "));
+            }
+            return (Reply::bad(error), None);
+        }
+    };
+    let reply = match sim.run(&command) {
+        Ok(()) => Reply::good("", Value::Null),
+        Err(error) => Reply::bad(error),
+    };
+    (reply, Some(line.to_owned()))
+}
+
+fn stats(serving: &Serving) -> Reply {
+    let stats = serving.sim.stats();
+    let refused = serving.server.refused();
+    let adapters = serving.adapters.refused();
+    let data = json!({
+        "time": serving.sim.now().to_string(),
+        "clients": serving.server.client_count(),
+        "adapters": serving.adapters.ports().count(),
+        "hops": stats.hops,
+        "delivered": stats.delivered,
+        "answered": stats.answered,
+        "failed_steps": stats.failed_steps,
+        "lost": stats.lost,
+        "refused": {
+            "malformed": refused.malformed + adapters.malformed,
+            "forged": refused.forged + adapters.forged,
+            "overflowed": refused.overflowed + adapters.overflowed,
+            "consoles": serving.console.refused(),
+        },
+    });
+    let mut text = String::new();
+    for (name, value) in data.as_object().into_iter().flatten() {
+        match value.as_object() {
+            Some(parts) => {
+                for (part, count) in parts {
+                    writeln!(text, "{name}.{part} {count}").expect("a string takes everything");
+                }
+            }
+            None => {
+                let shown = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+                writeln!(text, "{name} {shown}").expect("a string takes everything");
+            }
+        }
+    }
+    Reply::good(text, data)
+}
+
+fn attached(serving: &Serving) -> Reply {
+    let mut text = String::new();
+    let mut list = Vec::new();
+    for (&number, &id) in &serving.clients {
+        let Some(port) = serving.sim.client_port(id) else { continue };
+        let (node, port_number) = serving.sim.place(port);
+        let name = serving.sim.node_name(node);
+        let report = serving.sim.client_report(id);
+        writeln!(
+            text,
+            "client {number} at \"{name}\"[{port_number}]{}: sent {}, received {}, lost {}",
+            if report.is_sm { ", subnet manager" } else { "" },
+            report.sent,
+            report.received,
+            report.lost
+        )
+        .expect("a string takes everything");
+        list.push(json!({
+            "client": number, "node": name, "port": port_number, "is_sm": report.is_sm,
+            "sent": report.sent, "received": report.received, "lost": report.lost,
+        }));
+    }
+    for port in serving.adapters.ports() {
+        let (node, port_number) = serving.sim.place(port);
+        let name = serving.sim.node_name(node);
+        writeln!(text, "adapter at \"{name}\"[{port_number}]").expect("a string takes everything");
+        list.push(json!({ "adapter": true, "node": name, "port": port_number }));
+    }
+    Reply::good(text, Value::Array(list))
+}
+
+fn addresses(serving: &Serving, rest: &str) -> Reply {
+    let only = if rest.is_empty() {
+        None
+    } else {
+        match rest.parse::<Target>() {
+            Ok(target) => Some(target),
+            Err(error) => return Reply::bad(error),
+        }
+    };
+    let sim = &serving.sim;
+    if let Some(target) = &only {
+        let node = match named_node(sim, target) {
+            Ok(node) => node,
+            Err(error) => return Reply::bad(error),
+        };
+        if sim.is_switch(node) {
+            return Reply::bad(format!(
+                "{target} is of a switch: expected an adapter, whose ports have addresses"
+            ));
+        }
+    }
+    let mut text = String::new();
+    let mut list = Vec::new();
+    for (port, addresses) in serving.addresses.iter() {
+        let (node, number) = sim.place(port);
+        let name = sim.node_name(node);
+        let wanted = only.as_ref().is_none_or(|target| {
+            sim.find_node(&target.node) == Some(node)
+                && target.port.is_none_or(|port| port == number)
+        });
+        if !wanted {
+            continue;
+        }
+        let guid = sim.link_port(port).port_guid;
+        let shown: Vec<String> = addresses.iter().map(ToString::to_string).collect();
+        writeln!(text, "{guid} \"{name}\"[{number}] {}", shown.join(" "))
+            .expect("a string takes everything");
+        list.push(json!({
+            "guid": guid.to_string(), "node": name, "port": number, "addresses": shown,
+        }));
+    }
+    Reply::good(text, Value::Array(list))
+}
+
+/// Returns the node that a target names, if it has the port that the target names.
+pub(super) fn named_node(sim: &Sim, target: &Target) -> Result<NodeId, CommandError> {
+    if target.port.is_some() {
+        return sim.target_port(target).map(|port| sim.place(port).0);
+    }
+    let unknown = || CommandError::NoSuchNode(target.node.clone());
+    sim.find_node(&target.node).ok_or_else(unknown)
+}
+
+fn with_port(sim: &Sim, text: &str, show: fn(&Sim, PortId) -> Reply) -> Reply {
+    match text.parse::<Target>() {
+        Ok(target) => match sim.target_port(&target) {
+            Ok(port) => show(sim, port),
+            Err(error) => Reply::bad(error),
+        },
+        Err(error) => Reply::bad(error),
+    }
+}
+
+fn counters(sim: &Sim, port: PortId) -> Reply {
+    let counters = sim.counters(port);
+    let data: serde_json::Map<String, Value> =
+        counters.named().into_iter().map(|(name, value)| (name.to_owned(), value.into())).collect();
+    let mut text = String::new();
+    for (name, value) in counters.named() {
+        writeln!(text, "{name} {value}").expect("a string takes everything");
+    }
+    Reply::good(text, Value::Object(data))
+}
+
+fn route(sim: &Sim, rest: &str) -> Reply {
+    let mut lids = rest.split_whitespace().map(str::parse::<u16>);
+    let (Some(Ok(from)), Some(Ok(to)), None) = (lids.next(), lids.next(), lids.next()) else {
+        return Reply::bad(format!("found {rest:?}, expected two LIDs"));
+    };
+    let (steps, end) = match sim.route(from, to) {
+        Ok(route) => route,
+        Err(lid) => return Reply::bad(format!("no end port has LID {lid}")),
+    };
+    let mut text = String::new();
+    let mut list = Vec::new();
+    for port in steps {
+        let (node, number) = sim.place(port);
+        let name = sim.node_name(node);
+        writeln!(text, "\"{name}\"[{number}]").expect("a string takes everything");
+        list.push(json!({"node": name, "port": number}));
+    }
+    let data = json!({"ports": list, "arrives": end.is_none(), "why": end.map(|e| e.to_string())});
+    match end {
+        None => Reply::good(text, data),
+        Some(why) => {
+            let way = text.lines().collect::<Vec<_>>().join(", ");
+            Reply { ok: false, text: format!("{why}, after {way}"), data }
+        }
+    }
+}

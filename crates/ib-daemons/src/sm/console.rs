@@ -1,0 +1,322 @@
+//! What a running manager answers to `ibfabric sm ctl`.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use ib_routing::engine::{Refusal, reason};
+use ib_routing::{EngineKind, NO_PATH, SwitchId};
+use ib_sm::{Alarm, PortStatus, TableQuality};
+use ib_types::Guid;
+use ib_wire::mad::sm::SmState;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::metrics;
+use super::shared::{Last, Shared, ShownAlarm, State};
+use crate::text::counted;
+
+/// An answer: whether it is one, in words, and as data.
+#[derive(Serialize)]
+struct Reply {
+    ok: bool,
+    text: String,
+    data: Value,
+}
+
+/// Answers a line.
+pub(super) fn answer(shared: &Shared, line: &str) -> String {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let state = shared.state();
+    let reply = match words[..] {
+        ["status"] => Ok(status(&state)),
+        ["sweep"] => match idle_reason(&state) {
+            Some(why) => Err(format!("{why}: nothing is swept, and no file is read")),
+            None => {
+                shared.ask_for_sweep();
+                Ok(("a sweep starts".to_owned(), Value::Null))
+            }
+        },
+        ["routes"] => routes(&state),
+        ["routes", switch] => table(&state, switch),
+        ["metrics"] => Ok((metrics::page(&state), metrics_data(&state))),
+        _ => Err(format!("found `{line}`, expected status, sweep, routes [SWITCH] or metrics")),
+    };
+    let reply = match reply {
+        Ok((text, data)) => Reply { ok: true, text, data },
+        Err(text) => Reply { ok: false, text, data: Value::Null },
+    };
+    serde_json::to_string(&reply).expect("it is made of text and numbers")
+}
+
+type Answer = (String, Value);
+
+/// Returns why a manager sweeps nothing.
+fn idle_reason(state: &State) -> Option<String> {
+    match state.info.as_ref()?.state {
+        SmState::STANDBY => {
+            let mut others = state.managers.iter();
+            let master = others.find(|(_, _, info)| info.state == SmState::MASTER);
+            let master = master.map(|(name, guid, _)| format!("; the master is {guid} ('{name}')"));
+            Some(format!("this manager stands by{}", master.unwrap_or_default()))
+        }
+        SmState::NOT_ACTIVE => Some("this manager is not active".to_owned()),
+        _ => None,
+    }
+}
+
+/// Returns the word for a manager's state.
+pub(super) fn state_word(state: SmState) -> &'static str {
+    match state {
+        SmState::NOT_ACTIVE => "not active",
+        SmState::DISCOVERING => "discovering",
+        SmState::STANDBY => "standby",
+        SmState::MASTER => "master",
+        _ => "unknown",
+    }
+}
+
+fn status(state: &State) -> Answer {
+    let Some(info) = &state.info else { return ("the manager starts\n".to_owned(), Value::Null) };
+    let word = state_word(info.state);
+    let mut text =
+        format!("{word}, priority {}, at port {}; {}\n", info.priority, info.guid, state.activity);
+    let mut up = Value::Null;
+    if let Some(last) = &state.last {
+        let Last { report, at } = &**last;
+        let seconds = at.elapsed().unwrap_or_default().as_secs_f64();
+        let lids: usize = report.plan.end_ports.values().map(|&(_, n)| usize::from(n)).sum();
+        let engine = report.plan.routing.engine.name();
+        writeln!(
+            text,
+            "up {seconds:.0} s ago: {} nodes, {} switches, {lids} LIDs, routed with {engine}{}; {}",
+            report.nodes,
+            report.plan.switches.len(),
+            if report.cached { " (cached)" } else { "" },
+            quality_words(state.quality),
+        )
+        .expect("memory");
+        let refusals = refusals(&report.plan.refusals, &mut text);
+        let ms = |time: std::time::Duration| time.as_secs_f64() * 1e3;
+        up = json!({
+            "seconds_ago": seconds,
+            "nodes": report.nodes,
+            "switches": report.plan.switches.len(),
+            "lids": lids,
+            "engine": engine,
+            "refusals": refusals,
+            "cached": report.cached,
+            "unreachable": state.quality.map(|it| it.unreachable),
+            "unreachable_host_pairs": state.quality.map(|it| it.unreachable_host_pairs),
+            "credit_loops": state.quality.map(|it| it.credit_loops),
+            "smps": report.smps,
+            "retries": report.retries,
+            "ms": {
+                "discover": ms(report.discover),
+                "plan": ms(report.plan_time),
+                "program": ms(report.program),
+            },
+        });
+    }
+    let (traffic, counters) = (&state.traffic, &state.counters);
+    writeln!(
+        text,
+        "{}, {}, {} followed, {}; {} sent, {} of them again",
+        counted(counters.sweeps, "sweep"),
+        counted(counters.looks, "light sweep"),
+        counted(counters.followed, "change"),
+        counted(counters.traps, "trap"),
+        counted(traffic.sent, "SMP"),
+        traffic.retries
+    )
+    .expect("memory");
+    for (name, guid, other) in state.managers.iter() {
+        let word = state_word(other.state);
+        writeln!(text, "manager {guid} ('{name}'): {word}, priority {}", other.priority)
+            .expect("memory");
+    }
+    if let Some(why) = &state.no_plan {
+        writeln!(text, "no plan: {why}").expect("memory");
+    }
+    for ShownAlarm { alarm, since } in state.alarms.iter() {
+        let seconds = since.elapsed().unwrap_or_default().as_secs();
+        writeln!(text, "ALARM since {seconds} s: {alarm}").expect("memory");
+    }
+    if let Some(why) = &state.rejected {
+        writeln!(text, "rejected: {why}").expect("memory");
+    }
+    for fault in state.faults.iter() {
+        writeln!(text, "fault: {fault}").expect("memory");
+    }
+    let managers = state.managers.iter().map(|(name, guid, info)| {
+        json!({
+            "guid": guid.to_string(),
+            "name": name,
+            "state": state_word(info.state),
+            "priority": info.priority,
+        })
+    });
+    let data = json!({
+        "state": word,
+        "priority": info.priority,
+        "guid": info.guid.to_string(),
+        "activity": state.activity,
+        "requested": state.requested,
+        "up": up,
+        "sweeps": counters.sweeps,
+        "light_sweeps": counters.looks,
+        "followed": counters.followed,
+        "traps": counters.traps,
+        "smps": traffic.sent,
+        "retries": traffic.retries,
+        "managers": managers.collect::<Vec<_>>(),
+        "no_plan": state.no_plan,
+        "alarms": state.alarms.iter().map(alarm_data).collect::<Vec<_>>(),
+        "rejected": state.rejected,
+        "faults": *state.faults,
+    });
+    (text, data)
+}
+
+/// Returns an alarm as JSON.
+pub(super) fn alarm_data(shown: &ShownAlarm) -> Value {
+    let ShownAlarm { alarm, since } = shown;
+    let engine = |engine: &Option<EngineKind>| engine.map(EngineKind::name);
+    let mut data = match alarm {
+        Alarm::CreditLoops { engine: own, loops, first, avoided_by, tried } => json!({
+            "engine": own.name(),
+            "loops": loops,
+            "first": first,
+            "avoided_by": engine(avoided_by),
+            "tried": tried.iter().map(|it| it.name()).collect::<Vec<_>>(),
+        }),
+        Alarm::Unreachable { host_pairs, pairs, first, reached_by } => json!({
+            "host_pairs": host_pairs,
+            "pairs": pairs,
+            "first": first,
+            "reached_by": engine(reached_by),
+        }),
+        Alarm::NoPlan { reason } => json!({ "reason": reason }),
+        _ => json!({}),
+    };
+    let since = since.duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    data["kind"] = alarm.kind().name().into();
+    data["since"] = since.as_secs_f64().into();
+    data["text"] = alarm.to_string().into();
+    data
+}
+
+/// Returns what the tables in the switches do, in words.
+pub(super) fn quality_words(quality: Option<TableQuality>) -> String {
+    let Some(quality) = quality else { return "reachability not known".to_owned() };
+    format!("{} unreachable, {}", quality.unreachable, counted(quality.credit_loops, "credit loop"))
+}
+
+/// Says which engines could not route the subnet, and returns it as data.
+fn refusals(refusals: &[Refusal], text: &mut String) -> Vec<Value> {
+    let said = refusals.iter().map(|refusal| {
+        let (engine, reason) = (refusal.0, reason(refusal));
+        writeln!(text, "{engine} cannot route this subnet: {reason}").expect("memory");
+        json!({ "engine": engine.name(), "reason": reason })
+    });
+    said.collect()
+}
+
+fn last(state: &State) -> Result<&Last, String> {
+    state
+        .last
+        .as_deref()
+        .ok_or_else(|| idle_reason(state).unwrap_or_else(|| "the subnet is not up".to_owned()))
+}
+
+/// Returns the LID and the name of each switch of the tables, by its row.
+fn switches<'s>(state: &'s State, last: &Last) -> Vec<(Guid, u16, &'s str)> {
+    let names: BTreeMap<Guid, (u16, &str)> = state
+        .ports
+        .iter()
+        .filter(|port| port.number == 0)
+        .map(|port| (port.node_guid, (port.lid, port.description.as_str())))
+        .collect();
+    let row = |&guid: &Guid| {
+        let (lid, name) = names.get(&guid).copied().unwrap_or_default();
+        (guid, lid, name)
+    };
+    last.report.plan.switches.iter().map(row).collect()
+}
+
+fn routes(state: &State) -> Result<Answer, String> {
+    let last = last(state)?;
+    let plan = &last.report.plan;
+    let engine = plan.routing.engine.name();
+    let mut text =
+        format!("{engine} (configured: {}); {}\n", state.requested, quality_words(state.quality));
+    let refusals = refusals(&plan.refusals, &mut text);
+    let rows: Vec<Value> = switches(state, last)
+        .into_iter()
+        .map(|(guid, lid, name)| {
+            writeln!(text, "{guid} LID {lid} '{name}'").expect("memory");
+            json!({ "guid": guid.to_string(), "lid": lid, "name": name })
+        })
+        .collect();
+    let data = json!({
+        "engine": engine,
+        "requested": state.requested,
+        "cached": last.report.cached,
+        "refusals": refusals,
+        "warnings": plan.warnings,
+        "kept": plan.is_kept,
+        "unreachable": state.quality.map(|it| it.unreachable),
+        "unreachable_host_pairs": state.quality.map(|it| it.unreachable_host_pairs),
+        "credit_loops": state.quality.map(|it| it.credit_loops),
+        "max_lid": plan.max_lid,
+        "switches": rows,
+    });
+    Ok((text, data))
+}
+
+/// Returns the table of a switch, in the lines of `opensm-lfts.dump`.
+fn table(state: &State, wanted: &str) -> Result<Answer, String> {
+    let last = last(state)?;
+    let guid = wanted.parse::<Guid>().ok();
+    let lid = crate::input::number::<u16>(wanted);
+    let rows = switches(state, last);
+    let is_it = |row: &(Guid, u16, &str)| Some(row.0) == guid || (row.1 > 0 && Some(row.1) == lid);
+    let found = rows.iter().position(is_it);
+    let row = found.ok_or_else(|| format!("found no switch {wanted}, expected its GUID or LID"))?;
+    let (guid, lid, name) = rows[row];
+    let plan = &last.report.plan;
+    let table = plan.routing.lfts.table(SwitchId(row as u16));
+    let owners: BTreeMap<u16, (Guid, &PortStatus)> = state
+        .ports
+        .iter()
+        .filter(|port| (port.number == 0) == port.kind.is_switch())
+        .map(|port| (port.lid, (port.guid, port)))
+        .collect();
+    let max = plan.max_lid;
+    let mut text = format!("Unicast lids [0-{max}] of switch Lid {lid} guid {guid} ('{name}'):\n");
+    let mut entries = Vec::new();
+    for (lid, &port) in (0u16..).zip(table).filter(|&(_, &port)| port != NO_PATH) {
+        // The LIDs of a port follow each other.
+        let owner = owners.range(..=lid).next_back().filter(|(first, (guid, _))| {
+            plan.end_ports.get(guid).is_some_and(|&(_, count)| lid - **first < count)
+        });
+        match owner {
+            Some((_, (guid, PortStatus { kind, description, .. }))) => {
+                writeln!(text, "{lid:#06x} {port:03} # {kind} portguid {guid}: '{description}'")
+            }
+            None => writeln!(text, "{lid:#06x} {port:03}"),
+        }
+        .expect("memory");
+        entries.push(json!({ "lid": lid, "port": port }));
+    }
+    let data = json!({ "guid": guid.to_string(), "lid": lid, "name": name, "entries": entries });
+    Ok((text, data))
+}
+
+fn metrics_data(state: &State) -> Value {
+    let samples = metrics::samples(state).into_iter().map(|sample| {
+        let labels: serde_json::Map<String, Value> =
+            sample.labels.into_iter().map(|(k, v)| (k.to_owned(), Value::from(v))).collect();
+        json!({ "name": sample.name, "labels": labels, "value": sample.value })
+    });
+    Value::from(samples.collect::<Vec<_>>())
+}

@@ -1,0 +1,339 @@
+//! The loop that joins a manager to its port.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant as WallClock;
+
+use ib_control::console::ConsoleServer;
+use ib_control::page::PageServer;
+use ib_link::{LinkError, MadLink};
+use ib_os::alarm::{Alarm, AlarmedLink};
+use ib_os::daemon::{self as background, Detached};
+use ib_os::signals::{Order, Orders};
+use ib_sim::{Options, Sim};
+use ib_sm::{SmConfig, SweepReport};
+use ib_types::{Guid, Instant};
+
+use super::daemon::{self, Daemon, News};
+use super::options::{ManagerOptions, Place};
+use super::place::Port;
+use super::shared::Shared;
+use super::{console, metrics};
+use crate::error::{DaemonError, Verdict};
+use crate::input;
+use crate::log::{ERROR, INFO, Log, SYSTEM};
+use crate::message::say;
+
+/// A subnet that was brought up.
+#[derive(Debug)]
+pub struct SubnetUp<'s> {
+    /// The report of the sweep.
+    pub sweep: &'s SweepReport,
+    /// The start of the process, in the report of the first sweep only.
+    pub started: Option<WallClock>,
+    /// The clock of the durations: `fabric` if the fabric is simulated in this process, else `wall`.
+    pub clock: &'static str,
+}
+
+/// Prints the report of a subnet that was brought up.
+pub type Report<'r> = dyn FnMut(&SubnetUp<'_>) -> Result<(), DaemonError> + 'r;
+
+/// The name of the console when nobody names one.
+const SOCKET: &str = "sm";
+
+/// How many managers of a machine have names of their own.
+const MOST_MANAGERS: u8 = 9;
+
+/// Manages as it is asked to: in the background once everything is there that it needs.
+///
+/// # Errors
+/// Fails if the configuration cannot be used, the port is lost, or the report cannot be printed.
+pub fn run(options: &ManagerOptions, out: &mut Report<'_>) -> Result<Verdict, DaemonError> {
+    let failed = |error| DaemonError::Failed(format!("cannot go on in the background: {error}"));
+    let mut starting = None;
+    if options.background && !options.once {
+        match background::detach().map_err(failed)? {
+            Detached::Caller(0) => return Ok(Verdict::Good),
+            Detached::Caller(_) => return Err(DaemonError::Reported),
+            Detached::Background(background) => starting = Some(background),
+        }
+    }
+    let log = daemon::open_log(options)?;
+    for note in &options.notes {
+        log.line_unless_said(INFO, note);
+    }
+    let result = manage(options, &log, out, || match starting {
+        Some(starting) => starting.finish().map_err(failed),
+        None => Ok(()),
+    });
+    if let Err(DaemonError::Failed(message)) = &result {
+        log.line_unless_said(ERROR, message);
+    }
+    log.line(SYSTEM, "Exiting SM");
+    result
+}
+
+/// Sets everything up, says that it is, and manages.
+fn manage(
+    options: &ManagerOptions,
+    log: &Log,
+    out: &mut Report<'_>,
+    is_set_up: impl FnOnce() -> Result<(), DaemonError>,
+) -> Result<Verdict, DaemonError> {
+    let config = (options.sm_config)(log).map_err(DaemonError::Failed)?;
+    let _pid_file = options.pid_file.as_deref().map(PidFile::write).transpose()?;
+    let mut sim;
+    let port = if let Place::Sim { fabric, node } = &options.place {
+        sim = Sim::new(&input::fabric_file(fabric)?, Options::default());
+        Port::of_sim(&mut sim, node.as_deref(), options.guid)?
+    } else {
+        Port::open(options)?
+    };
+    let driver = Driver::new(options, config, port, log)?;
+    is_set_up()?;
+    driver.run(out)
+}
+
+/// A manager at its port.
+struct Driver<'r, 's> {
+    options: &'r ManagerOptions,
+    port: Port<'s>,
+    daemon: Daemon,
+    alarm: Alarm,
+    orders: Orders,
+    /// Until the subnet is up first.
+    started: Option<WallClock>,
+}
+
+impl<'r, 's> Driver<'r, 's> {
+    fn new(
+        options: &'r ManagerOptions,
+        config: SmConfig,
+        mut port: Port<'s>,
+        log: &Log,
+    ) -> Result<Self, DaemonError> {
+        let started = Some(WallClock::now());
+        let failed = |error| DaemonError::Failed(format!("cannot wait for signals: {error}"));
+        let alarm = Alarm::new().map_err(failed)?;
+        let orders = Orders::catch(&alarm.bell()).map_err(failed)?;
+        let shared = Shared::new(alarm.bell());
+        if !port.is_virtual() {
+            serve(options, &shared, log)?;
+        }
+        let guid = port.port().map_err(DaemonError::failed)?.port_guid;
+        check_port(options, guid)?;
+        let bell = (!port.is_virtual()).then(|| alarm.bell());
+        let now = port.now();
+        let daemon = Daemon::new(options, config, guid, now, bell, shared, log.clone())?;
+        Ok(Self { options, port, daemon, alarm, orders, started })
+    }
+
+    /// Works until it is told to end, or until the subnet is up if that is all.
+    fn run(mut self, out: &mut Report<'_>) -> Result<Verdict, DaemonError> {
+        if self.options.inactive {
+            tell("READY=1");
+        }
+        let result = loop {
+            match self.round(out) {
+                Ok(None) => {}
+                Ok(Some(verdict)) => break Ok(verdict),
+                Err(failure) => break Err(failure),
+            }
+        };
+        tell("STOPPING=1");
+        self.daemon.end();
+        result
+    }
+
+    /// Does what there is to do, and waits for more; returns how it ended.
+    fn round(&mut self, out: &mut Report<'_>) -> Result<Option<Verdict>, DaemonError> {
+        let Self { port, daemon, alarm, orders, .. } = self;
+        // In this order: who rings after it ends the next wait.
+        alarm.silence();
+        while let Some(order) = orders.take() {
+            match order {
+                Order::End => return Ok(Some(Verdict::Good)),
+                Order::Reload => daemon.reload(port.now()),
+                Order::ReopenLog => daemon.reopen_log(),
+            }
+        }
+        if let Some(verdict) = self.work(out)? {
+            return Ok(Some(verdict));
+        }
+        let until = self.daemon.poll_timeout().unwrap_or(Instant::NEVER);
+        self.port.wait_alarmed(until, &self.alarm).map_err(DaemonError::failed)?;
+        while let Some(incoming) = self.port.receive().map_err(DaemonError::failed)? {
+            self.daemon.handle(self.port.now(), &incoming);
+            // What is answered leaves before more is taken in.
+            if let Some(verdict) = self.work(out)? {
+                return Ok(Some(verdict));
+            }
+        }
+        self.daemon.handle_timeout(self.port.now());
+        Ok(None)
+    }
+
+    /// Sends what there is to be sent and says what is new; returns how it ended.
+    fn work(&mut self, out: &mut Report<'_>) -> Result<Option<Verdict>, DaemonError> {
+        let Self { port, daemon, .. } = self;
+        let mut unsent = Vec::new();
+        let news = daemon.work(port.now(), &mut |datagram| match port.send(datagram) {
+            Err(error @ LinkError::Closed { .. }) => Err(DaemonError::failed(error)),
+            Err(error) => {
+                unsent.push(error.to_string());
+                Ok(())
+            }
+            Ok(()) => Ok(()),
+        })?;
+        for error in unsent {
+            // Whoever waits for an answer asks again.
+            daemon.complain(&error);
+        }
+        for news in news {
+            if let Some(verdict) = self.tell_of(news, out)? {
+                return Ok(Some(verdict));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Says what is new, and whether that is the end.
+    fn tell_of(
+        &mut self,
+        news: News,
+        out: &mut Report<'_>,
+    ) -> Result<Option<Verdict>, DaemonError> {
+        let Self { options, port, started, .. } = self;
+        match news {
+            News::Up(sweep) => {
+                tell("READY=1\nSTATUS=The subnet is up");
+                if !options.as_opensm {
+                    let started = started.take();
+                    let clock = if port.is_virtual() { "fabric" } else { "wall" };
+                    out(&SubnetUp { sweep: &sweep, started, clock })?;
+                }
+                // OpenSM has done what it could, too, whatever did not answer.
+                let verdict = || match options.as_opensm {
+                    true => Verdict::Good,
+                    false => verdict(&sweep),
+                };
+                Ok(options.once.then(verdict))
+            }
+            News::NoPlan(why) if options.once => Err(DaemonError::Failed(why)),
+            News::NoPlan(_) => {
+                tell("STATUS=The subnet cannot be routed");
+                Ok(None)
+            }
+            News::Standby(other) if (port.is_real() || options.once) && !options.standby => {
+                Err(DaemonError::Failed(format!(
+                    "this subnet has a manager: {other}; with --standby this one waits until that \
+                     one fails"
+                )))
+            }
+            News::Standby(_) => {
+                tell("READY=1\nSTATUS=Another manager is the master");
+                Ok(None)
+            }
+        }
+    }
+}
+
+/// Returns what a sweep means for the exit status.
+fn verdict(sweep: &SweepReport) -> Verdict {
+    let reaches_all = sweep.quality.is_some_and(|quality| quality.unreachable == 0);
+    Verdict::good_if(reaches_all && sweep.faults == 0)
+}
+
+/// Makes sure that a port is the one that is to be managed from.
+///
+/// # Errors
+/// Fails when it is another one.
+fn check_port(options: &ManagerOptions, guid: Guid) -> Result<(), DaemonError> {
+    if options.guid.is_zero() || options.guid == guid {
+        return Ok(());
+    }
+    Err(DaemonError::Failed(format!(
+        "{}: found {}, expected {guid}, the GUID of the port that was opened; of a simulator the \
+         node is chosen with --node NAME, or SIM_HOST in the environment",
+        options.guid_origin, options.guid
+    )))
+}
+
+/// Opens what others ask the manager by.
+pub(super) fn serve(
+    options: &ManagerOptions,
+    shared: &Arc<Shared>,
+    log: &Log,
+) -> Result<(), DaemonError> {
+    let name = options.socket.as_deref().unwrap_or(SOCKET);
+    let mut bound = ConsoleServer::bind(name);
+    if options.socket.is_none() && !options.once {
+        // Of several managers on one machine the first one has the usual name.
+        for number in 2..=MOST_MANAGERS {
+            if bound.is_ok() {
+                break;
+            }
+            let other = format!("{SOCKET}-{number}");
+            bound = ConsoleServer::bind(&other);
+            if bound.is_ok() {
+                let why = format!("@{name}:console is another manager's");
+                let ask = format!("this one is asked with `ibfabric sm ctl --socket {other}`");
+                log.note(INFO, &format!("{why}: {ask}"));
+            }
+        }
+    }
+    match bound {
+        Ok(server) => {
+            let shared = Arc::clone(shared);
+            let served = server.serve(move |line| console::answer(&shared, line));
+            served.map_err(DaemonError::failed)?;
+        }
+        Err(error) if options.socket.is_some() => {
+            let message = format!("cannot listen on @{name}:console: {error}");
+            return Err(DaemonError::Failed(message));
+        }
+        Err(_) if options.once => {}
+        Err(error) => log.note(
+            ERROR,
+            &format!("nobody can ask this manager: @{name}:console: {error}; see --socket"),
+        ),
+    }
+    if let Some(port) = options.metrics_port {
+        let failed = |error| {
+            DaemonError::Failed(format!(
+                "cannot serve metrics on port {port} of localhost: {error}"
+            ))
+        };
+        let server = PageServer::bind(port).map_err(failed)?;
+        let shared = Arc::clone(shared);
+        server.serve(move || metrics::page(&shared.state())).map_err(failed)?;
+    }
+    Ok(())
+}
+
+/// Tells the service manager something, if there is one.
+fn tell(state: &str) {
+    if let Err(error) = background::notify(state) {
+        say!("cannot tell the service manager: {error}");
+    }
+}
+
+/// A file with the number of the process, as long as it runs.
+struct PidFile<'p>(&'p Path);
+
+impl<'p> PidFile<'p> {
+    fn write(path: &'p Path) -> Result<Self, DaemonError> {
+        let text = format!("{}\n", std::process::id());
+        let written = super::files::replace(path, text.as_bytes());
+        written.map_err(|error| {
+            DaemonError::Failed(format!("cannot write {}: {error}", path.display()))
+        })?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for PidFile<'_> {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(self.0);
+    }
+}

@@ -1,0 +1,102 @@
+//! OpenSM's dump files of a subnet that is up.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ib_routing::{LidOptions, Subnet, SubnetOptions, dump};
+use ib_sm::Plan;
+use ib_topology::Fabric;
+use ib_types::Guid;
+
+use super::{cache, files};
+use crate::log::{INFO, Log};
+
+/// What there is to dump.
+pub(super) struct Dump {
+    pub(super) fabric: Arc<Fabric>,
+    pub(super) own_port: Guid,
+    pub(super) plan: Arc<Plan>,
+    pub(super) lids: LidOptions,
+    /// The ports of each multicast LID, by switch.
+    pub(super) multicast: BTreeMap<Guid, BTreeMap<u16, Vec<u8>>>,
+    /// Whether all is written, and not only the list of links.
+    pub(super) all: bool,
+}
+
+/// Returns the directory for dumps, which is made when it is missing. Without the right to write the
+/// usual one, which nobody named, the current one serves.
+///
+/// # Errors
+/// Fails when a directory that was named cannot be written.
+pub(super) fn directory(wanted: &Path, is_usual: bool, log: &Log) -> Result<PathBuf, String> {
+    let shown = wanted.display();
+    match std::fs::create_dir_all(wanted).and_then(|()| cache::probe(wanted)) {
+        Ok(()) => Ok(wanted.to_owned()),
+        Err(_) if is_usual => {
+            let text = format!("cannot write to {shown}; dump files go to the current directory");
+            log.note(INFO, &text);
+            Ok(PathBuf::from("."))
+        }
+        Err(error) => Err(format!("cannot write dump files to {shown}: {error}")),
+    }
+}
+
+impl Dump {
+    /// Writes the files.
+    ///
+    /// # Errors
+    /// Fails with what could not be written, and why.
+    pub(super) fn write(&self, directory: &Path) -> Result<(), String> {
+        // The LIDs are those of the plan, whatever the ports had before.
+        let guid2lid = self.plan.end_ports.iter().map(|(&guid, &(first, count))| {
+            let first = first.get();
+            (guid, (first, first + count - 1))
+        });
+        let lids =
+            LidOptions { guid2lid: guid2lid.collect(), reassign: false, ..self.lids.clone() };
+        let options = SubnetOptions { sm_port: Some(self.own_port), lids };
+        let subnet = Subnet::discover(&self.fabric, &options)
+            .map_err(|error| format!("no dump files: {error}"))?;
+        let put = |name: &str, bytes: &[u8]| {
+            let path = directory.join(name);
+            files::replace(&path, bytes)
+                .map_err(|error| format!("cannot write {}: {error}", path.display()))
+        };
+        let switches = subnet.switches().iter().map(|switch| switch.guid);
+        let is_whole = switches.eq(self.plan.switches.iter().copied());
+        if self.all && is_whole {
+            dump::write_all(directory, &subnet, &self.plan.routing, &|_| {})
+                .map_err(|error| error.to_string())?;
+            return put("opensm.mcfdbs", &self.multicast());
+        }
+        let mut bytes = Vec::new();
+        dump::subnet_list::write(&mut bytes, &subnet).expect("memory takes everything");
+        put("opensm-subnet.lst", &bytes)?;
+        if self.all {
+            return Err("the routes are those of a larger subnet: only its links are dumped".into());
+        }
+        Ok(())
+    }
+
+    /// Returns the multicast forwarding tables as `opensm.mcfdbs` has them.
+    fn multicast(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for switch in &self.plan.switches {
+            let Some(groups) = self.multicast.get(switch).filter(|groups| !groups.is_empty())
+            else {
+                continue;
+            };
+            writeln!(bytes, "\nSwitch {switch}\nLID    : Out Port(s)").expect("memory");
+            for (lid, ports) in groups {
+                write!(bytes, "0x{lid:04X} :").expect("memory");
+                for port in ports {
+                    write!(bytes, " 0x{port:03X} ").expect("memory");
+                }
+                bytes.push(b'\n');
+            }
+        }
+        bytes
+    }
+}

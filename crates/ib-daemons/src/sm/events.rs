@@ -1,0 +1,112 @@
+//! What a manager's events are in the log.
+
+use ib_link::Datagram;
+use ib_sm::fault::PortName;
+use ib_sm::{Exploration, LinkChange, PortChange, SweepReport};
+use ib_wire::mad::sm::{Notice, TrapNumber};
+
+use super::console::quality_words;
+use crate::log::{INFO, VERBOSE};
+
+/// A level and a text.
+pub(super) type Line = (u8, String);
+
+pub(super) fn exploration(Exploration { why, is_whole }: &Exploration) -> Line {
+    let what = if *is_whole { "Heavy sweep" } else { "Sweep of what has changed" };
+    (INFO, format!("{what}: {why}"))
+}
+
+/// Ports that were there from the start are of less interest than those that come and go.
+pub(super) fn port(change: &PortChange) -> Line {
+    let PortChange { guid, lids: (first, last), at, is_new, is_first } = change;
+    let what = if *is_new { "Discovered new" } else { "Removed" };
+    let place = placed(at);
+    let text = format!("{what} port with GUID:{guid} LID range [{first},{last}] of node: {place}");
+    (if *is_first { VERBOSE } else { INFO }, text)
+}
+
+pub(super) fn link(LinkChange { ends: (one, other), is_new }: &LinkChange) -> Line {
+    let what = if *is_new { "Discovered new" } else { "Removed" };
+    (INFO, format!("{what} link between {} and {}", placed(one), placed(other)))
+}
+
+fn placed(at: &PortName) -> String {
+    let PortName { description, node_guid, port, .. } = at;
+    let port = port.map_or_else(String::new, |port| format!(" port {port}"));
+    format!("{description} ({node_guid}){port}")
+}
+
+/// What changes the subnet is of more interest than what repeats itself.
+pub(super) fn trap(notice: &Notice) -> Line {
+    let Notice { is_generic, notice_type, producer, trap, issuer_lid, .. } = notice;
+    let kind = notice_type.0;
+    if !is_generic {
+        let device = trap.0;
+        let text = format!(
+            "Received Vendor Notice type:{kind} vendor:{producer:#08x} device:{device} from \
+             LID:{issuer_lid}"
+        );
+        return (VERBOSE, text);
+    }
+    let from = match producer {
+        1 => "channel adapter",
+        2 => "switch",
+        3 => "router",
+        4 => "class manager",
+        _ => "unknown",
+    };
+    let number = trap.0;
+    let text = format!(
+        "Received Generic Notice type:{kind} num:{number} ({trap}) Producer:{producer} ({from}) from \
+         LID:{issuer_lid}"
+    );
+    let changes = [
+        TrapNumber::LINK_STATE_CHANGE,
+        TrapNumber::LOCAL_CHANGES,
+        TrapNumber::SYSTEM_IMAGE_GUID_CHANGE,
+    ];
+    (if changes.contains(trap) { INFO } else { VERBOSE }, text)
+}
+
+/// Returns how much a subnet that is up holds, and what that took.
+pub(super) fn up(report: &SweepReport) -> [Line; 2] {
+    let SweepReport { plan, written, nodes, smps, retries, cached, .. } = report;
+    let lids: usize = plan.end_ports.values().map(|&(_, lids)| usize::from(lids)).sum();
+    let cached = if *cached { " (cached)" } else { "" };
+    let kept = if plan.is_kept { " (tables in use kept)" } else { "" };
+    let what = format!(
+        "{nodes} nodes, {} switches, {lids} LIDs, routed with {}{cached}{kept}; {}",
+        plan.switches.len(),
+        plan.routing.engine,
+        quality_words(report.quality)
+    );
+    let ms = |time: std::time::Duration| time.as_millis();
+    let took = format!(
+        "explored in {} ms, planned in {} ms, written in {} ms; {smps} SMPs, {retries} of them again, \
+         {} blocks of forwarding tables",
+        ms(report.discover),
+        ms(report.plan_time),
+        ms(report.program),
+        written.lft_blocks
+    );
+    [(INFO, what), (VERBOSE, took)]
+}
+
+/// Returns what a datagram is, sent or received.
+pub(super) fn datagram(verb: &str, datagram: &Datagram) -> String {
+    let mad = &datagram.mad;
+    let (method, class) = (mad.method(), mad.class());
+    let attribute = mad.attribute_id();
+    let name = attribute.name(class).map_or_else(|| format!("{attribute:?}"), str::to_owned);
+    format!(
+        "{verb} {class} {method}({name}) modifier {:#010x} TID:{:#018x} status {} LID:{} QP:{}",
+        mad.attribute_modifier(),
+        mad.transaction_id().0,
+        mad.status(),
+        datagram.remote.lid,
+        datagram.remote.qpn
+    )
+}
+
+#[cfg(test)]
+mod tests;

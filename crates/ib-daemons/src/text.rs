@@ -1,0 +1,13 @@
+//! Words for messages and reports.
+
+/// Returns a number with the word for what it counts, in the plural where that is due.
+#[must_use]
+pub fn counted(number: impl TryInto<u64> + Copy, what: &str) -> String {
+    let number = number.try_into().unwrap_or(u64::MAX);
+    let ending = match what {
+        _ if number == 1 => "",
+        what if what.ends_with("ch") || what.ends_with("sh") => "es",
+        _ => "s",
+    };
+    format!("{number} {what}{ending}")
+}

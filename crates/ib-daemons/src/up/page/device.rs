@@ -1,0 +1,108 @@
+//! The block device and its paths.
+
+use std::path::Path;
+use std::time::Duration;
+
+use ib_rtrs::client::PathState;
+use ib_rtrs::stats::{ClientPathStats, Micros};
+use ib_sim::Sim;
+use serde::Serialize;
+
+use super::model::json;
+use crate::up::hosts::BlockPair;
+use crate::up::web::Json;
+
+/// What is told; the names are JSON keys.
+#[derive(Serialize)]
+struct Told<'a> {
+    device: &'a str,
+    size: u64,
+    nbd: String,
+    paths: Vec<Way>,
+    programs: usize,
+}
+
+#[derive(Serialize)]
+struct Way {
+    index: usize,
+    from: u32,
+    to: u32,
+    state: &'static str,
+    in_flight: u32,
+    reads: u64,
+    writes: u64,
+    read_bytes: u64,
+    write_bytes: u64,
+    failovers: u64,
+    reconnects: u64,
+    latency: Latency,
+}
+
+#[derive(Serialize)]
+struct Latency {
+    unit: &'static str,
+    buckets: Vec<(u64, u64)>,
+    p50: f64,
+    p99: f64,
+    max: f64,
+}
+
+/// Returns what there is to tell of a device, where programs find it and how many use it.
+pub(super) fn device(
+    sim: &Sim,
+    pair: Option<&BlockPair>,
+    (name, nbd, programs): (&str, &Path, usize),
+) -> Json {
+    let Some((pair, geometry)) = pair.and_then(|pair| Some((pair, pair.geometry()?))) else {
+        return Json::from_static(b"{\"device\":null}");
+    };
+    let client = pair.client();
+    let paths = client.paths().filter_map(|id| {
+        let place = client.spec(id)?.adapter.0 as usize;
+        let ports = pair.ports().map(|ports| ports.get(place));
+        let [Some(&from), Some(&to)] = ports else { return None };
+        let [from, to] = [from, to].map(|port| sim.place(port).0.0);
+        let ClientPathStats { traffic, latencies, failed_over, reconnects, .. } =
+            client.stats(id)?;
+        Some(Way {
+            index: place,
+            from,
+            to,
+            state: word(client.path_state(id)?),
+            in_flight: client.inflight(id)?,
+            reads: traffic.reads,
+            writes: traffic.writes,
+            read_bytes: traffic.read_bytes,
+            write_bytes: traffic.write_bytes,
+            failovers: *failed_over,
+            reconnects: reconnects.succeeded,
+            latency: latency(&latencies.micros),
+        })
+    });
+    let (paths, nbd) = (paths.collect(), nbd.display().to_string());
+    json(&Told { device: name, size: geometry.size, nbd, paths, programs })
+}
+
+/// Returns how long reads and writes took together.
+fn latency([reads, writes]: &[Micros; 2]) -> Latency {
+    let mut all = reads.clone();
+    all.add(writes);
+    let micros = |time: Duration| time.as_secs_f64() * 1e6;
+    Latency {
+        unit: "us",
+        buckets: all.ranges().collect(),
+        p50: micros(all.quantile(0.5)),
+        p99: micros(all.quantile(0.99)),
+        max: micros(all.longest()),
+    }
+}
+
+const fn word(state: PathState) -> &'static str {
+    match state {
+        PathState::Connecting => "connecting",
+        PathState::Connected => "connected",
+        PathState::Waiting => "waiting",
+        PathState::Disconnected => "disconnected",
+        PathState::Closing => "closing",
+    }
+}

@@ -1,0 +1,92 @@
+//! The files of the page, which are part of the program.
+
+use crate::up::web::File;
+
+/// Makes the table of files out of their names; the first one is the page itself.
+macro_rules! files {
+    ($page:literal $(, $name:literal)* $(,)?) => {
+        &[
+            File { name: "", kind: kind($page), content: content!($page) },
+            $(File { name: $name, kind: kind($name), content: content!($name) }),*
+        ]
+    };
+}
+
+macro_rules! content {
+    ($name:literal) => {
+        include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/page/", $name))
+    };
+}
+
+/// All files.
+pub(super) const FILES: &[File] = files![
+    "index.html",
+    "acm-panel.js",
+    "address.js",
+    "api.js",
+    "app.css",
+    "camera.js",
+    "colours.js",
+    "controls.js",
+    "dom.js",
+    "fabric.js",
+    "flat.js",
+    "force.js",
+    "format.js",
+    "gl.js",
+    "health.js",
+    "histogram.js",
+    "icon.svg",
+    "legend.js",
+    "load-panel.js",
+    "log-panel.js",
+    "main.js",
+    "names.js",
+    "node-panel.js",
+    "overlay.js",
+    "path-panel.js",
+    "picking.js",
+    "plates.js",
+    "problems-panel.js",
+    "quadtree.js",
+    "rows.js",
+    "rtrs-panel.js",
+    "shaders.js",
+    "stage.js",
+    "state.js",
+    "styles.js",
+    "table.js",
+    "tabs.js",
+    "way.js"
+];
+
+/// Returns the media type of a file by its name.
+const fn kind(name: &str) -> &'static str {
+    match name.as_bytes() {
+        [.., b'.', b'h', b't', b'm', b'l'] => "text/html; charset=utf-8",
+        [.., b'.', b'c', b's', b's'] => "text/css; charset=utf-8",
+        [.., b'.', b'j', b's'] => "text/javascript; charset=utf-8",
+        [.., b'.', b's', b'v', b'g'] => "image/svg+xml",
+        _ => panic!("a file of a type that has no name here"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_file_in_the_directory_is_in_the_table() {
+        let directory = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/page"));
+        let names =
+            directory.expect("a directory").map(|entry| entry.expect("an entry").file_name());
+        let mut names: Vec<String> = names.map(|name| name.into_string().expect("text")).collect();
+        names.sort();
+        let page = |name: &'static str| if name.is_empty() { "index.html" } else { name };
+        let mut listed: Vec<&str> = FILES.iter().map(|file| page(file.name)).collect();
+        listed.sort_unstable();
+        assert_eq!(listed, names);
+        assert!(FILES[0].kind.starts_with("text/html"));
+        assert_eq!(kind("a.js"), "text/javascript; charset=utf-8");
+    }
+}

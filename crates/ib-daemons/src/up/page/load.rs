@@ -1,0 +1,170 @@
+//! How many pairs of hosts use each link, by the tables that switches have now.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use ib_routing::{Layers, Subnet, SubnetOptions, check};
+use ib_sim::Sim;
+use ib_topology::{Fabric, PortId};
+use ib_types::ServiceLevel;
+use rayon::{ThreadPool, ThreadPoolBuilder};
+use serde::Serialize;
+
+use super::model::{Model, json};
+use crate::error::DaemonError;
+use crate::up::tables::Tables;
+use crate::up::web::{Answer, Json, Refusal};
+
+/// What is told; the names are JSON keys.
+#[derive(Serialize)]
+struct Told<'a> {
+    routes: u64,
+    engine: &'a str,
+    load: &'a [[u32; 2]],
+    max: u32,
+}
+
+/// The load that was computed last, and the count of changes at which it was asked for last.
+#[derive(Clone, Default)]
+pub(super) struct Loads(Arc<Mutex<Known>>, Arc<AtomicU64>);
+
+#[derive(Default)]
+struct Known {
+    /// At which count of changes, and what was told.
+    last: Option<(u64, Json)>,
+    /// One thread, which leaves the other processors to the fabric.
+    pool: Option<ThreadPool>,
+}
+
+/// A copy of all that the load follows from.
+struct Copied {
+    model: Arc<Model>,
+    tables: Tables,
+    /// Links that are not in use, by one of their ports.
+    down: Vec<PortId>,
+    routes: u64,
+    engine: String,
+}
+
+impl Loads {
+    /// Returns the load, or what computes it without the fabric.
+    pub(super) fn answer(&self, sim: &Sim, model: &Arc<Model>, engine: &str) -> Answer {
+        let routes = sim.route_changes();
+        // Whoever computes it holds the lock.
+        if let Ok(known) = self.0.try_lock()
+            && let Some(json) = known.told(routes)
+        {
+            return Answer::Json(json);
+        }
+        let is_down = |&&(one, other): &&(PortId, PortId)| !sim.is_active(one, other);
+        let copied = Copied {
+            tables: Tables::of(sim, &model.fabric),
+            down: model.links.iter().filter(is_down).map(|&(one, _)| one).collect(),
+            model: Arc::clone(model),
+            routes,
+            engine: engine.to_owned(),
+        };
+        let (known, newest) = (Arc::clone(&self.0), Arc::clone(&self.1));
+        newest.store(routes, Ordering::Relaxed);
+        Answer::Later(Box::new(move || {
+            let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
+            // Somebody else may have wanted the same.
+            if let Some(json) = known.told(routes) {
+                return Ok(json);
+            }
+            if newest.load(Ordering::Relaxed) != routes {
+                // Nobody draws that any more, and others wait.
+                return Err(Refusal::conflict("the tables have changed meanwhile"));
+            }
+            let pool = match &known.pool {
+                Some(pool) => pool,
+                None => {
+                    let pool = ThreadPoolBuilder::new().num_threads(1).build();
+                    known.pool.insert(pool.map_err(Refusal::conflict)?)
+                }
+            };
+            let told = pool.install(|| copied.told());
+            let json = told.map_err(|error| Refusal::conflict(error.into_message()))?;
+            known.last = Some((routes, json.clone()));
+            Ok(json)
+        }))
+    }
+}
+
+impl Known {
+    fn told(&self, routes: u64) -> Option<Json> {
+        self.last.as_ref().filter(|last| last.0 == routes).map(|last| last.1.clone())
+    }
+}
+
+impl Copied {
+    fn told(&self) -> Result<Json, DaemonError> {
+        let load = self.load()?;
+        let max = load.iter().flatten().copied().max().unwrap_or(0);
+        Ok(json(&Told { routes: self.routes, engine: &self.engine, load: &load, max }))
+    }
+
+    /// Returns the load of each link from its first end to its second, and back.
+    fn load(&self) -> Result<Vec<[u32; 2]>, DaemonError> {
+        let model = &*self.model;
+        let mut fabric = model.fabric.clone();
+        self.tables.set_lids(&mut fabric)?;
+        for &port in &self.down {
+            fabric.disconnect(port);
+        }
+        let mut load = vec![[0; 2]; model.links.len()];
+        let mut seen = vec![false; fabric.node_count()];
+        // Links that are down may have made several subnets of the fabric.
+        for (node, spec) in fabric.nodes().filter(|(_, spec)| !spec.kind.is_switch()) {
+            let ends: Vec<PortId> = fabric
+                .ports_of(node)
+                .filter(|(_, port)| port.peer.is_some())
+                .map(|it| it.0)
+                .collect();
+            for end in ends {
+                let peer = fabric.peer(end).expect("only linked ones were taken").node;
+                if !fabric.node(peer).kind.is_switch() {
+                    // Two hosts on a cable need no tables; the other one counts the way back.
+                    add(model, end, 1, &mut load);
+                } else if !seen[peer.index()] {
+                    let guid = fabric.port(end).guid;
+                    let options = SubnetOptions { sm_port: Some(guid), ..SubnetOptions::default() };
+                    let subnet = Subnet::discover(&fabric, &options).map_err(|error| {
+                        DaemonError::Failed(format!("at {}: {error}", spec.name))
+                    })?;
+                    self.add_subnet(&fabric, &subnet, &mut load);
+                    for id in subnet.switch_ids() {
+                        seen[subnet.switch(id).node.index()] = true;
+                    }
+                }
+            }
+        }
+        Ok(load)
+    }
+
+    fn add_subnet(&self, fabric: &Fabric, subnet: &Subnet<'_>, load: &mut [[u32; 2]]) {
+        let lfts = self.tables.lfts(subnet);
+        // Loads do not depend on service levels.
+        let report = check(subnet, &lfts, &Layers::uniform(ServiceLevel::default()));
+        for id in subnet.switch_ids() {
+            let switch = subnet.switch(id);
+            for (port, known) in fabric.ports_of(switch.node) {
+                add(&self.model, port, report.load.load(id, known.number), load);
+            }
+        }
+        for (end, routes) in subnet.end_ports().iter().zip(report.load.starting(subnet, &lfts)) {
+            add(&self.model, end.port, routes, load);
+        }
+    }
+}
+
+/// Adds what leaves by a port to the load of its link.
+fn add(model: &Model, port: PortId, routes: u32, load: &mut [[u32; 2]]) {
+    if let Some(number) = model.link_of(port) {
+        let is_second = model.links[number as usize].1 == port;
+        load[number as usize][usize::from(is_second)] += routes;
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,105 @@
+//! The way of packets from a node to another one, by the tables that switches have now.
+
+use ib_routing::SwitchId;
+use ib_sim::Sim;
+use ib_sm::Plan;
+use ib_topology::{NodeId, PortId};
+use ib_types::ServiceLevel;
+use serde::Serialize;
+
+use super::model::{Model, json};
+use crate::up::web::{Json, Refusal};
+
+/// What is told; the names are JSON keys.
+#[derive(Debug, Serialize)]
+struct Told {
+    routes: u64,
+    sl: u8,
+    slid: u16,
+    dlid: u16,
+    hops: Vec<Hop>,
+    error: Option<String>,
+}
+
+/// A node on the way, and the link that it is left by.
+#[derive(Debug, Serialize)]
+struct Hop {
+    node: u32,
+    r#in: u8,
+    out: u8,
+    link: Option<u32>,
+    vl: Option<u8>,
+}
+
+/// Returns the way, with the service level that the manager's plan has for it.
+pub(super) fn way(
+    (sim, model, plan): (&Sim, &Model, Option<&Plan>),
+    [from, to]: [NodeId; 2],
+) -> Result<Json, Refusal> {
+    let ends = [end(model, from)?, end(model, to)?];
+    let [slid, dlid] = ends.map(|port| sim.link_port(port).lid);
+    let level = plan.and_then(|plan| level(sim, model, plan, ends)).unwrap_or_default();
+    let told = |hops, error| {
+        let (routes, sl) = (sim.route_changes(), level.get());
+        json(&Told { routes, sl, slid, dlid, hops, error })
+    };
+    if let Some(bare) = [from, to].into_iter().zip([slid, dlid]).find(|&(_, lid)| lid == 0) {
+        let name = sim.node_name(bare.0);
+        return Ok(told(Vec::new(), Some(format!("{name} has no LID yet"))));
+    }
+    let (steps, why) = match sim.route(slid, dlid) {
+        Ok(found) => found,
+        Err(lid) => return Ok(told(Vec::new(), Some(format!("no end port has LID {lid}")))),
+    };
+    Ok(told(hops((sim, model), &steps, level), why.map(|why| why.to_string())))
+}
+
+fn end(model: &Model, node: NodeId) -> Result<PortId, Refusal> {
+    let name = || model.fabric.node(node).name.clone();
+    model.end_port(node).ok_or_else(|| Refusal::not_found(format!("{} has no port", name())))
+}
+
+/// Returns the service level between two end ports.
+fn level(sim: &Sim, model: &Model, plan: &Plan, ends: [PortId; 2]) -> Option<ServiceLevel> {
+    let switch = |port: PortId| {
+        let (node, _) = sim.place(port);
+        let node = if sim.is_switch(node) { node } else { model.fabric.peer(port)?.node };
+        let guid = model.fabric.node(node).guid;
+        let place = plan.switches.iter().position(|&it| it == guid)?;
+        Some(SwitchId(place as u16))
+    };
+    Some(plan.routing.layers.level(switch(ends[0])?, switch(ends[1])?))
+}
+
+/// Returns the nodes on a way that the fabric tells as the ports that a packet leaves and enters by, in turn.
+fn hops((sim, model): (&Sim, &Model), steps: &[PortId], level: ServiceLevel) -> Vec<Hop> {
+    let Some((&first, further)) = steps.split_first() else { return Vec::new() };
+    let start = |port: PortId, number| {
+        let (node, _) = sim.place(port);
+        Hop { node: node.0, r#in: number, out: 0, link: None, vl: None }
+    };
+    let leave = |hop: &mut Hop, port: PortId| {
+        hop.out = sim.place(port).1;
+        hop.link = model.link_of(port);
+        hop.vl = sim.lane(hop.r#in, port, level);
+    };
+    let mut hops = vec![start(first, 0)];
+    let is_switch = sim.is_switch(sim.place(first).0);
+    // A host leaves by the port that it starts at; what stays there leaves by none.
+    let mut leaves = is_switch;
+    if !is_switch && !further.is_empty() {
+        leave(&mut hops[0], first);
+    }
+    for &port in further {
+        if leaves {
+            leave(hops.last_mut().expect("there is a first one"), port);
+        } else {
+            hops.push(start(port, sim.place(port).1));
+        }
+        leaves = !leaves;
+    }
+    hops
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,90 @@
+use serde_json::{Value, json as object};
+
+use super::*;
+use crate::up::lab::{Lab, fabric, model};
+
+fn told(lab: &Lab, model: &Model, ends: [NodeId; 2]) -> Value {
+    let json = way((&lab.sim, model, None), ends).expect("both are there");
+    serde_json::from_slice(&json).expect("JSON")
+}
+
+/// A tree, its manager, and two hosts at different leaves.
+fn scene() -> (Lab, Model, [NodeId; 2]) {
+    let fabric = fabric("fat-tree", &["4", "2"]);
+    let lab = Lab::new(&fabric);
+    let hosts: Vec<NodeId> = lab.sim.node_ids().filter(|&node| !lab.sim.is_switch(node)).collect();
+    let ends = [hosts[0], hosts[hosts.len() - 1]];
+    (lab, model(fabric), ends)
+}
+
+#[test]
+fn a_way_is_told_node_by_node() {
+    let (lab, model, ends) = scene();
+    let told = told(&lab, &model, ends);
+    let keys: Vec<&String> = told.as_object().expect("an object").keys().collect();
+    assert_eq!(keys, ["dlid", "error", "hops", "routes", "sl", "slid"]);
+    assert_eq!((&told["error"], &told["sl"]), (&Value::Null, &object!(0)));
+    let lids = ends.map(|node| lab.sim.port_info(model.end_port(node).expect("a port")).lid);
+    assert_eq!([&told["slid"], &told["dlid"]], [&object!(lids[0]), &object!(lids[1])]);
+    let hops = told["hops"].as_array().expect("a list");
+    assert_eq!(hops.len(), 5, "host, leaf, spine, leaf, host");
+    assert_eq!([&hops[0]["node"], &hops[4]["node"]], [&object!(ends[0].0), &object!(ends[1].0)]);
+    assert_eq!((&hops[0]["in"], &hops[4]["out"]), (&object!(0), &object!(0)));
+    assert_eq!((&hops[4]["link"], &hops[4]["vl"]), (&Value::Null, &Value::Null));
+    for pair in hops.windows(2) {
+        // The link of a hop joins its output and the input of the next one.
+        let number = pair[0]["link"].as_u64().expect("a link");
+        let (one, other) = model.link(number as u32).expect("it is there");
+        let end = |port: PortId| {
+            object!([model.fabric.port(port).node.0, model.fabric.port(port).number])
+        };
+        let mut found =
+            [object!([pair[0]["node"], pair[0]["out"]]), object!([pair[1]["node"], pair[1]["in"]])];
+        let mut expected = [end(one), end(other)];
+        found.sort_by_key(Value::to_string);
+        expected.sort_by_key(Value::to_string);
+        assert_eq!(found, expected);
+        assert_eq!(pair[0]["vl"], 0);
+    }
+}
+
+#[test]
+fn ways_from_and_to_switches_and_to_oneself_are_told() {
+    let (lab, model, ends) = scene();
+    let switch = NodeId(0);
+    assert!(lab.sim.is_switch(switch));
+    let there = told(&lab, &model, [switch, ends[1]]);
+    assert_eq!((&there["error"], &there["hops"][0]["in"]), (&Value::Null, &object!(0)));
+    assert!(there["hops"][0]["link"].is_u64());
+    let back = told(&lab, &model, [ends[1], switch]);
+    let last = back["hops"].as_array().and_then(|hops| hops.last()).expect("a hop");
+    assert_eq!((&last["node"], &last["out"]), (&object!(0), &object!(0)));
+    for node in [switch, ends[0]] {
+        let own = told(&lab, &model, [node, node]);
+        let hop = object!({"node": node.0, "in": 0, "out": 0, "link": null, "vl": null});
+        assert_eq!((&own["hops"], &own["error"]), (&object!([hop]), &Value::Null));
+    }
+}
+
+#[test]
+fn a_way_that_ends_says_where_and_why_until_the_manager_has_found_another() {
+    let (mut lab, model, ends) = scene();
+    let before = told(&lab, &model, ends);
+    let link = before["hops"][1]["link"].as_u64().expect("a link");
+    let (port, _) = model.link(link as u32).expect("it is there");
+    let (node, number) = lab.sim.place(port);
+    lab.run(&format!("Unlink \"{}\"[{number}]", lab.sim.node_name(node).to_owned()));
+    let cut = told(&lab, &model, ends);
+    assert_eq!(cut["hops"].as_array().map(Vec::len), Some(2));
+    assert_eq!(cut["hops"][1]["link"], link);
+    assert!(cut["error"].as_str().is_some_and(|why| why.contains("down")), "{cut}");
+    assert_ne!(cut["routes"], before["routes"]);
+    lab.manage();
+    let after = told(&lab, &model, ends);
+    assert_eq!(after["error"], Value::Null);
+    assert_ne!((&after["routes"], &after["hops"][1]["link"]), (&cut["routes"], &object!(link)));
+    // Without any LID.
+    lab.sim = Sim::new(&model.fabric, ib_sim::Options::default());
+    let none = told(&lab, &model, ends);
+    assert!(none["error"].as_str().is_some_and(|why| why.contains("no LID")), "{none}");
+}

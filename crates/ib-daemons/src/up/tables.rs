@@ -1,0 +1,52 @@
+//! The tables that switches have at a moment, as routing sees them.
+
+use ib_routing::{Lfts, Subnet};
+use ib_sim::Sim;
+use ib_topology::{Fabric, NodeId};
+use ib_types::{Lid, Lmc};
+
+use crate::error::DaemonError;
+
+/// LIDs of end ports and forwarding tables of switches, copied.
+pub(super) struct Tables {
+    lids: Vec<(NodeId, u8, Option<Lid>, Lmc)>,
+    entries: Vec<Box<[u8]>>,
+}
+
+impl Tables {
+    /// Copies those of a fabric.
+    pub(super) fn of(sim: &Sim, fabric: &Fabric) -> Self {
+        let (mut lids, mut entries) = (Vec::new(), Vec::with_capacity(fabric.node_count()));
+        for (node, spec) in fabric.nodes() {
+            entries.push(sim.forwarding_table(node).into());
+            for (port, known) in fabric.ports_of(node) {
+                if spec.kind.is_switch() == (known.number == 0) {
+                    let info = sim.port_info(port);
+                    let lid = Lid::unicast(info.lid.into()).ok();
+                    lids.push((node, known.number, lid, Lmc::new(info.lmc).unwrap_or_default()));
+                }
+            }
+        }
+        Self { lids, entries }
+    }
+
+    /// Gives the ports of a fabric their LIDs.
+    pub(super) fn set_lids(&self, fabric: &mut Fabric) -> Result<(), DaemonError> {
+        for &(node, number, lid, lmc) in &self.lids {
+            fabric.set_lid(node, number, lid, lmc).map_err(DaemonError::failed)?;
+        }
+        Ok(())
+    }
+
+    /// Returns the tables of the switches of a subnet.
+    pub(super) fn lfts(&self, subnet: &Subnet<'_>) -> Lfts {
+        let mut lfts = Lfts::new(subnet);
+        for id in subnet.switch_ids() {
+            let found = &self.entries[subnet.switch(id).node.index()];
+            let table = lfts.table_mut(id);
+            let length = table.len().min(found.len());
+            table[..length].copy_from_slice(&found[..length]);
+        }
+        lfts
+    }
+}

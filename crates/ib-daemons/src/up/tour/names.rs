@@ -1,0 +1,140 @@
+//! Name check: hosts resolve other hosts by name, and the paths have to lead to these.
+//!
+//! Each request is multicast to every host, so the work is the number of requests times the number of hosts. Therefore
+//! at most [`MOST`] hosts send requests, spread evenly over the fabric, within a time [`LIMIT`].
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant as WallClock};
+
+use ib_acm::Address;
+use ib_sim::Sim;
+use ib_topology::PortId;
+use ib_types::Instant;
+use ib_wire::acm::{ClientStatus, Entry};
+use ib_wire::mad::sa::PathRecord;
+
+use super::super::town::destination;
+use crate::text::counted;
+use crate::up::hosts::{Hosts, Reply};
+
+/// Maximum number of requesting hosts.
+pub(super) const MOST: usize = 256;
+
+/// Maximum number of outstanding requests, and maximum number of their deliveries to hosts. More requests would be
+/// retransmitted before they are answered.
+const OUTSTANDING: usize = 32;
+const DELIVERIES: usize = 32 * 1024;
+
+/// Time limit of all responses. Requests without a response by then count as not resolved.
+const LIMIT: Duration = Duration::from_secs(300);
+
+/// Name requests and their results.
+pub(super) struct Names {
+    hosts: usize,
+    /// By request number: the expected source LID of the path, and the allowed destination LIDs.
+    expected: Vec<(u16, Vec<u16>)>,
+    /// Requests that were not sent yet.
+    wanted: VecDeque<(u64, PortId, Entry)>,
+    answered: usize,
+    wrong: usize,
+    /// Number of requests without a path, and the reason of the first one.
+    failed: usize,
+    why: Option<ClientStatus>,
+    deadline: Instant,
+    /// Start in real time: the fabric's clock is slower than real time under load.
+    started: WallClock,
+}
+
+impl Names {
+    /// Prepares the requests: each requesting host resolves the host half the fabric away.
+    pub(super) fn new(sim: &Sim, hosts: &Hosts) -> Self {
+        let ports: Vec<PortId> = hosts.ports().collect();
+        let count = ports.len().min(MOST);
+        let (mut expected, mut wanted) = (Vec::new(), VecDeque::new());
+        for number in 0..count {
+            let at = number * ports.len() / count;
+            let other = ports[(at + (ports.len() / 2).max(1)) % ports.len()];
+            let (node, _) = sim.place(other);
+            let name = Address::name(sim.node_name(node));
+            let to = name.unwrap_or_else(|_| Address::Gid(sim.link_port(other).gid()));
+            // All ports of a node have its name.
+            let numbers = 0..=sim.node_info(other).num_ports;
+            let namesakes = numbers.filter_map(|number| sim.find_port(node, number));
+            let namesakes = namesakes.filter(|&port| hosts.has(port));
+            let lids = namesakes.map(|port| sim.link_port(port).lid).collect();
+            expected.push((sim.link_port(ports[at]).lid, lids));
+            wanted.push_back((number as u64, ports[at], destination(&to)));
+        }
+        let (answered, wrong, failed, why) = (0, 0, 0, None);
+        let deadline = sim.now() + LIMIT;
+        let hosts = ports.len();
+        let started = WallClock::now();
+        Self { hosts, expected, wanted, answered, wrong, failed, why, deadline, started }
+    }
+
+    /// Sends further requests; returns true if there were any.
+    pub(super) fn work(&mut self, sim: &mut Sim, hosts: &mut Hosts) -> bool {
+        let mut moved = false;
+        let outstanding = (DELIVERIES / self.hosts.max(1)).clamp(1, OUTSTANDING);
+        while self.expected.len() - self.wanted.len() < self.answered + outstanding
+            && let Some((number, port, entry)) = self.wanted.pop_front()
+        {
+            moved = true;
+            if let Some(message) = hosts.ask(sim, port, number, vec![entry]) {
+                hosts.answered(Reply { port, number, message });
+            }
+        }
+        moved
+    }
+
+    /// Processes the response to a request.
+    pub(super) fn take_reply(&mut self, number: u64, found: Result<PathRecord, ClientStatus>) {
+        let Some((from, to)) = self.expected.get(number as usize) else { return };
+        self.answered += 1;
+        match found {
+            Ok(path) => {
+                let is_right = path.slid == *from && to.contains(&path.dlid);
+                self.wrong += usize::from(!is_right);
+            }
+            Err(status) => {
+                self.failed += 1;
+                self.why.get_or_insert(status);
+            }
+        }
+    }
+
+    /// Returns the number of answered requests, and of all.
+    pub(super) const fn progress(&self) -> (usize, usize) {
+        (self.answered, self.expected.len())
+    }
+
+    /// Returns the time at which requests are given up.
+    pub(super) const fn deadline(&self) -> Instant {
+        self.deadline
+    }
+
+    pub(super) fn is_over(&self, now: Instant) -> bool {
+        let is_late = now >= self.deadline || self.started.elapsed() >= LIMIT;
+        is_late || self.answered >= self.expected.len()
+    }
+
+    /// Returns true if every response was correct, and a text with the numbers.
+    pub(super) fn finish(&self) -> (bool, String) {
+        let Self { hosts, expected, answered, wrong, failed, why, .. } = self;
+        let found = counted(answered - failed, "name");
+        let mut detail = format!("{found} resolved by IB ACM");
+        if expected.len() < *hosts {
+            detail.push_str(&format!(", at {} of {}", expected.len(), counted(*hosts, "host")));
+        }
+        detail.push_str(&format!(", {wrong} wrong"));
+        if let Some(why) = why {
+            detail.push_str(&format!("; {failed} were not, the first one: {why}"));
+        }
+        let silent = expected.len() - answered;
+        if silent > 0 {
+            let seconds = LIMIT.as_secs();
+            detail.push_str(&format!("; {silent} were not answered within {seconds} s"));
+        }
+        (wrong + failed + silent == 0, detail)
+    }
+}

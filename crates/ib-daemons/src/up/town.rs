@@ -1,0 +1,521 @@
+//! The hosts: names at each, a block device between some.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::os::fd::BorrowedFd;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ib_acm::{Address, ServiceConfig};
+use ib_cm::{PortSpace, ServiceId};
+use ib_nbd::Export as NbdExport;
+use ib_sim::{Addresses, Sim};
+use ib_storage::nbd::{NbdServer, Place};
+use ib_storage::rtrs::BlockEvent;
+use ib_topology::{Fabric, PortId};
+use ib_types::Instant;
+use ib_wire::acm::{ClientHeader, ClientStatus, Entry, EntryFlags, HEADER, Resolve};
+use ib_wire::mad::sa::PathRecord;
+
+use super::config::UpConfig;
+use super::exercise::Exercise;
+use super::page::{Page, Scene};
+use super::record::{Record, Target};
+use super::tour::{Place as TourPlace, Tour};
+use crate::error::{DaemonError, Verdict};
+use crate::message::say;
+use crate::own_capture::{self, Tracing};
+use crate::sim::{Look, Residents};
+use crate::text::counted;
+use crate::up::hosts::{BlockPair, Hosts, PORT, PairEvent, PairOptions, Reply};
+
+/// The device.
+const DEVICE: &str = "disk0";
+
+/// How many requests of it may be in flight.
+const DEPTH: u16 = 64;
+
+/// How long names and paths may take to be found, and how often it is looked for ports that have come.
+const PATIENCE: Duration = Duration::from_secs(60);
+const LOOK: Duration = Duration::from_secs(1);
+
+/// How far it is.
+enum Stage {
+    /// There is nobody.
+    Empty,
+    /// The paths of the device are resolved: by the number of the request.
+    Resolving(Vec<Option<PathRecord>>),
+    /// They are connected.
+    Connecting,
+    Ready,
+}
+
+/// Those who live in the fabric.
+pub(super) struct Town {
+    hosts: Hosts,
+    /// Ports that HCAs of other processes have.
+    away: BTreeSet<PortId>,
+    /// The hosts of the device's client and of its server.
+    ends: [Vec<PortId>; 2],
+    pair: Option<BlockPair>,
+    programs: Option<NbdServer>,
+    record: Option<Record>,
+    /// The captures of hosts' HCAs; `None` during a self-test, which needs their packets.
+    tracing: Option<Tracing<Hosts>>,
+    stage: Stage,
+    tour: Option<Tour>,
+    page: Option<Page>,
+    exercise: Exercise,
+    lines: VecDeque<String>,
+    /// Until when the stage has to be over, and when it is looked for ports next.
+    deadline: Instant,
+    /// Until when it is waited for ports that are in use.
+    managed_until: Option<Instant>,
+    look: Instant,
+    nbd: PathBuf,
+    write: Option<Target>,
+    payload: u16,
+    size: u64,
+    seed: [u8; 32],
+    socket: String,
+}
+
+impl Town {
+    pub(super) fn new(
+        config: &UpConfig,
+        fabric: Fabric,
+        page: Option<Page>,
+    ) -> Result<Self, DaemonError> {
+        if config.size == 0 || !config.size.is_multiple_of(512) {
+            let size = config.size;
+            return Err(DaemonError::Failed(format!(
+                "--size {size}: expected a multiple of 512 bytes, at least 512"
+            )));
+        }
+        let mut seed = [0; 32];
+        seed[..8].copy_from_slice(&config.seed.to_le_bytes());
+        let write = match &config.write {
+            Some(path) => Some(Target::named(path.clone())?),
+            None => config.check.then(Target::scratch).transpose()?,
+        };
+        let engines = config.engine.clone();
+        let mut hosts = Hosts::new(names(), seed);
+        let tracing = match config.check {
+            true => None,
+            false => {
+                let captures = hosts.captures().map_err(DaemonError::failed)?;
+                Some(Tracing::start(config.capture.as_ref(), captures, &mut hosts)?)
+            }
+        };
+        Ok(Self {
+            hosts,
+            tracing,
+            away: BTreeSet::new(),
+            ends: [Vec::new(), Vec::new()],
+            pair: None,
+            programs: None,
+            record: None,
+            stage: Stage::Empty,
+            tour: config.check.then(|| Tour::new(fabric, engines, config.is_json)),
+            page,
+            exercise: Exercise::default(),
+            lines: VecDeque::new(),
+            deadline: Instant::NEVER,
+            managed_until: None,
+            look: Instant::ZERO,
+            nbd: config.nbd.clone(),
+            write,
+            payload: config.payload,
+            size: config.size,
+            seed: seed.map(|byte| !byte),
+            socket: config.socket.clone(),
+        })
+    }
+
+    /// Puts hosts to all end ports of adapters that have none.
+    fn populate(&mut self, sim: &mut Sim, addresses: &Addresses) -> Result<(), DaemonError> {
+        self.look = sim.now() + LOOK;
+        let ports: Vec<PortId> = addresses.iter().map(|(port, _)| port).collect();
+        for port in ports {
+            let is_free = !self.hosts.has(port) && !self.away.contains(&port);
+            if !is_free || sim.link_port(port).lid == 0 {
+                continue;
+            }
+            let (node, _) = sim.place(port);
+            let mut names: Vec<Address> = Address::name(sim.node_name(node)).into_iter().collect();
+            names.extend(addresses.of(port).iter().map(|&address| Address::from(address)));
+            self.hosts.add(sim, port, names).map_err(DaemonError::failed)?;
+        }
+        Ok(())
+    }
+
+    /// Returns whether it can begin. Where somebody else manages the fabric, ports may take their time.
+    fn is_managed(&mut self, sim: &Sim, addresses: &Addresses) -> bool {
+        let ends = addresses.iter().filter_map(|(port, _)| Some((port, sim.peer(port)?)));
+        let (mut linked, mut active) = (0, 0);
+        for (port, peer) in ends {
+            linked += 1;
+            active += usize::from(sim.is_active(port, peer));
+        }
+        let now = sim.now();
+        let until = *self.managed_until.get_or_insert(now + PATIENCE);
+        self.look = now + LOOK;
+        active >= linked.min(2) || now >= until
+    }
+
+    /// Begins: chooses the hosts of the device, and has its paths resolved.
+    fn begin(&mut self, sim: &mut Sim, addresses: &Addresses) -> Result<(), DaemonError> {
+        self.populate(sim, addresses)?;
+        let ports: Vec<PortId> = self.hosts.ports().collect();
+        self.tell_line(format!("names: services of IB ACM at {}", counted(ports.len(), "host")));
+        let paths = match ports.len() {
+            0 | 1 => 0,
+            2 | 3 => 1,
+            _ => 2,
+        };
+        self.ends = [ports[..paths].to_vec(), ports[ports.len() - paths..].to_vec()];
+        for place in 0..paths {
+            let to = Address::Gid(sim.link_port(self.ends[1][place]).gid());
+            let (from, wanted) = (self.ends[0][place], vec![destination(&to)]);
+            if let Some(message) = self.hosts.ask(sim, from, place as u64, wanted) {
+                self.hosts.answered(Reply { port: from, number: place as u64, message });
+            }
+        }
+        self.stage = Stage::Resolving(vec![None; paths]);
+        self.deadline = sim.now() + PATIENCE;
+        if paths == 0 {
+            self.tell_line(format!("{DEVICE}: none, as that takes two hosts"));
+            self.get_ready(sim);
+        }
+        Ok(())
+    }
+
+    /// Connects the device over the paths that are resolved.
+    fn connect(&mut self, sim: &Sim, paths: &[PathRecord]) -> Result<(), DaemonError> {
+        if let Some(write) = self.write.take() {
+            let ports = self.ends.concat();
+            let service = ServiceId::port(PortSpace::IB, PORT).0;
+            let place = (sim, &mut self.hosts);
+            self.record = Some(Record::start(write, self.payload, place, &ports, service)?);
+        }
+        let options = PairOptions {
+            device: DEVICE.to_owned(),
+            size: self.size,
+            depth: DEPTH,
+            hosts: self.ends.clone(),
+            seed: self.seed,
+        };
+        let mut pair = BlockPair::new(&mut self.hosts, options).map_err(DaemonError::failed)?;
+        for (place, path) in paths.iter().enumerate() {
+            pair.add_path(sim.now(), &mut self.hosts, place, path).map_err(DaemonError::failed)?;
+        }
+        self.pair = Some(pair);
+        self.stage = Stage::Connecting;
+        self.deadline = sim.now() + PATIENCE;
+        Ok(())
+    }
+
+    /// Offers the device to programs, once it is open.
+    fn offer(&mut self, sim: &Sim) -> Result<(), DaemonError> {
+        let Some(&geometry) = self.pair.as_ref().and_then(BlockPair::geometry) else {
+            return Ok(());
+        };
+        let export = NbdExport {
+            name: DEVICE.to_owned(),
+            description: "a device of a simulated fabric".to_owned(),
+            geometry,
+            preferred: 4096,
+        };
+        let place = Place::Unix(self.nbd.clone());
+        let programs = NbdServer::listen(&place, Arc::new([export])).map_err(|error| {
+            DaemonError::Failed(format!("{error}; --nbd gives it another place"))
+        })?;
+        self.programs = Some(programs);
+        let name = |port: &PortId| sim.node_name(sim.place(*port).0).to_owned();
+        let ends = self.ends.clone().map(|ports| ports.iter().map(name).collect::<Vec<_>>());
+        let [from, to] = ends.map(|names| names.join(" and "));
+        let (mib, paths) = (self.size >> 20, self.ends[0].len());
+        let paths = counted(paths, "path");
+        self.tell_line(format!("{DEVICE}: {mib} MiB at {to}, used by {from} over {paths}"));
+        self.tell_line(format!("{DEVICE}: NBD at {}", self.nbd.display()));
+        if let Some(path) = self.record.as_ref().and_then(Record::path) {
+            let line = format!("trace: packets go to {}", path.display());
+            self.tell_line(line);
+        }
+        self.get_ready(sim);
+        Ok(())
+    }
+
+    /// There is no device; a tour goes on without.
+    fn lack_device(&mut self, sim: &Sim, why: String) -> Result<(), DaemonError> {
+        let Some(tour) = &mut self.tour else {
+            return Err(DaemonError::Failed(format!("{DEVICE}: {why}")));
+        };
+        tour.lack_device(why);
+        self.pair = None;
+        self.get_ready(sim);
+        Ok(())
+    }
+
+    /// Tells something; a tour tells all that there is itself.
+    fn tell_line(&mut self, line: String) {
+        if self.tour.is_none() {
+            self.lines.push_back(line);
+        }
+    }
+
+    fn get_ready(&mut self, sim: &Sim) {
+        self.stage = Stage::Ready;
+        self.deadline = Instant::NEVER;
+        if let Some(tour) = &mut self.tour {
+            tour.begin(sim);
+            return;
+        }
+        if let Some(page) = &self.page {
+            self.lines.push_back(format!("page: {}", page.url()));
+        }
+        let name = &self.socket;
+        self.lines.push_back("try:".to_owned());
+        let ports: Vec<PortId> = self.hosts.ports().collect();
+        let pairs = format!("ibfabric tracer --ibsim={name} --all-pairs");
+        // One that nothing of this has.
+        let free = ports.iter().find(|port| !self.ends.iter().flatten().any(|end| end == *port));
+        let adapter = free.map(|&port| {
+            let node = sim.node_name(sim.place(port).0);
+            format!("ibfabric rdma devinfo --attach {name} --node '{node}'")
+        });
+        let device = format!("nbdinfo 'nbd+unix:///{DEVICE}?socket={}'", self.nbd.display());
+        let commands = [
+            Some(format!("ibfabric sim ctl --socket {name} stats")),
+            Some(format!("ibfabric sm ctl --socket {name}-sm status")),
+            Some(pairs).filter(|_| ports.len() > 1),
+            adapter,
+            Some(device).filter(|_| self.programs.is_some()),
+        ];
+        self.lines.extend(commands.into_iter().flatten().map(|command| format!("  {command}")));
+        self.lines.push_back("it stays until Ctrl-C, or SIGTERM, ends it".to_owned());
+    }
+
+    /// Takes answers of services, for whoever has asked.
+    fn take_replies(&mut self, sim: &Sim) -> Result<bool, DaemonError> {
+        let mut moved = false;
+        while let Some(reply) = self.hosts.poll_reply() {
+            moved = true;
+            let found = path_of(&reply.message);
+            match (&mut self.stage, &mut self.tour) {
+                (Stage::Resolving(paths), _) => match found {
+                    Ok(path) => paths[reply.number as usize] = Some(path),
+                    Err(status) => {
+                        self.lack_device(sim, format!("a path is not resolved: {status}"))?;
+                    }
+                },
+                (_, Some(tour)) => tour.take_reply(reply.number, found),
+                _ => {
+                    if let Some(page) = &mut self.page {
+                        page.take_reply(sim.now(), reply.number, found);
+                    }
+                }
+            }
+        }
+        Ok(moved)
+    }
+
+    /// Goes on with what has to be there in the end.
+    fn advance(&mut self, sim: &mut Sim, addresses: &Addresses) -> Result<(), DaemonError> {
+        match &self.stage {
+            Stage::Empty => {
+                if self.is_managed(sim, addresses) {
+                    self.begin(sim, addresses)?;
+                }
+            }
+            Stage::Resolving(paths) => {
+                if let Some(paths) = paths.iter().copied().collect::<Option<Vec<_>>>() {
+                    self.connect(sim, &paths)?;
+                }
+            }
+            Stage::Connecting => self.offer(sim)?,
+            Stage::Ready => {}
+        }
+        if sim.now() >= self.deadline {
+            let seconds = PATIENCE.as_secs();
+            self.lack_device(sim, format!("it is not connected after {seconds} s"))?;
+        }
+        if sim.now() >= self.look {
+            self.populate(sim, addresses)?;
+        }
+        Ok(())
+    }
+
+    /// Writes packets. With the first error the file ends, and the fabric keeps running; a tour needs the packets.
+    fn write_record(&mut self, sim: &Sim) -> Result<(), DaemonError> {
+        let Some(record) = &mut self.record else { return Ok(()) };
+        match record.work(sim, &mut self.hosts) {
+            Err(error) if self.tour.is_none() => {
+                say!("{}: it ends here, the fabric keeps running", error.into_message());
+                own_capture::note_failure();
+                if let Some(record) = self.record.take() {
+                    record.abandon(&mut self.hosts);
+                }
+                Ok(())
+            }
+            result => result,
+        }
+    }
+
+    /// Says what has happened to the device, which people want to know of.
+    fn tell(&mut self) {
+        let Some(pair) = &mut self.pair else { return };
+        while let Some(event) = pair.poll_event() {
+            if let PairEvent::Server(BlockEvent::Failed { device, operation, errno }) = event {
+                say!("{device}: a {operation} fails: {errno}");
+            }
+        }
+    }
+}
+
+impl Residents for Town {
+    fn work(&mut self, sim: &mut Sim, addresses: &Addresses) -> Result<bool, DaemonError> {
+        self.advance(sim, addresses)?;
+        let mut moved = self.hosts.work(sim);
+        moved |= self.take_replies(sim)?;
+        if let Some(pair) = &mut self.pair {
+            moved |= pair.work(sim, &mut self.hosts).map_err(DaemonError::failed)?;
+            if let Some(programs) = self.programs.as_mut().filter(|_| self.tour.is_none()) {
+                moved |= if self.exercise.is_running() {
+                    let is_wanted = programs.connections() > 0;
+                    self.exercise.work(sim.now(), pair, is_wanted) | programs.progress_without()
+                } else {
+                    programs.progress(pair)
+                };
+            }
+        }
+        self.tell();
+        self.write_record(sim)?;
+        if let (Some(tour), Stage::Ready) = (&mut self.tour, &self.stage) {
+            let (hosts, pair, record) = (&mut self.hosts, &mut self.pair, &mut self.record);
+            moved |= tour.work(&mut TourPlace { sim, hosts, pair, record, ends: &self.ends })?;
+            self.lines.extend(std::iter::from_fn(|| tour.poll_line()));
+        }
+        Ok(moved)
+    }
+
+    fn due(&self) -> Option<Instant> {
+        let pair = self.pair.as_ref().and_then(BlockPair::poll_timeout);
+        let record = self.record.as_ref().map(Record::due);
+        let tour = self.tour.as_ref().and_then(Tour::due);
+        let page = self.page.as_ref().and_then(Page::due);
+        let own = [self.hosts.poll_timeout(), pair, record, tour, page, self.exercise.due()];
+        own.into_iter().flatten().chain([self.deadline, self.look]).min()
+    }
+
+    fn look_at(&mut self, port: PortId) {
+        self.hosts.look_at(port);
+    }
+
+    fn bells(&self) -> Vec<BorrowedFd<'_>> {
+        self.page.as_ref().map(Page::bell).into_iter().chain(self.hosts.bell()).collect()
+    }
+
+    fn silence(&mut self) {
+        self.hosts.silence();
+        if let Some(page) = &self.page {
+            page.silence();
+        }
+    }
+
+    fn look(&mut self, mut look: Look<'_>) -> Result<(), DaemonError> {
+        let Some(page) = &mut self.page else { return Ok(()) };
+        let scene = Scene {
+            hosts: &mut self.hosts,
+            device: DEVICE,
+            pair: self.pair.as_ref(),
+            ends: &self.ends,
+            nbd: &self.nbd,
+            programs: self.programs.as_ref().map_or(0, NbdServer::connections),
+            is_idle: self.programs.as_ref().is_none_or(NbdServer::is_idle),
+            exercise: &mut self.exercise,
+        };
+        page.look(&mut look, scene);
+        Ok(())
+    }
+
+    fn leave(&mut self, sim: &mut Sim, port: PortId) -> Result<(), String> {
+        if self.ends.iter().flatten().any(|&end| end == port) {
+            return Err(format!("it is one of those of {DEVICE}; --node names another one"));
+        }
+        if self.tour.is_some() {
+            return Err("the tour needs its host".to_owned());
+        }
+        self.hosts.remove(sim, port);
+        if let Some(page) = &mut self.page {
+            page.forget_questions(port);
+        }
+        self.away.insert(port);
+        Ok(())
+    }
+
+    fn come_back(&mut self, port: PortId) {
+        self.away.remove(&port);
+        self.look = Instant::ZERO;
+    }
+
+    fn programs(&mut self) -> Option<&mut NbdServer> {
+        // They wait for the end of the tour.
+        self.programs.as_mut().filter(|_| self.tour.is_none())
+    }
+
+    fn is_ready(&self) -> bool {
+        matches!(self.stage, Stage::Ready) && self.tour.is_none()
+    }
+
+    fn poll_line(&mut self) -> Option<String> {
+        self.lines.pop_front()
+    }
+
+    fn has_verdict(&self) -> bool {
+        self.tour.is_some()
+    }
+
+    fn ended(&self) -> Option<Verdict> {
+        self.tour.as_ref()?.ended()
+    }
+
+    fn close(&mut self, sim: &mut Sim) -> Result<(), DaemonError> {
+        if let Some(tracing) = &mut self.tracing {
+            tracing.finish(&mut self.hosts);
+        }
+        if let Some(record) = &mut self.record {
+            record.finish(sim, &mut self.hosts)?;
+        }
+        match self.tour {
+            Some(_) => Err(DaemonError::Failed("the tour was interrupted".to_owned())),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Returns how services of names work where all hosts of a fabric are in one process: none knows all others unasked.
+fn names() -> ServiceConfig {
+    ServiceConfig { announcements: 0, most_destinations: 128, ..ServiceConfig::default() }
+}
+
+/// Returns what a program says that wants to reach an address.
+pub(super) fn destination(to: &Address) -> Entry {
+    match to {
+        Address::Gid(gid) => {
+            Entry::path(EntryFlags(0), &PathRecord { dgid: *gid, ..PathRecord::zeroed() })
+        }
+        other => other.to_entry(EntryFlags::DESTINATION).expect("a name or an IP address"),
+    }
+}
+
+/// Returns the path that a service's answer has, or what it says instead.
+fn path_of(message: &[u8]) -> Result<PathRecord, ClientStatus> {
+    let header = ClientHeader::parse(message.first_chunk().expect("an answer has a header"));
+    if header.status != ClientStatus::SUCCESS {
+        return Err(header.status);
+    }
+    let (_, order) = header.length().expect("the service's own");
+    let answer = Resolve::parse(header, &message[HEADER..], order);
+    answer.entries.first().map(Entry::path_record).ok_or(ClientStatus::ENODATA)
+}
