@@ -21,29 +21,29 @@ pub struct SmConfig {
     pub m_key_lease_period: u16,
     /// M_Key protection level, 0 to 3.
     pub m_key_protection_level: u8,
-    /// The SM_Key that the SMs of the subnet share.
+    /// The `SM_Key` that the SMs of the subnet share.
     pub sm_key: u64,
-    /// The SA_Key of trusted SA requests.
+    /// The `SA_Key` of trusted SA requests.
     pub sa_key: u64,
     /// Maximum total size of queued SA responses in bytes; larger ones are refused.
     pub sa_max_bytes: usize,
     /// SM priority, 0 to 15. The highest priority wins, then the lowest GUID.
     pub sm_priority: u8,
-    /// SubnetTimeOut, the maximum trip time through the subnet: 4.096 µs × 2^value.
+    /// `SubnetTimeOut`, the maximum trip time through the subnet: 4.096 µs × 2^value.
     pub subnet_timeout: u8,
     /// Maximum lifetime of a packet in a switch: 4.096 µs × 2^value; above 19 there is no limit.
     pub packet_life_time: u8,
-    /// HOQLife of ports to switches: maximum time of a packet at the head of the queue.
+    /// `HOQLife` of ports to switches: maximum time of a packet at the head of the queue.
     pub head_of_queue_lifetime: u8,
-    /// HOQLife of ports to HCAs: maximum time of a packet at the head of the queue.
+    /// `HOQLife` of ports to HCAs: maximum time of a packet at the head of the queue.
     pub leaf_head_of_queue_lifetime: u8,
-    /// VLStallCount of ports to switches: number of packets dropped in sequence after which a VL stalls.
+    /// `VLStallCount` of ports to switches: number of packets dropped in sequence after which a VL stalls.
     pub vl_stall_count: u8,
-    /// VLStallCount of ports to HCAs: number of packets dropped in sequence after which a VL stalls.
+    /// `VLStallCount` of ports to HCAs: number of packets dropped in sequence after which a VL stalls.
     pub leaf_vl_stall_count: u8,
-    /// LocalPhyErrors threshold: number of errors that cause a trap.
+    /// `LocalPhyErrors` threshold: number of errors that cause a trap.
     pub local_phy_errors_threshold: u8,
-    /// OverrunErrors threshold: number of overruns that cause a trap.
+    /// `OverrunErrors` threshold: number of overruns that cause a trap.
     pub overrun_errors_threshold: u8,
     /// Maximum number of data VLs in use.
     pub max_op_vls: VlCap,

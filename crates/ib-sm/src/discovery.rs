@@ -330,7 +330,7 @@ impl Discovery {
     }
 
     /// Queries the table of a switch unless it is the written one: after a reset, or under another SM, a switch has
-    /// another LinearFDBTop.
+    /// another `LinearFDBTop`.
     fn handle_switch(&mut self, node: NodeIndex, info: SwitchInfo, tables: &mut Tables) {
         let first = self.found.node_mut(node).switch.replace(info).is_none();
         for port in 1..=self.found.node(node).info.num_ports {
@@ -395,7 +395,7 @@ impl Discovery {
         self.reach_over(place);
     }
 
-    /// Queries the P_Key table of a port with a PartitionCap.
+    /// Queries the P_Key table of a port with a `PartitionCap`.
     fn ask_p_keys(&mut self, place: Place, room: u16) {
         let blocks = room.div_ceil(KEYS_PER_BLOCK);
         let empty = [PKey(0); KEYS_PER_BLOCK as usize];

@@ -1,4 +1,4 @@
-//! The VLs of links: OperVLs, and the SL-to-VL table of each port. This module is the source both of the
+//! The VLs of links: `OperVLs`, and the SL-to-VL table of each port. This module is the source both of the
 //! tables written to ports and of those that routes are checked with.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -95,7 +95,7 @@ pub struct SubnetManager {
     search_from: Instant,
     /// GUIDs of switches whose tables are re-read in the next light sweep.
     doubtful: BTreeSet<Guid>,
-    /// Switches whose PortStateChange flag was cleared after their ports had been read, so that changes in between may be
+    /// Switches whose `PortStateChange` flag was cleared after their ports had been read, so that changes in between may be
     /// missed; each with the next port to check.
     uncertain: BTreeMap<Guid, u8>,
     /// Number of light sweeps.

@@ -47,7 +47,7 @@ pub(crate) enum Part {
     Port,
     /// NodeDescription.
     Description,
-    /// SwitchInfo: LinearFDBTop.
+    /// SwitchInfo: `LinearFDBTop`.
     Switch,
     /// The near end of a link.
     Near,

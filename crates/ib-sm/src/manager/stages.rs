@@ -228,7 +228,7 @@ impl SubnetManager {
         }
     }
 
-    /// Ignores SMs that do not have the SM_Key of this subnet.
+    /// Ignores SMs that do not have the `SM_Key` of this subnet.
     fn ignore_strangers(&mut self) {
         let key = self.config.sm_key;
         let knows = |info: &SmInfo| key == 0 || info.sm_key == key;

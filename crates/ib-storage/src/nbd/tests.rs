@@ -399,7 +399,7 @@ fn partial_writes_of_disconnected_clients_are_dropped() {
 fn silent_client_loses_its_turn_if_others_wait() {
     let mut lab = Lab::new();
     let mut programs = partial_writes(&mut lab);
-    let mut more = |lab: &mut Lab, programs: &mut [UnixStream]| {
+    let more = |lab: &mut Lab, programs: &mut [UnixStream]| {
         for program in programs {
             // Those that were disconnected take nothing.
             let _ = program.write(&[7; 4096]);
