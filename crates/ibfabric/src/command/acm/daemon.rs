@@ -78,7 +78,10 @@ pub(super) fn run(args: ServeArgs, out: &mut Output) -> Result<Verdict, Failure>
         log.line_unless_said(ERROR, message);
     }
     log.line(SYSTEM, "the service ends");
-    result
+    match result {
+        Ok(Verdict::Good) if log.has_failed() => Ok(Verdict::Bad),
+        result => result,
+    }
 }
 
 /// Returns the file of the log, if there is to be one.

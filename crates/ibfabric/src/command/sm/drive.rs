@@ -54,7 +54,10 @@ pub(super) fn run(request: &Request, out: &mut Output) -> Result<Verdict, Failur
         log.line_unless_said(ERROR, message);
     }
     log.line(SYSTEM, "Exiting SM");
-    result
+    match result {
+        Ok(Verdict::Good) if log.has_failed() => Ok(Verdict::Bad),
+        result => result,
+    }
 }
 
 /// Sets everything up, says that it is, and manages.
@@ -126,7 +129,12 @@ impl<'r, 's> Driver<'r, 's> {
         };
         tell("STOPPING=1");
         self.daemon.end();
-        result
+        match result {
+            Ok(Verdict::Good) if self.request.once && self.daemon.has_unwritten() => {
+                Ok(Verdict::Bad)
+            }
+            result => result,
+        }
     }
 
     /// Does what there is to do, and waits for more; returns how it ended.
