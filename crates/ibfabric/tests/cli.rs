@@ -565,3 +565,12 @@ fn an_interrupt_before_ready_is_no_success() {
         assert_eq!(output.status.code() == Some(0), was_ready, "{words:?}");
     }
 }
+
+#[test]
+fn tracer_help_names_all_exit_statuses() {
+    let help = text(&ibfabric(&["tracer", "--help"]).stdout);
+    let words = help.split_whitespace().collect::<Vec<_>>().join(" ");
+    let expected = "Exit status: 0 all paths are proven good, 1 a path is proven bad, 2 the input is \
+                    unusable, 3 a path is not proven, and none is proven bad.";
+    assert!(words.contains(expected), "{words}");
+}
