@@ -10,7 +10,7 @@ use ib_routing::{
     dump,
 };
 use ib_topology::guid_list::{self, GuidEntry};
-use ib_topology::read::{Included, read_with};
+use ib_topology::read::{Included, is_message, read_with};
 use ib_topology::{Fabric, name_map};
 use ib_types::{Guid, Lmc};
 
@@ -70,8 +70,18 @@ pub(crate) fn bytes(path: &Path) -> Result<Vec<u8>, Failure> {
 
 /// Reads a fabric file, and what it includes.
 pub(crate) fn fabric_file(path: &Path) -> Result<Fabric, Failure> {
-    let name = path.display().to_string();
-    read_with(&name, &bytes(path)?, &mut beside).map_err(Failure::unusable)
+    let (name, bytes) = (path.display().to_string(), bytes(path)?);
+    let fabric = read_with(&name, &bytes, &mut beside).map_err(Failure::unusable)?;
+    let text = String::from_utf8_lossy(&bytes);
+    let lines = text.lines().zip(1..).map(|(line, number)| (line.trim_ascii_start(), number));
+    let messages: Vec<(&str, u32)> = lines.filter(|(line, _)| is_message(line)).collect();
+    for (line, number) in messages.iter().take(MOST_WARNINGS) {
+        say!("{name}:{number}: ignored the message `{line}`");
+    }
+    if let Some(more) = messages.len().checked_sub(MOST_WARNINGS + 1) {
+        say!("{name}: {} more warnings like these", more + 1);
+    }
+    Ok(fabric)
 }
 
 /// Reads the fabric, and the names for its nodes.
