@@ -47,6 +47,7 @@ impl Cm {
             id,
             role: Role::Active,
             state: State::ReqSent,
+            serial: self.next_serial(),
             route: params.route,
             // Weak messages are accepted until the REP identifies the peer.
             accepts_weak: true,

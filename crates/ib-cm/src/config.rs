@@ -51,7 +51,9 @@ pub struct CmConfig {
     pub answer_time: Duration,
     /// Maximum number of connections, including those in time-wait.
     pub max_connections: usize,
-    /// Maximum number of received requests that are not established.
+    /// Maximum number of received requests that are not established. At the limit, a further request ends the oldest
+    /// connection that waits for its RTU, of the address with the most of them: no address can shut out others. It is
+    /// rejected if no connection waits for its RTU.
     pub max_half_open: usize,
     /// Maximum time that an accepted request waits for its RTU.
     pub half_open_time: Duration,
@@ -142,6 +144,8 @@ pub struct CmCounters {
     pub wrong_qpn: u64,
     /// REQs and `SIDR_REQ`s rejected without the consumer.
     pub refused: u64,
+    /// Half-open connections ended in favour of other requests.
+    pub evicted: u64,
     /// Stale connections: the peer uses the queue pair for another connection.
     pub stale: u64,
     /// REJs not sent because of the limit per second.

@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use ib_link::Route;
-use ib_types::{Guid, Psn, Qpn};
+use ib_types::{Gid, Guid, Psn, Qpn};
 use ib_wire::mad::cm::{Drep, Mra, Refused, Rej, RejectReason};
 use ib_wire::mad::{Attribute, Mad, Method, MgmtClass, TransactionId};
 
@@ -82,12 +82,28 @@ pub(super) enum Role {
     Passive,
 }
 
+/// Address of a peer: its GID, or its LID if its messages have no GRH.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Address {
+    Gid(Gid),
+    Lid(u16),
+}
+
+impl Address {
+    /// Returns the address to which a route leads.
+    pub(super) const fn of(route: &Route) -> Self {
+        if route.is_global { Self::Gid(route.destination) } else { Self::Lid(route.dlid) }
+    }
+}
+
 /// A connection.
 #[derive(Clone, Debug)]
 pub(super) struct Connection {
     pub(super) id: ConnectionId,
     pub(super) role: Role,
     pub(super) state: State,
+    /// Position in the order in which connections were created.
+    pub(super) serial: u64,
     /// How messages travel.
     pub(super) route: Route,
     /// True while the peer is not known to be an HCA of this project: its messages may be weak.
@@ -128,12 +144,7 @@ pub(super) struct RemoteEnd {
 impl Connection {
     /// Returns whether a message comes from where the peer is.
     pub(super) fn comes_from(&self, route: &Route) -> bool {
-        let own = &self.route;
-        if own.is_global || route.is_global {
-            own.is_global == route.is_global && own.destination == route.destination
-        } else {
-            own.dlid == route.dlid
-        }
+        Address::of(&self.route) == Address::of(route)
     }
 
     /// Returns the peer's number; 0 while it is not known.

@@ -82,6 +82,9 @@ pub enum Failure {
     Silent,
     /// The peer uses its queue pair for another connection.
     Stale,
+    /// The connection waited for its RTU, and another request needed its place: see
+    /// [`CmConfig::max_half_open`](super::CmConfig::max_half_open).
+    Evicted,
 }
 
 /// The cause of the end of an established connection.

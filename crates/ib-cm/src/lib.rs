@@ -85,7 +85,7 @@ pub use params::{AcceptParams, ConnectParams, SidrAnswer, SidrParams};
 pub use service::{ListenerId, PortSpace, ServiceId};
 pub use sidr::{SidrId, SidrRequestId};
 
-use connection::Connection;
+use connection::{Address, Connection};
 use service::Listeners;
 use sidr::Questions;
 use timers::{Deadlines, Key, Timer};
@@ -109,6 +109,9 @@ pub struct Cm {
     /// By the peer's HCA and queue pair, those in time-wait left out.
     by_qpn: BTreeMap<(Guid, Qpn), ConnectionId>,
     half_open: usize,
+    /// Connections that wait for their RTU: by address, the oldest first.
+    awaiting_rtu: BTreeMap<(Address, u64), ConnectionId>,
+    last_serial: u64,
     questions: Questions,
     deadlines: Deadlines,
     outgoing: VecDeque<(Route, Mad)>,
@@ -140,6 +143,8 @@ impl Cm {
             by_remote: BTreeMap::new(),
             by_qpn: BTreeMap::new(),
             half_open: 0,
+            awaiting_rtu: BTreeMap::new(),
+            last_serial: 0,
             questions: Questions::default(),
             deadlines: Deadlines::default(),
             outgoing: VecDeque::new(),
@@ -285,6 +290,12 @@ impl Cm {
         }
     }
 
+    /// Returns the number of the next connection in the order of their creation.
+    const fn next_serial(&mut self) -> u64 {
+        self.last_serial += 1;
+        self.last_serial
+    }
+
     /// Returns the connection with an ID, for a call of the consumer.
     fn lookup(&self, call: &'static str, id: ConnectionId) -> Result<&Connection, CmError> {
         self.connections
@@ -308,6 +319,12 @@ impl Cm {
     fn enter(&mut self, id: ConnectionId, state: State) {
         let connection = self.get_mut(id);
         let before = std::mem::replace(&mut connection.state, state);
+        let key = (Address::of(&connection.route), connection.serial);
+        if state == State::RepSent {
+            self.awaiting_rtu.insert(key, id);
+        } else if before == State::RepSent {
+            self.awaiting_rtu.remove(&key);
+        }
         self.half_open += usize::from(state.is_half_open());
         self.half_open -= usize::from(before.is_half_open());
         self.deadlines.stop(Key::Connection(id));

@@ -1,5 +1,6 @@
 //! The side that is asked for a connection: REQ, then REP, then RTU.
 
+use std::cmp::Reverse;
 use std::time::Duration;
 
 use ib_link::Route;
@@ -13,8 +14,8 @@ use super::connection::{RemoteEnd, Role, message, refusal};
 use super::params::to_route;
 use super::timers::Key;
 use super::{
-    AcceptParams, Cm, CmError, CmEvent, CmaHeader, Connection, ConnectionId, ListenerId, Requested,
-    ServiceId, State, cma,
+    AcceptParams, Cm, CmError, CmEvent, CmaHeader, Connection, ConnectionId, Failure, ListenerId,
+    Requested, ServiceId, State, cma,
 };
 
 /// What a REP says of the alternate path: there is none here.
@@ -134,10 +135,9 @@ impl Cm {
         }
         let data = cma::decompose(listener.has_header, &req.private_data);
         let (header, private_data) = data.ok_or(RejectReason::CONSUMER)?;
-        let is_full = self.connections.len() >= self.config.max_connections
-            || self.half_open >= self.config.max_half_open
-            || self.is_congested();
-        if is_full {
+        let is_full = self.connections.len() >= self.config.max_connections || self.is_congested();
+        let can_evict = !self.awaiting_rtu.is_empty();
+        if is_full || self.half_open >= self.config.max_half_open && !can_evict {
             Err(RejectReason::NO_RESOURCES)
         } else {
             Ok((listener.id, header, private_data))
@@ -152,6 +152,9 @@ impl Cm {
         req: &Req,
         (listener, cma, private_data): (ListenerId, Option<CmaHeader>, Vec<u8>),
     ) {
+        if self.half_open >= self.config.max_half_open {
+            self.evict_half_open(now);
+        }
         let id = ConnectionId(self.free_number());
         let is_weak = !self.config.shares_ece(mad, req.vendor_id);
         let remote = RemoteEnd {
@@ -170,6 +173,7 @@ impl Cm {
             id,
             role: Role::Passive,
             state: State::ReqReceived,
+            serial: self.next_serial(),
             route: *route,
             accepts_weak: is_weak,
             transaction_id: mad.transaction_id(),
@@ -200,6 +204,29 @@ impl Cm {
             private_data,
             req: *req,
         })));
+    }
+
+    /// Ends the oldest connection that waits for its RTU, of the address with the most of them.
+    ///
+    /// The connection has no time-wait, so that such connections never fill the table.
+    fn evict_half_open(&mut self, now: Instant) {
+        let mut most: Option<(usize, Reverse<u64>, ConnectionId)> = None;
+        let mut rest = self.awaiting_rtu.iter().peekable();
+        while let Some((&(address, oldest), &id)) = rest.next() {
+            let mut count = 1;
+            while rest.next_if(|((next, _), _)| *next == address).is_some() {
+                count += 1;
+            }
+            most = most.max(Some((count, Reverse(oldest), id)));
+        }
+        let Some((_, _, id)) = most else { return };
+        self.counters.evicted += 1;
+        let mad = self.connections[&id].rej(RejectReason::NO_RESOURCES, &[], [0; 148]);
+        let route = self.connections[&id].route;
+        self.reply_to_anybody(route, mad);
+        self.end(now, id, CmEvent::Failed { id, why: Failure::Evicted });
+        self.deadlines.stop(Key::Connection(id));
+        self.forget(id);
     }
 
     /// Answers a REQ that came again as it was answered before.

@@ -74,7 +74,7 @@ impl ConsoleServer {
     }
 
     /// Takes new connections; returns the keys of those to be watched with [`ConsoleServer::file`].
-    /// Those for which there is no room are told so.
+    /// Further clients get a refusal and are disconnected.
     pub fn accept(&mut self) -> Vec<usize> {
         let mut new = Vec::new();
         while let Ok((mut stream, _)) = self.listener.accept() {
@@ -85,8 +85,8 @@ impl ConsoleServer {
             if self.connections.len() >= MOST {
                 self.refused += 1;
                 // Whoever does not take even this learns it from the closed connection.
-                let _ = stream
-                    .write_all(refusal(&format!("{MOST} consoles are open already")).as_bytes());
+                let why = format!("too many control connections: {MOST} are open, the maximum");
+                let _ = stream.write_all(refusal(&why).as_bytes());
                 continue;
             }
             let connection = Connection { stream, received: Vec::new(), unsent: VecDeque::new() };
@@ -277,12 +277,21 @@ impl ConsoleClient {
     /// # Errors
     /// Fails when the other side has gone, or does not answer in time; then nothing more can be asked.
     pub fn ask(&mut self, line: &str) -> io::Result<String> {
-        let stream = self.stream.get_mut();
-        stream.write_all(line.replace(['\n', '\r'], " ").as_bytes())?;
-        stream.write_all(b"\n")?;
+        let line = line.replace(['\n', '\r'], " ") + "\n";
+        let sent = self.stream.get_mut().write_all(line.as_bytes());
+        if let Err(error) = &sent
+            && !matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset)
+        {
+            return sent.map(|()| String::new());
+        }
         let mut answer = String::new();
-        if self.stream.read_line(&mut answer)? == 0 {
-            return Err(io::ErrorKind::UnexpectedEof.into());
+        // A server that has disconnected may have sent a refusal before.
+        let received = self.stream.read_line(&mut answer);
+        if !answer.ends_with('\n') {
+            sent?;
+            if received? == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
         }
         answer.truncate(answer.trim_end_matches('\n').len());
         Ok(answer)

@@ -4,9 +4,11 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use ib_topology::Fabric;
-use ib_topology::read::{Included, read_with};
+use ib_topology::read::{Included, is_message, read_with};
 
 use crate::error::DaemonError;
+use crate::message::say;
+use crate::routing_files::MOST_WARNINGS;
 
 /// Reads a whole file; `-` is standard input.
 ///
@@ -41,8 +43,18 @@ pub fn text(path: &Path) -> Result<String, DaemonError> {
 /// # Errors
 /// Fails if a file cannot be read or parsed.
 pub fn fabric_file(path: &Path) -> Result<Fabric, DaemonError> {
-    let name = path.display().to_string();
-    read_with(&name, &bytes(path)?, &mut included).map_err(DaemonError::failed)
+    let (name, bytes) = (path.display().to_string(), bytes(path)?);
+    let fabric = read_with(&name, &bytes, &mut included).map_err(DaemonError::failed)?;
+    let text = String::from_utf8_lossy(&bytes);
+    let lines = text.lines().zip(1..).map(|(line, number)| (line.trim_ascii_start(), number));
+    let messages: Vec<(&str, u32)> = lines.filter(|(line, _)| is_message(line)).collect();
+    for (line, number) in messages.iter().take(MOST_WARNINGS) {
+        say!("{name}:{number}: ignored the message `{line}`");
+    }
+    if let Some(more) = messages.len().checked_sub(MOST_WARNINGS + 1) {
+        say!("{name}: {} more warnings like these", more + 1);
+    }
+    Ok(fabric)
 }
 
 /// Finds the file of an `include` line in the directory of the file that has the line.

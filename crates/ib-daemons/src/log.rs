@@ -43,6 +43,10 @@ pub struct Log {
 }
 
 struct Inner {
+    /// True if a line could not be written to the file since it was opened: the file ends with its last whole line.
+    is_cut: bool,
+    /// True if that ever happened.
+    has_failed: bool,
     /// The size in bytes at which the file begins again; 0 for none.
     limit: u64,
     target: Target,
@@ -103,7 +107,9 @@ impl Log {
             },
         };
         let limit = u64::from(options.limit) << 20;
-        let inner = Inner { limit, target, echoes: options.echoes, listener: None };
+        let (is_cut, has_failed) = (false, false);
+        let echoes = options.echoes;
+        let inner = Inner { is_cut, has_failed, limit, target, echoes, listener: None };
         Ok(Self { flags: options.flags, inner: Arc::new(Mutex::new(inner)) })
     }
 
@@ -124,12 +130,22 @@ impl Log {
 
     /// Opens the file again: the old one was renamed.
     pub fn reopen(&self) {
-        if let Target::File { path, file, size } = &mut lock(&self.inner).target {
+        let mut inner = lock(&self.inner);
+        if let Target::File { path, file, size } = &mut inner.target {
             match open(path, false) {
-                Ok(new) => (*file, *size) = new,
+                Ok(new) => {
+                    (*file, *size) = new;
+                    inner.is_cut = false;
+                }
                 Err(error) => say!("cannot log to {} again: {error}", path.display()),
             }
         }
+    }
+
+    /// Returns true if lines are missing in the file because they could not be written.
+    #[must_use]
+    pub fn has_failed(&self) -> bool {
+        lock(&self.inner).has_failed
     }
 
     /// Says what is to be known at the start, on standard error and in the log.
@@ -166,23 +182,55 @@ impl Inner {
             listener(text);
         }
         let line = || format!("{} -> {text}\n", prefix(LocalTime::now(), level));
-        // A log that cannot be written has nowhere to say so; the fabric matters more.
         match &mut self.target {
             Target::Messages if level == ERROR => say!("{text}"),
             Target::Messages => {}
             Target::Stdout => drop(io::stdout().write_all(line().as_bytes())),
             Target::Stderr => drop(io::stderr().write_all(line().as_bytes())),
-            Target::File { file, size, .. } => {
+            Target::File { .. } if self.is_cut => {}
+            Target::File { path, file, size } => {
                 let line = line();
                 if self.limit > 0 && *size + line.len() as u64 > self.limit {
                     *size = if file.set_len(0).is_ok() { 0 } else { *size };
                 }
-                if file.write_all(line.as_bytes()).is_ok() {
-                    *size += line.len() as u64;
+                match write_line(file, line.as_bytes()) {
+                    Ok(()) => *size += line.len() as u64,
+                    Err(error) => {
+                        (self.is_cut, self.has_failed) = (true, true);
+                        say!(
+                            "cannot write the log {}: {error}; it ends with its last whole line",
+                            path.display()
+                        );
+                    }
                 }
             }
         }
     }
+}
+
+/// Appends a line. If the disk is full, removes the part of the line that was written.
+fn write_line(file: &mut File, line: &[u8]) -> io::Result<()> {
+    let mut written = 0;
+    while written < line.len() {
+        let error = match file.write(&line[written..]) {
+            Ok(0) => io::ErrorKind::WriteZero.into(),
+            Ok(count) => {
+                written += count;
+                continue;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => error,
+        };
+        if written > 0 {
+            // A device has no size.
+            let size = file.metadata().map_or(0, |found| found.len());
+            if let Some(whole) = size.checked_sub(written as u64) {
+                file.set_len(whole).ok();
+            }
+        }
+        return Err(error);
+    }
+    Ok(())
 }
 
 fn lock(inner: &Mutex<Inner>) -> MutexGuard<'_, Inner> {

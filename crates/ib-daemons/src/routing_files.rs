@@ -144,7 +144,7 @@ pub fn read(
 }
 
 /// How many warnings about one file are printed one by one.
-const MOST_WARNINGS: usize = 20;
+pub(crate) const MOST_WARNINGS: usize = 20;
 
 /// Reads a file that belongs to the subnet; `warn` is called with what had to be ignored.
 ///

@@ -261,6 +261,10 @@ impl Packets {
 
     #[inline(always)]
     fn write(&mut self, noted: &Noted<'_>, (length, bytes): (usize, &[u8])) {
+        // A later packet would overwrite packets that the trace is to keep.
+        if noted.at > self.options.until {
+            return;
+        }
         self.writer.write(noted, length as u32, bytes);
         self.debt = (self.debt + COST + bytes.len() / KEPT_FOR_ONE).min(MOST_DEBT);
         if let Some(left) = &mut self.left {

@@ -27,10 +27,13 @@ use crate::fabric::Fabric;
 mod ibnetdiscover;
 mod ibsim;
 mod join;
+mod message;
 mod port_list;
 mod rate;
 mod sniff;
 mod subnet_list;
+
+pub use message::is_message;
 
 use crate::text::{Place, checked};
 

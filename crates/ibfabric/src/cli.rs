@@ -106,8 +106,8 @@ pub enum Command {
     Sm(Box<sm::SmArgs>),
     /// Validates the ways that packets take, hop by hop.
     ///
-    /// Exit status: 0 all ways lead to their destinations and nothing contradicts the tables, 1 one
-    /// does not, 2 the input is unusable.
+    /// Exit status: 0 all paths are proven good, 1 a path is proven bad, 2 the input is unusable, 3 a
+    /// path is not proven, and none is proven bad.
     #[command(after_long_help = examples_text("tracer"))]
     Tracer(Box<tracer::TracerArgs>),
     /// Answers ibtracer and ibping at a port.

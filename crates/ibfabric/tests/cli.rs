@@ -565,3 +565,37 @@ fn an_interrupt_before_ready_is_no_success() {
         assert_eq!(output.status.code() == Some(0), was_ready, "{words:?}");
     }
 }
+
+#[test]
+fn messages_in_a_fabric_file_are_reported() {
+    let place = Place::new();
+    let net = place.fabric(&["mesh", "2x2", "--format", "ibnetdiscover"]);
+    let whole = ibfabric(&["route", &net]);
+    assert_eq!(whole.status.code(), Some(0), "{}", text(&whole.stderr));
+    let message = "ibwarn: [917] mad_rpc: _do_madrpc failed; dport (Lid 3)";
+    let before = fs::read_to_string(&net).expect("a fabric");
+    let (first, rest) = before.split_at(before.find("\n[").expect("a port line") + 1);
+    fs::write(&net, format!("{message}\n{first}{message}\n{rest}")).expect("written");
+    let output = ibfabric(&["route", &net]);
+    let errors = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{errors}");
+    // The last line has times.
+    let results = |output: &Output| {
+        let lines = text(&output.stdout);
+        lines.lines().filter(|line| !line.starts_with("read in")).map(str::to_owned).collect()
+    };
+    let [found, expected]: [Vec<String>; 2] = [&output, &whole].map(results);
+    assert_eq!(found, expected);
+    let second = first.lines().count() + 2;
+    let warning = |line| format!("ibfabric: {net}:{line}: ignored the message `{message}`\n");
+    assert_eq!(errors, warning(1) + &warning(second));
+}
+
+#[test]
+fn tracer_help_names_all_exit_statuses() {
+    let help = text(&ibfabric(&["tracer", "--help"]).stdout);
+    let words = help.split_whitespace().collect::<Vec<_>>().join(" ");
+    let expected = "Exit status: 0 all paths are proven good, 1 a path is proven bad, 2 the input is \
+                    unusable, 3 a path is not proven, and none is proven bad.";
+    assert!(words.contains(expected), "{words}");
+}

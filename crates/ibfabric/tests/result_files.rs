@@ -75,6 +75,45 @@ fn signal_removes_temporary_files() {
 }
 
 #[test]
+fn full_disk_ends_log_with_its_last_whole_line() {
+    let folder = folder();
+    let words = "sm --sim net --once --log log -D 0xff";
+    let output = on_full_disk(folder.path(), "trap '' XFSZ;", words);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    let error = "cannot write the log log: File too large (os error 27)";
+    assert_eq!(stderr.matches(error).count(), 1, "{stderr}");
+    let log = fs::read_to_string(folder.path().join("log")).expect("the log");
+    assert!((1..=1024).contains(&log.len()) && log.ends_with('\n'), "{log}");
+    assert!(log.lines().all(|line| line.contains(" -> ")), "{log}");
+    // The subnet is managed in spite of it.
+    assert!(String::from_utf8_lossy(&output.stdout).contains("24 nodes"), "{output:?}");
+}
+
+#[test]
+fn unwritten_cache_and_dumps_are_errors_of_sm_once() {
+    for option in ["--cache-dir kept", "--dump-dir kept"] {
+        let folder = folder();
+        let words = format!("sm --sim net --once --log log {option}");
+        // The log fits.
+        let output = on_full_disk(folder.path(), "trap '' XFSZ; ulimit -f 1;", &words);
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{option}: {stderr}");
+        assert!(stderr.contains("kept/"), "{option}: {stderr}");
+        assert!(stderr.contains("File too large"), "{option}: {stderr}");
+    }
+    let folder = folder();
+    fs::write(folder.path().join("kept"), "a file").expect("written");
+    let output = ibfabric(&["sm", "--sim", "net", "--once", "--cache-dir", "kept"])
+        .current_dir(folder.path())
+        .output()
+        .expect("it runs");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert_eq!(stderr.matches("cannot keep LIDs in kept: File exists").count(), 1, "{stderr}");
+}
+
+#[test]
 fn interrupted_gen_leaves_former_or_whole_result() {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let result = folder.path().join("result");

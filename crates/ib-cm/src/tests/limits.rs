@@ -1,8 +1,10 @@
 //! What is refused to consumers and to peers, and that tables stay bounded.
 
-use ib_wire::mad::cm::RejectReason;
+use ib_wire::mad::TransactionId;
+use ib_wire::mad::cm::{RejectReason, Rtu};
 
 use super::*;
+use crate::connection::message;
 
 #[test]
 fn errors_say_what_and_which() {
@@ -97,6 +99,94 @@ fn half_open_requests_are_bounded() {
     pair.here.connect(NOW, &request(0x30)).unwrap();
     pair.carry(NOW);
     assert_eq!(pair.there.half_open, 4);
+}
+
+/// All sequences of seven events: REQs of three addresses, and the RTU of the oldest half-open connection.
+#[test]
+fn address_with_most_half_open_connections_yields() {
+    for sequence in 0..4_u32.pow(7) {
+        let mut cm = Cm::new(CmConfig { max_half_open: 3, ..config(9) }, [9; 32]);
+        cm.listen(SERVICE).unwrap();
+        let mut peers = [1, 2, 3].map(manager);
+        let mut half_open: Vec<(usize, ConnectionId)> = Vec::new();
+        let mut evicted = 0;
+        for step in 0..7 {
+            let peer = (sequence >> (2 * step)) as usize % 4;
+            let way = |peer: usize| route(9, peer as u8 + 1);
+            if peer == 3 {
+                if half_open.is_empty() {
+                    continue;
+                }
+                let (peer, id) = half_open.remove(0);
+                let remote_comm_id = id.get();
+                let local_comm_id = cm.connections[&id].remote.unwrap().comm_id;
+                let rtu = Rtu { local_comm_id, remote_comm_id, ..Rtu::zeroed() };
+                cm.handle(NOW, &way(peer), &message(TransactionId(1), &rtu));
+                assert!(matches!(events(&mut cm)[..], [CmEvent::Established { .. }]));
+                continue;
+            }
+            peers[peer].connect(NOW, &request(0x10 + step)).unwrap();
+            let req = sent(&mut peers[peer])[0];
+            cm.handle(NOW, &way(peer), &req);
+            if half_open.len() == 3 {
+                // The address with the most connections; among equals, the one with the oldest.
+                let count = |of| half_open.iter().filter(|(it, _)| *it == of).count();
+                let most = [0, 1, 2].map(count).into_iter().max().unwrap();
+                let oldest = half_open.iter().position(|(it, _)| count(*it) == most).unwrap();
+                let (_, id) = half_open.remove(oldest);
+                let failed = CmEvent::Failed { id, why: Failure::Evicted };
+                assert_eq!(cm.poll_event(), Some(failed));
+                assert_eq!(cm.poll_event(), Some(CmEvent::TimeWaitExited { id }));
+                assert_eq!(cm.state(id), None);
+                evicted += 1;
+            }
+            let id = requested(&mut cm).id;
+            cm.accept(NOW, id, &acceptance(0x20 + step)).unwrap();
+            half_open.push((peer, id));
+            let waiting: Vec<ConnectionId> = half_open.iter().map(|(_, id)| *id).collect();
+            let mut found: Vec<_> = cm.awaiting_rtu.iter().map(|((_, at), id)| (at, *id)).collect();
+            found.sort_unstable();
+            assert_eq!(found.into_iter().map(|(_, id)| id).collect::<Vec<_>>(), waiting);
+            assert_eq!(cm.half_open, waiting.len());
+        }
+        assert_eq!((cm.counters().evicted, cm.counters().refused), (evicted, 0));
+    }
+}
+
+/// A peer whose messages arrive within a second connects during a flood of another address.
+#[test]
+fn half_open_flood_does_not_shut_out_other_addresses() {
+    let mut pair = Pair::new();
+    let mut flooder = manager(3);
+    let mut flood = |there: &mut Cm, number: u32| {
+        flooder.connect(NOW, &request(0x100 + number)).unwrap();
+        let req = sent(&mut flooder)[0];
+        there.handle(NOW, &route(2, 3), &req);
+        let id = std::iter::from_fn(|| there.poll_event()).find_map(|event| match event {
+            CmEvent::Requested(requested) => Some(requested.id),
+            _ => None,
+        });
+        there.accept(NOW, id.expect("the REQ is passed on"), &acceptance(0x100 + number)).unwrap();
+        sent(there);
+    };
+    (0..2000).for_each(|number| flood(&mut pair.there, number));
+    let here = pair.here.connect(NOW, &request(0x10)).unwrap();
+    let req = sent(&mut pair.here)[0];
+    pair.there.handle(NOW, &route(2, 1), &req);
+    let requested = std::iter::from_fn(|| pair.there.poll_event()).find_map(|event| match event {
+        CmEvent::Requested(requested) => Some(requested.id),
+        _ => None,
+    });
+    let there = requested.expect("the REQ is passed on");
+    pair.there.accept(NOW, there, &acceptance(0x20)).unwrap();
+    let rep = sent(&mut pair.there).pop().expect("a REP");
+    (2000..3000).for_each(|number| flood(&mut pair.there, number));
+    pair.here.handle(NOW, &route(1, 2), &rep);
+    pair.here.established(here, b"").unwrap();
+    pair.carry(NOW);
+    assert_eq!(pair.there.state(there), Some(State::Established));
+    // The table holds no connections that have yielded.
+    assert_eq!((pair.there.half_open, pair.there.connections()), (1023, 1024));
 }
 
 #[test]

@@ -172,7 +172,7 @@ impl<T: Captured> Captures<T> {
 
     /// Opens the target. A capture that ends by a condition is deselected.
     fn prepare(&self, options: CaptureOptions, link: Link) -> Result<Prepared, CaptureError> {
-        let CaptureOptions { target, adapters, selection, autostop, keep } = options;
+        let CaptureOptions { target, adapters, mut selection, autostop, keep } = options;
         let number = {
             let mut state = lock(&self.state);
             state.last += 1;
@@ -187,6 +187,7 @@ impl<T: Captured> Captures<T> {
         };
         let file = target.file().map(PathBuf::from);
         let recorder = Recorder::start(target, (link, self.clock.clone()), autostop, on_end)?;
+        selection.trace.until = recorder.end_time();
         let held = selection.trace.trigger.is_some().then_some(keep);
         let selected = Vec::new();
         let running = Running { adapters, selection, selected, file, held, recorder };
@@ -403,3 +404,6 @@ impl Taker {
 fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests;

@@ -152,7 +152,8 @@ impl From<&WireTrace> for PacketTrace {
         });
         let opcodes = wire.opcodes.iter().map(|&code| Opcode(code)).collect();
         let filter = PacketFilter { direction, opcodes, peers: Vec::new() };
-        Self { payload: wire.payload, ring_bytes: wire.ring_bytes, filter, trigger }
+        let (payload, ring_bytes) = (wire.payload, wire.ring_bytes);
+        Self { payload, ring_bytes, filter, trigger, ..Self::default() }
     }
 }
 

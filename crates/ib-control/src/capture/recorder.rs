@@ -80,6 +80,8 @@ pub struct Recorder {
     orders: Sender<Order>,
     told: Arc<Mutex<Recorded>>,
     thread: Option<JoinHandle<()>>,
+    /// End of the duration.
+    end_time: Instant,
 }
 
 /// Adds queue pairs to a [`Recorder`].
@@ -111,9 +113,10 @@ impl Recorder {
         let told = Recorded { file: name.clone(), files: 1, ..Recorded::default() };
         let told = Arc::new(Mutex::new(told));
         let begun = clock.now();
+        let limit = autostop.duration.map(|most| begun + most);
         let work = Work {
             collector: Collector::new(link, clock.epoch()),
-            limit: autostop.duration.map(|most| begun + most),
+            limit,
             clock,
             output,
             autostop,
@@ -137,7 +140,14 @@ impl Recorder {
         let thread = std::thread::Builder::new().name("capture".to_owned());
         let thread = thread.spawn(move || work.run());
         let thread = thread.map_err(|source| TargetError { name, offset: None, source })?;
-        Ok(Self { orders, told, thread: Some(thread) })
+        let end_time = limit.unwrap_or(Instant::NEVER);
+        Ok(Self { orders, told, thread: Some(thread), end_time })
+    }
+
+    /// Returns the end of the duration, in the time of the HCAs; [`Instant::NEVER`] without a duration.
+    #[must_use]
+    pub fn end_time(&self) -> Instant {
+        self.end_time
     }
 
     /// Returns a handle that adds queue pairs.

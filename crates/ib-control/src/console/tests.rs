@@ -75,6 +75,21 @@ fn a_console_that_does_not_read_waits_and_nobody_else_does() {
 }
 
 #[test]
+fn client_of_a_full_server_reads_the_refusal() {
+    let base = format!("ibfabric-console-refused-{}", std::process::id());
+    let mut server = ConsoleServer::bind(&base).expect("a free name");
+    let _kept: Vec<_> = (0..MOST).map(|_| connect(&base, &mut server)).collect();
+    let mut client = ConsoleClient::connect(&base).expect("the server listens");
+    assert!(server.accept().is_empty());
+    // The server has disconnected before the client sends its request.
+    let answer = client.ask("status").expect("a refusal");
+    let expected = refusal("too many control connections: 64 are open, the maximum");
+    assert_eq!(answer, expected.trim_end());
+    let error = client.ask("status").expect_err("the connection is closed").kind();
+    assert_eq!(error, io::ErrorKind::BrokenPipe);
+}
+
+#[test]
 fn what_is_refused_is_told_and_counted() {
     let base = format!("ibfabric-console-full-{}", std::process::id());
     let mut server = ConsoleServer::bind(&base).expect("a free name");
@@ -84,7 +99,7 @@ fn what_is_refused_is_told_and_counted() {
     assert_eq!((key, server.refused()), (None, 1));
     let mut answer = String::new();
     stream.read_to_string(&mut answer).expect("a reason and the end");
-    assert!(answer.starts_with("{\"ok\":false") && answer.contains("64 consoles"), "{answer}");
+    assert!(answer.starts_with("{\"ok\":false") && answer.contains("too many"), "{answer}");
     let (mut stream, key) = kept.into_iter().next().expect("the first one");
     let writer = std::thread::spawn(move || {
         // The other side closes before all of it has gone.

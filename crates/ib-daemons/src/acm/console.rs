@@ -21,9 +21,13 @@ struct Reply {
     data: Value,
 }
 
-/// Returns the name of the console of a service with a socket. It holds the canonical path of the socket's folder: relative
-/// paths and symbolic links to one socket name one console, and equal relative paths in different folders do not.
+/// Returns the name of the console of a service with a socket. It holds the canonical path of the socket: relative paths
+/// and symbolic links to one socket name one console, and equal relative paths in different folders do not.
 pub fn name(socket: &Path) -> String {
+    if let Ok(canonical) = socket.canonicalize() {
+        return format!("ibfabric-acm:{}", canonical.display());
+    }
+    // A service that starts has no socket yet.
     let socket = std::path::absolute(socket).unwrap_or_else(|_| socket.to_owned());
     let parent = socket.parent().and_then(|parent| parent.canonicalize().ok());
     let canonical = match (parent, socket.file_name()) {
@@ -147,4 +151,23 @@ fn known(daemon: &Daemon, address: Option<&Address>) -> (String, Value) {
         })
     };
     (text, known.iter().map(view).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+    use std::os::unix::net::UnixListener;
+
+    use super::*;
+
+    #[test]
+    fn console_name_follows_a_link_to_the_socket() {
+        let place = tempfile::tempdir().expect("a directory");
+        let (socket, link) = (place.path().join("socket"), place.path().join("link"));
+        let before = name(&socket);
+        let _listener = UnixListener::bind(&socket).expect("a socket");
+        symlink("socket", &link).expect("a link");
+        assert_eq!(name(&socket), before, "the name is the same before the socket exists");
+        assert_eq!(name(&link), before);
+    }
 }

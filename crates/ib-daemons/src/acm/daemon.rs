@@ -81,7 +81,10 @@ pub fn run(args: AcmConfig, out: &mut dyn Write) -> Result<Verdict, DaemonError>
         log.line_unless_said(ERROR, message);
     }
     log.line(SYSTEM, "the service ends");
-    result
+    match result {
+        Ok(Verdict::Good) if log.has_failed() => Ok(Verdict::Bad),
+        result => result,
+    }
 }
 
 /// Returns the file of the log, if there is to be one.

@@ -68,6 +68,11 @@ impl Cache {
         cache
     }
 
+    /// Returns true if the directory can be written.
+    pub(super) const fn is_kept(&self) -> bool {
+        self.store.is_some()
+    }
+
     /// Takes note of what has become of a sweep: LIDs by port, the key of all ports, and the links.
     ///
     /// Returns the job that writes it; a file that would not change is left alone.

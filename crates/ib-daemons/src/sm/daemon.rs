@@ -50,6 +50,8 @@ pub(crate) struct Daemon {
     log: Log,
     cache: Cache,
     writer: Writer,
+    /// True if a file of the cache or a dump could not be written.
+    has_unwritten: bool,
     dumps: Option<PathBuf>,
     /// Whether all dumps are written.
     dumps_all: bool,
@@ -80,7 +82,12 @@ impl Daemon {
         let (m_key, has_interval) = (config.m_key, config.sweep_interval.is_some());
         let names = names(options.node_name_map.as_deref())?;
         let mut lids = config.routing.lids.clone();
-        let cache = Cache::open(options.cache_dir.as_deref(), &mut |text| log.line(ERROR, &text));
+        let warn = &mut |text: String| {
+            // A command that ends soon has nobody who reads its log.
+            if options.once { log.note(ERROR, &text) } else { log.line(ERROR, &text) }
+        };
+        let cache = Cache::open(options.cache_dir.as_deref(), warn);
+        let has_unwritten = options.cache_dir.is_some() && !cache.is_kept();
         if !lids.reassign {
             lids.guid2lid = cache.lids.clone();
         }
@@ -124,6 +131,7 @@ impl Daemon {
             log,
             cache,
             writer,
+            has_unwritten,
             dumps,
             dumps_all,
             planner,
@@ -181,9 +189,8 @@ impl Daemon {
         if self.shared.take_sweep() {
             self.reload(now);
         }
-        for text in self.writer.failed() {
-            self.complain(&text);
-        }
+        let failed = self.writer.failed();
+        self.tell_unwritten(&failed);
         let mut news = Vec::new();
         let frames = self.log.has(FRAMES).then(|| self.log.clone());
         let send = &mut |datagram: &Datagram| {
@@ -279,10 +286,27 @@ impl Daemon {
         self.log.reopen();
     }
 
-    /// Writes what is not written yet.
+    /// Writes the remaining files.
     pub(crate) fn end(&mut self) {
-        for text in self.writer.finish() {
-            self.log.line(ERROR, &text);
+        let failed = self.writer.finish();
+        self.tell_unwritten(&failed);
+    }
+
+    /// Returns true if a file of the cache or a dump could not be written.
+    pub(super) const fn has_unwritten(&self) -> bool {
+        self.has_unwritten
+    }
+
+    /// Logs which files could not be written; `sm --once` prints it, too.
+    fn tell_unwritten(&mut self, failed: &[String]) {
+        for text in failed {
+            self.has_unwritten = true;
+            if self.ends_without_plan {
+                self.log.note(ERROR, text);
+                self.shared.update(|state| state.fault_count += 1);
+            } else {
+                self.complain(text);
+            }
         }
     }
 

@@ -70,7 +70,10 @@ pub fn run(options: &ManagerOptions, out: &mut Report<'_>) -> Result<Verdict, Da
         log.line_unless_said(ERROR, message);
     }
     log.line(SYSTEM, "Exiting SM");
-    result
+    match result {
+        Ok(Verdict::Good) if log.has_failed() => Ok(Verdict::Bad),
+        result => result,
+    }
 }
 
 /// Sets everything up, says that it is, and manages.
@@ -142,7 +145,12 @@ impl<'r, 's> Driver<'r, 's> {
         };
         tell("STOPPING=1");
         self.daemon.end();
-        result
+        match result {
+            Ok(Verdict::Good) if self.options.once && self.daemon.has_unwritten() => {
+                Ok(Verdict::Bad)
+            }
+            result => result,
+        }
     }
 
     /// Does what there is to do, and waits for more; returns how it ended.

@@ -1,7 +1,7 @@
 //! Which packets of a queue pair are kept, and how much of them.
 
 use ib_link::{Direction, Route};
-use ib_types::{Gid, Qpn};
+use ib_types::{Gid, Instant, Qpn};
 use ib_wire::packet::Opcode;
 
 use crate::qp::core::Core;
@@ -24,13 +24,16 @@ pub struct PacketTrace {
     pub filter: PacketFilter,
     /// What ends the trace, and after how many more packets: then the ring holds what was before.
     pub trigger: Option<(Trigger, u32)>,
+    /// Time after which no packet is traced; [`Instant::NEVER`] for no limit.
+    pub until: Instant,
 }
 
 impl Default for PacketTrace {
     /// 4096 bytes of payload, a ring of 4 MiB, all packets, until it is ended.
     fn default() -> Self {
         let filter = PacketFilter::default();
-        Self { payload: MOST_PAYLOAD, ring_bytes: 4 << 20, filter, trigger: None }
+        let (trigger, until) = (None, Instant::NEVER);
+        Self { payload: MOST_PAYLOAD, ring_bytes: 4 << 20, filter, trigger, until }
     }
 }
 

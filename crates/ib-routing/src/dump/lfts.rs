@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use ib_topology::ParseError;
+use ib_topology::read::is_message;
 use ib_topology::text::{Fault, Line, Lines, checked};
 use ib_types::{Guid, Lid};
 
@@ -387,12 +388,6 @@ fn is_heading(text: &str) -> bool {
         (words.next(), words.next()),
         (Some("Lid"), Some("Out")) | (Some("Port"), Some("Info"))
     )
-}
-
-/// Returns true if a line is a message of `ibroute` or its libraries, such as
-/// `ibroute: iberror: failed: dump tables: ...`.
-fn is_message(text: &str) -> bool {
-    text.starts_with("ibwarn: ") || text.contains(": iberror: ")
 }
 
 /// Reads the port GUID behind an entry; zero if there is none.

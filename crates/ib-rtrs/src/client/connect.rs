@@ -136,7 +136,9 @@ impl Client {
             CmEvent::Failed { why, .. } => {
                 let why = match why {
                     CmFailure::Stale => Failure::Rejected(RejectReason::STALE_CONNECTION),
-                    CmFailure::Unreachable | CmFailure::Silent => Failure::Unreachable,
+                    CmFailure::Unreachable | CmFailure::Silent | CmFailure::Evicted => {
+                        Failure::Unreachable
+                    }
                 };
                 self.fail_path(now, cx, id, why);
             }

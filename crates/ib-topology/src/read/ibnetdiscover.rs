@@ -25,14 +25,16 @@ use std::borrow::Cow;
 use ib_types::{Guid, Lid, Lmc, NodeKind};
 
 use super::join::{End, Net, Remote, name};
-use super::{narrow, port_list, rate};
+use super::{is_message, narrow, port_list, rate};
 use crate::fabric::{Fabric, LinkRate, NodeId, NodeSpec, PortId};
 use crate::text::{Fault, Line, Lines, Place};
 
 /// Reads a whole text.
 pub(super) fn parse(text: &str) -> Result<Fabric, Fault> {
     let mut told = text.lines().map(str::trim_start).filter(|line| !line.is_empty());
-    if told.find(|line| !line.starts_with(port_list::PROGRESS)).is_some_and(port_list::is_port_line)
+    if told
+        .find(|line| !line.starts_with(port_list::PROGRESS) && !is_message(line))
+        .is_some_and(port_list::is_port_line)
     {
         return port_list::parse(text);
     }
@@ -76,6 +78,7 @@ impl<'a> Parser<'a> {
             Some(b'[') => return self.port(line),
             Some(b'#') => return Ok(()),
             Some(b'D') if line.rest().starts_with(port_list::PROGRESS) => return Ok(()),
+            Some(_) if is_message(line.rest()) => return Ok(()),
             None | Some(b' ' | b'\t') => {
                 line.skip_blanks();
                 self.node = None;

@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 
 use ib_types::{Guid, Lid, Lmc, NodeKind};
 
+use super::is_message;
 use super::join::{End, Net, Remote};
 use super::narrow;
 use super::rate;
@@ -33,7 +34,8 @@ pub(super) fn parse(text: &str) -> Result<Fabric, Fault> {
     let mut ports = Vec::new();
     for mut line in Lines::new(text, 0, 1) {
         line.skip_blanks();
-        if !line.rest().is_empty() && !line.rest().starts_with(PROGRESS) {
+        let rest = line.rest();
+        if !rest.is_empty() && !rest.starts_with(PROGRESS) && !is_message(rest) {
             ports.push(port(line)?);
         }
     }

@@ -1,7 +1,7 @@
 //! Finds out the format of a fabric file.
 
-use super::Format;
 use super::port_list::{PROGRESS, is_port_line};
+use super::{Format, is_message};
 use crate::text::Lines;
 
 /// Returns the format that the first telling line belongs to; ibsim's when none does.
@@ -10,6 +10,9 @@ pub(super) fn format(text: &str) -> Format {
     let mut is_identified = false;
     for line in Lines::new(text, 0, 1) {
         let line = line.text().trim_ascii_start();
+        if is_message(line) {
+            continue;
+        }
         let (Some(&initial), Some(is_letter)) =
             (line.as_bytes().first(), line.as_bytes().first().map(u8::is_ascii_alphabetic))
         else {

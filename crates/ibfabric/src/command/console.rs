@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use ib_control::console::ConsoleClient;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::failure::{Failure, Verdict, say};
 use crate::output::{Format, Output};
@@ -41,7 +41,11 @@ pub(super) fn show(
     if !good {
         say!("{text}");
     } else if format == Format::Json {
-        output.json(data)?;
+        // An answer without data is an object, too.
+        match data {
+            Value::Null => output.json(&json!({ "text": text.trim_end() }))?,
+            data => output.json(data)?,
+        }
     } else {
         write!(output, "{text}")?;
         if !text.ends_with('\n') {

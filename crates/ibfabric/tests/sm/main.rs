@@ -28,7 +28,7 @@ fn a_subnet_is_managed_until_the_daemon_is_told_to_end() {
     // A heavy sweep by a signal, and one by the console.
     signal(&daemon.child, "HUP");
     daemon.is_up(2);
-    daemon.ask(&["sweep"]);
+    assert_eq!(daemon.ask(&["sweep"]), serde_json::json!({ "text": "a sweep starts" }));
     daemon.is_up(3);
     // The log is renamed and opened again.
     fs::rename(lab.path("log"), lab.path("log.1")).expect("renamed");

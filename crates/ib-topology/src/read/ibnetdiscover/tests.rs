@@ -357,3 +357,24 @@ fn a_switch_may_have_another_port_guid_than_node_guid() {
     assert_eq!(fabric.port(port).number, 0);
     assert!(fabric.find_guid(Guid(0x1000)).is_some());
 }
+
+/// Messages of `ibnetdiscover > FILE 2>&1` stand before, in and between the records.
+#[test]
+fn messages_among_the_lines_are_skipped() {
+    let message = "ibwarn: [917] mad_rpc: _do_madrpc failed; dport (DR path slid 0; 0,1,3)";
+    let place = "src/query_smp.c:197; umad (DR path slid 0; 0,1,3 Attr 0x11:0) bad status 110";
+    let ports = "\
+CA     5  1 0x0000000000100005 4x EDR - SW     3  1 0x0000000000200001 ( 'host' - 'leaf' )
+SW     3  1 0x0000000000200001 4x EDR - CA     5  1 0x0000000000100005 ( 'leaf' - 'host' )
+";
+    for text in [GOOD, ports] {
+        let expected = crate::read("net", text.as_bytes()).expect("a fabric");
+        for number in 0..=text.lines().count() {
+            let mut lines: Vec<&str> = text.lines().collect();
+            lines.splice(number..number, [message, place]);
+            let found = crate::read("net", lines.join("\n").as_bytes()).expect("a fabric");
+            assert_eq!(found.node_count(), expected.node_count(), "line {number}");
+            assert!(found.links().eq(expected.links()), "line {number}");
+        }
+    }
+}

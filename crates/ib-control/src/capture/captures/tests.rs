@@ -1,0 +1,133 @@
+use std::fs;
+use std::io;
+use std::sync::atomic::AtomicU64;
+use std::time::Instant as WallClock;
+
+use ib_hca::{Hca, HcaConfig};
+use ib_link::{Direction, Remote, Route};
+use ib_os::inbox::Inbox;
+use ib_pcap::{Event, Reader};
+use ib_types::{Gid, Guid, Instant};
+use ib_wire::mad::{Mad, Method, MgmtClass, TransactionId};
+
+use super::super::captured;
+use super::super::message::AdapterInfo;
+use super::*;
+
+/// A program with one HCA, whose clock the test sets.
+struct Program {
+    hca: Hca,
+    clock: Arc<AtomicU64>,
+    inbox: Inbox<Self>,
+    taker: Option<captured::Taker>,
+}
+
+impl Program {
+    fn new() -> Self {
+        let hca = Hca::new(HcaConfig::new(Guid(1), vec![Gid(1)]), [1; 32]);
+        let inbox = Inbox::new().expect("an inbox");
+        Self { hca, clock: Arc::default(), inbox, taker: None }
+    }
+
+    /// Sends datagrams at a time, in milliseconds.
+    fn send_datagrams(&mut self, count: u64, at: u64) {
+        let mad = Mad::new(MgmtClass::PERFORMANCE, Method::GET, TransactionId(1));
+        for _ in 0..count {
+            let to = (Direction::Send, millis(at));
+            self.hca.note_datagram(to, &Route::default(), &Remote::gsi(2), &mad);
+        }
+    }
+}
+
+impl Captured for Program {
+    fn handle(&mut self) -> io::Result<Handle<Self>> {
+        Ok(self.inbox.handle())
+    }
+
+    fn set_taker(&mut self, taker: captured::Taker) {
+        self.taker = Some(taker);
+    }
+
+    fn hand_over(&mut self) {
+        while let Some((selection, reader)) = self.hca.poll_selected() {
+            let taker = self.taker.as_mut().expect("captures were created");
+            assert!(taker(0, selection, reader).is_none());
+        }
+    }
+
+    fn next_adapter(&self, from: u32) -> Option<u32> {
+        (from == 0).then_some(0)
+    }
+
+    fn engine(&mut self, adapter: u32) -> Option<&mut Hca> {
+        (adapter == 0).then_some(&mut self.hca)
+    }
+
+    fn describe(&self, _: u32) -> Option<AdapterInfo> {
+        None
+    }
+
+    fn name_among(&self, _: u32) -> Option<String> {
+        None
+    }
+
+    fn link(&self) -> Link {
+        Link::Infiniband
+    }
+
+    fn clock(&self) -> Clock {
+        let clock = Arc::clone(&self.clock);
+        Clock::new(move || Instant::from_nanos(clock.load(Ordering::SeqCst)))
+    }
+}
+
+fn millis(millis: u64) -> Instant {
+    Instant::from_nanos(millis * 1_000_000)
+}
+
+/// The recorder thread may find the end of the duration late: the HCA has sent many packets since then.
+#[test]
+fn packets_after_the_duration_overwrite_none_of_before() {
+    const BEFORE: u64 = 150;
+    let place = tempfile::tempdir().expect("a directory");
+    let path = place.path().join("a.pcapng");
+    let mut program = Program::new();
+    let captures = Captures::new(&mut program).expect("captures");
+    let duration = Duration::from_secs(3600);
+    let selection = Selection {
+        trace: PacketTrace { ring_bytes: 64 << 10, ..PacketTrace::default() },
+        ..Selection::default()
+    };
+    let options = CaptureOptions {
+        target: Target::File(path.clone()),
+        adapters: Vec::new(),
+        selection,
+        autostop: Autostop { duration: Some(duration), ..Autostop::default() },
+        keep: None,
+    };
+    let number = captures.start_with(&mut program, options).expect("it starts");
+    // 150 datagrams nearly fill the ring; none is collected before its time.
+    program.send_datagrams(BEFORE, 3_600_000);
+    program.send_datagrams(10_000, 3_600_001);
+    program.hand_over();
+    program.clock.store(millis(3_700_000).as_nanos(), Ordering::SeqCst);
+    let end = WallClock::now() + Duration::from_secs(20);
+    while !captures.recorded(number).expect("it runs").has_ended {
+        assert!(WallClock::now() < end, "the capture does not end");
+        std::thread::sleep(Duration::from_millis(1));
+        while let Some(work) = program.inbox.next() {
+            work(&mut program);
+        }
+    }
+    let recorded = captures.stop_with(&mut program, number).expect("it is stopped");
+    let counted = &recorded.counted[0];
+    assert_eq!((counted.captured.sent, counted.overwritten.sent), (BEFORE, 0));
+    assert_eq!((counted.noted.sent, counted.unwritten.sent), (BEFORE, 0));
+    let file = fs::read(path).expect("a file");
+    let mut reader = Reader::new(&file[..]).expect("a capture");
+    let mut packets = 0;
+    while let Some(event) = reader.next_event().expect("whole blocks") {
+        packets += u64::from(matches!(event, Event::Packet(_)));
+    }
+    assert_eq!(packets, BEFORE);
+}
