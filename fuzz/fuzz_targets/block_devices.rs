@@ -2,9 +2,9 @@
 //! is possible, and both go on.
 #![no_main]
 
+use ib_block::{Discard, Errno, Geometry, Operation, Origin};
 use ib_nbd::{Export as NbdExport, Session};
 use ib_rnbd::{Answer, Export, Server};
-use ib_block::{Discard, Errno, Geometry, Operation, Origin};
 use ib_rtrs::Direction;
 use libfuzzer_sys::fuzz_target;
 

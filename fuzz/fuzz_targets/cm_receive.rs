@@ -7,11 +7,11 @@
 
 use std::time::Duration;
 
-use ib_fuzz::Input;
 use ib_cm::{
     AcceptParams, Cm, CmConfig, CmEvent, ConnectParams, ConnectionId, PortSpace, ServiceId,
     SidrAnswer, SidrParams, SidrRequestId,
 };
+use ib_fuzz::Input;
 use ib_link::Route;
 use ib_types::{Gid, Guid, Instant, PKey, Psn, QKey, Qpn};
 use ib_wire::mad::cm::{RejectReason, SidrStatus};

@@ -7,9 +7,9 @@
 
 use std::time::Duration;
 
-use ib_storage::rtrs::control::{Ask, Reply};
 use ib_rtrs::tree::{ClientTree, PortName, Ports, ServerTree};
 use ib_rtrs::{AdapterId, Errno, PathAddress, PathSpec};
+use ib_storage::rtrs::control::{Ask, Reply};
 use libfuzzer_sys::fuzz_target;
 
 #[allow(dead_code, unreachable_pub, reason = "tests use more of it")]
