@@ -33,57 +33,12 @@ mod detour;
 mod enforce;
 mod lanes;
 mod settings;
+mod work;
+
+pub(crate) use work::Work;
+pub use work::Written;
 
 const BLOCK: usize = LinearForwardingBlock::LIDS as usize;
-
-/// Something to be written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Work {
-    /// The settings of a port.
-    Port(Place),
-    /// The settings of a switch.
-    Switch(NodeIndex),
-    /// A block of a table in which entries give way to "no path".
-    Clear { node: NodeIndex, block: u16 },
-    /// A block of a table.
-    Lft { node: NodeIndex, block: u16 },
-    /// A block of the table of a switch that has ignored a write: it is read back.
-    ReadBack { node: NodeIndex, block: u16 },
-    /// A block of a port's P_Keys.
-    PKeys { place: Place, block: u16 },
-    /// A block of a multicast table, and the position of its 16 ports.
-    Mft { node: NodeIndex, block: u16, position: u8 },
-    /// The VLs of what comes in by a port and leaves by another; of other nodes than switches the
-    /// first one is 0.
-    SlToVl { place: Place, input: u8 },
-    /// A block of the VLs' turns at a port.
-    Arbitration { place: Place, block: u8 },
-    /// A port goes into service.
-    Activate(Place),
-}
-
-/// How much was written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Written {
-    /// Settings of ports, and their way into service.
-    pub ports: u64,
-    /// Settings of switches.
-    pub switches: u64,
-    /// Blocks of `P_Key` tables.
-    pub p_key_blocks: u64,
-    /// Blocks of forwarding tables.
-    pub lft_blocks: u64,
-    /// Blocks of multicast forwarding tables.
-    pub mft_blocks: u64,
-    /// Tables of VLs by service level.
-    pub sl_to_vl_tables: u64,
-    /// Blocks of the VLs' turns.
-    pub arbitration_blocks: u64,
-    /// Entries of forwarding tables that have changed in the end.
-    pub lft_entries: u64,
-    /// Entries that were "no path" for a while so that no ring was closed.
-    pub detoured: u64,
-}
 
 /// The writing of a plan.
 #[derive(Debug)]

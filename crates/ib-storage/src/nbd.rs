@@ -4,7 +4,6 @@ use std::collections::VecDeque;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::BorrowedFd;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,6 +16,7 @@ use crate::rtrs::RemoteDisk;
 use ib_os::clock;
 use ib_os::poll::{self, Interest};
 
+mod address;
 mod connection;
 mod crowd;
 mod gather;
@@ -24,39 +24,7 @@ mod gather;
 use connection::{Connection, Listener, STALLED, Stream, TURN};
 use crowd::{Crowd, FINISHING};
 
-/// The address of the server.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// A socket in the file system, of the owner and the group.
-    Unix(PathBuf),
-    /// A port of TCP, on loopback.
-    Tcp(SocketAddr),
-}
-
-/// Error of opening the server.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ListenError {
-    /// The address is not loopback. NBD clients are not authenticated, so remote clients are refused.
-    #[error("{0}: programs connect over loopback only")]
-    NotLoopback(SocketAddr),
-    /// Another process listens there, or the path is not a socket.
-    #[error("{}: {error}", path.display())]
-    Unix {
-        /// The socket.
-        path: PathBuf,
-        /// The system's error.
-        error: io::Error,
-    },
-    /// The port cannot be opened.
-    #[error("{address}: {error}")]
-    Tcp {
-        /// The port.
-        address: SocketAddr,
-        /// The system's error.
-        error: io::Error,
-    },
-}
+pub use address::{ListenError, Place};
 
 /// Maximum number of connections.
 const MOST: usize = 256;
