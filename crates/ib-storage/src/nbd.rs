@@ -20,9 +20,11 @@ mod address;
 mod connection;
 mod crowd;
 mod gather;
+mod nothing;
 
 use connection::{Connection, Listener, STALLED, Stream, TURN};
 use crowd::{Crowd, FINISHING};
+use nothing::Nothing;
 
 pub use address::{ListenError, Place};
 
@@ -93,29 +95,6 @@ pub struct NbdServer {
     peak: usize,
     /// True if a client waits for memory.
     lacks_memory: bool,
-}
-
-/// A placeholder for the device while another user has taken it.
-struct Nothing;
-
-impl Backing for Nothing {
-    fn submit(&mut self, _: u64, command: Command, _: &[u8]) {
-        unreachable!("{command:?} is not taken while the device is somebody else's");
-    }
-
-    fn poll(&mut self) -> Option<(u64, Errno)> {
-        None
-    }
-
-    fn take_data(&mut self) -> ReadData {
-        ReadData::default()
-    }
-
-    fn give_back(&mut self, _: ReadData) {}
-
-    fn losses(&self) -> u64 {
-        0
-    }
 }
 
 /// A request in flight at the device.

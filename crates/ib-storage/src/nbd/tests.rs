@@ -1,6 +1,7 @@
 use std::collections::VecDeque;
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 
 use ib_block::{Geometry, ReadData};
 use ib_nbd::wire::{self, command, option};

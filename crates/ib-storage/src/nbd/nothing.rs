@@ -1,0 +1,28 @@
+//! The block device while another user has it.
+
+use ib_block::{Command, Errno, ReadData};
+
+use super::Backing;
+
+/// A placeholder for the device while another user has taken it.
+pub(super) struct Nothing;
+
+impl Backing for Nothing {
+    fn submit(&mut self, _: u64, command: Command, _: &[u8]) {
+        unreachable!("{command:?} is not taken while the device is somebody else's");
+    }
+
+    fn poll(&mut self) -> Option<(u64, Errno)> {
+        None
+    }
+
+    fn take_data(&mut self) -> ReadData {
+        ReadData::default()
+    }
+
+    fn give_back(&mut self, _: ReadData) {}
+
+    fn losses(&self) -> u64 {
+        0
+    }
+}
