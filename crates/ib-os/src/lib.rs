@@ -8,6 +8,7 @@
 //! | [`clock`] | the monotonic clock and the local time |
 //! | [`cpu`] | the processors of this machine |
 //! | [`inbox`] | work of other threads for what one thread drives |
+//! | [`scheduling`] | scheduling policy and processor time of the calling thread |
 //! | [`signals`] | termination and reload signals; temporary files that are removed on them |
 //! | [`daemon`] | processes in the background, and `sd_notify(3)` |
 //! | [`unix`] | Unix sockets with a path, and the users at their ends |
@@ -25,6 +26,7 @@ pub mod cpu;
 pub mod daemon;
 pub mod inbox;
 pub mod poll;
+pub mod scheduling;
 pub mod seqpacket;
 pub mod signals;
 pub mod sockopt;

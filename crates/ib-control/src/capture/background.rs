@@ -2,15 +2,7 @@
 
 use std::time::Duration;
 
-/// Lets the calling thread run only where nothing else wants to, if the system knows such a class.
-///
-/// On Linux it becomes one of `SCHED_IDLE`: whatever wakes up takes its place at once, which the lowest of the
-/// ordinary priorities does not promise.
-pub(super) fn only_when_idle() {
-    let parameters = libc::sched_param { sched_priority: 0 };
-    // SAFETY: the call reads the live structure, and changes nothing but how the thread is scheduled.
-    unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const parameters) };
-}
+use ib_os::scheduling::usage;
 
 /// How much of a processor a background thread takes: all that is free, and next to nothing where others would have to
 /// make room for it.
@@ -54,18 +46,6 @@ impl Modesty {
         };
         took.mul_f64(1.0 / self.duty - 1.0).min(LONGEST)
     }
-}
-
-/// Returns the processor's time that the calling thread has taken, and how often it was switched off against its will.
-fn usage() -> (Duration, i64) {
-    // SAFETY: zeros are a value of this structure of numbers.
-    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-    // SAFETY: the call writes to the live structure.
-    unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) };
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: as above.
-    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
-    (Duration::new(time.tv_sec as u64, time.tv_nsec as u32), usage.ru_nivcsw)
 }
 
 #[cfg(test)]

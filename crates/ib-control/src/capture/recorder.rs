@@ -11,7 +11,7 @@ use ib_link::PacketSource;
 use ib_types::Instant;
 use serde::{Deserialize, Serialize};
 
-use super::background::{self, Modesty};
+use super::background::Modesty;
 use super::clock::Clock;
 use super::target::{Output, Pending, Target, TargetError};
 
@@ -223,7 +223,7 @@ struct Work {
 
 impl Work {
     fn run(mut self) {
-        background::only_when_idle();
+        ib_os::scheduling::only_when_idle();
         self.modesty = Modesty::new();
         self.begin();
         while !self.is_finishing {
