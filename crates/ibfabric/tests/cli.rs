@@ -590,12 +590,3 @@ fn messages_in_a_fabric_file_are_reported() {
     let warning = |line| format!("ibfabric: {net}:{line}: ignored the message `{message}`\n");
     assert_eq!(errors, warning(1) + &warning(second));
 }
-
-#[test]
-fn tracer_help_names_all_exit_statuses() {
-    let help = text(&ibfabric(&["tracer", "--help"]).stdout);
-    let words = help.split_whitespace().collect::<Vec<_>>().join(" ");
-    let expected = "Exit status: 0 all paths are proven good, 1 a path is proven bad, 2 the input is \
-                    unusable, 3 a path is not proven, and none is proven bad.";
-    assert!(words.contains(expected), "{words}");
-}
