@@ -1,7 +1,8 @@
 //! The client: traces ways, one or many at a time.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
+use hashbrown::HashMap;
 use ib_link::{Datagram, Incoming, LinkPort};
 use ib_mad::{
     Failure, Message, OnLoss, Request, Requester, RequesterConfig, RequesterCounters, Timing,
