@@ -146,7 +146,7 @@ pub fn read(
 /// How many warnings about one file are printed one by one.
 pub(crate) const MOST_WARNINGS: usize = 20;
 
-/// Reads a file that belongs to the subnet; `warn` is called with what had to be ignored.
+/// Reads a file that belongs to the subnet. Calls `warn` for each entry that is ignored.
 ///
 /// # Errors
 /// Fails if the file cannot be read or parsed.
