@@ -45,7 +45,7 @@ pub struct ClientConfig {
     /// [`Completion::is_fenced`](super::Completion::is_fenced), for users that must reopen objects that the server
     /// has closed. False retransmits them.
     pub returns_lost: bool,
-    /// The key that the server has to know, and wants known; `None` for none, as with Linux.
+    /// The shared key of client and server; `None` for none, as with Linux.
     pub key: Option<SharedKey>,
     /// How often a path is tried to be connected again; `None` for any number of times.
     pub max_reconnect_attempts: Option<u32>,
