@@ -13,7 +13,7 @@ use crate::input::{bytes, number};
 /// The options of the routing engines.
 #[derive(Clone, Debug, Default)]
 pub struct EngineFiles {
-    /// GUIDs of root switches, or of channel adapters on them (updn, ftree).
+    /// GUIDs of root switches, or of channel adapters (CAs) on them (updn, ftree).
     pub root_guids: Option<PathBuf>,
     /// Port GUIDs of compute nodes (ftree).
     pub cn_guids: Option<PathBuf>,

@@ -354,7 +354,7 @@ impl Server {
                 self.reply(&sender, &Control::new(0, kind::ERROR, &[]));
                 return;
             }
-            // A client that connects again has restarted: its old session is removed.
+            // A client that connects again has restarted: its old entry is removed.
             let before = self
                 .clients
                 .iter()

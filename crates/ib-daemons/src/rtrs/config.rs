@@ -75,9 +75,9 @@ pub struct RemoteConfig {
     pub reconnect_delay: u64,
     /// Statistics and controls.
     pub control: ControlConfig,
-    /// The capture of the packets of the adapters.
+    /// The capture of the packets of the HCAs.
     pub capture: Option<OwnCapture>,
-    /// The adapters.
+    /// The HCAs.
     pub link: LinkConfig,
 }
 
@@ -118,9 +118,9 @@ pub struct RtrsServeConfig {
     pub allow: Vec<Network>,
     /// Statistics and controls.
     pub control: ControlConfig,
-    /// The capture of the packets of the adapters.
+    /// The capture of the packets of the HCAs.
     pub capture: Option<OwnCapture>,
-    /// The adapters.
+    /// The HCAs.
     pub link: LinkConfig,
 }
 

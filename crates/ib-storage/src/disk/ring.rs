@@ -18,7 +18,7 @@ use super::{Job, errno};
 /// How many entries the ring has; what does not fit waits.
 const ENTRIES: u32 = 256;
 
-/// An io_uring instance and its jobs in flight.
+/// An `io_uring` instance and its jobs in flight.
 pub(super) struct Ring {
     ring: IoUring,
     file: Arc<File>,
