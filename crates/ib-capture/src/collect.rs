@@ -50,9 +50,9 @@ struct Mark {
 
 /// Writes the packets of queue pairs as pcapng, an interface for each queue pair and direction.
 ///
-/// Its owner calls [`Collector::collect`] as often as it likes, and hands on what [`Collector::output`] then has.
-/// What the HCAs have written over meanwhile is counted, and told in the stream before the next packet and
-/// at the end of a section.
+/// The owner calls [`Collector::collect`] at any rate, and writes the bytes of [`Collector::output`]. Packets that
+/// the HCAs have overwritten are counted. The stream contains the counts before the next packet and at the end of
+/// a section.
 pub struct Collector {
     writer: Option<Writer<Vec<u8>>>,
     /// What was written of sections that are over.
@@ -140,8 +140,8 @@ impl Collector {
         }
     }
 
-    /// Ends the section, if one has begun: what was counted of it is told. `now` is the time of the HCAs'
-    /// clock.
+    /// Ends the section, if one has begun, and writes its packet counts to the stream. `now` is the time of the
+    /// HCAs' clock.
     pub fn end(&mut self, now: Instant) {
         let Some(mut writer) = self.writer.take() else { return };
         let time = self.epoch + now.as_nanos();
@@ -229,15 +229,15 @@ impl Collector {
         self.length.saturating_add(bytes) <= self.limit
     }
 
-    /// Writes what was noted up to a time of the HCAs' clock, in the order of time, until there are so many bytes of
-    /// output, or so many packets are written; returns how many that were. Without a section they are counted as
-    /// not written.
+    /// Writes packets up to time `until` of the HCAs' clock, in the order of time, and returns their number.
     ///
-    /// With a limit of the section it ends before the packet that has no room ([`Collector::is_full`]).
+    /// It stops at `most_bytes` bytes of output or at `most_packets` packets. If no section has begun, the packets are
+    /// counted as not written. If the section has a limit, it ends before the packet that exceeds the limit
+    /// ([`Collector::is_full`]).
     ///
-    /// When nobody notes a packet with an earlier time than packets that are noted already, and `until` was read before
-    /// the call, the whole stream is in the order of time. Packets that a source keeps back for something that has yet
-    /// to happen come when it gives them.
+    /// The whole stream is in the order of time on two conditions. `until` was read before the call, and no source adds
+    /// a packet with an earlier time than packets added before. Packets that a source withholds are written when the
+    /// source releases them.
     pub fn collect(&mut self, until: Instant, most_bytes: usize, most_packets: u64) -> u64 {
         self.merge.look();
         let mut written = 0;

@@ -1,4 +1,4 @@
-//! What the tests of the manager share: two HCAs that talk.
+//! Tests of the connection manager, and their common parts: two HCAs that exchange MADs.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ fn gid(last: u8) -> Gid {
     Gid::from_bytes(bytes)
 }
 
-/// The way from one HCA to another, on Ethernet.
+/// The path from one HCA to another, on Ethernet.
 fn route(from: u8, to: u8) -> Route {
     Route { source: gid(from), destination: gid(to), is_global: true, ..Route::default() }
 }

@@ -53,7 +53,10 @@ impl Desk {
         receiver.recv_timeout(PATIENCE).ok().flatten()
     }
 
-    /// Sends a request. `told` is called in the loop's thread with the response, or with `None` if the request was dropped.
+    /// Sends a request and returns immediately.
+    ///
+    /// `told` is the completion callback. It runs in the loop's thread with the response, or with `None` if the request
+    /// was dropped.
     pub fn leave(&self, line: String, told: impl FnOnce(Option<String>) + Send + 'static) {
         // If the loop has ended, the request is dropped and its callback is called with `None`.
         let _ = self.questions.send(Question { line, told: Some(Box::new(told)) });

@@ -1,7 +1,8 @@
-//! Every host of a fabric resolves every other one: what the SA is asked for, and how often everybody is
-//! asked, with routes of groups and with those of the SA. Prints an object for each.
+//! Counts SA queries and multicast requests while every host of a fabric resolves every other host.
 //!
-//! The optional arguments are the kind of fabric, `fat-tree 16 3` without them: 1024 hosts.
+//! The benchmark runs with routes of multicast groups and with routes of the SA. It prints a JSON object for each.
+//!
+//! The optional arguments are the kind of fabric [default: `fat-tree 16 3`, 1024 hosts].
 
 #[expect(dead_code, reason = "the tests use more of it")]
 #[path = "../tests/acm/lab.rs"]

@@ -1,4 +1,4 @@
-//! The daemon of the ACM service: its event loop, ports of adapters, and sockets of programs.
+//! The daemon of the ACM service: its event loop, ports of HCAs, and sockets of client programs.
 //!
 //! | module | holds |
 //! |---|---|

@@ -24,7 +24,7 @@ pub struct AgentConfig {
     pub host_name: Option<String>,
 }
 
-/// Answers ibtracer and ibping at a port until the process is asked to end.
+/// Responds to ibtracer and ibping at a port until a signal stops the process.
 ///
 /// # Errors
 /// Fails if the port cannot be opened or is lost.

@@ -1,4 +1,4 @@
-//! Names of this machine and of its adapters.
+//! Names of this machine and of its HCAs.
 
 use crate::error::DaemonError;
 

@@ -7,11 +7,11 @@
 //! | [`sim`] | the simulator at its sockets |
 //! | [`sm`] | the subnet manager at its port |
 //! | [`up`] | the simulator with embedded hosts and the page of `ibfabric up` |
-//! | [`adapter`] | adapters at own addresses and at ports of simulated fabrics |
+//! | [`adapter`] | HCAs at own addresses and at ports of simulated fabrics |
 //! | [`agent`] | the agent of ibtracer and ibping at a port |
 //! | [`station`] | a port of a simulator or of this machine |
-//! | [`own_capture`] | the capture that a program makes of its own adapters |
-//! | [`host`] | names of this machine and of its adapters |
+//! | [`own_capture`] | the capture that a program makes of its own HCAs |
+//! | [`host`] | names of this machine and of its HCAs |
 //! | [`log`] | log files in OpenSM's format |
 //! | [`input`], [`routing_files`], [`result_file`] | files that are read, those of routing engines, files that are replaced as a whole |
 //! | [`progress`] | progress of long work on a terminal |

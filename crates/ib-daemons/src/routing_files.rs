@@ -13,7 +13,7 @@ use crate::input::{bytes, number};
 /// The options of the routing engines.
 #[derive(Clone, Debug, Default)]
 pub struct EngineFiles {
-    /// GUIDs of root switches, or of channel adapters on them (updn, ftree).
+    /// GUIDs of root switches, or of channel adapters (CAs) on them (updn, ftree).
     pub root_guids: Option<PathBuf>,
     /// Port GUIDs of compute nodes (ftree).
     pub cn_guids: Option<PathBuf>,
@@ -146,7 +146,7 @@ pub fn read(
 /// How many warnings about one file are printed one by one.
 pub(crate) const MOST_WARNINGS: usize = 20;
 
-/// Reads a file that belongs to the subnet; `warn` is called with what had to be ignored.
+/// Reads a file that belongs to the subnet. Calls `warn` for each entry that is ignored.
 ///
 /// # Errors
 /// Fails if the file cannot be read or parsed.

@@ -5,7 +5,7 @@
 //! | `config`, `endpoint` | configurations; ends of paths and networks |
 //! | `serve` | [`serve()`], the server of block devices |
 //! | [`remote`] | a device of a server, and the wait until it is open |
-//! | `paths` | adapters, and the paths that start from them |
+//! | `paths` | HCAs, and the paths that start from them |
 //! | `nbd` | [`nbd()`], a device of a server for programs of this machine |
 //! | `control` | statistics and controls over a socket |
 //! | `mount` | [`mount()`], the same as files |

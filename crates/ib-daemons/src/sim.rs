@@ -1,10 +1,10 @@
-//! The daemon of the simulator: a simulated fabric that ibsim's clients and adapters attach to, and its console.
+//! The daemon of the simulator: a simulated fabric that ibsim's clients and HCAs attach to, and its console.
 //!
 //! | module | holds |
 //! |---|---|
 //! | `config` | [`SimConfig`], the configuration of the process |
 //! | `serve` | the loop that joins fabric and sockets |
-//! | `adapters` | adapters of other processes |
+//! | `adapters` | HCAs of other processes |
 //! | `console`, `query`, `dump` | commands of the console and their answers |
 //! | `control` | answers to control messages of ibsim's clients |
 //! | `manager` | the subnet manager at the first host |
@@ -71,7 +71,7 @@ impl Simulation {
         record::replay(&mut self.sim, config, &self.conditions, path)
     }
 
-    /// Serves the fabric until the process is asked to end.
+    /// Serves the fabric until a signal stops the process.
     ///
     /// # Errors
     /// Fails if a socket or a file cannot be used, or the subnet cannot be brought up.

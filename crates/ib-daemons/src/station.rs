@@ -18,9 +18,9 @@ pub struct StationConfig {
     pub ibsim: Option<String>,
     /// The node of the simulated fabric.
     pub node: Option<String>,
-    /// The adapter of this machine, as `DEV` or `DEV:PORT`.
+    /// The HCA of this machine, as `DEV` or `DEV:PORT`.
     pub device: Option<String>,
-    /// The number of the port of the adapter.
+    /// The port number of the HCA.
     pub port: Option<u8>,
 }
 

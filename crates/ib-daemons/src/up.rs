@@ -38,7 +38,7 @@ pub use config::UpConfig;
 use page::Page;
 use town::Town;
 
-/// Simulates a fabric with its manager and hosts until the process is asked to end, or the self-test has ended.
+/// Simulates a fabric with its SM and hosts until a signal stops the process or the self-test has finished.
 ///
 /// # Errors
 /// Fails if a socket or a file cannot be used, the subnet cannot be brought up, or the block device is not connected.

@@ -1,6 +1,7 @@
-//! So many messages of a size between two HCAs on loopback that one thread drives: for counting instructions,
-//! `valgrind --tool=callgrind target/release/examples/messages 4096 20000`. A third number has the packets of the
-//! sender kept, with so many bytes of each message.
+//! Sends N messages of a size between two HCAs on loopback that one thread drives.
+//!
+//! It counts instructions: `valgrind --tool=callgrind target/release/examples/messages 4096 20000`.
+//! A third argument traces the packets of the sender, with that number of payload bytes of each message.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;

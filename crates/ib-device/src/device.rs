@@ -398,8 +398,8 @@ impl Device {
         Ok(moved)
     }
 
-    /// Sends a management datagram from the port of a simulated fabric, such as a question to the SA; the
-    /// answer comes as [`HcaEvent::Mad`]. False on Ethernet, which has none.
+    /// Sends a MAD, such as an SA query, from the port of a simulated fabric. The response arrives as
+    /// [`HcaEvent::Mad`]. Returns false on Ethernet, which has no MADs.
     pub fn send_datagram(&mut self, datagram: Datagram) -> bool {
         match &mut self.wire {
             Wire::Roce(_) => false,

@@ -390,7 +390,7 @@ impl SimDevices {
         true
     }
 
-    /// Returns the HCA of a port. What is given it to do it does with the next call of
+    /// Returns the HCA of a port. The HCA processes work that the caller posts in the next call of
     /// [`SimDevices::progress`].
     pub fn get_mut(&mut self, port: PortId) -> Option<&mut SimDevice> {
         let device = self.devices.get_mut(&port)?;
@@ -455,8 +455,8 @@ impl SimDevices {
         self.timers.first().map(|(at, _)| *at)
     }
 
-    /// Lets the next thing happen, in the fabric or in an HCA, that happens by a moment; returns
-    /// false when there is none, and then the fabric's time is what it was.
+    /// Processes the next event of the fabric or of an HCA that is due by `until`. Returns false if there is
+    /// none. The time of the fabric is unchanged then.
     pub fn run_step(&mut self, sim: &mut Sim, until: Instant) -> bool {
         let mut moved = !self.touched.is_empty() && self.progress(sim);
         let due = self.poll_timeout().filter(|&at| at <= until);

@@ -1,4 +1,4 @@
-//! What an HCA counts.
+//! Counters of an HCA.
 
 use std::fmt;
 
@@ -62,7 +62,7 @@ impl fmt::Display for Drop {
     }
 }
 
-/// What an HCA has done.
+/// Packets, bytes, retransmissions and errors that an HCA has counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Packets that were sent, and their bytes from the BTH to the end of the pad.

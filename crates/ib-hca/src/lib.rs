@@ -5,7 +5,7 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`hca`] | [`Hca`]: the HCA, its objects, the way of packets to and from them |
+//! | [`hca`] | [`Hca`]: the HCA, its objects, the dispatch of packets to and from them |
 //! | [`objects`] | work requests and completions |
 //! | [`qp`] | queue pairs: states, attributes, both halves |
 //! | [`region`], [`memory`] | memory regions and what they open |

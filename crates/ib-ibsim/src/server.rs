@@ -185,18 +185,18 @@ impl Server {
         self.refused
     }
 
-    /// Has another file watched: [`Input::Ready`] with this key tells when it can be read again.
+    /// Watches another file: [`Input::Ready`] with this key reports that it is readable.
     ///
     /// # Errors
-    /// Fails when the system cannot watch it.
+    /// Fails if the system cannot watch it.
     pub fn watch(&mut self, file: BorrowedFd<'_>, key: usize) -> io::Result<()> {
         self.watch_for(file, key, Interest::READABLE)
     }
 
-    /// As [`Server::watch`], and tells when it can be written again, too.
+    /// Watches another file like [`Server::watch`], and also reports that it is writable.
     ///
     /// # Errors
-    /// Fails when the system cannot watch it.
+    /// Fails if the system cannot watch it.
     pub fn watch_both(&mut self, file: BorrowedFd<'_>, key: usize) -> io::Result<()> {
         self.watch_for(file, key, Interest::READABLE | Interest::WRITABLE)
     }
@@ -354,7 +354,7 @@ impl Server {
                 self.reply(&sender, &Control::new(0, kind::ERROR, &[]));
                 return;
             }
-            // Whoever starts again has no use for the place that it had.
+            // A client that connects again has restarted: its old entry is removed.
             let before = self
                 .clients
                 .iter()

@@ -308,7 +308,7 @@ impl Session {
         self.requests.len()
     }
 
-    /// The program sends nothing more: what is in flight is answered, if it still listens.
+    /// Notes that the client sends no more requests. Requests in flight still get their replies.
     pub fn end(&mut self) {
         self.stage = Stage::Over;
     }

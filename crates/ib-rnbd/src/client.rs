@@ -208,7 +208,7 @@ impl Client {
         self.devices.get(&id)?.geometry.as_ref()
     }
 
-    /// The session is connected, for the first time or again after it was lost: everything is opened again.
+    /// Notes that a new session is connected, and starts to open all devices in it.
     pub fn connected(&mut self) {
         self.forget();
         self.greeting = Greeting::Due;

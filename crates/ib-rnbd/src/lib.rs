@@ -1,7 +1,7 @@
 //! RNBD: block devices over RTRS, both ends.
 //!
-//! A client says which version it speaks, opens devices by name and does I/O with the numbers that it gets. A session that
-//! has lost all of its paths is forgotten by the server with everything that was open, so a client begins again then.
+//! A client sends its protocol version, opens devices by name and does I/O with the device numbers that it gets. A server
+//! closes a session that has lost all of its paths, with all its open devices. The client then opens a new session.
 
 pub mod client;
 pub mod remote;

@@ -1,13 +1,14 @@
-//! Devices of a server, as whoever uses them sees them: a session with its paths, RNBD, and requests of any length.
+//! Devices of a server for their users: a session with its paths, RNBD, and requests of any length.
 //!
-//! Its owner tells it what HCAs tell, calls [`Remote::handle_timeout`] when [`Remote::poll_timeout`] says, and after
-//! that [`Remote::advance`] until it returns false.
+//! The owner passes events of HCAs to [`Remote::handle_hca`] and [`Remote::handle_cm`]. It calls
+//! [`Remote::handle_timeout`] at the time that [`Remote::poll_timeout`] returns. After each call it calls
+//! [`Remote::advance`] until that returns false.
 //!
 //! | module | holds |
 //! |---|---|
 //! | `room` | where the data of requests lies |
-//! | `parts` | what is in flight: messages, parts of commands, commands |
-//! | `ends` | what has ended: messages, parts of commands, commands |
+//! | `parts` | messages, parts of commands and commands in flight |
+//! | `ends` | completed messages, parts of commands and commands |
 
 use std::collections::{BTreeMap, VecDeque};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -114,7 +115,7 @@ pub struct Remote {
     is_renewing: bool,
     /// How often a path was connected.
     connected: u64,
-    /// Devices that are wanted no more, of which parts are in flight, and their numbers.
+    /// Devices closed by the user that still have parts in flight, and their numbers.
     leaving: Vec<(DeviceId, u32)>,
     /// How often the numbers of devices had been forgotten when something was sent last.
     forgotten: u32,
@@ -176,7 +177,7 @@ impl Remote {
     /// Adds a path, as [`Rtrs::add_path`] does.
     ///
     /// # Errors
-    /// Fails when there are too many, or the HCA cannot do what is needed.
+    /// Fails if the session has too many paths or has ended, or if the HCA cannot create the objects of the path.
     pub fn add_path(
         &mut self,
         now: Instant,
@@ -194,9 +195,9 @@ impl Remote {
         self.rnbd.open(name, mode)
     }
 
-    /// Wants a device no more. What waits for it ends with [`Errno::ENODEV`].
+    /// Closes a device. Requests that wait for it fail with [`Errno::ENODEV`].
     pub fn close(&mut self, device: DeviceId) {
-        // What is in flight would be for whatever has the number next.
+        // Requests in flight would go to the device that gets the number next.
         if let Some(number) = self.rnbd.number(device)
             && self.has_steps(device)
         {
@@ -324,7 +325,7 @@ impl Remote {
         self.asks.len()
     }
 
-    /// Takes what an HCA tells. `cpu` is the processor that has found it.
+    /// Handles an event of an HCA. `cpu` is the processor that received the event.
     pub fn handle_hca(
         &mut self,
         now: Instant,
@@ -336,7 +337,7 @@ impl Remote {
         self.rtrs.handle_hca(now, cx, cpu, adapter, event);
     }
 
-    /// Takes what the connection manager of an HCA tells; returns what is not this session's.
+    /// Handles an event of the connection manager of an HCA. Returns events that do not belong to this session.
     pub fn handle_cm(
         &mut self,
         now: Instant,

@@ -5,7 +5,7 @@
 //! | `config` | [`ClientConfig`], [`Policy`], [`PathSpec`] |
 //! | `event` | [`ClientEvent`], [`Completion`], [`Failure`] |
 //! | `path` | one path: its state and its objects |
-//! | `local` | what the paths of one HCA share: keys to memory |
+//! | `local` | memory keys that the paths of one HCA share |
 //! | `connect` | connections, one after the other |
 //! | `info` | where the server's chunks are |
 //! | `request` | [`Request`]: requests out |
@@ -104,9 +104,9 @@ enum Stage {
 
 /// A session with a server.
 ///
-/// Its owner tells it what HCAs tell ([`Client::handle_hca`], [`Client::handle_cm`]), calls
-/// [`Client::handle_timeout`] when [`Client::poll_timeout`] says, and asks [`Client::poll_completion`] and
-/// [`Client::poll_event`] until they return nothing.
+/// The owner passes events of HCAs to [`Client::handle_hca`] and [`Client::handle_cm`]. It calls
+/// [`Client::handle_timeout`] at the time that [`Client::poll_timeout`] returns. After each call it polls
+/// [`Client::poll_completion`] and [`Client::poll_event`] until they return `None`.
 #[derive(Debug)]
 pub struct Client {
     config: ClientConfig,
@@ -284,7 +284,7 @@ impl Client {
         }
     }
 
-    /// Takes what an HCA tells. `cpu` is the processor that has found it.
+    /// Handles an event of an HCA. `cpu` is the processor that received the event.
     pub fn handle_hca(
         &mut self,
         now: Instant,
@@ -306,7 +306,7 @@ impl Client {
         }
     }
 
-    /// Takes what the connection manager of an HCA tells; returns what is not this session's.
+    /// Handles an event of the connection manager of an HCA. Returns events that do not belong to this session.
     pub fn handle_cm(
         &mut self,
         now: Instant,
@@ -319,8 +319,8 @@ impl Client {
         event
     }
 
-    /// The port of an HCA has lost its link: its paths have failed. An HCA that tells of it by
-    /// [`AsyncEvent::PortError`] need not be told so again.
+    /// Fails the paths of an HCA whose port has lost its link. [`Client::handle_hca`] calls this function for
+    /// [`AsyncEvent::PortError`].
     pub fn link_down(&mut self, now: Instant, cx: &mut impl Adapters, adapter: AdapterId) {
         for id in self.paths_of(adapter) {
             let state = self.path_state(id);

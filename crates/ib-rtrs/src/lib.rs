@@ -1,9 +1,9 @@
 //! RTRS: blocks of data over RDMA, by several paths between a client and a server. It speaks version 2.0, so that
 //! either end may be a Linux kernel.
 //!
-//! Both engines stand on software HCAs ([`ib_hca`]) that their owner drives; they own no socket, thread or
-//! clock. What HCAs and their connection managers tell goes in, and what is to be sent waits in the HCAs
-//! afterwards.
+//! Both engines use software HCAs ([`ib_hca`]) that their owner drives. They own no socket, thread or clock.
+//! The owner passes events of HCAs and their connection managers to an engine. The engine posts its packets to
+//! the send queues of the HCAs.
 //!
 //! | module | holds |
 //! |---|---|

@@ -81,9 +81,9 @@ struct Session {
 
 /// Serves sessions.
 ///
-/// Its owner tells it what HCAs tell ([`Server::handle_hca`], [`Server::handle_cm`]), calls
-/// [`Server::handle_timeout`] when [`Server::poll_timeout`] says, and asks [`Server::poll_request`] and
-/// [`Server::poll_event`] until they return nothing.
+/// The owner passes events of HCAs to [`Server::handle_hca`] and [`Server::handle_cm`]. It calls
+/// [`Server::handle_timeout`] at the time that [`Server::poll_timeout`] returns. After each call it polls
+/// [`Server::poll_request`] and [`Server::poll_event`] until they return `None`.
 #[derive(Debug)]
 pub struct Server {
     config: ServerConfig,
@@ -141,10 +141,10 @@ impl Server {
         &self.config
     }
 
-    /// Starts to take clients at a port of an HCA: those that know it by an address of IP, and by its GID.
+    /// Listens for clients at a port of an HCA, by IP address and by GID.
     ///
     /// # Errors
-    /// Fails when somebody listens there, or the HCA is gone.
+    /// Fails if the port is in use, or if there is no such HCA.
     pub fn listen(
         &mut self,
         cx: &mut impl Adapters,
@@ -258,7 +258,7 @@ impl Server {
         }
     }
 
-    /// Takes what an HCA tells. `cpu` is the processor that has found it.
+    /// Handles an event of an HCA. `cpu` is the processor that received the event.
     pub fn handle_hca(
         &mut self,
         now: Instant,
@@ -279,7 +279,7 @@ impl Server {
         }
     }
 
-    /// Takes what the connection manager of an HCA tells; returns what is not this server's.
+    /// Handles an event of the connection manager of an HCA. Returns events that do not belong to this server.
     pub fn handle_cm(
         &mut self,
         now: Instant,
@@ -317,8 +317,8 @@ impl Server {
         None
     }
 
-    /// The port of an HCA has lost its link: its paths have failed. An HCA that tells of it by
-    /// [`AsyncEvent::PortError`] need not be told so again.
+    /// Fails the paths of an HCA whose port has lost its link. [`Server::handle_hca`] calls this function for
+    /// [`AsyncEvent::PortError`].
     pub fn link_down(&mut self, now: Instant, cx: &mut impl Adapters, adapter: AdapterId) {
         let paths = self.paths.iter().flatten().filter(|path| path.adapter == adapter);
         let ids: Vec<ServerPathId> = paths.map(|path| path.id).collect();

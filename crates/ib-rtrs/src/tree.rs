@@ -66,14 +66,14 @@ pub struct PortName {
     pub number: u8,
 }
 
-/// What the tree has to know of HCAs, and gets from their owner.
+/// Names and paths of HCAs, which the tree gets from their owner.
 pub trait Ports: Adapters {
-    /// Returns how the port of an HCA is called; `None` once it is gone.
+    /// Returns the name of the port of an HCA; `None` once the HCA is removed.
     fn port_name(&self, id: AdapterId) -> Option<PortName>;
 
-    /// Returns how a path is asked for that somebody has written to `add_path`.
+    /// Returns the specification of a path that was written to `add_path`.
     ///
     /// # Errors
-    /// Fails with a number and a reason when there is no way, or this is not done here.
+    /// Fails with an error number and a reason if there is no path, or if the owner cannot add paths.
     fn find_path(&mut self, address: &PathAddress) -> Result<PathSpec, (Errno, String)>;
 }

@@ -42,9 +42,9 @@ pub(crate) struct Port {
     pub(crate) faults: Option<Box<PortFaults>>,
     /// How long a byte takes, in picoseconds.
     pub(crate) picos_per_byte: u32,
-    /// Grows whenever the link comes up or goes down: what was in flight is lost then.
+    /// Number of link state changes. Each change loses the packets in flight.
     pub(crate) epoch: u32,
-    /// How often a subnet manager has wanted everybody at the port to register again.
+    /// Number of client reregistration requests by subnet managers.
     pub(crate) registrations: u32,
     pub(crate) node: NodeId,
     pub(crate) number: u8,
@@ -71,7 +71,7 @@ pub(crate) struct Port {
     pub(crate) inactive_since: Instant,
 }
 
-/// What waits at a port, by VL.
+/// Output queues of a port, by VL.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Queues {
     pub(crate) lanes: [VecDeque<u32>; 16],
@@ -85,7 +85,7 @@ pub(crate) struct Queues {
     pub(crate) dropped_in_sequence: [u8; 16],
     /// The VLs whose head has a timer, a bit each.
     pub(crate) watched: u16,
-    /// Until when a VL drops everything, by VL.
+    /// Time until which a stalled VL drops all packets, by VL.
     pub(crate) stalled_until: [Instant; 16],
     pub(crate) arbiter: crate::arbiter::State,
 }
@@ -109,7 +109,7 @@ pub(crate) struct Arbitration {
 }
 
 impl Default for Arbitration {
-    /// What ibsim starts with: VL 0 has high priority, VLs 1 to 7 share the rest.
+    /// Returns the initial tables of ibsim: VL 0 has high priority, VLs 1 to 7 share the rest.
     fn default() -> Self {
         let empty = VlArbitration::zeroed();
         let (mut low, mut high) = (empty, empty);

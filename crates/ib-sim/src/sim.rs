@@ -242,12 +242,11 @@ impl Sim {
         self.queue.next_at()
     }
 
-    /// Lets everything happen that happens by a moment, which is the time afterwards.
+    /// Processes all events up to a time, which is the current time afterwards.
     ///
     /// # Panics
-    /// Panics when the moment is [`Instant::NEVER`]. There may be something to come indefinitely, such as a
-    /// trap that is repeated because nobody represses it, and then such a run would not end. With
-    /// [`Sim::settle`] a fabric runs until no packet is on its way.
+    /// Panics if the time is [`Instant::NEVER`]. Events may repeat indefinitely, such as a trap that no SM
+    /// represses, and such a run would never return. [`Sim::settle`] runs a fabric until no packet is in flight.
     pub fn run_until(&mut self, moment: Instant) {
         assert!(moment < Instant::NEVER, "a fabric cannot run until a moment that never comes");
         while let Some((at, event)) = self.queue.pop_by(moment) {

@@ -8,8 +8,8 @@
 //! until it is taken ([`Sim::receive_packet`]): an HCA that takes nothing has the fabric wait, as a real
 //! one does.
 //!
-//! An HCA that sends faster than its link asks how much waits ([`Sim::waiting`]) and goes on when it
-//! is told that there is room ([`Sim::next_open`]).
+//! An HCA that sends faster than its link reads the number of waiting packets ([`Sim::waiting`]). It continues
+//! when [`Sim::next_open`] reports free space.
 
 use std::collections::VecDeque;
 
@@ -73,8 +73,10 @@ impl Receiver {
 }
 
 impl Sim {
-    /// Has packets for queue pairs above 1 kept at an end port, for [`Sim::receive_packet`]. The port says from now on, when
-    /// it is asked, that it hears of it when clients shall register again ([`Sim::registrations`]), as those of HCAs do.
+    /// Opens an end port: packets for queue pairs above 1 are kept for [`Sim::receive_packet`].
+    ///
+    /// From now on the `PortInfo` of the port has the capability `CLIENT_REREGISTRATION`, as ports of HCAs do.
+    /// [`Sim::registrations`] counts the reregistration requests.
     pub fn open(&mut self, port: PortId) {
         self.receivers.entry(port).or_default();
         self.set_capability(port, CapabilityMask::CLIENT_REREGISTRATION, true);

@@ -73,7 +73,7 @@ pub(crate) struct Context<'a> {
     pub(crate) groups: &'a BTreeMap<u16, Vec<Guid>>,
     /// The end ports whose clients have been told to register again.
     pub(crate) registered: &'a mut BTreeSet<Guid>,
-    /// The switches whose table was not what was written. What is written to them is read back.
+    /// The switches whose LFT differed from the blocks written. The SM reads back each block that it writes to them.
     pub(crate) read_back: &'a mut BTreeSet<Guid>,
 }
 
@@ -272,7 +272,7 @@ impl Configuration {
         table.set(block.into(), &wanted);
     }
 
-    /// Compares what a switch holds with what was written to it.
+    /// Compares an LFT block that was read from a switch with the block that was written to it.
     fn table_read(&mut self, node: NodeIndex, block: u16, mad: &Mad, context: &mut Context<'_>) {
         let read: LinearForwardingBlock = mad.attribute().expect("what was read");
         let found = &*context.found;

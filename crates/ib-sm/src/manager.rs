@@ -80,7 +80,7 @@ pub struct SubnetManager {
     fresh: bool,
     /// End ports that were requested to reregister since they joined or this SM started.
     registered: BTreeSet<Guid>,
-    /// Switches whose table was not what was written.
+    /// Switches whose LFT differed from the blocks written.
     read_back: BTreeSet<Guid>,
     /// True if a new discovery is needed; `why` holds the reason.
     stale: bool,
@@ -249,7 +249,7 @@ impl SubnetManager {
         &self.counters
     }
 
-    /// Explores the whole subnet again, as soon as what is in flight is done.
+    /// Requests a heavy sweep. The sweep starts as soon as the SMPs in flight have completed.
     pub fn sweep(&mut self, now: Instant) {
         self.spoil("it was asked for");
         self.advance(now);

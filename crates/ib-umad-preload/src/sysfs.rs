@@ -1,8 +1,8 @@
 //! The files that a program finds under `/sys/class/infiniband` and `/sys/class/infiniband_mad`, in a
 //! private directory that is removed at the end.
 //!
-//! What changes - LID, state, P_Keys - is asked of the simulator and written again when a program opens
-//! a file below, and not again for 5 ms.
+//! When a program opens a file below, the attributes that change (LID, state, P_Keys) are read from the simulator
+//! and rewritten. They are kept for 5 ms.
 
 use std::collections::BTreeMap;
 use std::ffi::CString;
@@ -35,7 +35,7 @@ pub(crate) struct Tree {
     /// The content of every file that was written, by path below the root.
     written: BTreeMap<String, String>,
     port: u8,
-    /// When the simulator was last asked.
+    /// Time of the last query to the simulator.
     refreshed: Option<Instant>,
 }
 

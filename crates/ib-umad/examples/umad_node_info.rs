@@ -1,4 +1,4 @@
-//! Asks a port of an HCA for its own NodeInfo: `umad_node_info DEVICE [PORT]`.
+//! Queries a port of an HCA for its own `NodeInfo`: `umad_node_info DEVICE [PORT]`.
 //!
 //! Works on a real HCA, and on a simulated one when it runs under `LD_PRELOAD` of
 //! `libumad2sim.so` or `libib_umad_preload.so` (device `ibsim0`).

@@ -64,8 +64,7 @@ impl UmadOptions {
         }
     }
 
-    /// Asks for what a subnet manager with the SA sends and is sent, and for the
-    /// counters of ports.
+    /// Returns the options of a subnet manager with the SA: agents for SMPs, SA queries and performance counters.
     #[must_use]
     pub fn manager(answer_timeout: Duration) -> Self {
         let wants = |class, methods: &[Method]| {

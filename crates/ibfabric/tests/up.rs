@@ -196,7 +196,7 @@ fn others_attach_and_everything_is_cleaned_up() {
     let second = up(&name, directory.path(), &[]).output().expect("it runs");
     let why = text(&second.stderr);
     assert!(second.status.code() == Some(2) && why.contains("--socket"), "{why}");
-    // Ways are traced, and HCAs of other processes talk to hosts that they take the place of.
+    // Paths are traced, and HCAs of other processes attach to ports of embedded hosts in place of their HCAs.
     let traced = ibfabric(&["tracer", &format!("--ibsim={name}"), "--all-pairs"]).output();
     let traced = traced.expect("it runs");
     assert!(traced.status.success(), "{}", text(&traced.stdout));

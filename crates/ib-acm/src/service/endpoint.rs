@@ -68,7 +68,7 @@ pub(super) struct Endpoint {
     pub(super) idling: usize,
     /// Whether turns are given just now.
     pub(super) is_turning: bool,
-    /// Routes that the SA is asked for, or will be.
+    /// Outstanding and pending route queries to the SA.
     pub(super) route_queries: BTreeMap<Target, RouteQuery>,
     /// Routes to further LIDs of ports that have several.
     pub(super) lid_routes: BTreeMap<u16, LidRoute>,

@@ -1,14 +1,14 @@
-//! What services of others say, what is believed of it, and checks.
+//! Peers: messages of other ACM services, and the checks before their claims are accepted.
 //!
-//! A port can say anything of itself but its LID, which the fabric writes; and it can say anything of others. So:
+//! A peer can claim any GID and address, also those of others. Only its LID is reliable, since the fabric writes it.
 //!
-//! * Who says that a GID has moved to its LID, or that an address is its own which another port has, is believed once the
-//!   old owner has been asked and is silent. The old owner stays as long as it answers.
-//! * A GID that only the SA or a file has told, with its LID, is where these say: whoever says otherwise has
-//!   the SA asked, at most every 10 seconds, and is believed once it says the same.
-//! * An answer counts only with the number of a question that is open, which nobody can guess; that to a check only from
-//!   the port that was asked.
-//! * A port has 16 new GIDs in a minute, each of them 64 addresses at most, and so many questions in a second.
+//! * A claim to a GID or an address of another port is accepted once the old owner does not respond to a check. The
+//!   old owner keeps it as long as it responds.
+//! * A GID that only the SA or a file has reported keeps the LID reported there. A different claim triggers an SA
+//!   query, at most every 10 seconds, and is accepted once the SA confirms it.
+//! * A response is accepted only with the random number of an outstanding request. The response to a check must also
+//!   come from the port that was checked.
+//! * Limits of a port: 16 new GIDs in a minute, 64 addresses for each GID, and a rate limit for requests.
 
 use std::time::Duration;
 
@@ -221,7 +221,7 @@ impl Service {
         let peer_key = endpoint.cache.peer_of(gid, now);
         let Some(peer) = endpoint.cache.peer_mut(peer_key) else { return };
         if let (0, Some(route)) = (peer.qpn, peer.route.filter(|&route| is_elsewhere(route))) {
-            // Nobody is there who could be asked: the SA says whose the GID is, and where.
+            // There is no peer to check: the SA reports the owner and the LID of the GID.
             self.counters.conflicts += 1;
             return self.doubt_route(now, key, gid, route.learned);
         }

@@ -73,7 +73,7 @@ impl CaptureServer {
                     // The socket was shut down: the server ends.
                     Err(Errno::INVAL | Errno::BADF) => return,
                     Err(_) => {
-                        // The client has disconnected, or the process has no free descriptors at the moment.
+                        // The client has disconnected, or the process has currently no free descriptors.
                         std::thread::sleep(PAUSE);
                         continue;
                     }

@@ -1,4 +1,4 @@
-//! Queue pairs of datagrams at an HCA, as a service of IB ACM has them: one for each partition.
+//! UD QPs of an ACM service at an HCA: one for each partition.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -46,7 +46,7 @@ pub(super) struct Datagrams {
 const RECEIVE: u64 = 1 << 63;
 
 impl Datagrams {
-    /// Prepares an HCA for queue pairs that take so many messages each before they are looked at.
+    /// Allocates the PD and the CQ of the UD QPs. `depth` is the number of receives that each QP can hold.
     pub(super) fn new(hca: &mut Hca, depth: u32) -> Option<Self> {
         let pd = hca.alloc_pd().ok()?;
         let cq = hca.create_cq((depth + SENDS) * 4).ok()?;

@@ -19,7 +19,7 @@ struct Own {
     names: Vec<Address>,
     state: PortState,
     changes: u64,
-    /// What nobody but the owner of the HCA wants.
+    /// Events for the owner of the HCA, which the service does not handle.
     others: VecDeque<DeviceEvent>,
     mads: VecDeque<Incoming>,
 }
@@ -30,7 +30,7 @@ pub struct SimPorts {
     own: BTreeMap<PortId, Own>,
 }
 
-/// A port for the moment: with its fabric and its HCA.
+/// A borrowed port with its fabric and its HCA.
 pub struct SimPort<'a> {
     own: &'a mut Own,
     sim: &'a mut Sim,
@@ -88,7 +88,7 @@ impl SimPorts {
         Some(SimPort { own, sim, devices, port })
     }
 
-    /// Returns the next thing that the HCA of a port has told and that is not for the service.
+    /// Returns the next event of the HCA of a port that the service does not handle.
     pub fn poll_other(&mut self, port: PortId) -> Option<DeviceEvent> {
         self.own.get_mut(&port)?.others.pop_front()
     }

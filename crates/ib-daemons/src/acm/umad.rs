@@ -1,4 +1,4 @@
-//! A port of a real HCA that only management datagrams pass, for a service of IB ACM.
+//! A port of a real HCA at which an ACM service sends and receives MADs only.
 
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;

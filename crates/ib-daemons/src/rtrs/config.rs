@@ -11,10 +11,10 @@ use ib_types::Mtu;
 use super::endpoint::{Network, RequestedPath};
 use crate::own_capture::OwnCapture;
 
-/// The configuration of adapters.
+/// The configuration of HCAs.
 #[derive(Clone, Debug)]
 pub struct LinkConfig {
-    /// The name of the simulator at whose ports the adapters are; `None` for RoCEv2.
+    /// The name of the simulator at whose ports the HCAs are; `None` for RoCEv2.
     pub attach: Option<String>,
     /// The nodes of the simulated fabric, as `NODE` or `NODE:PORT`; the first host if it is empty.
     pub node: Vec<String>,
@@ -28,7 +28,7 @@ pub struct LinkConfig {
     pub allow_zero_checksum: bool,
     /// Maximum MTU; `None` for that of the network.
     pub mtu: Option<Mtu>,
-    /// Time in microseconds for which the adapter is polled before the program sleeps.
+    /// Time in microseconds for which the HCA is polled before the program sleeps.
     pub spin: u64,
     /// The file with the key that both ends have to know.
     pub key_file: Option<PathBuf>,
@@ -75,9 +75,9 @@ pub struct RemoteConfig {
     pub reconnect_delay: u64,
     /// Statistics and controls.
     pub control: ControlConfig,
-    /// The capture of the packets of the adapters.
+    /// The capture of the packets of the HCAs.
     pub capture: Option<OwnCapture>,
-    /// The adapters.
+    /// The HCAs.
     pub link: LinkConfig,
 }
 
@@ -118,9 +118,9 @@ pub struct RtrsServeConfig {
     pub allow: Vec<Network>,
     /// Statistics and controls.
     pub control: ControlConfig,
-    /// The capture of the packets of the adapters.
+    /// The capture of the packets of the HCAs.
     pub capture: Option<OwnCapture>,
-    /// The adapters.
+    /// The HCAs.
     pub link: LinkConfig,
 }
 

@@ -10,7 +10,7 @@ use ib_storage::rtrs::mount::TreeMount;
 use crate::error::{DaemonError, Verdict};
 use crate::message::say;
 
-/// Offers statistics and controls as files of a directory until the process is asked to end.
+/// Serves statistics and controls as files of a directory until a signal stops the process.
 ///
 /// # Errors
 /// Fails if the directory cannot be mounted on.

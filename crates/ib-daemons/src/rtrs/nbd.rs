@@ -18,7 +18,7 @@ use crate::message::say;
 /// The length of requests that are done best, in bytes.
 const PREFERRED: u32 = 4096;
 
-/// Offers a device of a server over NBD until the process is asked to end.
+/// Exports a device of a server over NBD until a signal stops the process.
 ///
 /// # Errors
 /// Fails if the device or the NBD socket cannot be used.

@@ -43,7 +43,7 @@ impl Ways {
         self.link.attach.is_some()
     }
 
-    /// Returns how a path is asked for, from an HCA that is opened if there is none yet.
+    /// Returns the specification of a path. Opens the HCA that the path starts from if it is not open.
     pub(super) fn path(
         &mut self,
         devices: &mut Devices,

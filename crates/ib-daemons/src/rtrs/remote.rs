@@ -197,7 +197,7 @@ impl Opened {
     /// Closes the session, and waits until the server knows, or a while has passed. Ends the program's own capture.
     ///
     /// # Errors
-    /// Fails if an adapter cannot be driven any more.
+    /// Fails if an HCA cannot be driven any more.
     pub fn close(self) -> Result<(), DaemonError> {
         close((self.disk, self.tracing))
     }

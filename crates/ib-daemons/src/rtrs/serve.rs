@@ -21,10 +21,10 @@ use crate::error::{DaemonError, Verdict};
 use crate::message::say;
 use crate::own_capture::Tracing;
 
-/// Serves devices until the process is asked to end.
+/// Serves block devices until a signal stops the process.
 ///
 /// # Errors
-/// Fails if an adapter, a device or a socket cannot be used.
+/// Fails if an HCA, a device or a socket cannot be used.
 pub fn serve(args: &RtrsServeConfig, out: &mut dyn Write) -> Result<Verdict, DaemonError> {
     let mut devices = Devices::new();
     let mut adapters = Vec::new();

@@ -96,7 +96,7 @@ struct Adapter {
     is_full: bool,
 }
 
-/// What answers to an HCA take.
+/// State of the simulator that requests of an HCA read and change.
 pub(super) struct Context<'a> {
     pub(super) sim: &'a mut Sim,
     pub(super) addresses: &'a Addresses,
@@ -484,7 +484,7 @@ impl Adapters {
         Ok(moved)
     }
 
-    /// Hands an HCA the management datagrams that have come for a client of its own.
+    /// Passes the MADs received for a client of an HCA to that HCA.
     pub(super) fn hand_out(&mut self, sim: &mut Sim, id: ClientId) {
         let Some(&client) = self.by_client.get(&id) else { return };
         while let Some(incoming) = sim.receive(id) {

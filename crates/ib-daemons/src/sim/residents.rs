@@ -43,7 +43,7 @@ pub(crate) trait Residents {
     /// Leaves a port to an HCA of another process; returns why not, if it is not left.
     fn leave(&mut self, sim: &mut Sim, port: PortId) -> Result<(), String>;
 
-    /// That HCA has gone.
+    /// Takes the port back after the HCA of the other process has disconnected.
     fn come_back(&mut self, port: PortId);
 
     /// Returns the server of programs that use a block device, if there is one.

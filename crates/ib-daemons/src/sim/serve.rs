@@ -59,14 +59,14 @@ pub(super) struct Serving {
     capture: Option<Capture>,
     manager: Option<Manager>,
     is_ready: bool,
-    /// Whether nobody reads the output any more, and it goes on nevertheless.
+    /// True if the reader of the output has disconnected. The simulator keeps running.
     is_unread: bool,
     pub(super) ends: bool,
-    /// Those who live in the fabric, once the subnet is up.
+    /// Embedded hosts, once the subnet is up.
     residents: Option<Box<dyn Residents>>,
-    /// Ports for whose HCAs something has come, which may be theirs.
+    /// Ports with input for their HCAs, which may be HCAs of residents.
     opened: Vec<PortId>,
-    /// Whether residents have more to do.
+    /// True if residents have more work.
     goes_on: bool,
 }
 

@@ -83,7 +83,7 @@ impl Daemon {
         let names = names(options.node_name_map.as_deref())?;
         let mut lids = config.routing.lids.clone();
         let warn = &mut |text: String| {
-            // A command that ends soon has nobody who reads its log.
+            // The log of a command that exits after one sweep has no reader.
             if options.once { log.note(ERROR, &text) } else { log.line(ERROR, &text) }
         };
         let cache = Cache::open(options.cache_dir.as_deref(), warn);

@@ -29,7 +29,7 @@ pub enum Place {
     },
     /// Behind a port of an adapter; without a number its first.
     Umad {
-        /// The name of the adapter.
+        /// The name of the HCA.
         name: String,
         /// The number of the port.
         port: Option<u8>,

@@ -7,7 +7,7 @@ pub const ENGINE: &str = "it belongs to a routing engine that is not here: the e
 pub const SA_FILE: &str = "subnet administration is not loaded from files: clients register again";
 /// Why congestion control is refused.
 pub const CONGESTION: &str = "congestion control is not configured";
-/// What replaces the performance manager.
+/// Replacement of the performance manager.
 pub const PERFMGR: &str =
     "counters are collected with --perf-interval S and served with --metrics-port N";
 /// Why a `QoS` policy file is refused.
@@ -20,7 +20,7 @@ pub const ONE_LID_EACH: &str = "every multicast group has a LID of its own";
 pub const MESHES: &str = "lash takes meshes as they are";
 /// Why a prefix for the system log is refused.
 pub const NO_SYSLOG: &str = "nothing is written to the system's log";
-/// What replaces OpenSM's console.
+/// Replacement of OpenSM's console.
 pub const NO_CONSOLE: &str = "`ibfabric sm ctl` asks a running manager";
 /// Why plugins are refused.
 pub const NO_PLUGINS: &str = "there are no plugins";

@@ -79,7 +79,7 @@ pub(crate) struct Lanes {
     pub(crate) sl2vl: Option<String>,
 }
 
-/// How much the high-priority table may send in succession; `None` for what the more general key says.
+/// Limit of high-priority VL arbitration; `None` if the more general key applies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct HighLimit(Option<u8>);
 
@@ -118,7 +118,7 @@ impl Settings {
     /// Sets the value of a key.
     ///
     /// # Errors
-    /// Fails with what was found and expected.
+    /// Fails with the value found and the values expected.
     ///
     /// # Panics
     /// Panics when there is no such key.
@@ -130,7 +130,7 @@ impl Settings {
     /// Sets a key to an argument, which may be a path of any bytes.
     ///
     /// # Errors
-    /// Fails with what was found and expected.
+    /// Fails with the value found and the values expected.
     ///
     /// # Panics
     /// Panics when there is no such key.
@@ -285,7 +285,7 @@ impl Field<'_> {
     /// Takes a value.
     ///
     /// # Errors
-    /// Fails with what was found and expected.
+    /// Fails with the value found and the values expected.
     pub(crate) fn read(self, text: &str) -> Result<(), String> {
         let found = |expected: &str| format!("found `{text}`, expected {expected}");
         let range = |low: u64, high: u64| {

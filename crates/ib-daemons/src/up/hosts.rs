@@ -196,7 +196,7 @@ impl Hosts {
         self.capturing.others.pop_front()
     }
 
-    /// Returns the next thing that the HCA of a host has told and that is not about names.
+    /// Returns the next event of the HCA of a host that the ACM service does not handle.
     pub fn poll_other(&mut self, port: PortId) -> Option<DeviceEvent> {
         self.ports.poll_other(port)
     }

@@ -3,7 +3,7 @@
 //! | module | holds |
 //! |---|---|
 //! | `names` | hosts resolve names |
-//! | `ways` | paths between hosts are traced |
+//! | `ways` | traces of paths between hosts |
 //! | `disk` | the device is written and read while links are cut |
 
 use std::collections::VecDeque;

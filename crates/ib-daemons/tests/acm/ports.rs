@@ -209,7 +209,7 @@ fn groups_make_no_routes_where_lash_gives_other_service_levels() {
             for to in (0..count).filter(|to| *to != from) {
                 let path = lab.resolve(from, &name(to)).expect("it is there");
                 assert!(lab.leads(from, to, &path), "{from} {to} {path:?}");
-                // What the SA says when it is asked.
+                // The response of the SA to a query.
                 let flags = EntryFlags(EntryFlags::PATH.0 | EntryFlags::QUERY_SA.0);
                 let wanted = PathRecord {
                     sgid: path.sgid,

@@ -4,8 +4,8 @@
 //! Then HCAs over the same device: RDMA WRITE beside the plain stream, messages in a second, and the time
 //! of a message beside that of a plain datagram.
 //!
-//! What is in flight is limited, so that nothing is lost and both threads are measured. The optional
-//! argument is how many seconds each measurement takes.
+//! The number of packets in flight is limited, so that no packet is lost and both threads are measured.
+//! The optional argument is the duration of each measurement in seconds.
 
 mod rdma;
 

@@ -19,7 +19,7 @@ use ib_attach::{AttachedPort, Frame};
 use ib_os::alarm::Alarm;
 use ib_os::clock;
 
-/// How long the SA has to answer, each time it is asked.
+/// Response timeout of each attempt of an SA query.
 const ANSWER_WITHIN: Duration = Duration::from_millis(500);
 
 /// After how many looks in vain the simulator's socket is looked at, too.
@@ -187,7 +187,7 @@ impl Attached {
         self.paths.get(&to).copied()
     }
 
-    /// Asks the SA for the path to a port.
+    /// Queries the SA for the path to a port.
     pub(super) fn ask_path(&mut self, to: Gid) {
         let wanted =
             PathRecord { dgid: to, sgid: self.gid(), numb_path: 1, ..PathRecord::zeroed() };
@@ -202,8 +202,8 @@ impl Attached {
         self.requester.start(request).expect("Get is answered");
     }
 
-    /// Returns what the SA has said of a path, once it has: the path is known then, or
-    /// why there is none.
+    /// Returns the result of the path query: the path, which is now cached, or the reason for the failure.
+    /// `None` if the SA has not responded yet.
     pub(super) fn path_answer(&mut self, to: Gid) -> Option<Result<Path, String>> {
         let completion = self.requester.poll_event()?;
         let answer = match completion.result {

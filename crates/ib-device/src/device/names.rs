@@ -1,4 +1,4 @@
-//! Paths that a service of IB ACM tells, for HCAs at ports of a simulated fabric.
+//! Paths resolved by an ACM service, for HCAs at ports of a simulated fabric.
 
 use std::io;
 use std::net::IpAddr;
@@ -15,24 +15,25 @@ use super::{Device, Path, Wire};
 use crate::sim::route_of;
 use ib_os::alarm::Alarm;
 
-/// How long a service has: the SA is still to be asked.
+/// Timeouts of an ACM service. They are short because the SA is queried if the service fails.
 const PATIENCE: ClientOptions =
     ClientOptions { connect: Duration::from_secs(1), reply: Duration::from_secs(5) };
 
-/// Is told of an address that the service has no path to, and why.
+/// Callback for an address that the service has no path to, with the reason.
 type OnFailure = Box<dyn FnMut(IpAddr, &str) + Send>;
 
-/// Who is asked first.
+/// The ACM service that is queried before the SA.
 pub(super) struct Names {
     service: ServiceAddress,
     on_failure: OnFailure,
 }
 
 impl Device {
-    /// Has paths to others asked of a service of IB ACM first, as librdmacm does with `RDMA_CM_USE_IB_ACM=1` (the
-    /// package's own text; seed 003). When it does not tell one, or one that begins at another port, `on_failure` is told
-    /// so, and the SA is asked as without it. Does nothing to an HCA on Ethernet, where there are no
-    /// paths to ask for.
+    /// Queries an ACM service for paths before the SA, as librdmacm's documentation describes for
+    /// `RDMA_CM_USE_IB_ACM=1`.
+    ///
+    /// If the service returns no path, or a path that starts at another port, `on_failure` is called. The SA is
+    /// queried then. An HCA on Ethernet ignores the service, since it needs no path records.
     pub fn resolve_through(
         &mut self,
         service: ServiceAddress,

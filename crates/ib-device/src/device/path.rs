@@ -26,7 +26,7 @@ pub enum PathError {
     /// Nobody has it.
     #[error("nobody in the fabric has the address {0}")]
     Unknown(IpAddr),
-    /// The SA tells of none.
+    /// The SA returns no path.
     #[error("no path to {to}: {why}")]
     None {
         /// The address.
@@ -40,12 +40,13 @@ pub enum PathError {
 }
 
 impl Device {
-    /// Returns the path to an address. In a simulated fabric a service of IB ACM is asked
-    /// ([`Device::resolve_through`]), where there is none the SA, once for each address until the port
-    /// changes.
+    /// Returns the path to an address.
+    ///
+    /// In a simulated fabric, an ACM service is queried ([`Device::resolve_through`]), or the SA if there is
+    /// none. The SA is queried once for each address until the port changes.
     ///
     /// # Errors
-    /// Fails when the SA does not tell, or nobody has the address.
+    /// Fails if the SA returns no path, or no port has the address.
     pub fn path_to(&mut self, address: IpAddr) -> Result<Path, PathError> {
         let most = self.connection_mtu;
         if let Some(path) = self.path_by_name(address)? {

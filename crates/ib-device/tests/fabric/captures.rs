@@ -1,4 +1,4 @@
-//! What is captured of HCAs in a fabric that loses packets.
+//! Captures of HCAs in a fabric that loses packets.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -113,7 +113,7 @@ impl Lab {
         self.hosts[host].pd
     }
 
-    /// Takes what the HCAs tell.
+    /// Collects completions and events of the HCAs.
     fn collect(&mut self) {
         for host in &mut self.hosts {
             let Some(device) = self.managed.devices.get_mut(host.port) else { continue };

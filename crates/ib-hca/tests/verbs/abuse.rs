@@ -1,4 +1,4 @@
-//! What others may send to harm: each test is named after a kind of defect that software HCAs have had.
+//! Malicious packets: each test is named after a kind of defect that software HCAs have had.
 
 use std::time::Duration;
 

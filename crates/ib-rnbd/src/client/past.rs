@@ -36,8 +36,7 @@ impl Change {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Others {
     None,
-    /// The server was started again and does not know what was before: what waits to be written may be older than what is
-    /// there.
+    /// The server was restarted and does not know. Writes that wait may be older than the data of the device.
     Perhaps,
 }
 

@@ -1,4 +1,4 @@
-//! What is in flight: messages, parts of commands, commands.
+//! Messages, parts of commands and commands in flight.
 
 use std::collections::BTreeMap;
 

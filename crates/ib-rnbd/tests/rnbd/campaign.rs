@@ -16,7 +16,7 @@ use crate::lab::{Backend, Lab, NAMES};
 use crate::model::{BLOCK, BLOCKS, Model};
 use crate::wire::Rng;
 
-/// How many commands a run asks for, and how many are in flight at once.
+/// Commands that a run submits, and the number of commands in flight at once.
 const COMMANDS: u64 = 250;
 const AT_ONCE: usize = 20;
 
@@ -244,7 +244,7 @@ impl Run {
                 let operation = under.command.operation;
                 let may_be_unknown = match errno {
                     Errno::ETIMEDOUT => self.kind == Kind::Stuck,
-                    // A server that does not fence paths says nothing of what was in flight on them.
+                    // A server without path fencing does not report the fate of requests in flight on failed paths.
                     Errno::ECONNABORTED => {
                         !self.fence && !matches!(operation, Operation::Read | Operation::Flush)
                     }

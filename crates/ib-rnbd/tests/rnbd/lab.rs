@@ -26,7 +26,7 @@ pub(crate) const SIZE: usize = 64 << 10;
 /// The names of the devices.
 pub(crate) const NAMES: [&str; 3] = ["disk-a", "disk-b", "group/disk-c"];
 
-/// What clients may have in flight.
+/// Numbers of requests that clients may have in flight.
 const DEPTHS: [usize; 4] = [24, 1, 3, 8];
 
 /// How many answers with data a guest has at once.
@@ -65,7 +65,7 @@ impl Guest {
     }
 }
 
-/// A packet on its way: to the server or a client, over which of its HCAs.
+/// A packet in flight: its destination (the server or a client), and the HCA of the destination.
 type Packet = (Option<usize>, usize, Vec<u8>, Route);
 
 /// How long the server's device takes.
@@ -94,9 +94,9 @@ pub(crate) struct Lab {
     pub(crate) number_of_server: u64,
     /// Whether the server tells what Linux tells.
     pub(crate) is_linux: bool,
-    /// What clients have in flight at most.
+    /// Maximum number of requests in flight at a client.
     depth: usize,
-    /// How many commands devices have done, and how many of them for paths that had gone.
+    /// Number of commands that devices have completed, including those of disconnected paths.
     pub(crate) carried_out: u64,
     /// How many messages were about devices that are not open.
     pub(crate) unknown: u64,

@@ -27,7 +27,7 @@ pub enum AddError {
     /// It has ended, or is about to.
     #[error("the session has ended")]
     Closed,
-    /// The HCA cannot do what is needed.
+    /// The HCA cannot create the objects of the path.
     #[error(transparent)]
     Setup(#[from] SetupError),
 }
@@ -37,7 +37,7 @@ impl Client {
     /// before it is connected wait for that, and the session is up when all of them are connected.
     ///
     /// # Errors
-    /// Fails when there are too many, or the HCA cannot do what is needed.
+    /// Fails if the session has too many paths or has ended, or if the HCA cannot create the objects of the path.
     pub fn add_path(
         &mut self,
         now: Instant,
@@ -78,8 +78,8 @@ impl Client {
         self.end_path(now, cx, id, After::Removed)
     }
 
-    /// Connects a path again, at once. [`ClientEvent::PathUp`] or [`ClientEvent::PathDown`] tells what came of it. False
-    /// when there is no such path, or it is being connected or closed.
+    /// Reconnects a path immediately. [`ClientEvent::PathUp`] or [`ClientEvent::PathDown`] reports the result.
+    /// Returns false if there is no such path, or if it is being connected or closed.
     pub fn reconnect_path(&mut self, now: Instant, cx: &mut impl Adapters, id: PathId) -> bool {
         match self.path_state(id) {
             None | Some(PathState::Closing | PathState::Connecting) => return false,
@@ -94,7 +94,8 @@ impl Client {
         true
     }
 
-    /// Ends the session. Requests in flight end with an error; [`ClientEvent::Closed`] tells when the server knows.
+    /// Closes the session. Requests in flight fail with an error. [`ClientEvent::Closed`] reports that the server
+    /// has been notified.
     pub fn close(&mut self, now: Instant, cx: &mut impl Adapters) {
         if matches!(self.stage, Stage::Closing | Stage::Closed) {
             return;
@@ -190,7 +191,7 @@ impl Client {
         }
     }
 
-    /// Gives back what a path has of its HCA, and tells the other end.
+    /// Releases the objects that a path has at its HCA, and disconnects from the server.
     pub(super) fn tear_down(&mut self, now: Instant, cx: &mut impl Adapters, id: PathId) {
         let Self { paths, by_connection, by_cq, timers, up, came_up, .. } = self;
         let Some(path) = paths[id.0 as usize].as_deref_mut() else { return };

@@ -37,15 +37,15 @@ pub struct ClientConfig {
     /// Whether the server is to invalidate the key of a read itself. Otherwise the client closes it when the answer
     /// has come, which saves a packet.
     pub need_invalidation: bool,
-    /// Whether a server of this project is asked to fence paths that have failed, before what was in flight on them
-    /// is sent again.
+    /// True if a server of this project is requested to fence failed paths before their requests are retransmitted.
     pub fence: bool,
-    /// What becomes of requests that were in flight when the last path was lost, once the server has fenced that path:
-    /// false has them sent again, true ends them with [`Errno::ECONNABORTED`](crate::Errno::ECONNABORTED) and
-    /// [`Completion::is_fenced`](super::Completion::is_fenced), for users who have to open again what the server has
-    /// closed meanwhile.
+    /// True if requests that were in flight on the last path fail once the server has fenced that path.
+    ///
+    /// They end with [`Errno::ECONNABORTED`](crate::Errno::ECONNABORTED) and
+    /// [`Completion::is_fenced`](super::Completion::is_fenced), for users that must reopen objects that the server
+    /// has closed. False retransmits them.
     pub returns_lost: bool,
-    /// The key that the server has to know, and wants known; `None` for none, as with Linux.
+    /// The shared key of client and server; `None` for none, as with Linux.
     pub key: Option<SharedKey>,
     /// How often a path is tried to be connected again; `None` for any number of times.
     pub max_reconnect_attempts: Option<u32>,
@@ -68,8 +68,10 @@ pub struct ClientConfig {
 }
 
 impl ClientConfig {
-    /// Returns the usual way of a session: one processor, two connections, attempts indefinitely, every 30 s as Linux
-    /// makes them; requests may take 30 s where paths are fenced, and fences another 30 s.
+    /// Returns the default configuration of a session.
+    ///
+    /// It has one processor and two connections. Reconnects are attempted indefinitely, every 30 s as in Linux. If
+    /// paths are fenced, requests time out after 30 s, and fences after another 30 s.
     #[must_use]
     pub fn new(name: impl Into<String>) -> Self {
         Self {

@@ -100,7 +100,7 @@ impl Client {
         Ok(())
     }
 
-    /// Takes what the connection manager of an HCA tells; returns what is not this session's.
+    /// Handles an event of the connection manager of an HCA. Returns events that do not belong to this session.
     pub(super) fn take_cm(
         &mut self,
         now: Instant,

@@ -149,7 +149,7 @@ pub enum End {
     /// The client has said something that makes no sense.
     #[error("the client has sent {0}")]
     Protocol(&'static str),
-    /// The HCA cannot do what is needed.
+    /// The HCA cannot create the objects of the path.
     #[error("the adapter has no more of what a path needs")]
     Setup,
 }

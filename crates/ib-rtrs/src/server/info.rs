@@ -102,15 +102,15 @@ impl Server {
         }
     }
 
-    /// Answers those who have asked for the chunks of a session, once nothing of before is in flight.
+    /// Responds to clients that have queried the chunks of a session, once no request of an earlier session is in flight.
     pub(super) fn answer_questions(&mut self, now: Instant, cx: &mut impl Adapters, key: u32) {
         let Some(session) = self.sessions.get(&key) else { return };
         let paths = session.paths.iter().filter_map(|&index| self.paths[index as usize].as_deref());
         let (asked, dead): (Vec<_>, Vec<_>) = paths
             .filter(|path| matches!(path.state, State::Asked | State::Dead))
             .partition(|path| path.state == State::Asked);
-        // Nobody may find requests of a session that is over among those of the next one; but as long as a path is
-        // connected the session goes on, and its client knows what is in flight.
+        // Requests of an ended session must not mix with those of the next session. While a path is connected, the
+        // session continues, and its client knows which requests are in flight.
         let is_free = |uuid| !dead.iter().any(|dead| session.up == 0 || dead.uuid == uuid);
         let free = asked.iter().filter(|path| is_free(path.uuid)).map(|path| path.id);
         for id in free.collect::<Vec<ServerPathId>>() {

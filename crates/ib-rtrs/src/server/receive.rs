@@ -17,12 +17,12 @@ use crate::client::heartbeat;
 use crate::connection::{self, WorkId};
 use crate::heartbeat::Beat;
 
-/// What a completion calls for that needs more than its own HCA.
+/// Work of a completion that involves other paths or HCAs than its own.
 enum Further {
     Nothing,
-    /// The client asks for the chunks, or proves something before: so many bytes.
+    /// The client queries the chunks or sends a proof. The message has this length in bytes.
     Question(usize),
-    /// It asks for a path to be fenced.
+    /// The client requests a fence of a path.
     Fence(Fence),
 }
 

@@ -274,7 +274,7 @@ impl Lab {
         }
     }
 
-    /// Takes what an HCA tells.
+    /// Passes events of an HCA and its connection manager to the engine. Returns true if there was an event or a MAD.
     fn collect(&mut self, side: usize, link: usize) -> bool {
         let mut is_any = false;
         let id = AdapterId(link as u32);

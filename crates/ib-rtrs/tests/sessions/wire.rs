@@ -76,7 +76,7 @@ impl Node {
         }
     }
 
-    /// Returns the next thing that the HCA tells, but for what is the connection manager's.
+    /// Returns the next event of the HCA that is not for the connection manager.
     pub(crate) fn poll_hca(&mut self, now: Instant) -> Option<HcaEvent> {
         loop {
             match self.hca.poll_event()? {
@@ -88,7 +88,7 @@ impl Node {
         }
     }
 
-    /// Returns how a path is asked for that leads to another one, over an HCA of a number.
+    /// Returns the specification of a path to another node. `id` is the HCA that the path starts from.
     pub(crate) fn spec_to(&self, far: &Self, id: AdapterId) -> PathSpec {
         let route =
             Route { source: self.gid, destination: far.gid, is_global: true, ..Route::default() };

@@ -285,7 +285,7 @@ proptest! {
         std::env::var("SIM_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(200)
     ))]
 
-    /// Whatever clients send, nothing panics, nothing goes on indefinitely, nothing is left.
+    /// For any input of clients, the simulator does not panic, reaches an end and leaves no packets behind.
     #[test]
     fn nothing_that_clients_do_breaks_the_fabric(moves in vec(a_move(), 1..60)) {
         let mut play = Play::new();

@@ -349,8 +349,8 @@ fn multicast_records(source: &Source<'_>, place: Place, lid: u16, records: &mut 
     looked
 }
 
-/// The VLs of each service level, on every way through every switch, as they were written; zeros where
-/// nobody has, as OpenSM answers.
+/// Adds the `SLtoVLMappingTableRecord`s of a port as the SM has written them. A table that was not written is
+/// all zeros, as in OpenSM.
 fn sl_to_vl_records(source: &Source<'_>, out: Place, lid: u16, records: &mut Vec<u8>) -> usize {
     /// The bits of the ports that packets come in and leave by.
     const INPUT: u8 = 1;
@@ -370,7 +370,8 @@ fn sl_to_vl_records(source: &Source<'_>, out: Place, lid: u16, records: &mut Vec
     usize::from(last) + 1
 }
 
-/// The VLs' turns as they were written; zeros where nobody has, as OpenSM answers.
+/// Adds the `VLArbitrationTableRecord`s of a port as the SM has written them. A table that was not written is
+/// all zeros, as in OpenSM.
 fn arbitration_records(
     source: &Source<'_>,
     place: Place,

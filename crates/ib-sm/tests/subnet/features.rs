@@ -250,7 +250,7 @@ fn tables_that_a_switch_ignores_are_not_counted_as_written() {
     let faults: Vec<&str> = manager.faults().collect();
     assert!(faults.iter().any(|fault| fault.contains("forwarding table")), "{faults:?}");
     assert!(manager.alarms().count() > 0);
-    // One look for each interval finds what the switch holds, and no more is written than that.
+    // One sweep in each interval reads the table of the switch. Faults cause no further sweeps.
     let sweeps = manager.counters().sweeps;
     assert!(sweeps <= 25, "{sweeps}");
     lab.command(&format!("IgnoreLft \"{leaf}\" none"));

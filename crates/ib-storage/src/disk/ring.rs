@@ -18,7 +18,7 @@ use super::{Job, errno};
 /// How many entries the ring has; what does not fit waits.
 const ENTRIES: u32 = 256;
 
-/// A ring, and what is in flight in it.
+/// An `io_uring` instance and its jobs in flight.
 pub(super) struct Ring {
     ring: IoUring,
     file: Arc<File>,
@@ -159,7 +159,7 @@ impl Ring {
 }
 
 impl Drop for Ring {
-    /// Waits for what is in flight: the system moves data of memory that others may have afterwards.
+    /// Waits for the jobs in flight: the kernel accesses their memory, which may be reused afterwards.
     fn drop(&mut self) {
         self.waiting.clear();
         while self.under_way > 0 {

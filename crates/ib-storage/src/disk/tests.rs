@@ -128,7 +128,7 @@ fn many_are_under_way_at_once() {
         memory.read(id as usize * 512, &mut block).expect("it fits");
         assert_eq!(block, [(id * 37 % (SIZE / 512) % 251) as u8; 512]);
     }
-    // One that is let go waits for what is in flight.
+    // A dropped disk waits for its jobs in flight.
     let command = command(Operation::Write, 0, 512);
     disk.submit(Job { id: 0, command, memory, offset: 0 });
     disk.flush();

@@ -141,7 +141,7 @@ impl Lab {
         self.managed.command(text);
     }
 
-    /// Asks the SA for a path, and adds it.
+    /// Queries the SA for a path, and adds it.
     fn add_path(&mut self, number: usize) {
         let [sgid, dgid] = [0, 1].map(|side| self.gid(side, number));
         let wanted = PathRecord { sgid, dgid, numb_path: 1, ..PathRecord::zeroed() };

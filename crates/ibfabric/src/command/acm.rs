@@ -1,4 +1,4 @@
-//! `ibfabric acm`: the service of IB ACM. `ctl` queries one that runs.
+//! `ibfabric acm`: the ACM service. `ctl` queries a running service.
 
 use crate::cli::acm::{AcmAction, AcmArgs};
 use crate::failure::{Failure, Verdict};

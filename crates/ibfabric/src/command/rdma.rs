@@ -9,7 +9,7 @@
 //! | `pingpong.rs` | `pingpong` |
 //! | `perf.rs` | `bw`, `lat` |
 //! | `perftest.rs` | the protocol of perftest, for `bw`, `lat` and `serve` |
-//! | `stage.rs` | what they share: the HCA, buffers, completions |
+//! | `stage.rs` | common parts: the HCA, buffers, completions |
 
 use crate::cli::rdma::{RdmaArgs, RdmaCommand};
 use crate::failure::{Failure, Verdict};

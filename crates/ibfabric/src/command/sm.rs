@@ -60,7 +60,7 @@ fn answer(asked: Asked, out: &mut Output) -> Result<Verdict, Failure> {
 
 /// Runs the manager; prints a report each time that the subnet is up.
 fn manage(request: &Request, out: &mut Output) -> Result<Verdict, Failure> {
-    // A process that goes on in the background has no standard output.
+    // A process that continues in the background has no standard output.
     out.flush()?;
     let requested = request.settings.config.routing.engines.to_string();
     let mut print = |up: &SubnetUp<'_>| {

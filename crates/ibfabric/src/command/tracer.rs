@@ -126,10 +126,10 @@ fn status(judgement: Judgement) -> Verdict {
     }
 }
 
-/// Ways to be traced, and the link that it is done over.
+/// Paths to trace, and the link over which probes are sent.
 struct Run<'l> {
     link: &'l mut dyn MadLink,
-    /// The pairs in flight, and their results until it is their turn to be told.
+    /// The pairs in flight. A result is kept until the results of all pairs before it are reported.
     order: BTreeMap<TraceId, (Pair, Option<Result<Trace, TraceError>>)>,
 }
 

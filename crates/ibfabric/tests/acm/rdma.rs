@@ -109,7 +109,7 @@ fn rdma_takes_the_path_that_a_service_tells_and_goes_on_without() {
     // The service knows when a path is true no more, so each connection asks it.
     write_over(&lab, Some(&good.socket), "3");
     assert_eq!(good.asked.load(Ordering::Relaxed), 4);
-    // One that begins at another port, one without an MTU, and nobody: the SA tells.
+    // Services with a path from another port or without an MTU, and a missing service: the SA is queried.
     let other = OnePath::start(other, PathRecord { sgid: path.dgid, ..small });
     let odd = OnePath::start(odd, PathRecord { mtu: MtuCode(60), ..path });
     let gone = lab.directory.path().join("gone.sock");

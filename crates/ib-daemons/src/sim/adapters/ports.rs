@@ -1,4 +1,4 @@
-//! Ports as HCAs know them: found by names, and what is told of them.
+//! Ports of HCAs: their look-up by name, and the attributes that are reported to the HCA.
 
 use std::net::IpAddr;
 
@@ -10,7 +10,7 @@ use ib_types::{Mtu, PKey};
 use ib_wire::mad::sa::RateCode;
 use ib_wire::mad::sm::PortState;
 
-/// What an HCA has to know of its port.
+/// Attributes of a port that its HCA needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Known {
     port: LinkPort,
@@ -35,7 +35,7 @@ impl Known {
     }
 }
 
-/// Returns what an HCA is told of its port.
+/// Returns the attributes of a port that are reported to its HCA.
 pub(super) fn details(
     sim: &Sim,
     addresses: &Addresses,

@@ -100,7 +100,7 @@ impl Adapters for Side<'_> {
     }
 }
 
-/// Hands over what HCAs have told; returns whether there was anything.
+/// Passes events of HCAs to `take`. Returns true if there was an event.
 fn tell(
     hosts: &mut Hosts,
     ports: &[PortId],

@@ -31,9 +31,9 @@ pub(super) struct Disk {
 enum Cut {
     /// Its time has not come, or there is no other path.
     No,
-    /// It is that of a port; so many requests were in flight, and so many had gone over another path before.
+    /// The link of `port` is cut. `under_way` requests were in flight, and `before` requests had failed over before the cut.
     Yes { port: PortId, under_way: usize, before: u64 },
-    /// It is there again; so many requests have gone over the other path.
+    /// The link is up again. `under_way` requests were in flight at the cut, and `again` requests have failed over.
     Healed { under_way: usize, again: u64 },
     /// It could not be cut.
     Not(String),

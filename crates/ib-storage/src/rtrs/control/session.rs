@@ -13,8 +13,8 @@ use super::{Ask, Control, Reply};
 use crate::rtrs::Devices;
 use ib_control::desk::Question;
 
-/// Finds the way of a path that somebody adds, and adds the HCA that it starts from, if that is a new one; or says
-/// why there is none.
+/// Resolves the specification of a path to add, and adds the HCA that the path starts from if it is new. Fails with
+/// an error number and a reason.
 pub type PathFinder =
     Box<dyn FnMut(&mut Devices, &PathAddress) -> Result<PathSpec, (Errno, String)>>;
 

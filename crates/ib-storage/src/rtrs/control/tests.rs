@@ -19,7 +19,8 @@ pub(in crate::rtrs) struct Program {
 }
 
 impl Program {
-    /// Has a loop answer what is asked at a socket; what `answer` returns nothing for waits indefinitely.
+    /// Starts a loop that responds to the requests at a socket. A request for which `answer` returns `None` never
+    /// gets a response.
     pub(in crate::rtrs) fn start(
         mut control: Control,
         mut answer: impl FnMut(Ask) -> Option<Reply> + Send + 'static,

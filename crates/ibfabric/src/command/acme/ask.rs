@@ -213,7 +213,7 @@ impl Asker<'_> {
         }
     }
 
-    /// Has the SA asked for the path as it is; says why not when it does not have it.
+    /// Verifies a path by an SA query of the service. Fails with the reason if the SA does not return the same path.
     fn verify(&mut self, path: &PathRecord) -> Result<(), String> {
         let options = ResolveOptions { no_delay: false, query_sa: true };
         let told = self.client.resolve_path(path, options).map_err(|error| system_error(&error))?;

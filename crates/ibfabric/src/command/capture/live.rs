@@ -97,7 +97,7 @@ pub(super) fn list(args: &ListArgs, out: &mut Output) -> Result<Verdict, Failure
     Ok(Verdict::Good)
 }
 
-/// Returns the last messages of those queue pairs of an HCA that are asked for.
+/// Returns the last messages of the requested queue pairs of an HCA.
 fn messages(
     args: &ListArgs,
     client: &CaptureClient,

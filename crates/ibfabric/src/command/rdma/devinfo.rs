@@ -66,7 +66,7 @@ struct Fabric {
     addresses: Vec<String>,
 }
 
-/// Returns the name of the socket at which the process that has an HCA is asked.
+/// Returns the name of the control socket of the process that has an HCA.
 pub(super) fn console(device: &Device) -> String {
     match device.attached() {
         Some(port) => {
@@ -114,7 +114,7 @@ pub(super) fn run(args: &DevinfoArgs, out: &mut Output) -> Result<Verdict, Failu
     Ok(Verdict::Good)
 }
 
-/// Asks the process that has the HCA, if there is one.
+/// Queries the process that has the HCA, if there is one.
 fn ask(name: &str) -> Option<Info> {
     let line = ConsoleClient::connect(name).ok()?.ask(QUESTION).ok()?;
     let info: Info = serde_json::from_str(&line).ok()?;
@@ -122,7 +122,7 @@ fn ask(name: &str) -> Option<Info> {
 }
 
 impl Info {
-    /// Returns what there is to tell of an HCA.
+    /// Returns the attributes and counters of an HCA.
     pub(super) fn of(device: &mut Device) -> Self {
         let (address, connection_mtu) = (device.address(), device.connection_mtu().bytes());
         let (checked, cm) = (device.checked(), device.cm().counters());

@@ -1,4 +1,4 @@
-//! What the programs share: the HCA, buffers, completions.
+//! Common parts of the RDMA programs: the HCA, buffers, completions.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;

@@ -2,9 +2,9 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `bench/jobs.rs` | what is asked for next |
-//! | `bench/ledger.rs` | what was written where, and what is in flight |
-//! | `bench/pattern.rs` | what sectors are filled with, to be known again |
+//! | `bench/jobs.rs` | the next request of each job |
+//! | `bench/ledger.rs` | data written to each sector, and requests in flight |
+//! | `bench/pattern.rs` | verifiable content of sectors |
 
 use std::io::Write as _;
 use std::time::{Duration, Instant as WallClock};

@@ -92,7 +92,7 @@ pub(super) fn trace(
     Ok(status)
 }
 
-/// Asks the SA for a group.
+/// Queries the SA for a multicast group.
 fn find(args: &TracerArgs, link: &mut dyn MadLink, own: &LinkPort) -> Result<Group, Failure> {
     let Some(mgid) = args.mgid else {
         return Ok(Group { mlid: args.mlid.unwrap_or_default() as u16, members: None });

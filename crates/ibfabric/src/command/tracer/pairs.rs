@@ -124,7 +124,7 @@ fn read(path: &Path, own: &LinkPort) -> Result<Vec<Pair>, Failure> {
     Ok(pairs)
 }
 
-/// Asks the SA for the LIDs of all ports of HCAs and routers.
+/// Queries the SA for the LIDs of all ports of HCAs and routers.
 fn hosts(args: &TracerArgs, link: &mut dyn MadLink, own: &LinkPort) -> Result<Vec<u16>, Failure> {
     let failed = |why: String| {
         Failure::Unusable(format!(
