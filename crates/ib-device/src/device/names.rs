@@ -29,7 +29,7 @@ pub(super) struct Names {
 }
 
 impl Device {
-    /// Queries an ACM service for paths before the SA, as librdmacm's documentation describes for
+    /// Queries an ACM service for paths before the SA, as librdmacm does with
     /// `RDMA_CM_USE_IB_ACM=1`.
     ///
     /// If the service returns no path, or a path that starts at another port, `on_failure` is called. The SA is

@@ -1,4 +1,4 @@
-//! Names and formats of IBTRS (seed 004). Where that leaves a format open, it is said here.
+//! Names and formats of the original IBTRS driver. Formats that its description leaves open are defined here.
 
 use std::fmt::Write as _;
 
