@@ -4,12 +4,14 @@
 //! |---|---|
 //! | `config`, `endpoint` | configurations; ends of paths and networks |
 //! | `serve` | [`serve()`], the server of block devices |
+//! | [`bench`] | the benchmark of a device |
 //! | [`remote`] | a device of a server, and the wait until it is open |
 //! | `paths` | HCAs, and the paths that start from them |
 //! | `nbd` | [`nbd()`], a device of a server for programs of this machine |
 //! | `control` | statistics and controls over a socket |
 //! | `mount` | [`mount()`], the same as files |
 
+pub mod bench;
 mod config;
 mod control;
 mod endpoint;

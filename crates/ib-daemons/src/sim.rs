@@ -3,13 +3,13 @@
 //! | module | holds |
 //! |---|---|
 //! | `config` | [`SimConfig`], the configuration of the process |
-//! | `serve` | the loop that joins fabric and sockets |
+//! | `server` | the fabric joined to the sockets of its clients, its SM and its files |
+//! | `serve` | the loop of the simulator |
 //! | `adapters` | HCAs of other processes |
 //! | `console`, `query`, `dump` | commands of the console and their answers |
 //! | `control` | answers to control messages of ibsim's clients |
 //! | `manager` | the subnet manager at the first host |
 //! | `record`, `capture`, `sink` | records and replays, packet captures, the files of both |
-//! | `residents` | what lives at ports in the process of the simulator |
 
 use std::fmt::Write as _;
 use std::io::Write;
@@ -34,14 +34,14 @@ mod dump;
 mod manager;
 mod query;
 mod record;
-mod residents;
 mod serve;
+mod server;
 mod sink;
 
 pub use config::SimConfig;
 pub use console::{CONSOLE, CONSOLE_NAMES};
 pub(crate) use manager::Manager;
-pub(crate) use residents::{Look, Residents};
+pub(crate) use server::SimServer;
 
 /// A simulated fabric before it is served.
 pub struct Simulation {
@@ -81,23 +81,17 @@ impl Simulation {
         config: &SimConfig,
         output: &mut dyn Write,
     ) -> Result<Verdict, DaemonError> {
-        self.serving(server, config)?.run(output)
+        serve::run(self.into_server(server, config)?, output)
     }
 
-    /// Serves the fabric with residents; see [`Simulation::serve`].
-    pub(crate) fn serve_with(
+    /// Joins the fabric to a server of ibsim's clients, for a caller with a loop of its own.
+    pub(crate) fn into_server(
         self,
         server: Server,
         config: &SimConfig,
-        residents: Box<dyn Residents>,
-        output: &mut dyn Write,
-    ) -> Result<Verdict, DaemonError> {
-        self.serving(server, config)?.with(residents).run(output)
-    }
-
-    fn serving(self, server: Server, config: &SimConfig) -> Result<serve::Serving, DaemonError> {
+    ) -> Result<SimServer, DaemonError> {
         let Self { sim, addresses, conditions } = self;
-        serve::Serving::new(sim, addresses, server, config, &conditions)
+        SimServer::new(sim, addresses, server, config, &conditions)
     }
 }
 

@@ -4,7 +4,8 @@
 //! |---|---|
 //! | `config` | [`UpConfig`], the configuration of the process |
 //! | [`hosts`] | hosts of a simulated fabric in its process, with an ACM service and block devices |
-//! | `town` | the hosts: names at each, a block device between some |
+//! | `serve` | the loop: simulator, SM, hosts and page |
+//! | `embedded_hosts` | the hosts: an ACM service at each, a block device between some |
 //! | `tour` | the self-test of `--check` |
 //! | [`web`] | the HTTP server of the page and its API |
 //! | `page` | the answers of the API |
@@ -22,6 +23,7 @@ use crate::error::{DaemonError, Verdict};
 use crate::sim::{SimConfig, Simulation};
 
 mod config;
+mod embedded_hosts;
 mod exercise;
 pub mod hosts;
 #[cfg(test)]
@@ -29,14 +31,14 @@ mod lab;
 mod page;
 mod pass;
 mod record;
+mod serve;
 mod tables;
 mod tour;
-mod town;
 pub mod web;
 
 pub use config::UpConfig;
+use embedded_hosts::EmbeddedHosts;
 use page::Page;
-use town::Town;
 
 /// Simulates a fabric with its SM and hosts until a signal stops the process or the self-test has finished.
 ///
@@ -53,8 +55,8 @@ pub fn run(
         DaemonError::Failed(format!("{error}; --socket gives this one another name"))
     })?;
     let page = page(config, &fabric)?;
-    let town = Town::new(config, fabric, page)?;
-    simulation.serve_with(server, &sim_config, Box::new(town), output)
+    let hosts = EmbeddedHosts::new(config, fabric, page)?;
+    serve::run(simulation.into_server(server, &sim_config)?, hosts, output)
 }
 
 /// Returns the configuration of the simulator, with agents on all nodes.

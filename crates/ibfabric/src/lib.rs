@@ -6,7 +6,6 @@
 //! | `command` | one file per subcommand |
 //! | `input` | the files that commands read |
 //! | `output` | text, JSON and broken pipes |
-//! | `report` | the HTML pages of `route --report` and `capture correlate --html` |
 //! | `failure` | what ends a command, and the exit status that it means |
 //!
 //! The exit status is 0 when the answer is good, 1 when it is bad (something unreachable, a credit
@@ -17,7 +16,6 @@ mod command;
 mod failure;
 mod input;
 mod output;
-mod report;
 
 use std::io::Write as _;
 use std::process::ExitCode;

@@ -16,19 +16,21 @@ use std::time::Duration;
 use ib_attach::{AttachServer, BLOCKS, Frame, Place, SLOTS, Said, qpn_block};
 use ib_ibsim::server::Refused;
 use ib_link::Incoming;
-use ib_sim::{Addresses, ClientId, ClientOptions, Packet, Payload, Sim};
+use ib_sim::{Addresses, ClientId, Packet, Payload, Sim};
 use ib_topology::PortId;
 use ib_types::Instant;
 use ib_wire::mad::MgmtClass;
 use ib_wire::packet::Bth;
 
 use super::record::Recorder;
-use super::residents::Residents;
 use crate::error::DaemonError;
 use crate::message::say;
 
+mod admission;
 mod ports;
 
+pub(crate) use admission::PortClaim;
+use admission::{Admission, EmbeddedPorts};
 use ports::{Known, details, locate};
 
 /// How many packets of an HCA may wait to leave by its port; further ones wait in its ring.
@@ -74,6 +76,8 @@ pub(super) struct Adapters {
     adapters: BTreeMap<usize, Adapter>,
     by_port: BTreeMap<PortId, Vec<usize>>,
     by_client: BTreeMap<ClientId, usize>,
+    /// HCAs that wait for ports of embedded hosts, and ports that these may have again; `None` without embedded hosts.
+    embedded: Option<EmbeddedPorts>,
     /// The ports whose HCAs have died.
     down: BTreeSet<PortId>,
     /// Whether the last look has moved anything.
@@ -102,8 +106,6 @@ pub(super) struct Context<'a> {
     pub(super) addresses: &'a Addresses,
     /// The record of the run.
     pub(super) recorder: Option<&'a mut Recorder>,
-    /// Those who live in the fabric.
-    pub(super) residents: Option<&'a mut (dyn Residents + 'static)>,
 }
 
 impl Adapters {
@@ -117,6 +119,7 @@ impl Adapters {
             adapters: BTreeMap::new(),
             by_port: BTreeMap::new(),
             by_client: BTreeMap::new(),
+            embedded: None,
             down: BTreeSet::new(),
             is_busy: false,
             forged: 0,
@@ -158,12 +161,11 @@ impl Adapters {
             let Some(said) = self.server.next(client) else { return Ok((admitted, false)) };
             match said {
                 Said::Hello { node, classes } => {
-                    match self.admit(client, (node.as_deref(), &classes), &mut cx)? {
-                        Ok(()) => admitted = true,
-                        Err(why) => {
-                            say!("refused an adapter: {why}");
-                            self.server.refuse(client, why);
-                        }
+                    match self.admit(client, node.as_deref(), &classes, &mut cx)? {
+                        Admission::Admitted => admitted = true,
+                        Admission::Refused(reason) => self.refuse_hello(client, reason),
+                        // Further messages are read after the answer.
+                        Admission::Claimed => return Ok((false, false)),
                     }
                 }
                 Said::Resolve { number, name } => {
@@ -185,98 +187,6 @@ impl Adapters {
         Ok((admitted, true))
     }
 
-    /// Gives a process its port, or says why not.
-    fn admit(
-        &mut self,
-        client: usize,
-        (node, classes): (Option<&str>, &[MgmtClass]),
-        cx: &mut Context<'_>,
-    ) -> Result<Result<(), String>, DaemonError> {
-        let Context { sim, addresses, recorder, residents } = cx;
-        let (sim, addresses) = (&mut **sim, *addresses);
-        let name = node.unwrap_or_default();
-        let Some(port) = locate(sim, addresses, name) else {
-            return Ok(Err(format!(
-                "there is no port {name:?}: expected NODE, NODE:PORT, an address, a GID or a LID"
-            )));
-        };
-        let name = |sim: &Sim| {
-            let (node, number) = sim.place(port);
-            format!("port {number} of {}", sim.node_name(node))
-        };
-        let others = self.by_port.get(&port).map_or(&[][..], Vec::as_slice);
-        let others: Vec<&Adapter> = others.iter().map(|other| &self.adapters[other]).collect();
-        if let Some(other) = others.iter().find(|other| other.conflicts(classes)) {
-            let what = if other.has_connections() { "an adapter" } else { "a service" };
-            return Ok(Err(format!("{} has {what} already", name(sim))));
-        }
-        let is_free = |block: &u8| others.iter().all(|other| other.block != *block);
-        let Some(block) = (0..BLOCKS).find(is_free) else {
-            return Ok(Err(format!("{} has {BLOCKS} adapters already", name(sim))));
-        };
-        let is_first = others.is_empty();
-        if classes.len() > MOST_CLASSES {
-            let count = classes.len();
-            return Ok(Err(format!("{count} classes: expected at most {MOST_CLASSES}")));
-        }
-        if let Some(residents) = residents
-            && is_first
-            && let Err(why) = residents.leave(sim, port)
-        {
-            return Ok(Err(format!("{}: {why}", name(sim))));
-        }
-        let mut clients = Vec::new();
-        // Without a class there is nobody to ask for paths.
-        let wanted = if classes.is_empty() {
-            vec![None]
-        } else {
-            classes.iter().map(|&it| Some(it)).collect()
-        };
-        for class in wanted {
-            let options = ClientOptions { class, ..ClientOptions::default() };
-            match sim.attach(port, options) {
-                Ok(id) => {
-                    clients.push(id);
-                    record(recorder, sim, |it| it.attach(id, port, options));
-                }
-                Err(error) => {
-                    detach(&clients, sim, recorder);
-                    if let Some(residents) = residents.as_mut().filter(|_| is_first) {
-                        residents.come_back(port);
-                    }
-                    return Ok(Err(error.to_string()));
-                }
-            }
-        }
-        if is_first {
-            record(recorder, sim, |it| it.port("open", port));
-            sim.open_held(port);
-            sim.tell_losses(port);
-        }
-        if self.down.remove(&port) {
-            record(recorder, sim, |it| it.port("up", port));
-            sim.let_up(port);
-        }
-        let told = Known::of(sim, port);
-        if let Err(error) = self.server.admit(client, &details(sim, addresses, (port, block))) {
-            if is_first {
-                record(recorder, sim, |it| it.port("close", port));
-                sim.close(port);
-            }
-            detach(&clients, sim, recorder);
-            if let Some(residents) = residents.as_mut().filter(|_| is_first) {
-                residents.come_back(port);
-            }
-            return Ok(Err(format!("the simulator fails: {error}")));
-        }
-        self.by_port.entry(port).or_default().push(client);
-        self.by_client.extend(clients.iter().map(|&id| (id, client)));
-        let classes = classes.to_vec();
-        let adapter = Adapter { port, classes, clients, block, told, is_full: false };
-        self.adapters.insert(client, adapter);
-        Ok(Ok(()))
-    }
-
     /// Takes an HCA away. What it has sent before is still sent.
     fn remove(
         &mut self,
@@ -284,7 +194,7 @@ impl Adapters {
         is_dead: bool,
         cx: &mut Context<'_>,
     ) -> Result<(), DaemonError> {
-        let Context { sim, recorder, residents, .. } = cx;
+        let Context { sim, recorder, .. } = cx;
         let sim = &mut **sim;
         if let Some(adapter) = self.adapters.remove(&client) {
             // No more than its ring can hold: who goes on filling it is not waited for.
@@ -308,9 +218,8 @@ impl Adapters {
             record(recorder, sim, |it| it.port("close", port));
             sim.close(port);
             detach(&clients, sim, recorder);
-            if let Some(residents) = residents {
-                // Its host comes back to the port.
-                residents.come_back(port);
+            if self.embedded.is_some() {
+                self.release(port);
             } else if is_dead {
                 let (node, number) = sim.place(port);
                 say!(
@@ -321,6 +230,9 @@ impl Adapters {
                 record(recorder, sim, |it| it.port("down", port));
                 sim.hold_down(port);
             }
+        }
+        if let Some(embedded) = &mut self.embedded {
+            embedded.claims.retain(|claim| claim.client != client);
         }
         self.server.close(client);
         Ok(())

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::console::{CONSOLE, CONSOLE_NAMES};
 use super::dump;
-use super::serve::Serving;
+use super::server::SimServer;
 
 /// The answer to a line.
 #[derive(Debug, Serialize)]
@@ -39,7 +39,7 @@ const QUESTIONS: &str = "Dump, Route, Counters, Attached, Addresses, Stats, X, Q
 
 /// Does what a line says. Returns the answer, and the command if the fabric was told of it: one that
 /// failed has left its line in the log, too, and a replay has to leave the same.
-pub(super) fn execute(serving: &mut Serving, line: &str) -> (Reply, Option<String>) {
+pub(super) fn execute(server: &mut SimServer, line: &str) -> (Reply, Option<String>) {
     let line = line.trim();
     let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     let rest = rest.trim();
@@ -56,24 +56,24 @@ pub(super) fn execute(serving: &mut Serving, line: &str) -> (Reply, Option<Strin
         }
         "start" => Reply::good("the simulator is running already", Value::Null),
         "quit" => {
-            serving.ends = true;
+            server.is_stopped = true;
             Reply::good("", Value::Null)
         }
-        "stats" => stats(serving),
-        "attached" => attached(serving),
+        "stats" => stats(server),
+        "attached" => attached(server),
         "x" => match rest.parse() {
-            Ok(number) if serving.drop_client(number) => Reply::good("", Value::Null),
+            Ok(number) if server.drop_client(number) => Reply::good("", Value::Null),
             Ok(number) => Reply::bad(format!("no client has number {number}: see Attached")),
             Err(_) => Reply::bad(format!("found {rest:?}, expected the number of a client")),
         },
-        "addresses" => addresses(serving, rest),
-        "counters" => with_port(&serving.sim, rest, counters),
-        "dump" => dump::dump(&serving.sim, rest),
-        "route" => route(&serving.sim, rest),
+        "addresses" => addresses(server, rest),
+        "counters" => with_port(&server.sim, rest, counters),
+        "dump" => dump::dump(&server.sim, rest),
+        "route" => route(&server.sim, rest),
         "verbose" | "wait" => Reply::bad(format!(
             "{word} is ibsim's: use the option --log-level, or a script's `at TIME`"
         )),
-        _ => return run(&mut serving.sim, line),
+        _ => return run(&mut server.sim, line),
     };
     (reply, None)
 }
@@ -95,14 +95,14 @@ fn run(sim: &mut Sim, line: &str) -> (Reply, Option<String>) {
     (reply, Some(line.to_owned()))
 }
 
-fn stats(serving: &Serving) -> Reply {
-    let stats = serving.sim.stats();
-    let refused = serving.server.refused();
-    let adapters = serving.adapters.refused();
+fn stats(server: &SimServer) -> Reply {
+    let stats = server.sim.stats();
+    let refused = server.server.refused();
+    let adapters = server.adapters.refused();
     let data = json!({
-        "time": serving.sim.now().to_string(),
-        "clients": serving.server.client_count(),
-        "adapters": serving.adapters.ports().count(),
+        "time": server.sim.now().to_string(),
+        "clients": server.server.client_count(),
+        "adapters": server.adapters.ports().count(),
         "hops": stats.hops,
         "delivered": stats.delivered,
         "answered": stats.answered,
@@ -112,7 +112,7 @@ fn stats(serving: &Serving) -> Reply {
             "malformed": refused.malformed + adapters.malformed,
             "forged": refused.forged + adapters.forged,
             "overflowed": refused.overflowed + adapters.overflowed,
-            "consoles": serving.console.refused(),
+            "consoles": server.console.refused(),
         },
     });
     let mut text = String::new();
@@ -132,14 +132,14 @@ fn stats(serving: &Serving) -> Reply {
     Reply::good(text, data)
 }
 
-fn attached(serving: &Serving) -> Reply {
+fn attached(server: &SimServer) -> Reply {
     let mut text = String::new();
     let mut list = Vec::new();
-    for (&number, &id) in &serving.clients {
-        let Some(port) = serving.sim.client_port(id) else { continue };
-        let (node, port_number) = serving.sim.place(port);
-        let name = serving.sim.node_name(node);
-        let report = serving.sim.client_report(id);
+    for (&number, &id) in &server.clients {
+        let Some(port) = server.sim.client_port(id) else { continue };
+        let (node, port_number) = server.sim.place(port);
+        let name = server.sim.node_name(node);
+        let report = server.sim.client_report(id);
         writeln!(
             text,
             "client {number} at \"{name}\"[{port_number}]{}: sent {}, received {}, lost {}",
@@ -154,16 +154,16 @@ fn attached(serving: &Serving) -> Reply {
             "sent": report.sent, "received": report.received, "lost": report.lost,
         }));
     }
-    for port in serving.adapters.ports() {
-        let (node, port_number) = serving.sim.place(port);
-        let name = serving.sim.node_name(node);
+    for port in server.adapters.ports() {
+        let (node, port_number) = server.sim.place(port);
+        let name = server.sim.node_name(node);
         writeln!(text, "adapter at \"{name}\"[{port_number}]").expect("a string takes everything");
         list.push(json!({ "adapter": true, "node": name, "port": port_number }));
     }
     Reply::good(text, Value::Array(list))
 }
 
-fn addresses(serving: &Serving, rest: &str) -> Reply {
+fn addresses(server: &SimServer, rest: &str) -> Reply {
     let only = if rest.is_empty() {
         None
     } else {
@@ -172,7 +172,7 @@ fn addresses(serving: &Serving, rest: &str) -> Reply {
             Err(error) => return Reply::bad(error),
         }
     };
-    let sim = &serving.sim;
+    let sim = &server.sim;
     if let Some(target) = &only {
         let node = match named_node(sim, target) {
             Ok(node) => node,
@@ -186,7 +186,7 @@ fn addresses(serving: &Serving, rest: &str) -> Reply {
     }
     let mut text = String::new();
     let mut list = Vec::new();
-    for (port, addresses) in serving.addresses.iter() {
+    for (port, addresses) in server.addresses.iter() {
         let (node, number) = sim.place(port);
         let name = sim.node_name(node);
         let wanted = only.as_ref().is_none_or(|target| {

@@ -15,7 +15,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use ib_sim::{Command, LogLevel, Sim, Target};
+use ib_sim::{Addresses, Command, LogLevel, Sim, Target};
 use ib_topology::{Fabric, PortId};
 use ib_types::Instant;
 use ib_wire::acm::ClientStatus;
@@ -23,7 +23,7 @@ use ib_wire::mad::sa::PathRecord;
 
 use super::exercise::Exercise;
 use crate::error::DaemonError;
-use crate::sim::Look;
+use crate::sim::Manager;
 use crate::up::hosts::{BlockPair, Hosts, Reply};
 use crate::up::web::{Answer, Asked, Json, Refusal, Request, Resolve, Start, Way, Web};
 
@@ -56,7 +56,7 @@ pub(super) struct Page {
     model: Arc<Model>,
     states: States,
     loads: Loads,
-    /// What the manager has logged since the last look.
+    /// What the manager has logged since the last view.
     heard: Option<Arc<Mutex<Vec<String>>>>,
     /// Whether there are lines that those who listen have not been told.
     has_lines: bool,
@@ -67,7 +67,17 @@ pub(super) struct Page {
     has_asked: bool,
 }
 
-/// What there is beside the fabric.
+/// The fabric as the page shows and changes it.
+pub(super) struct FabricView<'a> {
+    /// The fabric.
+    pub(super) sim: &'a mut Sim,
+    /// The IP addresses of its ports.
+    pub(super) addresses: &'a Addresses,
+    /// The SM in this process.
+    pub(super) manager: Option<&'a Manager>,
+}
+
+/// The hosts and the block device as the page shows and changes them.
 pub(super) struct Scene<'a> {
     pub(super) hosts: &'a mut Hosts,
     /// The block device: its name, its client and server, their hosts.
@@ -127,38 +137,38 @@ impl Page {
     }
 
     /// Tells those who listen what there is, and answers who has asked.
-    pub(super) fn look(&mut self, look: &mut Look<'_>, mut scene: Scene<'_>) {
-        self.take_lines(look);
+    pub(super) fn show(&mut self, view: &mut FabricView<'_>, mut scene: Scene<'_>) {
+        self.take_lines(view);
         self.has_asked = false;
         while let Some(request) = self.web.poll_request() {
             self.has_asked = true;
             if let Asked::Resolve(resolve) = &request.asked {
                 let resolve = resolve.clone();
-                self.resolve(look.sim, scene.hosts, &resolve, request);
+                self.resolve(view.sim, scene.hosts, &resolve, request);
                 continue;
             }
-            let answer = self.answer(&request.asked, look, &mut scene);
+            let answer = self.answer(&request.asked, view, &mut scene);
             request.answer(answer.unwrap_or_else(Answer::Refused));
         }
         if self.web.listeners() == 0 {
             return self.states.forget();
         }
-        if look.sim.now() < self.states.due() {
+        if view.sim.now() < self.states.due() {
             return;
         }
         let has_to = self.web.has_newcomers() | std::mem::take(&mut self.has_lines);
-        if let Some(members) = self.states.look((look.sim, &self.model, look.manager), has_to) {
+        if let Some(members) = self.states.look((view.sim, &self.model, view.manager), has_to) {
             self.web.publish(&members);
         }
     }
 
     /// Takes what the fabric and its manager have logged.
-    fn take_lines(&mut self, look: &mut Look<'_>) {
-        let now = look.sim.now();
+    fn take_lines(&mut self, view: &mut FabricView<'_>) {
+        let now = view.sim.now();
         let heard = self.heard.get_or_insert_with(|| {
-            look.sim.set_log(LogLevel::Events);
+            view.sim.set_log(LogLevel::Events);
             let heard = Arc::new(Mutex::new(Vec::new()));
-            if let Some(manager) = look.manager {
+            if let Some(manager) = view.manager {
                 manager.listen(listener(Arc::clone(&heard)));
             }
             heard
@@ -168,7 +178,7 @@ impl Page {
             self.web.log(now, &format!("manager: {line}"));
             self.has_lines = true;
         }
-        for line in condensed(&look.sim.take_log()) {
+        for line in condensed(&view.sim.take_log()) {
             // The fabric's lines begin with their time.
             let (at, line) = line.split_once(' ').unwrap_or(("", &line));
             let seconds = at.parse::<f64>().ok();
@@ -181,44 +191,44 @@ impl Page {
     fn answer(
         &self,
         asked: &Asked,
-        look: &mut Look<'_>,
+        view: &mut FabricView<'_>,
         scene: &mut Scene<'_>,
     ) -> Result<Answer, Refusal> {
         let model = &*self.model;
-        let plan = || look.manager.and_then(|manager| manager.shown().plan);
+        let plan = || view.manager.and_then(|manager| manager.shown().plan);
         let said = match *asked {
             Asked::Fabric => model.json(),
             Asked::Path(Way { from, to }) => {
                 let nodes = [model.node(from)?, model.node(to)?];
-                way::way((look.sim, model, plan().as_deref()), nodes)?
+                way::way((view.sim, model, plan().as_deref()), nodes)?
             }
-            Asked::Addresses => node::addresses(look.sim, look.addresses),
+            Asked::Addresses => node::addresses(view.sim, view.addresses),
             Asked::Load => {
                 let engine = plan().map_or("", |plan| plan.routing.engine.name());
-                return Ok(self.loads.answer(look.sim, &self.model, engine));
+                return Ok(self.loads.answer(view.sim, &self.model, engine));
             }
             Asked::Node(id) => {
                 let places = Places {
                     hosts: scene.hosts,
                     ends: scene.ends,
                     device: scene.device,
-                    manager: look.manager,
-                    addresses: look.addresses,
+                    manager: view.manager,
+                    addresses: view.addresses,
                 };
-                node::node((look.sim, model), &places, model.node(id)?)
+                node::node((view.sim, model), &places, model.node(id)?)
             }
             Asked::Names(id) => {
                 let port = self.host(scene.hosts, id)?;
                 let service = scene.hosts.service(port).expect("there is a host");
-                names::names(service, look.sim.now())
+                names::names(service, view.sim.now())
             }
             Asked::Device => {
                 let names = (scene.device, scene.nbd, scene.programs);
-                device::device(look.sim, scene.pair, names)
+                device::device(view.sim, scene.pair, names)
             }
             Asked::Exercise => json(&scene.exercise.progress()),
-            Asked::Link(link) => set_link(look.sim, model.link(link.link)?.0, link.up)?,
-            Asked::Start(start) => begin(look.sim.now(), start, scene)?,
+            Asked::Link(link) => set_link(view.sim, model.link(link.link)?.0, link.up)?,
+            Asked::Start(start) => begin(view.sim.now(), start, scene)?,
             Asked::Resolve(_) => unreachable!("these are answered later"),
         };
         Ok(Answer::Json(said))
@@ -312,7 +322,7 @@ fn begin(now: Instant, Start { seconds }: Start, scene: &mut Scene<'_>) -> Resul
     Ok(Json::from_static(b"{}"))
 }
 
-/// Returns what keeps lines until the next look.
+/// Returns what keeps lines until the next view.
 fn listener(heard: Arc<Mutex<Vec<String>>>) -> crate::log::Listener {
     Box::new(move |line| {
         heard.lock().unwrap_or_else(PoisonError::into_inner).push(line.to_owned());

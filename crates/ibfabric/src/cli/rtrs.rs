@@ -1,12 +1,12 @@
 //! The command lines of `rtrs` and `nbd`.
 
-use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
+use ib_daemons::rtrs::bench::{BenchConfig, BlockSizes, ReadWrite};
 use ib_daemons::rtrs::{Endpoint, Export, LinkConfig, NbdConfig, RemoteConfig, RtrsServeConfig};
 pub use ib_daemons::rtrs::{Network, RequestedPath, Store};
 use ib_rtrs::Policy;
@@ -202,8 +202,8 @@ pub struct BenchArgs {
     #[arg(long, value_name = "SIZE", default_value = "4K", value_parser = size)]
     pub bs: u64,
     /// Requests of all lengths between two, multiples of the shorter one, as are their places.
-    #[arg(long, value_name = "MIN-MAX", conflicts_with = "bs")]
-    pub bsrange: Option<Lengths>,
+    #[arg(long, value_name = "MIN-MAX", conflicts_with = "bs", value_parser = block_sizes)]
+    pub bsrange: Option<BlockSizes>,
     /// Flushes after so many writes.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub fsync: u64,
@@ -340,55 +340,48 @@ pub enum RwArg {
     Randtrim,
 }
 
-impl RwArg {
-    /// Returns whether places are random.
-    #[must_use]
-    pub const fn is_random(self) -> bool {
-        matches!(self, Self::Randread | Self::Randwrite | Self::Randrw | Self::Randtrim)
+impl From<RwArg> for ReadWrite {
+    fn from(rw: RwArg) -> Self {
+        match rw {
+            RwArg::Read => Self::Read,
+            RwArg::Write => Self::Write,
+            RwArg::Randread => Self::Randread,
+            RwArg::Randwrite => Self::Randwrite,
+            RwArg::Randrw => Self::Randrw,
+            RwArg::Trim => Self::Trim,
+            RwArg::Randtrim => Self::Randtrim,
+        }
     }
 }
 
 impl BenchArgs {
-    /// Returns whether anything on the device is changed.
-    #[must_use]
-    pub const fn changes(&self) -> bool {
-        !matches!(self.rw, RwArg::Read | RwArg::Randread)
-    }
-
-    /// Returns whether places are discarded.
-    #[must_use]
-    pub const fn discards(&self) -> bool {
-        self.changes() && self.trim > 0 || matches!(self.rw, RwArg::Trim | RwArg::Randtrim)
-    }
-}
-
-/// The lengths of requests in bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Lengths {
-    /// The shortest.
-    pub least: u64,
-    /// The longest.
-    pub most: u64,
-}
-
-impl FromStr for Lengths {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (least, most) = text.split_once('-').ok_or("expected MIN-MAX, such as 512-1M")?;
-        let (least, most) = (size(least)?, size(most)?);
-        if least > most {
-            return Err(format!("{least} is more than {most}"));
+    /// Returns the configuration of the benchmark.
+    pub(crate) fn config(&self) -> BenchConfig {
+        BenchConfig {
+            rw: self.rw.into(),
+            sizes: self.bsrange.unwrap_or(BlockSizes { least: self.bs, most: self.bs }),
+            fsync: self.fsync,
+            trim: self.trim,
+            iodepth: self.iodepth,
+            jobs: self.jobs,
+            runtime: self.runtime,
+            io_size: self.io_size,
+            size: self.size,
+            verify: self.verify,
+            idle: self.idle,
+            seed: self.seed,
         }
-        Ok(Self { least, most })
     }
 }
 
-impl fmt::Display for Lengths {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { least, most } = self;
-        if least == most { write!(f, "{least}") } else { write!(f, "{least}-{most}") }
+/// Parses MIN-MAX.
+fn block_sizes(text: &str) -> Result<BlockSizes, String> {
+    let (least, most) = text.split_once('-').ok_or("expected MIN-MAX, such as 512-1M")?;
+    let (least, most) = (size(least)?, size(most)?);
+    if least > most {
+        return Err(format!("{least} is more than {most}"));
     }
+    Ok(BlockSizes { least, most })
 }
 
 /// Which path a request takes.

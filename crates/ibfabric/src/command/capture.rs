@@ -14,9 +14,6 @@ mod correlate;
 mod live;
 mod read;
 
-pub(crate) use correlate::findings::{BINS_PER_DECADE, DRAWN, Findings, Histogram, PairFindings};
-pub(crate) use correlate::text::{clocks, drift, end, micros};
-
 pub(crate) fn run(args: &CaptureArgs, out: &mut Output) -> Result<Verdict, Failure> {
     match &args.command {
         CaptureCommand::List(args) => live::list(args, out),

@@ -3,12 +3,13 @@
 use std::time::Instant;
 
 use ib_daemons::progress::Progress;
+use ib_report::summary::Summary;
 use ib_routing::dump::lfts::{Follow, ReadLfts};
 use ib_routing::{Layers, dump};
 use ib_types::ServiceLevel;
 use serde::Serialize;
 
-use super::summary::{Summary, measure, milliseconds, peak_rss_mb, print_worst_links, set_threads};
+use super::summary::{self, measure, milliseconds, peak_rss_mb, print_worst_links, set_threads};
 use crate::cli::CheckArgs;
 use crate::failure::{Failure, Verdict};
 use crate::input;
@@ -63,7 +64,7 @@ pub(crate) fn run(args: &CheckArgs, out: &mut Output) -> Result<Verdict, Failure
     drop(progress);
 
     let summary = Summary::new(&subnet, &layers, &report, metrics.as_ref(), args.subnet.strict);
-    let verdict = summary.verdict();
+    let verdict = summary::verdict(&summary);
     match args.subnet.format {
         Format::Json => out.json(&Report {
             summary,
@@ -71,7 +72,7 @@ pub(crate) fn run(args: &CheckArgs, out: &mut Output) -> Result<Verdict, Failure
             peak_rss_mb: peak_rss_mb(),
         })?,
         Format::Text => {
-            summary.print(&subnet, &report, out)?;
+            summary::print(&summary, &subnet, &report, out)?;
             print_worst_links(&report.load, &subnet, out)?;
         }
     }

@@ -7,17 +7,18 @@ use std::time::Instant;
 use ib_daemons::progress::Progress;
 use ib_daemons::routing_files;
 use ib_os::signals::TemporaryPath;
+use ib_report::routing;
+use ib_report::summary::Summary;
 use ib_routing::engine::{NoEngine, Outcome, Refusal, reason};
 use ib_routing::{Routing, dump};
 use serde::Serialize;
 
-use super::summary::{Summary, measure, milliseconds, peak_rss_mb, print_worst_links, set_threads};
+use super::summary::{self, measure, milliseconds, peak_rss_mb, print_worst_links, set_threads};
 use crate::cli::RouteArgs;
 use crate::failure::{Failure, Verdict, say};
 use crate::input;
 use crate::output::result_file::{temporary_path, write_result};
 use crate::output::{Format, Output};
-use crate::report;
 
 /// The result; the names are JSON keys.
 #[derive(Serialize)]
@@ -131,14 +132,14 @@ pub(crate) fn run(args: &RouteArgs, out: &mut Output) -> Result<Verdict, Failure
     if let Some(path) = &args.report {
         let requested = args.routing.list().to_string();
         let name = args.subnet.fabric.display().to_string();
-        let choice = report::Choice { fabric: &name, requested: &requested, refusals: &refusals };
-        let page = report::page(&subnet, &routing, &report, &summary, choice);
+        let choice = routing::Choice { fabric: &name, requested: &requested, refusals: &refusals };
+        let page = routing::page(&subnet, &routing, &report, &summary, choice);
         write_result(path, |out| out.write_all(page.as_bytes()))?;
     }
     ms.dump = milliseconds(start);
     drop(progress);
 
-    let verdict = summary.verdict();
+    let verdict = summary::verdict(&summary);
     match args.subnet.format {
         Format::Json => out.json(&Report {
             engine: routing.engine.name(),
@@ -152,7 +153,7 @@ pub(crate) fn run(args: &RouteArgs, out: &mut Output) -> Result<Verdict, Failure
         })?,
         Format::Text => {
             print_engine(args, &routing, &refusals, out)?;
-            summary.print(&subnet, &report, out)?;
+            summary::print(&summary, &subnet, &report, out)?;
             if summary.credit_loops > 0 {
                 print_remedy(&routing, &refusals, out)?;
             }

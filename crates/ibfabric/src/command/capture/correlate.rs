@@ -2,7 +2,6 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `findings.rs` | what there is to report: pairs, percentiles, messages, notes |
 //! | `text.rs` | as text |
 //! | `json.rs` | as JSON |
 
@@ -12,19 +11,17 @@ use std::path::Path;
 
 use ib_capture::{CaptureFile, Correlator};
 use ib_pcap::ReadError;
+use ib_report::correlation;
+use ib_report::findings::{DRAWN, Findings, FindingsOptions};
 
 use crate::cli::capture::CorrelateArgs;
 use crate::failure::{Failure, Verdict};
 use crate::input;
 use crate::output::result_file::write_result;
 use crate::output::{Format, Output};
-use crate::report;
 
-pub(super) mod findings;
 mod json;
-pub(super) mod text;
-
-use findings::Findings;
+mod text;
 
 pub(super) fn run(args: &CorrelateArgs, out: &mut Output) -> Result<Verdict, Failure> {
     input::one_standard_input([Some(&args.file), args.second.as_ref()])?;
@@ -51,11 +48,18 @@ pub(super) fn run(args: &CorrelateArgs, out: &mut Output) -> Result<Verdict, Fai
         };
         found.map_err(|error| cannot_read(path, &error))?;
     }
-    let correlation = correlator.finish(&args.qpns);
+    let correlated = correlator.finish(&args.qpns);
     let names = paths.iter().map(|path| path.display().to_string()).collect();
-    let findings = Findings::new(&correlation, names, args)?;
+    let listed = match (args.messages, &args.html) {
+        (true, _) => usize::MAX,
+        (false, Some(_)) => DRAWN,
+        (false, None) => 0,
+    };
+    let timing = args.from.as_ref().zip(args.to.as_ref());
+    let findings = Findings::new(&correlated, names, &FindingsOptions { listed, timing })
+        .map_err(|error| Failure::Unusable(error.to_string()))?;
     if let Some(path) = &args.html {
-        let page = report::correlation::page(&findings);
+        let page = correlation::page(&findings);
         write_result(path, |out| out.write_all(page.as_bytes()))?;
     }
     match args.format {

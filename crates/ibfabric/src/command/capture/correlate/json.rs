@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use ib_capture::correlate::{Clocks, End, FRACTIONS, Matched, Message, Part, Spread};
 use serde::Serialize;
 
-use super::findings::{Findings, PairFindings};
+use ib_report::findings::{Findings, PairFindings};
 
 #[derive(Serialize)]
 pub(super) struct Report {

@@ -2,11 +2,11 @@
 
 use std::io::Write as _;
 
-use ib_capture::correlate::{Clocks, End, Estimate, Message, Part, Spread};
+use ib_capture::correlate::{Message, Part, Spread};
 
-use super::findings::{Findings, TimingFindings};
 use crate::failure::Failure;
 use crate::output::Output;
+use ib_report::findings::{Findings, TimingFindings, clocks, end, micros};
 
 pub(super) fn print(findings: &Findings, lists: bool, out: &mut Output) -> Result<(), Failure> {
     for (number, (name, counts)) in findings.files.iter().enumerate() {
@@ -145,47 +145,6 @@ fn print_messages(findings: &Findings, out: &mut Output) -> Result<(), Failure> 
         }
     }
     Ok(())
-}
-
-/// Bounds of the drift, in millionths, that say nothing: the capture is too short.
-const UNKNOWN_DRIFT: f64 = 99.0;
-
-/// Writes what is known of the clocks.
-pub(crate) fn clocks(clocks: &Clocks) -> String {
-    match clocks {
-        Clocks::Same => "one file, one clock".to_owned(),
-        Clocks::Unknown => "unknown".to_owned(),
-        Clocks::Estimated(it) => {
-            let (offset, uncertainty) = (it.offset / 1e3, it.uncertainty / 1e3);
-            let [there, back] = it.packets;
-            let drift = drift(it);
-            format!(
-                "file 2 is {offset:+.3} us against file 1, +- {uncertainty:.3} us; drift {drift}; fastest round trip {:.3} us, \
-                 from {there} packets there and {back} back",
-                it.round_trip / 1e3
-            )
-        }
-    }
-}
-
-/// Writes by how much a clock runs faster, where that can be told.
-pub(crate) fn drift(it: &Estimate) -> String {
-    if it.is_contradictory || it.drift_uncertainty_ppm >= UNKNOWN_DRIFT {
-        "unknown".to_owned()
-    } else {
-        format!("{:+.3} ppm, +- {:.3}", it.drift_ppm, it.drift_uncertainty_ppm)
-    }
-}
-
-/// Writes a queue pair and where it is.
-pub(crate) fn end(end: End) -> String {
-    let qpn = end.qpn.map_or_else(|| "?".to_owned(), |qpn| qpn.to_string());
-    format!("{} qp {qpn}", end.address)
-}
-
-/// Writes nanoseconds as microseconds.
-pub(crate) fn micros(nanos: i64) -> String {
-    format!("{:.3}", nanos as f64 / 1e3)
 }
 
 /// Writes a duration in a unit that fits.

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use ib_routing::Subnet;
 use ib_routing::check::CheckReport;
 
-use super::html;
-use super::scale::{self, CLASSES, Scale};
+use crate::html;
+use crate::scale::{self, CLASSES, Scale};
 
 const WIDTH: f64 = 560.0;
 const HEIGHT: f64 = 250.0;
@@ -19,7 +19,7 @@ const BOTTOM: f64 = 46.0;
 const MAX_BAR: f64 = 64.0;
 
 /// Makes the two histograms.
-pub(super) fn both(subnet: &Subnet<'_>, report: &CheckReport, scale: &Scale) -> String {
+pub(crate) fn both(subnet: &Subnet<'_>, report: &CheckReport, scale: &Scale) -> String {
     let mut section = String::new();
     if report.hops.routes() > 0 {
         section.push_str(&hops(report));
@@ -101,13 +101,13 @@ fn loads(subnet: &Subnet<'_>, report: &CheckReport, scale: &Scale) -> String {
     .draw(&bars)
 }
 
-pub(super) struct Bar {
+pub(crate) struct Bar {
     /// What it is made of, from the bottom up: a style and a number each.
-    pub(super) parts: Vec<(String, u64)>,
+    pub(crate) parts: Vec<(String, u64)>,
     /// What is written below it.
-    pub(super) label: Option<String>,
+    pub(crate) label: Option<String>,
     /// What is said of it when it is pointed at.
-    pub(super) title: String,
+    pub(crate) title: String,
 }
 
 impl Bar {
@@ -116,20 +116,20 @@ impl Bar {
     }
 }
 
-pub(super) struct Chart {
-    pub(super) id: &'static str,
-    pub(super) heading: &'static str,
-    pub(super) description: String,
+pub(crate) struct Chart {
+    pub(crate) id: &'static str,
+    pub(crate) heading: &'static str,
+    pub(crate) description: String,
     /// The name of the horizontal axis.
-    pub(super) across: &'static str,
+    pub(crate) across: &'static str,
     /// The name of the vertical axis.
-    pub(super) up: &'static str,
+    pub(crate) up: &'static str,
     /// A line to draw, as a fraction of the width, and its name.
-    pub(super) mark: Option<(f64, String)>,
+    pub(crate) mark: Option<(f64, String)>,
 }
 
 impl Chart {
-    pub(super) fn draw(&self, bars: &[Bar]) -> String {
+    pub(crate) fn draw(&self, bars: &[Bar]) -> String {
         let Self { id, heading, description, across, up, .. } = self;
         let mut svg = format!(
             "<section aria-labelledby=\"{id}-heading\">\n<h2 id=\"{id}-heading\">{heading}</h2>\n\

@@ -4,7 +4,7 @@
 use ib_routing::Subnet;
 use ib_routing::check::LinkLoad;
 
-use super::html;
+use crate::html;
 
 /// Where one class ends and the next begins, as multiples of the mean load.
 const MULTIPLES: [f64; 8] = [0.5, 0.75, 0.9, 1.1, 1.25, 1.5, 2.0, 3.0];
@@ -24,38 +24,38 @@ const NAMES: [&str; CLASSES] = [
 ];
 
 /// The number of classes: unused links, and one more than there are bounds between the others.
-pub(super) const CLASSES: usize = MULTIPLES.len() + 2;
+pub(crate) const CLASSES: usize = MULTIPLES.len() + 2;
 
 /// Returns the routes over every directed link between switches.
-pub(super) fn loads(subnet: &Subnet<'_>, load: &LinkLoad) -> impl Iterator<Item = u32> {
+pub(crate) fn loads(subnet: &Subnet<'_>, load: &LinkLoad) -> impl Iterator<Item = u32> {
     subnet.switch_ids().flat_map(move |switch| {
         subnet.switch_links(switch).map(move |(port, ..)| load.load(switch, port))
     })
 }
 
 /// Sorts loads into classes from 0, unused, to 9, thrice the mean and more.
-pub(super) struct Scale {
-    pub(super) mean: f64,
+pub(crate) struct Scale {
+    pub(crate) mean: f64,
     /// The lowest load of each class from the third on.
-    pub(super) bounds: [u32; MULTIPLES.len()],
+    pub(crate) bounds: [u32; MULTIPLES.len()],
 }
 
 impl Scale {
-    pub(super) fn new(load: &LinkLoad) -> Self {
+    pub(crate) fn new(load: &LinkLoad) -> Self {
         Self { mean: load.mean, bounds: MULTIPLES.map(|times| (times * load.mean).ceil() as u32) }
     }
 
-    pub(super) fn class(&self, load: u32) -> usize {
+    pub(crate) fn class(&self, load: u32) -> usize {
         if load == 0 { 0 } else { 1 + self.bounds.partition_point(|&bound| bound <= load) }
     }
 
     /// Returns how often the mean goes into a load; 0 when nothing is used.
-    pub(super) fn times_mean(&self, load: u32) -> f64 {
+    pub(crate) fn times_mean(&self, load: u32) -> f64 {
         if self.mean > 0.0 { f64::from(load) / self.mean } else { 0.0 }
     }
 
     /// Makes the legend, with the number of directed links in each class.
-    pub(super) fn legend(&self, subnet: &Subnet<'_>, load: &LinkLoad) -> String {
+    pub(crate) fn legend(&self, subnet: &Subnet<'_>, load: &LinkLoad) -> String {
         let mut links = [0_u64; CLASSES];
         for load in loads(subnet, load) {
             links[self.class(load)] += 1;

@@ -1,27 +1,26 @@
-//! What there is to report of correlated captures.
+//! The results of correlated captures: pairs of queue pairs, percentiles, messages and notes.
 
 use ib_capture::Correlation;
-use ib_capture::correlate::{Clocks, End, FileCounts, Matched, Message, Part, Spread};
+use ib_capture::correlate::{
+    Clocks, End, Estimate, EventKind, FileCounts, Matched, Message, Part, Spread,
+};
 
-use crate::cli::capture::CorrelateArgs;
-use crate::failure::Failure;
+/// Number of messages that a page draws.
+pub const DRAWN: usize = 4000;
 
-/// How many messages a page draws.
-pub(crate) const DRAWN: usize = 4000;
+/// Number of bins of a histogram for each power of ten.
+pub const BINS_PER_DECADE: usize = 4;
 
-/// Bins of a histogram: so many for each power of ten.
-pub(crate) const BINS_PER_DECADE: usize = 4;
+/// Number of powers of ten of nanoseconds in a histogram.
+pub const DECADES: usize = 11;
 
-/// The powers of ten of nanoseconds that histograms have.
-pub(crate) const DECADES: usize = 11;
-
-/// How often times of each size are there.
+/// Number of times in each range.
 #[derive(Clone, Copy)]
-pub(crate) struct Histogram {
-    /// From 1 ns to 100 s, in steps that are equal on a logarithmic scale.
-    pub(crate) bins: [u64; BINS_PER_DECADE * DECADES],
-    /// Times of nothing or less, which a logarithmic scale does not have.
-    pub(crate) without: u64,
+pub struct Histogram {
+    /// Counts from 1 ns to 100 s, in equal steps on a logarithmic scale.
+    pub bins: [u64; BINS_PER_DECADE * DECADES],
+    /// Number of times of 0 or less, which a logarithmic scale does not have.
+    pub without: u64,
 }
 
 impl Histogram {
@@ -37,63 +36,98 @@ impl Histogram {
     }
 }
 
-/// What was found in captures.
-pub(crate) struct Findings {
-    /// The files by name, with what is in them.
-    pub(crate) files: Vec<(String, FileCounts)>,
-    pub(crate) clocks: Clocks,
-    /// All packets, of whatever queue pairs.
-    pub(crate) matched: Matched,
-    pub(crate) pairs: Vec<PairFindings>,
-    /// All pairs together.
-    pub(crate) spreads: [Option<Spread>; 6],
-    pub(crate) histograms: [Histogram; 6],
-    pub(crate) timing: Option<TimingFindings>,
-    /// Whether both files are the same capture.
+/// Options of the evaluation.
+#[derive(Clone, Copy, Debug)]
+pub struct FindingsOptions<'a> {
+    /// Number of messages of each pair to list: 0, [`DRAWN`] for a page, `usize::MAX` for all.
+    pub listed: usize,
+    /// Events whose distance in time is measured.
+    pub timing: Option<(&'a EventKind, &'a EventKind)>,
+}
+
+/// A file without RDMA packets.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{file}: {}: expected RoCEv2 at UDP port 4791 or those of --udp-port, or InfiniBand",
+    if *other == 0 { "no packets".to_owned() } else { format!("no RDMA packets among {other}") }
+)]
+pub struct NoPackets {
+    /// The name of the file.
+    pub file: String,
+    /// Number of other frames in the file.
+    pub other: u64,
+}
+
+/// The results of correlated captures.
+pub struct Findings {
+    /// Name and packet counts of each file.
+    pub files: Vec<(String, FileCounts)>,
+    /// Offset and drift between the clocks of the files.
+    pub clocks: Clocks,
+    /// Packets of all queue pairs, by the files in which they were captured.
+    pub matched: Matched,
+    /// The pairs of queue pairs, one for each direction of a connection.
+    pub pairs: Vec<PairFindings>,
+    /// Distribution of each [`Part`] of the messages' times, over all pairs.
+    pub spreads: [Option<Spread>; 6],
+    /// Histogram of each [`Part`] of the messages' times, over all pairs.
+    pub histograms: [Histogram; 6],
+    /// Times between the two requested events.
+    pub timing: Option<TimingFindings>,
+    /// True if both files are the same capture.
     is_twice_the_same: bool,
-    pub(crate) notes: Vec<String>,
+    /// What is unknown, and why, one sentence each.
+    pub notes: Vec<String>,
 }
 
-/// What was found of the messages from a queue pair to another one.
-pub(crate) struct PairFindings {
-    pub(crate) ends: [End; 2],
-    pub(crate) requests: Matched,
-    pub(crate) responses: Matched,
-    pub(crate) messages: u64,
-    /// Messages of which not all packets were captured.
-    pub(crate) broken: u64,
-    /// Messages whose acknowledgement is unknown, as packets are missing that can have been it.
-    pub(crate) unacknowledged: u64,
-    pub(crate) bytes: u64,
-    pub(crate) spreads: [Option<Spread>; 6],
-    /// All messages, or some of them for a page.
-    pub(crate) listed: Vec<Message>,
+/// The results of the messages from one queue pair to another.
+pub struct PairFindings {
+    /// The queue pair that sends the messages, and the one that receives them.
+    pub ends: [End; 2],
+    /// Request packets, by the files in which they were captured.
+    pub requests: Matched,
+    /// Response packets, by the files in which they were captured.
+    pub responses: Matched,
+    /// Number of messages of which all packets were captured.
+    pub messages: u64,
+    /// Number of messages of which packets are missing.
+    pub broken: u64,
+    /// Number of messages whose acknowledgement is unknown, because packets are missing that may have been it.
+    pub unacknowledged: u64,
+    /// Payload of the messages in bytes.
+    pub bytes: u64,
+    /// Distribution of each [`Part`] of the messages' times.
+    pub spreads: [Option<Spread>; 6],
+    /// The listed messages: evenly chosen, at most [`FindingsOptions::listed`].
+    pub listed: Vec<Message>,
 }
 
-/// The time between events.
-pub(crate) struct TimingFindings {
-    pub(crate) from: String,
-    pub(crate) to: String,
-    /// How many events of each kind there are; `None` where the clocks cannot be compared.
-    pub(crate) events: Option<[u64; 2]>,
-    pub(crate) spread: Option<Spread>,
+/// Times from each event of one kind to the next event of another kind.
+pub struct TimingFindings {
+    /// The first event, as on the command line.
+    pub from: String,
+    /// The second event, as on the command line.
+    pub to: String,
+    /// Number of events of each kind; `None` if the clocks cannot be compared.
+    pub events: Option<[u64; 2]>,
+    /// Distribution of the times in nanoseconds; `None` if there are none.
+    pub spread: Option<Spread>,
 }
 
 impl Findings {
-    pub(crate) fn new(
+    /// Evaluates correlated captures, whose files have these names.
+    ///
+    /// # Errors
+    /// Fails if a file has no RDMA packets.
+    pub fn new(
         correlation: &Correlation,
         names: Vec<String>,
-        args: &CorrelateArgs,
-    ) -> Result<Self, Failure> {
+        options: &FindingsOptions<'_>,
+    ) -> Result<Self, NoPackets> {
         let files: Vec<_> = names.into_iter().zip(correlation.files().iter().cloned()).collect();
         for (name, counts) in &files {
             if counts.captured == 0 {
-                let what = match counts.foreign {
-                    0 => "no packets".to_owned(),
-                    foreign => format!("no RDMA packets among {foreign}"),
-                };
-                let hint = "expected RoCEv2 at UDP port 4791 or those of --udp-port, or InfiniBand";
-                return Err(Failure::Unusable(format!("{name}: {what}: {hint}")));
+                return Err(NoPackets { file: name.clone(), other: counts.foreign });
             }
         }
         let mut findings = Self {
@@ -107,17 +141,12 @@ impl Findings {
             is_twice_the_same: correlation.is_twice_the_same(),
             notes: Vec::new(),
         };
-        let keep = match (args.messages, &args.html) {
-            (true, _) => usize::MAX,
-            (false, Some(_)) => DRAWN,
-            (false, None) => 0,
-        };
         let mut all: [Vec<i64>; 6] = Default::default();
         for &pair in correlation.pairs() {
             let mut times: [Vec<i64>; 6] = Default::default();
             let [requests, responses] = correlation.matched(pair);
             let ends = correlation.ends(pair);
-            let (mut messages, mut bytes, mut listed) = (0, 0, Thinned::new(keep));
+            let (mut messages, mut bytes, mut listed) = (0, 0, Thinned::new(options.listed));
             let unknown = correlation.messages(pair, |message| {
                 messages += 1;
                 bytes += message.bytes;
@@ -154,7 +183,7 @@ impl Findings {
             }
         }
         drop(all);
-        if let (Some(from), Some(to)) = (&args.from, &args.to) {
+        if let Some((from, to)) = options.timing {
             let timing = correlation.timing(from, to);
             findings.timing = Some(TimingFindings {
                 from: from.to_string(),
@@ -167,20 +196,19 @@ impl Findings {
         Ok(findings)
     }
 
-    /// Returns whether there is an answer: packets that both ends have seen, and times between events where they
-    /// were asked for.
-    pub(crate) fn is_good(&self) -> bool {
+    /// Returns true if packets were captured at both ends, and the requested times between events are known.
+    pub fn is_good(&self) -> bool {
         let timed = self.timing.as_ref().is_none_or(|timing| timing.spread.is_some());
         self.matched.matched > 0 && !self.is_twice_the_same && !self.pairs.is_empty() && timed
     }
 
-    /// Returns the sum of something over all pairs.
-    pub(crate) fn sum(&self, what: impl Fn(&PairFindings) -> u64) -> u64 {
-        self.pairs.iter().map(what).sum()
+    /// Returns the sum of a number over all pairs.
+    pub fn sum(&self, number: impl Fn(&PairFindings) -> u64) -> u64 {
+        self.pairs.iter().map(number).sum()
     }
 }
 
-/// As many messages as there is room for: every one, every second one, every fourth ….
+/// An even choice of messages: each one, then each second one, each fourth … so that at most `room` are kept.
 struct Thinned {
     kept: Vec<Message>,
     room: usize,
@@ -214,7 +242,7 @@ impl Thinned {
     }
 }
 
-/// Says what cannot be known, and why.
+/// Returns what is unknown, and why.
 fn notes(correlation: &Correlation, findings: &Findings) -> Vec<String> {
     let mut notes = Vec::new();
     let name = |file: u8| &findings.files[usize::from(file)].0;
@@ -303,7 +331,7 @@ fn notes(correlation: &Correlation, findings: &Findings) -> Vec<String> {
     notes
 }
 
-/// Says why no packet was seen at both ends.
+/// Returns why no packet was captured at both ends.
 fn unmatched(correlation: &Correlation, files: &[(String, FileCounts)]) -> String {
     if files.len() < 2 {
         return "no packet was captured at both ends: expected a second file, of the other end"
@@ -328,4 +356,45 @@ fn unmatched(correlation: &Correlation, files: &[(String, FileCounts)]) -> Strin
              is not what is left of the other"
         ),
     }
+}
+
+/// Uncertainty of the drift in ppm from which on the drift is unknown: the capture is too short.
+const UNKNOWN_DRIFT: f64 = 99.0;
+
+/// Formats offset and drift of the clocks.
+pub fn clocks(clocks: &Clocks) -> String {
+    match clocks {
+        Clocks::Same => "one file, one clock".to_owned(),
+        Clocks::Unknown => "unknown".to_owned(),
+        Clocks::Estimated(it) => {
+            let (offset, uncertainty) = (it.offset / 1e3, it.uncertainty / 1e3);
+            let [there, back] = it.packets;
+            let drift = drift(it);
+            format!(
+                "file 2 is {offset:+.3} us against file 1, +- {uncertainty:.3} us; drift {drift}; fastest round trip {:.3} us, \
+                 from {there} packets there and {back} back",
+                it.round_trip / 1e3
+            )
+        }
+    }
+}
+
+/// Formats the drift of a clock, or `unknown`.
+pub fn drift(it: &Estimate) -> String {
+    if it.is_contradictory || it.drift_uncertainty_ppm >= UNKNOWN_DRIFT {
+        "unknown".to_owned()
+    } else {
+        format!("{:+.3} ppm, +- {:.3}", it.drift_ppm, it.drift_uncertainty_ppm)
+    }
+}
+
+/// Formats address and number of a queue pair.
+pub fn end(end: End) -> String {
+    let qpn = end.qpn.map_or_else(|| "?".to_owned(), |qpn| qpn.to_string());
+    format!("{} qp {qpn}", end.address)
+}
+
+/// Formats nanoseconds as microseconds.
+pub fn micros(nanos: i64) -> String {
+    format!("{:.3}", nanos as f64 / 1e3)
 }

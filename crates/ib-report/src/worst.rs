@@ -5,11 +5,11 @@ use std::fmt::Write as _;
 use ib_routing::check::CheckReport;
 use ib_routing::{Peer, Subnet, SwitchId};
 
-use super::html;
-use super::scale::{self, Scale};
+use crate::html;
+use crate::scale::{self, Scale};
 
 /// Makes the table; nothing when no link is used.
-pub(super) fn section(subnet: &Subnet<'_>, report: &CheckReport, scale: &Scale) -> String {
+pub(crate) fn section(subnet: &Subnet<'_>, report: &CheckReport, scale: &Scale) -> String {
     if report.load.max == 0 {
         return String::new();
     }

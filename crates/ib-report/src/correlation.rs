@@ -8,10 +8,10 @@ use std::fmt::Write as _;
 
 use ib_capture::correlate::{Clocks, FRACTIONS, Part, Spread};
 
-use super::charts::{Bar, Chart};
-use super::html;
-use crate::command::capture::{BINS_PER_DECADE, Histogram};
-use crate::command::capture::{Findings, PairFindings, clocks, drift, end, micros};
+use crate::charts::{Bar, Chart};
+use crate::findings::{BINS_PER_DECADE, Findings, Histogram, PairFindings};
+use crate::findings::{clocks, drift, end, micros};
+use crate::html;
 
 mod timeline;
 
@@ -33,8 +33,9 @@ packet is received. completion: until the acknowledgement or the response is bac
 together.";
 const STYLE: &str = concat!(include_str!("page.css"), include_str!("correlation.css"));
 
-/// Writes the page about captures.
-pub(crate) fn page(findings: &Findings) -> String {
+/// Returns the page about captures.
+#[must_use]
+pub fn page(findings: &Findings) -> String {
     let names: Vec<&str> = findings.files.iter().map(|(name, _)| name.as_str()).collect();
     let heading = html::text(&format!("Where the time went: {}", names.join(" and ")));
     let (timeline, script) = timeline(findings);

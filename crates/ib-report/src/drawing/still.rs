@@ -3,9 +3,9 @@
 use std::fmt::Write as _;
 
 use super::{Bundle, Drawing};
-use crate::report::html;
-use crate::report::layout::{Layout, PITCH, Shape};
-use crate::report::scale::{CLASSES, Scale};
+use crate::html;
+use crate::layout::{Layout, PITCH, Shape};
+use crate::scale::{CLASSES, Scale};
 
 /// With more pairs of linked switches than this there is no still picture.
 const MAX_BUNDLES: usize = 4000;

@@ -1,4 +1,4 @@
-//! The hosts: names at each, a block device between some.
+//! The hosts of `up`: an ACM service at each, a block device between some, the self-test and the page that use them.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::os::fd::BorrowedFd;
@@ -19,13 +19,12 @@ use ib_wire::mad::sa::PathRecord;
 
 use super::config::UpConfig;
 use super::exercise::Exercise;
-use super::page::{Page, Scene};
+use super::page::{FabricView, Page, Scene};
 use super::record::{Record, Target};
 use super::tour::{Place as TourPlace, Tour};
 use crate::error::{DaemonError, Verdict};
 use crate::message::say;
 use crate::own_capture::{self, Tracing};
-use crate::sim::{Look, Residents};
 use crate::text::counted;
 use crate::up::hosts::{BlockPair, Hosts, PORT, PairEvent, PairOptions, Reply};
 
@@ -50,8 +49,8 @@ enum Stage {
     Ready,
 }
 
-/// Those who live in the fabric.
-pub(super) struct Town {
+/// The embedded hosts of a fabric, from the discovery of their ports to the connected block device.
+pub(super) struct EmbeddedHosts {
     hosts: Hosts,
     /// Ports that HCAs of other processes have.
     away: BTreeSet<PortId>,
@@ -80,7 +79,7 @@ pub(super) struct Town {
     socket: String,
 }
 
-impl Town {
+impl EmbeddedHosts {
     pub(super) fn new(
         config: &UpConfig,
         fabric: Fabric,
@@ -371,10 +370,13 @@ impl Town {
             }
         }
     }
-}
 
-impl Residents for Town {
-    fn work(&mut self, sim: &mut Sim, addresses: &Addresses) -> Result<bool, DaemonError> {
+    /// Does all work that is due now; returns true if there was any. The subnet is up.
+    pub(super) fn work(
+        &mut self,
+        sim: &mut Sim,
+        addresses: &Addresses,
+    ) -> Result<bool, DaemonError> {
         self.advance(sim, addresses)?;
         let mut moved = self.hosts.work(sim);
         moved |= self.take_replies(sim)?;
@@ -399,7 +401,8 @@ impl Residents for Town {
         Ok(moved)
     }
 
-    fn due(&self) -> Option<Instant> {
+    /// Returns when [`EmbeddedHosts::work`] has something to do without input.
+    pub(super) fn due(&self) -> Option<Instant> {
         let pair = self.pair.as_ref().and_then(BlockPair::poll_timeout);
         let record = self.record.as_ref().map(Record::due);
         let tour = self.tour.as_ref().and_then(Tour::due);
@@ -408,22 +411,26 @@ impl Residents for Town {
         own.into_iter().flatten().chain([self.deadline, self.look]).min()
     }
 
-    fn look_at(&mut self, port: PortId) {
+    /// Reports that the HCA of a port may have input.
+    pub(super) fn look_at(&mut self, port: PortId) {
         self.hosts.look_at(port);
     }
 
-    fn bells(&self) -> Vec<BorrowedFd<'_>> {
+    /// Returns the descriptors that are readable when requests of browsers and captures are queued.
+    pub(super) fn wakeups(&self) -> Vec<BorrowedFd<'_>> {
         self.page.as_ref().map(Page::bell).into_iter().chain(self.hosts.bell()).collect()
     }
 
-    fn silence(&mut self) {
+    /// Resets these descriptors.
+    pub(super) fn reset_wakeups(&mut self) {
         self.hosts.silence();
         if let Some(page) = &self.page {
             page.silence();
         }
     }
 
-    fn look(&mut self, mut look: Look<'_>) -> Result<(), DaemonError> {
+    /// Answers requests of the page, and sends it the state of the fabric.
+    pub(super) fn show(&mut self, mut view: FabricView<'_>) -> Result<(), DaemonError> {
         let Some(page) = &mut self.page else { return Ok(()) };
         let scene = Scene {
             hosts: &mut self.hosts,
@@ -435,11 +442,12 @@ impl Residents for Town {
             is_idle: self.programs.as_ref().is_none_or(NbdServer::is_idle),
             exercise: &mut self.exercise,
         };
-        page.look(&mut look, scene);
+        page.show(&mut view, scene);
         Ok(())
     }
 
-    fn leave(&mut self, sim: &mut Sim, port: PortId) -> Result<(), String> {
+    /// Removes the host of a port, for an HCA of another process, or returns the reason why it keeps the port.
+    pub(super) fn yield_port(&mut self, sim: &mut Sim, port: PortId) -> Result<(), String> {
         if self.ends.iter().flatten().any(|&end| end == port) {
             return Err(format!("it is one of those of {DEVICE}; --node names another one"));
         }
@@ -454,33 +462,40 @@ impl Residents for Town {
         Ok(())
     }
 
-    fn come_back(&mut self, port: PortId) {
+    /// Lets a port have a host again after the HCA of the other process has detached.
+    pub(super) fn reclaim_port(&mut self, port: PortId) {
         self.away.remove(&port);
         self.look = Instant::ZERO;
     }
 
-    fn programs(&mut self) -> Option<&mut NbdServer> {
+    /// Returns the NBD server of the block device, if clients may use it.
+    pub(super) fn nbd_server(&mut self) -> Option<&mut NbdServer> {
         // They wait for the end of the tour.
         self.programs.as_mut().filter(|_| self.tour.is_none())
     }
 
-    fn is_ready(&self) -> bool {
+    /// Returns true once the hosts and the block device are usable.
+    pub(super) fn is_ready(&self) -> bool {
         matches!(self.stage, Stage::Ready) && self.tour.is_none()
     }
 
-    fn poll_line(&mut self) -> Option<String> {
+    /// Returns the next line for standard output.
+    pub(super) fn poll_line(&mut self) -> Option<String> {
         self.lines.pop_front()
     }
 
-    fn has_verdict(&self) -> bool {
+    /// Returns true if [`EmbeddedHosts::verdict`] will return a verdict.
+    pub(super) fn has_verdict(&self) -> bool {
         self.tour.is_some()
     }
 
-    fn ended(&self) -> Option<Verdict> {
+    /// Returns the verdict of the self-test once it has finished.
+    pub(super) fn verdict(&self) -> Option<Verdict> {
         self.tour.as_ref()?.ended()
     }
 
-    fn close(&mut self, sim: &mut Sim) -> Result<(), DaemonError> {
+    /// Finishes captures and records.
+    pub(super) fn close(&mut self, sim: &mut Sim) -> Result<(), DaemonError> {
         if let Some(tracing) = &mut self.tracing {
             tracing.finish(&mut self.hosts);
         }

@@ -10,14 +10,14 @@
 
 use ib_routing::{Subnet, SwitchId};
 
-use super::graph::Graph;
+use crate::graph::Graph;
 
 mod circle;
 mod grid;
 mod rows;
 
 /// The distance of two switches next to each other.
-pub(super) const PITCH: f64 = 10.0;
+pub(crate) const PITCH: f64 = 10.0;
 
 /// The distance of two rows of a tree. Rows are scaled apart from columns, so it only has to be
 /// fine enough for bent links.
@@ -25,7 +25,7 @@ const ROW: f64 = 100.0;
 
 /// How a fabric is laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Shape {
+pub(crate) enum Shape {
     /// A row per rank.
     Rows,
     /// Rows and columns of a mesh or torus.
@@ -36,7 +36,7 @@ pub(super) enum Shape {
 
 impl Shape {
     /// Returns the name that the script knows.
-    pub(super) const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Rows => "rows",
             Self::Grid => "grid",
@@ -47,18 +47,18 @@ impl Shape {
 
 /// A place for every switch.
 #[derive(Debug)]
-pub(super) struct Layout {
-    pub(super) shape: Shape,
+pub(crate) struct Layout {
+    pub(crate) shape: Shape,
     /// By switch: to the right and down.
-    pub(super) places: Vec<(f64, f64)>,
+    pub(crate) places: Vec<(f64, f64)>,
     /// By switch: its rank above the hosts; empty without rows.
-    pub(super) ranks: Vec<usize>,
+    pub(crate) ranks: Vec<usize>,
 }
 
 impl Layout {
     /// Finds the layout that suits a subnet; the roots of the engine help where it is not clear
     /// which way is up.
-    pub(super) fn new(subnet: &Subnet<'_>, roots: &[SwitchId]) -> Self {
+    pub(crate) fn new(subnet: &Subnet<'_>, roots: &[SwitchId]) -> Self {
         let graph = Graph::new(subnet);
         let ranked = |ranks: Vec<usize>| {
             let places = rows::places(&graph, &ranks);
@@ -81,7 +81,7 @@ impl Layout {
 
     /// Returns how far the middle of a link is pulled aside, so that it does not run through the
     /// switches between its ends: to the right when it is upright, else down.
-    pub(super) fn bend(&self, from: usize, to: usize) -> f64 {
+    pub(crate) fn bend(&self, from: usize, to: usize) -> f64 {
         let ((from_x, from_y), (to_x, to_y)) = (self.places[from], self.places[to]);
         let (across, down) = ((to_x - from_x).abs(), (to_y - from_y).abs());
         let straight = across > 0.5 && down > 0.5;
@@ -98,7 +98,7 @@ impl Layout {
     }
 
     /// Returns the rows from the top down: where each is, its rank and how many switches it has.
-    pub(super) fn rows(&self) -> Vec<(f64, usize, usize)> {
+    pub(crate) fn rows(&self) -> Vec<(f64, usize, usize)> {
         let ranks = self.ranks.iter().max().map_or(0, |&top| top + 1);
         (0..ranks)
             .rev()
@@ -111,7 +111,7 @@ impl Layout {
 
     /// Returns by switch how much room its name has: the distance to the next switch of its row,
     /// at most two steps.
-    pub(super) fn rooms(&self) -> Vec<f64> {
+    pub(crate) fn rooms(&self) -> Vec<f64> {
         let mut rooms = vec![PITCH; self.places.len()];
         if self.shape != Shape::Rows {
             return rooms;
@@ -131,7 +131,7 @@ impl Layout {
     }
 
     /// Returns the width and height that all switches take up.
-    pub(super) fn extent(&self) -> (f64, f64) {
+    pub(crate) fn extent(&self) -> (f64, f64) {
         let span = |values: &dyn Fn(&(f64, f64)) -> f64| {
             let (low, high) = self
                 .places

@@ -6,7 +6,7 @@
 ///
 /// # Panics
 /// Panics when the template has a place without a value.
-pub(super) fn fill(template: &str, values: &[(&str, &str)]) -> String {
+pub(crate) fn fill(template: &str, values: &[(&str, &str)]) -> String {
     let mut filled = String::with_capacity(
         template.len() + values.iter().map(|(_, value)| value.len()).sum::<usize>(),
     );
@@ -24,22 +24,22 @@ pub(super) fn fill(template: &str, values: &[(&str, &str)]) -> String {
 }
 
 /// A page: what all of them have.
-pub(super) struct Page<'a> {
-    pub(super) title: &'a str,
-    pub(super) heading: &'a str,
-    pub(super) style: &'a str,
-    pub(super) verdict: &'a str,
+pub(crate) struct Page<'a> {
+    pub(crate) title: &'a str,
+    pub(crate) heading: &'a str,
+    pub(crate) style: &'a str,
+    pub(crate) verdict: &'a str,
     /// What stands below the verdict.
-    pub(super) main: &'a str,
+    pub(crate) main: &'a str,
     /// What its words mean, at the end.
-    pub(super) about: &'a str,
+    pub(crate) about: &'a str,
     /// Script elements.
-    pub(super) script: &'a str,
+    pub(crate) script: &'a str,
 }
 
 impl Page<'_> {
     /// Returns the whole page.
-    pub(super) fn fill(&self) -> String {
+    pub(crate) fn fill(&self) -> String {
         fill(
             include_str!("page.html"),
             &[
@@ -58,7 +58,7 @@ impl Page<'_> {
 
 /// Makes text safe between tags and in quoted attributes; control characters, which HTML does not
 /// allow, become U+FFFD.
-pub(super) fn text(raw: &str) -> String {
+pub(crate) fn text(raw: &str) -> String {
     let mut safe = String::with_capacity(raw.len());
     for character in raw.chars() {
         match character {
@@ -77,14 +77,14 @@ pub(super) fn text(raw: &str) -> String {
 }
 
 /// Makes a list of lines that are not safe yet.
-pub(super) fn list(kind: &str, lines: impl IntoIterator<Item = String>) -> String {
+pub(crate) fn list(kind: &str, lines: impl IntoIterator<Item = String>) -> String {
     let items: String =
         lines.into_iter().map(|line| format!("<li><bdi>{}</bdi></li>\n", text(&line))).collect();
     format!("<{kind}>\n{items}</{kind}>\n")
 }
 
 /// Writes a number with commas between thousands.
-pub(super) fn count(number: impl TryInto<u64>) -> String {
+pub(crate) fn count(number: impl TryInto<u64>) -> String {
     let digits = number.try_into().unwrap_or(u64::MAX).to_string();
     let mut grouped = String::with_capacity(digits.len() * 4 / 3);
     for (index, digit) in digits.char_indices() {
@@ -98,7 +98,7 @@ pub(super) fn count(number: impl TryInto<u64>) -> String {
 
 /// Writes a number that is not negative with commas between thousands and a fixed number of
 /// decimal places.
-pub(super) fn decimal(number: f64, places: usize) -> String {
+pub(crate) fn decimal(number: f64, places: usize) -> String {
     let plain = format!("{number:.places$}");
     match plain.split_once('.') {
         Some((whole, fraction)) => {
@@ -109,7 +109,7 @@ pub(super) fn decimal(number: f64, places: usize) -> String {
 }
 
 /// Writes a number in at most four characters where it is read at a glance: 950, 12k, 4.6M.
-pub(super) fn short(number: u64) -> String {
+pub(crate) fn short(number: u64) -> String {
     let scaled = |unit: u64, suffix: char| {
         let tenths = (number * 10 + unit / 2) / unit;
         if tenths < 100 && !tenths.is_multiple_of(10) {
@@ -127,7 +127,7 @@ pub(super) fn short(number: u64) -> String {
 }
 
 /// Writes a number and its noun.
-pub(super) fn counted(number: impl TryInto<u64>, one: &str, many: &str) -> String {
+pub(crate) fn counted(number: impl TryInto<u64>, one: &str, many: &str) -> String {
     let number = number.try_into().unwrap_or(u64::MAX);
     format!("{} {}", count(number), if number == 1 { one } else { many })
 }

@@ -1,15 +1,15 @@
-//! What `--verify` writes: each sector of 512 bytes tells which one it is and in which round it was written, and is filled
-//! by that; so whatever is found elsewhere, or is older than it should be, is seen.
+//! Verifiable content of sectors. Each sector of 512 bytes starts with its number and the round of the write, which also
+//! seed the pseudorandom rest. A sector in a wrong place, or of an older write, is thus detected.
 
 use ib_types::rng::Rng;
 
-/// The length of what is told apart, in bytes.
+/// Size of a sector in bytes.
 pub(super) const SECTOR: u64 = 512;
 
-/// What stands at the start of a sector that was written here.
+/// First word of a sector with verifiable content.
 const MAGIC: u64 = 0x7472_7369_6266_6162;
 
-/// Fills whole sectors from a place of the device on.
+/// Fills whole sectors from an offset of the device on.
 pub(super) fn fill(bytes: &mut [u8], offset: u64, round: u32) {
     for (at, sector) in bytes.chunks_mut(SECTOR as usize).enumerate() {
         let number = offset / SECTOR + at as u64;
@@ -26,7 +26,7 @@ pub(super) fn fill(bytes: &mut [u8], offset: u64, round: u32) {
     }
 }
 
-/// Compares a sector with what was written to it in a round; 0 is that of sectors of which nothing is known.
+/// Compares a sector with the content of its last write. Round 0 means unknown content, which passes.
 pub(super) fn check(sector: &[u8], number: u64, round: u32) -> Result<(), String> {
     let mut expected = [0; SECTOR as usize];
     fill(&mut expected, number * SECTOR, round);
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_written_is_known_again() {
+    fn check_detects_old_moved_and_changed_sectors() {
         let mut bytes = vec![0; 4096];
         fill(&mut bytes, 8192, 3);
         let sector = |bytes: &[u8], at: usize| bytes[at * 512..][..512].to_vec();

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::f64::consts::TAU;
 
 use super::PITCH;
-use crate::report::graph::Graph;
+use crate::graph::Graph;
 
 /// Above this many switches the order of names has to do.
 const MAX_SORTED: usize = 4096;

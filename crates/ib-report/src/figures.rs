@@ -5,32 +5,28 @@ use std::fmt::Write as _;
 use ib_routing::check::CheckReport;
 use ib_routing::{Routing, Subnet};
 
-use super::{Choice, html};
-use crate::command::summary::Summary;
-use crate::failure::Verdict;
+use crate::html;
+use crate::routing::Choice;
+use crate::summary::Summary;
 
 /// How many nodes that are cut off are named.
 const CUT_OFF_SHOWN: usize = 64;
 
 /// Makes the title of the page.
-pub(super) fn title(routing: &Routing, summary: &Summary, choice: Choice<'_>) -> String {
-    let verdict = if is_sound(summary) { "sound" } else { "faulty" };
+pub(crate) fn title(routing: &Routing, summary: &Summary, choice: Choice<'_>) -> String {
+    let verdict = if summary.is_sound() { "sound" } else { "faulty" };
     let hosts = html::counted(summary.hosts as u64, "host", "hosts");
     let fabric = html::text(choice.fabric);
     format!("{fabric} routed by {}: {verdict}, {hosts}", routing.engine)
 }
 
 /// Makes the heading of the page.
-pub(super) fn heading(choice: Choice<'_>) -> String {
+pub(crate) fn heading(choice: Choice<'_>) -> String {
     format!("Routes of {}", html::text(choice.fabric))
 }
 
-fn is_sound(summary: &Summary) -> bool {
-    matches!(summary.verdict(), Verdict::Good)
-}
-
 /// Makes the verdict in one or a few sentences, and says when another engine had to serve.
-pub(super) fn verdict(routing: &Routing, summary: &Summary, choice: Choice<'_>) -> String {
+pub(crate) fn verdict(routing: &Routing, summary: &Summary, choice: Choice<'_>) -> String {
     let refused: Vec<&str> = choice.refusals.iter().map(|(engine, _)| engine.name()).collect();
     if refused.is_empty() {
         return state(summary);
@@ -45,7 +41,7 @@ pub(super) fn verdict(routing: &Routing, summary: &Summary, choice: Choice<'_>) 
 }
 
 fn state(summary: &Summary) -> String {
-    if is_sound(summary) {
+    if summary.is_sound() {
         return "<p class=\"verdict good\"><strong>Sound</strong> Every LID arrives from everywhere \
                 it must, and no deadlock is possible.</p>"
             .to_owned();
@@ -73,7 +69,7 @@ fn state(summary: &Summary) -> String {
 }
 
 /// Makes the figures, in groups.
-pub(super) fn figures(
+pub(crate) fn figures(
     subnet: &Subnet<'_>,
     routing: &Routing,
     summary: &Summary,
@@ -156,7 +152,7 @@ impl Group {
 }
 
 /// Makes the section that names what is wrong; nothing when nothing is.
-pub(super) fn faults(subnet: &Subnet<'_>, report: &CheckReport, summary: &Summary) -> String {
+pub(crate) fn faults(subnet: &Subnet<'_>, report: &CheckReport, summary: &Summary) -> String {
     let mut found = String::new();
     if !summary.cut_off.is_empty() {
         let shown = summary.cut_off.iter().take(CUT_OFF_SHOWN).cloned();
@@ -213,7 +209,7 @@ fn more(total: u64, shown: usize) -> String {
 }
 
 /// Makes the section of what is worth knowing; nothing when there is nothing.
-pub(super) fn notes(
+pub(crate) fn notes(
     subnet: &Subnet<'_>,
     routing: &Routing,
     summary: &Summary,

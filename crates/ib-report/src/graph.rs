@@ -5,17 +5,17 @@ use std::cmp::Ordering;
 use ib_routing::{Attachment, Subnet};
 
 /// An undirected graph of switches; parallel links are one edge.
-pub(super) struct Graph {
+pub(crate) struct Graph {
     /// By switch: its neighbours, ascending, with the number of links to each.
-    pub(super) neighbours: Vec<Vec<(usize, u32)>>,
+    pub(crate) neighbours: Vec<Vec<(usize, u32)>>,
     /// By switch: the number of ports of hosts on it.
-    pub(super) hosts: Vec<u32>,
+    pub(crate) hosts: Vec<u32>,
     /// By switch: its place in the order of names, in which `leaf 2` comes before `leaf 10`.
-    pub(super) place: Vec<usize>,
+    pub(crate) place: Vec<usize>,
 }
 
 impl Graph {
-    pub(super) fn new(subnet: &Subnet<'_>) -> Self {
+    pub(crate) fn new(subnet: &Subnet<'_>) -> Self {
         let neighbours = subnet
             .switch_ids()
             .map(|switch| {
@@ -34,12 +34,12 @@ impl Graph {
         Self { neighbours, hosts, place: places(subnet) }
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.neighbours.len()
     }
 
     /// Returns the links between switches, each once.
-    pub(super) fn links(&self) -> impl Iterator<Item = (usize, usize, u32)> + '_ {
+    pub(crate) fn links(&self) -> impl Iterator<Item = (usize, usize, u32)> + '_ {
         self.neighbours.iter().enumerate().flat_map(|(switch, peers)| {
             peers
                 .iter()
@@ -50,7 +50,7 @@ impl Graph {
 
     /// Returns the least number of links from any of some switches to each; `usize::MAX` where
     /// there is no way.
-    pub(super) fn distances(&self, from: impl Iterator<Item = usize>) -> Vec<usize> {
+    pub(crate) fn distances(&self, from: impl Iterator<Item = usize>) -> Vec<usize> {
         let mut distance = vec![usize::MAX; self.len()];
         let mut queue = std::collections::VecDeque::new();
         for switch in from {

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use ib_capture::correlate::Clocks;
 use serde::Serialize;
 
-use crate::command::capture::{DRAWN, Findings, end};
-use crate::report::html;
+use crate::findings::{DRAWN, Findings, end};
+use crate::html;
 
 const SCRIPT: &str = include_str!("../timeline.js");
 

@@ -6,9 +6,9 @@ use ib_routing::check::{CheckReport, LinkLoad};
 use ib_routing::{Attachment, Subnet, SwitchId};
 use serde::Serialize;
 
-use super::html;
-use super::layout::{Layout, Shape};
-use super::scale::Scale;
+use crate::html;
+use crate::layout::{Layout, Shape};
+use crate::scale::Scale;
 
 mod still;
 
@@ -39,7 +39,7 @@ impl Bundle {
 }
 
 /// The fabric with a place for each switch and a load for each link.
-pub(super) struct Drawing<'a> {
+pub(crate) struct Drawing<'a> {
     subnet: &'a Subnet<'a>,
     load: &'a LinkLoad,
     /// The number of credit loops, drawn or not.
@@ -82,7 +82,7 @@ struct Data<'a> {
 }
 
 impl<'a> Drawing<'a> {
-    pub(super) fn new(
+    pub(crate) fn new(
         subnet: &'a Subnet<'a>,
         report: &'a CheckReport,
         scale: &'a Scale,
@@ -134,7 +134,7 @@ impl<'a> Drawing<'a> {
     }
 
     /// Makes the script elements with the data and the code; nothing when there is no switch.
-    pub(super) fn script(&self) -> String {
+    pub(crate) fn script(&self) -> String {
         if self.data.names.is_empty() {
             return String::new();
         }
@@ -144,12 +144,12 @@ impl<'a> Drawing<'a> {
         format!(
             "<script type=\"application/json\" id=\"fabric-data\">{json}</script>\n\
              <script type=\"module\">\n{}</script>\n",
-            super::SCRIPT
+            crate::routing::SCRIPT
         )
     }
 
     /// Makes the section of the page in which the fabric is drawn.
-    pub(super) fn figure(&self) -> String {
+    pub(crate) fn figure(&self) -> String {
         if self.data.names.is_empty() {
             return "<section><p>There is no switch to draw.</p></section>".to_owned();
         }

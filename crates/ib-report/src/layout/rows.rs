@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use ib_routing::SwitchId;
 
 use super::{PITCH, ROW};
-use crate::report::graph::Graph;
+use crate::graph::Graph;
 
 /// More rows than this are no tree that anyone builds.
 const MAX_RANKS: usize = 8;

@@ -1,0 +1,381 @@
+//! A benchmark of a block device of a server, which can verify the data.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `config` | [`BenchConfig`] |
+//! | `workload` | the next command of each job |
+//! | `verifier` | the expected content of each sector, and outstanding commands |
+//! | `pattern` | verifiable content of sectors |
+
+use std::time::{Duration, Instant as WallClock};
+
+use hdrhistogram::Histogram;
+use ib_block::{Command, Errno, Geometry, Operation};
+use ib_os::alarm::Alarm;
+use ib_os::clock;
+use ib_os::signals::{Order, Orders};
+use ib_rnbd::Reads;
+use ib_storage::rtrs::RemoteDisk;
+use serde::Serialize;
+
+use super::config::RemoteConfig;
+use super::remote::{self, Use};
+use crate::error::DaemonError;
+use crate::message::say;
+
+mod config;
+mod pattern;
+mod verifier;
+mod workload;
+
+pub use config::{BenchConfig, BlockSizes, ReadWrite};
+use verifier::Verifier;
+use workload::Workload;
+
+/// Number of errors that are printed; further ones are counted only.
+const PRINTED_ERRORS: u64 = 10;
+
+/// Number of random blocks that are tried for one that no outstanding command overlaps.
+const TRIES: u32 = 64;
+
+/// Results of a benchmark. The field names are JSON keys.
+#[derive(Clone, Debug, Serialize)]
+pub struct BenchReport {
+    /// Name of the device.
+    pub device: String,
+    /// Mix of commands.
+    pub rw: ReadWrite,
+    /// Largest block size in bytes.
+    pub bs: u64,
+    /// Smallest block size in bytes.
+    pub bs_min: u64,
+    /// Outstanding commands of each job.
+    pub iodepth: u64,
+    /// Number of jobs.
+    pub jobs: u64,
+    /// Duration in seconds.
+    pub seconds: f64,
+    /// Completed reads, writes and discards.
+    pub ios: u64,
+    /// Completed flushes.
+    pub flushes: u64,
+    /// Reads, writes and discards per second.
+    pub iops: f64,
+    /// Successfully moved MiB per second.
+    pub mib_per_s: f64,
+    /// Latencies of reads, writes and discards.
+    pub latency_us: Latency,
+    /// Failed commands, and reads with wrong data.
+    pub errors: u64,
+    /// Commands that were sent again on another path.
+    pub failovers: u64,
+    /// Reconnected paths.
+    pub reconnects: u64,
+}
+
+/// Percentiles of latencies in microseconds. The field names are JSON keys.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Latency {
+    /// The shortest.
+    pub min: f64,
+    /// The median.
+    pub p50: f64,
+    /// 90 % are at most this long.
+    pub p90: f64,
+    /// 99 % are at most this long.
+    pub p99: f64,
+    /// 99.9 % are at most this long.
+    pub p999: f64,
+    /// The longest.
+    pub max: f64,
+}
+
+/// Measures a device of a server.
+///
+/// # Errors
+/// Fails if the device cannot be opened or does not fit the workload, and if the connection is closed for good.
+pub fn bench(remote: &RemoteConfig, config: &BenchConfig) -> Result<BenchReport, DaemonError> {
+    if config.verify && !config.changes() {
+        return Err(DaemonError::Failed(
+            "--verify compares with data that it has written: expected a --rw that writes"
+                .to_owned(),
+        ));
+    }
+    let alarm = Alarm::new().map_err(DaemonError::failed)?;
+    let failed = |error| DaemonError::Failed(format!("waiting for signals: {error}"));
+    let mut orders = Orders::catch_end(&alarm.bell()).map_err(failed)?;
+    let depth = (config.iodepth * config.jobs) as usize;
+    let reads = if config.verify { Reads::Copied } else { Reads::Dropped };
+    let how = Use { writes: config.changes(), depth: depth.max(64), reads };
+    let mut opened = remote::open(remote, &how, &mut orders)?;
+    let measured = measure(remote, config, &mut opened.disk, &opened.geometry, orders);
+    // Closed on errors as well, so that the device is free for others at once.
+    let closed = opened.close();
+    let report = measured?;
+    closed?;
+    Ok(report)
+}
+
+fn measure(
+    remote: &RemoteConfig,
+    config: &BenchConfig,
+    disk: &mut RemoteDisk,
+    geometry: &Geometry,
+    orders: Orders,
+) -> Result<BenchReport, DaemonError> {
+    let device = &remote.device;
+    let workload = Workload::new(config, geometry)
+        .map_err(|error| DaemonError::Failed(format!("{device}: {error}")))?;
+    let mut bench = Bench::new(config, workload, orders);
+    bench.idle(disk)?;
+    bench.run(disk)?;
+    if bench.verifier.is_some() && bench.errors == 0 {
+        bench.read_back(disk)?;
+    }
+    if bench.is_ended {
+        say!("ended early: these are the figures until then");
+    }
+    Ok(bench.report(device, disk))
+}
+
+/// An outstanding command.
+#[derive(Clone, Copy)]
+struct Outstanding {
+    begun: WallClock,
+    command: Command,
+    /// Round of a verifiable write; 0 for other commands.
+    round: u32,
+}
+
+/// The next step of a phase.
+enum Next {
+    Submit(Command),
+    /// A command has to complete first.
+    Wait,
+    Done,
+}
+
+struct Bench<'a> {
+    config: &'a BenchConfig,
+    orders: Orders,
+    /// True after a signal to stop.
+    is_ended: bool,
+    workload: Workload,
+    outstanding: Vec<Option<Outstanding>>,
+    free: Vec<usize>,
+    verifier: Option<Verifier>,
+    /// Latencies in nanoseconds.
+    latencies: Histogram<u64>,
+    begun: WallClock,
+    took: Duration,
+    ios: u64,
+    flushes: u64,
+    /// Bytes of all submitted commands.
+    submitted: u64,
+    /// Bytes of all successful commands.
+    bytes: u64,
+    errors: u64,
+    buffer: Vec<u8>,
+}
+
+impl<'a> Bench<'a> {
+    fn new(config: &'a BenchConfig, workload: Workload, orders: Orders) -> Self {
+        let depth = (config.iodepth * config.jobs) as usize;
+        Self {
+            config,
+            orders,
+            is_ended: false,
+            outstanding: vec![None; depth],
+            free: (0..depth).rev().collect(),
+            verifier: config.verify.then(|| Verifier::new(workload.size())),
+            latencies: Histogram::new(3).expect("3 significant digits are allowed"),
+            begun: WallClock::now(),
+            took: Duration::ZERO,
+            ios: 0,
+            flushes: 0,
+            submitted: 0,
+            bytes: 0,
+            errors: 0,
+            buffer: vec![0; config.sizes.most as usize],
+            workload,
+        }
+    }
+
+    /// Leaves the device idle for the configured time.
+    fn idle(&mut self, disk: &mut RemoteDisk) -> Result<(), DaemonError> {
+        let begun = WallClock::now();
+        while begun.elapsed() < self.config.idle && !self.is_ended {
+            if !self.step(disk)? {
+                return Err(DaemonError::Reported);
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs the workload until the time is over or all bytes are moved.
+    fn run(&mut self, disk: &mut RemoteDisk) -> Result<(), DaemonError> {
+        self.begun = WallClock::now();
+        let end = self.begun + self.config.runtime;
+        let most = self.config.io_size.unwrap_or(u64::MAX);
+        self.work(disk, |bench| {
+            if bench.submitted >= most || WallClock::now() >= end {
+                return Next::Done;
+            }
+            let Some(slot) = bench.free.last() else { return Next::Wait };
+            let job = *slot / bench.config.iodepth as usize;
+            for _ in 0..TRIES {
+                let command = bench.workload.next(job);
+                // The order of two outstanding commands to one block is undefined, and so would be its content.
+                if bench.verifier.as_ref().is_none_or(|verifier| verifier.is_free(&command)) {
+                    return Next::Submit(command);
+                }
+            }
+            Next::Wait
+        })?;
+        self.took = self.begun.elapsed();
+        Ok(())
+    }
+
+    /// Reads all written blocks, and compares them. These reads are not part of the figures.
+    fn read_back(&mut self, disk: &mut RemoteDisk) -> Result<(), DaemonError> {
+        let before = (self.ios, self.bytes, self.submitted, self.latencies.clone());
+        let (mut offset, step) = (0, self.config.sizes.most);
+        self.work(disk, |bench| {
+            let Some(verifier) = bench.verifier.as_ref() else { return Next::Done };
+            while offset < bench.workload.size() {
+                let length = step.min(bench.workload.size() - offset);
+                if !verifier.was_written(offset, length) {
+                    offset += length;
+                    continue;
+                }
+                if bench.free.is_empty() {
+                    return Next::Wait;
+                }
+                let read = Command { operation: Operation::Read, offset, length, fua: false };
+                offset += length;
+                return Next::Submit(read);
+            }
+            Next::Done
+        })?;
+        (self.ios, self.bytes, self.submitted, self.latencies) = before;
+        Ok(())
+    }
+
+    /// Submits the commands of a function until it is done and all commands have completed.
+    fn work(
+        &mut self,
+        disk: &mut RemoteDisk,
+        mut next: impl FnMut(&mut Self) -> Next,
+    ) -> Result<(), DaemonError> {
+        while !self.is_ended {
+            let is_over = loop {
+                match next(self) {
+                    Next::Submit(command) => self.begin(disk, command),
+                    Next::Wait if self.free.len() < self.outstanding.len() => break false,
+                    // No command is outstanding: the next block is free.
+                    Next::Wait => {}
+                    Next::Done => break true,
+                }
+            };
+            if is_over && self.free.len() == self.outstanding.len() {
+                return Ok(());
+            }
+            if !self.step(disk)? {
+                return Err(DaemonError::Reported);
+            }
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self, disk: &mut RemoteDisk, command: Command) {
+        let Some(slot) = self.free.pop() else { return };
+        let data = match command.operation {
+            Operation::Write => &mut self.buffer[..command.length as usize],
+            _ => &mut [],
+        };
+        let round = self.verifier.as_mut().map_or(0, |verifier| verifier.begin(&command, data));
+        self.submitted += command.length;
+        self.outstanding[slot] = Some(Outstanding { begun: WallClock::now(), command, round });
+        disk.submit(slot as u64, command, data);
+    }
+
+    /// Makes progress on the device, and waits if there is none; returns false once the device is closed.
+    fn step(&mut self, disk: &mut RemoteDisk) -> Result<bool, DaemonError> {
+        let failed = |error| DaemonError::Failed(format!("driving the HCAs: {error}"));
+        self.is_ended |= self.orders.take() == Some(Order::End);
+        let moved = disk.progress().map_err(failed)?;
+        let mut ended = false;
+        while let Some((slot, errno)) = disk.poll() {
+            ended = true;
+            self.end(slot as usize, errno, disk.data());
+        }
+        if !remote::tell(disk) {
+            return Ok(false);
+        }
+        if !moved && !ended {
+            disk.wait(clock::now() + Duration::from_millis(100)).map_err(failed)?;
+        }
+        Ok(true)
+    }
+
+    fn end(&mut self, slot: usize, errno: Errno, data: &[u8]) {
+        let Some(Outstanding { begun, command, round }) = self.outstanding[slot].take() else {
+            return;
+        };
+        self.free.push(slot);
+        if command.operation == Operation::Flush {
+            self.flushes += 1;
+        } else {
+            let nanoseconds = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
+            self.latencies.record(nanoseconds).expect("the histogram grows");
+            self.ios += 1;
+        }
+        if errno.is_ok() {
+            self.bytes += command.length;
+        }
+        let found = match &mut self.verifier {
+            Some(verifier) => verifier.end(&command, round, errno.is_ok().then_some(data)),
+            None => Ok(()),
+        };
+        let found = if errno.is_ok() { found } else { Err(errno.to_string()) };
+        if let Err(why) = found {
+            self.errors += 1;
+            let Command { operation, offset, length, .. } = command;
+            if self.errors <= PRINTED_ERRORS {
+                say!("{operation} of {length} bytes at {offset}: {why}");
+            }
+        }
+    }
+
+    fn report(&self, device: &str, disk: &RemoteDisk) -> BenchReport {
+        let config = self.config;
+        let micros = |nanoseconds: u64| nanoseconds as f64 / 1000.0;
+        let at = |quantile| micros(self.latencies.value_at_quantile(quantile));
+        let seconds = self.took.as_secs_f64().max(1e-9);
+        let stats = || disk.rtrs().paths().filter_map(|path| disk.rtrs().stats(path));
+        BenchReport {
+            device: device.to_owned(),
+            rw: config.rw,
+            bs: config.sizes.most,
+            bs_min: config.sizes.least,
+            iodepth: config.iodepth,
+            jobs: config.jobs,
+            seconds,
+            ios: self.ios,
+            flushes: self.flushes,
+            iops: self.ios as f64 / seconds,
+            mib_per_s: self.bytes as f64 / f64::from(1 << 20) / seconds,
+            latency_us: Latency {
+                min: micros(self.latencies.min()),
+                p50: at(0.5),
+                p90: at(0.9),
+                p99: at(0.99),
+                p999: at(0.999),
+                max: micros(self.latencies.max()),
+            },
+            errors: self.errors,
+            failovers: stats().map(|it| it.failed_over).sum(),
+            reconnects: stats().map(|it| it.reconnects.succeeded).sum(),
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! The loop of `up`: the simulator with its SM, the hosts and the page take turns.
+
+use std::io::Write;
+
+use ib_types::Instant;
+
+use super::embedded_hosts::EmbeddedHosts;
+use super::page::FabricView;
+use crate::error::{DaemonError, Verdict};
+use crate::sim::SimServer;
+
+/// How many times the hosts work before the simulator's clients have their turn.
+const TURNS: usize = 64;
+
+/// Runs until a signal stops the process or the self-test has finished.
+pub(super) fn run(
+    mut server: SimServer,
+    mut hosts: EmbeddedHosts,
+    output: &mut dyn Write,
+) -> Result<Verdict, DaemonError> {
+    server.set_embedded_hosts();
+    let _signals = server.start()?;
+    server.watch(&hosts.wakeups())?;
+    let mut output = Output { output, is_closed: false };
+    let mut has_work = false;
+    while !server.is_stopped() {
+        if hosts.is_ready() {
+            server.announce_ready(output.output)?;
+        }
+        wait(&mut server, &mut hosts, has_work)?;
+        server.receive()?;
+        exchange_ports(&mut server, &mut hosts)?;
+        if server.take_woken() {
+            hosts.reset_wakeups();
+        }
+        has_work = work(&mut server, &mut hosts)?;
+        show(&mut server, &mut hosts)?;
+        server.send()?;
+        output.print(&mut hosts)?;
+        if let Some(verdict) = hosts.verdict() {
+            server.close();
+            return Ok(verdict);
+        }
+    }
+    hosts.close(&mut server.sim)?;
+    server.finish()?;
+    Ok(Verdict::Good)
+}
+
+/// Waits for input, a timer, or work that is left.
+fn wait(
+    server: &mut SimServer,
+    hosts: &mut EmbeddedHosts,
+    has_work: bool,
+) -> Result<(), DaemonError> {
+    let due = if has_work { Some(Instant::ZERO) } else { hosts.due().filter(|_| server.is_up()) };
+    let mut files = Vec::new();
+    let nbd = hosts.nbd_server().map(|nbd| nbd.interests(&mut files));
+    let limit = nbd.map(|until| until.since(ib_os::clock::now()));
+    server.wait(due, &files, limit)
+}
+
+/// Hands ports over between hosts and the HCAs of other processes.
+fn exchange_ports(server: &mut SimServer, hosts: &mut EmbeddedHosts) -> Result<(), DaemonError> {
+    while let Some(claim) = server.poll_claim() {
+        match hosts.yield_port(&mut server.sim, claim.port) {
+            Ok(()) => server.grant(&claim)?,
+            Err(reason) => server.refuse(&claim, &reason),
+        }
+    }
+    while let Some(port) = server.poll_released() {
+        hosts.reclaim_port(port);
+    }
+    Ok(())
+}
+
+/// Lets the hosts work, once the subnet is up; returns true if they have more work.
+fn work(server: &mut SimServer, hosts: &mut EmbeddedHosts) -> Result<bool, DaemonError> {
+    let opened = server.take_opened();
+    if !server.is_up() {
+        return Ok(false);
+    }
+    for port in opened {
+        hosts.look_at(port);
+    }
+    for _ in 0..TURNS {
+        if !hosts.work(&mut server.sim, &server.addresses)? {
+            return Ok(false);
+        }
+        server.advance();
+    }
+    Ok(true)
+}
+
+fn show(server: &mut SimServer, hosts: &mut EmbeddedHosts) -> Result<(), DaemonError> {
+    let (sim, addresses) = (&mut server.sim, &server.addresses);
+    hosts.show(FabricView { sim, addresses, manager: server.manager.as_ref() })
+}
+
+/// Standard output.
+struct Output<'a> {
+    output: &'a mut dyn Write,
+    is_closed: bool,
+}
+
+impl Output<'_> {
+    /// Prints the lines of the hosts. A self-test continues after its reader has closed the pipe: its exit status counts.
+    fn print(&mut self, hosts: &mut EmbeddedHosts) -> Result<(), DaemonError> {
+        let lines: Vec<String> = std::iter::from_fn(|| hosts.poll_line()).collect();
+        if lines.is_empty() || self.is_closed {
+            return Ok(());
+        }
+        let printed = lines.iter().try_for_each(|line| Ok(writeln!(self.output, "{line}")?));
+        match printed.and_then(|()| Ok(self.output.flush()?)) {
+            Err(DaemonError::OutputClosed) if hosts.has_verdict() => {
+                self.is_closed = true;
+                Ok(())
+            }
+            printed => printed,
+        }
+    }
+}

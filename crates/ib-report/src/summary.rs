@@ -1,0 +1,195 @@
+//! The summary of a subnet, its forwarding tables and their check.
+
+use ib_routing::check::CheckReport;
+use ib_routing::metrics::Metrics;
+use ib_routing::{Layers, Subnet};
+use ib_types::Guid;
+use serde::Serialize;
+use serde::ser::Serializer;
+
+/// Result of `check`, and most of the result of `route`. The field names are JSON keys.
+#[derive(Debug, Serialize)]
+pub struct Summary {
+    /// Number of switches that the SM reaches.
+    pub switches: usize,
+    /// Number of channel adapters and routers that the SM reaches.
+    pub hosts: usize,
+    /// Number of LIDs, those of ports with several counted each.
+    pub lids: usize,
+    /// Number of links that the SM reaches.
+    pub links: usize,
+    /// Links between switches on the longest route.
+    pub max_hops: usize,
+    /// Links between switches on a route, on average.
+    pub mean_hops: f64,
+    /// Number of routes that are longer than the shortest path.
+    pub longer_than_minimum: u64,
+    /// Pairs of a switch and a LID without a route, and cut-off nodes; with `--strict` also the pairs that only concern
+    /// the switches' own ports.
+    pub unreachable: u64,
+    /// Pairs of a switch and a LID without a route.
+    #[serde(skip)]
+    pub broken_pairs: u64,
+    /// True if pairs that only concern switches' own ports count as unreachable.
+    #[serde(skip)]
+    pub strict: bool,
+    /// Pairs of a switch and a LID without a route where one end is a switch's own port.
+    pub unreachable_switch_pairs: u64,
+    /// Pairs of a switch and a LID whose packets reach an entry that is missing in the dump.
+    pub not_judged: u64,
+    /// Number of LIDs with a forwarding loop.
+    pub forwarding_loops: usize,
+    /// Number of credit loops.
+    pub credit_loops: usize,
+    /// Number of channels in credit loops.
+    pub credit_loop_channels: usize,
+    /// Number of layers, each on VLs of its own.
+    pub layers: usize,
+    /// Routes over the links between switches.
+    pub link_load: Load,
+    /// Port GUID of the SM.
+    #[serde(serialize_with = "as_text")]
+    pub sm_port: Guid,
+    /// Nodes that the SM does not reach: GUID and description of each.
+    pub cut_off: Vec<String>,
+    /// The first problems, and the most loaded links, as text.
+    pub examples: Examples,
+    /// Metrics, if they were measured.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub metrics: Option<MetricsSummary>,
+}
+
+/// The first problems of each kind, and the most loaded links, as text.
+#[derive(Debug, Serialize)]
+pub struct Examples {
+    unreachable: Vec<String>,
+    not_judged: Vec<String>,
+    forwarding_loops: Vec<String>,
+    credit_loops: Vec<Vec<String>>,
+    loaded_links: Vec<String>,
+}
+
+impl Examples {
+    fn new(subnet: &Subnet<'_>, report: &CheckReport) -> Self {
+        let reach = &report.reach;
+        Self {
+            unreachable: reach.first.iter().map(|pair| pair.describe(subnet)).collect(),
+            not_judged: reach.first_unknown.iter().map(|pair| pair.describe(subnet)).collect(),
+            forwarding_loops: reach.loops.iter().map(|found| found.describe(subnet)).collect(),
+            credit_loops: report.credit.first.iter().map(|found| found.describe(subnet)).collect(),
+            loaded_links: report.load.worst.iter().map(|link| link.describe(subnet)).collect(),
+        }
+    }
+}
+
+/// Routes over the directed links between switches.
+#[derive(Debug, Serialize)]
+pub struct Load {
+    /// Routes over the most loaded one.
+    pub max: u32,
+    /// Routes over one, on average.
+    pub mean: f64,
+    /// Coefficient of variation.
+    pub cv: f64,
+}
+
+/// Measured quality of the routes.
+#[derive(Debug, Serialize)]
+pub struct MetricsSummary {
+    /// Effective bisection bandwidth, from 0 to 1.
+    pub effective_bisection: f64,
+    /// Most flows on a link in a shift pattern.
+    pub shift_contention: u32,
+    /// Most flows on a link, on average over the shift patterns.
+    pub shift_contention_mean: f64,
+}
+
+impl From<&Metrics> for MetricsSummary {
+    fn from(metrics: &Metrics) -> Self {
+        Self {
+            effective_bisection: rounded(metrics.effective_bisection),
+            shift_contention: metrics.shift_contention.max,
+            shift_contention_mean: rounded(metrics.shift_contention.mean),
+        }
+    }
+}
+
+fn as_text<S: Serializer>(guid: &Guid, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(guid)
+}
+
+/// Rounds to four decimal places.
+#[must_use]
+pub fn rounded(value: f64) -> f64 {
+    (value * 1e4).round() / 1e4
+}
+
+impl Summary {
+    /// Summarises the check of a subnet's tables.
+    #[must_use]
+    pub fn new(
+        subnet: &Subnet<'_>,
+        layers: &Layers,
+        report: &CheckReport,
+        metrics: Option<&Metrics>,
+        strict: bool,
+    ) -> Self {
+        let strictly = if strict { report.reach.unreachable_switch_pairs } else { 0 };
+        let fabric = subnet.fabric();
+        let adapters = fabric
+            .nodes()
+            .filter(|(id, node)| !node.kind.is_switch() && !subnet.cut_off().contains(id));
+        Self {
+            switches: subnet.switches().len(),
+            hosts: adapters.count(),
+            lids: subnet.end_ports().iter().map(|port| usize::from(port.lids)).sum(),
+            links: fabric
+                .links()
+                .filter(|&(end, _)| !subnet.cut_off().contains(&fabric.port(end).node))
+                .count(),
+            max_hops: report.hops.max(),
+            mean_hops: rounded(report.hops.mean()),
+            longer_than_minimum: report.hops.longer_than_minimum,
+            unreachable: report.reach.unreachable + subnet.cut_off().len() as u64 + strictly,
+            broken_pairs: report.reach.unreachable,
+            strict,
+            unreachable_switch_pairs: report.reach.unreachable_switch_pairs,
+            not_judged: report.reach.unknown,
+            forwarding_loops: report.reach.looping_lids,
+            credit_loops: report.credit.loops,
+            credit_loop_channels: report.credit.channels,
+            layers: layers.count(),
+            link_load: Load {
+                max: report.load.max,
+                mean: rounded(report.load.mean),
+                cv: rounded(report.load.cv),
+            },
+            cut_off: subnet
+                .cut_off()
+                .iter()
+                .map(|&id| {
+                    let node = fabric.node(id);
+                    format!("{} '{}'", node.guid, node.description)
+                })
+                .collect(),
+            metrics: metrics.map(MetricsSummary::from),
+            sm_port: subnet.end_port(subnet.sm_port()).guid,
+            examples: Examples::new(subnet, report),
+        }
+    }
+
+    /// Returns true if a node is cut off, a LID is unreachable, or there is a forwarding or credit loop.
+    #[must_use]
+    pub const fn has_problems(&self) -> bool {
+        self.unreachable > 0
+            || self.forwarding_loops > 0
+            || self.credit_loops > 0
+            || !self.cut_off.is_empty()
+    }
+
+    /// Returns true if there are no problems, and all of the tables could be checked.
+    #[must_use]
+    pub const fn is_sound(&self) -> bool {
+        !self.has_problems() && self.not_judged == 0
+    }
+}
