@@ -19,7 +19,6 @@ mod captured;
 mod captures;
 mod client;
 mod clock;
-mod date;
 mod held;
 pub mod message;
 mod recorder;

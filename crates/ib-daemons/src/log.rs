@@ -6,8 +6,8 @@ use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ib_os::clock::LocalTime;
 use ib_types::text::escaped_message;
+use jiff::ZonedDateTime;
 
 use crate::message::say;
 
@@ -25,9 +25,6 @@ pub const FRAMES: u8 = 0x20;
 pub const ROUTING: u8 = 0x40;
 /// What is always logged.
 pub const SYSTEM: u8 = 0x80;
-
-const MONTHS: [&str; 12] =
-    ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
 /// The word for standard output in place of a file.
 const STDOUT: &str = "stdout";
@@ -181,7 +178,7 @@ impl Inner {
         if let Some(listener) = &mut self.listener {
             listener(text);
         }
-        let line = || format!("{} -> {text}\n", prefix(LocalTime::now(), level));
+        let line = || format!("{} -> {text}\n", prefix(&ZonedDateTime::now(), level));
         match &mut self.target {
             Target::Messages if level == ERROR => say!("{text}"),
             Target::Messages => {}
@@ -263,15 +260,11 @@ fn open(path: &Path, erases: bool) -> io::Result<(File, u64)> {
     Ok((file, size))
 }
 
-/// Returns what stands before a text: `Nov 21 15:55:51 586460 [0001F2A3] 0x02`.
-fn prefix(at: LocalTime, level: u8) -> String {
-    let LocalTime { month, day, hour, minute, second, microsecond, .. } = at;
-    let month = MONTHS[usize::from(month.clamp(1, 12)) - 1];
+/// Returns the prefix of a line: `Nov 21 15:55:51 586460 [0001F2A3] 0x02`.
+fn prefix(time: &ZonedDateTime, level: u8) -> String {
+    let time = time.strftime("%b %d %H:%M:%S %6f");
     let process = std::process::id();
-    format!(
-        "{month} {day:02} {hour:02}:{minute:02}:{second:02} {microsecond:06} [{process:08X}] \
-         {level:#04x}"
-    )
+    format!("{time} [{process:08X}] {level:#04x}")
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@
 //! | [`errno`] | [`Errno`]: error numbers of Linux, as on the wire |
 //! | [`link`] | [`LinkWidth`], [`LinkSpeed`]: what a link can carry |
 //! | [`node`] | [`NodeKind`]: channel adapter, switch or router |
+//! | [`prometheus`] | [`Page`](prometheus::Page): metrics in the text format of Prometheus |
 //! | [`qos`] | [`ServiceLevel`], [`VirtualLane`]: how traffic is kept apart on a link |
 //! | [`rng`] | [`Rng`](rng::Rng): seeded random numbers, the same in every release |
 //! | [`text`] | [`escaped`](text::escaped): text of peers, safe for terminals and logs |
@@ -31,6 +32,7 @@ pub mod deadlines;
 pub mod errno;
 pub mod link;
 pub mod node;
+pub mod prometheus;
 pub mod qos;
 pub mod rng;
 pub mod text;

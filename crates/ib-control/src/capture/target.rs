@@ -7,10 +7,9 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use jiff::Timestamp;
 use rustix::fs::{FileType, OFlags};
 use serde::{Deserialize, Serialize};
-
-use super::date;
 
 /// Conditions for the next file, and the number of files that are kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -375,8 +374,9 @@ fn open_stream(stream: &OwnedFd) -> io::Result<(File, Pace)> {
 /// is in UTC.
 fn numbered(path: &Path, number: u64, time: SystemTime) -> PathBuf {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-    let date = date::compact(time);
-    let mut name = format!("{stem}_{number:05}_{date}");
+    // A clock beyond the year 9999 was never set.
+    let time = Timestamp::try_from(time).unwrap_or_default();
+    let mut name = format!("{stem}_{number:05}_{}", time.strftime("%Y%m%d%H%M%S"));
     if let Some(extension) = path.extension() {
         name.push('.');
         name.push_str(&extension.to_string_lossy());

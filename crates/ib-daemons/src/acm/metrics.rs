@@ -1,8 +1,7 @@
 //! Metrics of a service in the text format of Prometheus.
 
-use std::fmt::Write as _;
-
 use ib_acm::service::EndpointView;
+use ib_types::prometheus::{MetricType, Page};
 use ib_wire::acm::PerfCounters;
 use serde_json::Value;
 
@@ -40,54 +39,49 @@ pub(super) fn counts(daemon: &Daemon) -> Vec<(&'static str, &'static str, u64)> 
     ]
 }
 
-/// Returns the page.
+/// Returns the page of metrics.
 pub(super) fn page(daemon: &Daemon) -> String {
-    let mut text = String::new();
+    let mut page = Page::default();
     for (name, help, value) in counts(daemon) {
-        let _ = writeln!(text, "# HELP ibfabric_acm_{name}_total {help}");
-        let _ = writeln!(text, "# TYPE ibfabric_acm_{name}_total counter");
-        let _ = writeln!(text, "ibfabric_acm_{name}_total {value}");
+        let name = format!("ibfabric_acm_{name}_total");
+        page.family(&name, MetricType::Counter, help).sample(&[], value);
     }
     let gauges = [
-        ("programs", "Programs that are connected", daemon.server.clients()),
+        ("programs", "Connected clients", daemon.server.clients()),
         ("waiting", "Requests that wait", daemon.service.waiting()),
     ];
     for (name, help, value) in gauges {
-        let _ = writeln!(text, "# HELP ibfabric_acm_{name} {help}");
-        let _ = writeln!(text, "# TYPE ibfabric_acm_{name} gauge\nibfabric_acm_{name} {value}");
+        page.family(&format!("ibfabric_acm_{name}"), MetricType::Gauge, help).sample(&[], value);
     }
     let endpoints = daemon.service.endpoints();
-    let labels = |index: usize| {
-        let it = &endpoints[index];
-        format!(
-            "device=\"{}\",port=\"{}\",pkey=\"{:#06x}\"",
-            it.device.escape_default(),
-            it.port,
-            it.p_key.0
-        )
+    let labels = |it: &EndpointView| {
+        [
+            ("device", it.device.to_string()),
+            ("port", it.port.to_string()),
+            ("pkey", format!("{:#06x}", it.p_key.0)),
+        ]
     };
     for (place, name) in PerfCounters::NAMES.iter().enumerate() {
         let name = name.to_lowercase().replace(" count", "").replace(' ', "_");
-        let _ = writeln!(text, "# HELP ibfabric_acm_{name}_total As ib_acme -P shows it");
-        let _ = writeln!(text, "# TYPE ibfabric_acm_{name}_total counter");
-        for (index, endpoint) in endpoints.iter().enumerate() {
-            let value = endpoint.counters.values()[place];
-            let _ = writeln!(text, "ibfabric_acm_{name}_total{{{}}} {value}", labels(index));
+        let name = format!("ibfabric_acm_{name}_total");
+        let mut family = page.family(&name, MetricType::Counter, "As ib_acme -P shows it");
+        for endpoint in &endpoints {
+            family.sample(&labels(endpoint), endpoint.counters.values()[place]);
         }
     }
     let gauges: [Gauge; 3] = [
         ("up", "Whether the endpoint is in service", |it| it.is_up.into()),
-        ("known", "Addresses that are known", |it| it.known),
-        ("peers", "Ports that they belong to", |it| it.peers),
+        ("known", "Cached addresses", |it| it.known),
+        ("peers", "Ports of the cached addresses", |it| it.peers),
     ];
     for (name, help, value) in gauges {
-        let _ = writeln!(text, "# HELP ibfabric_acm_{name} {help}");
-        let _ = writeln!(text, "# TYPE ibfabric_acm_{name} gauge");
-        for (index, endpoint) in endpoints.iter().enumerate() {
-            let _ = writeln!(text, "ibfabric_acm_{name}{{{}}} {}", labels(index), value(endpoint));
+        let name = format!("ibfabric_acm_{name}");
+        let mut family = page.family(&name, MetricType::Gauge, help);
+        for endpoint in &endpoints {
+            family.sample(&labels(endpoint), value(endpoint));
         }
     }
-    text
+    page.into_text()
 }
 
 /// Returns the counts as an object.

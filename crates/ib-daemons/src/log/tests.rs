@@ -2,9 +2,9 @@ use super::*;
 
 #[test]
 fn a_line_begins_as_opensm_begins_it() {
-    let at =
-        LocalTime { year: 2026, month: 11, day: 5, hour: 9, minute: 4, second: 0, microsecond: 42 };
-    let text = prefix(at, INFO);
+    let time = jiff::civil::date(2026, 11, 5).at(9, 4, 0, 42_000);
+    let text =
+        prefix(&time.to_zoned_datetime(jiff::tz::TimeZone::UTC).expect("a valid time"), INFO);
     let (time, rest) = text.split_once(" [").expect("a thread");
     assert_eq!(time, "Nov 05 09:04:00 000042");
     assert!(rest.ends_with("] 0x02"), "{rest}");

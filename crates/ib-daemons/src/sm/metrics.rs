@@ -1,10 +1,10 @@
 //! Metrics in the text format of Prometheus.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 
 use ib_sm::{AlarmKind, PortStatus};
 use ib_types::Guid;
+use ib_types::prometheus::{MetricType, Page};
 use ib_wire::mad::pm::{PortCounters, PortCountersExtended};
 use ib_wire::mad::sm::{PortState, SmState};
 
@@ -79,26 +79,20 @@ pub(super) struct Sample {
 struct Family {
     name: String,
     help: &'static str,
-    kind: &'static str,
+    kind: MetricType,
     samples: Vec<Sample>,
 }
 
 /// Returns the page of metrics.
 pub(super) fn page(state: &State) -> String {
-    let mut text = String::new();
+    let mut page = Page::default();
     for Family { name, help, kind, samples } in families(state) {
-        writeln!(text, "# HELP {name} {help}.\n# TYPE {name} {kind}").expect("memory");
-        for Sample { name, labels, value } in samples {
-            text.push_str(&name);
-            for (at, (label, value)) in labels.iter().enumerate() {
-                text.push(if at == 0 { '{' } else { ',' });
-                write!(text, "{label}=\"{}\"", escaped(value)).expect("memory");
-            }
-            let end = if labels.is_empty() { "" } else { "}" };
-            writeln!(text, "{end} {value}").expect("memory");
+        let mut family = page.family(&name, kind, help);
+        for Sample { labels, value, .. } in &samples {
+            family.sample(labels, value);
         }
     }
-    text
+    page.into_text()
 }
 
 /// Returns all values, for those who read JSON.
@@ -106,14 +100,9 @@ pub(super) fn samples(state: &State) -> Vec<Sample> {
     families(state).into_iter().flat_map(|family| family.samples).collect()
 }
 
-/// Escapes the value of a label.
-fn escaped(value: &str) -> String {
-    value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
-}
-
 fn families(state: &State) -> Vec<Family> {
     let mut families = Vec::new();
-    let mut add = |name: &str, kind: &'static str, help, samples: Vec<(Labels, f64)>| {
+    let mut add = |name: &str, kind: MetricType, help, samples: Vec<(Labels, f64)>| {
         let name = format!("ibfabric_sm_{name}");
         let sample = |(labels, value)| Sample { name: name.clone(), labels, value };
         let samples = samples.into_iter().map(sample).collect();
@@ -132,44 +121,74 @@ fn families(state: &State) -> Vec<Family> {
         (vec![("state", name.to_owned())], f64::from(own == Some(code)))
     };
     let all = states.into_iter().map(in_state).collect();
-    add("state", "gauge", "Whether the manager is in this state", all);
+    add("state", MetricType::Gauge, "Whether the manager is in this state", all);
     let (traffic, counters) = (&state.traffic, &state.counters);
-    add("smps_total", "counter", "SMPs sent", one(traffic.sent as f64));
-    add("smp_retries_total", "counter", "SMPs sent again", one(traffic.retries as f64));
-    add("smps_lost_total", "counter", "SMPs that the link lost", one(traffic.lost as f64));
-    add("sweeps_total", "counter", "Heavy sweeps that ended", one(counters.sweeps as f64));
-    add("light_sweeps_total", "counter", "Light sweeps", one(counters.looks as f64));
-    add("routings_total", "counter", "Computations of routes", one(counters.routings as f64));
+    add("smps_total", MetricType::Counter, "SMPs sent", one(traffic.sent as f64));
+    add("smp_retries_total", MetricType::Counter, "SMPs sent again", one(traffic.retries as f64));
+    add(
+        "smps_lost_total",
+        MetricType::Counter,
+        "SMPs that the link lost",
+        one(traffic.lost as f64),
+    );
+    add(
+        "sweeps_total",
+        MetricType::Counter,
+        "Heavy sweeps that ended",
+        one(counters.sweeps as f64),
+    );
+    add("light_sweeps_total", MetricType::Counter, "Light sweeps", one(counters.looks as f64));
+    add(
+        "routings_total",
+        MetricType::Counter,
+        "Computations of routes",
+        one(counters.routings as f64),
+    );
     let help = "Explorations that only asked nodes which had told of changes";
-    add("followed_total", "counter", help, one(counters.followed as f64));
+    add("followed_total", MetricType::Counter, help, one(counters.followed as f64));
     let cached = one(counters.cached as f64);
-    add("cached_routings_total", "counter", "Cached routes that served", cached);
-    add("traps_total", "counter", "Traps that were taken", one(counters.traps as f64));
-    add("faults_total", "counter", "Faults since the start", one(state.fault_count as f64));
-    add("faults", "gauge", "Faults that the last sweep met", one(state.faults.len() as f64));
-    add("managers", "gauge", "Other managers", one(state.managers.len() as f64));
+    add("cached_routings_total", MetricType::Counter, "Cached routes that served", cached);
+    add("traps_total", MetricType::Counter, "Traps that were taken", one(counters.traps as f64));
+    add(
+        "faults_total",
+        MetricType::Counter,
+        "Faults since the start",
+        one(state.fault_count as f64),
+    );
+    add(
+        "faults",
+        MetricType::Gauge,
+        "Faults that the last sweep met",
+        one(state.faults.len() as f64),
+    );
+    add("managers", MetricType::Gauge, "Other managers", one(state.managers.len() as f64));
     let no_plan = one(f64::from(state.no_plan.is_some()));
-    add("no_plan", "gauge", "Whether the subnet as it is now cannot be routed", no_plan);
+    add("no_plan", MetricType::Gauge, "Whether the subnet as it is now cannot be routed", no_plan);
     let raised = |kind: AlarmKind| state.alarms.iter().find(|it| it.alarm.kind() == kind);
     let alarm = |kind: AlarmKind| {
         (vec![("kind", kind.name().to_owned())], f64::from(raised(kind).is_some()))
     };
     let alarms = AlarmKind::ALL.into_iter().map(alarm).collect();
-    add("alarm", "gauge", "1 if the alarm is raised", alarms);
+    add("alarm", MetricType::Gauge, "1 if the alarm is raised", alarms);
     let since = |kind: AlarmKind| {
         let at = raised(kind)?.since.duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
         Some((vec![("kind", kind.name().to_owned())], at.as_secs_f64()))
     };
     let since = AlarmKind::ALL.into_iter().filter_map(since).collect();
     let help = "When the alarm was raised, in seconds since 1970";
-    add("alarm_since_timestamp_seconds", "gauge", help, since);
+    add("alarm_since_timestamp_seconds", MetricType::Gauge, help, since);
     if let Some(quality) = state.quality {
         let help = "Pairs of a switch and a LID whose packets do not arrive with the tables in the switches";
-        add("unreachable", "gauge", help, one(quality.unreachable as f64));
+        add("unreachable", MetricType::Gauge, help, one(quality.unreachable as f64));
         let help = "Pairs of hosts whose packets do not arrive with the tables in the switches";
-        add("unreachable_host_pairs", "gauge", help, one(quality.unreachable_host_pairs as f64));
+        add(
+            "unreachable_host_pairs",
+            MetricType::Gauge,
+            help,
+            one(quality.unreachable_host_pairs as f64),
+        );
         let help = "Credit loops of the tables in the switches";
-        add("credit_loops", "gauge", help, one(quality.credit_loops as f64));
+        add("credit_loops", MetricType::Gauge, help, one(quality.credit_loops as f64));
     }
     if let Some(last) = &state.last {
         let report = &last.report;
@@ -182,17 +201,27 @@ fn families(state: &State) -> Vec<Family> {
             (vec![("step", name.to_owned())], time.as_secs_f64())
         };
         let steps = steps.into_iter().map(step).collect();
-        add("sweep_seconds", "gauge", "How long the steps of the last heavy sweep took", steps);
+        add(
+            "sweep_seconds",
+            MetricType::Gauge,
+            "How long the steps of the last heavy sweep took",
+            steps,
+        );
         let at = last.at.duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
         let help = "When the subnet was brought up last, in seconds since 1970";
-        add("subnet_up_timestamp_seconds", "gauge", help, one(at.as_secs_f64()));
-        add("sweep_smps", "gauge", "SMPs of the last heavy sweep", one(report.smps as f64));
+        add("subnet_up_timestamp_seconds", MetricType::Gauge, help, one(at.as_secs_f64()));
+        add(
+            "sweep_smps",
+            MetricType::Gauge,
+            "SMPs of the last heavy sweep",
+            one(report.smps as f64),
+        );
         let retries = one(report.retries as f64);
-        add("sweep_retries", "gauge", "SMPs sent again in the last heavy sweep", retries);
-        add("nodes", "gauge", "Nodes", one(report.nodes as f64));
-        add("switches", "gauge", "Switches", one(report.plan.switches.len() as f64));
+        add("sweep_retries", MetricType::Gauge, "SMPs sent again in the last heavy sweep", retries);
+        add("nodes", MetricType::Gauge, "Nodes", one(report.nodes as f64));
+        add("switches", MetricType::Gauge, "Switches", one(report.plan.switches.len() as f64));
         let engine = vec![("engine", report.plan.routing.engine.name().to_owned())];
-        add("engine", "gauge", "The routing engine that served", vec![(engine, 1.0)]);
+        add("engine", MetricType::Gauge, "The routing engine that served", vec![(engine, 1.0)]);
     }
     let mut by_state: BTreeMap<&str, f64> = BTreeMap::new();
     for port in state.ports.iter().filter(|port| port.number > 0) {
@@ -201,16 +230,16 @@ fn families(state: &State) -> Vec<Family> {
     }
     let by_state = by_state.into_iter();
     let by_state = by_state.map(|(name, n)| (vec![("state", name.to_owned())], n)).collect();
-    add("ports", "gauge", "Ports by state, as the last heavy sweep left them", by_state);
+    add("ports", MetricType::Gauge, "Ports by state, as the last heavy sweep left them", by_state);
     // Whoever collects waits for a copy, not for a page.
     let (counts, rounds, failures, seconds) = {
         let counts = lock(&state.counts);
         (counts.ports.clone(), counts.rounds, counts.failures, counts.seconds)
     };
-    add("perf_rounds_total", "counter", "Collections of counters", one(rounds as f64));
+    add("perf_rounds_total", MetricType::Counter, "Collections of counters", one(rounds as f64));
     let help = "Queries for counters without an answer";
-    add("perf_failures_total", "counter", help, one(failures as f64));
-    add("perf_seconds", "gauge", "How long the last collection took", one(seconds));
+    add("perf_failures_total", MetricType::Counter, help, one(failures as f64));
+    add("perf_seconds", MetricType::Gauge, "How long the last collection took", one(seconds));
     families.extend(ports(&state.ports, &counts));
     families
 }
@@ -245,7 +274,7 @@ fn ports(ports: &[PortStatus], counts: &BTreeMap<(Guid, u8), PortCounts>) -> Vec
             samples.push(Sample { name: name.clone(), labels, value: value as f64 });
         }
         if !samples.is_empty() {
-            families.push(Family { name, help: counter.help, kind: "counter", samples });
+            families.push(Family { name, help: counter.help, kind: MetricType::Counter, samples });
         }
     }
     families

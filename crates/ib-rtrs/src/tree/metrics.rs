@@ -1,48 +1,40 @@
-//! The numbers for Prometheus.
+//! Metrics of RTRS for Prometheus.
 
-use std::fmt::{Display, Write as _};
+use ib_types::prometheus::{Family, MetricType, Page};
 
 use crate::client::{Client, PathId, PathState};
 use crate::server::{Server, ServerPathId};
-use crate::stats::{ClientPathStats, LATENCIES, SG_LENGTHS, ServerPathStats};
+use crate::stats::{ClientPathStats, Completions, LATENCIES, SG_LENGTHS, ServerPathStats};
 
-/// A page in the making: families of samples.
-struct Page {
-    prefix: &'static str,
-    text: String,
+/// Labels of a path: session and path.
+type PathLabels = [(&'static str, String); 2];
+
+fn path_labels(session: &str, path: &str) -> PathLabels {
+    [("session", session.to_owned()), ("path", path.to_owned())]
 }
 
-impl Page {
-    const fn new(prefix: &'static str) -> Self {
-        Self { prefix, text: String::new() }
-    }
+/// Returns the labels of a path with one more.
+fn with(
+    labels: &PathLabels,
+    name: &'static str,
+    value: &dyn ToString,
+) -> Vec<(&'static str, String)> {
+    labels.iter().cloned().chain([(name, value.to_string())]).collect()
+}
 
-    /// Begins the samples of a name.
-    fn family(&mut self, name: &str, kind: &str, help: &str) {
-        let prefix = self.prefix;
-        let _ = writeln!(self.text, "# HELP {prefix}_{name} {help}");
-        let _ = writeln!(self.text, "# TYPE {prefix}_{name} {kind}");
-    }
-
-    fn sample(&mut self, name: &str, labels: &str, value: impl Display) {
-        let prefix = self.prefix;
-        let _ = writeln!(self.text, "{prefix}_{name}{{{labels}}} {value}");
-    }
-
-    /// Writes a number for each processor.
-    fn by_cpu(&mut self, name: &str, labels: &str, counts: &[u64]) {
-        for (cpu, count) in counts.iter().enumerate() {
-            self.sample(name, &format!("{labels},cpu=\"{cpu}\""), count);
-        }
+/// Adds a sample for each processor.
+fn by_cpu(family: &mut Family<'_>, labels: &PathLabels, counts: &[u64]) {
+    for (cpu, count) in counts.iter().enumerate() {
+        family.sample(&with(labels, "cpu", &cpu), count);
     }
 }
 
 /// A number of a path: name, kind, meaning, value.
-type Number<T> = (&'static str, &'static str, &'static str, fn(&T) -> u64);
+type Number<T> = (&'static str, MetricType, &'static str, fn(&T) -> u64);
 
 /// What is told of a client's path.
 struct Of<'a> {
-    labels: String,
+    labels: PathLabels,
     is_up: bool,
     inflight: u32,
     stats: &'a ClientPathStats,
@@ -52,25 +44,34 @@ struct Of<'a> {
 /// Returns the numbers of a client's path.
 const fn of_client<'a>() -> [Number<Of<'a>>; 9] {
     [
-        ("path_up", "gauge", "Whether the path is connected", |it| it.is_up.into()),
-        ("inflight", "gauge", "Requests under way", |it| it.inflight.into()),
-        ("reads_total", "counter", "Reads", |it| it.stats.traffic.reads),
-        ("read_bytes_total", "counter", "Bytes of reads, with headers", |it| {
+        ("path_up", MetricType::Gauge, "Whether the path is connected", |it| it.is_up.into()),
+        ("inflight", MetricType::Gauge, "Requests under way", |it| it.inflight.into()),
+        ("reads_total", MetricType::Counter, "Reads", |it| it.stats.traffic.reads),
+        ("read_bytes_total", MetricType::Counter, "Bytes of reads, with headers", |it| {
             it.stats.traffic.read_bytes
         }),
-        ("writes_total", "counter", "Writes", |it| it.stats.traffic.writes),
-        ("write_bytes_total", "counter", "Bytes of writes, with headers", |it| {
+        ("writes_total", MetricType::Counter, "Writes", |it| it.stats.traffic.writes),
+        ("write_bytes_total", MetricType::Counter, "Bytes of writes, with headers", |it| {
             it.stats.traffic.write_bytes
         }),
-        ("failed_over_total", "counter", "Requests that another path has taken over", |it| {
-            it.stats.failed_over
-        }),
-        ("reconnects_total", "counter", "Times that the path was connected again", |it| {
-            it.stats.reconnects.succeeded
-        }),
-        ("failed_reconnects_total", "counter", "Attempts at that which have failed", |it| {
-            it.stats.reconnects.failed
-        }),
+        (
+            "failed_over_total",
+            MetricType::Counter,
+            "Requests that another path has taken over",
+            |it| it.stats.failed_over,
+        ),
+        (
+            "reconnects_total",
+            MetricType::Counter,
+            "Times that the path was connected again",
+            |it| it.stats.reconnects.succeeded,
+        ),
+        (
+            "failed_reconnects_total",
+            MetricType::Counter,
+            "Attempts at that which have failed",
+            |it| it.stats.reconnects.failed,
+        ),
     ]
 }
 
@@ -78,7 +79,7 @@ const fn of_client<'a>() -> [Number<Of<'a>>; 9] {
 pub(super) fn client(session: &str, client: &Client, paths: &[(String, PathId)]) -> String {
     let of = |(name, id): &(String, PathId)| {
         Some(Of {
-            labels: format!("session=\"{}\",path=\"{}\"", escaped(session), escaped(name)),
+            labels: path_labels(session, name),
             is_up: client.path_state(*id) == Some(PathState::Connected),
             inflight: client.inflight(*id)?,
             stats: client.stats(*id)?,
@@ -86,75 +87,104 @@ pub(super) fn client(session: &str, client: &Client, paths: &[(String, PathId)])
         })
     };
     let all: Vec<Of<'_>> = paths.iter().filter_map(of).collect();
-    let mut page = Page::new("ibfabric_rtrs_client");
-    numbers(&mut page, &of_client(), &all, |it| &it.labels);
-    completions(&mut page, &all, |it| &it.labels, |it| it.stats.completions);
-    page.family("heartbeat_seconds", "gauge", "How long the last heartbeat took, there and back");
+    let mut page = Page::default();
+    numbers(&mut page, CLIENT, &of_client(), &all, |it| &it.labels);
+    completions(&mut page, CLIENT, &all, |it| &it.labels, |it| it.stats.completions);
+    let mut family = page.family(
+        "ibfabric_rtrs_client_heartbeat_seconds",
+        MetricType::Gauge,
+        "Round trip of the last heartbeat",
+    );
     for it in &all {
         if let Some(took) = it.heartbeat {
-            page.sample("heartbeat_seconds", &it.labels, took.as_secs_f64());
+            family.sample(&it.labels, took.as_secs_f64());
         }
     }
     latencies(&mut page, &all);
-    page.family("requests_by_entries_total", "counter", "Requests by pieces of memory");
+    let mut family = page.family(
+        "ibfabric_rtrs_client_requests_by_entries_total",
+        MetricType::Counter,
+        "Requests by number of SGEs",
+    );
     for it in &all {
         for (cpu, row) in it.stats.sg_entries.iter().enumerate() {
             for (at, count) in row.iter().enumerate() {
                 let more = if at + 1 == SG_LENGTHS { ">=" } else { "" };
-                let labels = format!("{},cpu=\"{cpu}\",entries=\"{more}{}\"", it.labels, at + 1);
-                page.sample("requests_by_entries_total", &labels, count);
+                let mut labels = with(&it.labels, "cpu", &cpu);
+                labels.push(("entries", format!("{more}{}", at + 1)));
+                family.sample(&labels, count);
             }
         }
     }
     let help = "Completions that were expected on a processor and came elsewhere";
-    page.family("migrated_from_total", "counter", help);
+    let mut family =
+        page.family("ibfabric_rtrs_client_migrated_from_total", MetricType::Counter, help);
     for it in &all {
-        page.by_cpu("migrated_from_total", &it.labels, &it.stats.migrated_from);
+        by_cpu(&mut family, &it.labels, &it.stats.migrated_from);
     }
     let help = "Completions that came to a processor and were expected elsewhere";
-    page.family("migrated_to_total", "counter", help);
+    let mut family =
+        page.family("ibfabric_rtrs_client_migrated_to_total", MetricType::Counter, help);
     for it in &all {
-        page.by_cpu("migrated_to_total", &it.labels, &it.stats.migrated_to);
+        by_cpu(&mut family, &it.labels, &it.stats.migrated_to);
     }
-    page.text
+    page.into_text()
 }
 
-fn numbers<T>(page: &mut Page, numbers: &[Number<T>], all: &[T], labels: fn(&T) -> &String) {
+/// Prefixes of the metrics.
+const CLIENT: &str = "ibfabric_rtrs_client";
+const SERVER: &str = "ibfabric_rtrs_server";
+
+fn numbers<T>(
+    page: &mut Page,
+    prefix: &str,
+    numbers: &[Number<T>],
+    all: &[T],
+    labels: fn(&T) -> &PathLabels,
+) {
     for (name, kind, help, value) in numbers {
-        page.family(name, kind, help);
+        let mut family = page.family(&format!("{prefix}_{name}"), *kind, help);
         for it in all {
-            page.sample(name, labels(it), value(it));
+            family.sample(labels(it), value(it));
         }
     }
 }
 
 fn completions<T>(
     page: &mut Page,
+    prefix: &str,
     all: &[T],
-    labels: fn(&T) -> &String,
-    of: fn(&T) -> crate::stats::Completions,
+    labels: fn(&T) -> &PathLabels,
+    of: fn(&T) -> Completions,
 ) {
-    page.family("completions_total", "counter", "Completions");
-    for it in all {
-        page.sample("completions_total", labels(it), of(it).total);
-    }
-    page.family("completion_calls_total", "counter", "Times that there were completions");
-    for it in all {
-        page.sample("completion_calls_total", labels(it), of(it).calls);
-    }
-    page.family("completions_most", "gauge", "The most completions at once");
-    for it in all {
-        page.sample("completions_most", labels(it), of(it).most);
+    let columns: [Number<Completions>; 3] = [
+        ("completions_total", MetricType::Counter, "Completions", |it| it.total),
+        (
+            "completion_calls_total",
+            MetricType::Counter,
+            "Times that there were completions",
+            |it| it.calls,
+        ),
+        ("completions_most", MetricType::Gauge, "Most completions at once", |it| it.most),
+    ];
+    for (name, kind, help, value) in columns {
+        let mut family = page.family(&format!("{prefix}_{name}"), kind, help);
+        for it in all {
+            family.sample(labels(it), value(&of(it)));
+        }
     }
 }
 
-/// Histograms of how long requests took.
+/// Adds the histograms of requests' latencies.
 fn latencies(page: &mut Page, all: &[Of<'_>]) {
-    const NAME: &str = "latency_seconds";
-    page.family(NAME, "histogram", "How long requests took");
+    let mut family = page.family(
+        "ibfabric_rtrs_client_latency_seconds",
+        MetricType::Histogram,
+        "Latencies of requests",
+    );
     for it in all {
         for (column, direction) in ["read", "write"].into_iter().enumerate() {
-            let labels = format!("{},direction=\"{direction}\"", it.labels);
+            let labels = with(&it.labels, "direction", &direction);
             let mut sum = 0;
             for (range, counts) in it.stats.latencies.counts.iter().enumerate() {
                 sum += counts[column];
@@ -163,18 +193,20 @@ fn latencies(page: &mut Page, all: &[Of<'_>]) {
                 } else {
                     "+Inf".to_owned()
                 };
-                page.sample("latency_seconds_bucket", &format!("{labels},le=\"{limit}\""), sum);
+                let mut labels = labels.clone();
+                labels.push(("le", limit));
+                family.sample_of("_bucket", &labels, sum);
             }
             let total = it.stats.latencies.total[column].as_secs_f64();
-            page.sample("latency_seconds_sum", &labels, total);
-            page.sample("latency_seconds_count", &labels, sum);
+            family.sample_of("_sum", &labels, total);
+            family.sample_of("_count", &labels, sum);
         }
     }
 }
 
 /// What is told of a server's path.
 struct Served<'a> {
-    labels: String,
+    labels: PathLabels,
     inflight: u32,
     stats: &'a ServerPathStats,
 }
@@ -182,13 +214,13 @@ struct Served<'a> {
 /// Returns the numbers of a server's path.
 const fn of_server<'a>() -> [Number<Served<'a>>; 5] {
     [
-        ("inflight", "gauge", "Requests that are not answered", |it| it.inflight.into()),
-        ("reads_total", "counter", "Reads", |it| it.stats.traffic.reads),
-        ("read_bytes_total", "counter", "Bytes of reads, with headers", |it| {
+        ("inflight", MetricType::Gauge, "Requests that are not answered", |it| it.inflight.into()),
+        ("reads_total", MetricType::Counter, "Reads", |it| it.stats.traffic.reads),
+        ("read_bytes_total", MetricType::Counter, "Bytes of reads, with headers", |it| {
             it.stats.traffic.read_bytes
         }),
-        ("writes_total", "counter", "Writes", |it| it.stats.traffic.writes),
-        ("write_bytes_total", "counter", "Bytes of writes, with headers", |it| {
+        ("writes_total", MetricType::Counter, "Writes", |it| it.stats.traffic.writes),
+        ("write_bytes_total", MetricType::Counter, "Bytes of writes, with headers", |it| {
             it.stats.traffic.write_bytes
         }),
     ]
@@ -205,19 +237,14 @@ pub(super) fn server(
             let (Some(stats), Some(inflight)) = (server.stats(*id), server.inflight(*id)) else {
                 continue;
             };
-            let labels = format!("session=\"{}\",path=\"{}\"", escaped(session), escaped(name));
+            let labels = path_labels(session, name);
             all.push(Served { labels, inflight, stats });
         }
     }
-    let mut page = Page::new("ibfabric_rtrs_server");
-    page.family("sessions", "gauge", "Sessions");
-    let _ = writeln!(page.text, "ibfabric_rtrs_server_sessions {}", sessions.len());
-    numbers(&mut page, &of_server(), &all, |it| &it.labels);
-    completions(&mut page, &all, |it| &it.labels, |it| it.stats.completions);
-    page.text
-}
-
-/// Returns what stands between the quotes of a label.
-fn escaped(text: &str) -> String {
-    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+    let mut page = Page::default();
+    page.family("ibfabric_rtrs_server_sessions", MetricType::Gauge, "Sessions")
+        .sample(&[], sessions.len());
+    numbers(&mut page, SERVER, &of_server(), &all, |it| &it.labels);
+    completions(&mut page, SERVER, &all, |it| &it.labels, |it| it.stats.completions);
+    page.into_text()
 }
