@@ -8,14 +8,13 @@ use crate::error::{DaemonError, Verdict};
 /// Serves clients until the simulator is stopped.
 pub(super) fn run(mut server: SimServer, output: &mut dyn Write) -> Result<Verdict, DaemonError> {
     let _signals = server.start()?;
-    server.announce_ready(output)?;
     while !server.is_stopped() {
-        server.wait(None, &[], None)?;
         server.receive()?;
         server.send()?;
         // No HCA is in this process.
         server.take_opened();
         server.announce_ready(output)?;
+        server.wait(None, &[], None)?;
     }
     server.finish()?;
     Ok(Verdict::Good)

@@ -42,8 +42,8 @@ const ADAPTERS: usize = usize::MAX / 8;
 
 /// A fabric with its sockets, its SM and its files.
 ///
-/// The owner calls [`SimServer::start`], and then repeatedly [`SimServer::wait`], [`SimServer::receive`] and
-/// [`SimServer::send`] until [`SimServer::is_stopped`]; at the end [`SimServer::finish`]. An owner with embedded hosts
+/// The owner calls [`SimServer::start`], and then repeatedly [`SimServer::receive`], [`SimServer::send`] and
+/// [`SimServer::wait`] until [`SimServer::is_stopped`]; at the end [`SimServer::finish`]. An owner with embedded hosts
 /// lets them work between `receive` and `send`.
 pub(crate) struct SimServer {
     pub(crate) sim: Sim,
@@ -128,8 +128,6 @@ impl SimServer {
             self.server
                 .watch(manager.alarm.as_fd(), MANAGER)
                 .map_err(|error| cannot_serve(&error))?;
-            self.receive()?;
-            self.send()?;
         }
         Ok(signals)
     }

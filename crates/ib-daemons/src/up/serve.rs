@@ -22,18 +22,13 @@ pub(super) fn run(
     let _signals = server.start()?;
     server.watch(&hosts.wakeups())?;
     let mut output = Output { output, is_closed: false };
-    let mut has_work = false;
     while !server.is_stopped() {
-        if hosts.is_ready() {
-            server.announce_ready(output.output)?;
-        }
-        wait(&mut server, &mut hosts, has_work)?;
         server.receive()?;
         exchange_ports(&mut server, &mut hosts)?;
         if server.take_woken() {
             hosts.reset_wakeups();
         }
-        has_work = work(&mut server, &mut hosts)?;
+        let has_work = work(&mut server, &mut hosts)?;
         show(&mut server, &mut hosts)?;
         server.send()?;
         output.print(&mut hosts)?;
@@ -41,6 +36,10 @@ pub(super) fn run(
             server.close();
             return Ok(verdict);
         }
+        if hosts.is_ready() {
+            server.announce_ready(output.output)?;
+        }
+        wait(&mut server, &mut hosts, has_work)?;
     }
     hosts.close(&mut server.sim)?;
     server.finish()?;
