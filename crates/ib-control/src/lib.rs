@@ -2,12 +2,12 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`console`] | request and response lines over a private Unix socket |
-//! | [`desk`] | requests of other threads, queued for an event loop |
+//! | [`lines`] | the control protocol: requests and replies as lines of JSON over a private Unix socket |
+//! | [`queue`] | requests of other threads, queued for an event loop |
 //! | [`capture`] | captures of queue pairs: started over a socket, written by a thread |
 //! | [`page`] | metrics over HTTP |
 
 pub mod capture;
-pub mod console;
-pub mod desk;
+pub mod lines;
 pub mod page;
+pub mod queue;

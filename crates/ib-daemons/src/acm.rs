@@ -29,7 +29,7 @@ mod station;
 mod umad;
 
 pub use config::{AcmConfig, DEFAULT_SOCKET, Place};
-pub use console::name as console_name;
+pub use console::{AcmRequest, name as console_name};
 pub use daemon::run;
 pub use device::DevicePort;
 pub use server::{ListenError, Rejected, Server, ServerOptions};

@@ -41,6 +41,7 @@ mod sink;
 pub use config::SimConfig;
 pub use console::{CONSOLE, CONSOLE_NAMES};
 pub(crate) use manager::Manager;
+pub use query::SimRequest;
 pub(crate) use server::SimServer;
 
 /// A simulated fabric before it is served.

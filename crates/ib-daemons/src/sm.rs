@@ -38,6 +38,7 @@ pub mod settings;
 mod shared;
 mod shown;
 
+pub use console::SmRequest;
 pub(crate) use daemon::{Daemon, News};
 pub use drive::{Report, SubnetUp, run};
 pub use options::{ManagerOptions, PartitionsSource, Place, SmConfigSource};

@@ -1,24 +1,37 @@
-//! What a running service answers to `ibfabric acm ctl`.
+//! Requests of `ibfabric acm ctl` and their replies.
 
 use std::fmt::Write as _;
 use std::path::Path;
 
 use ib_acm::Address;
 use ib_acm::service::{EndpointView, KnownView, NO_DATAGRAMS};
+use ib_control::lines::Reply;
+use ib_control::queue::RequestSender;
 use ib_os::clock;
 use ib_wire::acm::PerfCounters;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::daemon::Daemon;
 use super::metrics;
 
-/// An answer: whether it is one, in words, and as data.
-#[derive(Serialize)]
-struct Reply {
-    ok: bool,
-    text: String,
-    data: Value,
+/// A request to a running ACM service, a line of JSON such as `"status"` or `{"known":{"address":null}}`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum AcmRequest {
+    /// Endpoints and counters.
+    Status,
+    /// Cached addresses.
+    Known {
+        /// Only this address.
+        address: Option<String>,
+    },
+    /// Remove all cached addresses.
+    Flush,
+    /// Read the files of addresses and routes again.
+    Reload,
+    /// The metrics.
+    Metrics,
 }
 
 /// Returns the name of the console of a service with a socket. It holds the canonical path of the socket: relative paths
@@ -37,44 +50,41 @@ pub fn name(socket: &Path) -> String {
     format!("ibfabric-acm:{}", canonical.display())
 }
 
-/// What is answered when the service does not.
+/// Returns the reply if the service does not respond.
 pub(super) fn no_answer() -> String {
-    reply(Err("the service does not answer".to_owned()))
+    Reply::failed("the service does not answer").to_line()
 }
 
-fn reply(answer: Result<(String, Value), String>) -> String {
-    let reply = match answer {
-        Ok((text, data)) => Reply { ok: true, text, data },
-        Err(text) => Reply { ok: false, text, data: Value::Null },
-    };
-    serde_json::to_string(&reply).expect("it is made of text and numbers")
+/// Requests the metrics from the service's loop; empty if the loop does not respond.
+pub(super) fn request_metrics(requests: &RequestSender) -> String {
+    let line = serde_json::to_string(&AcmRequest::Metrics).expect("text can be serialised");
+    let reply = requests.request(&line).and_then(|reply| serde_json::from_str(&reply).ok());
+    reply.map(|reply: Reply| reply.text).unwrap_or_default()
 }
 
-/// Answers a line.
+/// Executes a request.
 pub(super) fn answer(daemon: &mut Daemon, line: &str) -> String {
-    let words: Vec<&str> = line.split_whitespace().collect();
-    let answer = match words[..] {
-        [metrics::PAGE] => return metrics::page(daemon),
-        ["status"] => Ok(status(daemon)),
-        ["known"] => Ok(known(daemon, None)),
-        ["known", address] => match Address::parse(address) {
+    let result = match serde_json::from_str(line) {
+        Ok(AcmRequest::Status) => Ok(status(daemon)),
+        Ok(AcmRequest::Known { address: None }) => Ok(known(daemon, None)),
+        Ok(AcmRequest::Known { address: Some(address) }) => match Address::parse(&address) {
             Ok(address) => Ok(known(daemon, Some(&address))),
             Err(error) => Err(format!("{address}: {error}")),
         },
-        ["flush"] => {
+        Ok(AcmRequest::Flush) => {
             let count = daemon.service.flush(clock::now());
             Ok((format!("{count} addresses are forgotten"), json!({ "forgotten": count })))
         }
-        ["reload"] => {
+        Ok(AcmRequest::Reload) => {
             daemon.reload();
             Ok(("the files are read again; the log tells of what is wrong".to_owned(), Value::Null))
         }
-        ["metrics"] => Ok((metrics::page(daemon), metrics::data(daemon))),
-        _ => Err(format!(
-            "found `{line}`, expected status, known [ADDRESS], flush, reload or metrics"
-        )),
+        Ok(AcmRequest::Metrics) => Ok((metrics::page(daemon), metrics::data(daemon))),
+        Err(error) => {
+            Err(format!("found `{line}`, expected a request such as \"status\": {error}"))
+        }
     };
-    reply(answer)
+    Reply::from(result).to_line()
 }
 
 fn status(daemon: &Daemon) -> (String, Value) {

@@ -10,9 +10,9 @@ use std::time::Duration;
 use ib_acm::config::options::ServerMode;
 use ib_acm::port::PortId;
 use ib_acm::{Event, Port as _, Service};
-use ib_control::console::ConsoleServer;
-use ib_control::desk::{Desk, Questions, desk};
+use ib_control::lines::LineServer;
 use ib_control::page::PageServer;
+use ib_control::queue::{RequestQueue, RequestSender, request_queue};
 use ib_os::alarm::Alarm;
 use ib_os::clock;
 use ib_os::daemon;
@@ -21,10 +21,10 @@ use ib_types::Instant;
 use ib_wire::mad::sa::PathRecord;
 
 use super::config::{AcmConfig, DEFAULT_SOCKET};
+use super::console;
 use super::lock::Lock;
 use super::settings::Settings;
 use super::station::Station;
-use super::{console, metrics};
 use crate::acm::{Server, ServerOptions};
 use crate::error::{DaemonError, Verdict};
 use crate::log::{ERROR, INFO, Log, LogOptions, SYSTEM, VERBOSE};
@@ -52,7 +52,7 @@ pub(super) struct Daemon {
     log: Log,
     alarm: (Alarm, usize),
     orders: Orders,
-    questions: Questions,
+    requests: RequestQueue,
     /// When the file of routes is looked at next.
     look_at: Instant,
     /// Until when it looks for more without a sleep.
@@ -149,16 +149,15 @@ impl Daemon {
         let orders = Orders::catch(&alarm.bell()).map_err(failed)?;
         let number = server.watch(&alarm).map_err(failed)?;
         let stations = Station::open_all(&args.places, &settings, &mut server)?;
-        let (desk, questions) = desk(alarm.bell());
-        serve_console(server.unix().as_deref(), desk.clone(), &log);
+        let (sender, requests) = request_queue(alarm.bell());
+        serve_console(server.unix().as_deref(), sender.clone(), &log);
         if let Some(port) = args.metrics_port {
             let failed = |error| {
                 let place = format!("port {port} of localhost");
                 DaemonError::Failed(format!("cannot serve metrics on {place}: {error}"))
             };
             let page = PageServer::bind(port).map_err(failed)?;
-            let page = page.serve(move || desk.ask(metrics::PAGE).unwrap_or_default());
-            page.map_err(failed)?;
+            page.serve(move || console::request_metrics(&sender)).map_err(failed)?;
         }
         let alarm = (alarm, number);
         let mut this = Self {
@@ -171,7 +170,7 @@ impl Daemon {
             log,
             alarm,
             orders,
-            questions,
+            requests,
             look_at: Instant::NEVER,
             awake_until: clock::now(),
             _published: published,
@@ -247,9 +246,9 @@ impl Daemon {
                     Order::ReopenLog => self.log.reopen(),
                 }
             }
-            while let Some(question) = self.questions.take() {
-                let answer = console::answer(&mut self, question.line());
-                question.answer(answer);
+            while let Some(request) = self.requests.take() {
+                let reply = console::answer(&mut self, request.line());
+                request.respond(reply);
             }
             if self.round()? {
                 self.awake_until = clock::now() + Duration::from_micros(self.args.spin);
@@ -388,11 +387,11 @@ impl Daemon {
     }
 }
 
-/// Opens what others ask the service by.
-fn serve_console(socket: Option<&Path>, desk: Desk, log: &Log) {
+/// Opens the control socket.
+fn serve_console(socket: Option<&Path>, requests: RequestSender, log: &Log) {
     let name = console::name(socket.unwrap_or(Path::new(DEFAULT_SOCKET)));
-    let served = ConsoleServer::bind(&name).and_then(|server| {
-        server.serve(move |line| desk.ask(line).unwrap_or_else(console::no_answer))
+    let served = LineServer::bind(&name).and_then(|server| {
+        server.serve(move |line| requests.request(line).unwrap_or_else(console::no_answer))
     });
     if let Err(error) = served {
         log.line(ERROR, &format!("nobody can ask this service: @{name}:console: {error}"));

@@ -7,9 +7,6 @@ use serde_json::Value;
 
 use super::daemon::Daemon;
 
-/// What the console is asked for the page by.
-pub(super) const PAGE: &str = "page";
-
 /// A gauge of an endpoint: name, meaning, value.
 type Gauge = (&'static str, &'static str, fn(&EndpointView) -> usize);
 

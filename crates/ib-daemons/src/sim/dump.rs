@@ -6,7 +6,8 @@ use ib_sim::{Command, Sim, Target};
 use ib_topology::{NodeId, PortId};
 use serde_json::{Value, json};
 
-use super::query::{Reply, named_node};
+use super::query::named_node;
+use ib_control::lines::Reply;
 
 /// Shows all nodes, the one that is named, or one port of it.
 pub(super) fn dump(sim: &Sim, rest: &str) -> Reply {
@@ -16,14 +17,14 @@ pub(super) fn dump(sim: &Sim, rest: &str) -> Reply {
         match rest.parse::<Target>() {
             Ok(target) => match named_node(sim, &target) {
                 Ok(node) => (vec![node], target.port),
-                Err(error) => return Reply::bad(error),
+                Err(error) => return Reply::failed(error),
             },
-            Err(error) => return Reply::bad(error),
+            Err(error) => return Reply::failed(error),
         }
     };
     let mut text = String::new();
     let list = nodes.into_iter().map(|node| dump_node(sim, node, only, &mut text)).collect();
-    Reply::good(text, Value::Array(list))
+    Reply::done(text, Value::Array(list))
 }
 
 fn dump_node(sim: &Sim, node: NodeId, only: Option<u8>, text: &mut String) -> Value {

@@ -2,35 +2,32 @@
 
 use std::fmt::Write as _;
 
+use ib_control::lines::Reply;
 use ib_sim::{Command, CommandError, Sim, Target};
 use ib_topology::{NodeId, PortId};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::console::{CONSOLE, CONSOLE_NAMES};
 use super::dump;
 use super::server::SimServer;
 
-/// The answer to a line.
-#[derive(Debug, Serialize)]
-pub(super) struct Reply {
-    ok: bool,
-    text: String,
-    data: Value,
+/// A request to a running simulator, a line of JSON such as `{"command":"Unlink \"leaf-1\"[3]"}`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum SimRequest {
+    /// A line as on ibsim's console.
+    Command(String),
 }
 
-impl Reply {
-    pub(super) fn good(text: impl Into<String>, data: Value) -> Self {
-        Self { ok: true, text: text.into(), data }
-    }
-
-    pub(super) fn bad(error: impl std::fmt::Display) -> Self {
-        Self { ok: false, text: error.to_string(), data: Value::Null }
-    }
-
-    /// Tells whether what was asked for is done.
-    pub(super) const fn is_good(&self) -> bool {
-        self.ok
+/// Executes a request. Returns the reply, and the command if it changes the fabric.
+pub(super) fn execute_request(server: &mut SimServer, line: &str) -> (Reply, Option<String>) {
+    match serde_json::from_str(line) {
+        Ok(SimRequest::Command(command)) => execute(server, &command),
+        Err(error) => {
+            let reason = format!("found `{line}`, expected {{\"command\":\"…\"}}: {error}");
+            (Reply::failed(reason), None)
+        }
     }
 }
 
@@ -39,7 +36,7 @@ const QUESTIONS: &str = "Dump, Route, Counters, Attached, Addresses, Stats, X, Q
 
 /// Does what a line says. Returns the answer, and the command if the fabric was told of it: one that
 /// failed has left its line in the log, too, and a replay has to leave the same.
-pub(super) fn execute(server: &mut SimServer, line: &str) -> (Reply, Option<String>) {
+fn execute(server: &mut SimServer, line: &str) -> (Reply, Option<String>) {
     let line = line.trim();
     let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     let rest = rest.trim();
@@ -47,30 +44,30 @@ pub(super) fn execute(server: &mut SimServer, line: &str) -> (Reply, Option<Stri
     let stands_alone =
         matches!(name.as_str(), "help" | "?" | "start" | "quit" | "stats" | "attached");
     if stands_alone && !rest.is_empty() {
-        return (Reply::bad(format!("found {rest:?}, expected nothing after {word}")), None);
+        return (Reply::failed(format!("found {rest:?}, expected nothing after {word}")), None);
     }
     let reply = match name.as_str() {
         "help" | "?" => {
             let text = format!("{CONSOLE}{CONSOLE_NAMES}See ibfabric-sim-ctl(1).\n");
-            Reply::good(text, Value::Null)
+            Reply::done(text, Value::Null)
         }
-        "start" => Reply::good("the simulator is running already", Value::Null),
+        "start" => Reply::done("the simulator is running already", Value::Null),
         "quit" => {
             server.is_stopped = true;
-            Reply::good("", Value::Null)
+            Reply::done("", Value::Null)
         }
         "stats" => stats(server),
         "attached" => attached(server),
         "x" => match rest.parse() {
-            Ok(number) if server.drop_client(number) => Reply::good("", Value::Null),
-            Ok(number) => Reply::bad(format!("no client has number {number}: see Attached")),
-            Err(_) => Reply::bad(format!("found {rest:?}, expected the number of a client")),
+            Ok(number) if server.drop_client(number) => Reply::done("", Value::Null),
+            Ok(number) => Reply::failed(format!("no client has number {number}: see Attached")),
+            Err(_) => Reply::failed(format!("found {rest:?}, expected the number of a client")),
         },
         "addresses" => addresses(server, rest),
         "counters" => with_port(&server.sim, rest, counters),
         "dump" => dump::dump(&server.sim, rest),
         "route" => route(&server.sim, rest),
-        "verbose" | "wait" => Reply::bad(format!(
+        "verbose" | "wait" => Reply::failed(format!(
             "{word} is ibsim's: use the option --log-level, or a script's `at TIME`"
         )),
         _ => return run(&mut server.sim, line),
@@ -85,12 +82,12 @@ fn run(sim: &mut Sim, line: &str) -> (Reply, Option<String>) {
             if error.expected == Command::NAMES {
                 error.expected = format!("{}, {QUESTIONS}", Command::NAMES.replace(" or ", ", "));
             }
-            return (Reply::bad(error), None);
+            return (Reply::failed(error), None);
         }
     };
     let reply = match sim.run(&command) {
-        Ok(()) => Reply::good("", Value::Null),
-        Err(error) => Reply::bad(error),
+        Ok(()) => Reply::done("", Value::Null),
+        Err(error) => Reply::failed(error),
     };
     (reply, Some(line.to_owned()))
 }
@@ -129,7 +126,7 @@ fn stats(server: &SimServer) -> Reply {
             }
         }
     }
-    Reply::good(text, data)
+    Reply::done(text, data)
 }
 
 fn attached(server: &SimServer) -> Reply {
@@ -160,7 +157,7 @@ fn attached(server: &SimServer) -> Reply {
         writeln!(text, "adapter at \"{name}\"[{port_number}]").expect("a string takes everything");
         list.push(json!({ "adapter": true, "node": name, "port": port_number }));
     }
-    Reply::good(text, Value::Array(list))
+    Reply::done(text, Value::Array(list))
 }
 
 fn addresses(server: &SimServer, rest: &str) -> Reply {
@@ -169,17 +166,17 @@ fn addresses(server: &SimServer, rest: &str) -> Reply {
     } else {
         match rest.parse::<Target>() {
             Ok(target) => Some(target),
-            Err(error) => return Reply::bad(error),
+            Err(error) => return Reply::failed(error),
         }
     };
     let sim = &server.sim;
     if let Some(target) = &only {
         let node = match named_node(sim, target) {
             Ok(node) => node,
-            Err(error) => return Reply::bad(error),
+            Err(error) => return Reply::failed(error),
         };
         if sim.is_switch(node) {
-            return Reply::bad(format!(
+            return Reply::failed(format!(
                 "{target} is of a switch: expected an adapter, whose ports have addresses"
             ));
         }
@@ -204,7 +201,7 @@ fn addresses(server: &SimServer, rest: &str) -> Reply {
             "guid": guid.to_string(), "node": name, "port": number, "addresses": shown,
         }));
     }
-    Reply::good(text, Value::Array(list))
+    Reply::done(text, Value::Array(list))
 }
 
 /// Returns the node that a target names, if it has the port that the target names.
@@ -220,9 +217,9 @@ fn with_port(sim: &Sim, text: &str, show: fn(&Sim, PortId) -> Reply) -> Reply {
     match text.parse::<Target>() {
         Ok(target) => match sim.target_port(&target) {
             Ok(port) => show(sim, port),
-            Err(error) => Reply::bad(error),
+            Err(error) => Reply::failed(error),
         },
-        Err(error) => Reply::bad(error),
+        Err(error) => Reply::failed(error),
     }
 }
 
@@ -234,17 +231,17 @@ fn counters(sim: &Sim, port: PortId) -> Reply {
     for (name, value) in counters.named() {
         writeln!(text, "{name} {value}").expect("a string takes everything");
     }
-    Reply::good(text, Value::Object(data))
+    Reply::done(text, Value::Object(data))
 }
 
 fn route(sim: &Sim, rest: &str) -> Reply {
     let mut lids = rest.split_whitespace().map(str::parse::<u16>);
     let (Some(Ok(from)), Some(Ok(to)), None) = (lids.next(), lids.next(), lids.next()) else {
-        return Reply::bad(format!("found {rest:?}, expected two LIDs"));
+        return Reply::failed(format!("found {rest:?}, expected two LIDs"));
     };
     let (steps, end) = match sim.route(from, to) {
         Ok(route) => route,
-        Err(lid) => return Reply::bad(format!("no end port has LID {lid}")),
+        Err(lid) => return Reply::failed(format!("no end port has LID {lid}")),
     };
     let mut text = String::new();
     let mut list = Vec::new();
@@ -256,7 +253,7 @@ fn route(sim: &Sim, rest: &str) -> Reply {
     }
     let data = json!({"ports": list, "arrives": end.is_none(), "why": end.map(|e| e.to_string())});
     match end {
-        None => Reply::good(text, data),
+        None => Reply::done(text, data),
         Some(why) => {
             let way = text.lines().collect::<Vec<_>>().join(", ");
             Reply { ok: false, text: format!("{why}, after {way}"), data }

@@ -6,7 +6,7 @@ use std::mem;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant as WallClock};
 
-use ib_control::console::{Asked, ConsoleServer};
+use ib_control::lines::{LineServer, Received};
 use ib_ibsim::message::{Connect, Request, TIMED_OUT, kind};
 use ib_ibsim::server::{Address, Input, Server, Ticket};
 use ib_link::{Datagram, Incoming, Remote};
@@ -49,7 +49,7 @@ pub(crate) struct SimServer {
     pub(crate) sim: Sim,
     pub(crate) addresses: Addresses,
     pub(super) server: Server,
-    pub(super) console: ConsoleServer,
+    pub(super) console: LineServer,
     pub(super) adapters: Adapters,
     /// The fabric's number of each client of the server.
     pub(super) clients: BTreeMap<u32, ClientId>,
@@ -79,7 +79,7 @@ impl SimServer {
             Address::Name(name) => name.clone(),
             Address::Port(port) => port.to_string(),
         };
-        let console = ConsoleServer::bind(&base).map_err(|error| {
+        let console = LineServer::bind(&base).map_err(|error| {
             DaemonError::Failed(format!("cannot listen on @{base}:console: {error}"))
         })?;
         let adapters = Adapters::bind(&base)?;
@@ -453,19 +453,18 @@ impl SimServer {
     fn read_console(&mut self, key: usize) -> Result<(), DaemonError> {
         let connection = key - CONSOLE;
         match self.console.next_line(connection) {
-            Asked::Line(line) => {
+            Received::Line(line) => {
                 // Scripts change GUIDs, too.
                 self.addresses.update(&self.sim);
-                let (reply, command) = query::execute(self, &line);
+                let (reply, command) = query::execute_request(self, &line);
                 if let Some(command) = command {
-                    self.record(|recorder| recorder.command(&command, reply.is_good()));
+                    self.record(|recorder| recorder.command(&command, reply.ok));
                 }
-                let answer = serde_json::to_string(&reply).map_err(DaemonError::failed)?;
-                self.console.answer(connection, &answer);
+                self.console.answer(connection, &reply.to_line());
                 self.server.again(key);
             }
-            Asked::Nothing => {}
-            Asked::Ended => {
+            Received::Pending => {}
+            Received::Closed => {
                 // The file has to be open to be unwatched; one that cannot be was not watched.
                 let _ = self.server.unwatch(key);
                 self.console.close(connection);

@@ -1,51 +1,58 @@
-//! What a running manager answers to `ibfabric sm ctl`.
+//! Requests of `ibfabric sm ctl` and their replies.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use ib_control::lines::Reply;
 use ib_routing::engine::{Refusal, reason};
 use ib_routing::{EngineKind, NO_PATH, SwitchId};
 use ib_sm::{Alarm, PortStatus, TableQuality};
 use ib_types::Guid;
 use ib_wire::mad::sm::SmState;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::metrics;
 use super::shared::{Last, Shared, ShownAlarm, State};
 use crate::text::counted;
 
-/// An answer: whether it is one, in words, and as data.
-#[derive(Serialize)]
-struct Reply {
-    ok: bool,
-    text: String,
-    data: Value,
+/// A request to a running SM, a line of JSON such as `"status"` or `{"routes":{"switch":null}}`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum SmRequest {
+    /// State of the SM and of the subnet.
+    Status,
+    /// Start a heavy sweep.
+    Sweep,
+    /// The switches, or the LFT of one of them.
+    Routes {
+        /// GUID or name of the switch.
+        switch: Option<String>,
+    },
+    /// The metrics.
+    Metrics,
 }
 
-/// Answers a line.
+/// Executes a request.
 pub(super) fn answer(shared: &Shared, line: &str) -> String {
-    let words: Vec<&str> = line.split_whitespace().collect();
     let state = shared.state();
-    let reply = match words[..] {
-        ["status"] => Ok(status(&state)),
-        ["sweep"] => match idle_reason(&state) {
+    let result = match serde_json::from_str(line) {
+        Ok(SmRequest::Status) => Ok(status(&state)),
+        Ok(SmRequest::Sweep) => match idle_reason(&state) {
             Some(why) => Err(format!("{why}: nothing is swept, and no file is read")),
             None => {
                 shared.ask_for_sweep();
                 Ok(("a sweep starts".to_owned(), Value::Null))
             }
         },
-        ["routes"] => routes(&state),
-        ["routes", switch] => table(&state, switch),
-        ["metrics"] => Ok((metrics::page(&state), metrics_data(&state))),
-        _ => Err(format!("found `{line}`, expected status, sweep, routes [SWITCH] or metrics")),
+        Ok(SmRequest::Routes { switch: None }) => routes(&state),
+        Ok(SmRequest::Routes { switch: Some(switch) }) => table(&state, &switch),
+        Ok(SmRequest::Metrics) => Ok((metrics::page(&state), metrics_data(&state))),
+        Err(error) => {
+            Err(format!("found `{line}`, expected a request such as \"status\": {error}"))
+        }
     };
-    let reply = match reply {
-        Ok((text, data)) => Reply { ok: true, text, data },
-        Err(text) => Reply { ok: false, text, data: Value::Null },
-    };
-    serde_json::to_string(&reply).expect("it is made of text and numbers")
+    Reply::from(result).to_line()
 }
 
 type Answer = (String, Value);

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant as WallClock;
 
-use ib_control::console::ConsoleServer;
+use ib_control::lines::LineServer;
 use ib_control::page::PageServer;
 use ib_link::{LinkError, MadLink};
 use ib_os::alarm::{Alarm, AlarmedLink};
@@ -274,7 +274,7 @@ pub(super) fn serve(
     log: &Log,
 ) -> Result<(), DaemonError> {
     let name = options.socket.as_deref().unwrap_or(SOCKET);
-    let mut bound = ConsoleServer::bind(name);
+    let mut bound = LineServer::bind(name);
     if options.socket.is_none() && !options.once {
         // Of several managers on one machine the first one has the usual name.
         for number in 2..=MOST_MANAGERS {
@@ -282,7 +282,7 @@ pub(super) fn serve(
                 break;
             }
             let other = format!("{SOCKET}-{number}");
-            bound = ConsoleServer::bind(&other);
+            bound = LineServer::bind(&other);
             if bound.is_ok() {
                 let why = format!("@{name}:console is another manager's");
                 let ask = format!("this one is asked with `ibfabric sm ctl --socket {other}`");

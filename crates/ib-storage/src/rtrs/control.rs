@@ -8,25 +8,26 @@
 //! | `server` | the control of a server |
 //! | `client` | [`ControlClient`]: the client |
 //!
-//! Requests and responses are lines of JSON ([`ib_control::console`]). Threads serve the socket. The data loop only polls
+//! Requests and responses are lines of JSON ([`ib_control::lines`]). Threads serve the socket. The data loop only polls
 //! a request queue, so that clients cannot block it.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
-use ib_control::console::{ConsoleServer, Serving};
-use ib_control::desk::{Question, Questions, desk};
+use ib_control::lines::{LineServer, ServedSocket};
 use ib_control::page::PageServer;
+use ib_control::queue::{QueuedRequest, RequestQueue, request_queue};
 use ib_os::alarm::Alarm;
 
 mod client;
-mod message;
+pub(in crate::rtrs) mod message;
 mod server;
 mod session;
 
 pub use client::{ControlClient, ControlError};
-pub use message::{Ask, Reply};
+pub use ib_control::lines::Reply;
+pub use message::Ask;
 pub use session::PathFinder;
 
 pub(super) use server::ServerControl;
@@ -60,9 +61,9 @@ pub enum OpenError {
 /// Where others ask.
 pub struct Control {
     alarm: Alarm,
-    questions: Questions,
+    queue: RequestQueue,
     /// The socket, as long as it is there.
-    _serving: Option<Serving>,
+    _serving: Option<ServedSocket>,
 }
 
 impl Control {
@@ -73,37 +74,39 @@ impl Control {
     /// Fails when somebody else has the socket or the port, or it cannot be had.
     pub fn open(socket: Option<&Path>, metrics: Option<u16>) -> Result<Self, OpenError> {
         let alarm = Alarm::new()?;
-        let (desk, questions) = desk(alarm.bell());
+        let (sender, queue) = request_queue(alarm.bell());
         if let Some(port) = metrics {
             let failed = |source| OpenError::Metrics { port, source };
-            let (server, desk) = (PageServer::bind(port).map_err(failed)?, desk.clone());
-            let page = move || desk.ask(&Ask::Metrics.to_line()).unwrap_or_default();
-            let page = move || Reply::parse(&page()).map(|reply| reply.text).unwrap_or_default();
+            let (server, sender) = (PageServer::bind(port).map_err(failed)?, sender.clone());
+            let page = move || sender.request(&Ask::Metrics.to_line()).unwrap_or_default();
+            let page = move || {
+                serde_json::from_str(&page()).map(|reply: Reply| reply.text).unwrap_or_default()
+            };
             server.serve(page).map_err(failed)?;
         }
         let serve = |path: &Path| {
             let failed = |source| OpenError::Socket { path: path.to_owned(), source };
-            ConsoleServer::serve_at(path.to_owned(), desk).map_err(failed)
+            LineServer::serve_at(path.to_owned(), sender).map_err(failed)
         };
         let serving = socket.map(serve).transpose()?;
-        Ok(Self { alarm, questions, _serving: serving })
+        Ok(Self { alarm, queue, _serving: serving })
     }
 
-    /// Returns the next question. What is none is told so.
-    fn take(&mut self) -> Option<(Ask, Question)> {
+    /// Returns the next request. Malformed requests are refused.
+    fn take(&mut self) -> Option<(Ask, QueuedRequest)> {
         loop {
-            let question = self.questions.take()?;
-            match Ask::parse(question.line()) {
-                Ok(ask) => return Some((ask, question)),
-                Err(why) => question.answer(why.to_line()),
+            let request = self.queue.take()?;
+            match Ask::parse(request.line()) {
+                Ok(ask) => return Some((ask, request)),
+                Err(refusal) => request.respond(refusal.to_line()),
             }
         }
     }
 
-    /// Has [`Control::as_fd`] tell of questions from now on; returns whether there is one already.
+    /// Resets [`Control::as_fd`]; returns true if a request is queued already.
     fn begin_wait(&mut self) -> bool {
         self.alarm.silence();
-        self.questions.has_one()
+        self.queue.has_request()
     }
 }
 

@@ -1,36 +1,32 @@
-//! Asking a daemon that runs: one line over its console, and its answer shown.
+//! Requests to a running daemon over its control socket.
 
 use std::io::Write;
 
-use ib_control::console::ConsoleClient;
+use ib_control::lines::LineClient;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::failure::{Failure, Verdict, say};
 use crate::output::{Format, Output};
 
-/// Asks the daemon with a console of a name, and shows the answer; `what` is what the daemon is.
-pub(super) fn ask(
+/// Sends a request to the daemon with a name, and prints the reply; `daemon` is the word for it in messages.
+pub(super) fn request(
     name: &str,
-    what: &str,
-    line: &str,
+    daemon: &str,
+    request: &impl Serialize,
     format: Format,
     output: &mut Output,
 ) -> Result<Verdict, Failure> {
-    let mut console = ConsoleClient::connect(name).map_err(|error| {
-        Failure::Unusable(format!("no {what} listens on @{name}:console: {error}"))
+    let mut client = LineClient::connect(name).map_err(|error| {
+        Failure::Unusable(format!("no {daemon} listens on @{name}:console: {error}"))
     })?;
-    let answer = console
-        .ask(line)
-        .map_err(|error| Failure::Unusable(format!("the {what} did not answer: {error}")))?;
-    let reply: Value = serde_json::from_str(&answer).map_err(|error| {
-        Failure::Unusable(format!("the answer of the {what} cannot be read: {error}"))
-    })?;
-    let good = reply["ok"] == Value::Bool(true);
-    let text = reply["text"].as_str().unwrap_or_default();
-    show(good, text, &reply["data"], format, output)
+    let reply = client
+        .request(request)
+        .map_err(|error| Failure::Unusable(format!("the {daemon} did not answer: {error}")))?;
+    show(reply.ok, &reply.text, &reply.data, format, output)
 }
 
-/// Shows an answer: what was asked for, or why there is none.
+/// Prints the result of a request, or the reason of its failure.
 pub(super) fn show(
     good: bool,
     text: &str,

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::message::to_kind;
 use super::{Ask, Reply};
-use ib_control::console::ConsoleClient;
+use ib_control::lines::LineClient;
 
 /// How long an answer may take: longer than what is written may take at the other end.
 const PATIENCE: Duration = Duration::from_secs(90);
@@ -64,7 +64,7 @@ fn is_late(error: &io::Error) -> bool {
 /// A connection to a control socket. After an error other than [`ControlError::Refused`] it is of no use any more.
 pub struct ControlClient {
     socket: PathBuf,
-    console: ConsoleClient,
+    lines: LineClient,
 }
 
 impl ControlClient {
@@ -74,18 +74,18 @@ impl ControlClient {
     /// Fails when nobody listens there.
     pub fn connect(socket: &Path) -> Result<Self, ControlError> {
         let failed = |source| ControlError::Io { socket: socket.to_owned(), source };
-        let console = ConsoleClient::connect_at(socket).map_err(failed)?;
-        console.set_patience(PATIENCE).map_err(failed)?;
-        Ok(Self { socket: socket.to_owned(), console })
+        let lines = LineClient::connect_at(socket).map_err(failed)?;
+        lines.set_timeout(PATIENCE).map_err(failed)?;
+        Ok(Self { socket: socket.to_owned(), lines })
     }
 
     /// Has answers take no longer than this; 90 s without it.
     ///
     /// # Errors
     /// Fails when that is no time at all.
-    pub fn set_patience(&self, patience: Duration) -> Result<(), ControlError> {
+    pub fn set_timeout(&self, timeout: Duration) -> Result<(), ControlError> {
         let failed = |source| ControlError::Io { socket: self.socket.clone(), source };
-        self.console.set_patience(patience).map_err(failed)
+        self.lines.set_timeout(timeout).map_err(failed)
     }
 
     /// Asks.
@@ -94,13 +94,15 @@ impl ControlClient {
     /// Fails when there is no answer, or what is asked is not done.
     pub fn ask(&mut self, ask: &Ask) -> Result<Reply, ControlError> {
         let socket = &self.socket;
-        let line = self.console.ask(&ask.to_line()).map_err(|source| {
+        let reply = self.lines.request(ask).map_err(|source| {
+            let socket = socket.clone();
+            if source.kind() == io::ErrorKind::InvalidData {
+                return ControlError::Malformed { socket, what: source.to_string() };
+            }
             let late = io::Error::new(io::ErrorKind::TimedOut, "there was no answer in time");
             let source = if is_late(&source) { late } else { source };
-            ControlError::Io { socket: socket.clone(), source }
+            ControlError::Io { socket, source }
         })?;
-        let malformed = |what| ControlError::Malformed { socket: socket.clone(), what };
-        let reply = Reply::parse(&line).map_err(|error| malformed(error.to_string()))?;
         if reply.ok {
             return Ok(reply);
         }

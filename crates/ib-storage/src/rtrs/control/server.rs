@@ -6,7 +6,7 @@ use ib_rtrs::tree::{PortName, Ports, ServerTree};
 use ib_rtrs::{Adapter, AdapterId, Adapters, Errno, PathAddress, PathSpec, Server as Rtrs};
 use ib_types::{Instant, PKey};
 
-use super::{Ask, Control, Reply};
+use super::{Ask, Control, message};
 use crate::rtrs::Devices;
 
 /// The control of a server.
@@ -53,21 +53,23 @@ impl ServerControl {
         let mut moved = false;
         let mut reach = Reach(devices);
         let Self { control, tree } = self;
-        while let Some((ask, question)) = control.take() {
+        while let Some((ask, request)) = control.take() {
             moved = true;
             let reply = match ask {
-                Ask::List(path) => Reply::of(tree.list(rtrs, &path), |all| Reply::list(&all)),
-                Ask::Kind(path) => Reply::of(tree.kind(rtrs, &path), Reply::kind),
-                Ask::Read(path) => {
-                    Reply::of(tree.read(rtrs, &reach, &path), |text| Reply::read(&path, text))
+                Ask::List(path) => {
+                    message::reply_of(tree.list(rtrs, &path), |all| message::list(&all))
                 }
-                Ask::Metrics => Reply::metrics(tree.metrics(rtrs)),
+                Ask::Kind(path) => message::reply_of(tree.kind(rtrs, &path), message::kind),
+                Ask::Read(path) => message::reply_of(tree.read(rtrs, &reach, &path), |text| {
+                    message::read(&path, text)
+                }),
+                Ask::Metrics => message::metrics(tree.metrics(rtrs)),
                 Ask::Write { path, value } => {
                     let written = tree.write(now, rtrs, &mut reach, &path, value.as_bytes());
-                    Reply::of(written, |()| Reply::done())
+                    message::reply_of(written, |()| message::written())
                 }
             };
-            question.answer(reply.to_line());
+            request.respond(reply.to_line());
         }
         moved
     }

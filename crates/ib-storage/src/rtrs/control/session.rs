@@ -9,9 +9,9 @@ use ib_rtrs::{
 };
 use ib_types::{Instant, PKey};
 
-use super::{Ask, Control, Reply};
+use super::{Ask, Control, message};
 use crate::rtrs::Devices;
-use ib_control::desk::Question;
+use ib_control::queue::QueuedRequest;
 
 /// Resolves the specification of a path to add, and adds the HCA that the path starts from if it is new. Fails with
 /// an error number and a reason.
@@ -24,7 +24,7 @@ pub(in crate::rtrs) struct SessionControl {
     find_path: PathFinder,
     tree: ClientTree,
     /// What was written and takes its time, by ticket.
-    waiting: BTreeMap<u64, Question>,
+    waiting: BTreeMap<u64, QueuedRequest>,
     next: u64,
 }
 
@@ -87,34 +87,36 @@ impl SessionControl {
         }
         while let Some((ticket, result)) = tree.poll() {
             moved = true;
-            if let Some(question) = waiting.remove(&ticket) {
-                question.answer(Reply::of(result, |()| Reply::done()).to_line());
+            if let Some(request) = waiting.remove(&ticket) {
+                request.respond(message::reply_of(result, |()| message::written()).to_line());
             }
         }
-        while let Some((ask, question)) = control.take() {
+        while let Some((ask, request)) = control.take() {
             moved = true;
             let reply = match ask {
-                Ask::List(path) => Reply::of(tree.list(rtrs, &path), |all| Reply::list(&all)),
-                Ask::Kind(path) => Reply::of(tree.kind(rtrs, &path), Reply::kind),
-                Ask::Read(path) => {
-                    Reply::of(tree.read(rtrs, &reach, &path), |text| Reply::read(&path, text))
+                Ask::List(path) => {
+                    message::reply_of(tree.list(rtrs, &path), |all| message::list(&all))
                 }
-                Ask::Metrics => Reply::metrics(tree.metrics(rtrs)),
+                Ask::Kind(path) => message::reply_of(tree.kind(rtrs, &path), message::kind),
+                Ask::Read(path) => message::reply_of(tree.read(rtrs, &reach, &path), |text| {
+                    message::read(&path, text)
+                }),
+                Ask::Metrics => message::metrics(tree.metrics(rtrs)),
                 Ask::Write { path, value } => {
                     *next += 1;
                     let what = (&path[..], value.as_bytes());
                     match tree.write(now, rtrs, &mut reach, what, *next) {
-                        Ok(Written::Done) => Reply::done(),
+                        Ok(Written::Done) => message::written(),
                         Ok(Written::Later) => {
-                            waiting.insert(*next, question);
+                            waiting.insert(*next, request);
                             // What the session tells of it is followed before anything else is written.
                             return true;
                         }
-                        Err(error) => Reply::failed(&error),
+                        Err(error) => message::failed(&error),
                     }
                 }
             };
-            question.answer(reply.to_line());
+            request.respond(reply.to_line());
         }
         moved
     }
@@ -124,7 +126,7 @@ impl SessionControl {
         self.control.begin_wait()
     }
 
-    /// Returns when there is something to do without a question.
+    /// Returns when there is something to do without a request.
     pub(in crate::rtrs) fn poll_timeout(&self) -> Option<Instant> {
         self.tree.poll_timeout()
     }

@@ -30,10 +30,10 @@ impl Program {
         let thread = std::thread::spawn(move || {
             let mut kept = Vec::new();
             while !flag.load(Ordering::SeqCst) {
-                while let Some((ask, question)) = control.take() {
+                while let Some((ask, request)) = control.take() {
                     match answer(ask) {
-                        Some(reply) => question.answer(reply.to_line()),
-                        None => kept.push(question),
+                        Some(reply) => request.respond(reply.to_line()),
+                        None => kept.push(request),
                     }
                 }
                 if !control.begin_wait() {
@@ -53,7 +53,7 @@ impl Drop for Program {
 }
 
 fn error(path: &str) -> Reply {
-    Reply::failed(&TreeError::new(Errno::ENOENT, path, "there is no such file or directory"))
+    message::failed(&TreeError::new(Errno::ENOENT, path, "there is no such file or directory"))
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn questions_and_answers_are_lines() {
         Entry { name: "paths".to_owned(), kind: Kind::Directory },
         Entry { name: "add_path".to_owned(), kind: Kind::File { is_writable: true } },
     ];
-    assert_eq!(Reply::list(&entries).text, "paths/\nadd_path\n");
+    assert_eq!(message::list(&entries).text, "paths/\nadd_path\n");
     assert_eq!(
         error("x").to_line(),
         r#"{"ok":false,"text":"x: there is no such file or directory (ENOENT)","data":{"errno":2}}"#
@@ -112,9 +112,9 @@ fn who_is_slow_silent_or_rude_stops_nobody() {
     let control = Control::open(Some(&socket), None).expect("nobody listens");
     let long = "x".repeat(4_000_000);
     let program = Program::start(control, move |ask| match ask {
-        Ask::Read(path) if path == "long" => Some(Reply::read(&path, long.clone())),
+        Ask::Read(path) if path == "long" => Some(message::read(&path, long.clone())),
         Ask::Read(path) if path == "never" => None,
-        Ask::Read(path) => Some(Reply::read(&path, format!("{path}\n"))),
+        Ask::Read(path) => Some(message::read(&path, format!("{path}\n"))),
         ask => Some(error(&ask.to_line())),
     });
     let connect = || UnixStream::connect(&socket).expect("it listens");
@@ -152,7 +152,7 @@ fn who_is_slow_silent_or_rude_stops_nobody() {
     assert!(taken.len() > 8_000_000 && taken.ends_with(b"\"value\":\"next\\n\"}}\n"));
     // A client does not wait indefinitely.
     let mut client = ControlClient::connect(&socket).expect("it listens");
-    client.set_patience(Duration::from_millis(50)).expect("some time");
+    client.set_timeout(Duration::from_millis(50)).expect("some time");
     assert_eq!(client.read("never").expect_err("nobody answers").errno(), Errno::ETIMEDOUT);
     drop(program);
     // What waits is told that there will be no answer.
@@ -171,7 +171,7 @@ fn metrics_are_served_on_loopback() {
     assert!(taken.to_string().contains(&format!("port {port} of localhost")), "{taken}");
     let _program = Program::start(control, |ask| {
         assert_eq!(ask, Ask::Metrics);
-        Some(Reply::metrics("ibfabric_rtrs_server_sessions 1\n".to_owned()))
+        Some(message::metrics("ibfabric_rtrs_server_sessions 1\n".to_owned()))
     });
     let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("it listens");
     stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").expect("room");

@@ -110,7 +110,7 @@ impl Source {
             let was_idle = idle.is_some();
             let client = idle.map_or_else(|| ControlClient::connect(&self.socket), Ok);
             let Ok(mut client) = client else { return Err(Errno::ENOENT) };
-            client.set_patience(patience).map_err(|error| error.errno())?;
+            client.set_timeout(patience).map_err(|error| error.errno())?;
             match ask(&mut client) {
                 // The program that it led to may have gone, and another one have come.
                 Err(ControlError::Io { source, .. })

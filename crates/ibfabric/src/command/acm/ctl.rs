@@ -1,4 +1,6 @@
-//! `ibfabric acm ctl`: asks a service that runs.
+//! `ibfabric acm ctl`: requests to a running service.
+
+use ib_daemons::acm::AcmRequest;
 
 use crate::cli::acm::{CtlArgs, Question};
 use crate::command::console;
@@ -7,13 +9,12 @@ use crate::output::Output;
 
 pub(super) fn run(args: &CtlArgs, output: &mut Output) -> Result<Verdict, Failure> {
     let name = ib_daemons::acm::console_name(&args.socket);
-    let line = match &args.question {
-        Question::Status => "status".to_owned(),
-        Question::Known { address: None } => "known".to_owned(),
-        Question::Known { address: Some(address) } => format!("known {address}"),
-        Question::Flush => "flush".to_owned(),
-        Question::Reload => "reload".to_owned(),
-        Question::Metrics => "metrics".to_owned(),
+    let request = match &args.question {
+        Question::Status => AcmRequest::Status,
+        Question::Known { address } => AcmRequest::Known { address: address.clone() },
+        Question::Flush => AcmRequest::Flush,
+        Question::Reload => AcmRequest::Reload,
+        Question::Metrics => AcmRequest::Metrics,
     };
-    console::ask(&name, "service of IB ACM", &line, args.format, output)
+    console::request(&name, "service of IB ACM", &request, args.format, output)
 }

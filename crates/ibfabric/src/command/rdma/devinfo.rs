@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::net::IpAddr;
 
 use ib_attach::locate;
-use ib_control::console::ConsoleClient;
+use ib_control::lines::{LineClient, Reply};
 use ib_device::Device;
 use ib_hca::Drop;
 use serde::{Deserialize, Serialize};
@@ -85,8 +85,12 @@ fn console_at_port(simulator: &str, node: &str, number: u8) -> String {
     format!("ibfabric-rdma-{simulator}-{node}:{number}")
 }
 
-/// The question.
-pub(super) const QUESTION: &str = "devinfo";
+/// A request to a process with an HCA: the line `"devinfo"`.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum DevinfoRequest {
+    Devinfo,
+}
 
 pub(super) fn run(args: &DevinfoArgs, out: &mut Output) -> Result<Verdict, Failure> {
     if args.adapter.capture.capture.is_some() {
@@ -114,16 +118,27 @@ pub(super) fn run(args: &DevinfoArgs, out: &mut Output) -> Result<Verdict, Failu
     Ok(Verdict::Good)
 }
 
+/// Executes a request to the process with an HCA.
+pub(super) fn reply(line: &str, device: &mut Device) -> Reply {
+    match serde_json::from_str(line) {
+        Ok(DevinfoRequest::Devinfo) => {
+            let info = serde_json::to_value(Info::of(device)).expect("text and numbers");
+            Reply::done("", info)
+        }
+        Err(error) => Reply::failed(format!("found `{line}`, expected \"devinfo\": {error}")),
+    }
+}
+
 /// Queries the process that has the HCA, if there is one.
 fn ask(name: &str) -> Option<Info> {
-    let line = ConsoleClient::connect(name).ok()?.ask(QUESTION).ok()?;
-    let info: Info = serde_json::from_str(&line).ok()?;
+    let reply = LineClient::connect(name).ok()?.request(&DevinfoRequest::Devinfo).ok()?;
+    let info: Info = serde_json::from_value(reply.data).ok()?;
     Some(Info { running: true, ..info })
 }
 
 impl Info {
     /// Returns the attributes and counters of an HCA.
-    pub(super) fn of(device: &mut Device) -> Self {
+    fn of(device: &mut Device) -> Self {
         let (address, connection_mtu) = (device.address(), device.connection_mtu().bytes());
         let (checked, cm) = (device.checked(), device.cm().counters());
         let udp = device.socket().map(|socket| {

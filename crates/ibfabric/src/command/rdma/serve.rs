@@ -6,11 +6,11 @@
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
 use ib_cm::{CmEvent, ConnectionId};
-use ib_control::console::ConsoleServer;
+use ib_control::lines::{LineServer, Reply};
+use ib_control::queue::{RequestQueue, request_queue};
 use ib_device::{Device, DeviceEvent, Endpoint, Request};
 use ib_hca::{PdId, Wc, WcStatus};
 use ib_os::alarm::Alarm;
@@ -19,7 +19,7 @@ use ib_os::signals::{Order, Orders};
 use ib_types::{Instant, Qpn};
 
 use super::cmatose::Match;
-use super::devinfo::{self, Info};
+use super::devinfo;
 use super::perftest::sessions::Sessions;
 use super::rping::Pinged;
 use super::stage::{Buffer, Stage, doing};
@@ -62,7 +62,7 @@ pub(super) fn run(args: &ServeArgs, out: &mut Output) -> Result<Verdict, Failure
     let failed = |error| doing("waiting for signals", error);
     let alarm = Alarm::new().map_err(failed)?;
     let mut orders = Orders::catch(&alarm.bell()).map_err(failed)?;
-    let asked = listen_to_devinfo(&stage, &alarm);
+    let mut requests = listen_to_devinfo(&stage, &alarm);
     writeln!(out, "READY {}", stage.device.address())?;
     out.flush()?;
     let (clients, by_connection) = (BTreeMap::new(), BTreeMap::new());
@@ -79,13 +79,12 @@ pub(super) fn run(args: &ServeArgs, out: &mut Output) -> Result<Verdict, Failure
         is_wrong: false,
     };
     while args.clients.is_none_or(|most| server.gone < most) {
-        // Whoever rings from here on is heard.
+        // Reset before the queues are read, so that no wake-up is lost.
         alarm.silence();
         let moved = server.work(out)?;
-        for reply in asked.try_iter() {
-            let told = serde_json::to_string(&Info::of(&mut server.stage.device));
-            // Who does not wait any more does not want to know.
-            let _ = reply.send(told.expect("it is plain"));
+        while let Some(request) = requests.take() {
+            let reply = devinfo::reply(request.line(), &mut server.stage.device);
+            request.respond(reply.to_line());
         }
         if moved {
             continue;
@@ -105,28 +104,18 @@ pub(super) fn run(args: &ServeArgs, out: &mut Output) -> Result<Verdict, Failure
     if server.is_wrong && args.clients.is_some() { Err(Failure::Said) } else { Ok(Verdict::Good) }
 }
 
-/// Has `rdma devinfo` of other processes answered; each question comes with the way of its answer.
-fn listen_to_devinfo(stage: &Stage, alarm: &Alarm) -> Receiver<SyncSender<String>> {
-    let (asks, asked) = sync_channel::<SyncSender<String>>(16);
-    let bell = alarm.bell();
+/// Opens the control socket for `rdma devinfo` of other processes; its requests are queued.
+fn listen_to_devinfo(stage: &Stage, alarm: &Alarm) -> RequestQueue {
+    let (sender, requests) = request_queue(alarm.bell());
     let name = devinfo::console(&stage.device);
-    let served = ConsoleServer::bind(&name).and_then(|server| {
-        server.serve(move |line| {
-            if line != devinfo::QUESTION {
-                return format!("expected {:?}", devinfo::QUESTION);
-            }
-            let (reply, answer) = sync_channel(1);
-            if asks.send(reply).is_err() {
-                return String::new();
-            }
-            bell.ring();
-            answer.recv_timeout(Duration::from_secs(2)).unwrap_or_default()
-        })
+    let served = LineServer::bind(&name).and_then(|server| {
+        let no_reply = || Reply::failed("the process does not answer").to_line();
+        server.serve(move |line| sender.request(line).unwrap_or_else(no_reply))
     });
     if let Err(error) = served {
         say!("`rdma devinfo` cannot ask this process: {error}");
     }
-    asked
+    requests
 }
 
 impl Server<'_> {

@@ -1,11 +1,12 @@
-//! `ibfabric sim ctl`: the console of a simulator that runs.
+//! `ibfabric sim ctl`: commands to a running simulator.
 
 use std::io::{BufRead, Write};
 use std::net::ToSocketAddrs;
 
-use ib_control::console::ConsoleClient;
+use ib_control::lines::{LineClient, Reply};
+use ib_daemons::sim::SimRequest;
 use ib_ibsim::client::ServerAddress;
-use serde_json::Value;
+use serde::Serialize;
 
 use crate::cli::sim::CtlArgs;
 use crate::failure::{Failure, Verdict, say};
@@ -13,14 +14,14 @@ use crate::output::{Format, Output};
 
 pub(super) fn run(args: &CtlArgs, output: &mut Output) -> Result<Verdict, Failure> {
     let name = name(args)?;
-    let mut console = ConsoleClient::connect(&name).map_err(|error| {
+    let mut client = LineClient::connect(&name).map_err(|error| {
         Failure::Unusable(format!(
             "no simulator listens on @{name}:console: {error}; \
              --socket NAME or --port N says which one is meant"
         ))
     })?;
     if !args.command.is_empty() {
-        return ask(&mut console, &args.command.join(" "), None, args, output);
+        return request(&mut client, &args.command.join(" "), None, args, output);
     }
     let mut verdict = Verdict::Good;
     for (line, number) in std::io::stdin().lock().lines().zip(1..) {
@@ -29,7 +30,7 @@ pub(super) fn run(args: &CtlArgs, output: &mut Output) -> Result<Verdict, Failur
         if line.trim().is_empty() || line.trim_start().starts_with('#') {
             continue;
         }
-        if ask(&mut console, &line, Some(number), args, output)? == Verdict::Bad {
+        if request(&mut client, &line, Some(number), args, output)? == Verdict::Bad {
             verdict = Verdict::Bad;
         }
         output.flush()?;
@@ -37,7 +38,7 @@ pub(super) fn run(args: &CtlArgs, output: &mut Output) -> Result<Verdict, Failur
     Ok(verdict)
 }
 
-/// Returns what the console is called: as its simulator's sockets, or with the number of its port.
+/// Returns the name of the control socket: that of the simulator's sockets, or the number of its port.
 fn name(args: &CtlArgs) -> Result<String, Failure> {
     if let Some(name) = &args.socket {
         return Ok(name.clone());
@@ -56,36 +57,29 @@ fn name(args: &CtlArgs) -> Result<String, Failure> {
     }
 }
 
-/// Tells whether a name means the loopback device, where every simulator of ours listens.
+/// Returns true if a host is this machine.
 fn is_loopback(host: &str, port: u16) -> bool {
     let addresses = (host, port).to_socket_addrs();
     addresses.is_ok_and(|mut addresses| addresses.any(|address| address.ip().is_loopback()))
 }
 
-/// Has the simulator do or answer a line, which is that of standard input where it has a number.
-fn ask(
-    console: &mut ConsoleClient,
+/// Sends a command and prints the reply. `number` is the command's line number on standard input.
+fn request(
+    client: &mut LineClient,
     line: &str,
     number: Option<u32>,
     args: &CtlArgs,
     output: &mut Output,
 ) -> Result<Verdict, Failure> {
-    let answer = console
-        .ask(line)
+    let reply = client
+        .request(&SimRequest::Command(line.to_owned()))
         .map_err(|error| Failure::Unusable(format!("the simulator did not answer: {error}")))?;
-    let mut reply: Value = serde_json::from_str(&answer).map_err(|error| {
-        Failure::Unusable(format!("the simulator's answer cannot be read: {error}"))
-    })?;
-    let good = reply["ok"] == Value::Bool(true);
+    let Reply { ok, ref text, .. } = reply;
     if args.format == Format::Json {
-        if let Some(number) = number {
-            reply["line"] = number.into();
-        }
-        output.json(&reply)?;
-        return Ok(Verdict::good_if(good));
+        output.json(&Numbered { line: number, reply })?;
+        return Ok(Verdict::good_if(ok));
     }
-    let text = reply["text"].as_str().unwrap_or_default();
-    if good {
+    if ok {
         write!(output, "{text}")?;
         if !text.is_empty() && !text.ends_with('\n') {
             writeln!(output)?;
@@ -94,5 +88,14 @@ fn ask(
         let place = number.map_or_else(String::new, |number| format!("stdin:{number}: "));
         say!("{place}{text}");
     }
-    Ok(Verdict::good_if(good))
+    Ok(Verdict::good_if(ok))
+}
+
+/// A reply as JSON. The field names are JSON keys.
+#[derive(Serialize)]
+struct Numbered {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<u32>,
+    #[serde(flatten)]
+    reply: Reply,
 }

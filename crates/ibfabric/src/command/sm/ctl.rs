@@ -1,4 +1,6 @@
-//! `ibfabric sm ctl`: asks a manager that runs.
+//! `ibfabric sm ctl`: requests to a running SM.
+
+use ib_daemons::sm::SmRequest;
 
 use crate::cli::sm::{CtlArgs, Question};
 use crate::command::console;
@@ -6,12 +8,11 @@ use crate::failure::{Failure, Verdict};
 use crate::output::Output;
 
 pub(super) fn run(args: &CtlArgs, output: &mut Output) -> Result<Verdict, Failure> {
-    let line = match &args.question {
-        Question::Status => "status".to_owned(),
-        Question::Sweep => "sweep".to_owned(),
-        Question::Routes { switch: None } => "routes".to_owned(),
-        Question::Routes { switch: Some(switch) } => format!("routes {switch}"),
-        Question::Metrics => "metrics".to_owned(),
+    let request = match &args.question {
+        Question::Status => SmRequest::Status,
+        Question::Sweep => SmRequest::Sweep,
+        Question::Routes { switch } => SmRequest::Routes { switch: switch.clone() },
+        Question::Metrics => SmRequest::Metrics,
     };
-    console::ask(&args.socket, "subnet manager", &line, args.format, output)
+    console::request(&args.socket, "subnet manager", &request, args.format, output)
 }

@@ -4,7 +4,7 @@ use ib_rtrs::tree::TreeError;
 
 use super::*;
 use crate::rtrs::control::tests::Program;
-use crate::rtrs::control::{Ask, Control, Reply};
+use crate::rtrs::control::{Ask, Control, message};
 
 /// A program that has some files in one directory, each of which says its own name and the program's.
 fn program(socket: &Path, name: &'static str, files: &'static [&'static str]) -> Program {
@@ -14,24 +14,24 @@ fn program(socket: &Path, name: &'static str, files: &'static [&'static str]) ->
             name: (*name).to_owned(),
             kind: Kind::File { is_writable: true },
         };
-        let wrong = |errno, path: &str| Reply::failed(&TreeError::new(errno, path, "no"));
+        let wrong = |errno, path: &str| message::failed(&TreeError::new(errno, path, "no"));
         let has = |path: &str| path.strip_prefix("all/").is_some_and(|file| files.contains(&file));
         Some(match ask {
             Ask::List(path) if path.is_empty() => {
-                Reply::list(&[Entry { name: "all".to_owned(), kind: Kind::Directory }])
+                message::list(&[Entry { name: "all".to_owned(), kind: Kind::Directory }])
             }
             Ask::List(path) if path == "all" => {
-                Reply::list(&files.iter().map(entry).collect::<Vec<_>>())
+                message::list(&files.iter().map(entry).collect::<Vec<_>>())
             }
-            Ask::Kind(path) if path == "all" => Reply::kind(Kind::Directory),
-            Ask::Kind(path) if has(&path) => Reply::kind(Kind::File { is_writable: true }),
-            Ask::Read(path) if has(&path) => Reply::read(&path, format!("{name} {path}\n")),
-            Ask::Write { path, value } if has(&path) && value == "1" => Reply::done(),
+            Ask::Kind(path) if path == "all" => message::kind(Kind::Directory),
+            Ask::Kind(path) if has(&path) => message::kind(Kind::File { is_writable: true }),
+            Ask::Read(path) if has(&path) => message::read(&path, format!("{name} {path}\n")),
+            Ask::Write { path, value } if has(&path) && value == "1" => message::written(),
             Ask::Write { path, .. } if has(&path) => wrong(Errno::EINVAL, &path),
             Ask::List(path) | Ask::Kind(path) | Ask::Read(path) | Ask::Write { path, .. } => {
                 wrong(Errno::ENOENT, &path)
             }
-            Ask::Metrics => Reply::metrics(String::new()),
+            Ask::Metrics => message::metrics(String::new()),
         })
     })
 }

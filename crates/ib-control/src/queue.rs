@@ -1,7 +1,7 @@
 //! Request queue from other threads to an event loop.
 //!
-//! Other threads send requests through a [`Desk`], which wakes the loop. The loop reads them from [`Questions`] and
-//! answers each at once or later. A client that does not read its response never blocks the loop.
+//! Other threads send requests through a [`RequestSender`], which wakes the loop. The loop takes them from the
+//! [`RequestQueue`] and responds to each at once or later. A client that does not read its response never blocks the loop.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
@@ -12,74 +12,74 @@ use ib_os::alarm::Bell;
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Completion callback; `None` if the request was dropped.
-type Told = Box<dyn FnOnce(Option<String>) + Send>;
+type Completion = Box<dyn FnOnce(Option<String>) + Send>;
 
 /// The sending side of the request queue.
 #[derive(Clone)]
-pub struct Desk {
-    questions: Sender<Question>,
+pub struct RequestSender {
+    requests: Sender<QueuedRequest>,
     bell: Bell,
 }
 
 /// The receiving side of the request queue, used by the loop.
-pub struct Questions {
-    receiver: Receiver<Question>,
+pub struct RequestQueue {
+    receiver: Receiver<QueuedRequest>,
     /// The next request, if it was taken from the queue already.
-    next: Option<Question>,
+    next: Option<QueuedRequest>,
 }
 
 /// A request. If it is dropped without a response, the client is notified.
-pub struct Question {
+pub struct QueuedRequest {
     line: String,
-    told: Option<Told>,
+    completion: Option<Completion>,
 }
 
 /// Creates a request queue for a loop that `bell` wakes.
 #[must_use]
-pub fn desk(bell: Bell) -> (Desk, Questions) {
+pub fn request_queue(bell: Bell) -> (RequestSender, RequestQueue) {
     let (sender, receiver) = channel();
-    (Desk { questions: sender, bell }, Questions { receiver, next: None })
+    (RequestSender { requests: sender, bell }, RequestQueue { receiver, next: None })
 }
 
-impl Desk {
+impl RequestSender {
     /// Sends a request and waits for the response; `None` if there is none within ten seconds.
     #[must_use]
-    pub fn ask(&self, line: &str) -> Option<String> {
+    pub fn request(&self, line: &str) -> Option<String> {
         let (sender, receiver) = channel();
-        self.leave(line.to_owned(), move |answer| {
+        self.send(line.to_owned(), move |response| {
             // The client may have stopped waiting.
-            let _ = sender.send(answer);
+            let _ = sender.send(response);
         });
         receiver.recv_timeout(PATIENCE).ok().flatten()
     }
 
     /// Sends a request and returns immediately.
     ///
-    /// `told` is the completion callback. It runs in the loop's thread with the response, or with `None` if the request
+    /// `completion` runs in the loop's thread with the response, or with `None` if the request
     /// was dropped.
-    pub fn leave(&self, line: String, told: impl FnOnce(Option<String>) + Send + 'static) {
+    pub fn send(&self, line: String, completion: impl FnOnce(Option<String>) + Send + 'static) {
         // If the loop has ended, the request is dropped and its callback is called with `None`.
-        let _ = self.questions.send(Question { line, told: Some(Box::new(told)) });
+        let _ = self.requests.send(QueuedRequest { line, completion: Some(Box::new(completion)) });
         self.bell.ring();
     }
 }
 
-impl Questions {
+impl RequestQueue {
     /// Returns the next request.
     #[must_use]
-    pub fn take(&mut self) -> Option<Question> {
+    pub fn take(&mut self) -> Option<QueuedRequest> {
         self.next.take().or_else(|| self.receiver.try_recv().ok())
     }
 
     /// Returns true if a request is queued.
     #[must_use]
-    pub fn has_one(&mut self) -> bool {
+    pub fn has_request(&mut self) -> bool {
         self.next = self.take();
         self.next.is_some()
     }
 }
 
-impl Question {
+impl QueuedRequest {
     /// Returns the request line.
     #[must_use]
     pub fn line(&self) -> &str {
@@ -87,17 +87,17 @@ impl Question {
     }
 
     /// Sends the response.
-    pub fn answer(mut self, answer: String) {
-        if let Some(told) = self.told.take() {
-            told(Some(answer));
+    pub fn respond(mut self, response: String) {
+        if let Some(complete) = self.completion.take() {
+            complete(Some(response));
         }
     }
 }
 
-impl Drop for Question {
+impl Drop for QueuedRequest {
     fn drop(&mut self) {
-        if let Some(told) = self.told.take() {
-            told(None);
+        if let Some(complete) = self.completion.take() {
+            complete(None);
         }
     }
 }

@@ -1,7 +1,12 @@
-//! Lines of text over a private Unix socket: one line asks, one line answers.
+//! The control protocol of all daemons: newline-delimited JSON over a private Unix socket.
 //!
-//! The socket has the abstract name `NAME:console`, or a path in the file system. Both ends serve and
-//! call only processes of the same user or of root.
+//! A request is one line, and so is its [`Reply`]. The socket has the abstract name `NAME:console`, or a path in the file
+//! system. Both ends accept only processes of the same user or of root.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `reply` | [`Reply`] |
+//! | `queued` | requests that an event loop answers |
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -13,22 +18,25 @@ use std::time::Duration;
 
 use ib_os::poll;
 use ib_os::unix;
+use serde::Serialize;
 
-mod later;
+mod queued;
+mod reply;
 
-pub use later::Serving;
+pub use queued::ServedSocket;
+pub use reply::Reply;
 
-/// The longest line that is taken.
+/// Maximum length of a request in bytes.
 const LONGEST: usize = 64 * 1024;
-/// How many consoles may be open at once.
+/// Maximum number of connections.
 const MOST: usize = 64;
 
 fn name(base: &str) -> io::Result<SocketAddr> {
     SocketAddr::from_abstract_name(format!("{base}:console"))
 }
 
-/// The side that answers.
-pub struct ConsoleServer {
+/// The server.
+pub struct LineServer {
     listener: UnixListener,
     connections: BTreeMap<usize, Connection>,
     next: usize,
@@ -38,22 +46,22 @@ pub struct ConsoleServer {
 struct Connection {
     stream: UnixStream,
     received: Vec<u8>,
-    /// What the other side has not taken yet of its last answer.
+    /// Rest of the last reply that the client has not read yet.
     unsent: VecDeque<u8>,
 }
 
-/// What [`ConsoleServer::next_line`] finds.
+/// Result of [`LineServer::next_line`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Asked {
-    /// A line that is to be answered.
+pub enum Received {
+    /// A request.
     Line(String),
-    /// Nothing for now: the line is not whole, or the answer to the last one is not taken yet.
-    Nothing,
-    /// The other side has left or sent what is no line; the connection is to be closed.
-    Ended,
+    /// The line is not complete, or the client has not read the last reply yet.
+    Pending,
+    /// The client has disconnected or sent a line that is too long: the caller closes the connection.
+    Closed,
 }
 
-impl ConsoleServer {
+impl LineServer {
     /// Opens the socket of a name.
     ///
     /// # Errors
@@ -64,17 +72,17 @@ impl ConsoleServer {
         Ok(Self { listener, connections: BTreeMap::new(), next: 1, refused: 0 })
     }
 
-    /// Opens a socket in the file system, of the owner only, also where one was left behind.
+    /// Opens a socket in the file system for the owner only. Replaces a socket on which no process listens.
     ///
     /// # Errors
-    /// Fails when somebody listens there, something else is there, or the directory takes no socket.
+    /// Fails if another process listens there, a file that is not a socket is there, or the directory is not writable.
     pub fn bind_at(path: &Path) -> io::Result<Self> {
         let listener = unix::listen(path, 0o600)?;
         Ok(Self { listener, connections: BTreeMap::new(), next: 1, refused: 0 })
     }
 
-    /// Takes new connections; returns the keys of those to be watched with [`ConsoleServer::file`].
-    /// Further clients get a refusal and are disconnected.
+    /// Accepts new connections; returns their keys, with which the caller watches [`LineServer::file`]. Clients beyond the
+    /// maximum get a refusal and are disconnected.
     pub fn accept(&mut self) -> Vec<usize> {
         let mut new = Vec::new();
         while let Ok((mut stream, _)) = self.listener.accept() {
@@ -84,7 +92,7 @@ impl ConsoleServer {
             }
             if self.connections.len() >= MOST {
                 self.refused += 1;
-                // Whoever does not take even this learns it from the closed connection.
+                // A client that does not read it sees the closed connection.
                 let why = format!("too many control connections: {MOST} are open, the maximum");
                 let _ = stream.write_all(refusal(&why).as_bytes());
                 continue;
@@ -97,52 +105,54 @@ impl ConsoleServer {
         new
     }
 
-    /// Returns the file of a connection. It is to be watched for both directions.
+    /// Returns the socket of a connection, to be watched for both directions.
     #[must_use]
     pub fn file(&self, key: usize) -> Option<BorrowedFd<'_>> {
         self.connections.get(&key).map(|connection| connection.stream.as_fd())
     }
 
-    /// Returns how many connections and lines were refused.
+    /// Returns the number of refused connections and requests.
     #[must_use]
     pub const fn refused(&self) -> u64 {
         self.refused
     }
 
-    /// Returns the next line of a connection whose file is ready; to be asked until it says
-    /// otherwise. A console whose answer is not taken yet gets no other one.
-    pub fn next_line(&mut self, key: usize) -> Asked {
-        let Some(connection) = self.connections.get_mut(&key) else { return Asked::Ended };
+    /// Returns the next request of a connection whose socket is ready; the caller repeats it until it returns no line. A
+    /// client that has not read its last reply gets no further one.
+    pub fn next_line(&mut self, key: usize) -> Received {
+        let Some(connection) = self.connections.get_mut(&key) else { return Received::Closed };
         if connection.push().is_err() {
-            return Asked::Ended;
+            return Received::Closed;
         }
         if !connection.unsent.is_empty() {
-            return Asked::Nothing;
+            return Received::Pending;
         }
         loop {
             if let Some(end) = connection.received.iter().position(|&byte| byte == b'\n') {
                 let line: Vec<u8> = connection.received.drain(..=end).collect();
-                return Asked::Line(String::from_utf8_lossy(&line[..end]).into_owned());
+                return Received::Line(String::from_utf8_lossy(&line[..end]).into_owned());
             }
             if connection.received.len() > LONGEST {
                 self.refused += 1;
                 connection.unsent.extend(refusal("the line is too long").bytes());
-                // What it does not take at once it never gets.
+                // The connection is closed, whether the refusal was sent or not.
                 let _ = connection.push();
-                return Asked::Ended;
+                return Received::Closed;
             }
             let mut bytes = [0; 4096];
             match connection.stream.read(&mut bytes) {
-                Ok(0) => return Asked::Ended,
+                Ok(0) => return Received::Closed,
                 Ok(length) => connection.received.extend_from_slice(&bytes[..length]),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Asked::Nothing,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    return Received::Pending;
+                }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(_) => return Asked::Ended,
+                Err(_) => return Received::Closed,
             }
         }
     }
 
-    /// Answers with one line. What the console does not take at once it gets when it reads on.
+    /// Sends a reply. The rest that does not fit the socket's buffer is sent when the client reads.
     pub fn answer(&mut self, key: usize, line: &str) {
         if let Some(connection) = self.connections.get_mut(&key) {
             connection.unsent.extend(line.bytes());
@@ -155,10 +165,10 @@ impl ConsoleServer {
         self.connections.remove(&key);
     }
 
-    /// Answers in a thread of its own for as long as the process lives.
+    /// Serves in a thread of its own until the process exits.
     ///
     /// # Errors
-    /// Fails when the system makes no further thread.
+    /// Fails if no thread can be created.
     pub fn serve(
         mut self,
         mut answer: impl FnMut(&str) -> String + Send + 'static,
@@ -171,13 +181,13 @@ impl ConsoleServer {
         std::thread::Builder::new().name("console".to_owned()).spawn(serve).map(drop)
     }
 
-    /// Waits for consoles and answers what they ask.
+    /// Waits for requests and replies to them.
     fn round(&mut self, answer: &mut dyn FnMut(&str) -> String) {
         let mut files = vec![poll::watched(self.listener.as_fd(), false)];
         let mut keys = Vec::new();
         for (&key, connection) in &self.connections {
             keys.push(key);
-            // One that does not take its answer is not read from.
+            // Requests of a client that does not read its reply are left unread.
             let mut file = poll::watched(connection.stream.as_fd(), true);
             file.events = if connection.unsent.is_empty() { libc::POLLIN } else { libc::POLLOUT };
             files.push(file);
@@ -194,12 +204,12 @@ impl ConsoleServer {
         for (key, _) in ready {
             loop {
                 match self.next_line(key) {
-                    Asked::Line(line) => {
+                    Received::Line(line) => {
                         let line = answer(&line);
                         self.answer(key, &line);
                     }
-                    Asked::Nothing => break,
-                    Asked::Ended => {
+                    Received::Pending => break,
+                    Received::Closed => {
                         self.close(key);
                         break;
                     }
@@ -210,7 +220,7 @@ impl ConsoleServer {
 }
 
 impl Connection {
-    /// Sends what is left of an answer, as far as the other side takes it.
+    /// Sends the rest of the last reply, as far as it fits the socket's buffer.
     fn push(&mut self) -> io::Result<()> {
         while !self.unsent.is_empty() {
             match self.stream.write(self.unsent.as_slices().0) {
@@ -224,24 +234,24 @@ impl Connection {
     }
 }
 
-/// Returns the line that tells a console that it is not listened to, as answers tell it.
-fn refusal(why: &str) -> String {
-    format!("{{\"ok\":false,\"text\":\"{why}\",\"data\":null}}\n")
+/// Returns the line of a refusal.
+fn refusal(reason: &str) -> String {
+    Reply::failed(reason).to_line() + "\n"
 }
 
-impl AsFd for ConsoleServer {
-    /// Returns the file that can be read when somebody wants to connect.
+impl AsFd for LineServer {
+    /// Returns the listener, which is readable when a client connects.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.listener.as_fd()
     }
 }
 
-/// The side that asks.
-pub struct ConsoleClient {
+/// The client.
+pub struct LineClient {
     stream: BufReader<UnixStream>,
 }
 
-impl ConsoleClient {
+impl LineClient {
     /// Connects to the socket of a name.
     ///
     /// # Errors
@@ -262,22 +272,31 @@ impl ConsoleClient {
         Ok(Self { stream: BufReader::new(stream) })
     }
 
-    /// Has [`ConsoleClient::ask`] wait for an answer so long at most; indefinitely without this.
+    /// Limits the time of [`LineClient::request`], which is unlimited by default.
     ///
     /// # Errors
-    /// Fails when that is no time at all.
-    pub fn set_patience(&self, patience: Duration) -> io::Result<()> {
+    /// Fails if the limit is zero.
+    pub fn set_timeout(&self, timeout: Duration) -> io::Result<()> {
         let stream = self.stream.get_ref();
-        stream.set_read_timeout(Some(patience))?;
-        stream.set_write_timeout(Some(patience))
+        stream.set_read_timeout(Some(timeout))?;
+        stream.set_write_timeout(Some(timeout))
     }
 
-    /// Sends a line and returns the line that answers it.
+    /// Sends a request and returns its reply.
     ///
     /// # Errors
-    /// Fails when the other side has gone, or does not answer in time; then nothing more can be asked.
-    pub fn ask(&mut self, line: &str) -> io::Result<String> {
-        let line = line.replace(['\n', '\r'], " ") + "\n";
+    /// Fails if the server has disconnected, does not reply in time or sends a malformed reply. The connection is then
+    /// unusable.
+    pub fn request(&mut self, request: &impl Serialize) -> io::Result<Reply> {
+        let line = serde_json::to_string(request)?;
+        let reply = self.exchange(&line)?;
+        serde_json::from_str(&reply)
+            .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+    }
+
+    /// Sends a line and returns the line of the reply.
+    fn exchange(&mut self, line: &str) -> io::Result<String> {
+        let line = format!("{line}\n");
         let sent = self.stream.get_mut().write_all(line.as_bytes());
         if let Err(error) = &sent
             && !matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset)

@@ -1,14 +1,14 @@
 use super::*;
 
 #[test]
-fn lines_are_asked_and_answered() {
+fn requests_get_replies_in_order() {
     let base = format!("ibfabric-console-{}", std::process::id());
-    let mut server = ConsoleServer::bind(&base).expect("a free name");
-    assert!(ConsoleServer::bind(&base).is_err(), "the name is in use");
+    let mut server = LineServer::bind(&base).expect("a free name");
+    assert!(LineServer::bind(&base).is_err(), "the name is in use");
     let client = std::thread::spawn(move || {
-        let mut client = ConsoleClient::connect(&base).expect("somebody listens");
-        let long = client.ask("one\ntwo").expect("an answer");
-        (long.len(), client.ask("three").expect("an answer"))
+        let mut client = LineClient::connect(&base).expect("the server listens");
+        let long = client.exchange("one two").expect("an answer");
+        (long.len(), client.exchange("three").expect("an answer"))
     });
     let key = loop {
         if let Some(&key) = server.accept().first() {
@@ -19,56 +19,57 @@ fn lines_are_asked_and_answered() {
     let mut seen = Vec::new();
     while seen.len() < 2 {
         match server.next_line(key) {
-            Asked::Line(line) => {
+            Received::Line(line) => {
                 let answer = if seen.is_empty() { "x".repeat(300_000) } else { "short".to_owned() };
                 server.answer(key, &answer);
                 seen.push(line);
             }
-            Asked::Nothing => std::thread::yield_now(),
-            Asked::Ended => panic!("the client still asks"),
+            Received::Pending => std::thread::yield_now(),
+            Received::Closed => panic!("the client still asks"),
         }
     }
     assert_eq!(seen, ["one two", "three"]);
     // The client reads the last answer, and leaves.
     let ended = (0..5000).any(|_| {
         std::thread::sleep(Duration::from_millis(1));
-        server.next_line(key) == Asked::Ended
+        server.next_line(key) == Received::Closed
     });
     assert!(ended, "the end of the connection is seen");
     assert_eq!(client.join().expect("no panic"), (300_000, "short".to_owned()));
 }
 
-/// Connects to a console and returns its key.
-fn connect(base: &str, server: &mut ConsoleServer) -> (UnixStream, Option<usize>) {
-    let stream = UnixStream::connect_addr(&name(base).expect("a name")).expect("somebody listens");
+/// Connects to a server and returns its key.
+fn connect(base: &str, server: &mut LineServer) -> (UnixStream, Option<usize>) {
+    let stream =
+        UnixStream::connect_addr(&name(base).expect("a name")).expect("the server listens");
     (stream, server.accept().first().copied())
 }
 
 #[test]
-fn a_console_that_does_not_read_waits_and_nobody_else_does() {
+fn stalled_client_does_not_block_others() {
     let base = format!("ibfabric-console-slow-{}", std::process::id());
-    let mut server = ConsoleServer::bind(&base).expect("a free name");
+    let mut server = LineServer::bind(&base).expect("a free name");
     let (mut slow, slow_key) = connect(&base, &mut server);
     let (mut quick, quick_key) = connect(&base, &mut server);
     let (slow_key, quick_key) = (slow_key.expect("a key"), quick_key.expect("a key"));
     slow.write_all(b"one\ntwo\n").expect("room");
-    assert_eq!(server.next_line(slow_key), Asked::Line("one".to_owned()));
+    assert_eq!(server.next_line(slow_key), Received::Line("one".to_owned()));
     server.answer(slow_key, &"x".repeat(1_000_000));
-    assert_eq!(server.next_line(slow_key), Asked::Nothing, "the answer comes first");
+    assert_eq!(server.next_line(slow_key), Received::Pending, "the answer comes first");
     quick.write_all(b"three\n").expect("room");
-    assert_eq!(server.next_line(quick_key), Asked::Line("three".to_owned()));
+    assert_eq!(server.next_line(quick_key), Received::Line("three".to_owned()));
     let mut taken = 0;
     while taken <= 1_000_000 {
         let mut bytes = [0; 65_536];
         match server.next_line(slow_key) {
-            Asked::Nothing => taken += slow.read(&mut bytes).expect("an answer"),
-            Asked::Line(line) => {
+            Received::Pending => taken += slow.read(&mut bytes).expect("an answer"),
+            Received::Line(line) => {
                 assert_eq!(line, "two");
                 let left = 1_000_001 - taken;
                 slow.read_exact(&mut vec![0; left]).expect("the rest");
                 taken += left;
             }
-            Asked::Ended => panic!("the console still reads"),
+            Received::Closed => panic!("the console still reads"),
         }
     }
     assert_eq!(taken, 1_000_001);
@@ -77,22 +78,22 @@ fn a_console_that_does_not_read_waits_and_nobody_else_does() {
 #[test]
 fn client_of_a_full_server_reads_the_refusal() {
     let base = format!("ibfabric-console-refused-{}", std::process::id());
-    let mut server = ConsoleServer::bind(&base).expect("a free name");
+    let mut server = LineServer::bind(&base).expect("a free name");
     let _kept: Vec<_> = (0..MOST).map(|_| connect(&base, &mut server)).collect();
-    let mut client = ConsoleClient::connect(&base).expect("the server listens");
+    let mut client = LineClient::connect(&base).expect("the server listens");
     assert!(server.accept().is_empty());
     // The server has disconnected before the client sends its request.
-    let answer = client.ask("status").expect("a refusal");
+    let answer = client.exchange("status").expect("a refusal");
     let expected = refusal("too many control connections: 64 are open, the maximum");
     assert_eq!(answer, expected.trim_end());
-    let error = client.ask("status").expect_err("the connection is closed").kind();
+    let error = client.exchange("status").expect_err("the connection is closed").kind();
     assert_eq!(error, io::ErrorKind::BrokenPipe);
 }
 
 #[test]
-fn what_is_refused_is_told_and_counted() {
+fn refusals_are_sent_and_counted() {
     let base = format!("ibfabric-console-full-{}", std::process::id());
-    let mut server = ConsoleServer::bind(&base).expect("a free name");
+    let mut server = LineServer::bind(&base).expect("a free name");
     let kept: Vec<_> = (0..MOST).map(|_| connect(&base, &mut server)).collect();
     assert!(kept.iter().all(|(_, key)| key.is_some()));
     let (mut stream, key) = connect(&base, &mut server);
@@ -109,7 +110,7 @@ fn what_is_refused_is_told_and_counted() {
         answer
     });
     let key = key.expect("a key");
-    while server.next_line(key) != Asked::Ended {
+    while server.next_line(key) != Received::Closed {
         std::thread::yield_now();
     }
     server.close(key);
@@ -119,15 +120,15 @@ fn what_is_refused_is_told_and_counted() {
 }
 
 #[test]
-fn a_thread_answers_several_consoles() {
+fn thread_serves_several_clients() {
     let base = format!("ibfabric-console-thread-{}", std::process::id());
-    let server = ConsoleServer::bind(&base).expect("a free name");
+    let server = LineServer::bind(&base).expect("a free name");
     server.serve(|line| line.repeat(100_000)).expect("a thread");
-    let mut idle = ConsoleClient::connect(&base).expect("somebody listens");
-    let mut one = ConsoleClient::connect(&base).expect("somebody listens");
+    let mut idle = LineClient::connect(&base).expect("the server listens");
+    let mut one = LineClient::connect(&base).expect("the server listens");
     for line in ["a", "bc"] {
-        assert_eq!(one.ask(line).expect("an answer").len(), 100_000 * line.len());
+        assert_eq!(one.exchange(line).expect("an answer").len(), 100_000 * line.len());
     }
     drop(one);
-    assert_eq!(idle.ask("d").expect("an answer").len(), 100_000);
+    assert_eq!(idle.exchange("d").expect("an answer").len(), 100_000);
 }

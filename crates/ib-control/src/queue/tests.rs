@@ -1,0 +1,28 @@
+use super::*;
+use ib_os::alarm::Alarm;
+
+#[test]
+fn responses_come_at_once_later_or_never() {
+    let alarm = Alarm::new().expect("files");
+    let (sender, mut queue) = request_queue(alarm.bell());
+    assert!(!queue.has_request() && queue.take().is_none());
+    let client = sender.clone();
+    let thread = std::thread::spawn(move || client.request("one"));
+    let request = loop {
+        if let Some(request) = queue.take() {
+            break request;
+        }
+        std::thread::yield_now();
+    };
+    assert_eq!(request.line(), "one");
+    let (done, receiver) = channel();
+    sender.send("two".to_owned(), move |it| done.send(it).expect("it is awaited"));
+    assert!(queue.has_request() && queue.has_request());
+    drop(queue.take().expect("it is queued"));
+    assert_eq!(receiver.recv(), Ok(None));
+    request.respond("1".to_owned());
+    assert_eq!(thread.join().expect("no panic"), Some("1".to_owned()));
+    // After the end of the loop there are no responses.
+    drop(queue);
+    assert_eq!(sender.request("three"), None);
+}
