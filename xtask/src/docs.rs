@@ -205,7 +205,7 @@ fn statuses(page: &str) -> Result<Vec<(u8, &'static str)>, String> {
             UNUSABLE,
         ),
         "ibfabric-up" => all(
-            "It was asked to end; or, with \\-\\-check, all is well.",
+            "A signal has stopped it; or, with \\-\\-check, all checks passed.",
             "With \\-\\-check: something is not.",
             "The fabric or a place cannot be used, the tour was interrupted, or the command line is wrong.",
         ),

@@ -12,14 +12,14 @@ use ib_umad::{UmadAgent, UmadOptions};
 use ib_wire::mad::{Method, MgmtClass};
 
 use crate::error::{DaemonError, Verdict};
+use crate::mad_port::{MadPort, MadPortConfig};
 use crate::message::say;
-use crate::station::{Station, StationConfig};
 
 /// The configuration of the agent.
 #[derive(Clone, Debug)]
 pub struct AgentConfig {
     /// The port of the agent.
-    pub station: StationConfig,
+    pub station: MadPortConfig,
     /// The name of the node in answers; `None` for that of the machine.
     pub host_name: Option<String>,
 }
@@ -36,7 +36,7 @@ pub fn run(args: &AgentConfig, out: &mut dyn Write) -> Result<Verdict, DaemonErr
         oui: 0x00_1405,
         methods: 1 << Method::GET.0,
     }));
-    let mut link = Station::open(&args.station, &umad, true)?;
+    let mut link = MadPort::open(&args.station, &umad, true)?;
     let port = link.port().map_err(DaemonError::failed)?;
     let name = args.host_name.clone().unwrap_or_else(host_name);
     let mut agent = TracerAgent::new(name);

@@ -9,7 +9,7 @@
 //! | [`up`] | the simulator with embedded hosts and the page of `ibfabric up` |
 //! | [`adapter`] | HCAs at own addresses and at ports of simulated fabrics |
 //! | [`agent`] | the agent of ibtracer and ibping at a port |
-//! | [`station`] | a port of a simulator or of this machine |
+//! | [`mad_port`] | a port of a simulator or of this machine |
 //! | [`own_capture`] | the capture that a program makes of its own HCAs |
 //! | [`host`] | names of this machine and of its HCAs |
 //! | [`log`] | log files in OpenSM's format |
@@ -25,6 +25,7 @@ pub mod error;
 pub mod host;
 pub mod input;
 pub mod log;
+pub mod mad_port;
 pub mod message;
 pub mod own_capture;
 pub mod progress;
@@ -33,7 +34,6 @@ pub mod routing_files;
 pub mod rtrs;
 pub mod sim;
 pub mod sm;
-pub mod station;
 pub mod text;
 pub mod up;
 

@@ -5,7 +5,7 @@
 //! | `options` | [`ManagerOptions`], the configuration of the process |
 //! | [`settings`], [`conf`] | the keys of OpenSM's configuration file; the file |
 //! | [`reasons`] | reasons why keys and options are refused |
-//! | `place` | the port that the subnet is managed from |
+//! | `port` | the port that the subnet is managed from |
 //! | `drive` | [`run`], the loop that joins manager and port |
 //! | `daemon` | the manager with log, files, plans and counters; `hosted` makes one for a simulator |
 //! | `events` | log lines of fabric events |
@@ -31,8 +31,8 @@ mod files;
 mod metrics;
 mod options;
 mod perf;
-mod place;
 mod planner;
+mod port;
 pub mod reasons;
 pub mod settings;
 mod shared;
@@ -42,7 +42,7 @@ pub use console::SmRequest;
 pub(crate) use daemon::{Daemon, News};
 pub use drive::{Report, SubnetUp, run};
 pub use options::{ManagerOptions, PartitionsSource, Place, SmConfigSource};
-pub use place::list as list_ports;
+pub use port::list as list_ports;
 pub(crate) use shown::Shown;
 
 /// Makes a manager for a fabric in this process that lives in real time; `sm ctl` asks it by a name.

@@ -6,7 +6,7 @@
 //! | [`hosts`] | hosts of a simulated fabric in its process, with an ACM service and block devices |
 //! | `serve` | the loop: simulator, SM, hosts and page |
 //! | `embedded_hosts` | the hosts: an ACM service at each, a block device between some |
-//! | `tour` | the self-test of `--check` |
+//! | `self_test` | the self-test of `--check` |
 //! | [`web`] | the HTTP server of the page and its API |
 //! | `page` | the answers of the API |
 //! | `exercise` | the load generator of the block device |
@@ -31,9 +31,9 @@ mod lab;
 mod page;
 mod pass;
 mod record;
+mod self_test;
 mod serve;
 mod tables;
-mod tour;
 pub mod web;
 
 pub use config::UpConfig;

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 #[expect(dead_code, reason = "other tests wait in another way")]
 mod program;
@@ -50,7 +50,7 @@ fn entries(directory: &Path) -> usize {
 }
 
 #[test]
-fn the_tour_finds_all_well() {
+fn self_test_of_a_sound_fabric_passes() {
     let directory = tempfile::tempdir().expect("a directory");
     let words = ["--check", "--format", "json", "--size", "32M"];
     let output = up(&name("tour"), directory.path(), &words).output().expect("it runs");
@@ -58,65 +58,67 @@ fn the_tour_finds_all_well() {
     assert_eq!(output.status.code(), Some(0), "{said}{}", text(&output.stderr));
     let report: Value = serde_json::from_str(&said).expect("an object");
     let checks = report["checks"].as_array().expect("a list");
-    let names: Vec<&str> = checks.iter().filter_map(|check| check["what"].as_str()).collect();
-    assert_eq!(names, ["subnet", "routes", "names", "ways", "device", "trace"]);
+    let names: Vec<&str> = checks.iter().filter_map(|check| check["check"].as_str()).collect();
+    assert_eq!(names, ["subnet", "routes", "names", "paths", "device", "capture"]);
     assert!(checks.iter().all(|check| check["good"] == true), "{said}");
-    let device = checks[4]["detail"].as_str().expect("words");
-    let expected =
-        "32 MiB written and read over 2 paths: 0 wrong, 0 errors; each link was cut once, ";
-    let failed_over = device.strip_prefix(expected).expect("both links were cut");
-    let mut numbers = failed_over.split(' ').filter_map(|word| word.parse::<u64>().ok());
-    assert!([(); 2].iter().all(|()| numbers.next() > Some(0)), "{device}");
-    let told = |at: usize| checks[at]["detail"].as_str().expect("words").to_owned();
-    assert_eq!(told(0), "32 hosts, 12 switches");
-    assert!(
-        told(1).starts_with("minhop for 44 LIDs: 0 pairs not reached, 0 credit loops, 0 of 12")
+    let [subnet, routes, names, paths, device, capture] =
+        [0, 1, 2, 3, 4, 5].map(|check| &checks[check]["result"]);
+    assert_eq!(*subnet, json!({"hosts": 32, "switches": 12, "not_up": 0}));
+    assert_eq!(
+        *routes,
+        json!({
+            "engine": "minhop", "lids": 44, "unreachable": 0, "credit_loops": 0, "switches": 12,
+            "different_lfts": 0, "cut_off": 0,
+        })
     );
-    assert_eq!(told(2), "32 names resolved by IB ACM, 0 wrong");
-    assert_eq!(told(3), "100 of 100 lead there, 97 confirmed by agents");
+    assert_eq!((&names["resolved"], &names["wrong"]), (&json!(32), &json!(0)));
+    assert_eq!(*paths, json!({"requested": 100, "good": 100, "confirmed": 97}));
+    assert_eq!((&device["bytes"], &device["paths"]), (&json!(32 << 20), &json!(2)));
+    assert_eq!((&device["wrong"], &device["errors"]), (&json!(0), &json!(0)));
+    let failed_over = |cut: usize| device["cuts"][cut]["cut"]["failed_over"].as_u64();
+    assert!([0, 1].map(failed_over).iter().all(|count| *count > Some(0)), "{device}");
     // 32 MiB each way in packets of 4 KiB at most, each of which is sent and received.
-    let trace = told(5);
-    let packets: u64 =
-        trace.split(' ').next().and_then(|word| word.parse().ok()).expect("a number");
-    assert!(packets > 4 * 8192, "{trace}");
+    assert!(capture["packets"].as_u64() > Some(4 * 8192), "{capture}");
     assert_eq!(entries(directory.path()), 0, "nothing is left");
 }
 
 /// Fabrics that are too small for a device, or for a second path.
 #[test]
-fn the_tour_takes_what_there_is() {
+fn self_test_skips_checks_of_small_fabrics() {
     let directory = tempfile::tempdir().expect("a directory");
     for (hosts, has_device) in [(1, false), (2, true), (4, true)] {
         let path = directory.path().join(format!("{hosts}.net"));
         let file = path.to_str().expect("it is text");
         let kind = ["gen", "mesh", "1", &format!("hosts={hosts}"), "-o", file];
         assert!(ibfabric(&kind).status().expect("it runs").success());
-        let words = [file, "--check", "--size", "4M"];
+        let words = [file, "--check", "--format", "json", "--size", "4M"];
         let output = up(&name("small"), directory.path(), &words).output().expect("it runs");
         let said = text(&output.stdout);
         assert_eq!(output.status.code(), Some(0), "{hosts}: {said}");
-        assert_eq!(said.contains("written and read"), has_device, "{said}");
-        assert_eq!(said.contains("none, as that takes two hosts"), !has_device, "{said}");
-        assert_eq!(said.contains("each link was cut once"), hosts == 4, "{said}");
+        let report: Value = serde_json::from_str(&said).expect("an object");
+        let device = &report["checks"][4]["result"];
+        assert_eq!(device["bytes"] == json!(4 << 20), has_device, "{said}");
+        assert_eq!(device["reason"].is_string(), !has_device, "{said}");
+        let cuts = device["cuts"].as_array().map_or(0, Vec::len);
+        assert_eq!(cuts, if hosts == 4 { 2 } else { 0 }, "{said}");
     }
 }
 
 /// Nobody is there to ask for anything.
 #[test]
-fn a_fabric_without_hosts_has_a_tour_too() {
+fn self_test_of_a_fabric_without_hosts_passes() {
     let directory = tempfile::tempdir().expect("a directory");
     let net = directory.path().join("none.net");
     let fabric = "Switch 4 \"one\"\n[1] \"two\"[1]\n\nSwitch 4 \"two\"\n[1] \"one\"[1]\n";
     std::fs::write(&net, fabric).expect("there is room");
-    let words = [net.to_str().expect("it is text"), "--check"];
+    let words = [net.to_str().expect("it is text"), "--check", "--format", "json"];
     let output = up(&name("none"), directory.path(), &words).output().expect("it runs");
     let said = text(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{said}{}", text(&output.stderr));
-    let without = ["ways", "device"].map(|what| {
-        said.lines()
-            .any(|line| line.contains(what) && line.contains("none, as that takes two hosts"))
-    });
-    assert!(said.contains("0 names resolved") && without == [true; 2], "{said}");
+    let report: Value = serde_json::from_str(&said).expect("an object");
+    let result = |check: usize| &report["checks"][check]["result"];
+    assert_eq!(result(2)["resolved"], 0);
+    assert!(result(3)["reason"].is_string() && result(4)["reason"].is_string(), "{said}");
 }
 
 /// Returns the files of a fat tree and of a script for it: a leaf sends packets over another spine than its table says.
@@ -130,18 +132,18 @@ fn wrong(directory: &Path) -> [String; 2] {
 }
 
 #[test]
-fn the_tour_finds_what_is_wrong() {
+fn self_test_finds_misrouted_packets() {
     let directory = tempfile::tempdir().expect("a directory");
     let [net, script] = wrong(directory.path());
     let words = [&net, "--check", "--size", "1M", "--script", &script];
     let output = up(&name("wrong"), directory.path(), &words).output().expect("it runs");
     let said = text(&output.stdout);
     assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("FAILED ways") && said.contains("ok     device"), "{said}");
+    assert!(said.contains("FAILED paths") && said.contains("ok     device"), "{said}");
 }
 
 #[test]
-fn whoever_reads_no_further_changes_nothing_of_what_is_found() {
+fn closed_output_does_not_change_the_verdict() {
     let directory = tempfile::tempdir().expect("a directory");
     let [net, script] = wrong(directory.path());
     let words = [&net, "--check", "--size", "64M", "--script", &script];
@@ -240,7 +242,7 @@ fn what_cannot_be_is_said_in_a_line() {
 
 /// Neither of the two halves knows of the other.
 #[test]
-fn the_tour_finds_what_is_cut_off() {
+fn self_test_finds_cut_off_nodes() {
     let directory = tempfile::tempdir().expect("a directory");
     let net = directory.path().join("cut.net");
     let half = |switch: &str, one: &str, two: &str| {
@@ -255,8 +257,8 @@ fn the_tour_finds_what_is_cut_off() {
     let output = up(&name("cut"), directory.path(), &words).output().expect("it runs");
     let said = text(&output.stdout);
     assert_eq!(output.status.code(), Some(1), "{said}{}", text(&output.stderr));
-    assert!(said.contains("FAILED routes") && said.contains("3 nodes are cut off"), "{said}");
-    assert!(said.contains("FAILED subnet") && said.contains("3 of them have no LID"), "{said}");
+    assert!(said.contains("FAILED routes") && said.contains("3 nodes cut off"), "{said}");
+    assert!(said.contains("FAILED subnet") && said.contains("3 without a LID"), "{said}");
 }
 
 /// Returns whether a process ignores what Ctrl-C sends.
@@ -303,7 +305,7 @@ fn ctrl_c_ends_it_cleanly_at_any_moment() {
             };
             assert!(expected.contains(&output.status.code()), "{case}");
             assert!(said.lines().count() <= 1, "{case}");
-            let reasons = ["the tour was interrupted", "before it was READY"];
+            let reasons = ["the self-test was interrupted", "before it was READY"];
             assert!(said.is_empty() || reasons.iter().any(|it| said.contains(it)), "{case}");
             if output.status.code().is_some() && packets.metadata().is_ok_and(|it| it.len() > 0) {
                 let read = ["capture", "read", write[1], "--count", "1"];

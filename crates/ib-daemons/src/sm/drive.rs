@@ -16,12 +16,13 @@ use ib_types::{Guid, Instant};
 
 use super::daemon::{self, Daemon, News};
 use super::options::{ManagerOptions, Place};
-use super::place::Port;
+use super::port;
 use super::shared::Shared;
 use super::{console, metrics};
 use crate::error::{DaemonError, Verdict};
 use crate::input;
 use crate::log::{ERROR, INFO, Log, SYSTEM};
+use crate::mad_port::MadPort;
 use crate::message::say;
 
 /// A subnet that was brought up.
@@ -88,9 +89,9 @@ fn manage(
     let mut sim;
     let port = if let Place::Sim { fabric, node } = &options.place {
         sim = Sim::new(&input::fabric_file(fabric)?, Options::default());
-        Port::of_sim(&mut sim, node.as_deref(), options.guid)?
+        port::of_sim(&mut sim, node.as_deref(), options.guid)?
     } else {
-        Port::open(options)?
+        port::open(options)?
     };
     let driver = Driver::new(options, config, port, log)?;
     is_set_up()?;
@@ -100,7 +101,7 @@ fn manage(
 /// A manager at its port.
 struct Driver<'r, 's> {
     options: &'r ManagerOptions,
-    port: Port<'s>,
+    port: MadPort<'s>,
     daemon: Daemon,
     alarm: Alarm,
     orders: Orders,
@@ -112,7 +113,7 @@ impl<'r, 's> Driver<'r, 's> {
     fn new(
         options: &'r ManagerOptions,
         config: SmConfig,
-        mut port: Port<'s>,
+        mut port: MadPort<'s>,
         log: &Log,
     ) -> Result<Self, DaemonError> {
         let started = Some(WallClock::now());

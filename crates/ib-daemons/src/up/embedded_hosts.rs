@@ -21,7 +21,7 @@ use super::config::UpConfig;
 use super::exercise::Exercise;
 use super::page::{FabricView, Page, Scene};
 use super::record::{Record, Target};
-use super::tour::{Place as TourPlace, Tour};
+use super::self_test::{Place as SelfTestPlace, SelfTest};
 use crate::error::{DaemonError, Verdict};
 use crate::message::say;
 use crate::own_capture::{self, Tracing};
@@ -62,7 +62,7 @@ pub(super) struct EmbeddedHosts {
     /// The captures of hosts' HCAs; `None` during a self-test, which needs their packets.
     tracing: Option<Tracing<Hosts>>,
     stage: Stage,
-    tour: Option<Tour>,
+    self_test: Option<SelfTest>,
     page: Option<Page>,
     exercise: Exercise,
     lines: VecDeque<String>,
@@ -115,7 +115,7 @@ impl EmbeddedHosts {
             programs: None,
             record: None,
             stage: Stage::Empty,
-            tour: config.check.then(|| Tour::new(fabric, engines, config.is_json)),
+            self_test: config.check.then(|| SelfTest::new(fabric, engines, config.is_json)),
             page,
             exercise: Exercise::default(),
             lines: VecDeque::new(),
@@ -238,27 +238,27 @@ impl EmbeddedHosts {
         self.tell_line(format!("{DEVICE}: {mib} MiB at {to}, used by {from} over {paths}"));
         self.tell_line(format!("{DEVICE}: NBD at {}", self.nbd.display()));
         if let Some(path) = self.record.as_ref().and_then(Record::path) {
-            let line = format!("trace: packets go to {}", path.display());
+            let line = format!("capture: packets go to {}", path.display());
             self.tell_line(line);
         }
         self.get_ready(sim);
         Ok(())
     }
 
-    /// There is no device; a tour goes on without.
+    /// Reports that there is no device. A self-test continues without it.
     fn lack_device(&mut self, sim: &Sim, why: String) -> Result<(), DaemonError> {
-        let Some(tour) = &mut self.tour else {
+        let Some(self_test) = &mut self.self_test else {
             return Err(DaemonError::Failed(format!("{DEVICE}: {why}")));
         };
-        tour.lack_device(why);
+        self_test.lack_device(why);
         self.pair = None;
         self.get_ready(sim);
         Ok(())
     }
 
-    /// Tells something; a tour tells all that there is itself.
+    /// Queues a line for standard output. A self-test prints its results only.
     fn tell_line(&mut self, line: String) {
-        if self.tour.is_none() {
+        if self.self_test.is_none() {
             self.lines.push_back(line);
         }
     }
@@ -266,8 +266,8 @@ impl EmbeddedHosts {
     fn get_ready(&mut self, sim: &Sim) {
         self.stage = Stage::Ready;
         self.deadline = Instant::NEVER;
-        if let Some(tour) = &mut self.tour {
-            tour.begin(sim);
+        if let Some(self_test) = &mut self.self_test {
+            self_test.begin(sim);
             return;
         }
         if let Some(page) = &self.page {
@@ -301,14 +301,14 @@ impl EmbeddedHosts {
         while let Some(reply) = self.hosts.poll_reply() {
             moved = true;
             let found = path_of(&reply.message);
-            match (&mut self.stage, &mut self.tour) {
+            match (&mut self.stage, &mut self.self_test) {
                 (Stage::Resolving(paths), _) => match found {
                     Ok(path) => paths[reply.number as usize] = Some(path),
                     Err(status) => {
                         self.lack_device(sim, format!("a path is not resolved: {status}"))?;
                     }
                 },
-                (_, Some(tour)) => tour.take_reply(reply.number, found),
+                (_, Some(self_test)) => self_test.take_reply(reply.number, found),
                 _ => {
                     if let Some(page) = &mut self.page {
                         page.take_reply(sim.now(), reply.number, found);
@@ -345,11 +345,11 @@ impl EmbeddedHosts {
         Ok(())
     }
 
-    /// Writes packets. With the first error the file ends, and the fabric keeps running; a tour needs the packets.
+    /// Writes packets. With the first error the file ends, and the fabric keeps running; a self-test needs the packets.
     fn write_record(&mut self, sim: &Sim) -> Result<(), DaemonError> {
         let Some(record) = &mut self.record else { return Ok(()) };
         match record.work(sim, &mut self.hosts) {
-            Err(error) if self.tour.is_none() => {
+            Err(error) if self.self_test.is_none() => {
                 say!("{}: it ends here, the fabric keeps running", error.into_message());
                 own_capture::note_failure();
                 if let Some(record) = self.record.take() {
@@ -382,7 +382,7 @@ impl EmbeddedHosts {
         moved |= self.take_replies(sim)?;
         if let Some(pair) = &mut self.pair {
             moved |= pair.work(sim, &mut self.hosts).map_err(DaemonError::failed)?;
-            if let Some(programs) = self.programs.as_mut().filter(|_| self.tour.is_none()) {
+            if let Some(programs) = self.programs.as_mut().filter(|_| self.self_test.is_none()) {
                 moved |= if self.exercise.is_running() {
                     let is_wanted = programs.connections() > 0;
                     self.exercise.work(sim.now(), pair, is_wanted) | programs.progress_without()
@@ -393,10 +393,16 @@ impl EmbeddedHosts {
         }
         self.tell();
         self.write_record(sim)?;
-        if let (Some(tour), Stage::Ready) = (&mut self.tour, &self.stage) {
+        if let (Some(self_test), Stage::Ready) = (&mut self.self_test, &self.stage) {
             let (hosts, pair, record) = (&mut self.hosts, &mut self.pair, &mut self.record);
-            moved |= tour.work(&mut TourPlace { sim, hosts, pair, record, ends: &self.ends })?;
-            self.lines.extend(std::iter::from_fn(|| tour.poll_line()));
+            moved |= self_test.work(&mut SelfTestPlace {
+                sim,
+                hosts,
+                pair,
+                record,
+                ends: &self.ends,
+            })?;
+            self.lines.extend(std::iter::from_fn(|| self_test.poll_line()));
         }
         Ok(moved)
     }
@@ -405,9 +411,9 @@ impl EmbeddedHosts {
     pub(super) fn due(&self) -> Option<Instant> {
         let pair = self.pair.as_ref().and_then(BlockPair::poll_timeout);
         let record = self.record.as_ref().map(Record::due);
-        let tour = self.tour.as_ref().and_then(Tour::due);
+        let self_test = self.self_test.as_ref().and_then(SelfTest::due);
         let page = self.page.as_ref().and_then(Page::due);
-        let own = [self.hosts.poll_timeout(), pair, record, tour, page, self.exercise.due()];
+        let own = [self.hosts.poll_timeout(), pair, record, self_test, page, self.exercise.due()];
         own.into_iter().flatten().chain([self.deadline, self.look]).min()
     }
 
@@ -451,8 +457,8 @@ impl EmbeddedHosts {
         if self.ends.iter().flatten().any(|&end| end == port) {
             return Err(format!("it is one of those of {DEVICE}; --node names another one"));
         }
-        if self.tour.is_some() {
-            return Err("the tour needs its host".to_owned());
+        if self.self_test.is_some() {
+            return Err("the self-test needs its host".to_owned());
         }
         self.hosts.remove(sim, port);
         if let Some(page) = &mut self.page {
@@ -470,13 +476,13 @@ impl EmbeddedHosts {
 
     /// Returns the NBD server of the block device, if clients may use it.
     pub(super) fn nbd_server(&mut self) -> Option<&mut NbdServer> {
-        // They wait for the end of the tour.
-        self.programs.as_mut().filter(|_| self.tour.is_none())
+        // Clients wait for the end of the self-test.
+        self.programs.as_mut().filter(|_| self.self_test.is_none())
     }
 
     /// Returns true once the hosts and the block device are usable.
     pub(super) fn is_ready(&self) -> bool {
-        matches!(self.stage, Stage::Ready) && self.tour.is_none()
+        matches!(self.stage, Stage::Ready) && self.self_test.is_none()
     }
 
     /// Returns the next line for standard output.
@@ -486,12 +492,12 @@ impl EmbeddedHosts {
 
     /// Returns true if [`EmbeddedHosts::verdict`] will return a verdict.
     pub(super) fn has_verdict(&self) -> bool {
-        self.tour.is_some()
+        self.self_test.is_some()
     }
 
     /// Returns the verdict of the self-test once it has finished.
     pub(super) fn verdict(&self) -> Option<Verdict> {
-        self.tour.as_ref()?.ended()
+        self.self_test.as_ref()?.ended()
     }
 
     /// Finishes captures and records.
@@ -502,8 +508,8 @@ impl EmbeddedHosts {
         if let Some(record) = &mut self.record {
             record.finish(sim, &mut self.hosts)?;
         }
-        match self.tour {
-            Some(_) => Err(DaemonError::Failed("the tour was interrupted".to_owned())),
+        match self.self_test {
+            Some(_) => Err(DaemonError::Failed("the self-test was interrupted".to_owned())),
             None => Ok(()),
         }
     }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
-use ib_daemons::station::StationConfig;
+use ib_daemons::mad_port::MadPortConfig;
 use ib_routing::EngineList;
 use ib_types::{Gid, Guid, ServiceLevel};
 
@@ -65,8 +65,8 @@ pub struct StationArgs {
 
 impl StationArgs {
     /// Returns the choice of the port.
-    pub(crate) fn config(&self) -> StationConfig {
-        StationConfig {
+    pub(crate) fn config(&self) -> MadPortConfig {
+        MadPortConfig {
             attach: self.attach.clone(),
             ibsim: self.ibsim.clone(),
             node: self.node.clone(),

@@ -14,8 +14,8 @@ pub struct UpArgs {
     /// The fabric: ibnetdiscover output, an ibsim net file or an opensm-subnet.lst; - for standard input. Without it a fat
     /// tree of 12 switches and 32 hosts.
     pub fabric: Option<PathBuf>,
-    /// Makes a tour of everything and ends: routes, names, ways, a device over two paths of which one is cut, and what
-    /// was captured of it. Exit status: 0 all is well, 1 something is not.
+    /// Runs a self-test and exits: routes, names, paths, a block device over two paths whose links are cut, and a capture
+    /// of its packets. Exit status: 0 all checks passed, 1 problems found.
     #[arg(long, conflicts_with = "capture")]
     pub check: bool,
     /// The routing engines, in order of preference. auto: minhop, then updn and lash if its routes

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Instant as WallClock;
 
-use ib_daemons::station::Station;
+use ib_daemons::mad_port::MadPort;
 use ib_link::MadLink;
 use ib_mad::RequesterConfig;
 use ib_tracer::{Judgement, Trace, TraceError, TraceId, Tracer, TracerConfig, Via};
@@ -54,7 +54,7 @@ pub(crate) fn run(args: &TracerArgs, out: &mut Output) -> Result<Verdict, Failur
                 MgmtClass::PERFORMANCE,
             ]);
             umad.answer_timeout = timing(args).timeout;
-            trace(args, names, &mut Station::open(&args.station.config(), &umad, false)?, out)
+            trace(args, names, &mut MadPort::open(&args.station.config(), &umad, false)?, out)
         }
     }
 }

@@ -167,13 +167,14 @@ fn it_ends_when_it_is_asked_to_and_its_name_is_its_own() {
 }
 
 #[test]
-fn a_console_that_reads_nothing_holds_nobody_up() {
+fn stalled_console_does_not_block_others() {
     let simulator = Simulator::start(&[]);
     let client = Client::attach(&simulator.socket, 1).expect("it may attach");
     let name = SocketAddr::from_abstract_name(format!("{}:console", simulator.socket));
     let mut console = UnixStream::connect_addr(&name.expect("a name")).expect("it listens");
     // More than the socket holds of the answers.
-    console.write_all("dump\n".repeat(400).as_bytes()).expect("room");
+    let request = "{\"command\":\"dump\"}\n";
+    console.write_all(request.repeat(400).as_bytes()).expect("room");
     let start = Instant::now();
     for transaction in 0..50 {
         client.send(&node_info(transaction, &[1]), 0xffff);

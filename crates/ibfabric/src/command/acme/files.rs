@@ -8,7 +8,7 @@ use ib_acm::config::addresses::{AddressFile, AddressLine};
 use ib_acm::config::options::Options;
 use ib_attach::{AttachOptions, AttachedPort};
 use ib_daemons::host::host_name;
-use ib_daemons::station::Station;
+use ib_daemons::mad_port::MadPort;
 use ib_ibsim::client::{Attach, ServerAddress};
 use ib_link::{MadLink as _, Remote};
 use ib_mad::{Client, Request, RequesterConfig};
@@ -119,7 +119,7 @@ fn cluster_size(args: &AcmeArgs) -> Result<usize, String> {
     let mut umad = UmadOptions::classes(&[]);
     umad.agents.clear();
     let mut link =
-        Station::open(&args.station.config(), &umad, false).map_err(|error| error.to_string())?;
+        MadPort::open(&args.station.config(), &umad, false).map_err(|error| error.to_string())?;
     let port = link.port().map_err(|error| error.to_string())?;
     if port.sm_lid == 0 {
         return Err("the port has no subnet manager".to_owned());

@@ -1,29 +1,30 @@
-//! Ways between hosts, traced as ibtracer does.
+//! Path check: paths between hosts are traced as by ibtracer.
 
 use ib_sim::{ClientId, ClientOptions, Sim};
 use ib_tracer::{Target, Tracer, TracerConfig};
 use ib_types::Instant;
 
+use super::results::{CheckResult, PathsResult};
 use crate::error::DaemonError;
 
-/// How many ways are traced.
-const WAYS: usize = 100;
+/// Number of traced paths.
+const PATHS: usize = 100;
 
-/// Ways that are traced.
-pub(super) struct Ways {
+/// Paths that are traced.
+pub(super) struct TracedPaths {
     client: ClientId,
     tracer: Tracer,
     asked: usize,
     good: usize,
-    /// Those that agents confirm, and those that they can.
+    /// Number of paths that agents have confirmed, and can confirm.
     validated: usize,
     can_be_validated: usize,
     first_bad: Option<String>,
     traced: usize,
 }
 
-impl Ways {
-    /// Starts to trace ways between hosts, from the port of the manager; nothing where there are no two hosts.
+impl TracedPaths {
+    /// Starts to trace paths between hosts, from the port of the SM; `None` if there are fewer than two hosts.
     pub(super) fn start(sim: &mut Sim) -> Result<Option<Self>, DaemonError> {
         let Some(own) = sim.first_end_port() else { return Ok(None) };
         let hosts = sim.node_ids().filter(|&node| !sim.is_switch(node));
@@ -37,28 +38,28 @@ impl Ways {
         let mut tracer = Tracer::new(&TracerConfig::default(), sim.link_port(own));
         let own = sim.link_port(own).lid;
         let (mut asked, mut can_be_validated) = (0, 0);
-        for number in 0..WAYS {
-            // All hosts are among them before one is again.
+        for number in 0..PATHS {
+            // Each host is the source of a path before one is the source of a second one.
             let from = number * 7 % lids.len();
             let to = (from + 1 + number * 13 % (lids.len() - 1)) % lids.len();
-            // Nothing comes in where the questions come from.
+            // The port of the tracer receives no probes.
             can_be_validated += usize::from(lids[to] != own);
             let [from, to] = [from, to].map(|at| Target::Lid(lids[at]));
             tracer.start(Some(from), to).map_err(DaemonError::failed)?;
             asked += 1;
         }
         let (good, validated, traced, first_bad) = (0, 0, 0, None);
-        let ways =
+        let paths =
             Self { client, tracer, asked, good, validated, can_be_validated, first_bad, traced };
-        Ok(Some(ways))
+        Ok(Some(paths))
     }
 
-    /// Returns when there is something to do.
+    /// Returns the time of the next retry.
     pub(super) fn due(&self) -> Option<Instant> {
         self.tracer.poll_timeout()
     }
 
-    /// Goes on; returns whether all are traced.
+    /// Makes progress; returns true if all paths are traced.
     pub(super) fn work(&mut self, sim: &mut Sim) -> bool {
         let now = sim.now();
         while let Some(incoming) = sim.receive(self.client) {
@@ -91,13 +92,15 @@ impl Ways {
         (self.traced, self.asked)
     }
 
-    pub(super) fn finish(&self, sim: &mut Sim) -> (bool, String) {
+    /// Detaches from the fabric and returns the result.
+    pub(super) fn finish(&self, sim: &mut Sim) -> CheckResult {
         sim.detach(self.client);
-        let Self { good, asked, validated, .. } = self;
-        let mut detail = format!("{good} of {asked} lead there, {validated} confirmed by agents");
-        if let Some(bad) = &self.first_bad {
-            detail = format!("{detail}; the first other one: {bad}");
-        }
-        (self.good == self.asked && self.validated >= self.can_be_validated, detail)
+        CheckResult::Paths(PathsResult {
+            requested: self.asked,
+            good: self.good,
+            confirmed: self.validated,
+            confirmable: self.can_be_validated,
+            first_other: self.first_bad.clone(),
+        })
     }
 }

@@ -1,17 +1,18 @@
-//! A port that a program speaks through which manages nothing.
+//! The port over which a daemon sends and receives MADs: of a fabric in the process, of a simulator, or of an HCA.
 
 use ib_ibsim::client::{Attach, IbsimLink, ServerAddress};
 use ib_link::{Datagram, Incoming, LinkError, LinkPort, MadLink};
 use ib_os::alarm::{Alarm, AlarmedLink};
+use ib_sim::SimLink;
 use ib_types::Instant;
-use ib_umad::{UmadDevice, UmadLink, UmadOptions};
+use ib_umad::{UmadDevice, UmadDuty, UmadLink, UmadOptions};
 
 use crate::error::DaemonError;
 use crate::host::device_and_port;
 
 /// The choice of a port outside of this process.
 #[derive(Clone, Debug, Default)]
-pub struct StationConfig {
+pub struct MadPortConfig {
     /// The name of the simulator, as `--attach` has it; empty for that of the environment.
     pub attach: Option<String>,
     /// The name of the simulator, as `--ibsim` has it; empty for that of the environment.
@@ -24,53 +25,72 @@ pub struct StationConfig {
     pub port: Option<u8>,
 }
 
-/// A port outside of this process.
-pub enum Station {
-    /// Of a simulator.
+/// A port over which a daemon sends and receives MADs.
+pub enum MadPort<'s> {
+    /// Of a fabric in this process, in virtual time.
+    Sim(SimLink<'s>),
+    /// Of a simulator in another process.
     Ibsim(Box<IbsimLink>),
-    /// Of an HCA.
-    Umad(Box<UmadLink>),
+    /// Of an HCA, for an SM with the duty that keeps other SMs of this machine away.
+    Umad(Box<UmadLink>, Option<UmadDuty>),
 }
 
-impl Station {
-    /// Opens a port; one that `serves` is handed requests. Simulators hand these to ports with the duty of
-    /// a subnet manager only.
+impl MadPort<'_> {
+    /// Opens a port of a simulator or an HCA. A port that `serves` receives requests, which simulators pass only to ports
+    /// with the duty of an SM.
     ///
     /// # Errors
     /// Fails if there is no such port, or it cannot be opened.
     pub fn open(
-        args: &StationConfig,
+        args: &MadPortConfig,
         umad: &UmadOptions,
         serves: bool,
     ) -> Result<Self, DaemonError> {
         let name = args.attach.as_ref().or(args.ibsim.as_ref());
         if name.is_some() || args.node.is_some() {
-            let attach = Attach::from_environment().map_err(DaemonError::failed)?;
-            let server = match name.map_or("", String::as_str) {
-                "" => attach.server.clone(),
-                name => ServerAddress::Name(name.to_owned()),
-            };
-            let node = args.node.clone().or_else(|| attach.node.clone());
-            let attach = Attach { server, node, is_sm: serves, ..attach };
+            let attach = attach(name.map_or("", String::as_str), args.node.as_deref())?;
+            let attach = Attach { is_sm: serves, ..attach };
             let link = IbsimLink::attach(&attach).map_err(DaemonError::failed)?;
             return Ok(Self::Ibsim(Box::new(link)));
         }
         let device = device(args)?;
         let link = UmadLink::open(&device, umad).map_err(DaemonError::failed)?;
-        Ok(Self::Umad(Box::new(link)))
+        Ok(Self::Umad(Box::new(link), None))
     }
 
-    /// Returns what the link waits with.
     fn link(&mut self) -> &mut dyn MadLink {
         match self {
+            Self::Sim(link) => link,
             Self::Ibsim(link) => &mut **link,
-            Self::Umad(link) => &mut **link,
+            Self::Umad(link, _) => &mut **link,
         }
+    }
+
+    /// Returns true if the port's time passes only while the process waits.
+    pub(crate) const fn is_virtual(&self) -> bool {
+        matches!(self, Self::Sim(_))
+    }
+
+    /// Returns true for a port of an HCA, whose subnet other hosts may depend on.
+    pub(crate) const fn is_real(&self) -> bool {
+        matches!(self, Self::Umad(..))
     }
 }
 
+/// Returns the options of a port of a simulator. An empty name stands for the simulator of the environment, and `None` for
+/// its node.
+pub(crate) fn attach(name: &str, node: Option<&str>) -> Result<Attach, DaemonError> {
+    let attach = Attach::from_environment().map_err(DaemonError::failed)?;
+    let server = match name {
+        "" => attach.server.clone(),
+        name => ServerAddress::Name(name.to_owned()),
+    };
+    let node = node.map(str::to_owned).or_else(|| attach.node.clone());
+    Ok(Attach { server, is_sm: false, node, ..attach })
+}
+
 /// Finds the port of an adapter that is asked for.
-fn device(args: &StationConfig) -> Result<UmadDevice, DaemonError> {
+fn device(args: &MadPortConfig) -> Result<UmadDevice, DaemonError> {
     let no_ports = |error: ib_umad::UmadError| {
         let hint = "a simulated fabric is reached with --ibsim, --attach or --sim";
         DaemonError::Failed(format!("{error}; {hint}"))
@@ -94,7 +114,7 @@ fn device(args: &StationConfig) -> Result<UmadDevice, DaemonError> {
     UmadDevice::find(name, number.or(args.port)).map_err(no_ports)
 }
 
-impl MadLink for Station {
+impl MadLink for MadPort<'_> {
     fn port(&mut self) -> Result<LinkPort, LinkError> {
         self.link().port()
     }
@@ -113,17 +133,20 @@ impl MadLink for Station {
 
     fn now(&self) -> Instant {
         match self {
+            Self::Sim(link) => link.now(),
             Self::Ibsim(link) => link.now(),
-            Self::Umad(link) => link.now(),
+            Self::Umad(link, _) => link.now(),
         }
     }
 }
 
-impl AlarmedLink for Station {
+impl AlarmedLink for MadPort<'_> {
+    /// No alarm rings for a fabric in virtual time.
     fn wait_alarmed(&mut self, until: Instant, alarm: &Alarm) -> Result<(), LinkError> {
         match self {
+            Self::Sim(link) => link.wait(until),
             Self::Ibsim(link) => link.wait_alarmed(until, alarm),
-            Self::Umad(link) => link.wait_alarmed(until, alarm),
+            Self::Umad(link, _) => link.wait_alarmed(until, alarm),
         }
     }
 }

@@ -3,8 +3,9 @@
 //! | module | holds |
 //! |---|---|
 //! | `names` | hosts resolve names |
-//! | `ways` | traces of paths between hosts |
-//! | `disk` | the device is written and read while links are cut |
+//! | `paths` | traces of paths between hosts |
+//! | `device` | the device is written and read while links are cut |
+//! | `results` | [`CheckResult`]: the numbers of each check and their text |
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant as WallClock};
@@ -21,20 +22,21 @@ use ib_wire::acm::ClientStatus;
 use ib_wire::mad::sa::PathRecord;
 use serde::Serialize;
 
-use super::record::{ReadBack, Record};
+use super::record::Record;
 use super::tables::Tables;
 use crate::error::{DaemonError, Verdict};
 use crate::progress::Progress;
-use crate::text::counted;
 use crate::up::hosts::{BlockPair, Hosts};
 
-mod disk;
+mod device;
 mod names;
-mod ways;
+mod paths;
+mod results;
 
-use disk::Disk;
-use names::Names;
-use ways::Ways;
+use device::DeviceCheck;
+use names::ResolvedNames;
+use paths::TracedPaths;
+use results::{CaptureResult, CheckResult, RoutesResult, SubnetResult};
 
 /// Interval of the progress display.
 const BETWEEN: Duration = Duration::from_millis(200);
@@ -52,20 +54,22 @@ pub(super) struct Place<'a> {
     pub(super) ends: &'a [Vec<PortId>; 2],
 }
 
-/// Result of a check; field names are JSON keys.
+/// A check; field names are JSON keys.
 #[derive(Clone, Debug, Serialize)]
-struct Found {
-    what: &'static str,
+struct Check {
+    check: &'static str,
     good: bool,
-    detail: String,
     seconds: f64,
+    result: CheckResult,
 }
+
+const TAKES_TWO_HOSTS: &str = "none, as that takes two hosts";
 
 /// Result of the self-test; field names are JSON keys.
 #[derive(Serialize)]
 struct Report<'a> {
     good: bool,
-    checks: &'a [Found],
+    checks: &'a [Check],
     seconds: f64,
 }
 
@@ -75,20 +79,20 @@ enum Step {
     Subnet(Instant),
     Routes,
     /// `None` before the first request.
-    Names(Option<Names>),
-    Ways(Box<Ways>),
-    Disk(Disk),
+    Names(Option<ResolvedNames>),
+    Paths(Box<TracedPaths>),
+    Device(DeviceCheck),
     Capture,
     End,
 }
 
 /// The self-test.
-pub(super) struct Tour {
+pub(super) struct SelfTest {
     fabric: Fabric,
     engines: EngineList,
     is_json: bool,
     step: Step,
-    found: Vec<Found>,
+    checks: Vec<Check>,
     lines: VecDeque<String>,
     started: WallClock,
     since: WallClock,
@@ -101,7 +105,7 @@ pub(super) struct Tour {
     shown_at: WallClock,
 }
 
-impl Tour {
+impl SelfTest {
     pub(super) fn new(fabric: Fabric, engines: EngineList, is_json: bool) -> Self {
         let now = WallClock::now();
         Self {
@@ -109,7 +113,7 @@ impl Tour {
             engines,
             is_json,
             step: Step::Subnet(Instant::NEVER),
-            found: Vec::new(),
+            checks: Vec::new(),
             lines: VecDeque::new(),
             started: now,
             since: now,
@@ -145,11 +149,10 @@ impl Tour {
             Step::Subnet(until) => Some(*until).filter(|_| self.has_begun),
             Step::Names(names) => {
                 let now = names.is_none() && self.has_begun;
-                names.as_ref().map(Names::deadline).or(now.then_some(Instant::ZERO))
+                names.as_ref().map(ResolvedNames::deadline).or(now.then_some(Instant::ZERO))
             }
-            Step::Ways(ways) => ways.due(),
-            Step::Disk(disk) => Some(disk.deadline()),
-            // The load never ends by itself.
+            Step::Paths(paths) => paths.due(),
+            Step::Device(device) => Some(device.deadline()),
             _ => self.has_begun.then_some(Instant::ZERO).filter(|_| self.is_busy()),
         }
     }
@@ -158,15 +161,16 @@ impl Tour {
         matches!(self.step, Step::Routes | Step::Capture)
     }
 
-    fn tell(&mut self, what: &'static str, good: bool, detail: String) {
+    fn report(&mut self, check: &'static str, result: CheckResult) {
+        let good = result.is_good();
         let seconds = self.since.elapsed().as_secs_f64();
         self.since = WallClock::now();
         (self.progress, self.shown_at) = (None, self.since);
         if !self.is_json {
             let word = if good { "ok" } else { "FAILED" };
-            self.lines.push_back(format!("{word:<6} {what:<8} {seconds:5.1} s  {detail}"));
+            self.lines.push_back(format!("{word:<6} {check:<8} {seconds:5.1} s  {result}"));
         }
-        self.found.push(Found { what, good, detail, seconds });
+        self.checks.push(Check { check, good, seconds, result });
     }
 
     /// Handles the response to a name request.
@@ -191,17 +195,17 @@ impl Tour {
                 let (answered, all) = names.progress();
                 format!("names: {answered} of {all}")
             }
-            Step::Ways(ways) => {
-                let (traced, all) = ways.progress();
-                format!("ways: {traced} of {all}")
+            Step::Paths(paths) => {
+                let (traced, all) = paths.progress();
+                format!("paths: {traced} of {all}")
             }
-            Step::Disk(disk) => format!("device: {} %", percent(disk.progress())),
-            Step::Capture | Step::End => "trace".to_owned(),
+            Step::Device(device) => format!("device: {} %", percent(device.progress())),
+            Step::Capture | Step::End => "capture".to_owned(),
         };
         self.progress.get_or_insert_with(|| Progress::start("")).next(text);
     }
 
-    /// Goes on; returns whether there was anything.
+    /// Makes progress; returns true if there was any.
     pub(super) fn work(&mut self, place: &mut Place<'_>) -> Result<bool, DaemonError> {
         if !self.has_begun || self.ended.is_some() {
             return Ok(false);
@@ -213,17 +217,16 @@ impl Tour {
                 if missing > 0 && place.sim.now() < *until {
                     return Ok(false);
                 }
-                let (good, detail) = subnet(place.sim, missing);
-                self.tell("subnet", good, detail);
+                self.report("subnet", subnet(place.sim, missing));
                 Some(Step::Routes)
             }
             Step::Routes => {
-                let (good, detail) = routes(&self.fabric, &self.engines, place.sim)?;
-                self.tell("routes", good, detail);
+                let result = routes(&self.fabric, &self.engines, place.sim)?;
+                self.report("routes", result);
                 Some(Step::Names(None))
             }
             Step::Names(names @ None) => {
-                *names = Some(Names::new(place.sim, place.hosts));
+                *names = Some(ResolvedNames::new(place.sim, place.hosts));
                 return Ok(true);
             }
             Step::Names(Some(names)) => {
@@ -231,50 +234,45 @@ impl Tour {
                 if !names.is_over(place.sim.now()) {
                     return Ok(moved);
                 }
-                let (good, detail) = names.finish();
-                self.tell("names", good, detail);
-                Some(match Ways::start(place.sim)? {
-                    Some(ways) => Step::Ways(Box::new(ways)),
+                let result = names.finish();
+                self.report("names", result);
+                Some(match TracedPaths::start(place.sim)? {
+                    Some(paths) => Step::Paths(Box::new(paths)),
                     None => {
-                        self.tell("ways", true, "none, as that takes two hosts".to_owned());
-                        Step::Disk(Disk::new(place.pair.as_ref(), place.sim.now()))
+                        self.report("paths", CheckResult::skipped(TAKES_TWO_HOSTS));
+                        Step::Device(DeviceCheck::new(place.pair.as_ref(), place.sim.now()))
                     }
                 })
             }
-            Step::Ways(ways) => {
-                if !ways.work(place.sim) {
+            Step::Paths(paths) => {
+                if !paths.work(place.sim) {
                     return Ok(false);
                 }
-                let (good, detail) = ways.finish(place.sim);
-                self.tell("ways", good, detail);
-                Some(Step::Disk(Disk::new(place.pair.as_ref(), place.sim.now())))
+                let result = paths.finish(place.sim);
+                self.report("paths", result);
+                Some(Step::Device(DeviceCheck::new(place.pair.as_ref(), place.sim.now())))
             }
-            Step::Disk(disk) => match &mut *place.pair {
-                None => {
-                    match self.no_device.take() {
-                        Some(why) => self.tell("device", false, why),
-                        None => {
-                            self.tell("device", true, "none, as that takes two hosts".to_owned());
+            Step::Device(device) => {
+                let result = match (&mut *place.pair, self.no_device.take()) {
+                    (Some(pair), _) => {
+                        let moved = device.work(pair, place.sim, place.ends);
+                        if !device.is_over() && place.sim.now() < device.deadline() {
+                            return Ok(moved);
                         }
+                        device.finish(pair, place.sim)
                     }
-                    Some(Step::Capture)
-                }
-                Some(pair) => {
-                    let moved = disk.work(pair, place.sim, place.ends);
-                    if !disk.is_over() && place.sim.now() < disk.deadline() {
-                        return Ok(moved);
-                    }
-                    let (good, detail) = disk.finish(pair, place.sim);
-                    self.tell("device", good, detail);
-                    Some(Step::Capture)
-                }
-            },
-            Step::Capture => {
-                let (good, detail) = match place.record.take() {
-                    Some(mut record) => trace(&mut record, place.sim, place.hosts)?,
-                    None => (true, "none, as there is no device".to_owned()),
+                    (None, Some(reason)) => CheckResult::Skipped { reason, is_good: false },
+                    (None, None) => CheckResult::skipped(TAKES_TWO_HOSTS),
                 };
-                self.tell("trace", good, detail);
+                self.report("device", result);
+                Some(Step::Capture)
+            }
+            Step::Capture => {
+                let result = match place.record.take() {
+                    Some(mut record) => capture(&mut record, place.sim, place.hosts)?,
+                    None => CheckResult::skipped("none, as there is no device"),
+                };
+                self.report("capture", result);
                 Some(Step::End)
             }
             Step::End => {
@@ -290,16 +288,16 @@ impl Tour {
 
     fn end(&mut self) {
         self.progress = None;
-        let good = self.found.iter().all(|found| found.good);
+        let good = self.checks.iter().all(|check| check.good);
         let seconds = self.started.elapsed().as_secs_f64();
         self.lines.push_back(match self.is_json {
             false => {
-                let word = if good { "all is well" } else { "something is wrong" };
-                format!("{word}, after {seconds:.1} s")
+                let verdict = if good { "all checks passed" } else { "problems found" };
+                format!("{verdict}, after {seconds:.1} s")
             }
             true => {
-                let report = Report { good, checks: &self.found, seconds };
-                serde_json::to_string(&report).expect("it has nothing that JSON has not")
+                let report = Report { good, checks: &self.checks, seconds };
+                serde_json::to_string(&report).expect("text and numbers can be serialised")
             }
         });
         self.ended = Some(Verdict::good_if(good));
@@ -318,40 +316,28 @@ fn missing(sim: &Sim, fabric: &Fabric) -> usize {
     sim.node_ids().filter(|node| !is_up(node)).count()
 }
 
-/// Returns true if the SM has brought all nodes up, and a text with their number.
-fn subnet(sim: &Sim, missing: usize) -> (bool, String) {
+/// Returns the numbers of nodes.
+fn subnet(sim: &Sim, not_up: usize) -> CheckResult {
     let nodes: Vec<_> = sim.node_ids().collect();
     let switches = nodes.iter().filter(|&&node| sim.is_switch(node)).count();
-    let hosts = nodes.len() - switches;
-    let mut detail = format!("{}, {}", counted(hosts, "host"), counted(switches, "switch"));
-    if missing > 0 {
-        detail.push_str(&format!("; {missing} of them have no LID, or links that are not in use"));
-    }
-    (missing == 0, detail)
+    CheckResult::Subnet(SubnetResult { hosts: nodes.len() - switches, switches, not_up })
 }
 
-/// Ends the record, and reads it back.
-fn trace(record: &mut Record, sim: &Sim, hosts: &mut Hosts) -> Result<(bool, String), DaemonError> {
+/// Ends the capture, and reads it back.
+fn capture(record: &mut Record, sim: &Sim, hosts: &mut Hosts) -> Result<CheckResult, DaemonError> {
     let counted = record.finish(sim, hosts)?;
-    let ReadBack { packets, foreign } = record.read_back()?;
-    let (noted, overwritten) = (counted.noted, counted.overwritten);
-    // A capture with less than half of the packets has failed.
-    let good = counted.captured + overwritten == noted
-        && packets == counted.captured
-        && packets > 0
-        && foreign == 0
-        && overwritten <= noted / 2;
-    let mut detail = format!(
-        "{noted} packets of its queue pairs: {packets} read back, {overwritten} overwritten"
-    );
-    if foreign > 0 {
-        detail.push_str(&format!(", {foreign} that are none"));
-    }
-    Ok((good, detail))
+    let read = record.read_back()?;
+    Ok(CheckResult::Capture(CaptureResult {
+        packets: counted.noted,
+        captured: counted.captured,
+        overwritten: counted.overwritten,
+        read_back: read.packets,
+        non_rdma: read.foreign,
+    }))
 }
 
 /// Compares the tables that switches have with those that the engine makes, and checks them.
-fn routes(fabric: &Fabric, engines: &EngineList, sim: &Sim) -> Result<(bool, String), DaemonError> {
+fn routes(fabric: &Fabric, engines: &EngineList, sim: &Sim) -> Result<CheckResult, DaemonError> {
     let tables = Tables::of(sim, fabric);
     let mut known = fabric.clone();
     tables.set_lids(&mut known)?;
@@ -361,26 +347,17 @@ fn routes(fabric: &Fabric, engines: &EngineList, sim: &Sim) -> Result<(bool, Str
     let lfts = tables.lfts(&subnet);
     let layers: &Layers = &routing.layers;
     let CheckReport { reach, credit, .. } = check(&subnet, &lfts, layers);
-    let differ = subnet.switch_ids().filter(|&id| lfts.table(id) != routing.lfts.table(id)).count();
-    let cut_off = subnet.cut_off().len();
-    let good = differ == 0 && reach.unreachable == 0 && credit.loops == 0 && cut_off == 0;
-    let mut detail = match lfts.switches() {
-        0 => "none, as there is no switch".to_owned(),
-        count => format!(
-            "{} for {}: {} not reached, {}, {differ} of {count} tables are others",
-            routing.engine,
-            counted(reach.lids, "LID"),
-            counted(reach.unreachable, "pair"),
-            counted(credit.loops, "credit loop")
-        ),
-    };
-    if cut_off > 0 {
-        detail.push_str(&match cut_off {
-            1 => "; 1 node is cut off".to_owned(),
-            many => format!("; {many} nodes are cut off"),
-        });
-    }
-    Ok((good, detail))
+    let different_lfts =
+        subnet.switch_ids().filter(|&id| lfts.table(id) != routing.lfts.table(id)).count();
+    Ok(CheckResult::Routes(RoutesResult {
+        engine: routing.engine.to_string(),
+        lids: reach.lids,
+        unreachable: reach.unreachable,
+        credit_loops: credit.loops,
+        switches: lfts.switches(),
+        different_lfts,
+        cut_off: subnet.cut_off().len(),
+    }))
 }
 
 /// Returns the routes that a subnet manager programs at first: those of the first engine that reach

@@ -14,7 +14,7 @@ use ib_wire::acm::{ClientStatus, Entry};
 use ib_wire::mad::sa::PathRecord;
 
 use super::super::embedded_hosts::destination;
-use crate::text::counted;
+use super::results::{CheckResult, NamesResult};
 use crate::up::hosts::{Hosts, Reply};
 
 /// Maximum number of requesting hosts.
@@ -29,7 +29,7 @@ const DELIVERIES: usize = 32 * 1024;
 const LIMIT: Duration = Duration::from_secs(300);
 
 /// Name requests and their results.
-pub(super) struct Names {
+pub(super) struct ResolvedNames {
     hosts: usize,
     /// By request number: the expected source LID of the path, and the allowed destination LIDs.
     expected: Vec<(u16, Vec<u16>)>,
@@ -45,7 +45,7 @@ pub(super) struct Names {
     started: WallClock,
 }
 
-impl Names {
+impl ResolvedNames {
     /// Prepares the requests: each requesting host resolves the host half the fabric away.
     pub(super) fn new(sim: &Sim, hosts: &Hosts) -> Self {
         let ports: Vec<PortId> = hosts.ports().collect();
@@ -118,23 +118,18 @@ impl Names {
         is_late || self.answered >= self.expected.len()
     }
 
-    /// Returns true if every response was correct, and a text with the numbers.
-    pub(super) fn finish(&self) -> (bool, String) {
+    /// Returns the result.
+    pub(super) fn finish(&self) -> CheckResult {
         let Self { hosts, expected, answered, wrong, failed, why, .. } = self;
-        let found = counted(answered - failed, "name");
-        let mut detail = format!("{found} resolved by IB ACM");
-        if expected.len() < *hosts {
-            detail.push_str(&format!(", at {} of {}", expected.len(), counted(*hosts, "host")));
-        }
-        detail.push_str(&format!(", {wrong} wrong"));
-        if let Some(why) = why {
-            detail.push_str(&format!("; {failed} were not, the first one: {why}"));
-        }
-        let silent = expected.len() - answered;
-        if silent > 0 {
-            let seconds = LIMIT.as_secs();
-            detail.push_str(&format!("; {silent} were not answered within {seconds} s"));
-        }
-        (wrong + failed + silent == 0, detail)
+        CheckResult::Names(NamesResult {
+            hosts: *hosts,
+            requested: expected.len(),
+            resolved: answered - failed,
+            wrong: *wrong,
+            failed: *failed,
+            first_failure: why.map(|why| why.to_string()),
+            unanswered: expected.len() - answered,
+            limit: LIMIT.as_secs(),
+        })
     }
 }

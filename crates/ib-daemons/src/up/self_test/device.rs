@@ -1,4 +1,4 @@
-//! The device: all of it is written, read and compared, while the links of its paths are cut, one after the other.
+//! Device check: the whole device is written, read and compared, while the links of its paths are cut one by one.
 
 use std::time::Duration;
 
@@ -9,14 +9,14 @@ use ib_topology::PortId;
 use ib_types::Instant;
 
 use super::super::pass::{Content, Pass, Task};
-use crate::text::counted;
+use super::results::{CheckResult, CutResult, DeviceResult, Stall};
 use crate::up::hosts::BlockPair;
 
 /// How long the device may take for a request, and a path to be connected again: longer than either does.
 const PATIENCE: Duration = Duration::from_secs(45);
 
 /// The device is written and read.
-pub(super) struct Disk {
+pub(super) struct DeviceCheck {
     size: u64,
     content: Content,
     writes: Pass,
@@ -39,7 +39,7 @@ enum Cut {
     Not(String),
 }
 
-impl Disk {
+impl DeviceCheck {
     /// Starts with all of the device.
     pub(super) fn new(pair: Option<&BlockPair>, now: Instant) -> Self {
         let size = pair.and_then(BlockPair::geometry).map_or(0, |&Geometry { size, .. }| size);
@@ -106,63 +106,47 @@ impl Disk {
         self.got_on.1 + PATIENCE
     }
 
-    /// Returns whether all was well, and what there was.
-    pub(super) fn finish(&mut self, pair: &BlockPair, sim: &mut Sim) -> (bool, String) {
+    /// Restores cut links and returns the result.
+    pub(super) fn finish(&mut self, pair: &BlockPair, sim: &mut Sim) -> CheckResult {
         let client = pair.client();
         [0, 1].into_iter().for_each(|number| self.heal(number, client, sim));
-        let paths = pair.ports()[0].len();
-        let (wrong, errors) = (self.reads.wrong, self.writes.errors + self.reads.errors);
-        let mut detail = format!(
-            "{} written and read over {}: {wrong} wrong, {}",
-            match self.size {
-                size if size < 1 << 20 => format!("{size} bytes"),
-                size => format!("{} MiB", size >> 20),
-            },
-            counted(paths, "path"),
-            counted(errors, "error"),
-        );
-        let mut good = wrong + errors == 0;
-        // With so few requests each path may have had one.
-        let is_much = self.writes.requests() >= 4;
-        let idle = client.paths().filter_map(|path| client.stats(path)).map(|it| it.traffic);
-        let idle = idle.filter(|it| it.reads == 0 || it.writes == 0).count();
-        if is_much && idle > 0 {
-            detail.push_str(&format!("; {idle} of the paths carried nothing"));
-            good = false;
-        }
-        match &self.cuts {
-            [Cut::No, Cut::No] => {}
-            [
-                Cut::Healed { under_way: one, again: a },
-                Cut::Healed { under_way: two, again: b },
-            ] => {
-                detail.push_str(&format!(
-                    "; each link was cut once, {a} and {b} requests went over the other"
-                ));
-                // Of two there was one on each path.
-                good &= (*a > 0 || *one < 2) && (*b > 0 || *two < 2);
+        // With few requests a path may have none.
+        let has_many = self.writes.requests() >= 4;
+        let traffic = client.paths().filter_map(|path| client.stats(path)).map(|it| it.traffic);
+        let idle_paths =
+            has_many.then(|| traffic.filter(|it| it.reads == 0 || it.writes == 0).count());
+        let cuts = match &self.cuts {
+            [Cut::No, Cut::No] => Vec::new(),
+            cuts => cuts.iter().map(Cut::result).collect(),
+        };
+        let stalled = (!self.is_over()).then(|| Stall {
+            no_paths: self.writes.is_over() && self.reads.next() == 0,
+            seconds: PATIENCE.as_secs(),
+            moved: self.writes.done + self.reads.done,
+        });
+        CheckResult::Device(DeviceResult {
+            bytes: self.size,
+            paths: pair.ports()[0].len(),
+            wrong: self.reads.wrong,
+            errors: self.writes.errors + self.reads.errors,
+            idle_paths,
+            cuts,
+            stalled,
+        })
+    }
+}
+
+impl Cut {
+    fn result(&self) -> CutResult {
+        match self {
+            Self::Healed { under_way, again } => {
+                CutResult::Cut { outstanding: *under_way, failed_over: *again }
             }
-            cuts => {
-                let why = cuts.iter().find_map(|cut| match cut {
-                    Cut::Not(why) => Some(&**why),
-                    _ => None,
-                });
-                let why = why.unwrap_or("it was over before");
-                detail.push_str(&format!("; not each link was cut: {why}"));
-                good = false;
+            Self::Not(reason) => CutResult::NotCut { reason: reason.clone() },
+            Self::No | Self::Yes { .. } => {
+                CutResult::NotCut { reason: "it was over before".to_owned() }
             }
         }
-        if !self.is_over() {
-            let (seconds, mib) = (PATIENCE.as_secs(), (self.writes.done + self.reads.done) >> 20);
-            let what = if self.writes.is_over() && self.reads.next() == 0 {
-                "the paths were not connected again"
-            } else {
-                "nothing came"
-            };
-            detail.push_str(&format!("; {what} for {seconds} s, after {mib} MiB of it"));
-            good = false;
-        }
-        (good, detail)
     }
 }
 
