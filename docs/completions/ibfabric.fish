@@ -627,7 +627,7 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand up" -l capture-payload
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand up" -l capture-ring -d 'How many bytes of each queue pair wait to be collected: a power of two' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand up" -l format -d 'How the results of the tour are printed' -r -f -a "text\t'Lines for people'
 json\t'One JSON object'"
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand up" -l check -d 'Makes a tour of everything and ends: routes, names, ways, a device over two paths of which one is cut, and what was captured of it. Exit status: 0 all is well, 1 something is not'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand up" -l check -d 'Runs a self-test and exits: routes, names, paths, a block device over two paths whose links are cut, and a capture of its packets. Exit status: 0 all checks passed, 1 problems found'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand up" -l no-http -d 'Serves no page'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand up" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and not __fish_seen_subcommand_from list start change stop read correlate help" -s h -l help -d 'Print help (see more with \'--help\')'
