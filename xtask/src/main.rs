@@ -23,6 +23,7 @@
 //! | `running.rs` | a program that runs beside a chore |
 //! | `lines.rs` | a test: every line of `cargo xtask` in the documents is a command line |
 //! | `paths.rs` | `check-paths`: every path that the documents name exists |
+//! | `language.rs` | `check-language`, `sample-language`: idioms of comments, messages and documents |
 //! | `pictures.rs` | `pictures`: what README shows |
 //! | `campaign.rs` | `campaign`: the fuzz targets, each for as long as asked; discoveries among random faults |
 //! | `campaign_sm.rs` | `campaign sm`: reachability and credit loops, beside a walk through the tables |
@@ -53,6 +54,7 @@ mod conformance;
 mod deb;
 mod docs;
 mod guests;
+mod language;
 #[cfg(test)]
 mod lines;
 mod links;
@@ -98,6 +100,10 @@ enum Chore {
     },
     /// Checks that every path which README and ARCHITECTURE name exists.
     CheckPaths,
+    /// Counts idioms in comments, messages and documents; fails if a file has more of them than xtask/language.txt accepts.
+    CheckLanguage(language::CheckArgs),
+    /// Prints comments and messages that a seed chooses, to be read by somebody who does not know the code.
+    SampleLanguage(language::SampleArgs),
     /// Compares ibfabric with a real peer.
     Conformance {
         #[command(subcommand)]
@@ -175,6 +181,8 @@ fn main() -> ExitCode {
         Chore::Man { check } => docs::man(check),
         Chore::Completions { check } => docs::completions(check),
         Chore::CheckPaths => paths::check(),
+        Chore::CheckLanguage(args) => language::check(&args),
+        Chore::SampleLanguage(args) => language::sample(&args),
         Chore::Conformance { peer: Peer::Opensm(args) } => conformance::run(&args),
         Chore::Conformance { peer: Peer::Tshark(args) } => tshark::run(&args),
         Chore::Conformance { peer: Peer::IbsimClients(args) } => clients::run(&args),
