@@ -4,6 +4,7 @@
 //! closes a session that has lost all of its paths, with all its open devices. The client then opens a new session.
 
 pub mod client;
+mod recovery;
 pub mod remote;
 pub mod server;
 mod writers;

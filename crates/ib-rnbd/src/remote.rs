@@ -8,7 +8,8 @@
 //! |---|---|
 //! | `room` | where the data of requests lies |
 //! | `parts` | messages, parts of commands and commands in flight |
-//! | `ends` | completed messages, parts of commands and commands |
+//! | `completion` | completed messages, parts of commands and commands |
+//! | `devices` | devices since they were opened: unflushed changes, lost sessions |
 
 use std::collections::{BTreeMap, VecDeque};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -19,7 +20,7 @@ use ib_hca::HcaEvent;
 use ib_rtrs::client::AddError;
 use ib_rtrs::{
     AdapterId, Adapters, Client as Rtrs, ClientConfig, ClientEvent as SessionEvent, Failure,
-    PathId, PathSpec, Request, RequestError, SetupError,
+    Outcome, PathId, PathSpec, Request, RequestError, SetupError,
 };
 use ib_types::Instant;
 use ib_wire::rnbd::AccessMode;
@@ -30,11 +31,13 @@ use super::{Client, DeviceId, OpenError, Outgoing, Tag};
 use ib_block::data::ReadData;
 use ib_block::{Command, Errno, Geometry, Operation, Plan};
 
-mod ends;
+mod completion;
+mod devices;
 mod parts;
 mod room;
 
-use parts::{Ask, Cache, End, Message, Step};
+use devices::Devices;
+use parts::{Ask, Message, Step};
 use room::{Room, Spare};
 
 /// How devices of a server are used.
@@ -84,9 +87,8 @@ pub enum RemoteEvent {
 const ADMIN: usize = 64;
 const ADMINS: usize = 16;
 
-/// How long is waited until a device is asked for again that was refused for now, and how often it may be.
-const AGAIN: Duration = Duration::from_secs(1);
-const MOST_REFUSALS: u32 = 30;
+/// Pause before a device is opened again that was refused for now.
+const REOPEN_DELAY: Duration = Duration::from_secs(1);
 
 /// Devices of a server.
 #[derive(Debug)]
@@ -104,17 +106,9 @@ pub struct Remote {
     /// Those of which something is still to be started, in order.
     unstarted: VecDeque<usize>,
     steps: Slab<Step>,
-    /// What devices may not have on their media.
-    caches: BTreeMap<DeviceId, Cache>,
-    /// Devices that are refused for now: how often they were, and when they are asked for again.
-    delayed: BTreeMap<DeviceId, (u32, Instant)>,
-    losses: u64,
-    /// How often devices were opened again because the server knew nothing of them, since something has succeeded, and
-    /// whether they are just now.
-    renewals: u32,
-    is_renewing: bool,
-    /// How often a path was connected.
-    connected: u64,
+    devices: Devices,
+    /// Devices that are refused for now, and the times at which they are opened again.
+    delayed: BTreeMap<DeviceId, Instant>,
     /// Devices closed by the user that still have parts in flight, and their numbers.
     leaving: Vec<(DeviceId, u32)>,
     /// How often the numbers of devices had been forgotten when something was sent last.
@@ -157,12 +151,8 @@ impl Remote {
             asks: Slab::new(),
             unstarted: VecDeque::new(),
             steps: Slab::new(),
-            caches: BTreeMap::new(),
+            devices: Devices::default(),
             delayed: BTreeMap::new(),
-            losses: 0,
-            renewals: 0,
-            is_renewing: false,
-            connected: 0,
             leaving: Vec::new(),
             forgotten: 0,
             held: None,
@@ -205,7 +195,7 @@ impl Remote {
             self.leaving.push((device, number));
         }
         self.rnbd.close(device);
-        self.caches.remove(&device);
+        self.devices.close(device);
         self.delayed.remove(&device);
     }
 
@@ -284,7 +274,7 @@ impl Remote {
     /// fails because of that, once; who speaks for several users may have to tell each of them.
     #[must_use]
     pub const fn losses(&self) -> u64 {
-        self.losses
+        self.devices.losses()
     }
 
     /// Returns what the read has read that [`Remote::poll`] has told last, as far as it was copied.
@@ -351,8 +341,7 @@ impl Remote {
     /// Returns when [`Remote::handle_timeout`] has something to do.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
-        let devices = self.delayed.values().map(|&(_, at)| at).filter(|&at| at < Instant::NEVER);
-        devices.chain(self.rtrs.poll_timeout()).min()
+        self.delayed.values().copied().chain(self.rtrs.poll_timeout()).min()
     }
 
     /// Does what is due by now.
@@ -360,8 +349,7 @@ impl Remote {
         if self.rtrs.poll_timeout().is_some_and(|at| at <= now) {
             self.rtrs.handle_timeout(now, cx);
         }
-        for (&device, (_, at)) in self.delayed.iter_mut().filter(|(_, (_, at))| *at <= now) {
-            *at = Instant::NEVER;
+        for (device, _) in self.delayed.extract_if(.., |_, at| *at <= now) {
             self.rnbd.try_again(device);
         }
     }
@@ -389,7 +377,7 @@ impl Remote {
         }
         while let Some(completion) = self.rtrs.poll_completion() {
             moved = true;
-            self.complete(&completion);
+            self.end_message(completion.user as usize, completion.outcome);
         }
         self.collect(now);
         self.start();
@@ -419,14 +407,14 @@ impl Remote {
             }
             SessionEvent::Lost => {
                 self.delayed.clear();
-                self.is_renewing = false;
+                self.devices.session_lost();
                 self.forget_held();
                 self.rnbd.lost();
             }
             SessionEvent::Closed => self.end_waiting(Errno::ENODEV),
             SessionEvent::PathUp(_) => {
                 self.is_given_up = false;
-                self.connected += 1;
+                self.devices.path_connected();
                 self.rnbd.path_connected();
             }
             SessionEvent::PathDown { retried: false, why, .. } if *why != Failure::Unwanted => {
@@ -485,7 +473,7 @@ impl Remote {
             passed = 0;
             ask.under_way += 1;
             ask.next = ask.plan.next();
-            let covers = self.caches.get(&ask.device).map_or(0, |cache| cache.changes);
+            let covers = self.devices.changes(ask.device);
             let step = Step { ask: number, command, slot, covers, opening: 0 };
             let step = self.steps.insert(step);
             self.rnbd.submit(ask.device, step as u64, command);
@@ -524,8 +512,7 @@ impl Remote {
             let room = self.data.as_ref();
             data = slot.zip(room).map(|(slot, room)| room.segment(slot, out.data_length));
             if let Some(step) = self.steps.get_mut(step as usize) {
-                let device = self.asks[step.ask].device;
-                step.opening = self.caches.get(&device).map_or(0, |cache| cache.openings);
+                step.opening = self.devices.openings(self.asks[step.ask].device);
             }
         } else if out.data_length > 0 {
             let Some(slot) = self.admin.take() else { return false };
@@ -552,7 +539,7 @@ impl Remote {
             Err(RequestError::TooLong { .. }) => Errno::EINVAL,
             Err(_) => Errno::EIO,
         };
-        self.end_message(request.user as usize, errno, End::Answered);
+        self.end_message(request.user as usize, Outcome::Answered(errno));
         true
     }
 }

@@ -3,7 +3,7 @@
 //! | module | holds |
 //! |---|---|
 //! | `config` | [`ClientConfig`], [`Policy`], [`PathSpec`] |
-//! | `event` | [`ClientEvent`], [`Completion`], [`Failure`] |
+//! | `event` | [`ClientEvent`], [`Completion`], [`Outcome`], [`Failure`] |
 //! | `path` | one path: its state and its objects |
 //! | `local` | memory keys that the paths of one HCA share |
 //! | `connect` | connections, one after the other |
@@ -11,7 +11,8 @@
 //! | `request` | [`Request`]: requests out |
 //! | `complete` | what comes in: responses, heartbeats, failures |
 //! | `slots` | requests in flight, one for each chunk of the server |
-//! | `failover` | what becomes of requests whose path has failed |
+//! | `failover` | what follows for requests whose path has failed |
+//! | `fencing` | failed paths, and the requests that wait for their fences |
 //! | `close` | ends of paths, and new beginnings |
 //!
 //! Paths are connected for as long as they are wanted: one that fails is connected again after a while. A session
@@ -33,6 +34,7 @@ mod config;
 mod connect;
 mod event;
 mod failover;
+mod fencing;
 mod info;
 mod local;
 mod path;
@@ -41,11 +43,11 @@ mod slots;
 
 pub use close::AddError;
 pub use config::{ClientConfig, NameError, PathSpec, Policy};
-pub use event::{ClientEvent, Completion, Failure, RequestError};
+pub use event::{ClientEvent, Completion, Failure, Outcome, RequestError};
 pub use path::{PathId, PathState};
 pub use request::{BufferId, Request, RequestId, Segment};
 
-use failover::Fencing;
+use fencing::Fencing;
 use local::Local;
 use path::Path;
 use slots::Slots;
@@ -276,9 +278,9 @@ impl Client {
                 Timer::Heartbeat => self.beat(now, cx, id),
                 Timer::Watch => self.watch(now, cx, id),
                 Timer::Probe => self.probe(now, cx, id),
-                Timer::Fence => self.give_up_fences(now),
+                Timer::Fence => self.give_up_fences(now, cx),
                 Timer::Reconnect => self.begin_path(now, cx, id),
-                Timer::Close => self.path_closed(cx, id),
+                Timer::Close => self.path_closed(now, cx, id),
             }
             self.settle(now, cx);
         }
@@ -361,7 +363,7 @@ impl Client {
                 self.fail_path(now, cx, id, why);
             }
             if self.came_up.is_empty() {
-                return self.give_up();
+                return self.give_up(now, cx);
             }
             self.after_path_up(now, cx);
         }

@@ -453,12 +453,11 @@ impl NbdServer {
         if self.connections.iter().any(|(_, it)| it.is_gone && crowd.takes(&it.session)) {
             return true;
         }
-        let changes = |it: &Asked| !matches!(it.operation, Operation::Read | Operation::Flush);
         self.under_way.iter().any(|(_, asked)| {
             let (at, number) = asked.connection;
             let connection = self.connections.get(at).filter(|it| it.number == number);
             let leaves = |it: &Connection| it.is_gone || it.session.has_ended();
-            changes(asked) && connection.is_none_or(leaves)
+            asked.operation.is_change() && connection.is_none_or(leaves)
         })
     }
 

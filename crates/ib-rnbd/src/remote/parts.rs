@@ -6,17 +6,6 @@ use crate::{DeviceId, Tag};
 use ib_block::data::Part;
 use ib_block::{Command, Errno, Plan};
 
-/// How a message has ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum End {
-    /// The server has said so.
-    Answered,
-    /// Its path is gone, and nothing of it will be done any more.
-    Undone,
-    /// It is not known what of it is done, or will be.
-    Unknown,
-}
-
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Message {
     pub(super) tag: Tag,
@@ -50,21 +39,4 @@ pub(super) struct Step {
     pub(super) covers: u64,
     /// How often the device had been opened when it was sent.
     pub(super) opening: u32,
-}
-
-/// What a device may have in its cache only.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Cache {
-    /// How many changes were confirmed that need a flush.
-    pub(super) changes: u64,
-    /// How many of them, the first ones, are on the medium.
-    pub(super) flushed: u64,
-    /// Whether some may be lost, which nobody was told yet.
-    pub(super) has_lost: bool,
-    /// How often a path had been connected when it was opened last.
-    pub(super) connected: u64,
-    /// How often the device was opened, and how often it had been when nobody knew whether others had written to it: changes
-    /// that were sent before are not made any more.
-    pub(super) openings: u32,
-    pub(super) unsure: u32,
 }

@@ -245,9 +245,7 @@ impl Run {
                 let may_be_unknown = match errno {
                     Errno::ETIMEDOUT => self.kind == Kind::Stuck,
                     // A server without path fencing does not report the fate of requests in flight on failed paths.
-                    Errno::ECONNABORTED => {
-                        !self.fence && !matches!(operation, Operation::Read | Operation::Flush)
-                    }
+                    Errno::ECONNABORTED => !self.fence && operation.is_change(),
                     _ => false,
                 };
                 if !errno.is_ok() && !may_be_unknown {

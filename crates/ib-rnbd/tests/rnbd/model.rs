@@ -66,7 +66,7 @@ fn blocks_of(command: &Command) -> std::ops::Range<usize> {
 }
 
 fn changes(command: &Command) -> bool {
-    !matches!(command.operation, Operation::Read | Operation::Flush)
+    command.operation.is_change()
 }
 
 impl Model {

@@ -105,7 +105,7 @@ impl Client {
         for id in ids {
             self.end_path(now, cx, id, After::Removed);
         }
-        self.finish_close(cx);
+        self.finish_close(now, cx);
     }
 
     fn end_path(&mut self, now: Instant, cx: &mut impl Adapters, id: PathId, after: After) -> bool {
@@ -132,12 +132,12 @@ impl Client {
             by_connection.insert((adapter, connection), (id, 0));
         }
         if path.ending.is_empty() {
-            self.path_closed(cx, id);
+            self.path_closed(now, cx, id);
         } else {
             self.timers.set((id, Timer::Close), (), now + FAREWELL);
         }
         self.settle(now, cx);
-        self.give_up();
+        self.give_up(now, cx);
         true
     }
 
@@ -155,12 +155,12 @@ impl Client {
         }
         path.ending.retain(|&it| it != connection);
         if path.ending.is_empty() {
-            self.path_closed(cx, id);
+            self.path_closed(now, cx, id);
         }
     }
 
     /// The other end knows that a path has ended, or does not answer.
-    pub(super) fn path_closed(&mut self, cx: &mut impl Adapters, id: PathId) {
+    pub(super) fn path_closed(&mut self, now: Instant, cx: &mut impl Adapters, id: PathId) {
         self.timers.stop((id, Timer::Close));
         let Some(path) = self.path_mut(id) else { return };
         let (adapter, ending) = (path.spec.adapter, std::mem::take(&mut path.ending));
@@ -173,18 +173,18 @@ impl Client {
         match after {
             Some(After::Removed) => {
                 self.paths[id.0 as usize] = None;
-                self.keep_unfenced(id, ends);
+                self.fencing.path_removed(id, ends);
                 self.events.push_back(ClientEvent::PathRemoved(id));
             }
             _ => self.events.push_back(ClientEvent::PathDisconnected(id)),
         }
-        self.finish_close(cx);
+        self.finish_close(now, cx);
     }
 
     /// Ends the session once all its paths are gone.
-    fn finish_close(&mut self, cx: &mut impl Adapters) {
+    fn finish_close(&mut self, now: Instant, cx: &mut impl Adapters) {
         if self.stage == Stage::Closing && self.paths.iter().all(Option::is_none) {
-            self.give_up();
+            self.give_up(now, cx);
             self.stage = Stage::Closed;
             self.release(cx);
             self.events.push_back(ClientEvent::Closed);

@@ -9,7 +9,7 @@ use ib_wire::rtrs::{Fenced, Immediate, Meaning, MessageType, RkeyResponse};
 use super::info::INFO;
 use super::path::PathState;
 use super::slots::Fate;
-use super::{Client, Completion, Failure, PathId, Timer};
+use super::{Client, Completion, Failure, Outcome, PathId, Timer};
 use crate::adapters::Adapters;
 use crate::connection::{self, SetupError, WorkId};
 use crate::heartbeat::Beat;
@@ -135,7 +135,7 @@ impl Client {
         path.stats.count_migration(from, cpu);
         self.take_data(hca, index, direction == Direction::Read && errno.is_ok());
         let id = self.slots.id(index);
-        let completion = Completion { id, user, errno, is_fenced: false, is_answer: true, cpu };
+        let completion = Completion { id, user, outcome: Outcome::Answered(errno), cpu };
         self.give_back(index);
         self.completions.push_back(completion);
         Ok(())

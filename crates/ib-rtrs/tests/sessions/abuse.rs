@@ -180,7 +180,7 @@ fn ended_by(change: impl Fn(&mut Vec<u8>) + 'static, server: ServerConfig) -> (L
     let end = end(&lab).expect("it has just ended");
     // The request is made again on the path's next connection.
     lab.run_until(Duration::from_secs(10), |lab| lab.done.len() == 1);
-    assert_eq!(lab.done[0].errno, Errno::OK);
+    assert_eq!(lab.done[0].outcome.errno(), Errno::OK);
     (lab, end)
 }
 

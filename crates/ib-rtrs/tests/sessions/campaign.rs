@@ -166,8 +166,9 @@ fn run(seed: u64, kind: Kind) -> Result<Seen, String> {
         let done = std::mem::take(&mut lab.done);
         for completion in done {
             // Without fences that is told of what was under way when the last path was lost.
-            let is_unknown = kind == Kind::Unfenced && completion.errno == Errno::ECONNABORTED;
-            if !completion.errno.is_ok() && !is_unknown {
+            let is_unknown =
+                kind == Kind::Unfenced && completion.outcome.errno() == Errno::ECONNABORTED;
+            if !completion.outcome.errno().is_ok() && !is_unknown {
                 return Err(format!("{completion:?}"));
             }
             let Under { direction, block, allowed, begun } =

@@ -28,7 +28,7 @@ fn gigabits(paths: usize, directions: &[Direction]) -> f64 {
     while lab.now() < end {
         lab.step(end);
         for completion in std::mem::take(&mut lab.done) {
-            assert!(completion.errno.is_ok(), "{completion:?}");
+            assert!(completion.outcome.errno().is_ok(), "{completion:?}");
             ask(&mut lab);
             if lab.now() < warm {
                 begun = lab.now();
@@ -95,7 +95,7 @@ fn cut(link: &str) -> (Failure, Duration, Duration) {
         }
         lab.step(end);
         for completion in std::mem::take(&mut lab.done) {
-            assert!(completion.errno.is_ok(), "{completion:?}");
+            assert!(completion.outcome.errno().is_ok(), "{completion:?}");
             let since = begun.remove(&completion.user).unwrap_or(at);
             slowest = slowest.max(lab.now().since(since));
         }

@@ -1,6 +1,7 @@
-//! Devices that cannot be opened.
+//! Errors of opening a device.
 
 use super::LONGEST_NAME;
+use crate::recovery::may_pass;
 use ib_block::Errno;
 
 /// Why a device cannot be opened, or asked for something.
@@ -54,11 +55,6 @@ impl OpenError {
     pub const fn may_pass(&self) -> bool {
         matches!(self, Self::Refused { errno, .. } if may_pass(*errno))
     }
-}
-
-/// Returns true if the cause of a refusal may go away.
-pub(super) const fn may_pass(errno: Errno) -> bool {
-    matches!(errno, Errno::EPERM | Errno::EBUSY | Errno::ENOMEM)
 }
 
 /// Returns what a server means that refuses to open a device, behind the name of the error.
