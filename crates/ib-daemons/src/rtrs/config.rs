@@ -52,7 +52,7 @@ pub struct ControlConfig {
 
 /// The configuration of a session with a server, and of its device.
 #[derive(Clone, Debug)]
-pub struct RemoteConfig {
+pub struct RemoteDeviceConfig {
     /// The paths to the server.
     pub path: Vec<RequestedPath>,
     /// The name of the device at the server.
@@ -128,7 +128,7 @@ pub struct RtrsServeConfig {
 #[derive(Clone, Debug)]
 pub struct NbdConfig {
     /// The session and the device.
-    pub remote: RemoteConfig,
+    pub remote: RemoteDeviceConfig,
     /// The address of the NBD server.
     pub place: Place,
     /// True if the device is offered read-only.

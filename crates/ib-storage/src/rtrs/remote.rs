@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::io;
 
 use ib_block::{Command, Errno, Geometry, ReadData};
-use ib_rnbd::{DeviceId, OpenError, Reads, Remote, RemoteConfig, RemoteEvent as Event};
-use ib_rtrs::{Client as Rtrs, ClientConfig, ClientEvent, PathSpec};
+use ib_rnbd::{DeviceId, Remote, RemoteConfig, RemoteEvent};
+use ib_rtrs::{Client as Rtrs, PathSpec};
 use ib_types::Instant;
 use ib_wire::rnbd::AccessMode;
 
@@ -16,34 +16,6 @@ use ib_device::DeviceEvent;
 use ib_os::clock;
 use ib_os::cpu;
 use ib_os::poll::Interest;
-
-/// How a device is used.
-#[derive(Clone, Debug)]
-pub struct RemoteOptions {
-    /// The session.
-    pub session: ClientConfig,
-    /// The device's name at the server.
-    pub device: String,
-    /// What for.
-    pub mode: AccessMode,
-    /// How many requests of the device may be in flight, 1 to 8192; no more than the server allows are.
-    pub depth: usize,
-    /// What becomes of the data of reads.
-    pub reads: Reads,
-    /// Whether a server that does not say so is believed to have what was not flushed ([`RemoteConfig::trusts_cache`]).
-    pub trusts_cache: bool,
-}
-
-/// What has happened.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum RemoteEvent {
-    /// The device is open, for the first time or again.
-    Opened(Geometry),
-    /// It cannot be opened.
-    Refused(OpenError),
-    /// Something about the session and its paths.
-    Session(ClientEvent),
-}
 
 /// A device of a server.
 pub struct RemoteDisk {
@@ -56,22 +28,22 @@ pub struct RemoteDisk {
 }
 
 impl RemoteDisk {
-    /// Opens a device over some paths of HCAs, as soon as they are connected.
+    /// Opens a device of a server over some paths of HCAs, as soon as they are connected.
     ///
     /// # Errors
     /// Fails when there is no memory, or no session or device can have the name.
     pub fn open(
         mut devices: Devices,
         paths: &[PathSpec],
-        options: RemoteOptions,
+        config: RemoteConfig,
+        device: &str,
+        mode: AccessMode,
     ) -> io::Result<Self> {
         let wrong = |error| io::Error::new(io::ErrorKind::InvalidInput, error);
-        let RemoteOptions { session, device, mode, depth, reads, trusts_cache } = options;
-        session.check_name().map_err(|error| wrong(error.to_string()))?;
-        let config = RemoteConfig { session, depth, reads, trusts_cache };
+        config.session.check_name().map_err(|error| wrong(error.to_string()))?;
         let remote = Remote::new(config, &mut devices, ib_os::random()?);
         let mut remote = remote.map_err(io::Error::other)?;
-        let device = remote.open(&device, mode).map_err(|error| wrong(error.to_string()))?;
+        let device = remote.open(device, mode).map_err(|error| wrong(error.to_string()))?;
         for path in paths {
             let added = remote.add_path(clock::now(), &mut devices, path.clone());
             added.map_err(|error| wrong(error.to_string()))?;
@@ -160,14 +132,10 @@ impl RemoteDisk {
         let mut moved =
             remote.advance(now, devices, cpu::current()).map_err(io::Error::other)? | moved;
         while let Some(event) = remote.poll_event() {
-            if let (Some(control), Event::Session(event)) = (control.as_mut(), &event) {
+            if let (Some(control), RemoteEvent::Session(event)) = (control.as_mut(), &event) {
                 control.follow(now, remote.session(), devices, event);
             }
-            events.push_back(match event {
-                Event::Opened(_, geometry) => RemoteEvent::Opened(geometry),
-                Event::Refused(_, why) => RemoteEvent::Refused(why),
-                Event::Session(event) => RemoteEvent::Session(event),
-            });
+            events.push_back(event);
         }
         if let Some(control) = control {
             moved |= control.serve(now, remote.session(), devices);

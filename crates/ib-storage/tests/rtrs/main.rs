@@ -72,7 +72,7 @@ fn paths_lead_between_gids() {
     }
     lab.ask(Direction::Write, 1);
     lab.run_until(SECOND, |lab| lab.done.len() == 1);
-    assert!(lab.done[0].errno.is_ok());
+    assert!(lab.done[0].outcome.errno().is_ok());
 }
 
 /// Keeps requests in flight, has a link cut, and returns why the first path has failed, after which time, and how long

@@ -7,7 +7,9 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
-use ib_daemons::rtrs::{Endpoint, Export, LinkConfig, NbdConfig, RemoteConfig, RtrsServeConfig};
+use ib_daemons::rtrs::{
+    Endpoint, Export, LinkConfig, NbdConfig, RemoteDeviceConfig, RtrsServeConfig,
+};
 pub use ib_daemons::rtrs::{Network, RequestedPath, Store};
 use ib_rtrs::Policy;
 use ib_storage::nbd::Place;
@@ -282,8 +284,8 @@ impl ServeArgs {
 
 impl RemoteArgs {
     /// Returns the configuration of the session and its device.
-    pub(crate) fn config(&self) -> RemoteConfig {
-        RemoteConfig {
+    pub(crate) fn config(&self) -> RemoteDeviceConfig {
+        RemoteDeviceConfig {
             path: self.path.clone(),
             device: self.device.clone(),
             port: self.port,
