@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use ib_rtrs::Policy;
-use ib_storage::nbd::Place;
+use ib_storage::nbd::NbdAddress;
 use ib_types::Mtu;
 
 use super::endpoint::{Network, RequestedPath};
@@ -130,7 +130,7 @@ pub struct NbdConfig {
     /// The session and the device.
     pub remote: RemoteDeviceConfig,
     /// The address of the NBD server.
-    pub place: Place,
+    pub address: NbdAddress,
     /// True if the device is offered read-only.
     pub read_only: bool,
     /// Maximum number of outstanding requests.

@@ -12,7 +12,7 @@ use ib_daemons::rtrs::{
 };
 pub use ib_daemons::rtrs::{Network, RequestedPath, Store};
 use ib_rtrs::Policy;
-use ib_storage::nbd::Place;
+use ib_storage::nbd::NbdAddress;
 use ib_types::Mtu;
 
 pub use control::{ControlArgs, CtlAction, CtlArgs, MountArgs};
@@ -312,9 +312,9 @@ impl NbdArgs {
     pub(crate) fn config(&self) -> NbdConfig {
         NbdConfig {
             remote: self.remote.config(),
-            place: match (&self.socket, self.tcp) {
-                (Some(path), _) => Place::Unix(path.clone()),
-                (None, Some(address)) => Place::Tcp(address),
+            address: match (&self.socket, self.tcp) {
+                (Some(path), _) => NbdAddress::Unix(path.clone()),
+                (None, Some(address)) => NbdAddress::Tcp(address),
                 (None, None) => unreachable!("one of both is asked for"),
             },
             read_only: self.read_only,
