@@ -8,9 +8,11 @@ use ib_hca::{Data, SendOp};
 use ib_types::Instant;
 
 use super::fencing::Fenced;
+use super::path::Path;
 use super::path::PathState;
+use super::session::Stage;
 use super::slots::Fate;
-use super::{Client, ClientEvent, Completion, Failure, Outcome, PathId, Stage, Timer};
+use super::{Client, ClientEvent, Completion, Failure, Outcome, PathId, Timer};
 use crate::adapters::Adapters;
 use crate::connection::{self, SetupError};
 
@@ -86,7 +88,7 @@ impl Client {
         why: Failure,
     ) {
         let most = self.config.max_reconnect_attempts;
-        let Some(path) = self.path_mut(id) else { return };
+        let Some(path) = self.paths.get_mut(id) else { return };
         let was_up = match path.state {
             PathState::Connected => true,
             PathState::Connecting => false,
@@ -100,11 +102,11 @@ impl Client {
         let is_final = is_other
             || why == Failure::Unwanted
             || most.is_some_and(|most| path.attempts >= most.max(u32::from(!was_up)))
-            || self.stage == Stage::Closing;
+            || self.session.stage == Stage::Closing;
         let is_given_up = is_final && why != Failure::Unwanted;
         let is_forgotten = why == Failure::Forgotten;
         self.tear_down(now, cx, id);
-        let path = self.path_mut(id).expect("it was just there");
+        let path = self.paths.get_mut(id).expect("it was just there");
         path.state = if is_final { PathState::Disconnected } else { PathState::Waiting };
         path.is_given_up = is_given_up;
         if !is_final {
@@ -113,8 +115,8 @@ impl Client {
         }
         let retried = !is_final;
         self.events.push_back(ClientEvent::PathDown { path: id, why, retried });
-        if was_up && self.up.is_empty() {
-            self.is_lost = true;
+        if was_up && self.paths.connected().is_empty() {
+            self.session.is_lost = true;
             self.events.push_back(ClientEvent::Lost);
         }
         self.begin_next(now, cx);
@@ -123,14 +125,14 @@ impl Client {
 
     /// Until one path was connected, another begins the session when one has failed.
     fn begin_next(&mut self, now: Instant, cx: &mut impl Adapters) {
-        let is_alone = self.paths.iter().flatten().all(|path| {
+        let is_alone = self.paths.iter().all(|path| {
             !path.was_connected
                 && !matches!(path.state, PathState::Connecting | PathState::Connected)
         });
-        if self.stage != Stage::Opening || !is_alone {
+        if self.session.stage != Stage::Opening || !is_alone {
             return;
         }
-        let fresh = self.paths.iter_mut().flatten().find(|path| path.reconnects == 0);
+        let fresh = self.paths.iter_mut().find(|path| path.reconnects == 0);
         if let Some(path) = fresh.filter(|path| path.state == PathState::Disconnected) {
             path.is_first = true;
             let id = path.id;
@@ -141,11 +143,11 @@ impl Client {
     /// Sends the requests of a dead path again, as soon as that may be.
     fn fail_over(&mut self, now: Instant, cx: &mut impl Adapters, id: PathId, is_forgotten: bool) {
         let slots = self.slots.on(id);
-        let Some(path) = self.path_mut(id) else { return };
+        let Some(path) = self.paths.get_mut(id) else { return };
         path.inflight = 0;
         path.stats.failed_over += slots.len() as u64;
         let (fences, uuid, reconnects) = (path.fences(), path.uuid, path.reconnects);
-        let is_lost = self.is_lost || is_forgotten;
+        let is_lost = self.session.is_lost || is_forgotten;
         self.fencing.path_failed(id, is_lost);
         for &index in &slots {
             self.forget_key(cx, index);
@@ -164,19 +166,18 @@ impl Client {
     pub(super) fn forget_key(&mut self, cx: &mut impl Adapters, index: u16) {
         let Some(slot) = self.slots.get(index) else { return };
         let Some(local) = slot.opened else { return };
-        if let Some(adapter) = cx.get(self.locals[local].adapter) {
+        if let Some(adapter) = cx.get(self.registrations.get(local).adapter) {
             self.take_data(adapter.hca, index, false);
         }
     }
 
     /// Asks the server to fence dead paths, over one that is healthy.
     pub(super) fn send_fences(&mut self, now: Instant, cx: &mut impl Adapters) {
-        let mut paths = self.paths.iter().flatten();
-        let up = paths.find(|path| path.state == PathState::Connected && path.fences());
+        let up = self.paths.iter().find(|it| it.state == PathState::Connected && it.fences());
         let patience = self.config.fence_timeout;
         let Some(path) = up else {
             // A server that does not fence has replaced the one that does, so no confirmation will come.
-            if self.paths.iter().flatten().any(|path| path.state == PathState::Connected) {
+            if !self.paths.connected().is_empty() {
                 self.fencing.await_path(now, patience);
                 self.await_fences();
             }
@@ -222,7 +223,7 @@ impl Client {
 
     /// Frees the chunks of requests on earlier paths of the same ends: a path is connected, so the server has finished with them.
     pub(super) fn end_unfenced(&mut self, id: PathId) {
-        let Some(path) = self.path(id) else { return };
+        let Some(path) = self.paths.get(id) else { return };
         let ends = (path.spec.adapter, path.spec.address);
         for index in self.fencing.path_connected(id, ends) {
             if self.slots.get(index).is_some_and(|slot| slot.fate == Fate::Abandoned) {
@@ -248,7 +249,11 @@ impl Client {
             let Some(slot) = self.slots.get(index) else { continue };
             let (cpu, is_recalled) = (slot.cpu, slot.is_recalled);
             let is_ended = slot.fate == Fate::Abandoned;
-            let request = FailedRequest { is_ended, is_recalled, has_path: !self.up.is_empty() };
+            let request = FailedRequest {
+                is_ended,
+                is_recalled,
+                has_path: !self.paths.connected().is_empty(),
+            };
             match decide(event, request) {
                 Failover::Resend => {
                     let path = self.choose(cpu).expect("a path is connected");
@@ -278,12 +283,11 @@ impl Client {
     /// Ends the requests that wait for a fence if no path will be connected again by itself. The user may connect one
     /// nevertheless: the fences are requested then, and chunks stay taken until the server has confirmed.
     pub(super) fn give_up(&mut self, now: Instant, cx: &mut impl Adapters) {
-        let mut paths = self.paths.iter().flatten();
         let is_over =
-            |path: &super::Path| matches!(path.state, PathState::Disconnected | PathState::Closing);
-        let is_ending = matches!(self.stage, Stage::Closing | Stage::Closed);
-        let is_given_up = paths.clone().any(|path| path.is_given_up);
-        if !paths.all(|path| is_over(path)) || !(is_ending || is_given_up) {
+            |path: &Path| matches!(path.state, PathState::Disconnected | PathState::Closing);
+        let is_ending = self.session.is_ending();
+        let is_given_up = self.paths.iter().any(|path| path.is_given_up);
+        if !self.paths.iter().all(is_over) || !(is_ending || is_given_up) {
             return;
         }
         let (slots, event) = if is_ending {

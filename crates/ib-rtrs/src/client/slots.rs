@@ -6,8 +6,9 @@ use ib_hca::Memory;
 use ib_hca::memory::OutOfMemory;
 use ib_types::Instant;
 
+use super::path::PathId;
 use super::request::{RequestId, Segment};
-use super::{Limits, PathId};
+use super::session::Limits;
 use crate::Direction;
 
 /// The most bytes that are kept of a header, with the message behind it.
@@ -121,6 +122,11 @@ impl Slots {
     pub(super) fn has_recalled(&self) -> bool {
         let mut slots = self.slots.iter();
         slots.any(|slot| slot.is_recalled && matches!(slot.fate, Fate::Sent(_)))
+    }
+
+    /// Returns the number of slots.
+    pub(super) const fn count(&self) -> usize {
+        self.slots.len()
     }
 
     /// Returns how many are taken.
