@@ -88,7 +88,7 @@ struct Device {
 
 /// What the user has asked for and was not sent yet.
 #[derive(Clone, Copy, Debug)]
-struct Waiting {
+struct QueuedCommand {
     device: DeviceId,
     user: u64,
     command: Command,
@@ -118,7 +118,7 @@ pub struct Client {
     forgotten: u32,
     /// The server's number, where it tells where data comes from.
     server: Option<u64>,
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<QueuedCommand>,
     /// Devices that were open and are not wanted any more, by the server's numbers.
     closing: VecDeque<u32>,
     /// Those of them of which the server does not know yet, or has not said so: nothing is opened meanwhile, as the messages
@@ -254,7 +254,7 @@ impl Client {
     /// Asks for something to be done with a device. The user's number comes back with the event that ends it, and with
     /// what is sent for it. Reads and writes are at most as long as the session's data.
     pub fn submit(&mut self, device: DeviceId, user: u64, command: Command) {
-        self.waiting.push_back(Waiting { device, user, command });
+        self.waiting.push_back(QueuedCommand { device, user, command });
     }
 
     /// Returns how many commands wait to be sent.
@@ -273,10 +273,10 @@ impl Client {
         self.fail_those(errno, |it| it.device == id);
     }
 
-    fn fail_those(&mut self, errno: Errno, which: impl Fn(&Waiting) -> bool) {
+    fn fail_those(&mut self, errno: Errno, which: impl Fn(&QueuedCommand) -> bool) {
         let (gone, waiting) = self.waiting.drain(..).partition(which);
         self.waiting = waiting;
-        let gone: VecDeque<Waiting> = gone;
+        let gone: VecDeque<QueuedCommand> = gone;
         self.events.extend(gone.iter().map(|it| ClientEvent::Done(it.user, errno)));
     }
 
@@ -334,7 +334,7 @@ impl Client {
 
     fn next_command(&mut self) -> Option<Outgoing> {
         let mut at = 0;
-        while let Some(Waiting { device, user, command }) = self.waiting.get(at).copied() {
+        while let Some(QueuedCommand { device, user, command }) = self.waiting.get(at).copied() {
             let errno = match self.devices.get(&device) {
                 Some(it) => match (it.state, &it.geometry) {
                     (State::Open(number), Some(geometry)) => match geometry.check(&command) {
@@ -421,7 +421,7 @@ impl Client {
 
     /// A command that was sent has to be sent once more, as its session was lost and nothing of it will be done.
     pub fn again(&mut self, device: DeviceId, user: u64, command: Command) {
-        self.waiting.push_front(Waiting { device, user, command });
+        self.waiting.push_front(QueuedCommand { device, user, command });
     }
 
     fn greeted(&mut self, errno: Errno, data: &[u8]) {

@@ -6,9 +6,9 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `room` | where the data of requests lies |
-//! | `parts` | messages, parts of commands and commands in flight |
-//! | `completion` | completed messages, parts of commands and commands |
+//! | `buffers` | registered memory for the data of requests |
+//! | `commands` | commands of the user, and their parts |
+//! | `completion` | ends of messages and parts |
 //! | `devices` | devices since they were opened: unflushed changes, lost sessions |
 
 use std::collections::{BTreeMap, VecDeque};
@@ -29,16 +29,16 @@ use slab::Slab;
 use super::client::refusal;
 use super::{Client, DeviceId, OpenError, Outgoing, Tag};
 use ib_block::data::ReadData;
-use ib_block::{Command, Errno, Geometry, Operation, Plan};
+use ib_block::{Command, Errno, Geometry};
 
+mod buffers;
+mod commands;
 mod completion;
 mod devices;
-mod parts;
-mod room;
 
+use buffers::BufferPool;
+use commands::Commands;
 use devices::Devices;
-use parts::{Ask, Message, Step};
-use room::{Room, Spare};
 
 /// How devices of a server are used.
 #[derive(Clone, Debug)]
@@ -69,9 +69,6 @@ pub enum Reads {
 /// How long data is at least where to lend it costs less than a copy does, in bytes.
 pub const WORTH_LENDING: u64 = 16 << 10;
 
-/// In how many pieces of memory data is at most that is lent.
-const MOST_LENT: usize = 8;
-
 /// What has happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RemoteEvent {
@@ -90,22 +87,24 @@ const ADMINS: usize = 16;
 /// Pause before a device is opened again that was refused for now.
 const REOPEN_DELAY: Duration = Duration::from_secs(1);
 
+/// A message in flight.
+#[derive(Clone, Copy, Debug)]
+struct Message {
+    tag: Tag,
+    /// The buffer for its answer, and the length of the answer in bytes.
+    admin: Option<(usize, u32)>,
+}
+
 /// Devices of a server.
 #[derive(Debug)]
 pub struct Remote {
     rtrs: Rtrs,
     rnbd: Client,
     config: RemoteConfig,
-    admin: Room,
-    /// There is none until the session is connected and has told how long requests may be.
-    data: Option<Room>,
+    admin: BufferPool,
+    commands: Commands,
     /// Messages that are in flight, by the numbers that the session knows them by.
     messages: Slab<Message>,
-    /// What was asked for and has not ended.
-    asks: Slab<Ask>,
-    /// Those of which something is still to be started, in order.
-    unstarted: VecDeque<usize>,
-    steps: Slab<Step>,
     devices: Devices,
     /// Devices that are refused for now, and the times at which they are opened again.
     delayed: BTreeMap<DeviceId, Instant>,
@@ -115,9 +114,6 @@ pub struct Remote {
     forgotten: u32,
     /// A message for which there was no room.
     held: Option<Outgoing>,
-    ended: VecDeque<(u64, Errno, ReadData)>,
-    last: ReadData,
-    spare: Spare,
     events: VecDeque<RemoteEvent>,
     /// Whether a path has been given up for good, and not because somebody wanted that, since the last one was connected.
     is_given_up: bool,
@@ -140,25 +136,19 @@ impl Remote {
         seed.hash(&mut hasher);
         let client = hasher.finish();
         let mut rtrs = Rtrs::new(session, seed);
-        let admin = Room::new(&mut rtrs, cx, (ADMIN, ADMINS))?;
+        let admin = BufferPool::new(&mut rtrs, cx, (ADMIN, ADMINS))?;
         Ok(Self {
             rtrs,
             rnbd: Client::new(client),
+            commands: Commands::new(&config),
             config,
             admin,
-            data: None,
             messages: Slab::new(),
-            asks: Slab::new(),
-            unstarted: VecDeque::new(),
-            steps: Slab::new(),
             devices: Devices::default(),
             delayed: BTreeMap::new(),
             leaving: Vec::new(),
             forgotten: 0,
             held: None,
-            ended: VecDeque::new(),
-            last: ReadData::default(),
-            spare: Spare::default(),
             events: VecDeque::new(),
             is_given_up: false,
         })
@@ -189,7 +179,7 @@ impl Remote {
     pub fn close(&mut self, device: DeviceId) {
         // Requests in flight would go to the device that gets the number next.
         if let Some(number) = self.rnbd.number(device)
-            && self.has_steps(device)
+            && self.commands.has_parts(device)
         {
             self.rnbd.hold(number);
             self.leaving.push((device, number));
@@ -221,42 +211,16 @@ impl Remote {
     /// # Panics
     /// Panics when a write has other than its length in data.
     pub fn submit(&mut self, device: DeviceId, user: u64, command: Command, data: &[u8]) {
-        let checked = match self.geometry(device) {
-            None => Err(Errno::ENODEV),
-            Some(geometry) => geometry.check(&command).map(|()| geometry).map_err(refusal),
+        let max_io_size = self.rtrs.max_io_size();
+        let Some(geometry) = self.rnbd.geometry(device) else {
+            return self.commands.end(user, Errno::ENODEV);
         };
-        let geometry = match checked {
-            Ok(geometry) => geometry,
-            Err(errno) => return self.ended.push_back((user, errno, ReadData::default())),
-        };
-        let mut plan = Plan::new(command, geometry, self.rtrs.max_io_size());
-        // With so few all of them can be had whatever is lent: nobody holds some and waits for others in vain.
-        let most = MOST_LENT.min(self.data.as_ref().map_or(0, Room::unlent));
-        let is_lent = command.operation == Operation::Read
-            && matches!(self.config.reads, Reads::Lent(least) if command.length >= least)
-            && plan.clone().nth(most).is_none();
-        let data = match command.operation {
-            Operation::Write => {
-                assert_eq!(data.len() as u64, command.length, "a write has all of its data");
-                let mut kept = self.spare.take(data.len());
-                kept.copy_from_slice(data);
-                kept
+        match geometry.check(&command) {
+            Ok(()) => {
+                self.commands.submit(device, user, command, data, geometry, max_io_size);
             }
-            Operation::Read if self.config.reads != Reads::Dropped && !is_lent => {
-                self.spare.take(command.length as usize)
-            }
-            _ => Vec::new(),
-        };
-        let next = plan.next();
-        if next.is_none() {
-            // It is about no bytes.
-            return self.ended.push_back((user, Errno::OK, ReadData::default()));
+            Err(why) => self.commands.end(user, refusal(why)),
         }
-        let (under_way, errno) = (0, Errno::OK);
-        let parts = is_lent.then(BTreeMap::new);
-        let ask = Ask { device, user, command, plan, next, under_way, errno, data, parts };
-        let ask = self.asks.insert(ask);
-        self.unstarted.push_back(ask);
     }
 
     /// Returns something that has ended: the user's number, and how. [`Remote::data`] has then what was read.
@@ -264,10 +228,7 @@ impl Remote {
     /// After [`Errno::ECONNABORTED`] and [`Errno::ETIMEDOUT`] it is not known what of it is done: the server does not say
     /// what becomes of requests of paths that have failed, or takes too long.
     pub fn poll(&mut self) -> Option<(u64, Errno)> {
-        let (user, errno, data) = self.ended.pop_front()?;
-        let last = std::mem::replace(&mut self.last, data);
-        self.give_back(last);
-        Some((user, errno))
+        self.commands.poll()
     }
 
     /// Returns how often something may have been lost that was confirmed and not flushed. The next flush of its device
@@ -280,22 +241,17 @@ impl Remote {
     /// Returns what the read has read that [`Remote::poll`] has told last, as far as it was copied.
     #[must_use]
     pub fn data(&self) -> &[u8] {
-        match &self.last {
-            ReadData::Bytes(bytes) => bytes,
-            ReadData::Lent(_) => &[],
-        }
+        self.commands.data()
     }
 
     /// Takes that with its buffer, which is best given back ([`Remote::give_back`]).
     pub fn take_data(&mut self) -> ReadData {
-        std::mem::take(&mut self.last)
+        self.commands.take_data()
     }
 
     /// Takes data back whose buffer, or memory, is for what is read next.
     pub fn give_back(&mut self, data: ReadData) {
-        if let ReadData::Bytes(buffer) = data {
-            self.spare.keep(buffer);
-        }
+        self.commands.give_back(data);
     }
 
     /// Returns the next thing that has happened.
@@ -306,13 +262,13 @@ impl Remote {
     /// Returns whether there is something to be told.
     #[must_use]
     pub fn has_news(&self) -> bool {
-        !self.ended.is_empty() || !self.events.is_empty()
+        self.commands.has_ended() || !self.events.is_empty()
     }
 
     /// Returns how many requests of the user have not ended.
     #[must_use]
     pub fn asked(&self) -> usize {
-        self.asks.len()
+        self.commands.pending()
     }
 
     /// Handles an event of an HCA. `cpu` is the processor that received the event.
@@ -393,10 +349,10 @@ impl Remote {
     fn follow(&mut self, cx: &mut impl Adapters, event: &SessionEvent) -> Result<(), SetupError> {
         match event {
             SessionEvent::Up | SessionEvent::Restored => {
-                if self.data.is_none() {
+                if !self.commands.has_buffers() {
                     let piece = (self.rtrs.max_io_size() as usize).next_multiple_of(4096);
                     let pieces = (piece, self.config.depth.max(1));
-                    self.data = Some(Room::new(&mut self.rtrs, cx, pieces)?);
+                    self.commands.set_buffers(BufferPool::new(&mut self.rtrs, cx, pieces)?);
                 }
                 self.forget_held();
                 self.rnbd.set_longest(self.rtrs.max_io_size());
@@ -425,58 +381,11 @@ impl Remote {
         Ok(())
     }
 
-    /// Starts parts of what was asked for, as long as there is room for their data: of each one in turn, and of those that
-    /// need no room no more than there would be room for.
+    /// Starts parts of commands while buffers are free.
     fn start(&mut self) {
-        let Some(room) = &mut self.data else { return };
-        let most = self.config.depth.max(1);
-        let mut passed = 0;
-        while passed < self.unstarted.len() {
-            let number = self.unstarted[0];
-            let ask = &mut self.asks[number];
-            if ask.under_way >= most {
-                self.unstarted.rotate_left(1);
-                passed += 1;
-                continue;
-            }
-            let Some(command) = ask.next else {
-                self.unstarted.pop_front();
-                continue;
-            };
-            if command.operation == Operation::Flush && ask.under_way > 0 {
-                // It comes when all others have ended.
-                self.unstarted.pop_front();
-                continue;
-            }
-            let has_data = matches!(
-                command.operation,
-                Operation::Read | Operation::Write | Operation::WriteZeroes
-            );
-            let slot = if has_data { room.take() } else { None };
-            if has_data && slot.is_none() {
-                return;
-            }
-            if let Some(slot) = slot {
-                let (at, length) = (slot * room.piece, command.length as usize);
-                let from = (command.offset - ask.command.offset) as usize;
-                let put = match command.operation {
-                    Operation::Write => room.memory.write(at, &ask.data[from..from + length]),
-                    Operation::WriteZeroes => room.memory.fill(at, length, 0),
-                    _ => Ok(()),
-                };
-                put.expect("a piece has room for a step");
-            }
-            // What is lent keeps the room of its parts until it has all of them: so it has its turn until then.
-            if ask.parts.is_none() {
-                self.unstarted.rotate_left(1);
-            }
-            passed = 0;
-            ask.under_way += 1;
-            ask.next = ask.plan.next();
-            let covers = self.devices.changes(ask.device);
-            let step = Step { ask: number, command, slot, covers, opening: 0 };
-            let step = self.steps.insert(step);
-            self.rnbd.submit(ask.device, step as u64, command);
+        while let Some((number, part)) = self.commands.start(|device| self.devices.changes(device))
+        {
+            self.rnbd.submit(part.device, number as u64, part.command);
         }
     }
 
@@ -507,13 +416,9 @@ impl Remote {
     fn send_one(&mut self, now: Instant, cx: &mut impl Adapters, cpu: u32, out: &Outgoing) -> bool {
         let mut message = Message { tag: out.tag, admin: None };
         let mut data = None;
-        if let Tag::Command(step) = out.tag {
-            let slot = self.steps.get(step as usize).and_then(|step| step.slot);
-            let room = self.data.as_ref();
-            data = slot.zip(room).map(|(slot, room)| room.segment(slot, out.data_length));
-            if let Some(step) = self.steps.get_mut(step as usize) {
-                step.opening = self.devices.openings(self.asks[step.ask].device);
-            }
+        if let Tag::Command(part) = out.tag {
+            data =
+                self.commands.send(part, out.data_length, |device| self.devices.openings(device));
         } else if out.data_length > 0 {
             let Some(slot) = self.admin.take() else { return false };
             message.admin = Some((slot, out.data_length));

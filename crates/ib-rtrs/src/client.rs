@@ -202,7 +202,7 @@ impl Client {
     /// Returns how many requests are in flight or wait for a path.
     #[must_use]
     pub fn requests(&self) -> usize {
-        self.slots.taken() - self.slots.with(|slot| slot.fate == slots::Fate::Abandoned).len()
+        self.slots.taken() - self.slots.with(|slot| slot.fate == slots::SlotState::Abandoned).len()
     }
 
     /// Returns how many chunks are taken: by requests, and by those that have ended although the server may still be at work

@@ -75,8 +75,8 @@ pub use ib_types::Errno;
 pub use proof::SharedKey;
 
 pub use server::{
-    End, ListenError, Refusal, Server, ServerConfig, ServerEvent, ServerPathId, ServerRequest,
-    ServerRequestId, SessionId, StoreId,
+    EndReason, ListenError, Refusal, Server, ServerConfig, ServerEvent, ServerPathId,
+    ServerRequest, ServerRequestId, SessionId, StoreId,
 };
 
 use std::time::Duration;

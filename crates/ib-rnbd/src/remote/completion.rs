@@ -1,15 +1,12 @@
-//! What has ended: messages that were answered or lost, parts of commands, commands.
-
-use std::collections::BTreeMap;
+//! Ends of messages, and of parts of commands.
 
 use ib_rtrs::{Outcome, PathState};
 use ib_types::Instant;
 
-use super::{ADMIN, Message, REOPEN_DELAY, Remote, RemoteEvent, Step};
+use super::{ADMIN, Message, REOPEN_DELAY, Remote, RemoteEvent};
 use crate::recovery::{self, Recovery, decide};
-use crate::{ClientEvent, DeviceId, Kept, Tag};
-use ib_block::data::{Part, ReadData};
-use ib_block::{Errno, Operation};
+use crate::{ClientEvent, Kept, Tag};
+use ib_block::Errno;
 
 impl Remote {
     /// A message has been answered, or has failed.
@@ -36,19 +33,18 @@ impl Remote {
     /// Carries out what follows for a message that has ended, or was not sent.
     fn recover(&mut self, tag: Tag, outcome: Option<Outcome>, data: &[u8]) {
         let Tag::Command(number) = tag else { return self.rnbd.handle(tag, outcome, data) };
-        let Some(&step) = self.steps.get(number as usize) else { return };
-        let device = self.asks[step.ask].device;
-        let is_change = step.command.operation.is_change();
-        let state = self.devices.state(device, step.opening);
+        let Some(part) = self.commands.part(number) else { return };
+        let is_change = part.command.operation.is_change();
+        let state = self.devices.state(part.device, part.opening);
         match decide(recovery::Message::Command { is_change, device: state }, outcome) {
             Recovery::End(errno) => self.rnbd.end(number, errno),
             Recovery::Reopen => {
                 self.devices.reopen();
                 self.delayed.clear();
                 self.rnbd.connected();
-                self.rnbd.again(device, number, step.command);
+                self.rnbd.again(part.device, number, part.command);
             }
-            _ => self.rnbd.again(device, number, step.command),
+            _ => self.rnbd.again(part.device, number, part.command),
         }
     }
 
@@ -69,11 +65,14 @@ impl Remote {
                 ClientEvent::Refused(id, why) => {
                     self.events.push_back(RemoteEvent::Refused(id, why));
                 }
-                ClientEvent::Unsure(id) => self.drop_changes(id),
+                ClientEvent::Unsure(id) => {
+                    self.devices.may_be_overwritten(id);
+                    self.commands.fail_changes(id);
+                }
                 ClientEvent::Delayed(id) => {
                     self.delayed.insert(id, now + REOPEN_DELAY);
                 }
-                ClientEvent::Done(step, errno) => self.end_step(step as usize, errno),
+                ClientEvent::Done(part, errno) => self.end_part(part, errno),
             }
         }
     }
@@ -93,36 +92,12 @@ impl Remote {
         self.rnbd.fail_all(errno);
     }
 
-    /// Returns whether parts for a device have not ended.
-    pub(super) fn has_steps(&self, device: DeviceId) -> bool {
-        self.steps.iter().any(|(_, step)| self.asks[step.ask].device == device)
-    }
-
-    /// Ends the changes of a device that nothing was done of yet. Others end when it is known that nothing is being done of
-    /// them any more.
-    fn drop_changes(&mut self, id: DeviceId) {
-        self.devices.may_be_overwritten(id);
-        for number in std::mem::take(&mut self.unstarted) {
-            let ask = &mut self.asks[number];
-            if ask.device != id || !ask.command.operation.is_change() {
-                self.unstarted.push_back(number);
-                continue;
-            }
-            (ask.errno, ask.next) = (Errno::EIO, None);
-            if ask.under_way == 0 {
-                let ask = self.asks.remove(number);
-                self.spare.keep(ask.data);
-                self.ended.push_back((ask.user, ask.errno, ReadData::default()));
-            }
-        }
-    }
-
-    pub(super) fn end_step(&mut self, number: usize, errno: Errno) {
-        let Some(step) = self.steps.try_remove(number) else { return };
-        let Step { ask: at, command, slot, .. } = step;
-        let device = self.asks[at].device;
+    /// Ends a part of a command.
+    fn end_part(&mut self, number: u64, errno: Errno) {
+        let Some(part) = self.commands.take_part(number) else { return };
+        let device = part.device;
         if let Some(at) = self.leaving.iter().position(|leaving| leaving.0 == device)
-            && !self.has_steps(device)
+            && !self.commands.has_parts(device)
         {
             let (_, number) = self.leaving.swap_remove(at);
             self.rnbd.release(number);
@@ -131,57 +106,11 @@ impl Remote {
         if errno.is_ok() {
             self.devices.session_is_known();
             if let Some(geometry) = self.rnbd.geometry(device) {
-                let is_own = self.asks[at].command.operation == Operation::Flush;
-                errno = self.devices.succeeded(device, geometry, &command, step.covers, is_own);
+                let (command, covers) = (&part.command, part.covers);
+                let is_own = part.is_own_flush;
+                errno = self.devices.succeeded(device, geometry, command, covers, is_own);
             }
         }
-        let ask = &mut self.asks[at];
-        if let (Some(slot), Some(room)) = (slot, &mut self.data) {
-            let reads = command.operation == Operation::Read && errno.is_ok();
-            let (from, length) = (command.offset - ask.command.offset, command.length as usize);
-            match &mut ask.parts {
-                Some(parts) if reads => {
-                    parts.insert(from, Part { slot, length });
-                }
-                _ => {
-                    if reads && !ask.data.is_empty() {
-                        let to = &mut ask.data[from as usize..from as usize + length];
-                        room.memory.read(slot * room.piece, to).expect("a step fits its piece");
-                    }
-                    room.give(slot);
-                }
-            }
-        }
-        ask.under_way -= 1;
-        if ask.errno.is_ok() && !errno.is_ok() {
-            ask.errno = errno;
-            // What has failed need not go on.
-            ask.next = None;
-        }
-        if ask.under_way == 0 {
-            if ask.next.is_some() {
-                if !self.unstarted.contains(&at) {
-                    self.unstarted.push_front(at);
-                }
-                return;
-            }
-            self.unstarted.retain(|other| *other != at);
-            let ask = self.asks.remove(at);
-            let reads = ask.command.operation == Operation::Read && ask.errno.is_ok();
-            let parts: Vec<Part> = ask.parts.into_iter().flat_map(BTreeMap::into_values).collect();
-            let data = match &mut self.data {
-                Some(room) if reads && !parts.is_empty() => room.hand_out(parts, &mut self.spare),
-                _ if reads => ReadData::Bytes(ask.data),
-                room => {
-                    self.spare.keep(ask.data);
-                    if let Some(room) = room {
-                        // What was read of something that has failed.
-                        parts.iter().for_each(|part| room.give(part.slot));
-                    }
-                    ReadData::default()
-                }
-            };
-            self.ended.push_back((ask.user, ask.errno, data));
-        }
+        self.commands.finish(part, errno);
     }
 }

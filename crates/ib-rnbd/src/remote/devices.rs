@@ -116,8 +116,8 @@ impl Devices {
     }
 
     /// Notes that a part of a command has succeeded, and returns its status: a flush fails once after unflushed changes may
-    /// have been lost. `covers` is the number of changes that a flush covers. `is_own` is false for the flush that follows a
-    /// write with FUA: then the next flush of the user fails as well.
+    /// have been lost. `covers` is the number of changes that a flush covers. `is_own` is false for the flush of a write with
+    /// FUA: then the next flush of the user fails as well.
     pub(super) fn succeeded(
         &mut self,
         id: DeviceId,

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use ib_block::{Command, Errno, Operation};
 use ib_rnbd::{DeviceId, OpenError, RemoteEvent};
-use ib_rtrs::{ClientConfig, ClientEvent, End, Policy, ServerConfig, ServerEvent};
+use ib_rtrs::{ClientConfig, ClientEvent, EndReason, Policy, ServerConfig, ServerEvent};
 use ib_types::Instant;
 use ib_wire::rnbd::AccessMode;
 
@@ -193,8 +193,9 @@ impl Run {
             seen.failed_over += stats.map(|it| it.failed_over).sum::<u64>();
             seen.lost += self.lab.count(number, &ClientEvent::Lost) as u64;
         }
-        let is_fenced =
-            |event: &&ServerEvent| matches!(event, ServerEvent::PathDown { why: End::Fenced, .. });
+        let is_fenced = |event: &&ServerEvent| {
+            matches!(event, ServerEvent::PathDown { why: EndReason::Fenced, .. })
+        };
         seen.fenced = self.lab.server_events.iter().filter(is_fenced).count() as u64;
         Ok(seen)
     }

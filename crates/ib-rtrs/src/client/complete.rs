@@ -7,7 +7,7 @@ use ib_wire::rtrs::{Fenced, Immediate, Meaning, MessageType, RkeyResponse};
 use super::info::INFO;
 use super::liveness::{PROBE_AFTER, Probe};
 use super::path::PathState;
-use super::slots::{Fate, Slot};
+use super::slots::{Slot, SlotState};
 use super::{Client, Completion, Failure, Outcome, PathId, Timer};
 use crate::adapters::Adapters;
 use crate::connection::{self, SetupError, WorkId};
@@ -112,7 +112,7 @@ impl Client {
         key: Option<RkeyResponse>,
     ) -> Result<(), Failure> {
         let index = u16::try_from(chunk).map_err(|_| Failure::Protocol("a chunk that is not"))?;
-        let slot = self.slots.get(index).filter(|slot| slot.fate == Fate::Sent(id));
+        let slot = self.slots.get(index).filter(|slot| slot.fate == SlotState::Sent(id));
         let slot = slot.ok_or(Failure::Protocol("a response to no request"))?;
         let (direction, sent, from, user) = (slot.direction, slot.sent, slot.cpu, slot.user);
         let path = self.paths.get_mut(id).expect("it has sent the request");
@@ -190,7 +190,8 @@ impl Client {
         if self.paths.get(id).is_none_or(|it| it.state != PathState::Connected || !it.fences()) {
             return;
         }
-        let is_late = |slot: &Slot| slot.fate == Fate::Sent(id) && now.since(slot.sent) >= most;
+        let is_late =
+            |slot: &Slot| slot.fate == SlotState::Sent(id) && now.since(slot.sent) >= most;
         if self.slots.with(is_late).is_empty() {
             self.timers.set((id, Timer::Watch), (), now + most / 4);
         } else {

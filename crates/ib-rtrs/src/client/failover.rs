@@ -11,7 +11,7 @@ use super::fencing::Fenced;
 use super::path::Path;
 use super::path::PathState;
 use super::session::Stage;
-use super::slots::Fate;
+use super::slots::SlotState;
 use super::{Client, ClientEvent, Completion, Failure, Outcome, PathId, Timer};
 use crate::adapters::Adapters;
 use crate::connection::{self, SetupError};
@@ -151,7 +151,7 @@ impl Client {
         self.fencing.path_failed(id, is_lost);
         for &index in &slots {
             self.forget_key(cx, index);
-            self.slots.get_mut(index).expect("it is taken").fate = Fate::Held;
+            self.slots.get_mut(index).expect("it is taken").fate = SlotState::Held;
         }
         if fences && !slots.is_empty() {
             self.fencing.await_fence(uuid, reconnects, slots, is_lost);
@@ -215,7 +215,7 @@ impl Client {
     /// server has finished with these: what it still executes, it executes with the data in the chunk.
     pub(super) fn give_back(&mut self, index: u16) {
         if self.fencing.is_unfenced(index) {
-            self.slots.get_mut(index).expect("it is taken").fate = Fate::Abandoned;
+            self.slots.get_mut(index).expect("it is taken").fate = SlotState::Abandoned;
         } else {
             self.slots.give_back(index);
         }
@@ -226,7 +226,7 @@ impl Client {
         let Some(path) = self.paths.get(id) else { return };
         let ends = (path.spec.adapter, path.spec.address);
         for index in self.fencing.path_connected(id, ends) {
-            if self.slots.get(index).is_some_and(|slot| slot.fate == Fate::Abandoned) {
+            if self.slots.get(index).is_some_and(|slot| slot.fate == SlotState::Abandoned) {
                 self.give_back(index);
             }
         }
@@ -248,7 +248,7 @@ impl Client {
         for index in slots {
             let Some(slot) = self.slots.get(index) else { continue };
             let (cpu, is_recalled) = (slot.cpu, slot.is_recalled);
-            let is_ended = slot.fate == Fate::Abandoned;
+            let is_ended = slot.fate == SlotState::Abandoned;
             let request = FailedRequest {
                 is_ended,
                 is_recalled,
@@ -265,7 +265,7 @@ impl Client {
                 }
                 Failover::Abandon(outcome) => {
                     self.complete(index, outcome);
-                    self.slots.get_mut(index).expect("it is taken").fate = Fate::Abandoned;
+                    self.slots.get_mut(index).expect("it is taken").fate = SlotState::Abandoned;
                 }
                 Failover::FreeChunk => self.give_back(index),
                 Failover::KeepChunk => {}

@@ -6,7 +6,7 @@ use ib_wire::rtrs::{Descriptor, Immediate, MessageType, ReadFlags, ReadHeader, W
 
 use super::liveness::PROBE_AFTER;
 use super::request::{Request, RequestId, Segment};
-use super::slots::{Fate, Room};
+use super::slots::{RequestMemory, SlotState};
 use super::{Client, Failure, PathId, RequestError, Timer};
 use crate::Direction;
 use crate::adapters::Adapters;
@@ -102,7 +102,7 @@ impl Client {
         path: PathId,
     ) {
         let slot = self.slots.get_mut(index).expect("it is taken");
-        (slot.fate, slot.sent) = (Fate::Sent(path), now);
+        (slot.fate, slot.sent) = (SlotState::Sent(path), now);
         let Some(target) = self.paths.get_mut(path) else { return };
         target.inflight += 1;
         let adapter = target.spec.adapter;
@@ -132,7 +132,7 @@ impl Client {
         let (Some((slot, room)), Some(limits)) = (slots.parts(index), session.limits()) else {
             return Err(PostError::NoSuchQueue);
         };
-        let Room { headers, header_at, bounce, bounce_at } = room;
+        let RequestMemory { headers, header_at, bounce, bounce_at } = room;
         let chunk = path.chunks[usize::from(index)];
         slot.connection = if slot.is_admin { 0 } else { path.connection_of(slot.cpu) };
         let (length, header) = (slot.length, slot.header);
@@ -225,7 +225,7 @@ impl Client {
         if !std::mem::take(&mut slot.is_bounced) || !is_good {
             return;
         }
-        let Room { bounce, bounce_at, .. } = room;
+        let RequestMemory { bounce, bounce_at, .. } = room;
         let mut at = bounce_at;
         for &Segment { buffer, offset, length } in &slot.segments {
             let bytes = bounce.to_vec(at, length as usize).expect("it was checked");

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use ib_rtrs::{
-    ClientConfig, ClientEvent, Direction, End, Errno, PathId, PathState, Policy, ServerConfig,
-    ServerEvent,
+    ClientConfig, ClientEvent, Direction, EndReason, Errno, PathId, PathState, Policy,
+    ServerConfig, ServerEvent,
 };
 
 use ib_types::Instant;
@@ -213,7 +213,7 @@ fn run(seed: u64, kind: Kind) -> Result<Seen, String> {
     }
     let failed_over = lab.paths.iter().filter_map(|&path| lab.client.stats(path));
     let fenced =
-        |event: &ServerEvent| matches!(event, ServerEvent::PathDown { why: End::Fenced, .. });
+        |event: &ServerEvent| matches!(event, ServerEvent::PathDown { why: EndReason::Fenced, .. });
     Ok(Seen {
         failed_over: failed_over.map(|stats| stats.failed_over).sum(),
         unknown,

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use ib_rtrs::{
-    AdapterId, ClientConfig, ClientEvent, Direction, End, Errno, Failure, Heartbeats, Outcome,
-    PathState, RequestError, Server, ServerConfig, ServerEvent,
+    AdapterId, ClientConfig, ClientEvent, Direction, EndReason, Errno, Failure, Heartbeats,
+    Outcome, PathState, RequestError, Server, ServerConfig, ServerEvent,
 };
 use ib_types::Instant;
 
@@ -42,7 +42,7 @@ fn requests_under_way_go_on_over_another_path_within_five_seconds() {
     assert!(matches!(why, Failure::Transport(_)), "{why}");
     assert!(lab.client.stats(lab.paths[0]).unwrap().failed_over > 0);
     let is_fenced =
-        |event: &ServerEvent| matches!(event, ServerEvent::PathDown { why: End::Fenced, .. });
+        |event: &ServerEvent| matches!(event, ServerEvent::PathDown { why: EndReason::Fenced, .. });
     assert!(lab.server_events.iter().any(|(_, event)| is_fenced(event)));
     // It comes back by itself.
     lab.events.clear();
@@ -237,8 +237,9 @@ fn a_client_that_comes_back_earlier_than_the_server_thinks_replaces_its_path() {
     assert_eq!(lab.server.paths().count(), 1);
     lab.events.clear();
     lab.run_until(SOON, |lab| lab.has(&ClientEvent::PathUp(lab.paths[0])));
-    let is_replaced =
-        |event: &ServerEvent| matches!(event, ServerEvent::PathDown { why: End::Replaced, .. });
+    let is_replaced = |event: &ServerEvent| {
+        matches!(event, ServerEvent::PathDown { why: EndReason::Replaced, .. })
+    };
     assert!(lab.server_events.iter().any(|(_, event)| is_replaced(event)));
 }
 

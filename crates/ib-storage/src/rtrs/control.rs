@@ -3,7 +3,7 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `message` | [`Ask`]: what is asked, and how it is answered |
+//! | `message` | [`ControlRequest`]: what is asked, and how it is answered |
 //! | `session` | the control of a client's session |
 //! | `server` | the control of a server |
 //! | `client` | [`ControlClient`]: the client |
@@ -26,7 +26,7 @@ mod server;
 mod session;
 
 pub use client::{ControlClient, ControlError};
-pub use message::{Ask, Reply};
+pub use message::{ControlRequest, Reply};
 pub use session::PathFinder;
 
 pub(super) use server::ServerControl;
@@ -77,7 +77,7 @@ impl Control {
         if let Some(port) = metrics {
             let failed = |source| OpenError::Metrics { port, source };
             let (server, desk) = (PageServer::bind(port).map_err(failed)?, desk.clone());
-            let page = move || desk.ask(&Ask::Metrics.to_line()).unwrap_or_default();
+            let page = move || desk.ask(&ControlRequest::Metrics.to_line()).unwrap_or_default();
             let page = move || Reply::parse(&page()).map(|reply| reply.text).unwrap_or_default();
             server.serve(page).map_err(failed)?;
         }
@@ -90,10 +90,10 @@ impl Control {
     }
 
     /// Returns the next question. What is none is told so.
-    fn take(&mut self) -> Option<(Ask, Question)> {
+    fn take(&mut self) -> Option<(ControlRequest, Question)> {
         loop {
             let question = self.questions.take()?;
-            match Ask::parse(question.line()) {
+            match ControlRequest::parse(question.line()) {
                 Ok(ask) => return Some((ask, question)),
                 Err(why) => question.answer(why.to_line()),
             }

@@ -6,7 +6,7 @@ use ib_rtrs::tree::{PortName, Ports, ServerTree};
 use ib_rtrs::{Adapter, AdapterId, Adapters, Errno, PathAddress, PathSpec, Server as Rtrs};
 use ib_types::{Instant, PKey};
 
-use super::{Ask, Control, Reply};
+use super::{Control, ControlRequest, Reply};
 use crate::rtrs::Devices;
 
 /// The control of a server.
@@ -56,13 +56,15 @@ impl ServerControl {
         while let Some((ask, question)) = control.take() {
             moved = true;
             let reply = match ask {
-                Ask::List(path) => Reply::of(tree.list(rtrs, &path), |all| Reply::list(&all)),
-                Ask::Kind(path) => Reply::of(tree.kind(rtrs, &path), Reply::kind),
-                Ask::Read(path) => {
+                ControlRequest::List(path) => {
+                    Reply::of(tree.list(rtrs, &path), |all| Reply::list(&all))
+                }
+                ControlRequest::Kind(path) => Reply::of(tree.kind(rtrs, &path), Reply::kind),
+                ControlRequest::Read(path) => {
                     Reply::of(tree.read(rtrs, &reach, &path), |text| Reply::read(&path, text))
                 }
-                Ask::Metrics => Reply::metrics(tree.metrics(rtrs)),
-                Ask::Write { path, value } => {
+                ControlRequest::Metrics => Reply::metrics(tree.metrics(rtrs)),
+                ControlRequest::Write { path, value } => {
                     let written = tree.write(now, rtrs, &mut reach, &path, value.as_bytes());
                     Reply::of(written, |()| Reply::done())
                 }

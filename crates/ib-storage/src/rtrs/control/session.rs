@@ -9,7 +9,7 @@ use ib_rtrs::{
 };
 use ib_types::{Instant, PKey};
 
-use super::{Ask, Control, Reply};
+use super::{Control, ControlRequest, Reply};
 use crate::rtrs::Devices;
 use ib_control::desk::Question;
 
@@ -94,13 +94,15 @@ impl SessionControl {
         while let Some((ask, question)) = control.take() {
             moved = true;
             let reply = match ask {
-                Ask::List(path) => Reply::of(tree.list(rtrs, &path), |all| Reply::list(&all)),
-                Ask::Kind(path) => Reply::of(tree.kind(rtrs, &path), Reply::kind),
-                Ask::Read(path) => {
+                ControlRequest::List(path) => {
+                    Reply::of(tree.list(rtrs, &path), |all| Reply::list(&all))
+                }
+                ControlRequest::Kind(path) => Reply::of(tree.kind(rtrs, &path), Reply::kind),
+                ControlRequest::Read(path) => {
                     Reply::of(tree.read(rtrs, &reach, &path), |text| Reply::read(&path, text))
                 }
-                Ask::Metrics => Reply::metrics(tree.metrics(rtrs)),
-                Ask::Write { path, value } => {
+                ControlRequest::Metrics => Reply::metrics(tree.metrics(rtrs)),
+                ControlRequest::Write { path, value } => {
                     *next += 1;
                     let what = (&path[..], value.as_bytes());
                     match tree.write(now, rtrs, &mut reach, what, *next) {
