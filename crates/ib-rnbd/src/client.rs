@@ -16,7 +16,7 @@ mod open_error;
 mod outgoing;
 mod reopened;
 
-pub use open_error::OpenError;
+pub use open_error::{OpenError, OtherData, Size};
 use outgoing::message;
 pub use outgoing::{Outgoing, Tag};
 use reopened::{DataHistory, OtherWrites, compare};
@@ -497,12 +497,12 @@ impl Client {
         let before = device.geometry.zip(Some(device.history));
         let (kept, writers) = match before {
             None => (Kept::All, OtherWrites::None),
-            Some(before) => match compare(before, (geometry, history), device.mode) {
+            Some(before) => match compare(before, (geometry, history), device.mode, &device.name) {
                 Ok(found) => found,
-                Err(what) => {
-                    // Others may want it.
+                Err(why) => {
+                    // Other clients may wait for it.
                     self.closing.push_back(number);
-                    return self.refuse(id, Errno::EIO, |name| what.of(name));
+                    return self.refuse(id, Errno::EIO, |_| why);
                 }
             },
         };

@@ -9,7 +9,7 @@ pub mod remote;
 pub mod server;
 mod writers;
 
-pub use client::{Client, ClientEvent, DeviceId, Kept, OpenError, Outgoing, Tag};
+pub use client::{Client, ClientEvent, DeviceId, Kept, OpenError, OtherData, Outgoing, Size, Tag};
 pub use remote::{Reads, Remote, RemoteConfig, RemoteEvent, WORTH_LENDING};
 pub use server::{Answer, Export, ExportError, ExportId, Server, ServerCommand};
 

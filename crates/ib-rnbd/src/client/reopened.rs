@@ -2,7 +2,8 @@
 
 use ib_wire::rnbd::{AccessMode, OpenResponse};
 
-use super::{Kept, OpenError};
+use super::Kept;
+use super::open_error::{OpenError, OtherData, Size};
 use ib_block::{Geometry, Origin};
 
 /// The history of a device's data, as its server reports it.
@@ -13,23 +14,6 @@ pub(super) struct DataHistory {
     pub(super) origin: Origin,
     /// A number that changes when another client has written ([`OpenResponse::writers`]).
     pub(super) writers: u16,
-}
-
-/// A difference that makes it another device.
-pub(super) enum Difference {
-    Size { what: &'static str, found: u64, expected: u64 },
-    Data(&'static str),
-}
-
-impl Difference {
-    pub(super) fn of(self, name: String) -> OpenError {
-        match self {
-            Self::Size { what, found, expected } => {
-                OpenError::Changed { name, what, found, expected }
-            }
-            Self::Data(what) => OpenError::Other { name, what },
-        }
-    }
 }
 
 /// Whether other clients have written to a device since.
@@ -45,28 +29,30 @@ pub(super) fn compare(
     (old, before): (Geometry, Option<DataHistory>),
     (new, now): (Geometry, Option<DataHistory>),
     mode: AccessMode,
-) -> Result<(Kept, OtherWrites), Difference> {
-    for (what, found, expected) in [
-        ("", new.size.min(old.size), old.size),
-        (" in each block", new.logical_block.into(), old.logical_block.into()),
+    name: &str,
+) -> Result<(Kept, OtherWrites), OpenError> {
+    let other = |evidence| Err(OpenError::Other { name: name.to_owned(), evidence });
+    for (size, found, expected) in [
+        (Size::Device, new.size.min(old.size), old.size),
+        (Size::Block, new.logical_block.into(), old.logical_block.into()),
     ] {
         if found != expected {
-            return Err(Difference::Size { what, found, expected });
+            return Err(OpenError::Changed { name: name.to_owned(), size, found, expected });
         }
     }
     if new.write_back && !old.write_back {
-        return Err(Difference::Data("it caches what is written, which it did not"));
+        return other(OtherData::WriteCache);
     }
     let (before, now) = match (before, now) {
         (Some(before), Some(now)) => (before, now),
         (Some(_), None) | (None, Some(_)) => {
-            return Err(Difference::Data("another kind of server has it"));
+            return other(OtherData::Server);
         }
         // Linux reports nothing.
         (None, None) => return Ok((Kept::Unknown, OtherWrites::None)),
     };
     if before.origin.medium != now.origin.medium {
-        return Err(Difference::Data("its server says so"));
+        return other(OtherData::Medium);
     }
     let kept = if before.origin.cache == now.origin.cache { Kept::All } else { Kept::Flushed };
     if mode == AccessMode::READ_ONLY {
@@ -79,7 +65,7 @@ pub(super) fn compare(
     }
     // The waiting commands were submitted without knowledge of these writes.
     if (before.writers ^ now.writers) & !OpenResponse::LASTS != 0 {
-        return Err(Difference::Data("somebody else has written to it"));
+        return other(OtherData::Writer);
     }
     Ok((kept, OtherWrites::None))
 }

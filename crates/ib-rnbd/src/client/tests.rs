@@ -355,10 +355,10 @@ fn with_numbers_of_each_session_everything_goes_to_the_device_it_is_for() {
 fn a_device_that_is_open_again_is_compared_with_what_it_was() {
     let usual = Geometry { write_back: true, fua: true, ..Geometry::new(SIZE, 512) };
     let plain = Geometry { write_back: false, ..usual };
-    let changed = |what, found, expected| {
-        Err(OpenError::Changed { name: "disk0".to_owned(), what, found, expected })
+    let changed = |size, found, expected| {
+        Err(OpenError::Changed { name: "disk0".to_owned(), size, found, expected })
     };
-    let other = |what| Err(OpenError::Other { name: "disk0".to_owned(), what });
+    let other = |evidence| Err(OpenError::Other { name: "disk0".to_owned(), evidence });
     let ours = Some(ORIGIN);
     for (before, origin, after, then, expected) in [
         (usual, ours, usual, ours, Ok(Kept::All)),
@@ -366,18 +366,24 @@ fn a_device_that_is_open_again_is_compared_with_what_it_was() {
         (usual, ours, plain, ours, Ok(Kept::All)),
         (usual, ours, usual, Some(Origin { cache: 9, ..ORIGIN }), Ok(Kept::Flushed)),
         (usual, None, usual, None, Ok(Kept::Unknown)),
-        (usual, ours, Geometry { size: SIZE / 2, ..usual }, ours, changed("", SIZE / 2, SIZE)),
+        (
+            usual,
+            ours,
+            Geometry { size: SIZE / 2, ..usual },
+            ours,
+            changed(Size::Device, SIZE / 2, SIZE),
+        ),
         (
             usual,
             ours,
             Geometry { logical_block: 4096, physical_block: 4096, ..usual },
             ours,
-            changed(" in each block", 4096, 512),
+            changed(Size::Block, 4096, 512),
         ),
-        (plain, ours, usual, ours, other("it caches what is written, which it did not")),
-        (usual, ours, usual, Some(Origin { medium: 9, ..ORIGIN }), other("its server says so")),
-        (usual, ours, usual, None, other("another kind of server has it")),
-        (usual, None, usual, ours, other("another kind of server has it")),
+        (plain, ours, usual, ours, other(OtherData::WriteCache)),
+        (usual, ours, usual, Some(Origin { medium: 9, ..ORIGIN }), other(OtherData::Medium)),
+        (usual, ours, usual, None, other(OtherData::Server)),
+        (usual, None, usual, ours, other(OtherData::Server)),
     ] {
         let mut client = Client::new(5);
         let disk = client.open("disk0", AccessMode::READ_WRITE).expect("a name");
