@@ -1,6 +1,6 @@
 //! Devices of a server for their users: a session with its paths, RNBD, and requests of any length.
 //!
-//! The owner passes events of HCAs to [`Remote::handle_hca`] and [`Remote::handle_cm`]. It calls
+//! The owner adds paths to the session ([`Remote::session`]), and passes events of HCAs to it. It calls
 //! [`Remote::handle_timeout`] at the time that [`Remote::poll_timeout`] returns. After each call it calls
 //! [`Remote::advance`] until that returns false.
 //!
@@ -15,12 +15,9 @@ use std::collections::{BTreeMap, VecDeque};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::time::Duration;
 
-use ib_cm::CmEvent;
-use ib_hca::HcaEvent;
-use ib_rtrs::client::AddError;
 use ib_rtrs::{
-    AdapterId, Adapters, Client as Rtrs, ClientConfig, ClientEvent as SessionEvent, Failure,
-    Outcome, PathId, PathSpec, Request, RequestError, SetupError,
+    Adapters, Client as Rtrs, ClientConfig, ClientEvent as SessionEvent, Failure, Outcome, Request,
+    RequestError, SetupError,
 };
 use ib_types::Instant;
 use ib_wire::rnbd::AccessMode;
@@ -154,19 +151,6 @@ impl Remote {
         })
     }
 
-    /// Adds a path, as [`Rtrs::add_path`] does.
-    ///
-    /// # Errors
-    /// Fails if the session has too many paths or has ended, or if the HCA cannot create the objects of the path.
-    pub fn add_path(
-        &mut self,
-        now: Instant,
-        cx: &mut impl Adapters,
-        spec: PathSpec,
-    ) -> Result<PathId, AddError> {
-        self.rtrs.add_path(now, cx, spec)
-    }
-
     /// Wants a device to be open, from now on and after each loss of the session.
     ///
     /// # Errors
@@ -195,13 +179,13 @@ impl Remote {
         self.rnbd.geometry(device)
     }
 
-    /// Returns the session, to look at.
+    /// Returns the session, to read its state.
     #[must_use]
     pub const fn rtrs(&self) -> &Rtrs {
         &self.rtrs
     }
 
-    /// Returns the session.
+    /// Returns the session: its paths, and the events of HCAs.
     pub const fn session(&mut self) -> &mut Rtrs {
         &mut self.rtrs
     }
@@ -269,29 +253,6 @@ impl Remote {
     #[must_use]
     pub fn asked(&self) -> usize {
         self.commands.pending()
-    }
-
-    /// Handles an event of an HCA. `cpu` is the processor that received the event.
-    pub fn handle_hca(
-        &mut self,
-        now: Instant,
-        cx: &mut impl Adapters,
-        cpu: u32,
-        adapter: AdapterId,
-        event: &HcaEvent,
-    ) {
-        self.rtrs.handle_hca(now, cx, cpu, adapter, event);
-    }
-
-    /// Handles an event of the connection manager of an HCA. Returns events that do not belong to this session.
-    pub fn handle_cm(
-        &mut self,
-        now: Instant,
-        cx: &mut impl Adapters,
-        adapter: AdapterId,
-        event: CmEvent,
-    ) -> Option<CmEvent> {
-        self.rtrs.handle_cm(now, cx, adapter, event)
     }
 
     /// Returns when [`Remote::handle_timeout`] has something to do.

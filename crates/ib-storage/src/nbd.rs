@@ -52,10 +52,14 @@ const CHECK_DISCONNECTED: Duration = Duration::from_secs(1);
 
 /// The block device behind the server.
 pub trait Backing {
-    /// Submits a request; a write has data.
+    /// Submits a request for the device, which was open before; a write has data.
+    ///
+    /// # Panics
+    /// Panics if the length of the data differs from that of a write.
     fn submit(&mut self, user: u64, command: Command, data: &[u8]);
 
-    /// Returns a completed request: its number, and the result.
+    /// Returns a completed request: its number, and the result. After [`Errno::ECONNABORTED`] and [`Errno::ETIMEDOUT`] it is
+    /// not known what of the request was executed.
     fn poll(&mut self) -> Option<(u64, Errno)>;
 
     /// Takes the data of the read that [`Backing::poll`] has returned last.

@@ -45,7 +45,7 @@ impl RemoteDisk {
         let mut remote = remote.map_err(io::Error::other)?;
         let device = remote.open(device, mode).map_err(|error| wrong(error.to_string()))?;
         for path in paths {
-            let added = remote.add_path(clock::now(), &mut devices, path.clone());
+            let added = remote.session().add_path(clock::now(), &mut devices, path.clone());
             added.map_err(|error| wrong(error.to_string()))?;
         }
         Ok(Self { devices, remote, device, events: VecDeque::new(), control: None })
@@ -79,28 +79,7 @@ impl RemoteDisk {
         (self.remote.session(), &mut self.devices)
     }
 
-    /// Asks for something to be done with the device, which is open; with the data of a write.
-    ///
-    /// # Panics
-    /// Panics when a write has other than its length in data.
-    pub fn submit(&mut self, user: u64, command: Command, data: &[u8]) {
-        self.remote.submit(self.device, user, command, data);
-    }
-
-    /// Returns something that has ended: the user's number, and how. [`RemoteDisk::data`] has then what was read.
-    ///
-    /// After [`Errno::ECONNABORTED`] and [`Errno::ETIMEDOUT`] it is not known what of it is done ([`Remote::poll`]).
-    pub fn poll(&mut self) -> Option<(u64, Errno)> {
-        self.remote.poll()
-    }
-
-    /// Returns how often something may have been lost that was not flushed ([`Remote::losses`]).
-    #[must_use]
-    pub const fn losses(&self) -> u64 {
-        self.remote.losses()
-    }
-
-    /// Returns what the read has read that [`RemoteDisk::poll`] has told last.
+    /// Returns the data of the read that [`Backing::poll`] has returned last.
     #[must_use]
     pub fn data(&self) -> &[u8] {
         self.remote.data()
@@ -117,14 +96,15 @@ impl RemoteDisk {
     /// Fails when the system does.
     pub fn progress(&mut self) -> io::Result<bool> {
         let Self { devices, remote, events, control, .. } = self;
+        let session = remote.session();
         let moved = devices.progress(|devices, adapter, event| {
             let now = clock::now();
             match event {
                 DeviceEvent::Hca(event) => {
-                    remote.handle_hca(now, devices, cpu::current(), adapter, &event);
+                    session.handle_hca(now, devices, cpu::current(), adapter, &event);
                 }
-                // What is for nobody ends by the connection manager's time limits.
-                DeviceEvent::Cm(event) => drop(remote.handle_cm(now, devices, adapter, event)),
+                // Events of other sessions end by the time limits of the connection manager.
+                DeviceEvent::Cm(event) => drop(session.handle_cm(now, devices, adapter, event)),
             }
         })?;
         let now = clock::now();
@@ -171,11 +151,11 @@ impl RemoteDisk {
 
 impl Backing for RemoteDisk {
     fn submit(&mut self, user: u64, command: Command, data: &[u8]) {
-        Self::submit(self, user, command, data);
+        self.remote.submit(self.device, user, command, data);
     }
 
     fn poll(&mut self) -> Option<(u64, Errno)> {
-        Self::poll(self)
+        self.remote.poll()
     }
 
     fn take_data(&mut self) -> ReadData {
@@ -187,6 +167,6 @@ impl Backing for RemoteDisk {
     }
 
     fn losses(&self) -> u64 {
-        Self::losses(self)
+        self.remote.losses()
     }
 }

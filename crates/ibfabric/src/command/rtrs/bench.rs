@@ -15,6 +15,7 @@ use ib_os::alarm::Alarm;
 use ib_os::clock;
 use ib_os::signals::{Order, Orders};
 use ib_rnbd::Reads;
+use ib_storage::nbd::Backing as _;
 use ib_storage::rtrs::RemoteDisk;
 use serde::Serialize;
 
