@@ -104,6 +104,14 @@ pub enum Operation {
     WriteZeroes,
 }
 
+impl Operation {
+    /// Returns true if the operation changes data of the device.
+    #[must_use]
+    pub const fn is_change(self) -> bool {
+        !matches!(self, Self::Read | Self::Flush)
+    }
+}
+
 impl fmt::Display for Operation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

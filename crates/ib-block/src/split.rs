@@ -29,7 +29,7 @@ impl Plan {
             (Operation::SecureErase, _) => whole(u64::from(u32::MAX)),
             _ => whole(u64::from(max_data)),
         };
-        let writes = !matches!(command.operation, Operation::Read | Operation::Flush);
+        let writes = command.operation.is_change();
         let wants = command.fua && writes && geometry.write_back;
         let fua = wants && geometry.fua && command.operation != Operation::Discard;
         let is_flush = command.operation == Operation::Flush;

@@ -22,7 +22,7 @@ pub mod remote;
 mod serve;
 
 pub use config::{
-    ControlConfig, Export, LinkConfig, NbdConfig, RemoteConfig, RtrsServeConfig, Store,
+    ControlConfig, Export, LinkConfig, NbdConfig, RemoteDeviceConfig, RtrsServeConfig, Store,
 };
 pub use endpoint::{Endpoint, Network, RequestedPath};
 pub use mount::mount;

@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use super::input::Input;
 use super::output::Output;
-use super::transmission::HEADER;
-use super::wire::{self, handshake};
+use super::wire::{self, HEADER, handshake};
 use ib_block::{Command, Errno, Geometry, ReadData, Slice};
 
 /// A device that programs are offered.
@@ -112,7 +111,7 @@ pub(super) enum Stage {
 
 /// A request that is in flight.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct UnderWay {
+pub(super) struct PendingRequest {
     pub(super) cookie: u64,
     pub(super) command: Command,
 }
@@ -127,7 +126,7 @@ pub struct Session {
     pub(super) output: Output,
     pub(super) no_zeroes: bool,
     pub(super) structured: bool,
-    pub(super) requests: BTreeMap<u64, UnderWay>,
+    pub(super) requests: BTreeMap<u64, PendingRequest>,
     pub(super) last: u64,
     /// How much data the requests have that are in flight.
     pub(super) held: usize,

@@ -6,12 +6,9 @@
 //! structured: magic u32 | flags u16 | type u16 | cookie u64 | length u32 | data of the chunk
 //! ```
 
-use super::session::{MOST_DATA, NbdError, RequestToken, Session, Stage, UnderWay, held};
-use super::wire::{self, chunk, command, command_flags as on, error};
+use super::session::{MOST_DATA, NbdError, PendingRequest, RequestToken, Session, Stage, held};
+use super::wire::{self, HEADER, chunk, command, command_flags as on, error};
 use ib_block::{Command, CommandError, Errno, Operation, ReadData};
-
-/// The length of a request before its data.
-pub(super) const HEADER: usize = 28;
 
 /// A write that is longer than this is not even waited for, in bytes.
 const MOST_SKIPPED: u32 = 128 << 20;
@@ -71,7 +68,7 @@ impl Session {
                 Ok(Some(command)) => {
                     self.last += 1;
                     let cookie = request.cookie;
-                    self.requests.insert(self.last, UnderWay { cookie, command });
+                    self.requests.insert(self.last, PendingRequest { cookie, command });
                     self.held += held(&command);
                     return Some((RequestToken(self.last), command, data));
                 }
@@ -135,7 +132,7 @@ impl Session {
     }
 
     /// Answers a request.
-    pub(super) fn reply(&mut self, request: &UnderWay, errno: Errno, mut data: ReadData) {
+    pub(super) fn reply(&mut self, request: &PendingRequest, errno: Errno, mut data: ReadData) {
         let Command { operation, offset, length, .. } = request.command;
         if !errno.is_ok() {
             self.output.give_back(data);

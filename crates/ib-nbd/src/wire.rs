@@ -8,6 +8,8 @@ pub const OPTION_MAGIC: u64 = 0x4948_4156_454f_5054;
 pub const REPLY_MAGIC: u64 = 0x0003_e889_0455_65a9;
 /// What stands before requests.
 pub const REQUEST_MAGIC: u32 = 0x2560_9513;
+/// Length of a request before its data, in bytes.
+pub const HEADER: usize = 28;
 /// What stands before simple replies.
 pub const SIMPLE_MAGIC: u32 = 0x6744_6698;
 /// What stands before the chunks of structured replies.

@@ -6,24 +6,25 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use ib_rtrs::Direction;
+use ib_rtrs::{Direction, Outcome};
 use ib_wire::rnbd::{
     AccessMode, CachePolicy, Close, Message, MessageType, Open, OpenResponse,
     Session as SessionMessage,
 };
 
+mod open_error;
 mod outgoing;
-mod past;
-mod refused;
+mod reopened;
 
+pub use open_error::{OpenError, OtherData, Size};
 use outgoing::message;
 pub use outgoing::{Outgoing, Tag};
-use past::{Others, Told, compare};
-pub use refused::OpenError;
+use reopened::{DataHistory, OtherWrites, compare};
 
+use super::recovery::{self, OpenRequest, Recovery, decide};
 use super::{LONGEST_NAME, VERSION};
 use ib_block::device::SECTOR;
-use ib_block::{Command, CommandError, Discard, Errno, Geometry, Operation, Origin};
+use ib_block::{Command, CommandError, Discard, Errno, Geometry, Origin};
 
 /// The number of a device that a client uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -40,8 +41,8 @@ pub enum ClientEvent {
     /// A device is open again, and others may have written to it meanwhile, which nobody knows. The changes that have waited
     /// here have ended with [`Errno::EIO`]; whoever has others of before ends them, too.
     Unsure(DeviceId),
-    /// A device that was open cannot be opened again now, but perhaps later ([`Client::try_again`]): somebody writes to it,
-    /// perhaps what is left of this very client.
+    /// A device that was open cannot be opened again now, but perhaps later ([`Client::try_again`]): a client has it open to
+    /// write, possibly an earlier session of this client.
     Delayed(DeviceId),
     /// A command has ended: the user's number, and how.
     Done(u64, Errno),
@@ -70,7 +71,7 @@ enum State {
     /// It was refused.
     Refused(Errno),
     /// It was open before and is refused now, which may change.
-    Delayed(Errno),
+    Delayed,
 }
 
 #[derive(Debug)]
@@ -79,13 +80,15 @@ struct Device {
     mode: AccessMode,
     state: State,
     geometry: Option<Geometry>,
-    /// What the server has told when it was open last, beside what it is like.
-    told: Option<Told>,
+    /// The history of its data, as the server has reported it when it was open last.
+    history: Option<DataHistory>,
+    /// Number of refusals in succession since it was open.
+    refusals: u32,
 }
 
 /// What the user has asked for and was not sent yet.
 #[derive(Clone, Copy, Debug)]
-struct Waiting {
+struct QueuedCommand {
     device: DeviceId,
     user: u64,
     command: Command,
@@ -115,7 +118,7 @@ pub struct Client {
     forgotten: u32,
     /// The server's number, where it tells where data comes from.
     server: Option<u64>,
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<QueuedCommand>,
     /// Devices that were open and are not wanted any more, by the server's numbers.
     closing: VecDeque<u32>,
     /// Those of them of which the server does not know yet, or has not said so: nothing is opened meanwhile, as the messages
@@ -166,7 +169,8 @@ impl Client {
         self.last += 1;
         let id = DeviceId(self.last);
         let (name, state) = (name.to_owned(), State::Wanted);
-        self.devices.insert(id, Device { name, mode, state, geometry: None, told: None });
+        self.devices
+            .insert(id, Device { name, mode, state, geometry: None, history: None, refusals: 0 });
         Ok(id)
     }
 
@@ -211,6 +215,7 @@ impl Client {
     /// Notes that a new session is connected, and starts to open all devices in it.
     pub fn connected(&mut self) {
         self.forget();
+        self.devices.values_mut().for_each(|device| device.refusals = 0);
         self.greeting = Greeting::Due;
     }
 
@@ -249,7 +254,7 @@ impl Client {
     /// Asks for something to be done with a device. The user's number comes back with the event that ends it, and with
     /// what is sent for it. Reads and writes are at most as long as the session's data.
     pub fn submit(&mut self, device: DeviceId, user: u64, command: Command) {
-        self.waiting.push_back(Waiting { device, user, command });
+        self.waiting.push_back(QueuedCommand { device, user, command });
     }
 
     /// Returns how many commands wait to be sent.
@@ -268,10 +273,10 @@ impl Client {
         self.fail_those(errno, |it| it.device == id);
     }
 
-    fn fail_those(&mut self, errno: Errno, which: impl Fn(&Waiting) -> bool) {
+    fn fail_those(&mut self, errno: Errno, which: impl Fn(&QueuedCommand) -> bool) {
         let (gone, waiting) = self.waiting.drain(..).partition(which);
         self.waiting = waiting;
-        let gone: VecDeque<Waiting> = gone;
+        let gone: VecDeque<QueuedCommand> = gone;
         self.events.extend(gone.iter().map(|it| ClientEvent::Done(it.user, errno)));
     }
 
@@ -329,7 +334,7 @@ impl Client {
 
     fn next_command(&mut self) -> Option<Outgoing> {
         let mut at = 0;
-        while let Some(Waiting { device, user, command }) = self.waiting.get(at).copied() {
+        while let Some(QueuedCommand { device, user, command }) = self.waiting.get(at).copied() {
             let errno = match self.devices.get(&device) {
                 Some(it) => match (it.state, &it.geometry) {
                     (State::Open(number), Some(geometry)) => match geometry.check(&command) {
@@ -353,18 +358,45 @@ impl Client {
         None
     }
 
-    /// Takes the answer to a message: how it ended, and the data where it was a read.
-    pub fn handle(&mut self, tag: Tag, errno: Errno, data: &[u8]) {
-        match tag {
-            Tag::Session => self.greeted(errno, data),
-            Tag::Open(id) => self.opened(id, errno, data),
-            Tag::Close(number) => drop(self.unclosed.remove(&number)),
-            Tag::Command(user) => self.events.push_back(ClientEvent::Done(user, errno)),
+    /// Handles the end of a message: its outcome, `None` if it was not sent, and the data of the answer.
+    pub fn handle(&mut self, tag: Tag, outcome: Option<Outcome>, data: &[u8]) {
+        let message = match tag {
+            Tag::Session => recovery::Message::Session,
+            Tag::Open(id) => recovery::Message::Open(self.open_request(id)),
+            Tag::Close(_) => recovery::Message::Close,
+            Tag::Command(user) => {
+                let errno = outcome.map_or(Errno::ECONNABORTED, Outcome::errno);
+                return self.end(user, errno);
+            }
+        };
+        match (decide(message, outcome), tag) {
+            (Recovery::End(errno), Tag::Session) => self.greeted(errno, data),
+            (Recovery::End(errno), Tag::Open(id)) => self.opened(id, errno, data),
+            (Recovery::End(_), Tag::Close(number)) => drop(self.unclosed.remove(&number)),
+            (Recovery::Resend, tag) => self.resend(tag),
+            (Recovery::ResendLater, Tag::Open(id)) => self.delay(id),
+            _ => {}
         }
     }
 
-    /// A message about the session or a device was not answered, within the session: it is sent once more.
-    pub fn unanswered(&mut self, tag: Tag) {
+    /// Ends a command that was sent.
+    pub(super) fn end(&mut self, user: u64, errno: Errno) {
+        self.events.push_back(ClientEvent::Done(user, errno));
+    }
+
+    fn open_request(&self, id: DeviceId) -> OpenRequest {
+        match self.devices.get(&id) {
+            Some(&Device { state: State::Opening(paths), geometry, refusals, .. }) => OpenRequest {
+                is_outdated: paths != self.paths,
+                was_open: geometry.is_some(),
+                refusals,
+            },
+            _ => OpenRequest::default(),
+        }
+    }
+
+    /// Sends a message about the session or a device again.
+    fn resend(&mut self, tag: Tag) {
         match tag {
             Tag::Session if self.greeting == Greeting::Sent => self.greeting = Greeting::Due,
             Tag::Open(id) => {
@@ -378,9 +410,18 @@ impl Client {
         }
     }
 
+    /// Notes that a device is refused for now.
+    fn delay(&mut self, id: DeviceId) {
+        if let Some(device) = self.devices.get_mut(&id) {
+            device.refusals += 1;
+            device.state = State::Delayed;
+            self.events.push_back(ClientEvent::Delayed(id));
+        }
+    }
+
     /// A command that was sent has to be sent once more, as its session was lost and nothing of it will be done.
     pub fn again(&mut self, device: DeviceId, user: u64, command: Command) {
-        self.waiting.push_front(Waiting { device, user, command });
+        self.waiting.push_front(QueuedCommand { device, user, command });
     }
 
     fn greeted(&mut self, errno: Errno, data: &[u8]) {
@@ -426,58 +467,49 @@ impl Client {
             }
             return;
         };
-        let State::Opening(asked) = device.state else { return };
-        if asked != self.paths {
-            // What was opened already is answered once more.
-            device.state = State::Wanted;
+        if !matches!(device.state, State::Opening(_)) {
             return;
         }
         if !errno.is_ok() {
-            if device.geometry.is_some() && refused::may_pass(errno) {
-                device.state = State::Delayed(errno);
-                return self.events.push_back(ClientEvent::Delayed(id));
-            }
             return self.refuse(id, errno, |name| OpenError::Refused { name, errno });
         }
         let found = match Message::parse(data) {
             Ok(Message::OpenResponse(response)) => {
                 let OpenResponse { device_id, writers, medium, cache, .. } = response;
                 let origin = Origin { medium, cache };
-                let told = server.map(|server| Told { server, origin, writers });
+                let history = server.map(|server| DataHistory { server, origin, writers });
                 match geometry(&response, device.mode) {
                     Ok(found) if found.logical_block > self.longest => {
                         Err("its blocks are longer than requests may be")
                     }
-                    found => found.map(|geometry| (device_id, geometry, told)),
+                    found => found.map(|geometry| (device_id, geometry, history)),
                 }
             }
             _ => Err("it is none to open"),
         };
-        let (number, geometry, told) = match found {
+        let (number, geometry, history) = match found {
             Ok(found) => found,
             Err(what) => {
                 let nonsense = |name| OpenError::Nonsense { name, what };
                 return self.refuse(id, Errno::EIO, nonsense);
             }
         };
-        let before = device.geometry.zip(Some(device.told));
+        let before = device.geometry.zip(Some(device.history));
         let (kept, writers) = match before {
-            None => (Kept::All, Others::None),
-            Some(before) => match compare(before, (geometry, told), device.mode) {
+            None => (Kept::All, OtherWrites::None),
+            Some(before) => match compare(before, (geometry, history), device.mode, &device.name) {
                 Ok(found) => found,
-                Err(what) => {
-                    // Others may want it.
+                Err(why) => {
+                    // Other clients may wait for it.
                     self.closing.push_back(number);
-                    return self.refuse(id, Errno::EIO, |name| what.of(name));
+                    return self.refuse(id, Errno::EIO, |_| why);
                 }
             },
         };
-        (device.geometry, device.told) = (Some(geometry), told);
+        (device.geometry, device.history, device.refusals) = (Some(geometry), history, 0);
         device.state = State::Open(number);
-        if writers == Others::Perhaps {
-            let changes =
-                |it: &Waiting| !matches!(it.command.operation, Operation::Read | Operation::Flush);
-            self.fail_those(Errno::EIO, |it| it.device == id && changes(it));
+        if writers == OtherWrites::Possible {
+            self.fail_those(Errno::EIO, |it| it.device == id && it.command.operation.is_change());
             self.events.push_back(ClientEvent::Unsure(id));
         }
         self.events.push_back(ClientEvent::Opened(id, geometry, kept));
@@ -487,7 +519,7 @@ impl Client {
     pub fn try_again(&mut self, id: DeviceId) {
         let device = self.devices.get_mut(&id);
         let may_again = |it: &&mut Device| match it.state {
-            State::Delayed(_) => true,
+            State::Delayed => true,
             State::Refused(_) => it.geometry.is_none(),
             _ => false,
         };
@@ -496,16 +528,9 @@ impl Client {
         }
     }
 
-    /// Asks no more for a device that was refused for now: what waits for it ends.
-    pub fn give_up(&mut self, id: DeviceId) {
-        if let Some(&Device { state: State::Delayed(errno), .. }) = self.devices.get(&id) {
-            self.refuse(id, errno, |name| OpenError::Refused { name, errno });
-        }
-    }
-
     fn refuse(&mut self, id: DeviceId, errno: Errno, why: impl FnOnce(String) -> OpenError) {
         let Some(device) = self.devices.get_mut(&id) else { return };
-        device.state = State::Refused(errno);
+        (device.state, device.refusals) = (State::Refused(errno), 0);
         let why = why(device.name.clone());
         self.events.push_back(ClientEvent::Refused(id, why));
         self.fail(id, errno);

@@ -4,11 +4,12 @@
 //! closes a session that has lost all of its paths, with all its open devices. The client then opens a new session.
 
 pub mod client;
+mod recovery;
 pub mod remote;
 pub mod server;
 mod writers;
 
-pub use client::{Client, ClientEvent, DeviceId, Kept, OpenError, Outgoing, Tag};
+pub use client::{Client, ClientEvent, DeviceId, Kept, OpenError, OtherData, Outgoing, Size, Tag};
 pub use remote::{Reads, Remote, RemoteConfig, RemoteEvent, WORTH_LENDING};
 pub use server::{Answer, Export, ExportError, ExportId, Server, ServerCommand};
 

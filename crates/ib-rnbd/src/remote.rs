@@ -1,25 +1,23 @@
 //! Devices of a server for their users: a session with its paths, RNBD, and requests of any length.
 //!
-//! The owner passes events of HCAs to [`Remote::handle_hca`] and [`Remote::handle_cm`]. It calls
+//! The owner adds paths to the session ([`Remote::session`]), and passes events of HCAs to it. It calls
 //! [`Remote::handle_timeout`] at the time that [`Remote::poll_timeout`] returns. After each call it calls
 //! [`Remote::advance`] until that returns false.
 //!
 //! | module | holds |
 //! |---|---|
-//! | `room` | where the data of requests lies |
-//! | `parts` | messages, parts of commands and commands in flight |
-//! | `ends` | completed messages, parts of commands and commands |
+//! | `buffers` | registered memory for the data of requests |
+//! | `commands` | commands of the user, and their parts |
+//! | `completion` | ends of messages and parts |
+//! | `devices` | devices since they were opened: unflushed changes, lost sessions |
 
 use std::collections::{BTreeMap, VecDeque};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::time::Duration;
 
-use ib_cm::CmEvent;
-use ib_hca::HcaEvent;
-use ib_rtrs::client::AddError;
 use ib_rtrs::{
-    AdapterId, Adapters, Client as Rtrs, ClientConfig, ClientEvent as SessionEvent, Failure,
-    PathId, PathSpec, Request, RequestError, SetupError,
+    Adapters, Client as Rtrs, ClientConfig, ClientEvent as SessionEvent, Failure, Outcome, Request,
+    RequestError, SetupError,
 };
 use ib_types::Instant;
 use ib_wire::rnbd::AccessMode;
@@ -28,14 +26,16 @@ use slab::Slab;
 use super::client::refusal;
 use super::{Client, DeviceId, OpenError, Outgoing, Tag};
 use ib_block::data::ReadData;
-use ib_block::{Command, Errno, Geometry, Operation, Plan};
+use ib_block::{Command, Errno, Geometry};
 
-mod ends;
-mod parts;
-mod room;
+mod buffers;
+mod commands;
+mod completion;
+mod devices;
 
-use parts::{Ask, Cache, End, Message, Step};
-use room::{Room, Spare};
+use buffers::BufferPool;
+use commands::Commands;
+use devices::Devices;
 
 /// How devices of a server are used.
 #[derive(Clone, Debug)]
@@ -66,9 +66,6 @@ pub enum Reads {
 /// How long data is at least where to lend it costs less than a copy does, in bytes.
 pub const WORTH_LENDING: u64 = 16 << 10;
 
-/// In how many pieces of memory data is at most that is lent.
-const MOST_LENT: usize = 8;
-
 /// What has happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RemoteEvent {
@@ -84,9 +81,16 @@ pub enum RemoteEvent {
 const ADMIN: usize = 64;
 const ADMINS: usize = 16;
 
-/// How long is waited until a device is asked for again that was refused for now, and how often it may be.
-const AGAIN: Duration = Duration::from_secs(1);
-const MOST_REFUSALS: u32 = 30;
+/// Pause before a device is opened again that was refused for now.
+const REOPEN_DELAY: Duration = Duration::from_secs(1);
+
+/// A message in flight.
+#[derive(Clone, Copy, Debug)]
+struct Message {
+    tag: Tag,
+    /// The buffer for its answer, and the length of the answer in bytes.
+    admin: Option<(usize, u32)>,
+}
 
 /// Devices of a server.
 #[derive(Debug)]
@@ -94,36 +98,19 @@ pub struct Remote {
     rtrs: Rtrs,
     rnbd: Client,
     config: RemoteConfig,
-    admin: Room,
-    /// There is none until the session is connected and has told how long requests may be.
-    data: Option<Room>,
+    admin: BufferPool,
+    commands: Commands,
     /// Messages that are in flight, by the numbers that the session knows them by.
     messages: Slab<Message>,
-    /// What was asked for and has not ended.
-    asks: Slab<Ask>,
-    /// Those of which something is still to be started, in order.
-    unstarted: VecDeque<usize>,
-    steps: Slab<Step>,
-    /// What devices may not have on their media.
-    caches: BTreeMap<DeviceId, Cache>,
-    /// Devices that are refused for now: how often they were, and when they are asked for again.
-    delayed: BTreeMap<DeviceId, (u32, Instant)>,
-    losses: u64,
-    /// How often devices were opened again because the server knew nothing of them, since something has succeeded, and
-    /// whether they are just now.
-    renewals: u32,
-    is_renewing: bool,
-    /// How often a path was connected.
-    connected: u64,
+    devices: Devices,
+    /// Devices that are refused for now, and the times at which they are opened again.
+    delayed: BTreeMap<DeviceId, Instant>,
     /// Devices closed by the user that still have parts in flight, and their numbers.
     leaving: Vec<(DeviceId, u32)>,
     /// How often the numbers of devices had been forgotten when something was sent last.
     forgotten: u32,
     /// A message for which there was no room.
     held: Option<Outgoing>,
-    ended: VecDeque<(u64, Errno, ReadData)>,
-    last: ReadData,
-    spare: Spare,
     events: VecDeque<RemoteEvent>,
     /// Whether a path has been given up for good, and not because somebody wanted that, since the last one was connected.
     is_given_up: bool,
@@ -146,45 +133,22 @@ impl Remote {
         seed.hash(&mut hasher);
         let client = hasher.finish();
         let mut rtrs = Rtrs::new(session, seed);
-        let admin = Room::new(&mut rtrs, cx, (ADMIN, ADMINS))?;
+        let admin = BufferPool::new(&mut rtrs, cx, (ADMIN, ADMINS))?;
         Ok(Self {
             rtrs,
             rnbd: Client::new(client),
+            commands: Commands::new(&config),
             config,
             admin,
-            data: None,
             messages: Slab::new(),
-            asks: Slab::new(),
-            unstarted: VecDeque::new(),
-            steps: Slab::new(),
-            caches: BTreeMap::new(),
+            devices: Devices::default(),
             delayed: BTreeMap::new(),
-            losses: 0,
-            renewals: 0,
-            is_renewing: false,
-            connected: 0,
             leaving: Vec::new(),
             forgotten: 0,
             held: None,
-            ended: VecDeque::new(),
-            last: ReadData::default(),
-            spare: Spare::default(),
             events: VecDeque::new(),
             is_given_up: false,
         })
-    }
-
-    /// Adds a path, as [`Rtrs::add_path`] does.
-    ///
-    /// # Errors
-    /// Fails if the session has too many paths or has ended, or if the HCA cannot create the objects of the path.
-    pub fn add_path(
-        &mut self,
-        now: Instant,
-        cx: &mut impl Adapters,
-        spec: PathSpec,
-    ) -> Result<PathId, AddError> {
-        self.rtrs.add_path(now, cx, spec)
     }
 
     /// Wants a device to be open, from now on and after each loss of the session.
@@ -199,13 +163,13 @@ impl Remote {
     pub fn close(&mut self, device: DeviceId) {
         // Requests in flight would go to the device that gets the number next.
         if let Some(number) = self.rnbd.number(device)
-            && self.has_steps(device)
+            && self.commands.has_parts(device)
         {
             self.rnbd.hold(number);
             self.leaving.push((device, number));
         }
         self.rnbd.close(device);
-        self.caches.remove(&device);
+        self.devices.close(device);
         self.delayed.remove(&device);
     }
 
@@ -215,13 +179,13 @@ impl Remote {
         self.rnbd.geometry(device)
     }
 
-    /// Returns the session, to look at.
+    /// Returns the session, to read its state.
     #[must_use]
     pub const fn rtrs(&self) -> &Rtrs {
         &self.rtrs
     }
 
-    /// Returns the session.
+    /// Returns the session: its paths, and the events of HCAs.
     pub const fn session(&mut self) -> &mut Rtrs {
         &mut self.rtrs
     }
@@ -231,42 +195,16 @@ impl Remote {
     /// # Panics
     /// Panics when a write has other than its length in data.
     pub fn submit(&mut self, device: DeviceId, user: u64, command: Command, data: &[u8]) {
-        let checked = match self.geometry(device) {
-            None => Err(Errno::ENODEV),
-            Some(geometry) => geometry.check(&command).map(|()| geometry).map_err(refusal),
+        let max_io_size = self.rtrs.max_io_size();
+        let Some(geometry) = self.rnbd.geometry(device) else {
+            return self.commands.end(user, Errno::ENODEV);
         };
-        let geometry = match checked {
-            Ok(geometry) => geometry,
-            Err(errno) => return self.ended.push_back((user, errno, ReadData::default())),
-        };
-        let mut plan = Plan::new(command, geometry, self.rtrs.max_io_size());
-        // With so few all of them can be had whatever is lent: nobody holds some and waits for others in vain.
-        let most = MOST_LENT.min(self.data.as_ref().map_or(0, Room::unlent));
-        let is_lent = command.operation == Operation::Read
-            && matches!(self.config.reads, Reads::Lent(least) if command.length >= least)
-            && plan.clone().nth(most).is_none();
-        let data = match command.operation {
-            Operation::Write => {
-                assert_eq!(data.len() as u64, command.length, "a write has all of its data");
-                let mut kept = self.spare.take(data.len());
-                kept.copy_from_slice(data);
-                kept
+        match geometry.check(&command) {
+            Ok(()) => {
+                self.commands.submit(device, user, command, data, geometry, max_io_size);
             }
-            Operation::Read if self.config.reads != Reads::Dropped && !is_lent => {
-                self.spare.take(command.length as usize)
-            }
-            _ => Vec::new(),
-        };
-        let next = plan.next();
-        if next.is_none() {
-            // It is about no bytes.
-            return self.ended.push_back((user, Errno::OK, ReadData::default()));
+            Err(why) => self.commands.end(user, refusal(why)),
         }
-        let (under_way, errno) = (0, Errno::OK);
-        let parts = is_lent.then(BTreeMap::new);
-        let ask = Ask { device, user, command, plan, next, under_way, errno, data, parts };
-        let ask = self.asks.insert(ask);
-        self.unstarted.push_back(ask);
     }
 
     /// Returns something that has ended: the user's number, and how. [`Remote::data`] has then what was read.
@@ -274,38 +212,30 @@ impl Remote {
     /// After [`Errno::ECONNABORTED`] and [`Errno::ETIMEDOUT`] it is not known what of it is done: the server does not say
     /// what becomes of requests of paths that have failed, or takes too long.
     pub fn poll(&mut self) -> Option<(u64, Errno)> {
-        let (user, errno, data) = self.ended.pop_front()?;
-        let last = std::mem::replace(&mut self.last, data);
-        self.give_back(last);
-        Some((user, errno))
+        self.commands.poll()
     }
 
     /// Returns how often something may have been lost that was confirmed and not flushed. The next flush of its device
     /// fails because of that, once; who speaks for several users may have to tell each of them.
     #[must_use]
     pub const fn losses(&self) -> u64 {
-        self.losses
+        self.devices.losses()
     }
 
     /// Returns what the read has read that [`Remote::poll`] has told last, as far as it was copied.
     #[must_use]
     pub fn data(&self) -> &[u8] {
-        match &self.last {
-            ReadData::Bytes(bytes) => bytes,
-            ReadData::Lent(_) => &[],
-        }
+        self.commands.data()
     }
 
     /// Takes that with its buffer, which is best given back ([`Remote::give_back`]).
     pub fn take_data(&mut self) -> ReadData {
-        std::mem::take(&mut self.last)
+        self.commands.take_data()
     }
 
     /// Takes data back whose buffer, or memory, is for what is read next.
     pub fn give_back(&mut self, data: ReadData) {
-        if let ReadData::Bytes(buffer) = data {
-            self.spare.keep(buffer);
-        }
+        self.commands.give_back(data);
     }
 
     /// Returns the next thing that has happened.
@@ -316,43 +246,19 @@ impl Remote {
     /// Returns whether there is something to be told.
     #[must_use]
     pub fn has_news(&self) -> bool {
-        !self.ended.is_empty() || !self.events.is_empty()
+        self.commands.has_ended() || !self.events.is_empty()
     }
 
     /// Returns how many requests of the user have not ended.
     #[must_use]
     pub fn asked(&self) -> usize {
-        self.asks.len()
-    }
-
-    /// Handles an event of an HCA. `cpu` is the processor that received the event.
-    pub fn handle_hca(
-        &mut self,
-        now: Instant,
-        cx: &mut impl Adapters,
-        cpu: u32,
-        adapter: AdapterId,
-        event: &HcaEvent,
-    ) {
-        self.rtrs.handle_hca(now, cx, cpu, adapter, event);
-    }
-
-    /// Handles an event of the connection manager of an HCA. Returns events that do not belong to this session.
-    pub fn handle_cm(
-        &mut self,
-        now: Instant,
-        cx: &mut impl Adapters,
-        adapter: AdapterId,
-        event: CmEvent,
-    ) -> Option<CmEvent> {
-        self.rtrs.handle_cm(now, cx, adapter, event)
+        self.commands.pending()
     }
 
     /// Returns when [`Remote::handle_timeout`] has something to do.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
-        let devices = self.delayed.values().map(|&(_, at)| at).filter(|&at| at < Instant::NEVER);
-        devices.chain(self.rtrs.poll_timeout()).min()
+        self.delayed.values().copied().chain(self.rtrs.poll_timeout()).min()
     }
 
     /// Does what is due by now.
@@ -360,8 +266,7 @@ impl Remote {
         if self.rtrs.poll_timeout().is_some_and(|at| at <= now) {
             self.rtrs.handle_timeout(now, cx);
         }
-        for (&device, (_, at)) in self.delayed.iter_mut().filter(|(_, (_, at))| *at <= now) {
-            *at = Instant::NEVER;
+        for (device, _) in self.delayed.extract_if(.., |_, at| *at <= now) {
             self.rnbd.try_again(device);
         }
     }
@@ -389,7 +294,7 @@ impl Remote {
         }
         while let Some(completion) = self.rtrs.poll_completion() {
             moved = true;
-            self.complete(&completion);
+            self.end_message(completion.user as usize, completion.outcome);
         }
         self.collect(now);
         self.start();
@@ -405,10 +310,10 @@ impl Remote {
     fn follow(&mut self, cx: &mut impl Adapters, event: &SessionEvent) -> Result<(), SetupError> {
         match event {
             SessionEvent::Up | SessionEvent::Restored => {
-                if self.data.is_none() {
+                if !self.commands.has_buffers() {
                     let piece = (self.rtrs.max_io_size() as usize).next_multiple_of(4096);
                     let pieces = (piece, self.config.depth.max(1));
-                    self.data = Some(Room::new(&mut self.rtrs, cx, pieces)?);
+                    self.commands.set_buffers(BufferPool::new(&mut self.rtrs, cx, pieces)?);
                 }
                 self.forget_held();
                 self.rnbd.set_longest(self.rtrs.max_io_size());
@@ -419,14 +324,14 @@ impl Remote {
             }
             SessionEvent::Lost => {
                 self.delayed.clear();
-                self.is_renewing = false;
+                self.devices.session_lost();
                 self.forget_held();
                 self.rnbd.lost();
             }
             SessionEvent::Closed => self.end_waiting(Errno::ENODEV),
             SessionEvent::PathUp(_) => {
                 self.is_given_up = false;
-                self.connected += 1;
+                self.devices.path_connected();
                 self.rnbd.path_connected();
             }
             SessionEvent::PathDown { retried: false, why, .. } if *why != Failure::Unwanted => {
@@ -437,58 +342,11 @@ impl Remote {
         Ok(())
     }
 
-    /// Starts parts of what was asked for, as long as there is room for their data: of each one in turn, and of those that
-    /// need no room no more than there would be room for.
+    /// Starts parts of commands while buffers are free.
     fn start(&mut self) {
-        let Some(room) = &mut self.data else { return };
-        let most = self.config.depth.max(1);
-        let mut passed = 0;
-        while passed < self.unstarted.len() {
-            let number = self.unstarted[0];
-            let ask = &mut self.asks[number];
-            if ask.under_way >= most {
-                self.unstarted.rotate_left(1);
-                passed += 1;
-                continue;
-            }
-            let Some(command) = ask.next else {
-                self.unstarted.pop_front();
-                continue;
-            };
-            if command.operation == Operation::Flush && ask.under_way > 0 {
-                // It comes when all others have ended.
-                self.unstarted.pop_front();
-                continue;
-            }
-            let has_data = matches!(
-                command.operation,
-                Operation::Read | Operation::Write | Operation::WriteZeroes
-            );
-            let slot = if has_data { room.take() } else { None };
-            if has_data && slot.is_none() {
-                return;
-            }
-            if let Some(slot) = slot {
-                let (at, length) = (slot * room.piece, command.length as usize);
-                let from = (command.offset - ask.command.offset) as usize;
-                let put = match command.operation {
-                    Operation::Write => room.memory.write(at, &ask.data[from..from + length]),
-                    Operation::WriteZeroes => room.memory.fill(at, length, 0),
-                    _ => Ok(()),
-                };
-                put.expect("a piece has room for a step");
-            }
-            // What is lent keeps the room of its parts until it has all of them: so it has its turn until then.
-            if ask.parts.is_none() {
-                self.unstarted.rotate_left(1);
-            }
-            passed = 0;
-            ask.under_way += 1;
-            ask.next = ask.plan.next();
-            let covers = self.caches.get(&ask.device).map_or(0, |cache| cache.changes);
-            let step = Step { ask: number, command, slot, covers, opening: 0 };
-            let step = self.steps.insert(step);
-            self.rnbd.submit(ask.device, step as u64, command);
+        while let Some((number, part)) = self.commands.start(|device| self.devices.changes(device))
+        {
+            self.rnbd.submit(part.device, number as u64, part.command);
         }
     }
 
@@ -519,14 +377,9 @@ impl Remote {
     fn send_one(&mut self, now: Instant, cx: &mut impl Adapters, cpu: u32, out: &Outgoing) -> bool {
         let mut message = Message { tag: out.tag, admin: None };
         let mut data = None;
-        if let Tag::Command(step) = out.tag {
-            let slot = self.steps.get(step as usize).and_then(|step| step.slot);
-            let room = self.data.as_ref();
-            data = slot.zip(room).map(|(slot, room)| room.segment(slot, out.data_length));
-            if let Some(step) = self.steps.get_mut(step as usize) {
-                let device = self.asks[step.ask].device;
-                step.opening = self.caches.get(&device).map_or(0, |cache| cache.openings);
-            }
+        if let Tag::Command(part) = out.tag {
+            data =
+                self.commands.send(part, out.data_length, |device| self.devices.openings(device));
         } else if out.data_length > 0 {
             let Some(slot) = self.admin.take() else { return false };
             message.admin = Some((slot, out.data_length));
@@ -552,7 +405,7 @@ impl Remote {
             Err(RequestError::TooLong { .. }) => Errno::EINVAL,
             Err(_) => Errno::EIO,
         };
-        self.end_message(request.user as usize, errno, End::Answered);
+        self.end_message(request.user as usize, Outcome::Answered(errno));
         true
     }
 }

@@ -207,8 +207,7 @@ impl<S: Copy + Ord> Server<S> {
                 return match self.io(session, &io, direction, data) {
                     Ok((command, mode)) => {
                         let client = self.sessions.get(&session).map_or(0, |it| it.client);
-                        if !matches!(command.command.operation, Operation::Read | Operation::Flush)
-                        {
+                        if command.command.operation.is_change() {
                             let id = command.export;
                             if self.writers[id.0 as usize].write(client) {
                                 self.note_writers(id);

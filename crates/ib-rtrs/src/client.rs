@@ -3,25 +3,30 @@
 //! | module | holds |
 //! |---|---|
 //! | `config` | [`ClientConfig`], [`Policy`], [`PathSpec`] |
-//! | `event` | [`ClientEvent`], [`Completion`], [`Failure`] |
+//! | `event` | [`ClientEvent`], [`Completion`], [`Outcome`], [`Failure`] |
+//! | `session` | [`Limits`], and the state that all paths share at the server |
+//! | `paths` | the paths, and the choice of one for a request |
 //! | `path` | one path: its state and its objects |
-//! | `local` | memory keys that the paths of one HCA share |
-//! | `connect` | connections, one after the other |
-//! | `info` | where the server's chunks are |
-//! | `request` | [`Request`]: requests out |
-//! | `complete` | what comes in: responses, heartbeats, failures |
+//! | `liveness` | heartbeats and probes of a path |
+//! | `registrations` | memory that is registered at HCAs |
+//! | `request` | [`Request`]: its data and numbers |
 //! | `slots` | requests in flight, one for each chunk of the server |
-//! | `failover` | what becomes of requests whose path has failed |
+//! | `connect` | connecting a path |
+//! | `info` | the addresses of the server's chunks |
+//! | `post` | requests out |
+//! | `complete` | completions in: responses, heartbeats, failures |
+//! | `failover` | what follows for requests whose path has failed |
+//! | `fencing` | failed paths, and the requests that wait for their fences |
 //! | `close` | ends of paths, and new beginnings |
 //!
 //! Paths are connected for as long as they are wanted: one that fails is connected again after a while. A session
 //! is up when all its paths are. Requests go over any path that is.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
-use ib_cm::{CmEvent, ConnectionId};
-use ib_hca::{AsyncEvent, CqId, HcaEvent, Memory};
+use ib_cm::CmEvent;
+use ib_hca::{AsyncEvent, HcaEvent, Memory};
 use ib_types::{Deadlines, Instant};
 use rand::rngs::ChaCha12Rng;
 use rand::{Rng, SeedableRng};
@@ -33,24 +38,32 @@ mod config;
 mod connect;
 mod event;
 mod failover;
+mod fencing;
 mod info;
-mod local;
+mod liveness;
 mod path;
+mod paths;
+mod post;
+mod registrations;
 mod request;
+mod session;
 mod slots;
 
 pub use close::AddError;
 pub use config::{ClientConfig, NameError, PathSpec, Policy};
-pub use event::{ClientEvent, Completion, Failure, RequestError};
+pub use event::{ClientEvent, Completion, Failure, Outcome, RequestError};
 pub use path::{PathId, PathState};
 pub use request::{BufferId, Request, RequestId, Segment};
+pub use session::Limits;
 
-use failover::Fencing;
-use local::Local;
-use path::Path;
+use fencing::Fencing;
+use paths::Paths;
+use registrations::Registrations;
+use session::Session;
 use slots::Slots;
 
 use crate::adapters::{AdapterId, Adapters};
+use crate::connection::SetupError;
 use crate::stats::{ClientPathStats, ClientStat};
 
 /// What is waited for on a path.
@@ -72,36 +85,6 @@ enum Timer {
     Fence,
 }
 
-/// What the server has said of itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// How many requests there may be at once.
-    pub queue_depth: u16,
-    /// The longest data of a request in bytes.
-    pub max_io_size: u32,
-    /// The longest header of the user in bytes, with the message of RTRS behind it.
-    pub max_header_size: u32,
-}
-
-impl Limits {
-    const fn chunk_size(&self) -> u64 {
-        self.max_io_size as u64 + self.max_header_size as u64
-    }
-}
-
-/// Where a session stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
-    /// Not all paths that were asked for have been connected yet.
-    Opening,
-    /// They have.
-    Open,
-    /// It is to end.
-    Closing,
-    /// It has ended.
-    Closed,
-}
-
 /// A session with a server.
 ///
 /// The owner passes events of HCAs to [`Client::handle_hca`] and [`Client::handle_cm`]. It calls
@@ -110,25 +93,12 @@ enum Stage {
 #[derive(Debug)]
 pub struct Client {
     config: ClientConfig,
-    uuid: [u8; 16],
     rng: ChaCha12Rng,
-    stage: Stage,
-    /// Whether no path is connected any more.
-    is_lost: bool,
-    /// By which number the server knows the session since it has begun; 0 from one that gives none.
-    epoch: u32,
-    limits: Option<Limits>,
-    paths: Vec<Option<Box<Path>>>,
-    /// Those that are connected, in the order of their numbers.
-    up: Vec<PathId>,
-    /// For each processor, which of them was used last.
-    turns: Vec<usize>,
-    locals: Vec<Local>,
-    buffers: Vec<Option<Arc<Memory>>>,
+    session: Session,
+    paths: Paths,
+    registrations: Registrations,
     slots: Slots,
     fencing: Fencing,
-    by_connection: BTreeMap<(AdapterId, ConnectionId), (PathId, u16)>,
-    by_cq: BTreeMap<(AdapterId, CqId), PathId>,
     timers: Deadlines<(PathId, Timer)>,
     events: VecDeque<ClientEvent>,
     completions: VecDeque<Completion>,
@@ -145,23 +115,13 @@ impl Client {
     #[must_use]
     pub fn new(config: ClientConfig, seed: [u8; 32]) -> Self {
         let mut rng = ChaCha12Rng::from_seed(seed);
-        let uuid = uuid(&mut rng);
         Self {
-            uuid,
+            session: Session::new(uuid(&mut rng)),
             rng,
-            stage: Stage::Opening,
-            is_lost: false,
-            epoch: 0,
-            limits: None,
-            paths: Vec::new(),
-            up: Vec::new(),
-            turns: vec![0; config.processors.max(1) as usize],
-            locals: Vec::new(),
-            buffers: Vec::new(),
+            paths: Paths::new(config.processors),
+            registrations: Registrations::default(),
             slots: Slots::default(),
             fencing: Fencing::default(),
-            by_connection: BTreeMap::new(),
-            by_cq: BTreeMap::new(),
             timers: Deadlines::default(),
             events: VecDeque::new(),
             completions: VecDeque::new(),
@@ -190,59 +150,59 @@ impl Client {
     /// Returns what the server has said of itself; `None` before the first connection.
     #[must_use]
     pub const fn limits(&self) -> Option<Limits> {
-        self.limits
+        self.session.limits()
     }
 
     /// Returns the longest data of a request in bytes; 0 before the first connection.
     #[must_use]
     pub fn max_io_size(&self) -> u32 {
-        self.limits.map_or(0, |limits| limits.max_io_size)
+        self.limits().map_or(0, |limits| limits.max_io_size)
     }
 
     /// Returns the numbers of the paths.
     pub fn paths(&self) -> impl Iterator<Item = PathId> {
-        self.paths.iter().flatten().map(|path| path.id)
+        self.paths.iter().map(|path| path.id)
     }
 
     /// Returns how a path was asked for.
     #[must_use]
     pub fn spec(&self, id: PathId) -> Option<&PathSpec> {
-        self.path(id).map(|path| &path.spec)
+        self.paths.get(id).map(|path| &path.spec)
     }
 
     /// Returns the state of a path.
     #[must_use]
     pub fn path_state(&self, id: PathId) -> Option<PathState> {
-        self.path(id).map(|path| path.state)
+        self.paths.get(id).map(|path| path.state)
     }
 
     /// Returns how many requests are in flight on a path.
     #[must_use]
     pub fn inflight(&self, id: PathId) -> Option<u32> {
-        self.path(id).map(|path| path.inflight)
+        self.paths.get(id).map(|path| path.inflight)
     }
 
     /// Returns how long the last heartbeat of a path took there and back.
     #[must_use]
     pub fn latency(&self, id: PathId) -> Option<std::time::Duration> {
-        self.path(id)?.latency
+        self.paths.get(id)?.liveness.latency()
     }
 
     /// Returns what was counted of a path.
     #[must_use]
     pub fn stats(&self, id: PathId) -> Option<&ClientPathStats> {
-        self.path(id).map(|path| &path.stats)
+        self.paths.get(id).map(|path| &path.stats)
     }
 
     /// Sets numbers of a path to zero. False when there is no such path.
     pub fn reset_stats(&mut self, id: PathId, what: ClientStat) -> bool {
-        self.path_mut(id).map(|path| path.stats.reset(what)).is_some()
+        self.paths.get_mut(id).map(|path| path.stats.reset(what)).is_some()
     }
 
     /// Returns how many requests are in flight or wait for a path.
     #[must_use]
     pub fn requests(&self) -> usize {
-        self.slots.taken() - self.slots.with(|slot| slot.fate == slots::Fate::Abandoned).len()
+        self.slots.taken() - self.slots.with(|slot| slot.fate == slots::SlotState::Abandoned).len()
     }
 
     /// Returns how many chunks are taken: by requests, and by those that have ended although the server may still be at work
@@ -276,9 +236,9 @@ impl Client {
                 Timer::Heartbeat => self.beat(now, cx, id),
                 Timer::Watch => self.watch(now, cx, id),
                 Timer::Probe => self.probe(now, cx, id),
-                Timer::Fence => self.give_up_fences(now),
+                Timer::Fence => self.give_up_fences(now, cx),
                 Timer::Reconnect => self.begin_path(now, cx, id),
-                Timer::Close => self.path_closed(cx, id),
+                Timer::Close => self.path_closed(now, cx, id),
             }
             self.settle(now, cx);
         }
@@ -295,7 +255,7 @@ impl Client {
     ) {
         match event {
             HcaEvent::Completion(cq) => {
-                if let Some(&id) = self.by_cq.get(&(adapter, *cq)) {
+                if let Some(id) = self.paths.of_cq(adapter, *cq) {
                     self.take_completions(now, cx, cpu, id);
                     self.settle(now, cx);
                 }
@@ -322,7 +282,7 @@ impl Client {
     /// Fails the paths of an HCA whose port has lost its link. [`Client::handle_hca`] calls this function for
     /// [`AsyncEvent::PortError`].
     pub fn link_down(&mut self, now: Instant, cx: &mut impl Adapters, adapter: AdapterId) {
-        for id in self.paths_of(adapter) {
+        for id in self.paths.of_adapter(adapter) {
             let state = self.path_state(id);
             if matches!(state, Some(PathState::Connected | PathState::Connecting)) {
                 self.fail_path(now, cx, id, Failure::LinkDown);
@@ -333,7 +293,7 @@ impl Client {
 
     /// The port of an HCA has its link again: those of its paths that wait are connected at once.
     pub fn link_up(&mut self, now: Instant, cx: &mut impl Adapters, adapter: AdapterId) {
-        for id in self.paths_of(adapter) {
+        for id in self.paths.of_adapter(adapter) {
             if self.path_state(id) == Some(PathState::Waiting) {
                 self.timers.set((id, Timer::Reconnect), (), now);
             }
@@ -341,17 +301,21 @@ impl Client {
         self.handle_timeout(now, cx);
     }
 
-    fn paths_of(&self, adapter: AdapterId) -> Vec<PathId> {
-        let paths = self.paths.iter().flatten();
-        paths.filter(|path| path.spec.adapter == adapter).map(|path| path.id).collect()
+    /// Registers memory that requests may name. It is kept until it is deregistered.
+    ///
+    /// # Errors
+    /// Fails if an HCA cannot register it.
+    pub fn register(
+        &mut self,
+        cx: &mut impl Adapters,
+        memory: Arc<Memory>,
+    ) -> Result<BufferId, SetupError> {
+        self.registrations.register(cx, memory, &self.slots)
     }
 
-    fn path(&self, id: PathId) -> Option<&Path> {
-        self.paths.get(id.0 as usize)?.as_deref()
-    }
-
-    fn path_mut(&mut self, id: PathId) -> Option<&mut Path> {
-        self.paths.get_mut(id.0 as usize)?.as_deref_mut()
+    /// Deregisters memory. Requests that name it must have ended.
+    pub fn deregister(&mut self, cx: &mut impl Adapters, id: BufferId) {
+        self.registrations.deregister(cx, id);
     }
 
     /// Does what follows from what was done: for paths that have failed meanwhile, and for those that are connected.
@@ -361,7 +325,7 @@ impl Client {
                 self.fail_path(now, cx, id, why);
             }
             if self.came_up.is_empty() {
-                return self.give_up();
+                return self.give_up(now, cx);
             }
             self.after_path_up(now, cx);
         }

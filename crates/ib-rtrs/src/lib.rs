@@ -67,16 +67,16 @@ pub mod tree;
 pub use adapters::{Adapter, AdapterId, Adapters};
 pub use address::{Address, PathAddress};
 pub use client::{
-    BufferId, Client, ClientConfig, ClientEvent, Completion, Failure, PathId, PathSpec, PathState,
-    Policy, Request, RequestError, RequestId, Segment,
+    BufferId, Client, ClientConfig, ClientEvent, Completion, Failure, Outcome, PathId, PathSpec,
+    PathState, Policy, Request, RequestError, RequestId, Segment,
 };
 pub use connection::SetupError;
 pub use ib_types::Errno;
 pub use proof::SharedKey;
 
 pub use server::{
-    End, ListenError, Refusal, Server, ServerConfig, ServerEvent, ServerPathId, ServerRequest,
-    ServerRequestId, SessionId, StoreId,
+    EndReason, ListenError, Refusal, Server, ServerConfig, ServerEvent, ServerPathId,
+    ServerRequest, ServerRequestId, SessionId, StoreId,
 };
 
 use std::time::Duration;

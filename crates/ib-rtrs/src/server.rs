@@ -3,7 +3,7 @@
 //! | module | holds |
 //! |---|---|
 //! | `config` | [`ServerConfig`] |
-//! | `event` | [`ServerEvent`], [`ServerRequest`], [`End`] |
+//! | `event` | [`ServerEvent`], [`ServerRequest`], [`EndReason`] |
 //! | `path` | one path of a session: its objects, its requests |
 //! | `accept` | connections that clients ask for, and what they are refused with |
 //! | `info` | where the chunks are: the session begins |
@@ -38,11 +38,11 @@ mod store;
 
 pub use config::ServerConfig;
 pub use event::{
-    End, Refusal, ServerEvent, ServerPathId, ServerRequest, ServerRequestId, SessionId,
+    EndReason, Refusal, ServerEvent, ServerPathId, ServerRequest, ServerRequestId, SessionId,
 };
 pub use store::StoreId;
 
-use close::Waiting;
+use close::PendingFence;
 use path::{Path, State};
 
 use crate::adapters::{AdapterId, Adapters};
@@ -98,11 +98,11 @@ pub struct Server {
     by_connection: BTreeMap<(AdapterId, ConnectionId), ServerPathId>,
     by_cq: BTreeMap<(AdapterId, CqId), ServerPathId>,
     timers: Deadlines<(ServerPathId, Timer)>,
-    waiting: Vec<Waiting>,
+    pending_fences: Vec<PendingFence>,
     events: VecDeque<ServerEvent>,
     requests: VecDeque<ServerRequest>,
     /// Paths that have failed while something else was done.
-    failed: VecDeque<(ServerPathId, End)>,
+    failed: VecDeque<(ServerPathId, EndReason)>,
     /// Memory of the user, from which answers come.
     stores: Vec<Arc<Memory>>,
 }
@@ -127,7 +127,7 @@ impl Server {
             by_connection: BTreeMap::new(),
             by_cq: BTreeMap::new(),
             timers: Deadlines::default(),
-            waiting: Vec::new(),
+            pending_fences: Vec::new(),
             events: VecDeque::new(),
             requests: VecDeque::new(),
             failed: VecDeque::new(),
@@ -251,7 +251,7 @@ impl Server {
     pub fn handle_timeout(&mut self, now: Instant, cx: &mut impl Adapters) {
         while let Some(((id, timer), ())) = self.timers.take_due(now) {
             match timer {
-                Timer::Connect => self.end_path(now, cx, id, End::Silent),
+                Timer::Connect => self.end_path(now, cx, id, EndReason::Silent),
                 Timer::Heartbeat => self.beat(now, cx, id),
             }
             self.settle(now, cx);
@@ -310,8 +310,8 @@ impl Server {
             CmEvent::TimeWaitExited { .. } => {
                 self.by_connection.remove(&(adapter, connection));
             }
-            CmEvent::Disconnected { .. } => self.end_path(now, cx, id, End::Disconnected),
-            _ => self.end_path(now, cx, id, End::Refused),
+            CmEvent::Disconnected { .. } => self.end_path(now, cx, id, EndReason::Disconnected),
+            _ => self.end_path(now, cx, id, EndReason::Refused),
         }
         self.settle(now, cx);
         None
@@ -323,7 +323,7 @@ impl Server {
         let paths = self.paths.iter().flatten().filter(|path| path.adapter == adapter);
         let ids: Vec<ServerPathId> = paths.map(|path| path.id).collect();
         for id in ids {
-            self.end_path(now, cx, id, End::LinkDown);
+            self.end_path(now, cx, id, EndReason::LinkDown);
         }
         self.settle(now, cx);
     }
@@ -336,7 +336,7 @@ impl Server {
         id: ServerPathId,
     ) -> bool {
         let is_there = self.path(id).is_some_and(|path| path.state != State::Dead);
-        self.end_path(now, cx, id, End::Unwanted);
+        self.end_path(now, cx, id, EndReason::Unwanted);
         self.settle(now, cx);
         is_there
     }
@@ -351,7 +351,7 @@ impl Server {
         }
         let ids: Vec<ServerPathId> = self.paths().collect();
         for id in ids {
-            self.end_path(now, cx, id, End::Unwanted);
+            self.end_path(now, cx, id, EndReason::Unwanted);
         }
         self.settle(now, cx);
     }

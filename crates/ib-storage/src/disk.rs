@@ -38,6 +38,20 @@ pub struct Job {
     pub offset: usize,
 }
 
+impl Job {
+    /// Returns the address of `length` bytes of the data, from byte `done` on.
+    fn data(&self, done: u64, length: usize) -> io::Result<*mut u8> {
+        let start = self.offset.checked_add(done as usize);
+        let end = start.and_then(|start| start.checked_add(length));
+        match start.zip(end) {
+            Some((start, end)) if end <= self.memory.len() => {
+                Ok(std::ptr::with_exposed_provenance_mut(self.memory.address() as usize + start))
+            }
+            _ => Err(io::ErrorKind::InvalidInput.into()),
+        }
+    }
+}
+
 /// A device.
 #[derive(Debug)]
 pub struct Disk {

@@ -1,8 +1,23 @@
 //! NBD server: a listening socket, its connections, and the block device behind them, driven by one thread.
+//!
+//! The rule for memory: a client may allocate while all clients together stay within the budget, or while it stays within
+//! its guarantee, an equal share of a further quarter. A client beyond both waits for one of a few turns, in which it may
+//! receive the rest of one write, or execute one request and read the response. While others wait, a client is disconnected
+//! if it sends nothing for a second of its turn, reads no response for 30 s, or cannot read responses any more.
+//!
+//! The rule for disconnected clients: the writes that a client has left are executed before later requests of others, as on
+//! a local disk.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `listener` | the listening socket |
+//! | `stream` | the socket of a client |
+//! | `connection` | a client: its socket and its session |
+//! | `budget` | the memory budget |
 
 use std::collections::VecDeque;
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,46 +31,35 @@ use crate::rtrs::RemoteDisk;
 use ib_os::clock;
 use ib_os::poll::{self, Interest};
 
-mod address;
+mod budget;
 mod connection;
-mod crowd;
-mod gather;
+mod listener;
 mod nothing;
+mod stream;
 
-use connection::{Connection, Listener, STALLED, Stream, TURN};
-use crowd::{Crowd, FINISHING};
+use budget::{Budget, TURNS, Usage};
+use connection::{Connection, STALLED, TURN};
+use listener::Listener;
 use nothing::Nothing;
 
-pub use address::{ListenError, Place};
+pub use listener::{ListenError, NbdAddress};
 
 /// Maximum number of connections.
 const MOST: usize = 256;
 
-/// Memory budget of all clients, in bytes. Beyond it come the input buffers (32 MiB), the guarantees of single clients
-/// (a quarter of the budget), and a few requests of up to 32 MiB. The total is less than 1 GiB.
-const MOST_KEPT: usize = 576 << 20;
-
 /// Interval of checks for disconnected clients that wait for memory.
-const LOOK_FOR_GONE: Duration = Duration::from_secs(1);
-
-/// Minimum peak memory, in bytes, above which free memory is returned to the system.
-const TRIMMED: usize = 64 << 20;
-
-/// Interval of accepting connections while the server is busy.
-const ACCEPT_EVERY: Duration = Duration::from_millis(1);
-
-/// Pause after an accept that failed for lack of descriptors.
-const WITHOUT_FILES: Duration = Duration::from_millis(100);
-
-/// Timeout of the NBD handshake.
-const PATIENCE: Duration = Duration::from_secs(30);
+const CHECK_DISCONNECTED: Duration = Duration::from_secs(1);
 
 /// The block device behind the server.
 pub trait Backing {
-    /// Submits a request; a write has data.
+    /// Submits a request for the device, which was open before; a write has data.
+    ///
+    /// # Panics
+    /// Panics if the length of the data differs from that of a write.
     fn submit(&mut self, user: u64, command: Command, data: &[u8]);
 
-    /// Returns a completed request: its number, and the result.
+    /// Returns a completed request: its number, and the result. After [`Errno::ECONNABORTED`] and [`Errno::ETIMEDOUT`] it is
+    /// not known what of the request was executed.
     fn poll(&mut self) -> Option<(u64, Errno)>;
 
     /// Takes the data of the read that [`Backing::poll`] has returned last.
@@ -74,32 +78,22 @@ pub struct NbdServer {
     listener: Listener,
     exports: Arc<[Export]>,
     connections: Slab<Connection>,
-    last: u64,
-    /// What the device does.
-    under_way: Slab<Asked>,
+    /// Number of connections so far.
+    accepted: u64,
+    /// The requests that the device executes.
+    executing: Slab<Executing>,
     /// Errors of closed connections, oldest first.
     failed: VecDeque<NbdError>,
-    /// True if a disconnected client may have writes in flight.
-    has_heirs: bool,
-    /// Time of the next accept.
-    accept_at: Instant,
-    /// True if the last accept failed for lack of descriptors.
-    lacks_files: bool,
+    /// True if a disconnected client may have writes in flight, or unread input: only such clients are served.
+    serves_gone: bool,
     /// True if another user has taken the device.
     is_held: bool,
-    /// [`MOST_KEPT`], except in tests.
-    most_kept: usize,
-    /// Memory of outstanding requests of disconnected clients, in bytes.
-    orphaned: usize,
-    /// Peak memory since free memory was last returned to the system.
-    peak: usize,
-    /// True if a client waits for memory.
-    lacks_memory: bool,
+    budget: Budget,
 }
 
 /// A request in flight at the device.
 #[derive(Clone, Copy, Debug)]
-struct Asked {
+struct Executing {
     /// Its connection: slot and number.
     connection: (usize, u64),
     token: RequestToken,
@@ -113,51 +107,24 @@ impl NbdServer {
     ///
     /// # Errors
     /// Fails if the address is in use, cannot be opened, or is not local.
-    pub fn listen(place: &Place, exports: Arc<[Export]>) -> Result<Self, ListenError> {
-        let listener = match place {
-            Place::Unix(path) => {
-                let listener = ib_os::unix::listen(path, 0o660);
-                let failed = |error| ListenError::Unix { path: path.clone(), error };
-                Listener::Unix(listener.map_err(failed)?, path.clone())
-            }
-            Place::Tcp(address) if !address.ip().is_loopback() => {
-                return Err(ListenError::NotLoopback(*address));
-            }
-            Place::Tcp(address) => {
-                let listener = TcpListener::bind(address).and_then(|listener| {
-                    listener.set_nonblocking(true)?;
-                    Ok(listener)
-                });
-                let failed = |error| ListenError::Tcp { address: *address, error };
-                Listener::Tcp(listener.map_err(failed)?)
-            }
-        };
-        let (connections, under_way) = (Slab::new(), Slab::new());
+    pub fn listen(address: &NbdAddress, exports: Arc<[Export]>) -> Result<Self, ListenError> {
         Ok(Self {
-            listener,
+            listener: Listener::open(address)?,
             exports,
-            connections,
-            last: 0,
-            under_way,
+            connections: Slab::new(),
+            accepted: 0,
+            executing: Slab::new(),
             failed: VecDeque::new(),
-            has_heirs: false,
-            accept_at: Instant::ZERO,
-            lacks_files: false,
+            serves_gone: false,
             is_held: false,
-            most_kept: MOST_KEPT,
-            orphaned: 0,
-            peak: 0,
-            lacks_memory: false,
+            budget: Budget::new(),
         })
     }
 
     /// Returns the TCP port; `None` for a Unix socket.
     #[must_use]
     pub fn port(&self) -> Option<SocketAddr> {
-        match &self.listener {
-            Listener::Unix(..) => None,
-            Listener::Tcp(listener) => listener.local_addr().ok(),
-        }
+        self.listener.port()
     }
 
     /// Returns the number of connected clients.
@@ -169,14 +136,14 @@ impl NbdServer {
     /// Returns true if no request is in flight, including those of disconnected clients, and no client is connected.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.connections.is_empty() && self.under_way.is_empty()
+        self.connections.is_empty() && self.executing.is_empty()
     }
 
     /// Serves clients while another user has taken the idle device ([`NbdServer::is_idle`]): clients connect and finish
     /// the handshake, and their requests wait. Returns true if there was any progress.
     pub fn progress_without(&mut self) -> bool {
         self.is_held = true;
-        self.move_on(&mut Nothing)
+        self.serve(&mut Nothing)
     }
 
     /// Returns the oldest error of a closed connection that was not returned yet.
@@ -187,21 +154,60 @@ impl NbdServer {
     /// Exchanges requests and responses between clients and a device; returns true if there was any progress.
     pub fn progress(&mut self, disk: &mut impl Backing) -> bool {
         self.is_held = false;
-        self.move_on(disk)
+        self.serve(disk)
     }
 
-    fn move_on(&mut self, disk: &mut impl Backing) -> bool {
+    fn serve(&mut self, disk: &mut impl Backing) -> bool {
         let now = clock::now();
-        let mut moved = false;
-        if now >= self.accept_at {
-            self.accept_at = now + ACCEPT_EVERY;
-            self.lacks_files = false;
-            moved = self.accept(disk.losses());
+        let mut moved = self.listener.is_due(now) && self.accept(disk.losses());
+        moved |= self.complete(disk);
+        // Reads all queued requests before it checks for disconnects, so that a successor connection never overtakes the
+        // writes of the one before.
+        moved |= self.give_input_turns(now);
+        let mut closed = Vec::new();
+        let has_read = self.read(now, &mut closed);
+        moved |= has_read;
+        let has_left = has_read && self.detect_disconnects();
+        self.serves_gone = (self.serves_gone || has_left) && self.has_work_of_gone();
+        moved |= self.execute_and_send(now, disk, &mut closed);
+        closed.sort_unstable();
+        closed.dedup();
+        // Their memory may be available for other clients now.
+        moved |= !closed.is_empty();
+        for at in closed {
+            let why = self.connections[at].session.failed().cloned();
+            self.close(at, why);
         }
+        self.serves_gone &= self.has_work_of_gone();
+        if self.budget.is_short {
+            moved |= self.disconnect_blocking(now);
+        }
+        self.budget.return_memory(self.usage());
+        moved
+    }
+
+    fn accept(&mut self, losses: u64) -> bool {
+        let mut moved = false;
+        while self.connections.len() < MOST {
+            let Some(stream) = self.listener.accept() else { break };
+            if stream.prepare().is_err() {
+                continue;
+            }
+            moved = true;
+            self.accepted += 1;
+            let session = Session::new(Arc::clone(&self.exports));
+            self.connections.insert(Connection::new(self.accepted, losses, stream, session));
+        }
+        moved
+    }
+
+    /// Passes completed requests to their clients.
+    fn complete(&mut self, disk: &mut impl Backing) -> bool {
+        let mut moved = false;
         while let Some((user, errno)) = disk.poll() {
             moved = true;
-            let Asked { connection: (at, number), token, operation, held } =
-                self.under_way.remove(user as usize);
+            let Executing { connection: (at, number), token, operation, held } =
+                self.executing.remove(user as usize);
             let data = disk.take_data();
             // Each connected client is notified of a loss, not only the first one that flushes.
             if let Some(it) = self.connections.get_mut(at).filter(|it| it.number == number) {
@@ -210,110 +216,113 @@ impl NbdServer {
                 let errno = if has_lost { Errno::EIO } else { errno };
                 it.session.complete(token, errno, data);
             } else {
-                self.orphaned -= held;
+                self.budget.orphaned -= held;
                 disk.give_back(data);
             }
         }
-        // Reads all queued requests before it checks for disconnects, so that a successor connection never overtakes the
-        // writes of the one before.
-        moved |= self.take_turns(now);
-        let mut over = Vec::new();
+        moved
+    }
+
+    /// Reads input of the clients that are served and have memory for it.
+    fn read(&mut self, now: Instant, closed: &mut Vec<usize>) -> bool {
         let mut has_read = false;
-        let mut crowd = self.crowd();
+        let mut usage = self.usage();
         for (at, connection) in &mut self.connections {
-            let reads = !self.is_held && (!self.has_heirs || connection.is_gone);
-            let reads = reads && (connection.has_turn || crowd.lets_read(&connection.session));
+            let is_served = !self.is_held && (!self.serves_gone || connection.is_gone);
+            let has_memory = connection.has_input_turn || usage.admits_input(&connection.session);
             let before = connection.session.kept();
-            match connection.read(now, reads) {
+            match connection.read(now, is_served && has_memory) {
                 Ok(read) => has_read |= read,
-                Err(_) => over.push(at),
+                Err(_) => closed.push(at),
             }
-            crowd.kept = crowd.kept - before + connection.session.kept();
+            usage.changed(before, connection.session.kept());
         }
-        moved |= has_read;
-        let leaves = has_read && self.note_the_gone();
-        self.has_heirs = (self.has_heirs || leaves) && self.is_being_changed();
-        let mut extras = FINISHING - self.extras().min(FINISHING);
-        self.lacks_memory = false;
-        for (at, connection) in &mut self.connections {
+        has_read
+    }
+
+    /// Passes requests to the device, and sends responses. Adds connections that are over to `closed`.
+    fn execute_and_send(
+        &mut self,
+        now: Instant,
+        disk: &mut impl Backing,
+        closed: &mut Vec<usize>,
+    ) -> bool {
+        let mut moved = false;
+        let mut usage = self.usage();
+        let mut turns = TURNS.saturating_sub(self.request_turns());
+        self.budget.is_short = false;
+        let Self { connections, executing, budget, is_held, serves_gone, .. } = self;
+        for (at, connection) in connections {
             let number = connection.number;
             // The remaining input of a disconnected client is read.
-            if !self.is_held && (!self.has_heirs || connection.is_gone) {
+            if !*is_held && (!*serves_gone || connection.is_gone) {
                 loop {
                     let session = &mut connection.session;
                     let before = session.kept();
-                    // The data of a write has arrived already.
-                    if crowd.holds_up(session) && !session.is_writing() {
-                        if extras == 0 || session.requests() > 0 || session.unsent() > 0 {
-                            self.lacks_memory |= session.next_held() > 0;
+                    if usage.request_needs_turn(session) {
+                        if turns == 0 || session.requests() > 0 || session.unsent() > 0 {
+                            budget.is_short |= session.next_held() > 0;
                             break;
                         }
-                        extras -= 1;
-                        connection.is_extra = true;
+                        turns -= 1;
+                        connection.has_request_turn = true;
                     }
                     let Some(request) = session.poll_request() else { break };
                     moved = true;
                     let Command { operation, .. } = request.command;
                     let (token, held) = (request.token, request.held());
-                    let asked = Asked { connection: (at, number), token, operation, held };
-                    let user = self.under_way.insert(asked) as u64;
+                    let user = Executing { connection: (at, number), token, operation, held };
+                    let user = executing.insert(user) as u64;
                     disk.submit(user, request.command, request.data);
-                    crowd.kept = crowd.kept - before + session.kept();
+                    usage.changed(before, session.kept());
                 }
                 // The rest of a partially received write never comes.
-                if connection.has_ended
-                    && connection.session.takes()
-                    && (connection.session.is_writing() || !crowd.holds_up(&connection.session))
-                {
-                    connection.session.end();
+                let session = &mut connection.session;
+                if connection.has_ended && session.takes() && !usage.request_needs_turn(session) {
+                    session.end();
                 }
             }
-            if connection.has_ended && connection.session.is_choosing() {
-                connection.session.end();
+            let session = &mut connection.session;
+            if connection.has_ended && session.is_choosing() {
+                session.end();
             }
-            if crowd.is_half_full() {
-                let before = connection.session.kept();
-                connection.session.shrink();
-                crowd.kept = crowd.kept - before + connection.session.kept();
+            if usage.is_half_full() {
+                let before = session.kept();
+                session.shrink();
+                usage.changed(before, session.kept());
             }
             let sent = connection.send(now);
-            while let Some(data) = connection.session.poll_used() {
+            let session = &mut connection.session;
+            while let Some(data) = session.poll_used() {
                 disk.give_back(data);
             }
             moved |= matches!(sent, Ok(true));
-            if connection.deadline <= now && connection.session.is_choosing() {
-                connection.session.give_up();
-                over.push(at);
-            } else if sent.is_err() || connection.session.is_over() {
-                over.push(at);
+            if connection.deadline <= now && session.is_choosing() {
+                session.give_up();
+                closed.push(at);
+            } else if sent.is_err() || session.is_over() {
+                closed.push(at);
             }
         }
-        over.sort_unstable();
-        over.dedup();
-        // Their memory may be available for other clients now.
-        moved |= !over.is_empty();
-        for at in over {
-            let connection = self.connections.remove(at);
-            self.orphaned += connection.session.outstanding();
-            self.has_heirs |= connection.session.requests() > 0;
-            self.failed.extend(connection.session.failed().cloned());
-        }
-        self.has_heirs &= self.is_being_changed();
-        if self.lacks_memory {
-            moved |= self.disconnect_gone() | self.disconnect_stalled(now);
-        }
-        self.return_memory();
         moved
+    }
+
+    /// Closes a connection, whose outstanding requests still count.
+    fn close(&mut self, at: usize, why: Option<NbdError>) {
+        let connection = self.connections.remove(at);
+        self.budget.orphaned += connection.session.outstanding();
+        self.serves_gone |= connection.session.requests() > 0;
+        self.failed.extend(why);
     }
 
     /// Gives turns to clients that have input and need one to finish a partially received write. Otherwise all of them could
     /// wait indefinitely. A client keeps its turn until the write is complete. Returns true if a client was disconnected.
-    fn take_turns(&mut self, now: Instant) -> bool {
-        let crowd = self.crowd();
+    fn give_input_turns(&mut self, now: Instant) -> bool {
+        let usage = self.usage();
         let mut needy = Vec::new();
         for (at, it) in &mut self.connections {
-            let needs_turn = !it.has_ended && crowd.needs_turn(&it.session);
-            it.has_turn &= needs_turn;
+            let needs_turn = !it.has_ended && usage.input_needs_turn(&it.session);
+            it.has_input_turn &= needs_turn;
             needy.extend(needs_turn.then_some(at));
         }
         if needy.is_empty() || self.is_held {
@@ -324,15 +333,15 @@ impl NbdServer {
         if poll::wait_any(&mut files, 0).is_err() {
             return false;
         }
-        let mut free = FINISHING - self.turns();
+        let mut free = TURNS - self.input_turns();
         let mut others_wait = false;
         let mut idle = Vec::new();
         for (at, file) in needy.into_iter().zip(files) {
             let it = &mut self.connections[at];
-            match (it.has_turn, file.revents != 0) {
+            match (it.has_input_turn, file.revents != 0) {
                 (false, true) if free > 0 => {
                     free -= 1;
-                    (it.has_turn, it.input_at) = (true, now);
+                    (it.has_input_turn, it.input_at) = (true, now);
                 }
                 (false, true) => others_wait = true,
                 (true, false) if it.input_at + TURN <= now => idle.push(at),
@@ -343,170 +352,93 @@ impl NbdServer {
             return false;
         }
         for &at in &idle {
-            let connection = self.connections.remove(at);
-            self.orphaned += connection.session.outstanding();
-            self.failed.push_back(NbdError::Unfinished(TURN.as_secs()));
+            self.close(at, Some(NbdError::Unfinished(TURN.as_secs())));
         }
         !idle.is_empty()
     }
 
-    /// Returns the number of clients that have a turn.
-    fn turns(&self) -> usize {
-        self.connections.iter().filter(|(_, it)| it.has_turn).count()
+    /// Returns the number of clients that have a turn to receive a write.
+    fn input_turns(&self) -> usize {
+        self.connections.iter().filter(|(_, it)| it.has_input_turn).count()
     }
 
-    /// Returns the memory use of all clients, and their limits.
-    fn crowd(&self) -> Crowd {
-        let kept: usize = self.connections.iter().map(|(_, it)| it.session.kept()).sum();
-        Crowd::new(kept + self.orphaned, self.most_kept, self.connections.len())
-    }
-
-    /// Returns the number of clients with a request that exceeds both the budget and their guarantee.
-    fn extras(&mut self) -> usize {
+    /// Returns the number of clients that have a turn to execute a request. It ends when the response is sent.
+    fn request_turns(&mut self) -> usize {
         let mut count = 0;
         for (_, it) in &mut self.connections {
-            it.is_extra &= it.session.requests() > 0 || it.session.unsent() > 0;
-            count += usize::from(it.is_extra);
+            it.has_request_turn &= it.session.requests() > 0 || it.session.unsent() > 0;
+            count += usize::from(it.has_request_turn);
         }
         count
     }
 
-    /// Closes connections of clients that have disconnected while they waited for memory, because they can read no
-    /// response. Returns true if there were any.
-    fn disconnect_gone(&mut self) -> bool {
-        let crowd = self.crowd();
-        let waits = |it: &Connection| {
-            crowd.holds_up(&it.session) && !it.session.is_writing() && it.session.next_held() > 0
-        };
-        let waiting: Vec<usize> =
-            self.connections.iter().filter(|(_, it)| waits(it)).map(|(at, _)| at).collect();
+    fn usage(&self) -> Usage {
+        self.budget.usage(self.connections.iter().map(|(_, it)| &it.session))
+    }
+
+    /// Disconnects clients that hold up others: those that have read no response for [`STALLED`] and use more than their
+    /// guarantee, and those that can read none any more and wait for memory. Returns true if there were any.
+    fn disconnect_blocking(&mut self, now: Instant) -> bool {
+        let usage = self.usage();
+        let (mut stalled, mut waiting) = (Vec::new(), Vec::new());
+        for (at, it) in &self.connections {
+            if it.stalled_at(usage.guaranteed).is_some_and(|at| at <= now) {
+                stalled.push(at);
+            } else if usage.request_needs_turn(&it.session) && it.session.next_held() > 0 {
+                waiting.push(at);
+            }
+        }
         let file = |&at: &usize| poll::hung_up(self.connections[at].stream.as_fd());
         let mut files: Vec<_> = waiting.iter().map(file).collect();
         if poll::wait_any(&mut files, 0).is_err() {
-            return false;
+            files.clear();
         }
         // A client that has only shut down its sending side still reads responses.
         let is_gone = |file: &libc::pollfd| file.revents & (libc::POLLHUP | libc::POLLERR) != 0;
-        let gone = waiting.iter().zip(&files).filter(|(_, file)| is_gone(file));
-        let gone: Vec<usize> = gone.map(|(&at, _)| at).collect();
-        for &at in &gone {
-            let connection = self.connections.remove(at);
-            self.orphaned += connection.session.outstanding();
-            self.has_heirs |= connection.session.requests() > 0;
-        }
-        !gone.is_empty()
-    }
-
-    /// Disconnects clients that have read no response for [`STALLED`] and use more than their guarantee; returns true if
-    /// there were any.
-    fn disconnect_stalled(&mut self, now: Instant) -> bool {
-        let guaranteed = self.crowd().guaranteed;
-        let stalled = |it: &Connection| it.stalled_at(guaranteed).is_some_and(|at| at <= now);
-        let stalled: Vec<usize> =
-            self.connections.iter().filter(|(_, it)| stalled(it)).map(|(at, _)| at).collect();
+        let gone = waiting.into_iter().zip(&files).filter(|(_, file)| is_gone(file));
+        let gone: Vec<usize> = gone.map(|(at, _)| at).collect();
         for &at in &stalled {
-            let connection = self.connections.remove(at);
-            self.orphaned += connection.session.outstanding();
-            self.failed.push_back(NbdError::Stalled(STALLED.as_secs()));
+            self.close(at, Some(NbdError::Stalled(STALLED.as_secs())));
         }
-        !stalled.is_empty()
-    }
-
-    /// Returns free memory to the system after a peak, because the allocator keeps it otherwise.
-    fn return_memory(&mut self) {
-        let kept = self.crowd().kept;
-        self.peak = self.peak.max(kept);
-        if self.peak >= TRIMMED && kept <= self.peak / 4 {
-            self.peak = kept;
-            // SAFETY: the call has no preconditions.
-            #[cfg(target_env = "gnu")]
-            unsafe {
-                libc::malloc_trim(0)
-            };
+        for &at in &gone {
+            self.close(at, None);
         }
+        !stalled.is_empty() || !gone.is_empty()
     }
 
     /// Detects disconnected clients; returns true if any of them has left requests.
-    fn note_the_gone(&mut self) -> bool {
-        let crowd = self.crowd();
-        if self.connections.len() < 2 {
-            return self.connections.iter().any(|(_, it)| it.leaves(crowd));
+    fn detect_disconnects(&mut self) -> bool {
+        let usage = self.usage();
+        if self.connections.len() >= 2 {
+            let there = || self.connections.iter().filter(|(_, it)| !it.is_gone);
+            let file = |(_, it): (usize, &Connection)| poll::hung_up(it.stream.as_fd());
+            let mut files: Vec<_> = there().map(file).collect();
+            let slots: Vec<usize> = there().map(|(at, _)| at).collect();
+            // Without an event no client has disconnected.
+            if poll::wait_any(&mut files, 0).is_err() {
+                return false;
+            }
+            for (at, file) in slots.into_iter().zip(files) {
+                self.connections[at].is_gone |= file.revents != 0;
+            }
         }
-        let there = || self.connections.iter().filter(|(_, it)| !it.is_gone);
-        let mut files: Vec<_> = there().map(|(_, it)| poll::hung_up(it.stream.as_fd())).collect();
-        let places: Vec<usize> = there().map(|(at, _)| at).collect();
-        // Without an event no client has disconnected.
-        if poll::wait_any(&mut files, 0).is_err() {
-            return false;
-        }
-        for (at, file) in places.into_iter().zip(files) {
-            self.connections[at].is_gone |= file.revents != 0;
-        }
-        self.connections.iter().any(|(_, it)| it.leaves(crowd))
+        self.connections.iter().any(|(_, it)| it.leaves(usage))
     }
 
     /// Returns true if a disconnected client has writes in flight, or unread input. These writes may be executed late after
     /// a path failure, but must be executed before later requests of other clients, as on a local disk.
-    fn is_being_changed(&self) -> bool {
+    fn has_work_of_gone(&self) -> bool {
         // Input of clients that read no responses does not block others.
-        let crowd = self.crowd();
-        if self.connections.iter().any(|(_, it)| it.is_gone && crowd.takes(&it.session)) {
+        let usage = self.usage();
+        if self.connections.iter().any(|(_, it)| it.is_gone && usage.takes(&it.session)) {
             return true;
         }
-        let changes = |it: &Asked| !matches!(it.operation, Operation::Read | Operation::Flush);
-        self.under_way.iter().any(|(_, asked)| {
-            let (at, number) = asked.connection;
+        self.executing.iter().any(|(_, it)| {
+            let (at, number) = it.connection;
             let connection = self.connections.get(at).filter(|it| it.number == number);
-            let leaves = |it: &Connection| it.is_gone || it.session.has_ended();
-            changes(asked) && connection.is_none_or(leaves)
+            let has_left = |it: &Connection| it.is_gone || it.session.has_ended();
+            it.operation.is_change() && connection.is_none_or(has_left)
         })
-    }
-
-    fn accept(&mut self, losses: u64) -> bool {
-        let mut moved = false;
-        while self.connections.len() < MOST {
-            let stream = match &self.listener {
-                Listener::Unix(listener, _) => {
-                    listener.accept().map(|(stream, _)| Stream::Unix(stream))
-                }
-                Listener::Tcp(listener) => listener.accept().map(|(stream, _)| Stream::Tcp(stream)),
-            };
-            let stream = match stream {
-                Ok(stream) => stream,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                // No descriptors are free: waiting clients are accepted later.
-                Err(_) => {
-                    self.lacks_files = true;
-                    self.accept_at = clock::now() + WITHOUT_FILES;
-                    break;
-                }
-            };
-            if stream.prepare().is_err() {
-                continue;
-            }
-            moved = true;
-            self.last += 1;
-            let session = Session::new(Arc::clone(&self.exports));
-            let (number, deadline) = (self.last, clock::now() + PATIENCE);
-            let (is_gone, has_ended) = (false, false);
-            let (took_at, input_at) = (clock::now(), clock::now());
-            let (has_turn, is_extra) = (false, false);
-            let connection = Connection {
-                number,
-                is_gone,
-                has_ended,
-                deadline,
-                losses,
-                took_at,
-                has_turn,
-                input_at,
-                is_extra,
-                stream,
-                session,
-            };
-            self.connections.insert(connection);
-        }
-        moved
     }
 
     /// Waits until the server may have work, another descriptor is readable, or a deadline has passed.
@@ -526,38 +458,37 @@ impl NbdServer {
 
     /// Adds the descriptors to wait for; returns the latest time to call [`NbdServer::progress`] again.
     pub fn interests<'a>(&'a mut self, files: &mut Vec<Interest<'a>>) -> Instant {
-        let mut until = Instant::NEVER;
-        if self.lacks_files {
-            until = self.accept_at;
-        } else {
-            // Connections that were polled are served afterwards.
-            self.accept_at = Instant::ZERO;
-            let accepts = (self.connections.len() < MOST).then_some(self.listener.as_fd());
-            files.extend(accepts.map(Interest::to_read));
+        let usage = self.usage();
+        let has_free_turns = self.input_turns() < TURNS;
+        let now = clock::now();
+        let mut until = self.listener.pause().unwrap_or(Instant::NEVER);
+        if until == Instant::NEVER && self.connections.len() < MOST {
+            files.push(Interest::to_read(self.listener.as_fd()));
         }
-        if self.lacks_memory {
-            until = until.min(clock::now() + LOOK_FOR_GONE);
+        if self.budget.is_short {
+            until = until.min(now + CHECK_DISCONNECTED);
         }
-        let crowd = self.crowd();
-        let has_free_turns = self.turns() < FINISHING;
         for (_, connection) in &mut self.connections {
-            if connection.session.is_choosing() {
+            let is_choosing = connection.session.is_choosing();
+            if is_choosing {
                 until = until.min(connection.deadline);
             }
-            let is_choosing = connection.session.is_choosing();
-            let takes = !self.is_held && (!self.has_heirs || connection.is_gone) || is_choosing;
-            let needs_turn = !connection.has_turn && crowd.needs_turn(&connection.session);
+            let is_served = !self.is_held && (!self.serves_gone || connection.is_gone);
+            let needs_turn =
+                !connection.has_input_turn && usage.input_needs_turn(&connection.session);
             if needs_turn && !has_free_turns {
-                until = until.min(clock::now() + TURN);
+                until = until.min(now + TURN);
             }
-            let may_read = connection.has_turn
-                || crowd.lets_read(&connection.session)
+            let has_memory = connection.has_input_turn
+                || usage.admits_input(&connection.session)
                 || needs_turn && has_free_turns;
-            let takes = takes && !connection.has_ended && may_read;
-            let reads = takes && connection.session.room().is_some();
+            let reads = (is_served || is_choosing)
+                && !connection.has_ended
+                && has_memory
+                && connection.session.room().is_some();
             let writes = connection.session.unsent() > 0;
-            if self.lacks_memory {
-                until = until.min(connection.stalled_at(crowd.guaranteed).unwrap_or(until));
+            if self.budget.is_short {
+                until = until.min(connection.stalled_at(usage.guaranteed).unwrap_or(until));
             }
             // The system repeatedly reports errors of a descriptor even if no events are requested.
             if reads || writes {
@@ -565,15 +496,6 @@ impl NbdServer {
             }
         }
         until
-    }
-}
-
-impl Drop for NbdServer {
-    fn drop(&mut self) {
-        if let Listener::Unix(_, path) = &self.listener {
-            // Another process may have removed it.
-            std::fs::remove_file(path).ok();
-        }
     }
 }
 

@@ -34,7 +34,7 @@ mod serving;
 
 pub use exports::DeviceCounts;
 pub use exports::Exports;
-pub use remote::{RemoteDisk, RemoteEvent, RemoteOptions};
+pub use remote::RemoteDisk;
 pub use serving::{BlockEvent, BlockServer};
 
 /// HCAs that one thread drives.

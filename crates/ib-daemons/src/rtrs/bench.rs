@@ -15,10 +15,11 @@ use ib_os::alarm::Alarm;
 use ib_os::clock;
 use ib_os::signals::{Order, Orders};
 use ib_rnbd::Reads;
+use ib_storage::nbd::Backing as _;
 use ib_storage::rtrs::RemoteDisk;
 use serde::Serialize;
 
-use super::config::RemoteConfig;
+use super::config::RemoteDeviceConfig;
 use super::remote::{self, Use};
 use crate::error::DaemonError;
 use crate::message::say;
@@ -94,7 +95,10 @@ pub struct Latency {
 ///
 /// # Errors
 /// Fails if the device cannot be opened or does not fit the workload, and if the connection is closed for good.
-pub fn bench(remote: &RemoteConfig, config: &BenchConfig) -> Result<BenchReport, DaemonError> {
+pub fn bench(
+    remote: &RemoteDeviceConfig,
+    config: &BenchConfig,
+) -> Result<BenchReport, DaemonError> {
     if config.verify && !config.changes() {
         return Err(DaemonError::Failed(
             "--verify compares with data that it has written: expected a --rw that writes"
@@ -117,7 +121,7 @@ pub fn bench(remote: &RemoteConfig, config: &BenchConfig) -> Result<BenchReport,
 }
 
 fn measure(
-    remote: &RemoteConfig,
+    remote: &RemoteDeviceConfig,
     config: &BenchConfig,
     disk: &mut RemoteDisk,
     geometry: &Geometry,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use ib_rtrs::Policy;
-use ib_storage::nbd::Place;
+use ib_storage::nbd::NbdAddress;
 use ib_types::Mtu;
 
 use super::endpoint::{Network, RequestedPath};
@@ -52,7 +52,7 @@ pub struct ControlConfig {
 
 /// The configuration of a session with a server, and of its device.
 #[derive(Clone, Debug)]
-pub struct RemoteConfig {
+pub struct RemoteDeviceConfig {
     /// The paths to the server.
     pub path: Vec<RequestedPath>,
     /// The name of the device at the server.
@@ -128,9 +128,9 @@ pub struct RtrsServeConfig {
 #[derive(Clone, Debug)]
 pub struct NbdConfig {
     /// The session and the device.
-    pub remote: RemoteConfig,
+    pub remote: RemoteDeviceConfig,
     /// The address of the NBD server.
-    pub place: Place,
+    pub address: NbdAddress,
     /// True if the device is offered read-only.
     pub read_only: bool,
     /// Maximum number of outstanding requests.

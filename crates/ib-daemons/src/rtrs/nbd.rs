@@ -49,7 +49,7 @@ fn offer(
         preferred: PREFERRED.max(geometry.logical_block),
     };
     let mut server =
-        NbdServer::listen(&args.place, [export].into()).map_err(DaemonError::failed)?;
+        NbdServer::listen(&args.address, [export].into()).map_err(DaemonError::failed)?;
     match server.port() {
         Some(port) => writeln!(out, "READY nbd://{port}/{}", args.remote.device)?,
         None => writeln!(out, "READY")?,

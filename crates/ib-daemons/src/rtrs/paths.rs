@@ -10,7 +10,7 @@ use ib_rtrs::{AdapterId, PathSpec};
 use ib_storage::rtrs::Devices;
 use ib_types::Gid;
 
-use super::config::{LinkConfig, RemoteConfig};
+use super::config::{LinkConfig, RemoteDeviceConfig};
 use super::endpoint::{Endpoint, RequestedPath};
 use crate::adapter::{self as port, PortOptions};
 use crate::error::DaemonError;
@@ -33,7 +33,7 @@ struct Port {
 }
 
 impl Ways {
-    pub(super) fn new(args: &RemoteConfig) -> Self {
+    pub(super) fn new(args: &RemoteDeviceConfig) -> Self {
         let (link, ports) = (args.link.clone(), Vec::new());
         Self { link, port: args.port, adapters: BTreeMap::new(), ports, next: 0 }
     }

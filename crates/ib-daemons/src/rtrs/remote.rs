@@ -6,13 +6,13 @@ use std::time::Duration;
 use ib_block::Geometry;
 use ib_os::clock;
 use ib_os::signals::{Order, Orders};
-use ib_rnbd::Reads;
+use ib_rnbd::{Reads, RemoteConfig, RemoteEvent};
 use ib_rtrs::{ClientConfig, ClientEvent, PathSpec, SharedKey};
-use ib_storage::rtrs::{Devices, RemoteDisk, RemoteEvent, RemoteOptions};
+use ib_storage::rtrs::{Devices, RemoteDisk};
 use ib_types::Instant;
 use ib_wire::rnbd::AccessMode;
 
-use super::config::RemoteConfig;
+use super::config::RemoteDeviceConfig;
 use super::control;
 use super::paths::Ways;
 use crate::error::DaemonError;
@@ -42,7 +42,11 @@ pub struct Opened {
 ///
 /// # Errors
 /// Fails if a path or the device cannot be opened in time.
-pub fn open(args: &RemoteConfig, how: &Use, orders: &mut Orders) -> Result<Opened, DaemonError> {
+pub fn open(
+    args: &RemoteDeviceConfig,
+    how: &Use,
+    orders: &mut Orders,
+) -> Result<Opened, DaemonError> {
     let control = control::open(&args.control)?;
     let (mut devices, mut ways) = (Devices::new(), Ways::new(args));
     let paths: Result<Vec<PathSpec>, DaemonError> =
@@ -51,16 +55,14 @@ pub fn open(args: &RemoteConfig, how: &Use, orders: &mut Orders) -> Result<Opene
     let captures = devices.captures().map_err(DaemonError::failed)?;
     let tracing = Tracing::start(args.capture.as_ref(), captures, &mut devices)?;
     let mode = if how.writes { AccessMode::READ_WRITE } else { AccessMode::READ_ONLY };
-    let options = RemoteOptions {
+    let config = RemoteConfig {
         session: session(args)?,
-        device: args.device.clone(),
-        mode,
         depth: how.depth,
         reads: how.reads,
         trusts_cache: args.trust_cache,
     };
     let failed = |error| DaemonError::failed(format_args!("{}: {error}", args.device));
-    let mut disk = RemoteDisk::open(devices, &paths, options).map_err(failed)?;
+    let mut disk = RemoteDisk::open(devices, &paths, config, &args.device, mode).map_err(failed)?;
     if let Some(control) = control {
         disk.set_control(control, control::path_finder(ways));
     }
@@ -79,7 +81,7 @@ const RETRY: Duration = Duration::from_millis(500);
 
 /// Waits until the device is open. A dead client may have it open still: the server closes it after a while.
 fn until_open(
-    args: &RemoteConfig,
+    args: &RemoteDeviceConfig,
     disk: &mut RemoteDisk,
     orders: &mut Orders,
 ) -> Result<Geometry, DaemonError> {
@@ -97,8 +99,8 @@ fn until_open(
         disk.progress().map_err(failed)?;
         while let Some(event) = disk.poll_event() {
             match event {
-                RemoteEvent::Opened(geometry) => return Ok(geometry),
-                RemoteEvent::Refused(error) if error.may_pass() => {
+                RemoteEvent::Opened(_, geometry) => return Ok(geometry),
+                RemoteEvent::Refused(_, error) if error.may_pass() => {
                     let told = error.to_string();
                     if why.as_ref() != Some(&told) {
                         say!("{told}; it is tried again");
@@ -106,7 +108,7 @@ fn until_open(
                     why = Some(told);
                     again = clock::now() + RETRY;
                 }
-                RemoteEvent::Refused(error) => return Err(DaemonError::failed(error)),
+                RemoteEvent::Refused(_, error) => return Err(DaemonError::failed(error)),
                 RemoteEvent::Session(ClientEvent::PathDown { path, why: reason, retried }) => {
                     let name = disk.rtrs().spec(path).map(|spec| spec.address.to_string());
                     let told = format!("{}: {reason}", name.unwrap_or_default());
@@ -138,11 +140,11 @@ pub fn tell(disk: &mut RemoteDisk) -> bool {
     while let Some(event) = disk.poll_event() {
         let name = |path| disk.rtrs().spec(path).map(|spec| spec.address.to_string());
         match event {
-            RemoteEvent::Refused(why) => {
+            RemoteEvent::Refused(_, why) => {
                 say!("{why}");
                 return false;
             }
-            RemoteEvent::Opened(_) => say!("the device is open again"),
+            RemoteEvent::Opened(..) => say!("the device is open again"),
             RemoteEvent::Session(ClientEvent::PathDown { path, why, retried }) => {
                 let then = if retried { "; it is tried again" } else { "" };
                 say!("{}: {why}{then}", name(path).unwrap_or_default());
@@ -170,7 +172,7 @@ pub(super) fn key(path: Option<&Path>) -> Result<Option<SharedKey>, DaemonError>
     Ok(Some(SharedKey::new(key.to_vec())))
 }
 
-fn session(args: &RemoteConfig) -> Result<ClientConfig, DaemonError> {
+fn session(args: &RemoteDeviceConfig) -> Result<ClientConfig, DaemonError> {
     let name = args.session.clone().unwrap_or_else(|| {
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
         // Names have no dots.

@@ -10,7 +10,7 @@ use ib_acm::{Address, ServiceConfig};
 use ib_cm::{PortSpace, ServiceId};
 use ib_nbd::Export as NbdExport;
 use ib_sim::{Addresses, Sim};
-use ib_storage::nbd::{NbdServer, Place};
+use ib_storage::nbd::{NbdAddress, NbdServer};
 use ib_storage::rtrs::BlockEvent;
 use ib_topology::{Fabric, PortId};
 use ib_types::Instant;
@@ -225,8 +225,8 @@ impl EmbeddedHosts {
             geometry,
             preferred: 4096,
         };
-        let place = Place::Unix(self.nbd.clone());
-        let programs = NbdServer::listen(&place, Arc::new([export])).map_err(|error| {
+        let address = NbdAddress::Unix(self.nbd.clone());
+        let programs = NbdServer::listen(&address, Arc::new([export])).map_err(|error| {
             DaemonError::Failed(format!("{error}; --nbd gives it another place"))
         })?;
         self.programs = Some(programs);

@@ -1,5 +1,6 @@
 use super::super::{Answer, Export, Server};
 use super::*;
+use ib_block::Operation;
 
 const SIZE: u64 = 1 << 20;
 
@@ -18,6 +19,10 @@ fn server() -> Server<u32> {
     server
 }
 
+const fn answered(errno: Errno) -> Option<Outcome> {
+    Some(Outcome::Answered(errno))
+}
+
 fn read(offset: u64) -> Command {
     Command { operation: Operation::Read, offset, length: 4096, fua: false }
 }
@@ -27,11 +32,11 @@ fn carry(client: &mut Client, server: &mut Server<u32>, session: u32) -> Vec<Com
     let mut done = Vec::new();
     while let Some(out) = client.poll_transmit() {
         match server.handle(session, (out.direction, out.data_length), out.header()) {
-            Answer::Now(errno, bytes) => client.handle(out.tag, errno, &bytes),
+            Answer::Now(errno, bytes) => client.handle(out.tag, answered(errno), &bytes),
             Answer::Do(command) => {
                 done.push(command.command);
                 server.done(&command);
-                client.handle(out.tag, Errno::OK, b"");
+                client.handle(out.tag, answered(Errno::OK), b"");
             }
         }
     }
@@ -106,7 +111,7 @@ fn a_session_that_nobody_knew_of_is_greeted_before_anything_is_opened_in_it() {
             let Answer::Now(errno, bytes) = server.handle(session, kind, out.header()) else {
                 panic!("it is no command");
             };
-            client.handle(out.tag, errno, &bytes);
+            client.handle(out.tag, answered(errno), &bytes);
             assert_eq!(events(&mut client), []);
         }
         let write = Command { operation: Operation::Write, ..read(0) };
@@ -224,9 +229,9 @@ fn answers_that_make_no_sense_are_refused() {
         let message_type = MessageType::SESSION_RESPONSE;
         let version =
             SessionMessage { message_type, version: 2, extension: 0, number: 0 }.to_bytes();
-        client.handle(hello.tag, Errno::OK, &version);
+        client.handle(hello.tag, answered(Errno::OK), &version);
         let open = client.poll_transmit().expect("the device");
-        client.handle(open.tag, Errno::OK, &answer);
+        client.handle(open.tag, answered(Errno::OK), &answer);
         let found = events(&mut client);
         let is_nonsense = matches!(found[0], ClientEvent::Refused(_, OpenError::Nonsense { .. }));
         assert!(is_nonsense && found[1] == ClientEvent::Done(1, Errno::EIO), "{found:?}");
@@ -243,7 +248,7 @@ fn carry_to_linux(client: &mut Client, server: &mut Server<u32>, session: u32) {
             56 => bytes[46..].fill(session as u8),
             _ => {}
         }
-        client.handle(out.tag, errno, &bytes);
+        client.handle(out.tag, answered(errno), &bytes);
     }
 }
 
@@ -298,7 +303,7 @@ impl Linux {
                 }
                 other => panic!("nobody sends a server {other:?}"),
             };
-            client.handle(out.tag, errno, &answer);
+            client.handle(out.tag, answered(errno), &answer);
         }
     }
 }
@@ -350,10 +355,10 @@ fn with_numbers_of_each_session_everything_goes_to_the_device_it_is_for() {
 fn a_device_that_is_open_again_is_compared_with_what_it_was() {
     let usual = Geometry { write_back: true, fua: true, ..Geometry::new(SIZE, 512) };
     let plain = Geometry { write_back: false, ..usual };
-    let changed = |what, found, expected| {
-        Err(OpenError::Changed { name: "disk0".to_owned(), what, found, expected })
+    let changed = |size, found, expected| {
+        Err(OpenError::Changed { name: "disk0".to_owned(), size, found, expected })
     };
-    let other = |what| Err(OpenError::Other { name: "disk0".to_owned(), what });
+    let other = |evidence| Err(OpenError::Other { name: "disk0".to_owned(), evidence });
     let ours = Some(ORIGIN);
     for (before, origin, after, then, expected) in [
         (usual, ours, usual, ours, Ok(Kept::All)),
@@ -361,18 +366,24 @@ fn a_device_that_is_open_again_is_compared_with_what_it_was() {
         (usual, ours, plain, ours, Ok(Kept::All)),
         (usual, ours, usual, Some(Origin { cache: 9, ..ORIGIN }), Ok(Kept::Flushed)),
         (usual, None, usual, None, Ok(Kept::Unknown)),
-        (usual, ours, Geometry { size: SIZE / 2, ..usual }, ours, changed("", SIZE / 2, SIZE)),
+        (
+            usual,
+            ours,
+            Geometry { size: SIZE / 2, ..usual },
+            ours,
+            changed(Size::Device, SIZE / 2, SIZE),
+        ),
         (
             usual,
             ours,
             Geometry { logical_block: 4096, physical_block: 4096, ..usual },
             ours,
-            changed(" in each block", 4096, 512),
+            changed(Size::Block, 4096, 512),
         ),
-        (plain, ours, usual, ours, other("it caches what is written, which it did not")),
-        (usual, ours, usual, Some(Origin { medium: 9, ..ORIGIN }), other("its server says so")),
-        (usual, ours, usual, None, other("another kind of server has it")),
-        (usual, None, usual, ours, other("another kind of server has it")),
+        (plain, ours, usual, ours, other(OtherData::WriteCache)),
+        (usual, ours, usual, Some(Origin { medium: 9, ..ORIGIN }), other(OtherData::Medium)),
+        (usual, ours, usual, None, other(OtherData::Server)),
+        (usual, None, usual, ours, other(OtherData::Server)),
     ] {
         let mut client = Client::new(5);
         let disk = client.open("disk0", AccessMode::READ_WRITE).expect("a name");
@@ -407,7 +418,7 @@ fn what_is_not_wanted_any_more_is_closed() {
     let Answer::Now(errno, bytes) = server.handle(1, (Direction::Read, 36), hello.header()) else {
         panic!("it is greeted");
     };
-    client.handle(hello.tag, errno, &bytes);
+    client.handle(hello.tag, answered(errno), &bytes);
     let open = client.poll_transmit().expect("the device");
     client.submit(disk, 3, read(0));
     client.close(disk);
@@ -415,7 +426,7 @@ fn what_is_not_wanted_any_more_is_closed() {
     let Answer::Now(errno, bytes) = server.handle(1, (Direction::Read, 56), open.header()) else {
         panic!("it is opened");
     };
-    client.handle(open.tag, errno, &bytes);
+    client.handle(open.tag, answered(errno), &bytes);
     assert_eq!(server.openers(super::super::ExportId(0)), 1);
     carry(&mut client, &mut server, 1);
     assert_eq!(server.openers(super::super::ExportId(0)), 0);
@@ -457,10 +468,10 @@ impl Place {
                 self.kept = Some(kept);
             }
             match answer {
-                Answer::Now(errno, bytes) => client.handle(out.tag, errno, &bytes),
+                Answer::Now(errno, bytes) => client.handle(out.tag, answered(errno), &bytes),
                 Answer::Do(command) => {
                     self.server.done(&command);
-                    client.handle(out.tag, Errno::OK, b"");
+                    client.handle(out.tag, answered(Errno::OK), b"");
                 }
             }
         }

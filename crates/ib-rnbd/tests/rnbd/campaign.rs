@@ -8,10 +8,11 @@ use std::time::Duration;
 
 use ib_block::{Command, Errno, Operation};
 use ib_rnbd::{DeviceId, OpenError, RemoteEvent};
-use ib_rtrs::{ClientConfig, ClientEvent, End, Policy, ServerConfig, ServerEvent};
+use ib_rtrs::{ClientConfig, ClientEvent, EndReason, ServerConfig, ServerEvent};
 use ib_types::Instant;
 use ib_wire::rnbd::AccessMode;
 
+use crate::faults::{Totals, Violation, disturb, number, random_client};
 use crate::lab::{Backend, Lab, NAMES};
 use crate::model::{BLOCK, BLOCKS, Model};
 use crate::wire::Rng;
@@ -23,15 +24,6 @@ const AT_ONCE: usize = 20;
 /// How long something may stand still between peers of this project when one of its paths is cut, and when the port says so.
 const STALL: Duration = Duration::from_secs(5);
 const LINK_DOWN: Duration = Duration::from_millis(50);
-
-/// What has happened in runs, so that it can be seen that something has.
-#[derive(Clone, Copy, Debug, Default)]
-struct Seen {
-    failed_over: u64,
-    lost: u64,
-    fenced: u64,
-    unknown: u64,
-}
 
 /// What kind of a run it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,7 +48,7 @@ enum Serving {
 }
 
 /// Runs with a seed. Returns what has happened, or what must not happen.
-fn run(seed: u64, serving: Serving) -> Result<Seen, String> {
+fn run(seed: u64, serving: Serving) -> Result<Totals, Violation> {
     let fence = serving != Serving::Plain;
     let mut rng = Rng::new(seed ^ 0x00b1_0c4d);
     let kind = match rng.below(10) {
@@ -89,18 +81,13 @@ struct Run {
 }
 
 impl Run {
-    fn begin(seed: u64, mut rng: Rng, kind: Kind, fence: bool) -> Result<Self, String> {
+    fn begin(seed: u64, mut rng: Rng, kind: Kind, fence: bool) -> Result<Self, Violation> {
         let links = 2 + rng.below(3) as usize;
-        let policies = [Policy::RoundRobin, Policy::MinInflight, Policy::MinLatency];
-        let mut client = |name| ClientConfig {
-            processors: 2,
-            connections: 1 + rng.below(3) as u16,
-            policy: policies[rng.below(3) as usize],
-            need_invalidation: rng.chance(0.3),
-            reconnect_delay: Duration::from_millis(200 + rng.below(2_000)),
-            io_timeout: Some(Duration::from_secs(2 + rng.below(10))),
-            fence_timeout: Some(Duration::from_secs(if kind == Kind::Stuck { 2 } else { 30 })),
-            ..ClientConfig::new(name)
+        let patience = Duration::from_secs(if kind == Kind::Stuck { 2 } else { 30 });
+        let mut client = |name| {
+            let fence_timeout = Some(patience);
+            let rest = ClientConfig { processors: 2, fence_timeout, ..ClientConfig::new(name) };
+            random_client(&mut rng, rest)
         };
         let clients = vec![client("writer"), client("other")];
         let server = ServerConfig {
@@ -128,9 +115,7 @@ impl Run {
         lab.backend = backend(kind, takes);
         for guest in lab.guests.iter_mut().filter(|_| kind != Kind::Gentle) {
             for link in &mut guest.links {
-                link.loss = [0.0, 0.001, 0.03][rng.below(3) as usize];
-                link.double = [0.0, 0.01][rng.below(2) as usize];
-                link.late = [0.0, 0.02][rng.below(2) as usize];
+                disturb(link, &mut rng);
             }
         }
         let (model, next_fault) = (Model::new(NAMES.len()), lab.now);
@@ -139,11 +124,11 @@ impl Run {
     }
 
     /// Asks, and has things fail, until all that was asked for has ended.
-    fn until_done(&mut self) -> Result<(), String> {
+    fn until_done(&mut self) -> Result<(), Violation> {
         let end = self.lab.now + Duration::from_secs(600);
         while self.asked < COMMANDS || !self.model.under.is_empty() {
             if self.lab.now >= end {
-                return Err(format!("forgotten: {:?}", self.model.under));
+                return Err(format!("forgotten: {:?}", self.model.under).into());
             }
             self.fail_something();
             self.repair(self.asked >= COMMANDS);
@@ -158,7 +143,7 @@ impl Run {
     }
 
     /// Flushes all devices, and looks at what they hold.
-    fn finish(mut self) -> Result<Seen, String> {
+    fn finish(mut self) -> Result<Totals, Violation> {
         self.repair(true);
         for guest in &mut self.lab.guests {
             for link in &mut guest.links {
@@ -179,22 +164,23 @@ impl Run {
         let end = self.lab.now + Duration::from_secs(300);
         while self.lab.guests.iter().any(|guest| guest.remote.rtrs().requests() > 0) {
             if !self.lab.step(end) {
-                return Err("requests are under way that nobody has made".to_owned());
+                return Err("requests are under way that nobody has made".to_owned().into());
             }
         }
         self.model.check_end(&self.lab)?;
-        let mut seen = Seen { unknown: self.model.unknown() as u64, ..Seen::default() };
+        let mut seen = Totals { unknown: self.model.unknown() as u64, ..Totals::default() };
         for (number, guest) in self.lab.guests.iter().enumerate() {
             let rtrs = guest.remote.rtrs();
             if guest.remote.asked() != 0 {
-                return Err("a command is under way that nobody has made".to_owned());
+                return Err("a command is under way that nobody has made".to_owned().into());
             }
             let stats = guest.paths.iter().filter_map(|&path| rtrs.stats(path));
             seen.failed_over += stats.map(|it| it.failed_over).sum::<u64>();
             seen.lost += self.lab.count(number, &ClientEvent::Lost) as u64;
         }
-        let is_fenced =
-            |event: &&ServerEvent| matches!(event, ServerEvent::PathDown { why: End::Fenced, .. });
+        let is_fenced = |event: &&ServerEvent| {
+            matches!(event, ServerEvent::PathDown { why: EndReason::Fenced, .. })
+        };
         seen.fenced = self.lab.server_events.iter().filter(is_fenced).count() as u64;
         Ok(seen)
     }
@@ -237,7 +223,7 @@ impl Run {
     }
 
     /// Takes what has ended, and looks whether that may be.
-    fn take(&mut self) -> Result<(), String> {
+    fn take(&mut self) -> Result<(), Violation> {
         for guest in 0..self.lab.guests.len() {
             for (number, errno, data) in std::mem::take(&mut self.lab.guests[guest].done) {
                 let under = self.model.end(number, errno, &data)?;
@@ -245,13 +231,11 @@ impl Run {
                 let may_be_unknown = match errno {
                     Errno::ETIMEDOUT => self.kind == Kind::Stuck,
                     // A server without path fencing does not report the fate of requests in flight on failed paths.
-                    Errno::ECONNABORTED => {
-                        !self.fence && !matches!(operation, Operation::Read | Operation::Flush)
-                    }
+                    Errno::ECONNABORTED => !self.fence && operation.is_change(),
                     _ => false,
                 };
                 if !errno.is_ok() && !may_be_unknown {
-                    return Err(format!("{under:?} has ended with {errno}"));
+                    return Err(format!("{under:?} has ended with {errno}").into());
                 }
                 if under.command.fua || operation == Operation::Flush {
                     self.model.check_medium(&self.lab, under.disk)?;
@@ -265,13 +249,17 @@ impl Run {
     }
 
     /// Fails when something ends later than it may where a single path fails at a time.
-    fn check_bound(&self, begun: Instant) -> Result<(), String> {
+    fn check_bound(&self, begun: Instant) -> Result<(), Violation> {
         let now = self.lab.now;
         let is_told = self.reported.is_some_and(|at| now.since(at) < STALL);
         // A command is split into parts, and a flush comes behind them.
         let bound = (if is_told { LINK_DOWN } else { STALL }) + self.takes * 8;
         let took = now.since(begun);
-        if took <= bound { Ok(()) } else { Err(format!("a command stands still for {took:?}")) }
+        if took <= bound {
+            Ok(())
+        } else {
+            Err(format!("a command stands still for {took:?}").into())
+        }
     }
 
     fn fail_something(&mut self) {
@@ -347,7 +335,7 @@ fn backend(kind: Kind, takes: Duration) -> Backend {
 }
 
 /// Fails unless the second client may not write what the first one does, and may once that one moves to it.
-fn refuse_a_second_writer(lab: &mut Lab) -> Result<(), String> {
+fn refuse_a_second_writer(lab: &mut Lab) -> Result<(), Violation> {
     let refused = lab.guests[1].remote.open(NAMES[1], AccessMode::READ_WRITE).expect("a name");
     let is_refused = |event: &RemoteEvent| {
         matches!(event, RemoteEvent::Refused(id, OpenError::Refused { errno: Errno::EPERM, .. })
@@ -355,7 +343,7 @@ fn refuse_a_second_writer(lab: &mut Lab) -> Result<(), String> {
     };
     lab.run_for(Duration::from_millis(10));
     if !lab.guests[1].events.iter().any(|(_, event)| is_refused(event)) {
-        return Err("two clients may write one device".to_owned());
+        return Err("two clients may write one device".to_owned().into());
     }
     lab.guests[1].remote.close(refused);
     let moved = lab.open(1, NAMES[1], AccessMode::MIGRATION);
@@ -364,50 +352,35 @@ fn refuse_a_second_writer(lab: &mut Lab) -> Result<(), String> {
     Ok(())
 }
 
-fn number(name: &str, default: u64) -> u64 {
-    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
-}
-
 #[test]
 fn nothing_that_was_confirmed_is_lost_whatever_fails() {
     let (first, runs) = (number("RNBD_SEED", 1_u64), number("RNBD_RUNS", 40));
-    let mut all = Seen::default();
+    let mut all = Totals::default();
     for seed in first..first + runs {
-        let seen = run(seed, Serving::Fences).unwrap_or_else(|why| panic!("seed {seed}: {why}"));
-        all.failed_over += seen.failed_over;
-        all.lost += seen.lost;
-        all.fenced += seen.fenced;
-        all.unknown += seen.unknown;
+        all += run(seed, Serving::Fences).unwrap_or_else(|why| panic!("seed {seed}: {why}"));
     }
     eprintln!("{runs} runs: {all:?}");
     assert!(runs < 40 || all.failed_over > runs && all.lost > 0 && all.fenced > 0, "{all:?}");
     assert!(runs < 40 || all.unknown > 0, "{all:?}");
 }
 
-fn is_stale(why: &str) -> bool {
-    why.contains("holds") || why.contains("is torn")
-}
-
 #[test]
 fn the_campaign_notices_an_old_write_that_comes_after_a_newer_one() {
-    let notices = |seed| run(seed, Serving::Wrong).is_err_and(|why| is_stale(&why));
+    let notices = |seed| run(seed, Serving::Wrong).is_err_and(|why| why.is_stale());
     let noticed = (1..=10).filter(|&seed| notices(seed)).count();
     assert!(noticed >= 5, "{noticed} of 10");
 }
 
 #[test]
 fn with_a_server_that_does_not_fence_nothing_is_forgotten() {
-    let mut all = Seen::default();
+    let mut all = Totals::default();
     let (runs, mut stale) = (number("RNBD_RUNS", 60), 0);
     for seed in 1..=runs {
         match run(seed, Serving::Plain) {
-            Ok(seen) => {
-                all.failed_over += seen.failed_over;
-                all.unknown += seen.unknown;
-            }
+            Ok(seen) => all += seen,
             // An old write, which a dead path has left on its way, may come after a newer one.
             Err(why) => {
-                assert!(is_stale(&why), "seed {seed}: {why}");
+                assert!(why.is_stale(), "seed {seed}: {why}");
                 stale += 1;
             }
         }

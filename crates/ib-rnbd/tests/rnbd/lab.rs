@@ -190,7 +190,7 @@ impl Lab {
         for link in 0..links {
             let id = AdapterId(link as u32);
             let spec = nodes.0[link].spec_to(&self.nodes.0[first + link], id);
-            paths.push(remote.add_path(self.now, &mut nodes, spec).expect("room"));
+            paths.push(remote.session().add_path(self.now, &mut nodes, spec).expect("room"));
         }
         let (links, events, done) = (vec![Link::GOOD; links], Vec::new(), Vec::new());
         let kept = VecDeque::new();
@@ -428,11 +428,11 @@ impl Guest {
             let id = AdapterId(at as u32);
             while let Some(event) = nodes.0[at].poll_hca(now) {
                 moved = true;
-                remote.handle_hca(now, nodes, 0, id, &event);
+                remote.session().handle_hca(now, nodes, 0, id, &event);
             }
             while let Some(event) = nodes.0[at].cm.poll_event() {
                 moved = true;
-                remote.handle_cm(now, nodes, id, event);
+                remote.session().handle_cm(now, nodes, id, event);
             }
             while let Some((route, mad)) = nodes.0[at].cm.poll_transmit() {
                 moved = true;

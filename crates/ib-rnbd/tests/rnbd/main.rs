@@ -1,6 +1,8 @@
 //! Devices of a server over paths that fail, in virtual time: RNBD over RTRS over software HCAs.
 
 mod campaign;
+#[path = "../../../ib-rtrs/tests/sessions/faults.rs"]
+mod faults;
 mod lab;
 mod model;
 mod outcomes;

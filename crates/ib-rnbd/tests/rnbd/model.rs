@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use ib_block::{Command, Errno, Operation};
 use ib_types::Instant;
 
+use crate::faults::Violation;
 use crate::lab::{Lab, SIZE};
 
 /// The unit of what is asked for, in bytes.
@@ -66,7 +67,7 @@ fn blocks_of(command: &Command) -> std::ops::Range<usize> {
 }
 
 fn changes(command: &Command) -> bool {
-    !matches!(command.operation, Operation::Read | Operation::Flush)
+    command.operation.is_change()
 }
 
 impl Model {
@@ -113,7 +114,12 @@ impl Model {
     }
 
     /// Takes note that a command has ended; fails when that cannot be.
-    pub(crate) fn end(&mut self, number: u64, errno: Errno, data: &[u8]) -> Result<Under, String> {
+    pub(crate) fn end(
+        &mut self,
+        number: u64,
+        errno: Errno,
+        data: &[u8],
+    ) -> Result<Under, Violation> {
         let under = self.under.remove(&number);
         let under = under.ok_or_else(|| format!("{number} has ended twice"))?;
         let Under { disk, command, .. } = &under;
@@ -141,7 +147,7 @@ impl Model {
                         let since = under.confirmed[at];
                         blocks[at]
                             .expect(since, found)
-                            .map_err(|why| format!("block {at} {why}"))?;
+                            .map_err(|why| why.of(format_args!("block {at}")))?;
                     }
                 }
             }
@@ -156,20 +162,22 @@ impl Model {
     }
 
     /// Fails when what was to have reached the medium of a device has not.
-    pub(crate) fn check_medium(&self, lab: &Lab, disk: usize) -> Result<(), String> {
+    pub(crate) fn check_medium(&self, lab: &Lab, disk: usize) -> Result<(), Violation> {
         for (at, block) in self.disks[disk].iter().enumerate().filter(|(_, it)| !it.is_unknown) {
             let found = &lab.disks[disk].medium[at * BLOCK..][..BLOCK];
-            block.expect(block.stored, found).map_err(|why| format!("medium: block {at} {why}"))?;
+            let told = |why: Violation| why.of(format_args!("medium: block {at}"));
+            block.expect(block.stored, found).map_err(told)?;
         }
         Ok(())
     }
 
     /// Fails when devices do not hold at the end what was confirmed last.
-    pub(crate) fn check_end(&self, lab: &Lab) -> Result<(), String> {
+    pub(crate) fn check_end(&self, lab: &Lab) -> Result<(), Violation> {
         for (disk, blocks) in self.disks.iter().enumerate() {
             for (at, block) in blocks.iter().enumerate().filter(|(_, it)| !it.is_unknown) {
                 let found = &lab.disks[disk].cached[at * BLOCK..][..BLOCK];
-                let told = |why| format!("at the end block {at} of disk {disk} {why}");
+                let told =
+                    |why: Violation| why.of(format_args!("at the end block {at} of disk {disk}"));
                 block.expect(block.contents.len() - 1, found).map_err(told)?;
             }
         }
@@ -184,7 +192,7 @@ impl Model {
 
 impl Block {
     /// Fails when bytes are none of what the block has held since some content.
-    fn expect(&self, since: usize, found: &[u8]) -> Result<(), String> {
+    fn expect(&self, since: usize, found: &[u8]) -> Result<(), Violation> {
         let mut allowed = self.contents[since..].iter();
         if allowed.any(|content| content.bytes() == found) {
             return Ok(());
@@ -198,11 +206,11 @@ impl Block {
         let is_own = |number| {
             self.contents.iter().any(|content| content.bytes()[..8] == u64::to_le_bytes(number))
         };
-        let what = match (is_torn, { words }.all(is_own)) {
-            (_, false) => "has what nobody has written to it, and starts with",
-            (true, true) => "is torn, and starts with",
-            (false, true) => "holds",
-        };
-        Err(format!("{what} {number}: expected one of {:?}", &self.contents[since..]))
+        let found = format!("{number}: expected one of {:?}", &self.contents[since..]);
+        Err(match (is_torn, { words }.all(is_own)) {
+            (_, false) => Violation::Other(format!("was never written, and starts with {found}")),
+            (true, true) => Violation::Stale(format!("is torn, and starts with {found}")),
+            (false, true) => Violation::Stale(format!("holds {found}")),
+        })
     }
 }

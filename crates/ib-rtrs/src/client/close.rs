@@ -7,7 +7,8 @@ use ib_types::Instant;
 use rand::Rng;
 
 use super::path::{After, Path, PathState};
-use super::{Client, ClientEvent, Failure, PathId, PathSpec, Stage, Timer, uuid};
+use super::session::Stage;
+use super::{Client, ClientEvent, Failure, PathId, PathSpec, Timer, uuid};
 use crate::adapters::{Adapter, Adapters};
 use crate::connection::{self, SetupError};
 
@@ -44,21 +45,21 @@ impl Client {
         cx: &mut impl Adapters,
         spec: PathSpec,
     ) -> Result<PathId, AddError> {
-        if matches!(self.stage, Stage::Closing | Stage::Closed) {
+        if self.session.is_ending() {
             return Err(AddError::Closed);
         }
-        if self.paths.iter().flatten().count() >= MAX_PATHS {
+        if self.paths.iter().count() >= MAX_PATHS {
             return Err(AddError::TooMany);
         }
-        let local = self.local_of(cx, spec.adapter)?;
-        let id = PathId(self.paths.len() as u32);
+        let local = self.registrations.index_of(cx, spec.adapter)?;
+        let id = self.paths.next_id();
         let processors = self.config.processors.max(1) as usize;
         let mut path = Path::new(id, spec, uuid(&mut self.rng), local, processors);
-        path.is_awaited = self.stage == Stage::Opening;
-        let was_any = self.paths.iter().flatten().any(|path| path.was_connected);
-        path.is_first = !was_any && self.paths.iter().flatten().next().is_none();
+        path.is_awaited = self.session.stage == Stage::Opening;
+        let was_any = self.paths.iter().any(|path| path.was_connected);
+        path.is_first = self.paths.iter().next().is_none();
         let begins = was_any || path.is_first;
-        self.paths.push(Some(Box::new(path)));
+        self.paths.add(path);
         if begins {
             self.begin_path(now, cx, id);
             self.settle(now, cx);
@@ -86,7 +87,7 @@ impl Client {
             Some(PathState::Connected) => self.fail_path(now, cx, id, Failure::Unwanted),
             Some(PathState::Waiting | PathState::Disconnected) => {}
         }
-        if let Some(path) = self.path_mut(id) {
+        if let Some(path) = self.paths.get_mut(id) {
             path.attempts = 0;
         }
         self.begin_path(now, cx, id);
@@ -97,29 +98,29 @@ impl Client {
     /// Closes the session. Requests in flight fail with an error. [`ClientEvent::Closed`] reports that the server
     /// has been notified.
     pub fn close(&mut self, now: Instant, cx: &mut impl Adapters) {
-        if matches!(self.stage, Stage::Closing | Stage::Closed) {
+        if self.session.is_ending() {
             return;
         }
-        self.stage = Stage::Closing;
+        self.session.stage = Stage::Closing;
         let ids: Vec<PathId> = self.paths().collect();
         for id in ids {
             self.end_path(now, cx, id, After::Removed);
         }
-        self.finish_close(cx);
+        self.finish_close(now, cx);
     }
 
     fn end_path(&mut self, now: Instant, cx: &mut impl Adapters, id: PathId, after: After) -> bool {
-        let Some(path) = self.path_mut(id) else { return false };
+        let Some(path) = self.paths.get_mut(id) else { return false };
         if path.state == PathState::Closing {
-            // Who wants it removed gets that, too.
-            path.after = path.after.max_of(after);
+            // A removal stays one.
+            path.after = path.after.max(Some(after));
             return true;
         }
         self.timers.stop((id, Timer::Reconnect));
-        let connections = self.path(id).map(|path| path.connections.clone()).unwrap_or_default();
+        let connections =
+            self.paths.get(id).map(|path| path.connections.clone()).unwrap_or_default();
         self.fail_path(now, cx, id, Failure::Unwanted);
-        let Self { paths, by_connection, .. } = self;
-        let Some(path) = paths[id.0 as usize].as_deref_mut() else { return false };
+        let Some(path) = self.paths.get_mut(id) else { return false };
         path.state = PathState::Closing;
         path.after = Some(after);
         let adapter = path.spec.adapter;
@@ -128,16 +129,17 @@ impl Client {
             path.ending =
                 waits.filter(|&it| cm.state(it) == Some(ib_cm::State::DreqSent)).collect();
         }
-        for &connection in &path.ending {
-            by_connection.insert((adapter, connection), (id, 0));
+        let ending = path.ending.clone();
+        for &connection in &ending {
+            self.paths.add_connection(adapter, connection, id);
         }
-        if path.ending.is_empty() {
-            self.path_closed(cx, id);
+        if ending.is_empty() {
+            self.path_closed(now, cx, id);
         } else {
             self.timers.set((id, Timer::Close), (), now + FAREWELL);
         }
         self.settle(now, cx);
-        self.give_up();
+        self.give_up(now, cx);
         true
     }
 
@@ -149,74 +151,75 @@ impl Client {
         id: PathId,
         connection: ConnectionId,
     ) {
-        let Some(path) = self.path_mut(id) else { return };
+        let Some(path) = self.paths.get_mut(id) else { return };
         if path.state != PathState::Closing {
             return self.fail_path(now, cx, id, Failure::Disconnected);
         }
         path.ending.retain(|&it| it != connection);
         if path.ending.is_empty() {
-            self.path_closed(cx, id);
+            self.path_closed(now, cx, id);
         }
     }
 
     /// The other end knows that a path has ended, or does not answer.
-    pub(super) fn path_closed(&mut self, cx: &mut impl Adapters, id: PathId) {
+    pub(super) fn path_closed(&mut self, now: Instant, cx: &mut impl Adapters, id: PathId) {
         self.timers.stop((id, Timer::Close));
-        let Some(path) = self.path_mut(id) else { return };
+        let Some(path) = self.paths.get_mut(id) else { return };
         let (adapter, ending) = (path.spec.adapter, std::mem::take(&mut path.ending));
         let ends = (adapter, path.spec.address);
         path.state = PathState::Disconnected;
         let after = path.after.take();
         for connection in ending {
-            self.by_connection.remove(&(adapter, connection));
+            self.paths.remove_connection(adapter, connection);
         }
         match after {
             Some(After::Removed) => {
-                self.paths[id.0 as usize] = None;
-                self.keep_unfenced(id, ends);
+                self.paths.remove(id);
+                self.fencing.path_removed(id, ends);
                 self.events.push_back(ClientEvent::PathRemoved(id));
             }
             _ => self.events.push_back(ClientEvent::PathDisconnected(id)),
         }
-        self.finish_close(cx);
+        self.finish_close(now, cx);
     }
 
     /// Ends the session once all its paths are gone.
-    fn finish_close(&mut self, cx: &mut impl Adapters) {
-        if self.stage == Stage::Closing && self.paths.iter().all(Option::is_none) {
-            self.give_up();
-            self.stage = Stage::Closed;
-            self.release(cx);
+    fn finish_close(&mut self, now: Instant, cx: &mut impl Adapters) {
+        if self.session.stage == Stage::Closing && self.paths.iter().next().is_none() {
+            self.give_up(now, cx);
+            self.session.stage = Stage::Closed;
+            self.registrations.release(cx);
             self.events.push_back(ClientEvent::Closed);
         }
     }
 
     /// Releases the objects that a path has at its HCA, and disconnects from the server.
     pub(super) fn tear_down(&mut self, now: Instant, cx: &mut impl Adapters, id: PathId) {
-        let Self { paths, by_connection, by_cq, timers, up, came_up, .. } = self;
-        let Some(path) = paths[id.0 as usize].as_deref_mut() else { return };
+        let Self { paths, timers, came_up, .. } = self;
+        paths.set_disconnected(id);
+        let Some(path) = paths.get_mut(id) else { return };
         for timer in
             [Timer::Connect, Timer::Heartbeat, Timer::Watch, Timer::Probe, Timer::Reconnect]
         {
             timers.stop((id, timer));
         }
-        up.retain(|&it| it != id);
         came_up.retain(|&it| it != id);
         let attempt = path.attempt.take().map(|attempt| attempt.connection);
         let connections = std::mem::take(&mut path.connections);
         path.chunks.clear();
         let adapter = path.spec.adapter;
         let Some(Adapter { hca, cm }) = cx.get(adapter) else { return };
+        let (cq, inbox) = (path.cq.take(), path.inbox.take());
         for connection in connections.into_iter().chain(attempt) {
-            by_connection.remove(&(adapter, connection.id));
+            paths.remove_connection(adapter, connection.id);
             connection::end(hca, cm, now, connection);
         }
-        if let Some(cq) = path.cq.take() {
-            by_cq.remove(&(adapter, cq));
+        if let Some(cq) = cq {
+            paths.remove_cq(adapter, cq);
             // Its queue pairs are gone.
             hca.destroy_cq(cq).ok();
         }
-        if let Some(inbox) = path.inbox.take() {
+        if let Some(inbox) = inbox {
             hca.dereg_mr(inbox.mr).ok();
         }
     }
@@ -225,15 +228,5 @@ impl Client {
     pub(super) fn jitter(&mut self) -> Duration {
         let most = self.config.reconnect_jitter.as_nanos() as u64;
         if most == 0 { Duration::ZERO } else { Duration::from_nanos(self.rng.next_u64() % most) }
-    }
-}
-
-trait Later {
-    fn max_of(self, other: After) -> Self;
-}
-
-impl Later for Option<After> {
-    fn max_of(self, other: After) -> Self {
-        if self == Some(After::Removed) { self } else { Some(other) }
     }
 }

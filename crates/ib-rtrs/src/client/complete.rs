@@ -1,23 +1,18 @@
 //! What comes in: responses, heartbeats, failures.
 
-use std::time::Duration;
-
 use ib_hca::{Data, Hca, RemoteAddress, SendOp, Wc, WcOpcode, WcStatus};
 use ib_types::Instant;
 use ib_wire::rtrs::{Fenced, Immediate, Meaning, MessageType, RkeyResponse};
 
 use super::info::INFO;
+use super::liveness::{PROBE_AFTER, Probe};
 use super::path::PathState;
-use super::slots::Fate;
-use super::{Client, Completion, Failure, PathId, Timer};
+use super::slots::{Slot, SlotState};
+use super::{Client, Completion, Failure, Outcome, PathId, Timer};
 use crate::adapters::Adapters;
 use crate::connection::{self, SetupError, WorkId};
 use crate::heartbeat::Beat;
 use crate::{Direction, Errno};
-
-/// How long nothing has to be heard of a path with requests until it is asked whether it lives. With what the transport
-/// takes to give up, all of them go on over another path within 5 s after a cut.
-pub(super) const PROBE_AFTER: Duration = Duration::from_millis(500);
 
 impl Client {
     /// Takes what a path has completed.
@@ -28,7 +23,7 @@ impl Client {
         cpu: u32,
         id: PathId,
     ) {
-        let Some(path) = self.path(id) else { return };
+        let Some(path) = self.paths.get(id) else { return };
         let (Some(cq), Some(adapter)) = (path.cq, cx.get(path.spec.adapter)) else { return };
         let hca = adapter.hca;
         hca.req_notify_cq(cq, false);
@@ -40,7 +35,7 @@ impl Client {
                 break;
             }
         }
-        if let Some(path) = self.path_mut(id).filter(|_| found > 0) {
+        if let Some(path) = self.paths.get_mut(id).filter(|_| found > 0) {
             path.stats.completions.count(found);
         }
         self.take_fenced(now, cx);
@@ -61,8 +56,8 @@ impl Client {
         if work.index == INFO {
             return self.take_info(now, hca, id, wc);
         }
-        let Some(path) = self.path_mut(id) else { return Ok(()) };
-        path.hear(now);
+        let Some(path) = self.paths.get_mut(id) else { return Ok(()) };
+        path.liveness.hear(now);
         let sge = path.receive(work.connection, work.index);
         let qp = path.connections.get(usize::from(work.connection)).map(|it| it.qp);
         let qp = qp.ok_or(Failure::Protocol("something over no connection"))?;
@@ -98,10 +93,7 @@ impl Client {
                 Ok(())
             }
             Meaning::HeartbeatAcknowledgement { .. } => {
-                if let Some(asked) = path_asked(self, id) {
-                    let took = now.since(asked);
-                    self.path_mut(id).expect("it was just there").latency = Some(took);
-                }
+                path.liveness.heartbeat_acknowledged(now);
                 Ok(())
             }
             Meaning::Request { .. } | Meaning::Other { .. } => {
@@ -120,10 +112,10 @@ impl Client {
         key: Option<RkeyResponse>,
     ) -> Result<(), Failure> {
         let index = u16::try_from(chunk).map_err(|_| Failure::Protocol("a chunk that is not"))?;
-        let slot = self.slots.get(index).filter(|slot| slot.fate == Fate::Sent(id));
+        let slot = self.slots.get(index).filter(|slot| slot.fate == SlotState::Sent(id));
         let slot = slot.ok_or(Failure::Protocol("a response to no request"))?;
         let (direction, sent, from, user) = (slot.direction, slot.sent, slot.cpu, slot.user);
-        let path = self.path_mut(id).expect("it has sent the request");
+        let path = self.paths.get_mut(id).expect("it has sent the request");
         if let Some(key) = key {
             if key.message_type != MessageType::RKEY_RESPONSE || key.chunk != index {
                 return Err(Failure::Protocol("the key of another chunk"));
@@ -135,7 +127,7 @@ impl Client {
         path.stats.count_migration(from, cpu);
         self.take_data(hca, index, direction == Direction::Read && errno.is_ok());
         let id = self.slots.id(index);
-        let completion = Completion { id, user, errno, is_fenced: false, is_answer: true, cpu };
+        let completion = Completion { id, user, outcome: Outcome::Answered(errno), cpu };
         self.give_back(index);
         self.completions.push_back(completion);
         Ok(())
@@ -144,11 +136,11 @@ impl Client {
     /// An interval of heartbeats has ended.
     pub(super) fn beat(&mut self, now: Instant, cx: &mut impl Adapters, id: PathId) {
         let heartbeats = self.config.heartbeats;
-        let Some(path) = self.path_mut(id) else { return };
+        let Some(path) = self.paths.get_mut(id) else { return };
         if path.state != PathState::Connected {
             return;
         }
-        match path.heartbeat.tick(heartbeats.missed_max) {
+        match path.liveness.tick(heartbeats.missed_max) {
             Beat::Dead => return self.fail_path(now, cx, id, Failure::Heartbeat),
             Beat::Wait => {}
             Beat::Send => {
@@ -166,28 +158,26 @@ impl Client {
         cx: &mut impl Adapters,
         id: PathId,
     ) -> Result<(), SetupError> {
-        let Some(path) = self.path_mut(id) else { return Ok(()) };
-        path.asked = Some(now);
+        let Some(path) = self.paths.get_mut(id) else { return Ok(()) };
+        path.liveness.heartbeat_sent(now);
         let (qp, adapter) = (path.connections[0].qp, path.spec.adapter);
         let adapter = cx.get(adapter).ok_or(SetupError::NoAdapter)?;
         let op = heartbeat(Immediate::HEARTBEAT);
         Ok(connection::send(adapter.hca, now, qp, op, Data::None)?)
     }
 
-    /// Looks whether requests are in flight and nothing is heard: the server may work on them, or the path may be cut since
-    /// it has acknowledged them, which nobody would notice before the next heartbeat. So one is sent.
+    /// Handles the probe timer of a path.
     pub(super) fn probe(&mut self, now: Instant, cx: &mut impl Adapters, id: PathId) {
-        let Some(path) = self.path_mut(id) else { return };
-        path.is_watched = path.state == PathState::Connected && path.inflight > 0;
-        if !path.is_watched {
-            return;
-        }
-        let is_silent = now.since(path.heard) >= PROBE_AFTER;
-        if is_silent
-            && !std::mem::replace(&mut path.is_probed, true)
-            && let Err(error) = self.send_heartbeat(now, cx, id)
-        {
-            return self.fail_path(now, cx, id, error.into());
+        let Some(path) = self.paths.get_mut(id) else { return };
+        let has_requests = path.state == PathState::Connected && path.inflight > 0;
+        match path.liveness.probe(now, has_requests) {
+            Probe::Stop => return,
+            Probe::Wait => {}
+            Probe::Send => {
+                if let Err(error) = self.send_heartbeat(now, cx, id) {
+                    return self.fail_path(now, cx, id, error.into());
+                }
+            }
         }
         self.timers.set((id, Timer::Probe), (), now + PROBE_AFTER);
     }
@@ -197,21 +187,17 @@ impl Client {
     /// paths there.
     pub(super) fn watch(&mut self, now: Instant, cx: &mut impl Adapters, id: PathId) {
         let Some(most) = self.config.io_timeout else { return };
-        if self.path(id).is_none_or(|it| it.state != PathState::Connected || !it.fences()) {
+        if self.paths.get(id).is_none_or(|it| it.state != PathState::Connected || !it.fences()) {
             return;
         }
         let is_late =
-            |slot: &super::slots::Slot| slot.fate == Fate::Sent(id) && now.since(slot.sent) >= most;
+            |slot: &Slot| slot.fate == SlotState::Sent(id) && now.since(slot.sent) >= most;
         if self.slots.with(is_late).is_empty() {
             self.timers.set((id, Timer::Watch), (), now + most / 4);
         } else {
             self.fail_path(now, cx, id, Failure::IoTimeout);
         }
     }
-}
-
-fn path_asked(client: &Client, id: PathId) -> Option<Instant> {
-    client.path(id)?.asked
 }
 
 /// Returns what a heartbeat, or the answer to one, is sent by.

@@ -10,7 +10,8 @@ use ib_wire::rtrs::{
 };
 
 use super::path::{Attempt, PathState};
-use super::{Client, Failure, Limits, PathId, Timer};
+use super::session::Limits;
+use super::{Client, Failure, PathId, Timer};
 use crate::Errno;
 use crate::adapters::{Adapter, AdapterId, Adapters};
 use crate::connection::{self, Connection, Peer, SetupError};
@@ -22,7 +23,7 @@ impl Client {
     /// Begins to connect a path.
     pub(super) fn begin_path(&mut self, now: Instant, cx: &mut impl Adapters, id: PathId) {
         let timeout = self.config.connect_timeout;
-        let Some(path) = self.path_mut(id) else { return };
+        let Some(path) = self.paths.get_mut(id) else { return };
         if !matches!(path.state, PathState::Waiting | PathState::Disconnected) {
             return;
         }
@@ -43,21 +44,25 @@ impl Client {
         cx: &mut impl Adapters,
         id: PathId,
     ) -> Result<(), SetupError> {
-        let Self { paths, locals, config, uuid, by_connection, by_cq, .. } = self;
-        let Some(path) = paths.get_mut(id.0 as usize).and_then(Option::as_deref_mut) else {
-            return Ok(());
-        };
-        let Adapter { hca, cm } = cx.get(path.spec.adapter).ok_or(SetupError::NoAdapter)?;
+        let Self { paths, registrations, config, session, .. } = self;
+        let Some(path) = paths.get_mut(id) else { return Ok(()) };
+        let adapter = path.spec.adapter;
+        let Adapter { hca, cm } = cx.get(adapter).ok_or(SetupError::NoAdapter)?;
         let cq = match path.cq {
             Some(cq) => cq,
             None => {
                 let cq = hca.create_cq(COMPLETIONS.min(hca.config().max_cqe))?;
                 hca.req_notify_cq(cq, false);
-                by_cq.insert((path.spec.adapter, cq), id);
-                *path.cq.insert(cq)
+                path.cq = Some(cq);
+                cq
             }
         };
-        let qp = connection::create(hca, now, (locals[path.local].pd, cq), (u32::MAX, u32::MAX))?;
+        let qp = connection::create(
+            hca,
+            now,
+            (registrations.get(path.local).pd, cq),
+            (u32::MAX, u32::MAX),
+        )?;
         let (qpn, ..) = hca.query_qp(qp).expect("it was just made");
         let (psn, number) = (hca.random_psn(), path.connections.len() as u16);
         let is_first = path.is_first || path.was_connected || number > 0;
@@ -68,7 +73,7 @@ impl Client {
             connections: config.connections.clamp(1, 4096),
             reconnects: path.reconnects,
             path_uuid: path.uuid,
-            session_uuid: *uuid,
+            session_uuid: session.uuid,
             first_connection: is_first.into(),
         }
         .to_bytes();
@@ -96,7 +101,8 @@ impl Client {
         };
         hca.set_service(qp, path.spec.service.0).ok();
         path.attempt = Some(Attempt { connection, psn });
-        by_connection.insert((path.spec.adapter, connection.id), (id, number));
+        paths.add_connection(adapter, connection.id, id);
+        paths.add_cq(adapter, cq, id);
         Ok(())
     }
 
@@ -116,7 +122,7 @@ impl Client {
             | CmEvent::TimeWaitExited { id } => *id,
             _ => return Some(event),
         };
-        let Some(&(id, _)) = self.by_connection.get(&(adapter, connection)) else {
+        let Some(id) = self.paths.of_connection(adapter, connection) else {
             return Some(event);
         };
         match event {
@@ -127,7 +133,7 @@ impl Client {
             }
             CmEvent::Rejected { reason, info, private_data, .. } => {
                 let smaller = accepted_mtu(reason, &info)
-                    .filter(|&most| self.path(id).is_some_and(|path| most < path.spec.mtu));
+                    .filter(|&most| self.paths.get(id).is_some_and(|path| most < path.spec.mtu));
                 if let Some(most) = smaller {
                     return self.begin_with_mtu(now, cx, id, most);
                 }
@@ -143,7 +149,7 @@ impl Client {
                 self.fail_path(now, cx, id, why);
             }
             _ => {
-                self.by_connection.remove(&(adapter, connection));
+                self.paths.remove_connection(adapter, connection);
                 self.ended(now, cx, id, connection);
             }
         }
@@ -159,7 +165,7 @@ impl Client {
         most: Mtu,
     ) -> Option<CmEvent> {
         self.tear_down(now, cx, id);
-        let path = self.path_mut(id)?;
+        let path = self.paths.get_mut(id)?;
         path.spec.mtu = most;
         path.state = PathState::Waiting;
         self.begin_path(now, cx, id);
@@ -175,7 +181,7 @@ impl Client {
         connected: &Connected,
     ) -> Result<(), Failure> {
         let wants_proof = self.config.key.is_some();
-        let Some(path) = self.path_mut(id) else { return Ok(()) };
+        let Some(path) = self.paths.get_mut(id) else { return Ok(()) };
         let Some(attempt) = path.attempt.filter(|it| it.connection.id == connected.id) else {
             return Ok(());
         };
@@ -185,7 +191,7 @@ impl Client {
         if number == 0 {
             path.has_new_keys = response.flags.contains(ConnectFlags::NEW_KEYS);
             path.capabilities = Extension::of_response(&connected.private_data);
-            path.offered = checked(&response)?;
+            path.offered = Limits::of(&response)?;
             if wants_proof && !path.capabilities.contains(Capabilities::PROOF) {
                 return Err(Failure::Unproven);
             }
@@ -195,8 +201,8 @@ impl Client {
         self.program(now, hca, id, attempt, connected)?;
         cm.established(connected.id, b"").map_err(SetupError::from)?;
         if number == 0 {
-            let local = self.path(id).map_or(0, |path| path.local);
-            self.provide(hca, local)?;
+            let local = self.paths.get(id).map_or(0, |path| path.local);
+            self.registrations.provide(hca, local, &self.slots)?;
         }
         if number + 1 < usize::from(self.config.connections.clamp(1, 4096)) {
             return Ok(self.begin_connection(now, cx, id)?);
@@ -213,7 +219,7 @@ impl Client {
         connected: &Connected,
     ) -> Result<(), SetupError> {
         let transport = self.config.transport;
-        let Some(path) = self.path_mut(id) else { return Ok(()) };
+        let Some(path) = self.paths.get_mut(id) else { return Ok(()) };
         let rep = &connected.rep;
         let peer = Peer {
             route: connected.path,
@@ -230,48 +236,14 @@ impl Client {
         Ok(())
     }
 
-    /// Takes the limits of the first connection of all, or compares others with them.
+    /// Compares the limits that the server offers with those of the session.
     fn agree(&mut self, id: PathId) -> Result<(), Failure> {
-        let Some(offered) = self.path(id).map(|path| path.offered) else { return Ok(()) };
-        let Some(limits) = &mut self.limits else {
+        let Some(offered) = self.paths.get(id).map(|path| path.offered) else { return Ok(()) };
+        if self.session.limits().is_none() {
             self.slots.prepare(&offered).map_err(SetupError::from)?;
-            self.limits = Some(offered);
-            return Ok(());
-        };
-        let (found, expected) = (offered.queue_depth, limits.queue_depth);
-        if found != expected {
-            return Err(Failure::QueueDepth { found, expected });
         }
-        // What was cut into pieces by the size before would not fit.
-        let (found, expected) = (offered.max_io_size, limits.max_io_size);
-        if found < expected {
-            return Err(Failure::MaxIoSize { found, expected });
-        }
-        limits.max_header_size = limits.max_header_size.min(offered.max_header_size);
-        Ok(())
+        self.session.agree(offered)
     }
-}
-
-/// Checks what a server says of itself: what is made of it must fit into memory and into immediate data.
-fn checked(response: &ConnectResponse) -> Result<Limits, Failure> {
-    /// The longest header of a request that anybody could want.
-    const MAX_HEADER: u32 = 1 << 20;
-    /// The shortest one with which anything can be said.
-    const MIN_HEADER: u32 = 64;
-    let &ConnectResponse { queue_depth, max_io_size, max_header_size, .. } = response;
-    let limits = Limits { queue_depth, max_io_size, max_header_size };
-    if queue_depth == 0 {
-        return Err(Failure::Protocol("a queue depth of 0"));
-    }
-    if max_io_size == 0 || !(MIN_HEADER..=MAX_HEADER).contains(&max_header_size) {
-        return Err(Failure::Protocol("sizes of requests that make no sense"));
-    }
-    let bits = u16::BITS - (queue_depth - 1).leading_zeros();
-    let chunk = limits.chunk_size();
-    if chunk > 1 << (28 - bits) || chunk * u64::from(queue_depth) > u64::from(u32::MAX) {
-        return Err(Failure::Protocol("chunks that immediate data cannot name"));
-    }
-    Ok(limits)
 }
 
 /// Returns why a server refuses a path.

@@ -36,22 +36,43 @@ pub enum ClientEvent {
     Closed,
 }
 
-/// A request has ended.
+/// The end of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
     /// The request.
     pub id: RequestId,
-    /// What the user said when it was made.
+    /// The user's number of the request.
     pub user: u64,
-    /// How it ended. After [`Errno::ECONNABORTED`] it is not known what of it was done.
-    pub errno: Errno,
-    /// After [`Errno::ECONNABORTED`]: whether the server has said that it does nothing of it any more, so that it can be
-    /// asked for again without danger to what is written later.
-    pub is_fenced: bool,
-    /// Whether the server has said how it ended.
-    pub is_answer: bool,
+    /// How the request has ended.
+    pub outcome: Outcome,
     /// The processor that has found it.
     pub cpu: u32,
+}
+
+/// How a request has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The server has answered with this status.
+    Answered(Errno),
+    /// All paths, or the session's objects at the server, were lost. The server has confirmed that it executes nothing of
+    /// the request any more, so that it can be repeated without danger to later writes.
+    Fenced,
+    /// The path has failed, and the server may have executed the request, or may execute it later.
+    Unknown,
+    /// The server has not confirmed the fence of the failed path in time, so the state is unknown as well.
+    TimedOut,
+}
+
+impl Outcome {
+    /// Returns the status of the request: [`Errno::ECONNABORTED`] or [`Errno::ETIMEDOUT`] if there was no answer.
+    #[must_use]
+    pub const fn errno(self) -> Errno {
+        match self {
+            Self::Answered(errno) => errno,
+            Self::Fenced | Self::Unknown => Errno::ECONNABORTED,
+            Self::TimedOut => Errno::ETIMEDOUT,
+        }
+    }
 }
 
 /// Why a path is not connected.

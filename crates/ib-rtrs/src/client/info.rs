@@ -7,8 +7,9 @@ use ib_types::Instant;
 use ib_wire::rtrs::{Descriptor, InfoHeader, InfoRequest, Message, MessageType, Proof};
 use rand::Rng;
 
-use super::path::{Chunk, Inbox, PathState, Receives};
-use super::{Client, ClientEvent, Failure, Limits, PathId, Stage, Timer};
+use super::path::{Chunk, Inbox, Path, PathState, Receives};
+use super::session::{Limits, Stage};
+use super::{Client, ClientEvent, Failure, PathId, Timer};
 use crate::adapters::Adapters;
 use crate::connection::{self, SetupError, WorkId};
 use crate::proof::{Claim, Prover};
@@ -32,10 +33,8 @@ impl Client {
         id: PathId,
     ) -> Result<(), SetupError> {
         let wants_proof = self.config.key.is_some();
-        let Self { paths, locals, .. } = self;
-        let Some(path) = paths.get_mut(id.0 as usize).and_then(Option::as_deref_mut) else {
-            return Ok(());
-        };
+        let Self { paths, registrations, .. } = self;
+        let Some(path) = paths.get_mut(id) else { return Ok(()) };
         let depth = u32::from(path.offered.queue_depth);
         // An answer may take two: one that invalidates a key, and one that says so.
         let most = hca.config().max_qp_wr - 1;
@@ -53,7 +52,7 @@ impl Client {
         }
         let memory = Memory::zeroed(offset)?;
         let range = (&memory, 0, offset);
-        let pd = locals[path.local].pd;
+        let pd = registrations.get(path.local).pd;
         let mr = hca.reg_mr(pd, range, memory.address(), AccessFlags::LOCAL_WRITE)?;
         let key = hca.key(mr).expect("it was just made");
         let info =
@@ -76,7 +75,7 @@ impl Client {
         }
         let mut nonce = [0; 32];
         self.rng.fill_bytes(&mut nonce);
-        self.path_mut(id).expect("it was just there").nonce = Some(nonce);
+        self.paths.get_mut(id).expect("it was just there").nonce = Some(nonce);
         let hello = Proof { message_type: MessageType::PROOF, nonce, code: [0; 32] };
         let data = Data::Inline(Box::new(hello.to_bytes()));
         connection::send(hca, now, qp, SendOp::Send { imm: None }, data)?;
@@ -86,7 +85,7 @@ impl Client {
     fn ask(&mut self, now: Instant, hca: &mut Hca, id: PathId) -> Result<(), SetupError> {
         let request = InfoRequest::new(&self.config.name).to_bytes();
         let data = Data::Inline(Box::new(request));
-        let Some(path) = self.path(id) else { return Ok(()) };
+        let Some(path) = self.paths.get(id) else { return Ok(()) };
         connection::send(hca, now, path.connections[0].qp, SendOp::Send { imm: None }, data)?;
         Ok(())
     }
@@ -99,8 +98,8 @@ impl Client {
         id: PathId,
         bytes: &[u8],
     ) -> Result<(), Failure> {
-        let (session, key) = (self.uuid, self.config.key.clone());
-        let Some(path) = self.path_mut(id) else { return Ok(()) };
+        let (session, key) = (self.session.uuid, self.config.key.clone());
+        let Some(path) = self.paths.get_mut(id) else { return Ok(()) };
         let proof = bytes.first_chunk().map(Proof::parse);
         let (Some(proof), Some(client), Some(key)) = (proof, path.nonce.take(), key) else {
             return Err(Failure::Protocol("a proof that nobody has asked for"));
@@ -126,7 +125,7 @@ impl Client {
     ) -> Result<(), Failure> {
         let heartbeat = self.config.heartbeats.interval;
         let watch = self.config.io_timeout;
-        let Some(path) = self.path_mut(id) else { return Ok(()) };
+        let Some(path) = self.paths.get_mut(id) else { return Ok(()) };
         if path.state != PathState::Connecting {
             return Err(Failure::Protocol("information that nobody has asked for"));
         }
@@ -147,23 +146,20 @@ impl Client {
         if std::mem::replace(&mut path.was_connected, true) {
             path.stats.reconnects.succeeded += 1;
         }
-        path.hear(now);
-        path.is_watched = false;
-        (path.asked, path.latency) = (None, None);
-        if std::mem::replace(&mut self.epoch, epoch) != epoch && !self.up.is_empty() {
-            // The server had no path any more, and has forgotten what the session has opened.
-            self.failed.extend(self.up.iter().map(|&other| (other, Failure::Forgotten)));
-            self.is_lost = true;
+        path.liveness.connected(now);
+        let others = self.paths.connected();
+        if self.session.path_connected(epoch, !others.is_empty()) {
+            // The server had no path any more, and has closed what the session has opened.
+            self.failed.extend(others.iter().map(|&other| (other, Failure::Forgotten)));
             self.events.push_back(ClientEvent::Lost);
         }
-        self.up.push(id);
-        self.up.sort_unstable();
+        self.paths.set_connected(id);
         self.timers.stop((id, Timer::Connect));
         self.timers.set((id, Timer::Heartbeat), (), now + heartbeat);
         if let Some(watch) = watch {
             self.timers.set((id, Timer::Watch), (), now + watch / 4);
         }
-        if std::mem::take(&mut self.is_lost) {
+        if std::mem::take(&mut self.session.is_lost) {
             self.events.push_back(ClientEvent::Restored);
         }
         self.events.push_back(ClientEvent::PathUp(id));
@@ -175,19 +171,19 @@ impl Client {
     pub(super) fn after_path_up(&mut self, now: Instant, cx: &mut impl Adapters) {
         while let Some(id) = self.came_up.pop_front() {
             self.end_unfenced(id);
-            if self.stage == Stage::Opening {
+            if self.session.stage == Stage::Opening {
                 // The first has made the session; the others may join it now.
-                let idle = |path: &&super::Path| {
+                let idle = |path: &&Path| {
                     path.is_awaited && path.reconnects == 0 && path.state == PathState::Disconnected
                 };
-                let others = self.paths.iter().flatten().map(|path| &**path).filter(idle);
+                let others = self.paths.iter().filter(idle);
                 let others: Vec<PathId> = others.map(|path| path.id).collect();
                 for id in others {
                     self.begin_path(now, cx, id);
                 }
-                let mut awaited = self.paths.iter().flatten().filter(|path| path.is_awaited);
+                let mut awaited = self.paths.iter().filter(|path| path.is_awaited);
                 if awaited.all(|path| path.state == PathState::Connected) {
-                    self.stage = Stage::Open;
+                    self.session.stage = Stage::Open;
                     self.events.push_back(ClientEvent::Up);
                 }
             }

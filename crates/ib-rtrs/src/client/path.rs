@@ -1,17 +1,16 @@
 //! One path: its state and its objects.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use ib_cm::ConnectionId;
 use ib_hca::{CqId, Memory, MrId, Sge};
-use ib_types::{Instant, Psn};
+use ib_types::Psn;
 use ib_wire::rtrs::Capabilities;
 
-use super::Limits;
 use super::config::PathSpec;
+use super::liveness::Liveness;
+use super::session::Limits;
 use crate::connection::Connection;
-use crate::heartbeat::Heartbeat;
 use crate::stats::ClientPathStats;
 
 /// The number of a path; no two of a session ever have the same.
@@ -41,8 +40,8 @@ pub enum PathState {
     Closing,
 }
 
-/// What follows when the other end has been told that a path ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What follows when the server knows that a path ends, or has not answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum After {
     Disconnected,
     Removed,
@@ -109,13 +108,7 @@ pub(super) struct Path {
     pub(super) nonce: Option<[u8; 32]>,
     pub(super) receives: Vec<Receives>,
     pub(super) chunks: Vec<Chunk>,
-    pub(super) heartbeat: Heartbeat,
-    /// When something was heard last, whether that is looked at, and whether it was asked for since.
-    pub(super) heard: Instant,
-    pub(super) is_watched: bool,
-    pub(super) is_probed: bool,
-    pub(super) asked: Option<Instant>,
-    pub(super) latency: Option<Duration>,
+    pub(super) liveness: Liveness,
     pub(super) inflight: u32,
     pub(super) stats: ClientPathStats,
     /// Connections of which the other end does not know yet that they have ended, and what follows.
@@ -148,29 +141,17 @@ impl Path {
             connections: Vec::new(),
             capabilities: Capabilities(0),
             has_new_keys: false,
-            offered: Limits { queue_depth: 0, max_io_size: 0, max_header_size: 0 },
+            offered: Limits::NONE,
             inbox: None,
             nonce: None,
             receives: Vec::new(),
             chunks: Vec::new(),
-            heartbeat: Heartbeat::default(),
-            heard: Instant::ZERO,
-            is_watched: false,
-            is_probed: false,
-            asked: None,
-            latency: None,
+            liveness: Liveness::default(),
             inflight: 0,
             stats: ClientPathStats::new(processors),
             ending: Vec::new(),
             after: None,
         }
-    }
-
-    /// Takes note that the server lives.
-    pub(super) const fn hear(&mut self, now: Instant) {
-        self.heartbeat.heard();
-        self.heard = now;
-        self.is_probed = false;
     }
 
     /// Returns whether the server fences paths.

@@ -6,8 +6,9 @@ use ib_hca::Memory;
 use ib_hca::memory::OutOfMemory;
 use ib_types::Instant;
 
+use super::path::PathId;
 use super::request::{RequestId, Segment};
-use super::{Limits, PathId};
+use super::session::Limits;
 use crate::Direction;
 
 /// The most bytes that are kept of a header, with the message behind it.
@@ -15,7 +16,7 @@ const MAX_STRIDE: u32 = 4096;
 
 /// What becomes of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(super) enum SlotState {
     /// There is none.
     #[default]
     Free,
@@ -30,7 +31,7 @@ pub(super) enum Fate {
 /// A request.
 #[derive(Clone, Debug)]
 pub(super) struct Slot {
-    pub(super) fate: Fate,
+    pub(super) fate: SlotState,
     /// How many requests there were before in its place.
     pub(super) generation: u32,
     pub(super) connection: u16,
@@ -56,7 +57,7 @@ pub(super) struct Slot {
 impl Slot {
     fn new() -> Self {
         Self {
-            fate: Fate::Free,
+            fate: SlotState::Free,
             generation: 0,
             connection: 0,
             direction: Direction::Read,
@@ -76,7 +77,7 @@ impl Slot {
 }
 
 /// The memory that belongs to a request.
-pub(super) struct Room<'a> {
+pub(super) struct RequestMemory<'a> {
     /// Where its header lies, and the message behind it.
     pub(super) headers: &'a Memory,
     pub(super) header_at: usize,
@@ -112,7 +113,7 @@ impl Slots {
 
     /// Has none of those that are taken sent again.
     pub(super) fn recall(&mut self) {
-        for slot in self.slots.iter_mut().filter(|slot| slot.fate != Fate::Free) {
+        for slot in self.slots.iter_mut().filter(|slot| slot.fate != SlotState::Free) {
             slot.is_recalled = true;
         }
     }
@@ -120,7 +121,12 @@ impl Slots {
     /// Returns whether some of those are on a path.
     pub(super) fn has_recalled(&self) -> bool {
         let mut slots = self.slots.iter();
-        slots.any(|slot| slot.is_recalled && matches!(slot.fate, Fate::Sent(_)))
+        slots.any(|slot| slot.is_recalled && matches!(slot.fate, SlotState::Sent(_)))
+    }
+
+    /// Returns the number of slots.
+    pub(super) const fn count(&self) -> usize {
+        self.slots.len()
     }
 
     /// Returns how many are taken.
@@ -141,7 +147,7 @@ impl Slots {
     /// Gives one back.
     pub(super) fn give_back(&mut self, index: u16) {
         let slot = &mut self.slots[usize::from(index)];
-        slot.fate = Fate::Free;
+        slot.fate = SlotState::Free;
         slot.generation = slot.generation.wrapping_add(1);
         self.free.push(index);
     }
@@ -155,12 +161,12 @@ impl Slots {
     }
 
     /// Returns a request and the memory that belongs to it; `None` when there is none.
-    pub(super) fn parts(&mut self, index: u16) -> Option<(&mut Slot, Room<'_>)> {
+    pub(super) fn parts(&mut self, index: u16) -> Option<(&mut Slot, RequestMemory<'_>)> {
         let header_at = self.header_at(index);
         let bounce_at = self.bounce_at(index);
         let slot = self.slots.get_mut(usize::from(index))?;
         let (headers, bounce) = (self.headers.as_ref()?, self.bounce.as_ref()?);
-        Some((slot, Room { headers, header_at, bounce, bounce_at }))
+        Some((slot, RequestMemory { headers, header_at, bounce, bounce_at }))
     }
 
     /// Returns the number of the request in a place.
@@ -180,7 +186,7 @@ impl Slots {
 
     /// Returns those that are under way on a path.
     pub(super) fn on(&self, path: PathId) -> Vec<u16> {
-        self.with(|slot| slot.fate == Fate::Sent(path))
+        self.with(|slot| slot.fate == SlotState::Sent(path))
     }
 
     /// Returns those of which something is true, in the order in which they were made.

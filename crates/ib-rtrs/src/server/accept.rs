@@ -12,8 +12,8 @@ use ib_wire::rtrs::{
     Capabilities, ConnectFlags, ConnectRequest, ConnectResponse, Extension, MAGIC, VERSION,
 };
 
-use super::path::{Desk, Operation, Path, Proving, State};
-use super::{End, Refusal, Server, ServerEvent, ServerPathId, Session, Timer, is_later};
+use super::path::{ControlMemory, Operation, Path, Proving, State};
+use super::{EndReason, Refusal, Server, ServerEvent, ServerPathId, Session, Timer, is_later};
 use crate::Errno;
 use crate::adapters::{Adapter, AdapterId, Adapters};
 use crate::address::{Address, PathAddress};
@@ -129,7 +129,7 @@ impl Server {
                 if !is_later(asked.reconnects, before) {
                     return Err(Errno::ECONNRESET.into());
                 }
-                self.end_path(now, cx, id, End::Replaced);
+                self.end_path(now, cx, id, EndReason::Replaced);
                 self.begin(now, cx, adapter, requested, &asked)?
             }
             None if asked.connection == 0 => self.begin(now, cx, adapter, requested, &asked)?,
@@ -138,7 +138,7 @@ impl Server {
         };
         let connected = self.connect(now, cx, id, requested, &asked, route);
         if connected.is_err() && asked.connection == 0 {
-            self.end_path(now, cx, id, End::Setup);
+            self.end_path(now, cx, id, EndReason::Setup);
         }
         connected
     }
@@ -235,7 +235,7 @@ impl Server {
             capabilities,
             pd,
             cq: None,
-            desk: None,
+            control: None,
             connections: vec![None; asked.connections.into()],
             proof: if proves { Proving::Hello } else { Proving::Done },
             name: Vec::new(),
@@ -284,7 +284,7 @@ impl Server {
             None
         };
         if let Some(id) = ended.map(|path| path.id) {
-            self.end_path(now, cx, id, End::HalfOpen);
+            self.end_path(now, cx, id, EndReason::HalfOpen);
         }
     }
 
@@ -358,7 +358,7 @@ impl Server {
             Extension::new(path.capabilities).put_into_response(&mut data);
         }
         let made = Made { qp, peer, data, target_ack_delay: transport.target_ack_delay };
-        let desk = path.desk.as_ref().filter(|_| number == 0);
+        let desk = path.control.as_ref().filter(|_| number == 0);
         let accepted = desk.map_or(Ok(()), |desk| {
             let work = WorkId { connection: 0, index: QUESTION };
             connection::receive(hca, now, qp, work, desk.question().1).map_err(SetupError::from)
@@ -427,12 +427,12 @@ fn prepare(hca: &mut Hca, path: &mut Path) -> Result<(), SetupError> {
     let cq = hca.create_cq(COMPLETIONS.min(hca.config().max_cqe))?;
     hca.req_notify_cq(cq, false);
     path.cq = Some(cq);
-    let memory = Memory::zeroed(Desk::size(depth))?;
+    let memory = Memory::zeroed(ControlMemory::size(depth))?;
     let range = (&memory, 0, memory.len());
     let access = ib_hca::AccessFlags::LOCAL_WRITE;
     let mr = hca.reg_mr(path.pd, range, memory.address(), access)?;
     let key = hca.key(mr).expect("it was just made");
-    path.desk = Some(Desk::new(memory, mr, key, depth));
+    path.control = Some(ControlMemory::new(memory, mr, key, depth));
     Ok(())
 }
 

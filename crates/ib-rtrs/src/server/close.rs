@@ -5,13 +5,13 @@ use ib_types::Instant;
 use ib_wire::rtrs::{Fence, Fenced, MessageType};
 
 use super::path::State;
-use super::{End, Server, ServerEvent, ServerPathId, ServerRequest, Timer, is_later};
+use super::{EndReason, Server, ServerEvent, ServerPathId, ServerRequest, Timer, is_later};
 use crate::adapters::{Adapter, Adapters};
 use crate::connection;
 
 /// A client that waits for a path to be without effect.
 #[derive(Debug)]
-pub(super) struct Waiting {
+pub(super) struct PendingFence {
     /// The path over which it has asked.
     via: ServerPathId,
     id: u32,
@@ -28,7 +28,7 @@ impl Server {
         now: Instant,
         cx: &mut impl Adapters,
         id: ServerPathId,
-        why: End,
+        why: EndReason,
     ) {
         let Self { paths, sessions, by_connection, by_cq, timers, requests, .. } = self;
         let path = paths.get_mut(id.index as usize).and_then(Option::as_deref_mut);
@@ -40,7 +40,7 @@ impl Server {
         timers.stop((id, Timer::Heartbeat));
         let (adapter, key) = (path.adapter, path.session);
         let chunks = std::mem::take(&mut path.chunks);
-        let desk = path.desk.take().map(|desk| desk.mr);
+        let desk = path.control.take().map(|desk| desk.mr);
         let stores = std::mem::take(&mut path.stores).into_iter().flatten();
         let whole = path.whole.take().into_iter().chain(stores).map(|(mr, _)| mr);
         let connections = std::mem::take(&mut path.connections);
@@ -90,7 +90,7 @@ impl Server {
                 self.events.push_back(ServerEvent::SessionDown { session });
             }
         }
-        self.waiting.retain(|waiting| waiting.via != id);
+        self.pending_fences.retain(|waiting| waiting.via != id);
         for chunk in freed {
             self.free_chunk(key, chunk);
         }
@@ -126,18 +126,18 @@ impl Server {
         cx: &mut impl Adapters,
         via: ServerPathId,
         fence: &Fence,
-    ) -> Result<(), End> {
+    ) -> Result<(), EndReason> {
         let Some(path) = self.path(via) else { return Ok(()) };
         let session = path.session;
         if path.uuid == fence.path_uuid && !is_later(path.reconnects, fence.reconnects) {
-            return Err(End::Protocol("the wish to end the path that it came over"));
+            return Err(EndReason::Protocol("the wish to end the path that it came over"));
         }
         /// The most that a path may wait for.
         const MOST: usize = 1024;
-        if self.waiting.iter().filter(|waiting| waiting.via == via).count() >= MOST {
-            return Err(End::Protocol("more wishes than can be fulfilled"));
+        if self.pending_fences.iter().filter(|waiting| waiting.via == via).count() >= MOST {
+            return Err(EndReason::Protocol("more wishes than can be fulfilled"));
         }
-        let waiting = Waiting {
+        let waiting = PendingFence {
             via,
             id: fence.id,
             session,
@@ -145,15 +145,15 @@ impl Server {
             reconnects: fence.reconnects,
         };
         for id in self.meant(&waiting) {
-            self.end_path(now, cx, id, End::Fenced);
+            self.end_path(now, cx, id, EndReason::Fenced);
         }
-        self.waiting.push(waiting);
+        self.pending_fences.push(waiting);
         self.confirm_fences(now, cx);
         Ok(())
     }
 
     /// Returns the paths that a client takes for dead, those that are gone but for their requests included.
-    fn meant(&self, waiting: &Waiting) -> Vec<ServerPathId> {
+    fn meant(&self, waiting: &PendingFence) -> Vec<ServerPathId> {
         let Some(session) = self.sessions.get(&waiting.session) else { return Vec::new() };
         let paths = session.paths.iter().filter_map(|&index| self.paths[index as usize].as_deref());
         let meant = paths.filter(|path| {
@@ -165,12 +165,12 @@ impl Server {
     /// Tells clients which paths have no effect any more.
     fn confirm_fences(&mut self, now: Instant, cx: &mut impl Adapters) {
         let mut at = 0;
-        while let Some(waiting) = self.waiting.get(at) {
+        while let Some(waiting) = self.pending_fences.get(at) {
             if !self.meant(waiting).is_empty() {
                 at += 1;
                 continue;
             }
-            let Waiting { via, id, .. } = self.waiting.remove(at);
+            let PendingFence { via, id, .. } = self.pending_fences.remove(at);
             let Some(path) = self.path(via).filter(|path| path.state == State::Connected) else {
                 continue;
             };
@@ -182,7 +182,7 @@ impl Server {
                 .get(path.adapter)
                 .is_some_and(|it| connection::send(it.hca, now, qp, op, data).is_ok());
             if !sent {
-                self.failed.push_back((via, End::Setup));
+                self.failed.push_back((via, EndReason::Setup));
             }
         }
     }

@@ -84,7 +84,7 @@ pub enum ServerEvent {
         /// The path.
         path: ServerPathId,
         /// Why.
-        why: End,
+        why: EndReason,
     },
     /// A connection is refused.
     Refused {
@@ -112,7 +112,7 @@ pub enum Refusal {
 /// Why a path has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum End {
+pub enum EndReason {
     /// The client has not finished what it has begun in time.
     #[error("the client has not connected the path in time")]
     Silent,

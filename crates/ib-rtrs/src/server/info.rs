@@ -6,8 +6,8 @@ use ib_wire::rtrs::{Descriptor, InfoHeader, InfoRequest, MessageType, Proof};
 use rand::Rng;
 
 use super::accept::QUESTION;
-use super::path::{Desk, Proving, State};
-use super::{End, Server, ServerEvent, ServerPathId, Session, Timer};
+use super::path::{ControlMemory, Proving, State};
+use super::{EndReason, Server, ServerEvent, ServerPathId, Session, Timer};
 use crate::adapters::{Adapter, Adapters};
 use crate::connection::{self, SetupError, WorkId};
 use crate::proof::{Claim, Prover};
@@ -20,21 +20,25 @@ impl Server {
         cx: &mut impl Adapters,
         id: ServerPathId,
         length: usize,
-    ) -> Result<(), End> {
+    ) -> Result<(), EndReason> {
         let Some(path) = self.path_mut(id) else { return Ok(()) };
         if path.state != State::Connecting {
-            return Err(End::Protocol("a second question for chunks"));
+            return Err(EndReason::Protocol("a second question for chunks"));
         }
-        let desk = path.desk.as_ref().expect("it was received there");
+        let desk = path.control.as_ref().expect("it was received there");
         let mut bytes = [0; InfoRequest::LENGTH];
         desk.memory.read(desk.question().0, &mut bytes).expect("it was received there");
         if path.proof != Proving::Done {
             let proof = Proof::parse(bytes.first_chunk().expect("it is shorter"));
             let is_one = length == Proof::LENGTH && proof.message_type == MessageType::PROOF;
-            return if is_one { self.take_proof(now, cx, id, &proof) } else { Err(End::Unproven) };
+            return if is_one {
+                self.take_proof(now, cx, id, &proof)
+            } else {
+                Err(EndReason::Unproven)
+            };
         }
         if length != InfoRequest::LENGTH {
-            return Err(End::Protocol("something else than a question for chunks"));
+            return Err(EndReason::Protocol("something else than a question for chunks"));
         }
         let request = InfoRequest::parse(&bytes);
         let name = request.name();
@@ -42,10 +46,10 @@ impl Server {
             || name.is_empty()
             || name.iter().any(|byte| b"/.".contains(byte))
         {
-            return Err(End::Protocol("a question for chunks that makes no sense"));
+            return Err(EndReason::Protocol("a question for chunks that makes no sense"));
         }
         if path.connections.iter().any(Option::is_none) {
-            return Err(End::Protocol("a question for chunks before its last connection"));
+            return Err(EndReason::Protocol("a question for chunks before its last connection"));
         }
         path.name = name.to_vec();
         path.state = State::Asked;
@@ -68,19 +72,19 @@ impl Server {
         cx: &mut impl Adapters,
         id: ServerPathId,
         proof: &Proof,
-    ) -> Result<(), End> {
-        let Some(key) = self.config.key.clone() else { return Err(End::Setup) };
+    ) -> Result<(), EndReason> {
+        let Some(key) = self.config.key.clone() else { return Err(EndReason::Setup) };
         let mut nonce = [0; 32];
         self.rng.fill_bytes(&mut nonce);
         let session = self.path(id).and_then(|path| self.sessions.get(&path.session));
-        let session = session.ok_or(End::Setup)?.uuid;
+        let session = session.ok_or(EndReason::Setup)?.uuid;
         let path = self.path_mut(id).expect("it was just there");
-        let qp = path.connections[0].ok_or(End::Setup)?.qp;
-        let Adapter { hca, .. } = cx.get(path.adapter).ok_or(End::Setup)?;
+        let qp = path.connections[0].ok_or(EndReason::Setup)?.qp;
+        let Adapter { hca, .. } = cx.get(path.adapter).ok_or(EndReason::Setup)?;
         // The next message comes into the same place.
-        let desk = path.desk.as_ref().expect("it was received there");
+        let desk = path.control.as_ref().expect("it was received there");
         let work = WorkId { connection: 0, index: QUESTION };
-        connection::receive(hca, now, qp, work, desk.question().1).map_err(|_| End::Setup)?;
+        connection::receive(hca, now, qp, work, desk.question().1).map_err(|_| EndReason::Setup)?;
         match path.proof {
             Proving::Hello => {
                 let (client, server) = (proof.nonce, nonce);
@@ -88,17 +92,17 @@ impl Server {
                 path.proof = Proving::Asked { client, server };
                 let data = Data::Inline(Box::new(claim.prove(&key, Prover::Server).to_bytes()));
                 let op = SendOp::Send { imm: None };
-                connection::send(hca, now, qp, op, data).map_err(|_| End::Setup)
+                connection::send(hca, now, qp, op, data).map_err(|_| EndReason::Setup)
             }
             Proving::Asked { client, server } => {
                 let claim = Claim { client, server, path: path.uuid, session };
                 if !claim.is_proven(&key, Prover::Client, proof) {
-                    return Err(End::Unproven);
+                    return Err(EndReason::Unproven);
                 }
                 path.proof = Proving::Done;
                 Ok(())
             }
-            Proving::Done => Err(End::Protocol("a second proof")),
+            Proving::Done => Err(EndReason::Protocol("a second proof")),
         }
     }
 
@@ -125,21 +129,21 @@ impl Server {
         now: Instant,
         cx: &mut impl Adapters,
         id: ServerPathId,
-    ) -> Result<(), End> {
+    ) -> Result<(), EndReason> {
         let Some(path) = self.path(id) else { return Ok(()) };
         let (key, adapter, name) = (path.session, path.adapter, path.name.clone());
         let is_taken = |(other, session): (&u32, &Session)| {
             *other != key && session.up > 0 && session.name == name
         };
         if self.sessions.iter().any(is_taken) {
-            return Err(End::Protocol("the name of another session"));
+            return Err(EndReason::Protocol("the name of another session"));
         }
         if self.sessions.get(&key).is_some_and(|session| session.up == 0) {
             let epoch = self.rng.next_u32().max(1);
             self.sessions.get_mut(&key).expect("it was just there").epoch = epoch;
         }
-        let Adapter { hca, .. } = cx.get(adapter).ok_or(End::Setup)?;
-        self.open_chunks(now, hca, id).map_err(|_| End::Setup)?;
+        let Adapter { hca, .. } = cx.get(adapter).ok_or(EndReason::Setup)?;
+        self.open_chunks(now, hca, id).map_err(|_| EndReason::Setup)?;
         let interval = self.config.heartbeats.interval;
         let path = self.path_mut(id).expect("it was just there");
         path.state = State::Connected;
@@ -179,10 +183,10 @@ impl Server {
             // is outstanding, and that request must not be overwritten.
             None => memory.insert(Memory::zeroed(2 * config.chunk_size() as usize * depth)?),
         };
-        let desk = path.desk.as_ref().expect("it has connections");
+        let desk = path.control.as_ref().expect("it has connections");
         let fences = path.fences();
         for (number, connection) in (0..).zip(path.connections.iter().flatten()) {
-            let count = if number == 0 { Desk::receives(depth) } else { depth };
+            let count = if number == 0 { ControlMemory::receives(depth) } else { depth };
             for index in 0..count {
                 let (_, sge) = desk.receive(index);
                 let sge = if number == 0 && fences { sge } else { ib_hca::Sge::default() };

@@ -71,14 +71,14 @@ pub(super) const SPARE: usize = 64;
 /// The memory of a path beside the chunks: where the question for chunks comes in, where fences do, new keys and the
 /// answer with the chunks go out.
 #[derive(Debug)]
-pub(super) struct Desk {
+pub(super) struct ControlMemory {
     pub(super) memory: Arc<Memory>,
     pub(super) mr: MrId,
     pub(super) key: u32,
     depth: usize,
 }
 
-impl Desk {
+impl ControlMemory {
     /// Returns how many bytes the memory has to have.
     pub(super) const fn size(depth: usize) -> usize {
         Self::keys(depth)
@@ -141,7 +141,7 @@ pub(super) struct Path {
     pub(super) capabilities: Capabilities,
     pub(super) pd: PdId,
     pub(super) cq: Option<CqId>,
-    pub(super) desk: Option<Desk>,
+    pub(super) control: Option<ControlMemory>,
     pub(super) connections: Vec<Option<Connection>>,
     pub(super) proof: Proving,
     /// The name that the client gives its session.

@@ -10,7 +10,7 @@ use ib_wire::rtrs::{
 
 use super::accept::QUESTION;
 use super::path::{Operation, State};
-use super::{End, Server, ServerPathId, ServerRequest, ServerRequestId, Timer};
+use super::{EndReason, Server, ServerPathId, ServerRequest, ServerRequestId, Timer};
 use crate::Direction;
 use crate::adapters::Adapters;
 use crate::client::heartbeat;
@@ -75,9 +75,9 @@ impl Server {
         cpu: u32,
         id: ServerPathId,
         wc: &Wc,
-    ) -> Result<Further, End> {
+    ) -> Result<Further, EndReason> {
         if wc.status != WcStatus::Success {
-            return Err(End::Transport(wc.status));
+            return Err(EndReason::Transport(wc.status));
         }
         let Some(work) = WorkId::of(wc.wr_id) else { return Ok(Further::Nothing) };
         if work.index == QUESTION {
@@ -85,17 +85,17 @@ impl Server {
             return if is_question {
                 Ok(Further::Question(wc.byte_len as usize))
             } else {
-                Err(End::Protocol("something else than a question for chunks"))
+                Err(EndReason::Protocol("something else than a question for chunks"))
             };
         }
         let Some(path) = self.path_mut(id) else { return Ok(Further::Nothing) };
         path.heartbeat.heard();
         let connection = path.connections.get(usize::from(work.connection)).copied().flatten();
-        let qp = connection.ok_or(End::Protocol("something over no connection"))?.qp;
+        let qp = connection.ok_or(EndReason::Protocol("something over no connection"))?.qp;
         let mut further = Further::Nothing;
         let mut sge = ib_hca::Sge::default();
         if work.connection == 0 && path.fences() {
-            let desk = path.desk.as_ref().expect("it has connections");
+            let desk = path.control.as_ref().expect("it has connections");
             let offset;
             (offset, sge) = desk.receive(work.index as usize);
             if wc.opcode == WcOpcode::Recv && wc.imm_data.is_none() {
@@ -105,17 +105,17 @@ impl Server {
                 let is_fence = fence.message_type == MessageType::FENCE
                     && wc.byte_len as usize >= Fence::LENGTH;
                 if !is_fence {
-                    return Err(End::Protocol("a message that nobody knows"));
+                    return Err(EndReason::Protocol("a message that nobody knows"));
                 }
                 further = Further::Fence(fence);
             }
         }
-        connection::receive(hca, now, qp, work, sge).map_err(|_| End::Setup)?;
+        connection::receive(hca, now, qp, work, sge).map_err(|_| EndReason::Setup)?;
         if matches!(further, Further::Fence(_)) {
             return Ok(further);
         }
         let (WcOpcode::RecvRdmaWithImm, Some(imm)) = (wc.opcode, wc.imm_data) else {
-            return Err(End::Protocol("a message where there is none"));
+            return Err(EndReason::Protocol("a message where there is none"));
         };
         match Immediate(imm).meaning() {
             Meaning::Request { payload } => {
@@ -123,11 +123,11 @@ impl Server {
             }
             Meaning::Heartbeat { .. } => {
                 let op = heartbeat(Immediate::HEARTBEAT_ACKNOWLEDGEMENT);
-                connection::send(hca, now, qp, op, Data::None).map_err(|_| End::Setup)?;
+                connection::send(hca, now, qp, op, Data::None).map_err(|_| EndReason::Setup)?;
             }
             Meaning::HeartbeatAcknowledgement { .. } => {}
             Meaning::Response { .. } | Meaning::Other { .. } => {
-                return Err(End::Protocol("immediate data that means nothing"));
+                return Err(EndReason::Protocol("immediate data that means nothing"));
             }
         }
         Ok(Further::Nothing)
@@ -141,16 +141,16 @@ impl Server {
         (id, connection): (ServerPathId, u16),
         payload: u32,
         written: u32,
-    ) -> Result<(), End> {
+    ) -> Result<(), EndReason> {
         let (chunk, offset) = Immediate::chunk_and_offset(payload, self.config.queue_depth);
         let Self { paths, sessions, config, requests, .. } = self;
         let path = paths[id.index as usize].as_deref_mut().expect("it was just there");
         let session = sessions.get_mut(&path.session).expect("paths have a session");
         let session_id = super::SessionId { key: path.session, incarnation: session.incarnation };
         let operation = path.operations.get_mut(chunk as usize);
-        let operation = operation.ok_or(End::Protocol("a chunk that is not"))?;
+        let operation = operation.ok_or(EndReason::Protocol("a chunk that is not"))?;
         if operation.is_busy {
-            return Err(End::Protocol("a second request in a chunk"));
+            return Err(EndReason::Protocol("a second request in a chunk"));
         }
         let size = config.chunk_size();
         let start = chunk as usize * size as usize;
@@ -158,31 +158,31 @@ impl Server {
         let found = Found::read(memory, start, offset, size)?;
         let Found { direction, user_length, own, to, needs_invalidation } = found;
         let header = user_length.checked_add(own).filter(|&all| all <= config.max_header_size);
-        header.ok_or(End::Protocol("a header that is too long"))?;
+        header.ok_or(EndReason::Protocol("a header that is too long"))?;
         let before = offset.checked_sub(user_length);
-        let length = before.ok_or(End::Protocol("a header that starts before its chunk"))?;
+        let length = before.ok_or(EndReason::Protocol("a header that starts before its chunk"))?;
         if length > config.max_io_size {
-            return Err(End::Protocol("more data than fits"));
+            return Err(EndReason::Protocol("more data than fits"));
         }
         let expected = match direction {
             Direction::Write => offset + own,
             Direction::Read => user_length + own,
         };
         if written != expected {
-            return Err(End::Protocol("a request of another length than it says"));
+            return Err(EndReason::Protocol("a request of another length than it says"));
         }
         let to = to.filter(|to| to.length > 0);
         let data_length = match (direction, to) {
             (Direction::Write, _) => length,
             (Direction::Read, None) => 0,
             (Direction::Read, Some(to)) if to.length > size => {
-                return Err(End::Protocol("a read of more than a chunk"));
+                return Err(EndReason::Protocol("a read of more than a chunk"));
             }
             (Direction::Read, Some(to)) => to.length.min(length),
         };
         if config.always_invalidate {
             // The client does not reach the chunk any more, until it is told another key.
-            hca.close_mr(path.chunks[chunk as usize]).map_err(|_| End::Setup)?;
+            hca.close_mr(path.chunks[chunk as usize]).map_err(|_| EndReason::Setup)?;
         }
         let serial = operation.serial.wrapping_add(1);
         *operation =
@@ -237,7 +237,7 @@ impl Server {
             return;
         };
         match path.heartbeat.tick(heartbeats.missed_max) {
-            Beat::Dead => return self.end_path(now, cx, id, End::Heartbeat),
+            Beat::Dead => return self.end_path(now, cx, id, EndReason::Heartbeat),
             Beat::Wait => {}
             Beat::Send => {
                 let qp = path.connections[0].as_ref().expect("all are there").qp;
@@ -247,7 +247,7 @@ impl Server {
                     .get(adapter)
                     .is_some_and(|it| connection::send(it.hca, now, qp, op, Data::None).is_ok());
                 if !sent {
-                    return self.end_path(now, cx, id, End::Setup);
+                    return self.end_path(now, cx, id, EndReason::Setup);
                 }
             }
         }
@@ -267,12 +267,17 @@ struct Found {
 
 impl Found {
     /// Reads the message at an offset of a chunk, once.
-    fn read(memory: &ib_hca::Memory, start: usize, offset: u32, size: u32) -> Result<Self, End> {
+    fn read(
+        memory: &ib_hca::Memory,
+        start: usize,
+        offset: u32,
+        size: u32,
+    ) -> Result<Self, EndReason> {
         const LONGEST: usize = ReadHeader::LENGTH + Descriptor::LENGTH;
         let left = size.saturating_sub(offset) as usize;
         let mut bytes = [0; LONGEST];
         let bytes = &mut bytes[..left.min(LONGEST)];
-        let outside = End::Protocol("a message outside its chunk");
+        let outside = EndReason::Protocol("a message outside its chunk");
         memory.read(start + offset as usize, bytes).map_err(|_| outside)?;
         let kind = bytes.first_chunk().map(|kind| MessageType(u16::from_le_bytes(*kind)));
         match kind {
@@ -292,7 +297,7 @@ impl Found {
                 let to = match header.count {
                     0 => None,
                     1 => Some(rest.first_chunk().map(Descriptor::parse).ok_or(outside)?),
-                    _ => return Err(End::Protocol("a read to more than one place")),
+                    _ => return Err(EndReason::Protocol("a read to more than one place")),
                 };
                 let own = ReadHeader::LENGTH + usize::from(header.count) * Descriptor::LENGTH;
                 let needs = header.flags.contains(ReadFlags::NEED_INVALIDATION);
@@ -304,7 +309,7 @@ impl Found {
                     needs_invalidation: needs && to.is_some(),
                 })
             }
-            Some(_) => Err(End::Protocol("a request that is neither a read nor a write")),
+            Some(_) => Err(EndReason::Protocol("a request that is neither a read nor a write")),
             None => Err(outside),
         }
     }

@@ -6,7 +6,7 @@ use ib_wire::rtrs::{Immediate, Meaning, MessageType, RkeyResponse};
 
 use super::path::{Operation, State};
 use super::store::{Piece, StoreId};
-use super::{End, Server, ServerRequestId};
+use super::{EndReason, Server, ServerRequestId};
 use crate::adapters::Adapters;
 use crate::connection;
 use crate::{Direction, Errno};
@@ -87,7 +87,7 @@ impl Server {
             .ok_or(PostError::NoSuchQueue)
             .and_then(|it| self.answer(now, it.hca, id, &operation, errno, produced));
         if answered.is_err() {
-            self.end_path(now, cx, id.path, End::Setup);
+            self.end_path(now, cx, id.path, EndReason::Setup);
             self.settle(now, cx);
         }
         true
@@ -152,7 +152,7 @@ impl Server {
         let key = hca.reopen_mr(path.chunks[chunk]).map_err(|_| PostError::NoSuchQueue)?;
         let message =
             RkeyResponse { message_type: MessageType::RKEY_RESPONSE, chunk: id.chunk, r_key: key };
-        let desk = path.desk.as_ref().expect("it has connections");
+        let desk = path.control.as_ref().expect("it has connections");
         let (offset, sge) = desk.new_key(chunk);
         desk.memory.write(offset, &message.to_bytes()).expect("it has room for all keys");
         connection::send(hca, now, qp, SendOp::Send { imm }, Data::One(sge))

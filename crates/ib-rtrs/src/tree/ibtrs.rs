@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::layout::{File, Formats, Layout};
+use super::layout::{File, Formats, Layout, SERVER_PATH};
 use crate::Direction;
 use crate::client::Policy;
 use crate::stats::{
@@ -41,13 +41,7 @@ pub(super) static CLIENT: Layout = Layout {
 pub(super) static SERVER: Layout = Layout {
     root: "ibtrs-server",
     session: &[],
-    path: &[
-        ("disconnect", File::Disconnect),
-        ("hca_name", File::HcaName),
-        ("hca_port", File::HcaPort),
-        ("src_addr", File::SourceAddress),
-        ("dst_addr", File::DestinationAddress),
-    ],
+    path: SERVER_PATH,
     stats: &[
         ("reset_all", File::ResetAll),
         ("rdma", File::Traffic),
@@ -72,17 +66,11 @@ fn client(file: File, stats: &ClientPathStats, inflight: u32) -> String {
     match file {
         File::SgEntries => sg_entries(&stats.sg_entries),
         File::CpuMigration => cpu_migration(&stats.migrated_from, &stats.migrated_to),
-        File::Reconnects => {
-            format!("{} {}\n", stats.reconnects.succeeded, stats.reconnects.failed)
-        }
         File::Latencies => latencies(&stats.latencies),
         File::Completions => {
             format!("{} {}\n", stats.completions.most, stats.completions.average())
         }
-        File::Traffic => {
-            format!("{} {inflight} {}\n", traffic(&stats.traffic), stats.failed_over)
-        }
-        _ => String::new(),
+        _ => reconnects_and_traffic(file, stats, inflight),
     }
 }
 
@@ -92,6 +80,19 @@ fn server(file: File, stats: &ServerPathStats, inflight: u32) -> String {
         File::Completions => {
             let Completions { most, total, calls } = stats.completions;
             format!("{most} {total} {calls}\n")
+        }
+        _ => String::new(),
+    }
+}
+
+/// Returns the two files of a client's path that Linux has as well.
+pub(super) fn reconnects_and_traffic(file: File, stats: &ClientPathStats, inflight: u32) -> String {
+    match file {
+        File::Reconnects => {
+            format!("{} {}\n", stats.reconnects.succeeded, stats.reconnects.failed)
+        }
+        File::Traffic => {
+            format!("{} {inflight} {}\n", traffic(&stats.traffic), stats.failed_over)
         }
         _ => String::new(),
     }

@@ -50,6 +50,15 @@ impl File {
 /// The files of a directory.
 pub(super) type Files = &'static [(&'static str, File)];
 
+/// The files of a server's path, with the same names everywhere.
+pub(super) const SERVER_PATH: Files = &[
+    ("disconnect", File::Disconnect),
+    ("hca_name", File::HcaName),
+    ("hca_port", File::HcaPort),
+    ("src_addr", File::SourceAddress),
+    ("dst_addr", File::DestinationAddress),
+];
+
 /// The files of one side under one set of names.
 #[derive(Debug)]
 pub(super) struct Layout {

@@ -1,7 +1,7 @@
 //! Names and formats of RTRS of Linux 6.1.
 
-use super::ibtrs::traffic;
-use super::layout::{File, Formats, Layout};
+use super::ibtrs::{reconnects_and_traffic, traffic};
+use super::layout::{File, Formats, Layout, SERVER_PATH};
 use crate::client::Policy;
 use crate::stats::{ClientPathStats, ServerPathStats};
 
@@ -36,13 +36,7 @@ pub(super) static CLIENT: Layout = Layout {
 pub(super) static SERVER: Layout = Layout {
     root: "rtrs-server",
     session: &[],
-    path: &[
-        ("disconnect", File::Disconnect),
-        ("hca_name", File::HcaName),
-        ("hca_port", File::HcaPort),
-        ("src_addr", File::SourceAddress),
-        ("dst_addr", File::DestinationAddress),
-    ],
+    path: SERVER_PATH,
     stats: &[("rdma", File::Traffic)],
     formats: FORMATS,
 };
@@ -64,13 +58,7 @@ fn client(file: File, stats: &ClientPathStats, inflight: u32) -> String {
     match file {
         File::MigratedFrom => row(&stats.migrated_from),
         File::MigratedTo => row(&stats.migrated_to),
-        File::Reconnects => {
-            format!("{} {}\n", stats.reconnects.succeeded, stats.reconnects.failed)
-        }
-        File::Traffic => {
-            format!("{} {inflight} {}\n", traffic(&stats.traffic), stats.failed_over)
-        }
-        _ => String::new(),
+        _ => reconnects_and_traffic(file, stats, inflight),
     }
 }
 

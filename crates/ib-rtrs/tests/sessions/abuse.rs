@@ -5,8 +5,8 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use ib_rtrs::{
-    Client, ClientConfig, ClientEvent, Direction, End, Errno, Failure, PathState, ServerConfig,
-    ServerEvent, SharedKey,
+    Client, ClientConfig, ClientEvent, Direction, EndReason, Errno, Failure, PathState,
+    ServerConfig, ServerEvent, SharedKey,
 };
 
 use crate::lab::{Lab, Rng, quick_client, small_server};
@@ -158,7 +158,7 @@ fn names_and_questions_that_make_no_sense_end_the_path() {
 }
 
 /// Returns why a server ends a path whose next request is changed on its way.
-fn ended_by(change: impl Fn(&mut Vec<u8>) + 'static, server: ServerConfig) -> (Lab, End) {
+fn ended_by(change: impl Fn(&mut Vec<u8>) + 'static, server: ServerConfig) -> (Lab, EndReason) {
     let mut lab = Lab::connected(1, 1, quick_client(), server);
     lab.disk.fill(0, 1 << 20, 0x11).expect("it lies within");
     let mut is_done = false;
@@ -180,7 +180,7 @@ fn ended_by(change: impl Fn(&mut Vec<u8>) + 'static, server: ServerConfig) -> (L
     let end = end(&lab).expect("it has just ended");
     // The request is made again on the path's next connection.
     lab.run_until(Duration::from_secs(10), |lab| lab.done.len() == 1);
-    assert_eq!(lab.done[0].errno, Errno::OK);
+    assert_eq!(lab.done[0].outcome.errno(), Errno::OK);
     (lab, end)
 }
 
@@ -197,7 +197,7 @@ fn usr_len_underflow_ends_the_path() {
             bytes[MESSAGE + 2..MESSAGE + 4].copy_from_slice(&length.to_le_bytes());
         };
         let (_, end) = ended_by(change, small_server());
-        assert!(matches!(end, End::Protocol(_)), "{end}");
+        assert!(matches!(end, EndReason::Protocol(_)), "{end}");
     }
 }
 
@@ -217,12 +217,12 @@ fn messages_that_make_no_sense_end_the_path() {
     ];
     for (what, change) in changes {
         let (_, end) = ended_by(change, small_server());
-        assert!(matches!(end, End::Protocol(_)), "{what}: {end}");
+        assert!(matches!(end, EndReason::Protocol(_)), "{what}: {end}");
     }
     // Sixteen chunks need all four bits of a number; of nine there are numbers to spare.
     let nine = ServerConfig { queue_depth: 9, ..small_server() };
     let (_, end) = ended_by(|bytes| bytes[28] |= 0x0f, nine);
-    assert!(matches!(end, End::Protocol(_)), "{end}");
+    assert!(matches!(end, EndReason::Protocol(_)), "{end}");
 }
 
 #[test]
@@ -236,7 +236,7 @@ fn write_length_beyond_the_chunk_is_refused_by_its_key() {
             bytes[12..20].copy_from_slice(&end.to_be_bytes());
         };
         let (_, end) = ended_by(change, server);
-        assert!(matches!(end, End::Transport(_)), "{end}");
+        assert!(matches!(end, EndReason::Transport(_)), "{end}");
     }
 }
 

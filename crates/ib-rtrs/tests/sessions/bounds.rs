@@ -46,7 +46,7 @@ fn longest_stall(seed: u64, depth: u64, policy: Policy) -> Duration {
         let next = if lab.now < cut { cut } else { end };
         lab.step(next);
         for done in std::mem::take(&mut lab.done) {
-            assert!(done.errno.is_ok(), "{done:?}");
+            assert!(done.outcome.errno().is_ok(), "{done:?}");
             let at = begun.remove(&done.user).expect("it ends once");
             longest = longest.max(lab.now.since(at));
             if lab.now < last {
@@ -120,7 +120,7 @@ fn a_port_that_reports_no_link_fails_its_paths_within_50_ms() {
         lab.sides[0].0[link].hca.set_port_active(false);
         lab.run_until(LINK_DOWN, |lab| down_at(lab, link).is_some() && lab.done.len() == 16);
         assert_eq!(down_at(&lab, link), Some(cut), "at once");
-        assert!(lab.done.iter().all(|it| it.errno.is_ok()));
+        assert!(lab.done.iter().all(|it| it.outcome.errno().is_ok()));
         // It comes back as fast.
         lab.events.clear();
         lab.links[link].is_cut = false;

@@ -8,13 +8,14 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use ib_rtrs::{
-    ClientConfig, ClientEvent, Direction, End, Errno, PathId, PathState, Policy, ServerConfig,
+    ClientConfig, ClientEvent, Direction, EndReason, Errno, PathId, PathState, ServerConfig,
     ServerEvent,
 };
 
 use ib_types::Instant;
 
 use crate::bounds::{LINK_DOWN, STALL, idle};
+use crate::faults::{Totals, Violation, disturb, number, random_client};
 use crate::lab::{Lab, Rng, quick_client, small_server};
 
 /// How many blocks there are, and how long each is.
@@ -43,15 +44,6 @@ struct Under {
     begun: Instant,
 }
 
-/// What has happened in runs, so that it can be seen that something has.
-#[derive(Clone, Copy, Debug, Default)]
-struct Seen {
-    failed_over: u64,
-    lost: u64,
-    fenced: u64,
-    unknown: u64,
-}
-
 /// What a run is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
@@ -64,20 +56,11 @@ enum Kind {
 }
 
 /// Makes a run with a seed. Returns what has happened, or what must not happen.
-fn run(seed: u64, kind: Kind) -> Result<Seen, String> {
+fn run(seed: u64, kind: Kind) -> Result<Totals, Violation> {
     let fence = kind != Kind::Unfenced;
     let mut rng = Rng::new(seed ^ 0x5eed);
     let links = 2 + rng.below(3) as usize;
-    let client = ClientConfig {
-        fence,
-        connections: 1 + rng.below(3) as u16,
-        policy: [Policy::RoundRobin, Policy::MinInflight, Policy::MinLatency]
-            [rng.below(3) as usize],
-        need_invalidation: rng.chance(0.3),
-        reconnect_delay: Duration::from_millis(200 + rng.below(2_000)),
-        io_timeout: Some(Duration::from_secs(2 + rng.below(10))),
-        ..quick_client()
-    };
+    let client = random_client(&mut rng, ClientConfig { fence, ..quick_client() });
     let server = ServerConfig {
         always_invalidate: rng.chance(0.7),
         queue_depth: 1 + rng.below(16) as u16,
@@ -100,9 +83,7 @@ fn run(seed: u64, kind: Kind) -> Result<Seen, String> {
         Duration::from_nanos(rng.below(stall.as_nanos() as u64))
     });
     for link in lab.links.iter_mut().filter(|_| !is_gentle) {
-        link.loss = [0.0, 0.001, 0.03][rng.below(3) as usize];
-        link.double = [0.0, 0.01][rng.below(2) as usize];
-        link.late = [0.0, 0.02][rng.below(2) as usize];
+        disturb(link, &mut rng);
     }
     let block = Block { confirmed: 0, writing: None, reads: 0, is_unknown: false };
     let mut blocks = vec![block; BLOCKS as usize];
@@ -117,7 +98,7 @@ fn run(seed: u64, kind: Kind) -> Result<Seen, String> {
             asked = REQUESTS;
         }
         if lab.now >= end {
-            return Err(format!("{} requests are forgotten", under.len()));
+            return Err(format!("{} requests are forgotten", under.len()).into());
         }
         if is_gentle && asked < REQUESTS && lab.now >= next_fault {
             next_fault = lab.now + Duration::from_micros(rng.below(800_000));
@@ -166,9 +147,10 @@ fn run(seed: u64, kind: Kind) -> Result<Seen, String> {
         let done = std::mem::take(&mut lab.done);
         for completion in done {
             // Without fences that is told of what was under way when the last path was lost.
-            let is_unknown = kind == Kind::Unfenced && completion.errno == Errno::ECONNABORTED;
-            if !completion.errno.is_ok() && !is_unknown {
-                return Err(format!("{completion:?}"));
+            let is_unknown =
+                kind == Kind::Unfenced && completion.outcome.errno() == Errno::ECONNABORTED;
+            if !completion.outcome.errno().is_ok() && !is_unknown {
+                return Err(format!("{completion:?}").into());
             }
             let Under { direction, block, allowed, begun } =
                 under.remove(&completion.user).expect("it ends once");
@@ -191,20 +173,24 @@ fn run(seed: u64, kind: Kind) -> Result<Seen, String> {
             let read = lab.memory.to_vec(place, BLOCK).expect("it lies within");
             let found = u64::from_le_bytes(*read.first_chunk().expect("a block is longer"));
             if read != stamp(found) {
-                return Err(format!("block {block} is torn"));
+                return Err(
+                    Violation::Stale("is torn".to_owned()).of(format_args!("block {block}"))
+                );
             }
             if !allowed.contains(&found) {
-                return Err(format!("block {block} holds {found}: expected one of {allowed:?}"));
+                let why = format!("block {block} holds {found}: expected one of {allowed:?}");
+                return Err(Violation::Stale(why));
             }
         }
     }
     if lab.client.requests() != 0 {
-        return Err("requests are under way that nobody has made".to_owned());
+        return Err("requests are under way that nobody has made".to_owned().into());
     }
     for (at, block) in blocks.iter().enumerate() {
         let found = lab.disk.to_vec(at * BLOCK, BLOCK).expect("it lies within");
         if !block.is_unknown && found != stamp(block.confirmed) {
-            return Err(format!("block {at} at the end does not hold {}", block.confirmed));
+            let why = format!("block {at} at the end does not hold {}", block.confirmed);
+            return Err(Violation::Stale(why));
         }
     }
     if is_gentle {
@@ -212,8 +198,8 @@ fn run(seed: u64, kind: Kind) -> Result<Seen, String> {
     }
     let failed_over = lab.paths.iter().filter_map(|&path| lab.client.stats(path));
     let fenced =
-        |event: &ServerEvent| matches!(event, ServerEvent::PathDown { why: End::Fenced, .. });
-    Ok(Seen {
+        |event: &ServerEvent| matches!(event, ServerEvent::PathDown { why: EndReason::Fenced, .. });
+    Ok(Totals {
         failed_over: failed_over.map(|stats| stats.failed_over).sum(),
         unknown,
         lost: lab.events.iter().filter(|(_, event)| *event == ClientEvent::Lost).count() as u64,
@@ -349,44 +335,33 @@ fn stamp(user: u64) -> Vec<u8> {
 
 #[test]
 fn nothing_is_lost_whatever_fails() {
-    let number = |name, default| {
-        std::env::var(name).ok().and_then(|text: String| text.parse().ok()).unwrap_or(default)
-    };
     let (first, runs) = (number("RTRS_SEED", 1_u64), number("RTRS_RUNS", 25));
-    let mut all = Seen::default();
+    let mut all = Totals::default();
     for seed in first..first + runs {
-        let seen = run(seed, Kind::Fenced).unwrap_or_else(|why| panic!("seed {seed}: {why}"));
-        all.failed_over += seen.failed_over;
-        all.lost += seen.lost;
-        all.fenced += seen.fenced;
+        all += run(seed, Kind::Fenced).unwrap_or_else(|why| panic!("seed {seed}: {why}"));
     }
     assert!(runs < 10 || all.failed_over > runs && all.lost > 0 && all.fenced > 0, "{all:?}");
 }
 
-fn is_stale(why: &str) -> bool {
-    why.contains("hold") || why.contains("torn")
-}
-
 #[test]
 fn the_campaign_notices_an_old_write_that_comes_after_a_newer_one() {
-    let notices = |seed| run(seed, Kind::Wrong).is_err_and(|why| is_stale(&why));
+    let notices = |seed| run(seed, Kind::Wrong).is_err_and(|why| why.is_stale());
     let noticed = (1..=10).filter(|&seed| notices(seed)).count();
     assert!(noticed >= 5, "{noticed} of 10");
 }
 
 #[test]
 fn without_fences_nothing_is_forgotten_and_the_campaign_notices_what_they_are_for() {
-    let (mut all, mut stale) = (Seen::default(), 0);
+    let (mut all, mut stale) = (Totals::default(), 0);
     // Of 4,000 runs one notices that an old write comes late.
     for seed in (1..=100).chain([1560]) {
         match run(seed, Kind::Unfenced) {
             Ok(seen) => {
-                all.failed_over += seen.failed_over;
-                all.unknown += seen.unknown;
                 assert_eq!(seen.fenced, 0);
+                all += seen;
             }
             // An old write, which a dead path has left on its way, comes after a newer one.
-            Err(why) if is_stale(&why) => stale += 1,
+            Err(why) if why.is_stale() => stale += 1,
             Err(why) => panic!("seed {seed}: {why}"),
         }
     }

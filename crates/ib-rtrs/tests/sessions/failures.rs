@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use ib_rtrs::{
-    AdapterId, ClientConfig, ClientEvent, Direction, End, Errno, Failure, Heartbeats, PathState,
-    RequestError, Server, ServerConfig, ServerEvent,
+    AdapterId, ClientConfig, ClientEvent, Direction, EndReason, Errno, Failure, Heartbeats,
+    Outcome, PathState, RequestError, Server, ServerConfig, ServerEvent,
 };
 use ib_types::Instant;
 
@@ -33,7 +33,7 @@ fn requests_under_way_go_on_over_another_path_within_five_seconds() {
     lab.links[0].is_cut = true;
     let cut = lab.now;
     lab.run_until(SOON, |lab| lab.done.len() == 16);
-    assert!(lab.done.iter().all(|it| it.errno.is_ok()));
+    assert!(lab.done.iter().all(|it| it.outcome.errno().is_ok()));
     assert!(lab.now.since(cut) < SOON, "{:?}", lab.now.since(cut));
     for user in 0..16 {
         assert_eq!(lab.disk.to_vec(user * 4096, 4096).unwrap(), [user as u8 + 1; 4096]);
@@ -42,7 +42,7 @@ fn requests_under_way_go_on_over_another_path_within_five_seconds() {
     assert!(matches!(why, Failure::Transport(_)), "{why}");
     assert!(lab.client.stats(lab.paths[0]).unwrap().failed_over > 0);
     let is_fenced =
-        |event: &ServerEvent| matches!(event, ServerEvent::PathDown { why: End::Fenced, .. });
+        |event: &ServerEvent| matches!(event, ServerEvent::PathDown { why: EndReason::Fenced, .. });
     assert!(lab.server_events.iter().any(|(_, event)| is_fenced(event)));
     // It comes back by itself.
     lab.events.clear();
@@ -69,7 +69,7 @@ fn requests_are_sent_again_only_when_the_server_has_done_with_them() {
     lab.run_for(Duration::from_secs(7));
     assert_eq!((lab.served, lab.done.len()), (4, 0));
     lab.run_until(SOON, |lab| lab.done.len() == 4);
-    assert!(lab.done.iter().all(|it| it.errno.is_ok()));
+    assert!(lab.done.iter().all(|it| it.outcome.errno().is_ok()));
     assert_eq!(lab.served, 6, "two were under way on the path that has failed");
 }
 
@@ -94,7 +94,7 @@ fn without_fences_requests_are_sent_again_at_once_and_wait_for_their_chunks() {
     assert_eq!((lab.served, inflight(&lab), lab.done.len()), (4, 4, 0));
     lab.run_for(Duration::from_secs(9));
     assert_eq!((lab.served, lab.done.len()), (6, 4));
-    assert!(lab.done.iter().all(|it| it.errno.is_ok()));
+    assert!(lab.done.iter().all(|it| it.outcome.errno().is_ok()));
 }
 
 /// Returns a session over some links without fences, of which the server is at work on some writes.
@@ -123,7 +123,7 @@ fn a_request_that_waits_for_its_chunk_ends_with_its_path() {
     }
     lab.run_for(Duration::from_secs(9));
     assert_eq!((lab.served, lab.done.len()), (10, 6));
-    assert!(lab.done.iter().all(|it| it.errno.is_ok()));
+    assert!(lab.done.iter().all(|it| it.outcome.errno().is_ok()));
 }
 
 #[test]
@@ -135,7 +135,7 @@ fn without_another_path_a_kernels_client_would_be_told() {
     lab.client.link_down(lab.now, &mut lab.sides[0], AdapterId(0));
     lab.run_for(Duration::from_millis(1));
     assert_eq!(lab.done.len(), 1);
-    assert_eq!(lab.done[0].errno, Errno::ECONNABORTED);
+    assert_eq!(lab.done[0].outcome.errno(), Errno::ECONNABORTED);
 }
 
 #[test]
@@ -147,7 +147,7 @@ fn with_fences_requests_wait_for_the_only_path() {
     lab.client.link_down(lab.now, &mut lab.sides[0], AdapterId(0));
     lab.holds = false;
     lab.run_until(Duration::from_secs(10), |lab| lab.done.len() == 1);
-    assert_eq!(lab.done[0].errno, Errno::OK);
+    assert_eq!(lab.done[0].outcome.errno(), Errno::OK);
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn requests_of_a_lost_session_come_back_if_so_wished() {
     assert!(lab.done.is_empty());
     lab.holds = false;
     lab.run_until(Duration::from_secs(10), |lab| lab.done.len() == 4);
-    assert!(lab.done.iter().all(|it| it.errno == Errno::ECONNABORTED && it.is_fenced));
+    assert!(lab.done.iter().all(|it| it.outcome == Outcome::Fenced));
     assert_eq!(lab.events.iter().filter(|(_, it)| *it == ClientEvent::Lost).count(), 1);
     assert_eq!(lab.events.iter().filter(|(_, it)| *it == ClientEvent::Restored).count(), 1);
 }
@@ -211,7 +211,7 @@ fn a_request_that_takes_too_long_fails_its_path() {
     assert_eq!(down_at(&lab, 0).unwrap().1, Failure::IoTimeout);
     lab.holds = false;
     lab.run_until(SOON, |lab| lab.done.len() == 1);
-    assert_eq!(lab.done[0].errno, Errno::OK);
+    assert_eq!(lab.done[0].outcome.errno(), Errno::OK);
 }
 
 #[test]
@@ -222,7 +222,7 @@ fn attempts_come_to_an_end_and_requests_with_them() {
     lab.io(Direction::Write, 0, (0, 512), 1).unwrap();
     lab.links[0].is_cut = true;
     lab.run_until(Duration::from_secs(60), |lab| lab.done.len() == 1);
-    assert_eq!(lab.done[0].errno, Errno::ECONNABORTED);
+    assert_eq!(lab.done[0].outcome.errno(), Errno::ECONNABORTED);
     assert_eq!(lab.client.path_state(lab.paths[0]), Some(PathState::Disconnected));
     assert_eq!(lab.client.stats(lab.paths[0]).unwrap().reconnects.failed, 2);
 }
@@ -237,8 +237,9 @@ fn a_client_that_comes_back_earlier_than_the_server_thinks_replaces_its_path() {
     assert_eq!(lab.server.paths().count(), 1);
     lab.events.clear();
     lab.run_until(SOON, |lab| lab.has(&ClientEvent::PathUp(lab.paths[0])));
-    let is_replaced =
-        |event: &ServerEvent| matches!(event, ServerEvent::PathDown { why: End::Replaced, .. });
+    let is_replaced = |event: &ServerEvent| {
+        matches!(event, ServerEvent::PathDown { why: EndReason::Replaced, .. })
+    };
     assert!(lab.server_events.iter().any(|(_, event)| is_replaced(event)));
 }
 
@@ -323,7 +324,7 @@ fn a_fence_that_takes_too_long_ends_requests_and_keeps_their_chunks() {
     lab.client.link_down(lab.now, &mut lab.sides[0], AdapterId(0));
     let cut = lab.now;
     lab.run_until(SOON, |lab| !lab.done.is_empty());
-    assert_eq!((lab.done[0].errno, lab.done[0].is_fenced), (Errno::ETIMEDOUT, false));
+    assert_eq!(lab.done[0].outcome, Outcome::TimedOut);
     let took = lab.now.since(cut);
     assert!((4000..4010).contains(&took.as_millis()), "{took:?}");
     // Its chunk, which the write still lies in, is nobody else's.
@@ -355,7 +356,7 @@ fn requests_to_a_server_in_whose_place_is_one_that_does_not_fence_end() {
     });
     assert!(lab.done.is_empty());
     lab.run_until(SOON, |lab| !lab.done.is_empty());
-    assert_eq!((lab.done[0].errno, lab.done[0].is_fenced), (Errno::ETIMEDOUT, false));
+    assert_eq!(lab.done[0].outcome, Outcome::TimedOut);
 }
 
 #[test]
@@ -380,7 +381,7 @@ fn a_session_that_the_server_has_begun_anew_is_lost_whatever_other_paths_seem_to
     assert!(lab.has(&ClientEvent::Lost));
     assert_eq!(down_at(&lab, 0).unwrap().1, Failure::Forgotten);
     lab.run_until(Duration::from_millis(100), |lab| lab.done.len() == 1);
-    assert_eq!((lab.done[0].errno, lab.done[0].is_fenced), (Errno::ECONNABORTED, true));
+    assert_eq!(lab.done[0].outcome, Outcome::Fenced);
     // With a path that joins it the session goes on.
     lab.events.clear();
     lab.links[0].is_cut = false;
@@ -410,7 +411,7 @@ fn requests_wait_for_who_has_disconnected_all_paths() {
             lab.client.reconnect_path(lab.now, &mut lab.sides[0], path);
         }
         lab.run_until(SOON, |lab| lab.done.len() == 1);
-        assert_eq!(lab.done[0].errno, Errno::OK);
+        assert_eq!(lab.done[0].outcome.errno(), Errno::OK);
     }
     // The end of the session is theirs, too.
     let mut lab = Lab::connected(1, 1, quick_client(), small_server());
@@ -421,7 +422,7 @@ fn requests_wait_for_who_has_disconnected_all_paths() {
     lab.client.close(lab.now, &mut lab.sides[0]);
     lab.run_for(SOON);
     assert!(lab.has(&ClientEvent::Closed));
-    assert_eq!(lab.done[0].errno, Errno::ECONNABORTED);
+    assert_eq!(lab.done[0].outcome.errno(), Errno::ECONNABORTED);
 }
 
 #[test]
@@ -441,7 +442,7 @@ fn the_last_path_is_connected_anew_without_an_error() {
     assert!(lab.client.reconnect_path(lab.now, &mut lab.sides[0], lab.paths[1]));
     assert_eq!(lab.done.len(), 0);
     lab.run_until(Duration::from_secs(20), |lab| lab.done.len() == 4);
-    assert!(lab.done.iter().all(|it| it.errno.is_ok()), "{:?}", lab.done);
+    assert!(lab.done.iter().all(|it| it.outcome.errno().is_ok()), "{:?}", lab.done);
 }
 
 #[test]
@@ -459,7 +460,11 @@ fn chunks_of_what_was_given_up_are_used_again_only_when_the_server_has_done_with
             lab.client.link_down(lab.now, &mut lab.sides[0], AdapterId(link));
         }
         lab.run_for(Duration::from_millis(10));
-        assert!(lab.done.iter().all(|it| it.errno == Errno::ECONNABORTED), "{:?}", lab.done);
+        assert!(
+            lab.done.iter().all(|it| it.outcome.errno() == Errno::ECONNABORTED),
+            "{:?}",
+            lab.done
+        );
         assert_eq!((lab.done.len(), lab.client.requests()), (4, 0));
         assert_eq!(lab.client.chunks_taken(), 4, "the server is at work in them");
         let back = |lab: &mut Lab, link: usize| {
@@ -483,7 +488,7 @@ fn chunks_of_a_path_that_was_removed_are_used_again_when_one_with_its_ends_is_co
     lab.links[1].is_cut = true;
     lab.client.link_down(lab.now, &mut lab.sides[0], AdapterId(1));
     lab.run_until(Duration::from_secs(60), |lab| lab.done.len() == 4);
-    assert!(lab.done.iter().all(|it| it.errno.is_ok()), "{:?}", lab.done);
+    assert!(lab.done.iter().all(|it| it.outcome.errno().is_ok()), "{:?}", lab.done);
     assert!(lab.client.remove_path(lab.now, &mut lab.sides[0], lab.paths[1]));
     lab.run_for(Duration::from_secs(40));
     assert!(lab.client.chunks_taken() > 0, "who has let them go?");

@@ -4,6 +4,7 @@ mod abuse;
 mod bounds;
 mod campaign;
 mod failures;
+mod faults;
 mod hostile;
 mod lab;
 mod paths;

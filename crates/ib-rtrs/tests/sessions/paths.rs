@@ -98,7 +98,7 @@ fn paths_are_added_and_removed_while_requests_are_under_way() {
         }
     }
     lab.run_until(SOON, |lab| lab.done.len() == 2000);
-    assert!(lab.done.iter().all(|it| it.errno.is_ok()));
+    assert!(lab.done.iter().all(|it| it.outcome.errno().is_ok()));
     lab.run_until(SOON, |lab| lab.has(&ClientEvent::PathRemoved(lab.paths[0])));
     assert_eq!(lab.client.paths().collect::<Vec<_>>(), [lab.paths[1]]);
     assert!(!lab.server_events.iter().any(|(_, it)| matches!(it, ServerEvent::SessionDown { .. })));

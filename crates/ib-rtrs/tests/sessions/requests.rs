@@ -26,7 +26,7 @@ fn writes_and_reads(client: ClientConfig, server: ServerConfig) {
         lab.run_until(SOON, |lab| lab.done.len() == 1);
         lab.io(Direction::Read, at, (100_000, length), 2).expect("it is taken");
         lab.run_until(SOON, |lab| lab.done.len() == 2);
-        assert!(lab.done.drain(..).all(|it| it.errno.is_ok()), "{length} bytes");
+        assert!(lab.done.drain(..).all(|it| it.outcome.errno().is_ok()), "{length} bytes");
         assert_eq!(
             lab.memory.to_vec(100_000, length as usize).expect("it lies within"),
             bytes,
@@ -97,7 +97,7 @@ fn reads_are_answered_from_a_store() {
         lab.memory.fill(0, 20_000, 0xaa).unwrap();
         lab.io(Direction::Read, at, (0, length), user as u64).unwrap();
         lab.run_until(SOON, |lab| !lab.done.is_empty());
-        assert!(lab.done.drain(..).all(|it| it.errno.is_ok()));
+        assert!(lab.done.drain(..).all(|it| it.outcome.errno().is_ok()));
         let (from, length) = (at as usize, length as usize);
         assert_eq!(lab.memory.to_vec(0, length).unwrap(), disk[from..from + length]);
         assert_eq!(lab.memory.to_vec(length, 1).unwrap(), [0xaa]);
@@ -116,7 +116,7 @@ fn reads_are_answered_from_a_store() {
         lab.done.clear();
         lab.io(Direction::Read, 9000, (5000, 3000), user).unwrap();
         lab.run_until(SOON, |lab| !lab.done.is_empty());
-        assert!(lab.done.drain(..).all(|it| it.errno.is_ok()));
+        assert!(lab.done.drain(..).all(|it| it.outcome.errno().is_ok()));
         assert_eq!(lab.memory.to_vec(5000, 3000).unwrap(), bytes);
     }
 }
@@ -170,7 +170,7 @@ fn lists_of_pieces_are_put_together_and_apart() {
             lab.client.request(lab.now, &mut lab.sides[0], &request).unwrap();
             lab.run_until(SOON, |lab| lab.done.len() == user as usize);
         }
-        assert!(lab.done.drain(..).all(|it| it.errno.is_ok()));
+        assert!(lab.done.drain(..).all(|it| it.outcome.errno().is_ok()));
         assert_eq!(lab.disk.to_vec(4096, length as usize).unwrap(), expected);
         for (at, piece) in pieces.iter().enumerate() {
             let read = lab.memory.to_vec(piece.offset, piece.length as usize).unwrap();
@@ -189,7 +189,7 @@ fn errors_of_the_servers_user_come_back() {
     lab.io(Direction::Read, 1 << 40, (0, 4096), 1).unwrap();
     lab.io(Direction::Write, 1 << 40, (0, 4096), 2).unwrap();
     lab.run_until(SOON, |lab| lab.done.len() == 2);
-    assert!(lab.done.iter().all(|it| it.errno == Errno::EIO));
+    assert!(lab.done.iter().all(|it| it.outcome.errno() == Errno::EIO));
     assert_eq!(lab.memory.to_vec(0, 4096).unwrap(), [0x55; 4096]);
 }
 

@@ -100,7 +100,7 @@ impl Grove {
         for user in 0..count {
             self.lab.io(Direction::Write, 0, (0, 4096), user).expect("it is taken");
             self.lab.run_until(SOON, |lab| lab.done.len() == 1);
-            assert!(self.lab.done.remove(0).errno.is_ok());
+            assert!(self.lab.done.remove(0).outcome.errno().is_ok());
         }
     }
 }
@@ -206,7 +206,7 @@ fn a_path_is_added_and_removed_while_requests_are_under_way() {
     assert_eq!(grove.write(&format!("{FIRST}/remove_path"), "1"), Ok(()));
     assert_eq!(grove.read(&format!("{FIRST}/state")), Err(Errno::ENOENT));
     grove.lab.run_until(SOON, |lab| lab.done.len() == 16);
-    assert!(grove.lab.done.iter().all(|it| it.errno.is_ok()));
+    assert!(grove.lab.done.iter().all(|it| it.outcome.errno().is_ok()));
     assert_eq!(grove.list("rtrs-client/a-client/paths"), ["ip:10.0.1.1@ip:10.0.1.2"]);
     // All paths may go; requests go on over one that comes.
     assert_eq!(grove.write(&format!("{SECOND}/remove_path"), "1"), Ok(()));

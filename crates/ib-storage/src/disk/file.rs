@@ -11,7 +11,7 @@ use std::time::SystemTime;
 use ib_block::{Discard, Errno, Geometry, Operation, Origin};
 
 use super::ring::Ring;
-use super::workers::Workers;
+use super::workers::{FileKind, Workers};
 use super::{DiskError, Job};
 use ib_os::alarm::Bell;
 
@@ -30,13 +30,6 @@ pub(super) struct FileDisk {
     read_only: bool,
     ring: Option<Ring>,
     workers: Workers,
-}
-
-/// What is done with a file depends on what it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum FileKind {
-    Regular,
-    Block,
 }
 
 impl FileDisk {

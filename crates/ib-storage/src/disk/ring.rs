@@ -12,7 +12,6 @@ use io_uring::{IoUring, opcode, squeue, types};
 use rustix::event::{EventfdFlags, eventfd};
 use slab::Slab;
 
-use super::workers::pointer;
 use super::{Job, errno};
 
 /// How many entries the ring has; what does not fit waits.
@@ -23,7 +22,7 @@ pub(super) struct Ring {
     ring: IoUring,
     file: Arc<File>,
     /// By the numbers of their entries.
-    jobs: Slab<UnderWay>,
+    jobs: Slab<RunningJob>,
     /// Those that are not with the system yet.
     waiting: VecDeque<usize>,
     under_way: usize,
@@ -39,7 +38,7 @@ impl fmt::Debug for Ring {
 }
 
 #[derive(Debug)]
-struct UnderWay {
+struct RunningJob {
     job: Job,
     /// How much was moved before, in bytes.
     done: u64,
@@ -59,7 +58,7 @@ impl Ring {
     }
 
     pub(super) fn submit(&mut self, job: Job) {
-        let number = self.jobs.insert(UnderWay { job, done: 0 });
+        let number = self.jobs.insert(RunningJob { job, done: 0 });
         self.waiting.push_back(number);
     }
 
@@ -91,11 +90,11 @@ impl Ring {
     }
 
     fn entry(&self, number: usize) -> io::Result<squeue::Entry> {
-        let UnderWay { job, done } = &self.jobs[number];
+        let RunningJob { job, done } = &self.jobs[number];
         let Command { operation, offset, length, fua } = job.command;
         let file = types::Fd(self.file.as_raw_fd());
         let left = (length - done) as usize;
-        let data = || pointer(&job.memory, job.offset + *done as usize, left);
+        let data = || job.data(*done, left);
         let (place, count) = (offset + done, left as u32);
         Ok(match operation {
             Operation::Read => opcode::Read::new(file, data()?, count).offset(place).build(),

@@ -2,19 +2,24 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::AsRawFd;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use ib_block::{Command, Errno, Operation};
-use ib_hca::Memory;
 
-use super::file::FileKind;
 use super::{Job, errno};
 use ib_os::alarm::Bell;
 
-/// How many threads wait for a file.
+/// The kind of a file, which some operations depend on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FileKind {
+    Regular,
+    Block,
+}
+
+/// Number of threads of a file.
 const THREADS: usize = 4;
 
 /// Threads that do what is asked, and tell when it has ended. They start with the first job, and end with this.
@@ -81,18 +86,8 @@ impl Workers {
 fn run(file: &File, kind: FileKind, job: &Job) -> io::Result<()> {
     let Command { operation, offset, length, fua } = job.command;
     match operation {
-        Operation::Read => move_all(length, |done, left| {
-            read_at(
-                file.as_raw_fd(),
-                offset + done,
-                (&job.memory, job.offset + done as usize),
-                left,
-            )
-        })?,
-        Operation::Write => move_all(length, |done, left| {
-            let data = (&*job.memory, job.offset + done as usize);
-            write_at(file.as_raw_fd(), offset + done, data, left, fua)
-        })?,
+        Operation::Read => move_all(length, |done, left| read_at(file, job, done, left))?,
+        Operation::Write => move_all(length, |done, left| write_at(file, job, done, left))?,
         Operation::Flush => return file.sync_data(),
         Operation::Discard => forget(file, kind, offset, length)?,
         Operation::WriteZeroes | Operation::SecureErase => clear(file, kind, offset, length)?,
@@ -118,40 +113,24 @@ fn move_all(length: u64, mut once: impl FnMut(u64, usize) -> io::Result<usize>) 
     Ok(())
 }
 
-fn read_at(
-    fd: RawFd,
-    place: u64,
-    (memory, offset): (&Memory, usize),
-    length: usize,
-) -> io::Result<usize> {
-    let to = pointer(memory, offset, length)?;
+/// Reads the data of a job from byte `done` on.
+fn read_at(file: &File, job: &Job, done: u64, length: usize) -> io::Result<usize> {
+    let to = job.data(done, length)?;
+    let offset = (job.command.offset + done) as libc::off_t;
     // SAFETY: the memory has so many bytes from there on, which are only reached by atomics and by the system.
-    let moved = unsafe { libc::pread(fd, to.cast(), length, place as libc::off_t) };
+    let moved = unsafe { libc::pread(file.as_raw_fd(), to.cast(), length, offset) };
     usize::try_from(moved).map_err(|_| io::Error::last_os_error())
 }
 
-fn write_at(
-    fd: RawFd,
-    place: u64,
-    (memory, offset): (&Memory, usize),
-    length: usize,
-    fua: bool,
-) -> io::Result<usize> {
-    let from = pointer(memory, offset, length)?;
+/// Writes the data of a job from byte `done` on.
+fn write_at(file: &File, job: &Job, done: u64, length: usize) -> io::Result<usize> {
+    let from = job.data(done, length)?;
     let data = libc::iovec { iov_base: from.cast(), iov_len: length };
-    let flags = if fua { libc::RWF_DSYNC } else { 0 };
+    let offset = (job.command.offset + done) as libc::off_t;
+    let flags = if job.command.fua { libc::RWF_DSYNC } else { 0 };
     // SAFETY: the memory has so many bytes from there on, which are only reached by atomics and by the system.
-    let moved = unsafe { libc::pwritev2(fd, &raw const data, 1, place as libc::off_t, flags) };
+    let moved = unsafe { libc::pwritev2(file.as_raw_fd(), &raw const data, 1, offset, flags) };
     usize::try_from(moved).map_err(|_| io::Error::last_os_error())
-}
-
-/// Returns where some bytes of memory lie.
-pub(super) fn pointer(memory: &Memory, offset: usize, length: usize) -> io::Result<*mut u8> {
-    let fits = offset.checked_add(length).is_some_and(|end| end <= memory.len());
-    if !fits {
-        return Err(io::ErrorKind::InvalidInput.into());
-    }
-    Ok(std::ptr::with_exposed_provenance_mut(memory.address() as usize + offset))
 }
 
 /// Has a file forget a part: what is read there afterwards is zeros, or, of a block device, whatever it likes.

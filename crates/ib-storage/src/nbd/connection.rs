@@ -1,18 +1,14 @@
-//! The sockets of the NBD server: its listener, and its connections with their sessions.
+//! A connection of the NBD server: its socket and its session.
 
-use std::io::{self, Read};
-use std::net::{TcpListener, TcpStream};
-use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::PathBuf;
+use std::io;
 use std::time::Duration;
 
 use ib_nbd::Session;
-use ib_os::sockopt;
+use ib_os::clock;
 use ib_types::Instant;
 
-use super::crowd::Crowd;
-use super::gather;
+use super::budget::Usage;
+use super::stream::Stream;
 
 /// Time after which a client that reads no response is disconnected if others wait for memory.
 pub(super) const STALLED: Duration = Duration::from_secs(30);
@@ -23,8 +19,8 @@ pub(super) const TURN: Duration = Duration::from_secs(1);
 /// Maximum number of bytes read from a connection before the next connection is served.
 const ROUND: usize = 256 << 10;
 
-/// Send buffer size in bytes: holds whole responses of usual sizes, so that neither end is woken for a part of one.
-const ROOM: usize = 512 << 10;
+/// Timeout of the NBD handshake.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 #[derive(Debug)]
 pub(super) struct Connection {
@@ -39,38 +35,35 @@ pub(super) struct Connection {
     pub(super) losses: u64,
     /// Time of the last response that the client has read, or at which it had none to read.
     pub(super) took_at: Instant,
-    /// True if the client has a turn to finish a partially received write beyond the budget.
-    pub(super) has_turn: bool,
+    /// True if the client has a turn to receive the rest of a write.
+    pub(super) has_input_turn: bool,
     /// Time of the last input, or at which the turn began.
     pub(super) input_at: Instant,
-    /// True if its outstanding request exceeds both the budget and its guarantee.
-    pub(super) is_extra: bool,
+    /// True if the client has a turn to execute a request and read the response.
+    pub(super) has_request_turn: bool,
     pub(super) stream: Stream,
     pub(super) session: Session,
 }
 
-#[derive(Debug)]
-pub(super) enum Listener {
-    Unix(UnixListener, PathBuf),
-    Tcp(TcpListener),
-}
-
-#[derive(Debug)]
-pub(super) enum Stream {
-    Unix(UnixStream),
-    Tcp(TcpStream),
-}
-
-impl Listener {
-    pub(super) fn as_fd(&self) -> BorrowedFd<'_> {
-        match self {
-            Self::Unix(listener, _) => listener.as_fd(),
-            Self::Tcp(listener) => listener.as_fd(),
+impl Connection {
+    /// Creates a connection, to which `losses` lost-write events need not be reported.
+    pub(super) fn new(number: u64, losses: u64, stream: Stream, session: Session) -> Self {
+        let now = clock::now();
+        Self {
+            number,
+            is_gone: false,
+            has_ended: false,
+            deadline: now + PATIENCE,
+            losses,
+            took_at: now,
+            has_input_turn: false,
+            input_at: now,
+            has_request_turn: false,
+            stream,
+            session,
         }
     }
-}
 
-impl Connection {
     /// Reads input of the client into the free buffer space. Input beyond the handshake is read only if requested. Returns
     /// true if any was read.
     pub(super) fn read(&mut self, now: Instant, is_wanted: bool) -> io::Result<bool> {
@@ -96,8 +89,8 @@ impl Connection {
     }
 
     /// Returns true if the client has disconnected and has requests in flight or unread input.
-    pub(super) fn leaves(&self, crowd: Crowd) -> bool {
-        self.is_gone && (self.session.requests() > 0 || crowd.takes(&self.session))
+    pub(super) fn leaves(&self, usage: Usage) -> bool {
+        self.is_gone && (self.session.requests() > 0 || usage.takes(&self.session))
     }
 
     /// Returns the time at which the client is disconnected if others wait for memory.
@@ -113,7 +106,7 @@ impl Connection {
             self.took_at = now;
         }
         while self.session.unsent() > 0 {
-            match gather::send(self.stream.as_fd(), self.session.output()) {
+            match self.stream.send(self.session.output()) {
                 Ok(length) => {
                     self.session.sent(length);
                     (moved, self.took_at) = (true, now);
@@ -124,36 +117,5 @@ impl Connection {
             }
         }
         Ok(moved)
-    }
-}
-
-impl Stream {
-    pub(super) fn prepare(&self) -> io::Result<()> {
-        match self {
-            Self::Unix(stream) => {
-                stream.set_nonblocking(true)?;
-                // A smaller buffer works as well. The buffer of TCP is tuned automatically unless it is set.
-                sockopt::buffer(self.as_fd(), (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF, ROOM)).ok();
-            }
-            Self::Tcp(stream) => {
-                stream.set_nonblocking(true)?;
-                stream.set_nodelay(true)?;
-            }
-        }
-        Ok(())
-    }
-
-    pub(super) fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Self::Unix(stream) => stream.read(room),
-            Self::Tcp(stream) => stream.read(room),
-        }
-    }
-
-    pub(super) fn as_fd(&self) -> BorrowedFd<'_> {
-        match self {
-            Self::Unix(stream) => stream.as_fd(),
-            Self::Tcp(stream) => stream.as_fd(),
-        }
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `message` | [`Ask`]: what is asked, and how it is answered |
+//! | `message` | [`ControlRequest`]: what is asked, and how it is answered |
 //! | `session` | the control of a client's session |
 //! | `server` | the control of a server |
 //! | `client` | [`ControlClient`]: the client |
@@ -27,7 +27,7 @@ mod session;
 
 pub use client::{ControlClient, ControlError};
 pub use ib_control::lines::Reply;
-pub use message::Ask;
+pub use message::ControlRequest;
 pub use session::PathFinder;
 
 pub(super) use server::ServerControl;
@@ -78,7 +78,8 @@ impl Control {
         if let Some(port) = metrics {
             let failed = |source| OpenError::Metrics { port, source };
             let (server, sender) = (PageServer::bind(port).map_err(failed)?, sender.clone());
-            let page = move || sender.request(&Ask::Metrics.to_line()).unwrap_or_default();
+            let page =
+                move || sender.request(&ControlRequest::Metrics.to_line()).unwrap_or_default();
             let page = move || {
                 serde_json::from_str(&page()).map(|reply: Reply| reply.text).unwrap_or_default()
             };
@@ -93,10 +94,10 @@ impl Control {
     }
 
     /// Returns the next request. Malformed requests are refused.
-    fn take(&mut self) -> Option<(Ask, QueuedRequest)> {
+    fn take(&mut self) -> Option<(ControlRequest, QueuedRequest)> {
         loop {
             let request = self.queue.take()?;
-            match Ask::parse(request.line()) {
+            match ControlRequest::parse(request.line()) {
                 Ok(ask) => return Some((ask, request)),
                 Err(refusal) => request.respond(refusal.to_line()),
             }

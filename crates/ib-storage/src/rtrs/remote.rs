@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::io;
 
 use ib_block::{Command, Errno, Geometry, ReadData};
-use ib_rnbd::{DeviceId, OpenError, Reads, Remote, RemoteConfig, RemoteEvent as Event};
-use ib_rtrs::{Client as Rtrs, ClientConfig, ClientEvent, PathSpec};
+use ib_rnbd::{DeviceId, Remote, RemoteConfig, RemoteEvent};
+use ib_rtrs::{Client as Rtrs, PathSpec};
 use ib_types::Instant;
 use ib_wire::rnbd::AccessMode;
 
@@ -16,34 +16,6 @@ use ib_device::DeviceEvent;
 use ib_os::clock;
 use ib_os::cpu;
 use ib_os::poll::Interest;
-
-/// How a device is used.
-#[derive(Clone, Debug)]
-pub struct RemoteOptions {
-    /// The session.
-    pub session: ClientConfig,
-    /// The device's name at the server.
-    pub device: String,
-    /// What for.
-    pub mode: AccessMode,
-    /// How many requests of the device may be in flight, 1 to 8192; no more than the server allows are.
-    pub depth: usize,
-    /// What becomes of the data of reads.
-    pub reads: Reads,
-    /// Whether a server that does not say so is believed to have what was not flushed ([`RemoteConfig::trusts_cache`]).
-    pub trusts_cache: bool,
-}
-
-/// What has happened.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum RemoteEvent {
-    /// The device is open, for the first time or again.
-    Opened(Geometry),
-    /// It cannot be opened.
-    Refused(OpenError),
-    /// Something about the session and its paths.
-    Session(ClientEvent),
-}
 
 /// A device of a server.
 pub struct RemoteDisk {
@@ -56,24 +28,24 @@ pub struct RemoteDisk {
 }
 
 impl RemoteDisk {
-    /// Opens a device over some paths of HCAs, as soon as they are connected.
+    /// Opens a device of a server over some paths of HCAs, as soon as they are connected.
     ///
     /// # Errors
     /// Fails when there is no memory, or no session or device can have the name.
     pub fn open(
         mut devices: Devices,
         paths: &[PathSpec],
-        options: RemoteOptions,
+        config: RemoteConfig,
+        device: &str,
+        mode: AccessMode,
     ) -> io::Result<Self> {
         let wrong = |error| io::Error::new(io::ErrorKind::InvalidInput, error);
-        let RemoteOptions { session, device, mode, depth, reads, trusts_cache } = options;
-        session.check_name().map_err(|error| wrong(error.to_string()))?;
-        let config = RemoteConfig { session, depth, reads, trusts_cache };
+        config.session.check_name().map_err(|error| wrong(error.to_string()))?;
         let remote = Remote::new(config, &mut devices, ib_os::random()?);
         let mut remote = remote.map_err(io::Error::other)?;
-        let device = remote.open(&device, mode).map_err(|error| wrong(error.to_string()))?;
+        let device = remote.open(device, mode).map_err(|error| wrong(error.to_string()))?;
         for path in paths {
-            let added = remote.add_path(clock::now(), &mut devices, path.clone());
+            let added = remote.session().add_path(clock::now(), &mut devices, path.clone());
             added.map_err(|error| wrong(error.to_string()))?;
         }
         Ok(Self { devices, remote, device, events: VecDeque::new(), control: None })
@@ -107,28 +79,7 @@ impl RemoteDisk {
         (self.remote.session(), &mut self.devices)
     }
 
-    /// Asks for something to be done with the device, which is open; with the data of a write.
-    ///
-    /// # Panics
-    /// Panics when a write has other than its length in data.
-    pub fn submit(&mut self, user: u64, command: Command, data: &[u8]) {
-        self.remote.submit(self.device, user, command, data);
-    }
-
-    /// Returns something that has ended: the user's number, and how. [`RemoteDisk::data`] has then what was read.
-    ///
-    /// After [`Errno::ECONNABORTED`] and [`Errno::ETIMEDOUT`] it is not known what of it is done ([`Remote::poll`]).
-    pub fn poll(&mut self) -> Option<(u64, Errno)> {
-        self.remote.poll()
-    }
-
-    /// Returns how often something may have been lost that was not flushed ([`Remote::losses`]).
-    #[must_use]
-    pub const fn losses(&self) -> u64 {
-        self.remote.losses()
-    }
-
-    /// Returns what the read has read that [`RemoteDisk::poll`] has told last.
+    /// Returns the data of the read that [`Backing::poll`] has returned last.
     #[must_use]
     pub fn data(&self) -> &[u8] {
         self.remote.data()
@@ -145,14 +96,15 @@ impl RemoteDisk {
     /// Fails when the system does.
     pub fn progress(&mut self) -> io::Result<bool> {
         let Self { devices, remote, events, control, .. } = self;
+        let session = remote.session();
         let moved = devices.progress(|devices, adapter, event| {
             let now = clock::now();
             match event {
                 DeviceEvent::Hca(event) => {
-                    remote.handle_hca(now, devices, cpu::current(), adapter, &event);
+                    session.handle_hca(now, devices, cpu::current(), adapter, &event);
                 }
-                // What is for nobody ends by the connection manager's time limits.
-                DeviceEvent::Cm(event) => drop(remote.handle_cm(now, devices, adapter, event)),
+                // Events of other sessions end by the time limits of the connection manager.
+                DeviceEvent::Cm(event) => drop(session.handle_cm(now, devices, adapter, event)),
             }
         })?;
         let now = clock::now();
@@ -160,14 +112,10 @@ impl RemoteDisk {
         let mut moved =
             remote.advance(now, devices, cpu::current()).map_err(io::Error::other)? | moved;
         while let Some(event) = remote.poll_event() {
-            if let (Some(control), Event::Session(event)) = (control.as_mut(), &event) {
+            if let (Some(control), RemoteEvent::Session(event)) = (control.as_mut(), &event) {
                 control.follow(now, remote.session(), devices, event);
             }
-            events.push_back(match event {
-                Event::Opened(_, geometry) => RemoteEvent::Opened(geometry),
-                Event::Refused(_, why) => RemoteEvent::Refused(why),
-                Event::Session(event) => RemoteEvent::Session(event),
-            });
+            events.push_back(event);
         }
         if let Some(control) = control {
             moved |= control.serve(now, remote.session(), devices);
@@ -203,11 +151,11 @@ impl RemoteDisk {
 
 impl Backing for RemoteDisk {
     fn submit(&mut self, user: u64, command: Command, data: &[u8]) {
-        Self::submit(self, user, command, data);
+        self.remote.submit(self.device, user, command, data);
     }
 
     fn poll(&mut self) -> Option<(u64, Errno)> {
-        Self::poll(self)
+        self.remote.poll()
     }
 
     fn take_data(&mut self) -> ReadData {
@@ -219,6 +167,6 @@ impl Backing for RemoteDisk {
     }
 
     fn losses(&self) -> u64 {
-        Self::losses(self)
+        self.remote.losses()
     }
 }

@@ -28,7 +28,7 @@ fn gigabits(paths: usize, directions: &[Direction]) -> f64 {
     while lab.now() < end {
         lab.step(end);
         for completion in std::mem::take(&mut lab.done) {
-            assert!(completion.errno.is_ok(), "{completion:?}");
+            assert!(completion.outcome.errno().is_ok(), "{completion:?}");
             ask(&mut lab);
             if lab.now() < warm {
                 begun = lab.now();
@@ -72,7 +72,7 @@ fn paths_lead_between_gids() {
     }
     lab.ask(Direction::Write, 1);
     lab.run_until(SECOND, |lab| lab.done.len() == 1);
-    assert!(lab.done[0].errno.is_ok());
+    assert!(lab.done[0].outcome.errno().is_ok());
 }
 
 /// Keeps requests in flight, has a link cut, and returns why the first path has failed, after which time, and how long
@@ -95,7 +95,7 @@ fn cut(link: &str) -> (Failure, Duration, Duration) {
         }
         lab.step(end);
         for completion in std::mem::take(&mut lab.done) {
-            assert!(completion.errno.is_ok(), "{completion:?}");
+            assert!(completion.outcome.errno().is_ok(), "{completion:?}");
             let since = begun.remove(&completion.user).unwrap_or(at);
             slowest = slowest.max(lab.now().since(since));
         }

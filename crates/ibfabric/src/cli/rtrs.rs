@@ -7,10 +7,12 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 use ib_daemons::rtrs::bench::{BenchConfig, BlockSizes, ReadWrite};
-use ib_daemons::rtrs::{Endpoint, Export, LinkConfig, NbdConfig, RemoteConfig, RtrsServeConfig};
+use ib_daemons::rtrs::{
+    Endpoint, Export, LinkConfig, NbdConfig, RemoteDeviceConfig, RtrsServeConfig,
+};
 pub use ib_daemons::rtrs::{Network, RequestedPath, Store};
 use ib_rtrs::Policy;
-use ib_storage::nbd::Place;
+use ib_storage::nbd::NbdAddress;
 use ib_types::Mtu;
 
 pub use control::{ControlArgs, CtlAction, CtlArgs, MountArgs};
@@ -282,8 +284,8 @@ impl ServeArgs {
 
 impl RemoteArgs {
     /// Returns the configuration of the session and its device.
-    pub(crate) fn config(&self) -> RemoteConfig {
-        RemoteConfig {
+    pub(crate) fn config(&self) -> RemoteDeviceConfig {
+        RemoteDeviceConfig {
             path: self.path.clone(),
             device: self.device.clone(),
             port: self.port,
@@ -310,9 +312,9 @@ impl NbdArgs {
     pub(crate) fn config(&self) -> NbdConfig {
         NbdConfig {
             remote: self.remote.config(),
-            place: match (&self.socket, self.tcp) {
-                (Some(path), _) => Place::Unix(path.clone()),
-                (None, Some(address)) => Place::Tcp(address),
+            address: match (&self.socket, self.tcp) {
+                (Some(path), _) => NbdAddress::Unix(path.clone()),
+                (None, Some(address)) => NbdAddress::Tcp(address),
                 (None, None) => unreachable!("one of both is asked for"),
             },
             read_only: self.read_only,

@@ -175,7 +175,7 @@ impl BlockPair {
         let spec = PathSpec::between_gids(AdapterId(place as u32), PORT, route_of(path), mtu);
         let spec = PathSpec { p_key: path.p_key, ..spec };
         let mut side = Side { hosts, ports: &self.client_ports };
-        Ok(self.remote.add_path(now, &mut side, spec)?)
+        Ok(self.remote.session().add_path(now, &mut side, spec)?)
     }
 
     /// Returns what the device is like, once it is open.
@@ -209,9 +209,10 @@ impl BlockPair {
     pub fn work(&mut self, sim: &Sim, hosts: &mut Hosts) -> Result<bool, PairError> {
         let now = sim.now();
         let Self { client_ports, server_ports, remote, rtrs, exports, events, .. } = self;
+        let session = remote.session();
         let mut moved = tell(hosts, client_ports, |mut side, id, event| match event {
-            DeviceEvent::Hca(event) => remote.handle_hca(now, &mut side, 0, id, &event),
-            DeviceEvent::Cm(event) => drop(remote.handle_cm(now, &mut side, id, event)),
+            DeviceEvent::Hca(event) => session.handle_hca(now, &mut side, 0, id, &event),
+            DeviceEvent::Cm(event) => drop(session.handle_cm(now, &mut side, id, event)),
         });
         moved |= tell(hosts, server_ports, |mut side, id, event| match event {
             DeviceEvent::Hca(event) => rtrs.handle_hca(now, &mut side, 0, id, &event),

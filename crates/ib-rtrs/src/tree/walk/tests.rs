@@ -64,7 +64,7 @@ fn each_path_leads_where_it_should() {
     }
     assert_eq!(kind("rtrs-client/a/add_path/x"), Err(Errno::ENOTDIR));
     let wrong = find_file(LAYOUTS, &Two, "rtrs-client").map(|_| ()).unwrap_err();
-    assert_eq!(wrong.to_string(), "rtrs-client: it is a directory (EISDIR)");
+    assert_eq!((&wrong.path[..], wrong.errno), ("rtrs-client", Errno::EISDIR));
     let (_, of, _) = find_file(LAYOUTS, &Two, "rtrs-client/b/paths/ip:::1@ip:::2/state").unwrap();
     assert_eq!(of, Some(11));
 }

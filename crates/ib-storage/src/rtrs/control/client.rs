@@ -9,7 +9,7 @@ use ib_rtrs::tree::{Entry, Kind};
 use serde_json::Value;
 
 use super::message::to_kind;
-use super::{Ask, Reply};
+use super::{ControlRequest, Reply};
 use ib_control::lines::LineClient;
 
 /// How long an answer may take: longer than what is written may take at the other end.
@@ -92,7 +92,7 @@ impl ControlClient {
     ///
     /// # Errors
     /// Fails when there is no answer, or what is asked is not done.
-    pub fn ask(&mut self, ask: &Ask) -> Result<Reply, ControlError> {
+    pub fn ask(&mut self, ask: &ControlRequest) -> Result<Reply, ControlError> {
         let socket = &self.socket;
         let reply = self.lines.request(ask).map_err(|source| {
             let socket = socket.clone();
@@ -115,7 +115,7 @@ impl ControlClient {
     /// # Errors
     /// As [`ControlClient::ask`].
     pub fn list(&mut self, path: &str) -> Result<Vec<Entry>, ControlError> {
-        let reply = self.ask(&Ask::List(path.to_owned()))?;
+        let reply = self.ask(&ControlRequest::List(path.to_owned()))?;
         let entry = |data: &Value| {
             Some(Entry { name: data["name"].as_str()?.to_owned(), kind: to_kind(data)? })
         };
@@ -128,7 +128,7 @@ impl ControlClient {
     /// # Errors
     /// As [`ControlClient::ask`].
     pub fn kind(&mut self, path: &str) -> Result<Kind, ControlError> {
-        let reply = self.ask(&Ask::Kind(path.to_owned()))?;
+        let reply = self.ask(&ControlRequest::Kind(path.to_owned()))?;
         to_kind(&reply.data).ok_or_else(|| self.malformed("neither a file nor a directory"))
     }
 
@@ -137,7 +137,7 @@ impl ControlClient {
     /// # Errors
     /// As [`ControlClient::ask`].
     pub fn read(&mut self, path: &str) -> Result<String, ControlError> {
-        Ok(self.ask(&Ask::Read(path.to_owned()))?.text)
+        Ok(self.ask(&ControlRequest::Read(path.to_owned()))?.text)
     }
 
     /// Writes to a file, and waits until that is done.
@@ -146,7 +146,7 @@ impl ControlClient {
     /// As [`ControlClient::ask`].
     pub fn write(&mut self, path: &str, value: &str) -> Result<(), ControlError> {
         let (path, value) = (path.to_owned(), value.to_owned());
-        self.ask(&Ask::Write { path, value }).map(drop)
+        self.ask(&ControlRequest::Write { path, value }).map(drop)
     }
 
     fn malformed(&self, what: &str) -> ControlError {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 /// What is asked: an object of JSON such as `{"read":"rtrs-client/a/mpath_policy"}`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub enum Ask {
+pub enum ControlRequest {
     /// What is in a directory.
     List(String),
     /// What a path leads to.
@@ -26,7 +26,7 @@ pub enum Ask {
     Metrics,
 }
 
-impl Ask {
+impl ControlRequest {
     /// Returns the line.
     #[must_use]
     pub fn to_line(&self) -> String {

@@ -6,7 +6,7 @@ use ib_rtrs::tree::{PortName, Ports, ServerTree};
 use ib_rtrs::{Adapter, AdapterId, Adapters, Errno, PathAddress, PathSpec, Server as Rtrs};
 use ib_types::{Instant, PKey};
 
-use super::{Ask, Control, message};
+use super::{Control, ControlRequest, message};
 use crate::rtrs::Devices;
 
 /// The control of a server.
@@ -56,15 +56,19 @@ impl ServerControl {
         while let Some((ask, request)) = control.take() {
             moved = true;
             let reply = match ask {
-                Ask::List(path) => {
+                ControlRequest::List(path) => {
                     message::reply_of(tree.list(rtrs, &path), |all| message::list(&all))
                 }
-                Ask::Kind(path) => message::reply_of(tree.kind(rtrs, &path), message::kind),
-                Ask::Read(path) => message::reply_of(tree.read(rtrs, &reach, &path), |text| {
-                    message::read(&path, text)
-                }),
-                Ask::Metrics => message::metrics(tree.metrics(rtrs)),
-                Ask::Write { path, value } => {
+                ControlRequest::Kind(path) => {
+                    message::reply_of(tree.kind(rtrs, &path), message::kind)
+                }
+                ControlRequest::Read(path) => {
+                    message::reply_of(tree.read(rtrs, &reach, &path), |text| {
+                        message::read(&path, text)
+                    })
+                }
+                ControlRequest::Metrics => message::metrics(tree.metrics(rtrs)),
+                ControlRequest::Write { path, value } => {
                     let written = tree.write(now, rtrs, &mut reach, &path, value.as_bytes());
                     message::reply_of(written, |()| message::written())
                 }

@@ -9,7 +9,7 @@ use ib_rtrs::{
 };
 use ib_types::{Instant, PKey};
 
-use super::{Ask, Control, message};
+use super::{Control, ControlRequest, message};
 use crate::rtrs::Devices;
 use ib_control::queue::QueuedRequest;
 
@@ -94,15 +94,19 @@ impl SessionControl {
         while let Some((ask, request)) = control.take() {
             moved = true;
             let reply = match ask {
-                Ask::List(path) => {
+                ControlRequest::List(path) => {
                     message::reply_of(tree.list(rtrs, &path), |all| message::list(&all))
                 }
-                Ask::Kind(path) => message::reply_of(tree.kind(rtrs, &path), message::kind),
-                Ask::Read(path) => message::reply_of(tree.read(rtrs, &reach, &path), |text| {
-                    message::read(&path, text)
-                }),
-                Ask::Metrics => message::metrics(tree.metrics(rtrs)),
-                Ask::Write { path, value } => {
+                ControlRequest::Kind(path) => {
+                    message::reply_of(tree.kind(rtrs, &path), message::kind)
+                }
+                ControlRequest::Read(path) => {
+                    message::reply_of(tree.read(rtrs, &reach, &path), |text| {
+                        message::read(&path, text)
+                    })
+                }
+                ControlRequest::Metrics => message::metrics(tree.metrics(rtrs)),
+                ControlRequest::Write { path, value } => {
                     *next += 1;
                     let what = (&path[..], value.as_bytes());
                     match tree.write(now, rtrs, &mut reach, what, *next) {

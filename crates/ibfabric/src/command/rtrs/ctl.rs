@@ -1,6 +1,6 @@
 //! `rtrs ctl`: statistics of a program that runs, and changes to its paths.
 
-use ib_storage::rtrs::control::{Ask, ControlClient, ControlError};
+use ib_storage::rtrs::control::{ControlClient, ControlError, ControlRequest};
 
 use crate::cli::rtrs::{CtlAction, CtlArgs};
 use crate::command::console;
@@ -9,10 +9,12 @@ use crate::output::{Format, Output};
 
 pub(super) fn run(args: &CtlArgs, out: &mut Output) -> Result<Verdict, Failure> {
     let ask = match &args.action {
-        CtlAction::Get { path } => Ask::Read(path.clone()),
-        CtlAction::Set { path, value } => Ask::Write { path: path.clone(), value: value.clone() },
-        CtlAction::List { path } => Ask::List(path.clone()),
-        CtlAction::Metrics => Ask::Metrics,
+        CtlAction::Get { path } => ControlRequest::Read(path.clone()),
+        CtlAction::Set { path, value } => {
+            ControlRequest::Write { path: path.clone(), value: value.clone() }
+        }
+        CtlAction::List { path } => ControlRequest::List(path.clone()),
+        CtlAction::Metrics => ControlRequest::Metrics,
     };
     let mut client = ControlClient::connect(&args.control).map_err(|error| {
         Failure::Unusable(format!(

@@ -4,7 +4,7 @@ use ib_rtrs::tree::TreeError;
 
 use super::*;
 use crate::rtrs::control::tests::Program;
-use crate::rtrs::control::{Ask, Control, message};
+use crate::rtrs::control::{Control, ControlRequest, message};
 
 /// A program that has some files in one directory, each of which says its own name and the program's.
 fn program(socket: &Path, name: &'static str, files: &'static [&'static str]) -> Program {
@@ -17,21 +17,28 @@ fn program(socket: &Path, name: &'static str, files: &'static [&'static str]) ->
         let wrong = |errno, path: &str| message::failed(&TreeError::new(errno, path, "no"));
         let has = |path: &str| path.strip_prefix("all/").is_some_and(|file| files.contains(&file));
         Some(match ask {
-            Ask::List(path) if path.is_empty() => {
+            ControlRequest::List(path) if path.is_empty() => {
                 message::list(&[Entry { name: "all".to_owned(), kind: Kind::Directory }])
             }
-            Ask::List(path) if path == "all" => {
+            ControlRequest::List(path) if path == "all" => {
                 message::list(&files.iter().map(entry).collect::<Vec<_>>())
             }
-            Ask::Kind(path) if path == "all" => message::kind(Kind::Directory),
-            Ask::Kind(path) if has(&path) => message::kind(Kind::File { is_writable: true }),
-            Ask::Read(path) if has(&path) => message::read(&path, format!("{name} {path}\n")),
-            Ask::Write { path, value } if has(&path) && value == "1" => message::written(),
-            Ask::Write { path, .. } if has(&path) => wrong(Errno::EINVAL, &path),
-            Ask::List(path) | Ask::Kind(path) | Ask::Read(path) | Ask::Write { path, .. } => {
-                wrong(Errno::ENOENT, &path)
+            ControlRequest::Kind(path) if path == "all" => message::kind(Kind::Directory),
+            ControlRequest::Kind(path) if has(&path) => {
+                message::kind(Kind::File { is_writable: true })
             }
-            Ask::Metrics => message::metrics(String::new()),
+            ControlRequest::Read(path) if has(&path) => {
+                message::read(&path, format!("{name} {path}\n"))
+            }
+            ControlRequest::Write { path, value } if has(&path) && value == "1" => {
+                message::written()
+            }
+            ControlRequest::Write { path, .. } if has(&path) => wrong(Errno::EINVAL, &path),
+            ControlRequest::List(path)
+            | ControlRequest::Kind(path)
+            | ControlRequest::Read(path)
+            | ControlRequest::Write { path, .. } => wrong(Errno::ENOENT, &path),
+            ControlRequest::Metrics => message::metrics(String::new()),
         })
     })
 }

@@ -1,6 +1,9 @@
-//! Devices that cannot be opened.
+//! Errors of opening a device.
+
+use std::fmt;
 
 use super::LONGEST_NAME;
+use crate::recovery::may_pass;
 use ib_block::Errno;
 
 /// Why a device cannot be opened, or asked for something.
@@ -23,29 +26,65 @@ pub enum OpenError {
         /// What is wrong with it.
         what: &'static str,
     },
-    /// It is another device than it was.
-    #[error("device {name} has {found} bytes{what}: expected {expected}, as before")]
+    /// The reopened device has another size.
+    #[error("device {name} has {found} bytes{size}: expected {expected}, as before")]
     Changed {
         /// The device.
         name: String,
-        /// Of what: of all, or in each block.
-        what: &'static str,
-        /// How many.
+        /// The size that differs.
+        size: Size,
+        /// The size in bytes.
         found: u64,
-        /// How many there were.
+        /// The earlier size in bytes.
         expected: u64,
     },
-    /// The server has other data under its name than before.
-    #[error("device {name} has other data than before: {what}")]
+    /// The reopened device has other data.
+    #[error("device {name} has other data than before: {evidence}")]
     Other {
         /// The device.
         name: String,
-        /// What tells that.
-        what: &'static str,
+        /// The evidence.
+        evidence: OtherData,
     },
     /// No server could have such a device.
     #[error("{0:?}: the name of a device has 1 to {LONGEST_NAME} bytes without a zero")]
     Name(String),
+}
+
+/// A size of a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Size {
+    /// The size of the device.
+    Device,
+    /// The size of its logical block.
+    Block,
+}
+
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Device => "",
+            Self::Block => " in each block",
+        })
+    }
+}
+
+/// Evidence that a reopened device has other data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum OtherData {
+    /// It caches writes, which it did not before.
+    #[error("it caches what is written, which it did not")]
+    WriteCache,
+    /// The server is of this project and was not before, or the other way round.
+    #[error("another kind of server has it")]
+    Server,
+    /// The server reports another medium.
+    #[error("its server says so")]
+    Medium,
+    /// Another client has written to it.
+    #[error("somebody else has written to it")]
+    Writer,
 }
 
 impl OpenError {
@@ -54,11 +93,6 @@ impl OpenError {
     pub const fn may_pass(&self) -> bool {
         matches!(self, Self::Refused { errno, .. } if may_pass(*errno))
     }
-}
-
-/// Returns true if the cause of a refusal may go away.
-pub(super) const fn may_pass(errno: Errno) -> bool {
-    matches!(errno, Errno::EPERM | Errno::EBUSY | Errno::ENOMEM)
 }
 
 /// Returns what a server means that refuses to open a device, behind the name of the error.

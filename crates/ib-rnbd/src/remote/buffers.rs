@@ -11,12 +11,12 @@ use ib_block::data::{Lent, Part, ReadData};
 /// Buffers that have held the data of requests, for others: memory that is fresh from the system costs more than what is
 /// done with it.
 #[derive(Debug, Default)]
-pub(super) struct Spare {
+pub(super) struct SpareBuffers {
     buffers: Vec<Vec<u8>>,
     bytes: usize,
 }
 
-impl Spare {
+impl SpareBuffers {
     /// How many bytes are kept at most.
     const MOST: usize = 16 << 20;
 
@@ -38,7 +38,7 @@ impl Spare {
 
 /// Registered memory in pieces of a length.
 #[derive(Debug)]
-pub(super) struct Room {
+pub(super) struct BufferPool {
     pub(super) memory: Arc<Memory>,
     buffer: BufferId,
     pub(super) piece: usize,
@@ -51,7 +51,7 @@ pub(super) struct Room {
     returns: Sender<usize>,
 }
 
-impl Room {
+impl BufferPool {
     pub(super) fn new(
         rtrs: &mut Rtrs,
         cx: &mut impl Adapters,
@@ -87,7 +87,7 @@ impl Room {
 
     /// Hands out what lies in some pieces, in order, where it lies. Whoever keeps that long must not hold up others: half of all
     /// pieces can be lent, and of what is more there is a copy.
-    pub(super) fn hand_out(&mut self, parts: Vec<Part>, spare: &mut Spare) -> ReadData {
+    pub(super) fn hand_out(&mut self, parts: Vec<Part>, spare: &mut SpareBuffers) -> ReadData {
         if self.lent + parts.len() <= self.count - self.unlent() {
             self.lent += parts.len();
             let (memory, returns) = (Arc::clone(&self.memory), self.returns.clone());

@@ -1,0 +1,149 @@
+//! Recovery of the client: what follows when a message was not sent, was lost with its path, or was refused.
+//!
+//! [`decide`] has all the rules. Its callers describe the message and its outcome, and carry out the [`Recovery`].
+
+use ib_block::Errno;
+use ib_rtrs::Outcome;
+
+/// What follows for a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Recovery {
+    /// The message ends with this status.
+    End(Errno),
+    /// The message is sent again once its device is open.
+    Resend,
+    /// All devices are opened again first: the server has lost its session state.
+    Reopen,
+    /// The device is opened again after a pause: the cause of the refusal may go away.
+    ResendLater,
+    /// The message is dropped: its session is lost, and the next session sends another one.
+    Drop,
+}
+
+/// A message that was to be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Message {
+    /// The protocol version.
+    Session,
+    /// A request to open a device.
+    Open(OpenRequest),
+    /// A request to close a device.
+    Close,
+    /// A command for a device.
+    Command {
+        /// True if the command changes the device, so that a late second execution could overwrite newer data.
+        is_change: bool,
+        /// The device since the command was sent.
+        device: DeviceState,
+    },
+}
+
+/// The circumstances of a request to open a device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct OpenRequest {
+    /// True if a path was connected since: it may lead to a session in which the client has not sent its version.
+    pub(crate) is_outdated: bool,
+    /// True if the device was open before.
+    pub(crate) was_open: bool,
+    /// Number of refusals in succession before this request.
+    pub(crate) refusals: u32,
+}
+
+/// A device since a command for it was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DeviceState {
+    /// The user has closed it.
+    Closed,
+    /// It is open as before. The value tells whether the server may have lost its session state.
+    Open(SessionLoss),
+    /// It was opened again, and no other client has written to it.
+    Reopened,
+    /// It was opened again after a restart of the server, and other clients may have written to it.
+    ReopenedAfterRestart,
+}
+
+/// Whether the server may have lost the state of a session that has a connected path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SessionLoss {
+    /// It may not: no path was connected since the device was opened.
+    Excluded,
+    /// It may.
+    Possible,
+    /// It may, but devices were opened again [`MOST_REOPENINGS`] times without a successful command.
+    Repeated,
+    /// It has, and devices are being opened again.
+    Known,
+}
+
+/// Maximum number of times that all devices are opened again without a successful command.
+pub(crate) const MOST_REOPENINGS: u32 = 3;
+
+/// Maximum number of refusals after which a device that was open before is requested again.
+const MOST_REFUSALS: u32 = 30;
+
+/// Returns what follows for a message. `outcome` is `None` if the message was not sent.
+pub(crate) fn decide(message: Message, outcome: Option<Outcome>) -> Recovery {
+    match message {
+        Message::Session | Message::Close => decide_control(outcome),
+        Message::Open(request) => decide_open(request, outcome),
+        Message::Command { is_change, device } => decide_command(is_change, device, outcome),
+    }
+}
+
+/// Messages about sessions and devices may be sent twice. Within one session they are; a new session begins with its own.
+const fn decide_control(outcome: Option<Outcome>) -> Recovery {
+    match outcome {
+        Some(Outcome::Answered(errno)) => Recovery::End(errno),
+        Some(Outcome::Fenced | Outcome::Unknown) => Recovery::Drop,
+        Some(Outcome::TimedOut) | None => Recovery::Resend,
+    }
+}
+
+fn decide_open(request: OpenRequest, outcome: Option<Outcome>) -> Recovery {
+    match outcome {
+        Some(Outcome::Answered(_)) if request.is_outdated => Recovery::Resend,
+        Some(Outcome::Answered(errno))
+            if request.was_open && may_pass(errno) && request.refusals < MOST_REFUSALS =>
+        {
+            Recovery::ResendLater
+        }
+        outcome => decide_control(outcome),
+    }
+}
+
+fn decide_command(is_change: bool, device: DeviceState, outcome: Option<Outcome>) -> Recovery {
+    let outcome = match outcome {
+        // A server that has lost its session state answers that the device is not open. Linux has no other answer for it.
+        Some(Outcome::Answered(errno @ Errno::ENOTCONN)) => match device {
+            DeviceState::Open(SessionLoss::Excluded | SessionLoss::Repeated) => {
+                return Recovery::End(errno);
+            }
+            DeviceState::Open(SessionLoss::Possible) => return Recovery::Reopen,
+            DeviceState::Open(SessionLoss::Known)
+            | DeviceState::Closed
+            | DeviceState::Reopened
+            | DeviceState::ReopenedAfterRestart => Some(Outcome::Fenced),
+        },
+        outcome => outcome,
+    };
+    match outcome {
+        Some(Outcome::Answered(errno)) => Recovery::End(errno),
+        Some(Outcome::TimedOut) => Recovery::End(Errno::ETIMEDOUT),
+        Some(Outcome::Unknown) if is_change => Recovery::End(Errno::ECONNABORTED),
+        // The change may be older than the data that other clients have written.
+        Some(Outcome::Fenced) | None
+            if is_change && device == DeviceState::ReopenedAfterRestart =>
+        {
+            Recovery::End(Errno::EIO)
+        }
+        Some(Outcome::Fenced | Outcome::Unknown) | None => Recovery::Resend,
+    }
+}
+
+/// Returns true if the cause of a refusal may go away: another client has the device open, or uses memory that it needs.
+pub(crate) const fn may_pass(errno: Errno) -> bool {
+    matches!(errno, Errno::EPERM | Errno::EBUSY | Errno::ENOMEM)
+}
+
+#[cfg(test)]
+mod tests;

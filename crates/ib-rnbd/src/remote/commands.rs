@@ -1,0 +1,333 @@
+//! Commands of the user: split into parts, started while buffers are free, and completed.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use ib_block::data::{Part, ReadData};
+use ib_block::{Command, Errno, Geometry, Operation, Plan};
+use ib_rtrs::Segment;
+use slab::Slab;
+
+use super::buffers::{BufferPool, SpareBuffers};
+use super::{Reads, RemoteConfig};
+use crate::DeviceId;
+
+/// Maximum number of parts of a read whose data is lent.
+const MOST_LENT: usize = 8;
+
+/// A command of the user.
+#[derive(Debug)]
+struct PendingCommand {
+    device: DeviceId,
+    user: u64,
+    command: Command,
+    plan: Plan,
+    /// The part that is started next.
+    next: Option<Command>,
+    /// Number of parts in flight.
+    in_flight: usize,
+    errno: Errno,
+    /// The data of a write, or the buffer of a read.
+    data: Vec<u8>,
+    /// For data that is lent: the parts that have been read, by their offsets in the command.
+    lent: Option<BTreeMap<u64, Part>>,
+}
+
+/// A part of a command that the device executes at once.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CommandPart {
+    /// Its command.
+    pending: usize,
+    pub(super) device: DeviceId,
+    pub(super) command: Command,
+    slot: Option<usize>,
+    /// True if it is a part of a flush of the user, not of a write with FUA.
+    pub(super) is_own_flush: bool,
+    /// Number of changes that a flush covers.
+    pub(super) covers: u64,
+    /// How often the device had been opened when the part was sent.
+    pub(super) opening: u32,
+}
+
+/// All commands that have not ended, and their data. Every command either has parts in flight or is in `unstarted`.
+#[derive(Debug)]
+pub(super) struct Commands {
+    /// Maximum number of parts in flight of a command.
+    depth: usize,
+    reads: Reads,
+    /// `None` until the session is connected, and the maximum length of requests is known.
+    buffers: Option<BufferPool>,
+    pending: Slab<PendingCommand>,
+    /// Commands of which a part is to be started, in order.
+    unstarted: VecDeque<usize>,
+    parts: Slab<CommandPart>,
+    spare: SpareBuffers,
+    ended: VecDeque<(u64, Errno, ReadData)>,
+    last: ReadData,
+}
+
+impl Commands {
+    pub(super) fn new(config: &RemoteConfig) -> Self {
+        Self {
+            depth: config.depth.max(1),
+            reads: config.reads,
+            buffers: None,
+            pending: Slab::new(),
+            unstarted: VecDeque::new(),
+            parts: Slab::new(),
+            spare: SpareBuffers::default(),
+            ended: VecDeque::new(),
+            last: ReadData::default(),
+        }
+    }
+
+    pub(super) const fn has_buffers(&self) -> bool {
+        self.buffers.is_some()
+    }
+
+    pub(super) fn set_buffers(&mut self, buffers: BufferPool) {
+        self.buffers = Some(buffers);
+    }
+
+    /// Returns the number of commands that have not ended.
+    pub(super) fn pending(&self) -> usize {
+        self.pending.len()
+    }
+
+    /// Ends a command at once.
+    pub(super) fn end(&mut self, user: u64, errno: Errno) {
+        self.ended.push_back((user, errno, ReadData::default()));
+    }
+
+    /// Adds a command that the device can execute, in parts of at most `max_io_size` bytes.
+    pub(super) fn submit(
+        &mut self,
+        device: DeviceId,
+        user: u64,
+        command: Command,
+        data: &[u8],
+        geometry: &Geometry,
+        max_io_size: u32,
+    ) {
+        let mut plan = Plan::new(command, geometry, max_io_size);
+        // A command of so few parts gets them all, whatever is lent: none holds some of them and waits for others.
+        let most = MOST_LENT.min(self.buffers.as_ref().map_or(0, BufferPool::unlent));
+        let is_lent = command.operation == Operation::Read
+            && matches!(self.reads, Reads::Lent(least) if command.length >= least)
+            && plan.clone().nth(most).is_none();
+        let data = match command.operation {
+            Operation::Write => {
+                assert_eq!(data.len() as u64, command.length, "a write has all of its data");
+                let mut kept = self.spare.take(data.len());
+                kept.copy_from_slice(data);
+                kept
+            }
+            Operation::Read if self.reads != Reads::Dropped && !is_lent => {
+                self.spare.take(command.length as usize)
+            }
+            _ => Vec::new(),
+        };
+        let next = plan.next();
+        if next.is_none() {
+            // It is about no bytes.
+            return self.end(user, Errno::OK);
+        }
+        let (in_flight, errno) = (0, Errno::OK);
+        let lent = is_lent.then(BTreeMap::new);
+        let pending =
+            PendingCommand { device, user, command, plan, next, in_flight, errno, data, lent };
+        let pending = self.pending.insert(pending);
+        self.unstarted.push_back(pending);
+    }
+
+    /// Starts the next part for which a buffer is free, of each command in turn. Parts without data are limited as if they
+    /// needed buffers. `changes` returns the number of changes of a device that a flush covers.
+    pub(super) fn start(
+        &mut self,
+        changes: impl Fn(DeviceId) -> u64,
+    ) -> Option<(usize, CommandPart)> {
+        let buffers = self.buffers.as_mut()?;
+        let mut passed = 0;
+        while passed < self.unstarted.len() {
+            let number = self.unstarted[0];
+            let pending = &mut self.pending[number];
+            if pending.in_flight >= self.depth {
+                self.unstarted.rotate_left(1);
+                passed += 1;
+                continue;
+            }
+            let Some(command) = pending.next else {
+                self.unstarted.pop_front();
+                continue;
+            };
+            let operation = command.operation;
+            if operation == Operation::Flush && pending.in_flight > 0 {
+                // It is started when all others have ended.
+                self.unstarted.pop_front();
+                continue;
+            }
+            let has_data =
+                matches!(operation, Operation::Read | Operation::Write | Operation::WriteZeroes);
+            let slot = if has_data { Some(buffers.take()?) } else { None };
+            if let Some(slot) = slot {
+                let (at, length) = (slot * buffers.piece, command.length as usize);
+                let from = (command.offset - pending.command.offset) as usize;
+                let put = match operation {
+                    Operation::Write => {
+                        buffers.memory.write(at, &pending.data[from..from + length])
+                    }
+                    Operation::WriteZeroes => buffers.memory.fill(at, length, 0),
+                    _ => Ok(()),
+                };
+                put.expect("a buffer has room for a part");
+            }
+            // A command whose data is lent keeps its buffers until it has all of them, and its turn as well.
+            if pending.lent.is_none() {
+                self.unstarted.rotate_left(1);
+            }
+            pending.in_flight += 1;
+            pending.next = pending.plan.next();
+            let device = pending.device;
+            let part = CommandPart {
+                pending: number,
+                device,
+                command,
+                slot,
+                is_own_flush: pending.command.operation == Operation::Flush,
+                covers: changes(device),
+                opening: 0,
+            };
+            return Some((self.parts.insert(part), part));
+        }
+        None
+    }
+
+    /// Returns the buffer of a part that is sent. `openings` returns how often a device was opened.
+    pub(super) fn send(
+        &mut self,
+        number: u64,
+        length: u32,
+        openings: impl Fn(DeviceId) -> u32,
+    ) -> Option<Segment> {
+        let part = self.parts.get_mut(number as usize)?;
+        part.opening = openings(part.device);
+        Some(self.buffers.as_ref()?.segment(part.slot?, length))
+    }
+
+    /// Returns a part that has not ended.
+    pub(super) fn part(&self, number: u64) -> Option<CommandPart> {
+        self.parts.get(number as usize).copied()
+    }
+
+    /// Removes a part that has ended; [`Commands::finish`] takes its result.
+    pub(super) fn take_part(&mut self, number: u64) -> Option<CommandPart> {
+        self.parts.try_remove(number as usize)
+    }
+
+    /// Returns true if parts for a device have not ended.
+    pub(super) fn has_parts(&self, device: DeviceId) -> bool {
+        self.parts.iter().any(|(_, part)| part.device == device)
+    }
+
+    /// Ends a part, and its command with the last part. The first error ends the command.
+    pub(super) fn finish(&mut self, part: CommandPart, errno: Errno) {
+        let CommandPart { pending: at, command, slot, .. } = part;
+        let pending = &mut self.pending[at];
+        if let (Some(slot), Some(buffers)) = (slot, &mut self.buffers) {
+            let reads = command.operation == Operation::Read && errno.is_ok();
+            let (from, length) = (command.offset - pending.command.offset, command.length as usize);
+            match &mut pending.lent {
+                Some(parts) if reads => {
+                    parts.insert(from, Part { slot, length });
+                }
+                _ => {
+                    if reads && !pending.data.is_empty() {
+                        let to = &mut pending.data[from as usize..from as usize + length];
+                        let read = buffers.memory.read(slot * buffers.piece, to);
+                        read.expect("a buffer has room for a part");
+                    }
+                    buffers.give(slot);
+                }
+            }
+        }
+        pending.in_flight -= 1;
+        if pending.errno.is_ok() && !errno.is_ok() {
+            (pending.errno, pending.next) = (errno, None);
+        }
+        if pending.in_flight > 0 {
+            return;
+        }
+        if pending.next.is_some() {
+            if !self.unstarted.contains(&at) {
+                self.unstarted.push_front(at);
+            }
+            return;
+        }
+        self.unstarted.retain(|other| *other != at);
+        self.complete(at);
+    }
+
+    /// Ends a command without parts in flight.
+    fn complete(&mut self, at: usize) {
+        let PendingCommand { user, command, errno, data, lent, .. } = self.pending.remove(at);
+        let reads = command.operation == Operation::Read && errno.is_ok();
+        let parts: Vec<Part> = lent.into_iter().flat_map(BTreeMap::into_values).collect();
+        let data = match &mut self.buffers {
+            Some(buffers) if reads && !parts.is_empty() => buffers.hand_out(parts, &mut self.spare),
+            _ if reads => ReadData::Bytes(data),
+            buffers => {
+                self.spare.keep(data);
+                if let Some(buffers) = buffers {
+                    // The parts of a read that has failed.
+                    parts.iter().for_each(|part| buffers.give(part.slot));
+                }
+                ReadData::default()
+            }
+        };
+        self.ended.push_back((user, errno, data));
+    }
+
+    /// Fails changes of a device that are not started, or not completely. Parts in flight end when their outcome is known.
+    pub(super) fn fail_changes(&mut self, device: DeviceId) {
+        for number in std::mem::take(&mut self.unstarted) {
+            let pending = &mut self.pending[number];
+            if pending.device != device || !pending.command.operation.is_change() {
+                self.unstarted.push_back(number);
+                continue;
+            }
+            (pending.errno, pending.next) = (Errno::EIO, None);
+            if pending.in_flight == 0 {
+                self.complete(number);
+            }
+        }
+    }
+
+    /// Returns true if a command has ended that was not returned yet.
+    pub(super) fn has_ended(&self) -> bool {
+        !self.ended.is_empty()
+    }
+
+    /// Returns a command that has ended. Its data replaces that of the one before.
+    pub(super) fn poll(&mut self) -> Option<(u64, Errno)> {
+        let (user, errno, data) = self.ended.pop_front()?;
+        let last = std::mem::replace(&mut self.last, data);
+        self.give_back(last);
+        Some((user, errno))
+    }
+
+    pub(super) fn data(&self) -> &[u8] {
+        match &self.last {
+            ReadData::Bytes(bytes) => bytes,
+            ReadData::Lent(_) => &[],
+        }
+    }
+
+    pub(super) fn take_data(&mut self) -> ReadData {
+        std::mem::take(&mut self.last)
+    }
+
+    pub(super) fn give_back(&mut self, data: ReadData) {
+        if let ReadData::Bytes(buffer) = data {
+            self.spare.keep(buffer);
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Ends of messages, and of parts of commands.
+
+use ib_rtrs::{Outcome, PathState};
+use ib_types::Instant;
+
+use super::{ADMIN, Message, REOPEN_DELAY, Remote, RemoteEvent};
+use crate::recovery::{self, Recovery, decide};
+use crate::{ClientEvent, Kept, Tag};
+use ib_block::Errno;
+
+impl Remote {
+    /// A message has been answered, or has failed.
+    pub(super) fn end_message(&mut self, number: usize, outcome: Outcome) {
+        let Some(Message { tag, admin }) = self.messages.try_remove(number) else { return };
+        let mut data = [0; ADMIN];
+        let length = admin.map_or(0, |(slot, length)| {
+            self.admin.give(slot);
+            let length = length as usize;
+            let read = self.admin.memory.read(slot * ADMIN, &mut data[..length]);
+            read.expect("messages fit their pieces");
+            length
+        });
+        self.recover(tag, Some(outcome), &data[..length]);
+    }
+
+    /// A message was not sent.
+    pub(super) fn forget_held(&mut self) {
+        if let Some(held) = self.held.take() {
+            self.recover(held.tag, None, &[]);
+        }
+    }
+
+    /// Carries out what follows for a message that has ended, or was not sent.
+    fn recover(&mut self, tag: Tag, outcome: Option<Outcome>, data: &[u8]) {
+        let Tag::Command(number) = tag else { return self.rnbd.handle(tag, outcome, data) };
+        let Some(part) = self.commands.part(number) else { return };
+        let is_change = part.command.operation.is_change();
+        let state = self.devices.state(part.device, part.opening);
+        match decide(recovery::Message::Command { is_change, device: state }, outcome) {
+            Recovery::End(errno) => self.rnbd.end(number, errno),
+            Recovery::Reopen => {
+                self.devices.reopen();
+                self.delayed.clear();
+                self.rnbd.connected();
+                self.rnbd.again(part.device, number, part.command);
+            }
+            _ => self.rnbd.again(part.device, number, part.command),
+        }
+    }
+
+    /// Takes what RNBD tells.
+    pub(super) fn collect(&mut self, now: Instant) {
+        while let Some(event) = self.rnbd.poll_event() {
+            match event {
+                ClientEvent::Opened(id, geometry, kept) => {
+                    let is_kept = match kept {
+                        Kept::All => true,
+                        Kept::Flushed => false,
+                        Kept::Unknown => self.config.trusts_cache,
+                    };
+                    self.delayed.remove(&id);
+                    self.devices.opened(id, is_kept);
+                    self.events.push_back(RemoteEvent::Opened(id, geometry));
+                }
+                ClientEvent::Refused(id, why) => {
+                    self.events.push_back(RemoteEvent::Refused(id, why));
+                }
+                ClientEvent::Unsure(id) => {
+                    self.devices.may_be_overwritten(id);
+                    self.commands.fail_changes(id);
+                }
+                ClientEvent::Delayed(id) => {
+                    self.delayed.insert(id, now + REOPEN_DELAY);
+                }
+                ClientEvent::Done(part, errno) => self.end_part(part, errno),
+            }
+        }
+    }
+
+    /// Returns whether no path is connected, nor will be by itself, for another reason than that somebody wanted that: who has
+    /// disconnected all paths may connect them again.
+    pub(super) fn is_hopeless(&self) -> bool {
+        let mut states = self.rtrs.paths().filter_map(|path| self.rtrs.path_state(path)).peekable();
+        self.is_given_up
+            && states.peek().is_some()
+            && states.all(|state| matches!(state, PathState::Disconnected | PathState::Closing))
+    }
+
+    /// Ends all that waits to be sent.
+    pub(super) fn end_waiting(&mut self, errno: Errno) {
+        self.forget_held();
+        self.rnbd.fail_all(errno);
+    }
+
+    /// Ends a part of a command.
+    fn end_part(&mut self, number: u64, errno: Errno) {
+        let Some(part) = self.commands.take_part(number) else { return };
+        let device = part.device;
+        if let Some(at) = self.leaving.iter().position(|leaving| leaving.0 == device)
+            && !self.commands.has_parts(device)
+        {
+            let (_, number) = self.leaving.swap_remove(at);
+            self.rnbd.release(number);
+        }
+        let mut errno = errno;
+        if errno.is_ok() {
+            self.devices.session_is_known();
+            if let Some(geometry) = self.rnbd.geometry(device) {
+                let (command, covers) = (&part.command, part.covers);
+                let is_own = part.is_own_flush;
+                errno = self.devices.succeeded(device, geometry, command, covers, is_own);
+            }
+        }
+        self.commands.finish(part, errno);
+    }
+}

@@ -1,0 +1,151 @@
+//! The devices of a [`Remote`](super::Remote) since they were opened: unflushed changes, and sessions that the server may
+//! have lost.
+
+use std::collections::BTreeMap;
+
+use ib_block::{Command, Errno, Geometry, Operation};
+
+use crate::DeviceId;
+use crate::recovery::{DeviceState, MOST_REOPENINGS, SessionLoss};
+
+/// An open device.
+#[derive(Clone, Copy, Debug, Default)]
+struct Device {
+    /// Number of confirmed changes that need a flush.
+    changes: u64,
+    /// How many of them, the first ones, are on the medium.
+    flushed: u64,
+    /// True if unflushed changes may be lost, and no flush has failed because of that yet.
+    has_lost: bool,
+    /// Number of connected paths so far, when it was opened last.
+    paths: u64,
+    /// How often it was opened.
+    openings: u32,
+    /// The last of these openings after which other clients may have written to it: commands that were sent up to it may be
+    /// older than the data.
+    unsure: u32,
+}
+
+/// All devices of the session.
+#[derive(Debug, Default)]
+pub(super) struct Devices {
+    devices: BTreeMap<DeviceId, Device>,
+    /// Number of paths that were connected so far.
+    paths: u64,
+    /// How often all devices were opened again since a command has succeeded.
+    reopenings: u32,
+    /// True while they are.
+    is_reopening: bool,
+    /// Number of events that may have lost unflushed changes.
+    losses: u64,
+}
+
+impl Devices {
+    /// Notes that a path is connected.
+    pub(super) const fn path_connected(&mut self) {
+        self.paths += 1;
+    }
+
+    /// Notes that the session is lost.
+    pub(super) const fn session_lost(&mut self) {
+        self.is_reopening = false;
+    }
+
+    /// Notes that all devices are opened again, as the server has lost its session state.
+    pub(super) const fn reopen(&mut self) {
+        (self.is_reopening, self.reopenings) = (true, self.reopenings + 1);
+    }
+
+    /// Notes that a device is open. `is_kept` is false if unflushed changes may be lost.
+    pub(super) fn opened(&mut self, id: DeviceId, is_kept: bool) {
+        self.is_reopening = false;
+        let device = self.devices.entry(id).or_default();
+        device.paths = self.paths;
+        device.openings += 1;
+        if !is_kept && device.changes > device.flushed {
+            device.has_lost = true;
+            self.losses += 1;
+            device.flushed = device.changes;
+        }
+    }
+
+    /// Notes that other clients may have written to a device before it is opened again.
+    pub(super) fn may_be_overwritten(&mut self, id: DeviceId) {
+        let device = self.devices.entry(id).or_default();
+        device.unsure = device.openings;
+    }
+
+    /// Forgets a device that the user has closed.
+    pub(super) fn close(&mut self, id: DeviceId) {
+        self.devices.remove(&id);
+    }
+
+    /// Returns the number of events that may have lost unflushed changes.
+    pub(super) const fn losses(&self) -> u64 {
+        self.losses
+    }
+
+    /// Returns how often a device was opened.
+    pub(super) fn openings(&self, id: DeviceId) -> u32 {
+        self.devices.get(&id).map_or(0, |device| device.openings)
+    }
+
+    /// Returns the number of confirmed changes of a device that a flush covers.
+    pub(super) fn changes(&self, id: DeviceId) -> u64 {
+        self.devices.get(&id).map_or(0, |device| device.changes)
+    }
+
+    /// Returns the state of a device for a command that was sent after a number of openings.
+    pub(super) fn state(&self, id: DeviceId, opening: u32) -> DeviceState {
+        let Some(device) = self.devices.get(&id) else { return DeviceState::Closed };
+        if (1..=device.unsure).contains(&opening) {
+            return DeviceState::ReopenedAfterRestart;
+        }
+        if opening < device.openings {
+            return DeviceState::Reopened;
+        }
+        DeviceState::Open(if self.is_reopening {
+            SessionLoss::Known
+        } else if device.paths == self.paths {
+            SessionLoss::Excluded
+        } else if self.reopenings >= MOST_REOPENINGS {
+            SessionLoss::Repeated
+        } else {
+            SessionLoss::Possible
+        })
+    }
+
+    /// Notes that a part of a command has succeeded, and returns its status: a flush fails once after unflushed changes may
+    /// have been lost. `covers` is the number of changes that a flush covers. `is_own` is false for the flush of a write with
+    /// FUA: then the next flush of the user fails as well.
+    pub(super) fn succeeded(
+        &mut self,
+        id: DeviceId,
+        geometry: &Geometry,
+        part: &Command,
+        covers: u64,
+        is_own: bool,
+    ) -> Errno {
+        let device = self.devices.entry(id).or_default();
+        match part.operation {
+            Operation::Flush if device.has_lost => {
+                device.has_lost = !is_own;
+                return Errno::EIO;
+            }
+            _ if !geometry.write_back => {}
+            Operation::Read => {}
+            Operation::Flush => device.flushed = device.flushed.max(covers),
+            _ if part.fua && geometry.fua => {}
+            _ => device.changes += 1,
+        }
+        Errno::OK
+    }
+
+    /// Notes that the server knows the session: a command has succeeded.
+    pub(super) const fn session_is_known(&mut self) {
+        self.reopenings = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests;

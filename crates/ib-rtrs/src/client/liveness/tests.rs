@@ -1,0 +1,41 @@
+use super::*;
+
+fn at(milliseconds: u64) -> Instant {
+    Instant::ZERO + Duration::from_millis(milliseconds)
+}
+
+#[test]
+fn silent_path_with_requests_is_probed_once() {
+    let mut liveness = Liveness::default();
+    liveness.connected(at(0));
+    assert!(liveness.watch());
+    assert!(!liveness.watch(), "the timer runs already");
+    assert_eq!(liveness.probe(at(100), true), Probe::Wait);
+    assert_eq!(liveness.probe(at(500), true), Probe::Send);
+    assert_eq!(liveness.probe(at(1000), true), Probe::Wait);
+    liveness.hear(at(1100));
+    assert_eq!(liveness.probe(at(1500), true), Probe::Wait);
+    assert_eq!(liveness.probe(at(1600), true), Probe::Send);
+    assert_eq!(liveness.probe(at(2200), false), Probe::Stop);
+    assert!(liveness.watch(), "the timer starts again");
+}
+
+#[test]
+fn latency_is_that_of_the_last_heartbeat() {
+    let mut liveness = Liveness::default();
+    liveness.heartbeat_acknowledged(at(1));
+    assert_eq!(liveness.latency(), None);
+    liveness.heartbeat_sent(at(1));
+    liveness.heartbeat_acknowledged(at(4));
+    assert_eq!(liveness.latency(), Some(Duration::from_millis(3)));
+    liveness.connected(at(9));
+    assert_eq!(liveness.latency(), None);
+}
+
+#[test]
+fn missed_heartbeats_end_with_a_sign_of_life() {
+    let mut liveness = Liveness::default();
+    assert_eq!([(); 3].map(|()| liveness.tick(2)), [Beat::Send, Beat::Wait, Beat::Dead]);
+    liveness.hear(at(1));
+    assert_eq!(liveness.tick(2), Beat::Send);
+}

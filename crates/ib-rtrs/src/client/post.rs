@@ -1,0 +1,238 @@
+//! Requests out: checks, the choice of a path, and the work requests.
+
+use ib_hca::{AccessFlags, Data, Hca, PostError, RemoteAddress, SendOp};
+use ib_types::Instant;
+use ib_wire::rtrs::{Descriptor, Immediate, MessageType, ReadFlags, ReadHeader, WriteHeader};
+
+use super::liveness::PROBE_AFTER;
+use super::request::{Request, RequestId, Segment};
+use super::slots::{RequestMemory, SlotState};
+use super::{Client, Failure, PathId, RequestError, Timer};
+use crate::Direction;
+use crate::adapters::Adapters;
+use crate::connection;
+
+/// The longest message behind a header.
+const LONGEST: usize = ReadHeader::LENGTH + Descriptor::LENGTH;
+
+impl Client {
+    /// Asks for something. [`Client::poll_completion`] tells when it has ended.
+    ///
+    /// # Errors
+    /// Fails when no path is connected, as many requests as may be are in flight, or the request cannot be.
+    pub fn request(
+        &mut self,
+        now: Instant,
+        cx: &mut impl Adapters,
+        request: &Request<'_>,
+    ) -> Result<RequestId, RequestError> {
+        let length = self.check(request)?;
+        let path = self.choose(request.cpu).ok_or(RequestError::NoPath)?;
+        let depth = self.slots.count() as u16;
+        let index = self.slots.take().ok_or(RequestError::NoPermit(depth))?;
+        let at = self.slots.header_at(index);
+        let headers = self.slots.headers.as_ref().expect("they were made with the slots");
+        headers.write(at, request.header).expect("its length was checked");
+        let slot = self.slots.get_mut(index).expect("it was just taken");
+        slot.direction = request.direction;
+        slot.is_admin = request.is_admin;
+        slot.user = request.user;
+        slot.segments.clear();
+        slot.segments.extend(request.data.iter().filter(|segment| segment.length > 0));
+        slot.length = length;
+        slot.header = request.header.len() as u32;
+        slot.cpu = request.cpu;
+        slot.made = now;
+        slot.opened = None;
+        slot.is_recalled = false;
+        let id = self.slots.id(index);
+        self.send_over(now, cx, index, path);
+        self.settle(now, cx);
+        Ok(id)
+    }
+
+    /// Has requests that are in flight come back when their path fails, as [`returns_lost`](super::ClientConfig::returns_lost)
+    /// has those of a session that was lost: the server's user would not know any more what they mean, or take them for others.
+    pub fn recall(&mut self) {
+        self.slots.recall();
+    }
+
+    /// Returns whether requests that were recalled are still in flight on paths.
+    #[must_use]
+    pub fn has_recalled(&self) -> bool {
+        self.slots.has_recalled()
+    }
+
+    /// Returns how much data a request has, if it can be.
+    fn check(&self, request: &Request<'_>) -> Result<u32, RequestError> {
+        let limits = self.session.limits().ok_or(RequestError::NoPath)?;
+        let most = self.slots.max_header(LONGEST);
+        if request.header.len() > most {
+            let most = most as u32;
+            return Err(RequestError::HeaderTooLong { found: request.header.len(), most });
+        }
+        let mut length = 0;
+        for (index, segment) in request.data.iter().enumerate() {
+            let memory = self.registrations.buffer(segment.buffer);
+            let end = segment.offset.checked_add(segment.length as usize);
+            let fits = memory.is_some_and(|memory| end.is_some_and(|end| end <= memory.len()));
+            if !fits {
+                return Err(RequestError::Segment(index));
+            }
+            length += u64::from(segment.length);
+        }
+        let most = limits.max_io_size;
+        u32::try_from(length)
+            .ok()
+            .filter(|&length| length <= most)
+            .ok_or(RequestError::TooLong { found: length, most })
+    }
+
+    /// Returns the path that a request of a processor takes.
+    pub(super) fn choose(&mut self, cpu: u32) -> Option<PathId> {
+        self.paths.choose(self.config.policy, cpu)
+    }
+
+    /// Sends a request over a path. When that fails so does the path, and the request with it.
+    pub(super) fn send_over(
+        &mut self,
+        now: Instant,
+        cx: &mut impl Adapters,
+        index: u16,
+        path: PathId,
+    ) {
+        let slot = self.slots.get_mut(index).expect("it is taken");
+        (slot.fate, slot.sent) = (SlotState::Sent(path), now);
+        let Some(target) = self.paths.get_mut(path) else { return };
+        target.inflight += 1;
+        let adapter = target.spec.adapter;
+        if target.liveness.watch() {
+            self.timers.set((path, Timer::Probe), (), now + PROBE_AFTER);
+        }
+        let posted = match cx.get(adapter) {
+            Some(adapter) => self.post(now, adapter.hca, index, path),
+            None => Err(PostError::NoSuchQueue),
+        };
+        if let Err(error) = posted {
+            self.failed.push_back((path, Failure::Setup(error.into())));
+        }
+    }
+
+    /// Posts a request: data if it is a write, the user's header and the message, all in one.
+    fn post(
+        &mut self,
+        now: Instant,
+        hca: &mut Hca,
+        index: u16,
+        id: PathId,
+    ) -> Result<(), PostError> {
+        let Self { slots, paths, registrations, config, session, .. } = self;
+        let path = paths.get_mut(id).expect("it was just looked up");
+        let local = registrations.get(path.local);
+        let (Some((slot, room)), Some(limits)) = (slots.parts(index), session.limits()) else {
+            return Err(PostError::NoSuchQueue);
+        };
+        let RequestMemory { headers, header_at, bounce, bounce_at } = room;
+        let chunk = path.chunks[usize::from(index)];
+        slot.connection = if slot.is_admin { 0 } else { path.connection_of(slot.cpu) };
+        let (length, header) = (slot.length, slot.header);
+        let user_length = header as u16;
+        let message_at = header_at + header as usize;
+        let memory_of =
+            |segment: &Segment| registrations.buffer(segment.buffer).expect("it was checked");
+        path.stats.count_pieces(slot.cpu, slot.segments.len());
+        path.stats.traffic.count(slot.direction, u64::from(length) + u64::from(header));
+        let written = |bytes: &[u8]| {
+            headers.write(message_at, bytes).expect("its length was checked");
+            let end = header + bytes.len() as u32;
+            local.of_headers(headers, header_at, end)
+        };
+        let (start, data) = match slot.direction {
+            Direction::Write => {
+                let message = WriteHeader { message_type: MessageType::WRITE, user_length };
+                let end = written(&message.to_bytes());
+                let piece = |segment: &Segment| {
+                    let memory = memory_of(segment);
+                    local.of_buffer(segment.buffer, memory, segment.offset, segment.length)
+                };
+                let data = match &slot.segments[..] {
+                    [] => Data::One(end),
+                    [one] => Data::Two([piece(one), end]),
+                    many if many.len() < hca.config().max_sge as usize => {
+                        Data::Many(many.iter().map(piece).chain([end]).collect())
+                    }
+                    many => {
+                        // More pieces than the HCA takes are put together first.
+                        let mut at = bounce_at;
+                        for segment in many {
+                            let bytes = memory_of(segment)
+                                .to_vec(segment.offset, segment.length as usize)
+                                .expect("it was checked");
+                            bounce.write(at, &bytes).expect("it was checked");
+                            at += bytes.len();
+                        }
+                        Data::Two([local.of_bounce(bounce, bounce_at, length), end])
+                    }
+                };
+                (0, data)
+            }
+            Direction::Read => {
+                let invalidation = ReadFlags(0)
+                    .with(ReadFlags::NEED_INVALIDATION, config.need_invalidation && length > 0);
+                let message = ReadHeader {
+                    message_type: MessageType::READ,
+                    user_length,
+                    flags: invalidation,
+                    count: (length > 0).into(),
+                };
+                let mut bytes = [0; LONGEST];
+                bytes[..ReadHeader::LENGTH].copy_from_slice(&message.to_bytes());
+                let mut end = ReadHeader::LENGTH;
+                if length > 0 {
+                    let (memory, offset) = match &slot.segments[..] {
+                        [one] => (memory_of(one), one.offset),
+                        _ => (bounce, bounce_at),
+                    };
+                    slot.is_bounced = slot.segments.len() > 1;
+                    let range = (memory, offset, length as usize);
+                    let address = memory.address() + offset as u64;
+                    let access = AccessFlags::LOCAL_WRITE | AccessFlags::REMOTE_WRITE;
+                    let region = local.reads[usize::from(index)];
+                    let key = hca.open_mr(region, range, address, access);
+                    let r_key = key.map_err(|_| PostError::NoSuchQueue)?;
+                    slot.opened = Some(path.local);
+                    let descriptor = Descriptor { address, r_key, length };
+                    bytes[end..].copy_from_slice(&descriptor.to_bytes());
+                    end = LONGEST;
+                }
+                (length, Data::One(written(&bytes[..end])))
+            }
+        };
+        let to = RemoteAddress { addr: chunk.addr + u64::from(start), rkey: chunk.rkey };
+        let imm = Immediate::request(limits.queue_depth, index.into(), length + header);
+        let qp = path.connections[usize::from(slot.connection)].qp;
+        connection::send(hca, now, qp, SendOp::Write { to, imm: Some(imm.0) }, data)
+    }
+
+    /// Puts what was read where it belongs, and has the server's key to it open nothing any more.
+    pub(super) fn take_data(&mut self, hca: &mut Hca, index: u16, is_good: bool) {
+        let Self { slots, registrations, .. } = self;
+        let Some((slot, room)) = slots.parts(index) else { return };
+        if let Some(local) = slot.opened.take() {
+            // What is not there any more opens nothing.
+            hca.close_mr(registrations.get(local).reads[usize::from(index)]).ok();
+        }
+        if !std::mem::take(&mut slot.is_bounced) || !is_good {
+            return;
+        }
+        let RequestMemory { bounce, bounce_at, .. } = room;
+        let mut at = bounce_at;
+        for &Segment { buffer, offset, length } in &slot.segments {
+            let bytes = bounce.to_vec(at, length as usize).expect("it was checked");
+            if let Some(memory) = registrations.buffer(buffer) {
+                memory.write(offset, &bytes).expect("it was checked");
+            }
+            at += length as usize;
+        }
+    }
+}

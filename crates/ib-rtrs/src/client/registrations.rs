@@ -1,0 +1,171 @@
+//! Memory of the session that is registered at HCAs: the paths of one HCA share a protection domain and keys.
+
+use std::sync::Arc;
+
+use ib_hca::{AccessFlags, Hca, Memory, MrId, PdId, Sge};
+
+use super::request::BufferId;
+use super::slots::Slots;
+use crate::adapters::{AdapterId, Adapters};
+use crate::connection::SetupError;
+
+/// Memory that is registered at an HCA.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Region {
+    mr: MrId,
+    key: u32,
+}
+
+/// The objects that the paths of one HCA share.
+#[derive(Debug)]
+pub(super) struct Registration {
+    pub(super) adapter: AdapterId,
+    pub(super) pd: PdId,
+    headers: Option<Region>,
+    bounce: Option<Region>,
+    /// By buffer.
+    buffers: Vec<Option<Region>>,
+    /// By chunk: what is read is placed through these.
+    pub(super) reads: Vec<MrId>,
+}
+
+impl Registration {
+    /// Returns a piece of a buffer; one of no length when it is not registered here.
+    pub(super) fn of_buffer(
+        &self,
+        id: BufferId,
+        memory: &Memory,
+        offset: usize,
+        length: u32,
+    ) -> Sge {
+        piece(self.buffers.get(id.0 as usize).copied().flatten(), memory, offset, length)
+    }
+
+    pub(super) fn of_headers(&self, memory: &Memory, offset: usize, length: u32) -> Sge {
+        piece(self.headers, memory, offset, length)
+    }
+
+    pub(super) fn of_bounce(&self, memory: &Memory, offset: usize, length: u32) -> Sge {
+        piece(self.bounce, memory, offset, length)
+    }
+}
+
+fn piece(of: Option<Region>, memory: &Memory, offset: usize, length: u32) -> Sge {
+    let registered =
+        |it: Region| Sge { addr: memory.address() + offset as u64, length, lkey: it.key };
+    of.map(registered).unwrap_or_default()
+}
+
+/// The session's memory, and its registrations. Every HCA that has been given to [`Registrations::provide`] has all buffers
+/// of that time registered.
+#[derive(Debug, Default)]
+pub(super) struct Registrations {
+    adapters: Vec<Registration>,
+    buffers: Vec<Option<Arc<Memory>>>,
+}
+
+impl Registrations {
+    /// Returns the index of an HCA. The first use allocates its protection domain.
+    pub(super) fn index_of(
+        &mut self,
+        cx: &mut impl Adapters,
+        adapter: AdapterId,
+    ) -> Result<usize, SetupError> {
+        if let Some(index) = self.adapters.iter().position(|it| it.adapter == adapter) {
+            return Ok(index);
+        }
+        let pd = cx.get(adapter).ok_or(SetupError::NoAdapter)?.hca.alloc_pd()?;
+        let (headers, bounce) = (None, None);
+        let (buffers, reads) = (Vec::new(), Vec::new());
+        self.adapters.push(Registration { adapter, pd, headers, bounce, buffers, reads });
+        Ok(self.adapters.len() - 1)
+    }
+
+    /// Returns the registration at an HCA.
+    pub(super) fn get(&self, index: usize) -> &Registration {
+        &self.adapters[index]
+    }
+
+    /// Returns the memory of a buffer.
+    pub(super) fn buffer(&self, id: BufferId) -> Option<&Arc<Memory>> {
+        self.buffers.get(id.0 as usize)?.as_ref()
+    }
+
+    /// Registers at an HCA whatever is not registered yet: the memory of requests, buffers, and a region for each chunk.
+    pub(super) fn provide(
+        &mut self,
+        hca: &mut Hca,
+        index: usize,
+        slots: &Slots,
+    ) -> Result<(), SetupError> {
+        let Self { adapters, buffers } = self;
+        let at = &mut adapters[index];
+        at.buffers.resize(buffers.len(), None);
+        let own = [(&slots.headers, &mut at.headers), (&slots.bounce, &mut at.bounce)];
+        for (memory, region) in own.into_iter().chain(buffers.iter().zip(&mut at.buffers)) {
+            if let (Some(memory), None) = (memory, &region) {
+                *region = Some(register(hca, at.pd, memory)?);
+            }
+        }
+        while at.reads.len() < slots.count() {
+            at.reads.push(hca.alloc_mr(at.pd)?);
+        }
+        Ok(())
+    }
+
+    /// Registers a buffer at all HCAs.
+    pub(super) fn register(
+        &mut self,
+        cx: &mut impl Adapters,
+        memory: Arc<Memory>,
+        slots: &Slots,
+    ) -> Result<BufferId, SetupError> {
+        let free = self.buffers.iter().position(Option::is_none);
+        let index = free.unwrap_or(self.buffers.len());
+        if index == self.buffers.len() {
+            self.buffers.push(None);
+        }
+        self.buffers[index] = Some(memory);
+        for at in 0..self.adapters.len() {
+            if let Some(adapter) = cx.get(self.adapters[at].adapter) {
+                self.provide(adapter.hca, at, slots)?;
+            }
+        }
+        Ok(BufferId(index as u32))
+    }
+
+    pub(super) fn deregister(&mut self, cx: &mut impl Adapters, id: BufferId) {
+        let index = id.0 as usize;
+        if let Some(buffer) = self.buffers.get_mut(index) {
+            *buffer = None;
+        }
+        for at in &mut self.adapters {
+            let region = at.buffers.get_mut(index).and_then(Option::take);
+            if let (Some(region), Some(adapter)) = (region, cx.get(at.adapter)) {
+                // It may be gone with its HCA.
+                adapter.hca.dereg_mr(region.mr).ok();
+            }
+        }
+    }
+
+    /// Deregisters everything.
+    pub(super) fn release(&mut self, cx: &mut impl Adapters) {
+        for at in self.adapters.drain(..) {
+            let Some(adapter) = cx.get(at.adapter) else { continue };
+            let regions = at.buffers.into_iter().chain([at.headers, at.bounce]);
+            let regions = regions.flatten().map(|it| it.mr);
+            for mr in regions.chain(at.reads) {
+                // It may be gone with its HCA.
+                adapter.hca.dereg_mr(mr).ok();
+            }
+            adapter.hca.dealloc_pd(at.pd).ok();
+        }
+    }
+}
+
+fn register(hca: &mut Hca, pd: PdId, memory: &Arc<Memory>) -> Result<Region, SetupError> {
+    let range = (memory, 0, memory.len());
+    let mr = hca.reg_mr(pd, range, memory.address(), AccessFlags::LOCAL_WRITE)?;
+    let key = hca.key(mr).expect("the region was just registered");
+    Ok(Region { mr, key })
+}

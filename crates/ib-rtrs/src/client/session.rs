@@ -1,0 +1,113 @@
+//! What the paths of a session share at the server: limits, and the state that is lost with the last path.
+
+use ib_wire::rtrs::ConnectResponse;
+
+use super::event::Failure;
+
+/// The limits of a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Maximum number of requests in flight.
+    pub queue_depth: u16,
+    /// Maximum length of the data of a request in bytes.
+    pub max_io_size: u32,
+    /// Maximum length of the user's header in bytes, with the message of RTRS behind it.
+    pub max_header_size: u32,
+}
+
+impl Limits {
+    pub(super) const NONE: Self = Self { queue_depth: 0, max_io_size: 0, max_header_size: 0 };
+
+    /// Returns the limits of a server, which must fit into memory and into immediate data.
+    pub(super) fn of(response: &ConnectResponse) -> Result<Self, Failure> {
+        /// Maximum and minimum length of a header in bytes.
+        const MAX_HEADER: u32 = 1 << 20;
+        const MIN_HEADER: u32 = 64;
+        let &ConnectResponse { queue_depth, max_io_size, max_header_size, .. } = response;
+        let limits = Self { queue_depth, max_io_size, max_header_size };
+        if queue_depth == 0 {
+            return Err(Failure::Protocol("a queue depth of 0"));
+        }
+        if max_io_size == 0 || !(MIN_HEADER..=MAX_HEADER).contains(&max_header_size) {
+            return Err(Failure::Protocol("sizes of requests that make no sense"));
+        }
+        let bits = u16::BITS - (queue_depth - 1).leading_zeros();
+        let chunk = limits.chunk_size();
+        if chunk > 1 << (28 - bits) || chunk * u64::from(queue_depth) > u64::from(u32::MAX) {
+            return Err(Failure::Protocol("chunks that immediate data cannot name"));
+        }
+        Ok(limits)
+    }
+
+    pub(super) const fn chunk_size(&self) -> u64 {
+        self.max_io_size as u64 + self.max_header_size as u64
+    }
+}
+
+/// The stage of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// Not all paths that were added have been connected yet.
+    Opening,
+    /// All have been connected.
+    Open,
+    /// The user has closed it.
+    Closing,
+    /// All its paths are removed.
+    Closed,
+}
+
+/// The state of a session.
+#[derive(Debug)]
+pub(super) struct Session {
+    pub(super) uuid: [u8; 16],
+    pub(super) stage: Stage,
+    /// True if the last path was lost, or the server has lost the session state.
+    pub(super) is_lost: bool,
+    /// The server's number of the session since it has begun; 0 if the server reports none.
+    epoch: u32,
+    limits: Option<Limits>,
+}
+
+impl Session {
+    pub(super) const fn new(uuid: [u8; 16]) -> Self {
+        Self { uuid, stage: Stage::Opening, is_lost: false, epoch: 0, limits: None }
+    }
+
+    /// Returns the limits of the server; `None` before the first connection.
+    pub(super) const fn limits(&self) -> Option<Limits> {
+        self.limits
+    }
+
+    /// Returns true if the session is closed, or is about to be.
+    pub(super) const fn is_ending(&self) -> bool {
+        matches!(self.stage, Stage::Closing | Stage::Closed)
+    }
+
+    /// Takes the limits of the first connection, and compares later ones with them: chunks of requests in flight must fit.
+    pub(super) fn agree(&mut self, offered: Limits) -> Result<(), Failure> {
+        let limits = self.limits.get_or_insert(offered);
+        let (found, expected) = (offered.queue_depth, limits.queue_depth);
+        if found != expected {
+            return Err(Failure::QueueDepth { found, expected });
+        }
+        let (found, expected) = (offered.max_io_size, limits.max_io_size);
+        if found < expected {
+            return Err(Failure::MaxIoSize { found, expected });
+        }
+        limits.max_header_size = limits.max_header_size.min(offered.max_header_size);
+        Ok(())
+    }
+
+    /// Notes the number of the session that a path was connected to. Returns true if the server has lost the session state
+    /// although another path counts as connected.
+    pub(super) const fn path_connected(&mut self, epoch: u32, has_others: bool) -> bool {
+        let is_other = self.epoch != epoch && has_others;
+        self.epoch = epoch;
+        self.is_lost |= is_other;
+        is_other
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,80 @@
+//! The socket of an NBD client.
+
+use std::io::{self, Read as _};
+use std::net::TcpStream;
+use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd};
+use std::os::unix::net::UnixStream;
+
+use ib_block::Slice;
+use ib_os::sockopt;
+
+/// Send buffer size in bytes: holds whole responses of usual sizes, so that neither end is woken for a part of one.
+const SEND_BUFFER: usize = 512 << 10;
+
+/// Maximum number of slices in one call of the system.
+const SLICES: usize = 64;
+
+#[derive(Debug)]
+pub(super) enum Stream {
+    Unix(UnixStream),
+    Tcp(TcpStream),
+}
+
+impl Stream {
+    pub(super) fn prepare(&self) -> io::Result<()> {
+        match self {
+            Self::Unix(stream) => {
+                stream.set_nonblocking(true)?;
+                // A smaller buffer works as well. The buffer of TCP is tuned automatically unless it is set.
+                sockopt::buffer(self.as_fd(), (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF, SEND_BUFFER))
+                    .ok();
+            }
+            Self::Tcp(stream) => {
+                stream.set_nonblocking(true)?;
+                stream.set_nodelay(true)?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Unix(stream) => stream.read(room),
+            Self::Tcp(stream) => stream.read(room),
+        }
+    }
+
+    pub(super) fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Unix(stream) => stream.as_fd(),
+            Self::Tcp(stream) => stream.as_fd(),
+        }
+    }
+
+    /// Sends the first bytes of some slices without blocking; returns how many. The slices may lie in memory that others
+    /// write to meanwhile.
+    pub(super) fn send<'a>(&self, slices: impl Iterator<Item = Slice<'a>>) -> io::Result<usize> {
+        let mut parts = [libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 }; SLICES];
+        let mut count = 0;
+        for (to, slice) in parts.iter_mut().zip(slices) {
+            let start = match slice {
+                Slice::Bytes(bytes) => bytes.as_ptr().cast_mut(),
+                Slice::Memory(memory, start, length) => {
+                    memory.place(start, length).map_err(io::Error::other)?
+                }
+            };
+            *to = libc::iovec { iov_base: start.cast(), iov_len: slice.len() };
+            count += 1;
+        }
+        // SAFETY: all zeros is a message without anything.
+        let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+        message.msg_iov = parts.as_mut_ptr();
+        message.msg_iovlen = count as _;
+        let socket = self.as_fd().as_raw_fd();
+        // SAFETY: all slices live as long as the call, which only reads them: they are borrowed for `'a`, and registered
+        // memory stays in place while it is borrowed. Other threads write to that with atomics, and the copy of the system is
+        // not a read of the language.
+        let sent = unsafe { libc::sendmsg(socket, &raw const message, libc::MSG_NOSIGNAL) };
+        usize::try_from(sent).map_err(|_| io::Error::last_os_error())
+    }
+}
