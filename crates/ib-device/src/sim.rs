@@ -171,7 +171,7 @@ impl SimDevice {
             let why = format!("at {}[{number}]: {}", sim.node_name(node), lost.why);
             let route = route_of_sent(self.gid, &lost.packet);
             let headers = lost.packet.payload.to_bytes();
-            self.hca.note_lost(lost.at, &route, (&headers, lost.length), &why);
+            self.hca.note_lost(lost.at, &route, &headers, lost.length, &why);
         }
         while let Some(incoming) = sim.receive(self.client) {
             moved = true;
@@ -224,7 +224,7 @@ impl SimDevice {
                 ..Route::default()
             },
         );
-        self.hca.note_datagram((Direction::Receive, now), &route, remote, &datagram.mad);
+        self.hca.note_datagram(Direction::Receive, now, &route, remote, &datagram.mad);
         if !self.cm.handle(now, &route, &datagram.mad) {
             let (source, mad) = (remote.qpn, Box::new(datagram.mad));
             self.events.push_back(DeviceEvent::Hca(HcaEvent::Mad { route, source, mad }));

@@ -75,7 +75,7 @@ impl Attached {
             let (source, slid) = (self.gid(), self.port.details().port.lid);
             let route = Route { source, slid, dlid: lid, sl, ..Route::default() };
             let route = route_to(grh.as_ref(), route);
-            hca.note_datagram((Direction::Send, now), &route, &datagram.remote, &datagram.mad);
+            hca.note_datagram(Direction::Send, now, &route, &datagram.remote, &datagram.mad);
             moved = true;
         }
         loop {
@@ -120,7 +120,7 @@ impl Attached {
                     let route = Route { source: gid, slid, dlid, sl, ..Route::default() };
                     if let Some((why, packet, length)) = Frame::news_in(bytes) {
                         let route = route_to(grh.as_ref(), route);
-                        hca.note_lost(clock::now(), &route, (packet, length), why);
+                        hca.note_lost(clock::now(), &route, packet, length, why);
                     }
                 }
                 Frame::Datagram { .. } => datagram = frame.datagram(bytes),
@@ -133,8 +133,8 @@ impl Attached {
                 (datagram, route_from(gid, grh.as_ref(), route))
             });
             if let Some((datagram, route)) = &handed {
-                let received = (Direction::Receive, now);
-                hca.note_datagram(received, route, &datagram.remote, &datagram.mad);
+                let remote = &datagram.remote;
+                hca.note_datagram(Direction::Receive, now, route, remote, &datagram.mad);
             }
             if let Some((datagram, route)) = handed
                 && !self.requester.handle(now, &Incoming::Received(datagram))

@@ -1,19 +1,19 @@
 //! Responses of a responder: ACKs, NAKs, READ data, and results of atomic operations.
 
+use std::collections::VecDeque;
+
 use ib_types::Psn;
 use ib_wire::packet::{
-    Acknowledgement, Aeth, AtomicAckEth, Bth, Header, NakCode, Opcode, Operation, Reth, RnrTimer,
-    Syndrome,
+    Acknowledgement, Aeth, AtomicAckEth, Bth, NakCode, Opcode, Operation, Reth, Syndrome, Transport,
 };
 
-use super::core::{Core, Cx};
-use super::receive::Responder;
-use crate::packet::{Packet, Writer};
-use crate::region::AccessFlags;
+use super::context::QpContext;
+use crate::packet::Writer;
+use crate::region::{AccessFlags, Regions};
 
 /// A queued response.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Response {
+enum Response {
     /// An ACK or a NAK.
     Ack { psn: Psn, syndrome: Syndrome, msn: u32 },
     /// The data of the READ or atomic with this first PSN. The response begins with packet `start` of the whole
@@ -23,13 +23,13 @@ pub(super) enum Response {
 
 /// A READ or atomic that the peer may repeat.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Resource {
-    pub(super) first: Psn,
-    pub(super) packets: u32,
-    pub(super) msn: u32,
-    pub(super) data: ResponseData,
+struct Resource {
+    first: Psn,
+    packets: u32,
+    msn: u32,
+    data: ResponseData,
     /// True if the last packet of the response has been sent.
-    pub(super) is_answered: bool,
+    is_answered: bool,
 }
 
 /// The data of a response: a memory range for a READ, or the original value for an atomic.
@@ -41,7 +41,7 @@ pub(super) enum ResponseData {
 
 impl Response {
     /// Returns true for a NAK.
-    pub(super) fn is_refusal(&self) -> bool {
+    fn is_nak(&self) -> bool {
         matches!(self, Self::Ack { syndrome, .. } if *syndrome != Syndrome::ACK)
     }
 
@@ -57,25 +57,43 @@ impl Response {
     }
 }
 
-impl Responder {
-    /// Acknowledges all packets up to a PSN.
-    pub(super) fn ack(&mut self, psn: Psn) {
-        self.push_ack(psn, Syndrome::ACK);
+/// The queued responses, and the resources for repeated READs and atomics. A queued response with data has its resource.
+#[derive(Debug, Default)]
+pub(super) struct ResponseQueue {
+    /// Responses in the order of their PSNs.
+    responses: VecDeque<Response>,
+    /// The last READs and atomics in the order of their PSNs: those that the peer may repeat.
+    resources: VecDeque<Resource>,
+}
+
+/// The region of a READ was closed. A NAK was written, and the queue pair fails.
+pub(super) struct ReadFailed;
+
+impl ResponseQueue {
+    pub(super) fn is_empty(&self) -> bool {
+        self.responses.is_empty()
     }
 
-    /// Sends a NAK for the expected packet.
-    pub(super) fn nak(&mut self, code: NakCode) {
-        self.push_ack(self.expected, Syndrome::new(Acknowledgement::Nak(code)));
+    /// Returns true if the only queued response is an acknowledgement.
+    pub(super) fn is_acknowledgement(&self) -> bool {
+        self.responses.len() == 1 && matches!(self.responses[0], Response::Ack { .. })
     }
 
-    /// Sends an RNR NAK.
-    pub(super) fn not_ready(&mut self, core: &Core) {
-        let timer = RnrTimer::new(core.attributes.min_rnr_timer).expect("it was checked");
-        self.push_ack(self.expected, Syndrome::new(Acknowledgement::RnrNak(timer)));
+    /// Removes all responses.
+    pub(super) fn clear(&mut self) {
+        self.responses.clear();
     }
 
-    fn push_ack(&mut self, psn: Psn, syndrome: Syndrome) {
-        let msn = self.msn;
+    /// Removes all responses but a final NAK, which reports the error to the peer.
+    pub(super) fn clear_before_nak(&mut self) {
+        let nak = self.responses.pop_back_if(|last| last.is_nak());
+        self.responses.clear();
+        self.responses.extend(nak);
+    }
+
+    /// Queues an ACK or a NAK of a PSN, with a message sequence number.
+    #[inline]
+    pub(super) fn acknowledge(&mut self, psn: Psn, syndrome: Syndrome, msn: u32) {
         let ack = Response::Ack { psn, syndrome, msn };
         // A later ACK replaces one that is still queued. A NAK acknowledges all packets before it, too.
         match self.responses.back_mut() {
@@ -86,23 +104,68 @@ impl Responder {
         }
     }
 
+    /// Returns true if a resource is free for a new READ or atomic.
+    ///
+    /// The peer sends a new request only if one of its resources is free. So the oldest response has arrived, and its
+    /// resource is free even if a repeated response is queued.
+    pub(super) fn has_room(&self, most: usize) -> bool {
+        self.resources.len() < most
+            || self.resources.front().is_some_and(|oldest| oldest.is_answered)
+    }
+
     /// Queues the response to a new READ or atomic. The oldest resource is freed for it, with its repeated response.
-    pub(super) fn push_data(&mut self, core: &Core, resource: Resource) {
-        if self.resources.len() >= core.most_served()
+    pub(super) fn push(
+        &mut self,
+        most: usize,
+        first: Psn,
+        packets: u32,
+        msn: u32,
+        data: ResponseData,
+    ) {
+        if self.resources.len() >= most
             && let Some(oldest) = self.resources.pop_front()
         {
             self.responses.retain(|it| !it.is_data_of(oldest.first));
         }
         // A NAK for the missing request is out of date.
-        self.responses.pop_back_if(|last| last.is_refusal());
-        self.responses.push_back(Response::Data { first: resource.first, start: 0, next: 0 });
-        self.resources.push_back(resource);
+        self.responses.pop_back_if(|last| last.is_nak());
+        self.responses.push_back(Response::Data { first, start: 0, next: 0 });
+        self.resources.push_back(Resource { first, packets, msn, data, is_answered: false });
+    }
+
+    /// Queues the response to a repeated READ, which may request only the rest of the first one.
+    pub(super) fn repeat_read(&mut self, mtu: usize, psn: Psn, reth: &Reth) {
+        let found = self.resources.iter().rev().find_map(|resource| {
+            let ResponseData::Read { addr, rkey, length } = resource.data else { return None };
+            let skipped = u32::try_from(psn.distance_from(resource.first)).ok()?;
+            if skipped >= resource.packets {
+                return None;
+            }
+            // The repeated READ must not exceed the original range.
+            let done = skipped * mtu as u32;
+            let is_rest = reth.virtual_address == addr.wrapping_add(u64::from(done))
+                && reth.r_key == rkey
+                && reth.dma_length == length - done;
+            is_rest.then_some((resource.first, skipped))
+        });
+        if let Some((first, skipped)) = found {
+            self.repeat(first, skipped);
+        }
+    }
+
+    /// Queues the response to a repeated atomic, if it is still known.
+    pub(super) fn repeat_atomic(&mut self, psn: Psn) {
+        let is_repeated =
+            |it: &Resource| it.first == psn && matches!(it.data, ResponseData::Atomic { .. });
+        if self.resources.iter().any(is_repeated) {
+            self.repeat(psn, 0);
+        }
     }
 
     /// Queues the response to a repeated READ or atomic, starting at some packet, before all responses behind it. A
     /// queued response to the same request is replaced. The response that it interrupts is restarted, because the peer
     /// drops packets that arrive out of order.
-    fn push_again(&mut self, first: Psn, start: u32) {
+    fn repeat(&mut self, first: Psn, start: u32) {
         let again = Response::Data { first, start, next: start };
         if let Some(queued) = self.responses.iter_mut().find(|it| it.is_data_of(first)) {
             *queued = again;
@@ -116,66 +179,17 @@ impl Responder {
         self.responses.insert(at, again);
     }
 
-    /// Returns true if the only queued response is an acknowledgement.
-    pub(super) fn only_acknowledges(&self) -> bool {
-        self.responses.len() == 1 && matches!(self.responses[0], Response::Ack { .. })
-    }
-
-    /// Answers a duplicate request.
-    pub(super) fn repeat(&mut self, core: &Core, operation: Operation, packet: &Packet<'_>) {
-        let psn = packet.bth.psn;
-        match operation {
-            Operation::ReadRequest => {
-                let Some(reth) = packet.header(Header::Reth).map(Reth::parse) else { return };
-                self.repeat_read(core, psn, &reth);
-            }
-            Operation::CompareSwap | Operation::FetchAdd => {
-                let is_this = |it: &&Resource| {
-                    it.first == psn && matches!(it.data, ResponseData::Atomic { .. })
-                };
-                if self.resources.iter().any(|it| is_this(&it)) {
-                    self.push_again(psn, 0);
-                }
-            }
-            _ => {
-                // All packets up to here have arrived, including retransmitted ones. Queued responses before this PSN
-                // are sent first.
-                self.ack(self.expected.wrapping_sub(1));
-            }
-        }
-    }
-
-    /// Answers a repeated READ, which may request only the rest of the first one.
-    fn repeat_read(&mut self, core: &Core, psn: Psn, reth: &Reth) {
-        let found = self.resources.iter().rev().find_map(|resource| {
-            let ResponseData::Read { addr, rkey, length } = resource.data else { return None };
-            let skipped = u32::try_from(psn.distance_from(resource.first)).ok()?;
-            if skipped >= resource.packets {
-                return None;
-            }
-            // The repeated READ must not exceed the original range.
-            let done = skipped * core.mtu() as u32;
-            let same = reth.virtual_address == addr.wrapping_add(u64::from(done))
-                && reth.r_key == rkey
-                && reth.dma_length == length - done;
-            same.then_some((resource.first, skipped))
-        });
-        if let Some((first, skipped)) = found {
-            self.push_again(first, skipped);
-        }
-    }
-
-    /// Writes the next packet; returns false if there is none. An error ends the queue pair.
+    /// Writes the next packet; returns false if there is none.
     pub(super) fn transmit(
         &mut self,
-        core: &Core,
-        cx: &Cx<'_>,
+        context: &QpContext,
+        regions: &Regions,
         writer: &mut Writer<'_>,
-    ) -> Result<bool, ()> {
+    ) -> Result<bool, ReadFailed> {
         while let Some(response) = self.responses.front_mut() {
             let (first, is_first, next) = match response {
                 Response::Ack { psn, syndrome, msn } => {
-                    acknowledge(core, *psn, (*syndrome, *msn), writer);
+                    write_acknowledgement(context, *psn, *syndrome, *msn, writer);
                     self.responses.pop_front();
                     return Ok(true);
                 }
@@ -187,7 +201,7 @@ impl Responder {
             let resource = self.resources.iter_mut().rfind(|it| it.first == first);
             let resource = resource.expect("a queued response has its resource");
             let is_last = next == resource.packets;
-            let written = write(core, cx, resource, (next - 1, is_first), writer);
+            let written = write_data(context, regions, resource, next - 1, is_first, writer);
             let is_answered = resource.is_answered;
             resource.is_answered |= is_last;
             if is_last || written.is_err() {
@@ -199,9 +213,9 @@ impl Responder {
                 Err(_) if is_answered => {}
                 Err(Closed { psn, msn }) => {
                     let code = Acknowledgement::Nak(NakCode::REMOTE_ACCESS);
-                    acknowledge(core, psn, (Syndrome::new(code), msn), writer);
+                    write_acknowledgement(context, psn, Syndrome::new(code), msn, writer);
                     self.responses.clear();
-                    return Err(());
+                    return Err(ReadFailed);
                 }
             }
         }
@@ -216,11 +230,12 @@ struct Closed {
 }
 
 /// Writes a packet of a response with data.
-fn write(
-    core: &Core,
-    cx: &Cx<'_>,
+fn write_data(
+    context: &QpContext,
+    regions: &Regions,
     resource: &Resource,
-    (number, is_first): (u32, bool),
+    number: u32,
+    is_first: bool,
     writer: &mut Writer<'_>,
 ) -> Result<(), Closed> {
     let Resource { first, packets, msn, data, .. } = *resource;
@@ -228,7 +243,7 @@ fn write(
     let aeth = Aeth { syndrome: Syndrome::ACK, msn }.to_bytes();
     let (addr, rkey, length) = match data {
         ResponseData::Atomic { original } => {
-            head(core, Operation::AtomicAcknowledge, psn, 0, writer);
+            write_bth(context, Operation::AtomicAcknowledge, psn, 0, writer);
             writer.put(&aeth);
             writer.put(&AtomicAckEth { original }.to_bytes());
             return Ok(());
@@ -242,18 +257,17 @@ fn write(
         (false, false) => Operation::ReadResponseMiddle,
         (false, true) => Operation::ReadResponseLast,
     };
-    let start = number * core.mtu() as u32;
-    let part = (length - start).min(core.mtu() as u32) as usize;
+    let start = number * context.mtu() as u32;
+    let part = (length - start).min(context.mtu() as u32) as usize;
     // The R_Key is checked again, because the region may have been closed meanwhile.
-    let range = (rkey, addr.wrapping_add(u64::from(start)), part);
-    let opened = match part {
-        0 => None,
-        _ => match cx.regions.open(core.pd, range, AccessFlags::REMOTE_READ) {
-            Ok(opened) => Some(opened),
-            Err(_) => return Err(Closed { psn, msn }),
-        },
+    let opened = if part == 0 {
+        None
+    } else {
+        let address = addr.wrapping_add(u64::from(start));
+        let opened = regions.open(context.pd, rkey, address, part, AccessFlags::REMOTE_READ);
+        Some(opened.map_err(|_| Closed { psn, msn })?)
     };
-    head(core, operation, psn, part, writer);
+    write_bth(context, operation, psn, part, writer);
     if is_first || is_last {
         writer.put(&aeth);
     }
@@ -265,20 +279,35 @@ fn write(
 }
 
 /// Writes an ACK or a NAK.
-fn acknowledge(core: &Core, psn: Psn, (syndrome, msn): (Syndrome, u32), writer: &mut Writer<'_>) {
-    head(core, Operation::Acknowledge, psn, 0, writer);
+fn write_acknowledgement(
+    context: &QpContext,
+    psn: Psn,
+    syndrome: Syndrome,
+    msn: u32,
+    writer: &mut Writer<'_>,
+) {
+    write_bth(context, Operation::Acknowledge, psn, 0, writer);
     writer.put(&Aeth { syndrome, msn }.to_bytes());
 }
 
 /// Writes the BTH of a response.
-fn head(core: &Core, operation: Operation, psn: Psn, payload: usize, writer: &mut Writer<'_>) {
+fn write_bth(
+    context: &QpContext,
+    operation: Operation,
+    psn: Psn,
+    payload: usize,
+    writer: &mut Writer<'_>,
+) {
     let bth = Bth {
-        opcode: Opcode::new(ib_wire::packet::Transport::Rc, operation).expect("RC has it"),
+        opcode: Opcode::new(Transport::Rc, operation).expect("RC has it"),
         pad_count: (payload.wrapping_neg() & 3) as u8,
-        p_key: core.attributes.pkey,
-        destination: core.attributes.dest_qp_num,
+        p_key: context.attributes.pkey,
+        destination: context.attributes.dest_qp_num,
         psn,
         ..Bth::default()
     };
     writer.put(&bth.to_bytes());
 }
+
+#[cfg(test)]
+mod tests;
