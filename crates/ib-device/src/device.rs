@@ -301,7 +301,7 @@ impl Device {
     /// Sets the peers' UDP port, if other than 4791. For tests on one machine.
     pub fn set_peer_port(&mut self, port: u16) {
         if let Wire::Roce(socket) = &mut self.wire {
-            socket.set_peer_port(port);
+            socket.sender.set_peer_port(port);
         }
     }
 
@@ -363,8 +363,8 @@ impl Device {
         match wire {
             Wire::Roce(socket) => {
                 for _ in 0..ROUND {
-                    let is_asked = !socket.has_more();
-                    let Some(packet) = socket.receive()? else { break };
+                    let is_asked = !socket.receiver.has_more();
+                    let Some(packet) = socket.receiver.receive()? else { break };
                     if is_asked {
                         // No trace may say that something was received before it was sent.
                         now = clock::now();
@@ -376,7 +376,7 @@ impl Device {
                     hca.handle(now, packet.route, packet.bytes);
                     moved = true;
                 }
-                if let (Some(peer), Some(refuses)) = (socket.take_refused(), refuses) {
+                if let (Some(peer), Some(refuses)) = (socket.receiver.take_refused(), refuses) {
                     refuses(peer);
                 }
             }
@@ -499,14 +499,14 @@ impl Device {
             let next = |buffer: &mut [u8]| {
                 hca.poll_transmit(now, buffer).map(|sent| (sent.route, sent.length))
             };
-            match socket.push_next(next) {
+            match socket.sender.push_next(next) {
                 Ok(true) => moved = true,
                 // Packets without a route are lost, as on any network.
                 Err(PushError::Route { .. } | PushError::Length { .. }) => {}
                 Ok(false) | Err(_) => break,
             }
         }
-        socket.flush();
+        socket.sender.flush();
         moved
     }
 
