@@ -5,19 +5,22 @@ use std::io;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use ib_cm::Cm;
-use ib_hca::{Hca, HcaEvent};
+use ib_attach::{AttachedPort, Frame};
+use ib_hca::Hca;
 use ib_link::{Datagram, Direction, Incoming, Remote, Route};
 use ib_mad::{Request, Requester, RequesterConfig, Timing};
+use ib_os::alarm::Alarm;
+use ib_os::clock;
 use ib_types::{Gid, Instant, Mtu};
 use ib_wire::mad::sa::{ComponentMask, PathRecord, SaHeader};
 use ib_wire::mad::{Mad, Method, MgmtClass, TransactionId};
 
-use super::{DeviceEvent, Path, ROUND};
-use crate::sim::{grh_of, is_group, route_from, route_of, route_to};
-use ib_attach::{AttachedPort, Frame};
-use ib_os::alarm::Alarm;
-use ib_os::clock;
+use crate::engines::Engines;
+use crate::path::Path;
+use crate::route::{grh_of, is_group, route_from, route_of, route_to};
+
+/// Maximum number of packets received before packets are sent.
+const ROUND: usize = 64;
 
 /// Response timeout of each attempt of an SA query.
 const ANSWER_WITHIN: Duration = Duration::from_millis(500);
@@ -26,23 +29,23 @@ const ANSWER_WITHIN: Duration = Duration::from_millis(500);
 const LOOKS: u32 = 256;
 
 /// A port of a simulator, and the paths that lead from it.
-pub(super) struct Attached {
-    pub(super) port: AttachedPort,
+pub(crate) struct Attached {
+    pub(crate) port: AttachedPort,
     requester: Requester,
     paths: BTreeMap<Gid, Path>,
     /// How often the port had changed when the paths were learned.
     changes: u64,
     /// The packets that came in; nothing in the fabric changes their bytes, so they carry no ICRC.
-    pub(super) received: u64,
+    pub(crate) received: u64,
     /// Whether something could not be sent for want of room.
     waits: bool,
     looks: u32,
     /// Datagrams that found no room yet.
-    pub(super) unsent: VecDeque<Datagram>,
+    pub(crate) unsent: VecDeque<Datagram>,
 }
 
 impl Attached {
-    pub(super) fn new(port: AttachedPort, first: u32) -> Self {
+    pub(crate) fn new(port: AttachedPort, first: u32) -> Self {
         let config = RequesterConfig { first, ..RequesterConfig::default() };
         Self {
             port,
@@ -57,12 +60,12 @@ impl Attached {
     }
 
     /// Returns the port's first GID.
-    pub(super) const fn gid(&self) -> Gid {
+    pub(crate) const fn gid(&self) -> Gid {
         self.port.details().port.gid()
     }
 
     /// Sends what there is to send and room for; returns whether there was anything.
-    pub(super) fn transmit(&mut self, now: Instant, hca: &mut Hca) -> bool {
+    pub(crate) fn transmit(&mut self, now: Instant, hca: &mut Hca) -> bool {
         let mut moved = false;
         while let Some(datagram) =
             self.unsent.pop_front().or_else(|| self.requester.poll_transmit(now))
@@ -99,11 +102,7 @@ impl Attached {
     }
 
     /// Takes what has come in; returns whether there was anything.
-    pub(super) fn receive(
-        &mut self,
-        (hca, cm): (&mut Hca, &mut Cm),
-        mut tell: impl FnMut(DeviceEvent),
-    ) -> io::Result<bool> {
+    pub(crate) fn receive(&mut self, engines: &mut Engines) -> io::Result<bool> {
         let mut moved = false;
         let (gid, own) = (self.gid(), self.port.details().port);
         for _ in 0..ROUND {
@@ -114,13 +113,13 @@ impl Attached {
                     let route = Route { slid: to, dlid: slid, sl, ..Route::default() };
                     self.received += 1;
                     // Not before it was there: no trace may say that something was received before it was sent.
-                    hca.handle(clock::now(), &route_from(gid, grh.as_ref(), route), bytes);
+                    engines.hca.handle(clock::now(), &route_from(gid, grh.as_ref(), route), bytes);
                 }
                 Frame::Lost { slid, dlid, sl, grh } => {
                     let route = Route { source: gid, slid, dlid, sl, ..Route::default() };
                     if let Some((why, packet, length)) = Frame::news_in(bytes) {
                         let route = route_to(grh.as_ref(), route);
-                        hca.note_lost(clock::now(), &route, packet, length, why);
+                        engines.hca.note_lost(clock::now(), &route, packet, length, why);
                     }
                 }
                 Frame::Datagram { .. } => datagram = frame.datagram(bytes),
@@ -134,16 +133,12 @@ impl Attached {
             });
             if let Some((datagram, route)) = &handed {
                 let remote = &datagram.remote;
-                hca.note_datagram(Direction::Receive, now, route, remote, &datagram.mad);
+                engines.hca.note_datagram(Direction::Receive, now, route, remote, &datagram.mad);
             }
             if let Some((datagram, route)) = handed
                 && !self.requester.handle(now, &Incoming::Received(datagram))
             {
-                let qpn = datagram.remote.qpn;
-                if !cm.handle(now, &route, &datagram.mad) {
-                    let mad = Box::new(datagram.mad);
-                    tell(DeviceEvent::Hca(HcaEvent::Mad { route, source: qpn, mad }));
-                }
+                engines.handle_mad(now, route, datagram.remote.qpn, datagram.mad);
             }
             if !came {
                 break;
@@ -165,21 +160,21 @@ impl Attached {
     }
 
     /// Waits until something comes.
-    pub(super) fn wait(&mut self, until: Instant, alarm: Option<&Alarm>) -> io::Result<()> {
+    pub(crate) fn wait(&mut self, until: Instant, alarm: Option<&Alarm>) -> io::Result<()> {
         let until = self.requester.poll_timeout().into_iter().fold(until, Instant::min);
         let wants_room = self.waits || !self.unsent.is_empty();
         self.port.wait(until, wants_room, alarm).map_err(io::Error::other)
     }
 
-    /// Prepares for a wait of somebody else.
-    pub(super) fn begin_wait(&mut self, until: Instant) -> Option<Instant> {
+    /// Prepares for a wait of the caller.
+    pub(crate) fn begin_wait(&mut self, until: Instant) -> Option<Instant> {
         let until = self.requester.poll_timeout().into_iter().fold(until, Instant::min);
         let wants_room = self.waits || !self.unsent.is_empty();
         self.port.begin_wait(wants_room).then_some(until)
     }
 
     /// Returns the path to a port, when it is known.
-    pub(super) fn path(&mut self, to: Gid) -> Option<Path> {
+    pub(crate) fn path(&mut self, to: Gid) -> Option<Path> {
         if self.port.changes() != self.changes {
             self.paths.clear();
             self.changes = self.port.changes();
@@ -188,7 +183,7 @@ impl Attached {
     }
 
     /// Queries the SA for the path to a port.
-    pub(super) fn ask_path(&mut self, to: Gid) {
+    pub(crate) fn query_path(&mut self, to: Gid) {
         let wanted =
             PathRecord { dgid: to, sgid: self.gid(), numb_path: 1, ..PathRecord::zeroed() };
         let mut mad = Mad::new(MgmtClass::SUBN_ADM, Method::GET, TransactionId(0));
@@ -204,11 +199,12 @@ impl Attached {
 
     /// Returns the result of the path query: the path, which is now cached, or the reason for the failure.
     /// `None` if the SA has not responded yet.
-    pub(super) fn path_answer(&mut self, to: Gid) -> Option<Result<Path, String>> {
+    pub(crate) fn take_path(&mut self, to: Gid) -> Option<Result<Path, String>> {
         let completion = self.requester.poll_event()?;
         let answer = match completion.result {
             Ok(message) if message.status().is_ok() => {
-                let path: PathRecord = message.mad().attribute().expect("it was asked for");
+                let path: PathRecord =
+                    message.mad().attribute().expect("a response has the attribute of its request");
                 let mtu = Mtu::from_code(path.mtu.0).unwrap_or(Mtu::B256);
                 let path = Path { route: route_of(&path), mtu, p_key: path.p_key };
                 self.changes = self.port.changes();
@@ -222,7 +218,7 @@ impl Attached {
     }
 
     /// Returns the GID of the port that has an address.
-    pub(super) fn gid_of(&mut self, address: IpAddr) -> io::Result<Option<Gid>> {
+    pub(crate) fn gid_of(&mut self, address: IpAddr) -> io::Result<Option<Gid>> {
         if let IpAddr::V6(address) = address
             && (u128::from(address) >> 64) as u64 == self.port.details().port.gid_prefix
         {

@@ -1,6 +1,7 @@
-//! Queue pairs that the connection manager joins, as `rdma_cm` does it.
+//! Queue pairs that the connection manager connects, as `rdma_cm` does.
 
-use std::net::SocketAddr;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use ib_cm::{
@@ -9,31 +10,34 @@ use ib_cm::{
 };
 use ib_hca::{AccessFlags, ModifyError, QpAttr, QpConnection, QpId, QpState};
 use ib_link::Route;
-use ib_types::{Instant, Mtu, PKey, Psn, Qpn};
+use ib_os::clock;
+use ib_roce::{address_of, gid_of};
+use ib_types::{Mtu, PKey};
 use ib_wire::mad::cm::RejectReason;
 use ib_wire::mad::sm::MtuCode;
 
-use super::{Device, DeviceEvent, Path, PathError, Wire, address_of, gid_of};
-use ib_os::clock;
+use crate::device::{Device, Link};
+use crate::event::DeviceEvent;
+use crate::path::{Path, PathError};
 
-/// How a connection is made.
+/// Options of a connection.
 #[derive(Clone, Debug)]
 pub struct EndpointOptions {
-    /// READs and atomics of the other side that are served at once.
+    /// Maximum number of outstanding READs and atomics of the peer.
     pub responder_resources: u8,
-    /// READs and atomics that are in flight at once.
+    /// Maximum number of outstanding READs and atomics at the peer.
     pub initiator_depth: u8,
-    /// What the other side may do with the own memory.
+    /// Operations that the peer may request.
     pub access: AccessFlags,
-    /// The largest packets, when they are to be smaller than what both networks carry.
+    /// Maximum path MTU, if smaller than that of the path.
     pub mtu: Option<Mtu>,
-    /// The time until packets are sent again: 4.096 µs × 2^value.
+    /// ACK timeout: 4.096 µs × 2^value.
     pub ack_timeout: u8,
-    /// The same of the other end, which a request says: Linux 6.1 takes harm when it is too short.
+    /// ACK timeout of the peer, which a request proposes. Linux 6.1 fails if it is too short.
     pub peer_ack_timeout: u8,
-    /// What is said to the other side, at most 56 bytes in a request and 196 in an answer.
+    /// Private data: at most 56 bytes in a request and 196 in a reply.
     pub private_data: Vec<u8>,
-    /// How long a connection may take to be made.
+    /// Time limit to connect.
     pub patience: Duration,
 }
 
@@ -54,122 +58,107 @@ impl Default for EndpointOptions {
     }
 }
 
-/// A queue pair that is connected.
+/// A connected queue pair.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
     /// The queue pair.
     pub qp: QpId,
     /// Its connection.
     pub connection: ConnectionId,
-    /// The other end.
+    /// The peer.
     pub peer: SocketAddr,
-    /// What the other end has said.
+    /// Private data of the peer.
     pub private_data: Vec<u8>,
-    /// The most payload of a packet.
+    /// Path MTU.
     pub mtu: Mtu,
 }
 
-/// A connection that somebody asks for.
+/// A connection request.
 #[derive(Debug)]
 pub struct Request {
     requested: Box<Requested>,
-    /// Who asks.
+    /// The client.
     pub peer: SocketAddr,
 }
 
 impl Request {
-    /// Returns what the other end has said.
+    /// Returns the private data of the client.
     #[must_use]
     pub fn private_data(&self) -> &[u8] {
         &self.requested.private_data
     }
 
-    /// Returns the port of `rdma_cm` that it was asked for at.
+    /// Returns the requested port of `rdma_cm`.
     #[must_use]
     pub fn port(&self) -> Option<u16> {
         self.requested.service_id.to_port().map(|(_, port)| port)
     }
 
-    /// Returns how many READs of the other end it wants served at once.
+    /// Returns the requested number of outstanding READs and atomics of the client.
     #[must_use]
     pub fn initiator_depth(&self) -> u8 {
         self.requested.req.initiator_depth
     }
 }
 
-/// Why a connection is not made.
+/// Why a connection fails.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectError {
-    /// The other end refuses it.
+    /// The peer rejects the connection.
     #[error("{peer} refuses the connection: {reason}")]
     Rejected {
-        /// The other end.
+        /// The peer.
         peer: SocketAddr,
         /// Why.
         reason: RejectReason,
         /// The largest path MTU that it accepts, if it has refused the proposed one and names another.
         mtu: Option<Mtu>,
     },
-    /// The other end does not answer.
+    /// The peer does not respond.
     #[error("{peer} does not answer")]
     Unreachable {
-        /// The other end.
+        /// The peer.
         peer: SocketAddr,
     },
     /// The own port does not belong to the partition.
     #[error("{peer} asks for the partition {:#06x}, to which the port does not belong", p_key.0)]
     Partition {
-        /// The other end.
+        /// The peer.
         peer: SocketAddr,
         /// The partition's key.
         p_key: PKey,
     },
-    /// The other end wants packets sent to somebody else.
+    /// The client requests packets to another address than its own.
     #[error("{peer} asks for packets to {named}, from where it does not ask")]
     Elsewhere {
-        /// The other end.
+        /// The peer.
         peer: SocketAddr,
         /// The address that it names.
-        named: std::net::IpAddr,
+        named: IpAddr,
     },
-    /// There is no way to the other end.
+    /// There is no path to the peer.
     #[error(transparent)]
     Path(#[from] PathError),
-    /// The connection manager does not take it.
+    /// The connection manager refuses the request.
     #[error("connecting: {0}")]
     Cm(#[from] CmError),
     /// The queue pair cannot be changed.
     #[error("programming the queue pair: {0}")]
     Modify(#[from] ModifyError),
-    /// The queue pair is not there.
+    /// The queue pair does not exist.
     #[error("there is no such queue pair")]
     NoSuchQp,
     /// The system failed.
     #[error("driving the adapter: {0}")]
-    Io(#[from] std::io::Error),
+    Io(#[from] io::Error),
 }
 
-/// The code of the time that the other end waits for a receive: 0.64 ms.
+/// Code of the RNR timer: 0.64 ms.
 const MIN_RNR_TIMER: u8 = 12;
 
-/// What a connection says of retries: as often as can be.
+/// Maximum value of the retry counts.
 const RETRIES: u8 = 7;
-
-/// What a queue pair is told when it is connected.
-struct Program {
-    route: Route,
-    mtu: Mtu,
-    p_key: PKey,
-    destination: Qpn,
-    receives: Psn,
-    sends: Psn,
-    responder_resources: u8,
-    initiator_depth: u8,
-    timeout: u8,
-    retry_cnt: u8,
-    rnr_retry: u8,
-}
 
 impl Device {
     /// Connects a queue pair that is in state `Reset` to a port of an address, as a client of `rdma_cm` does. If the
@@ -200,8 +189,8 @@ impl Device {
         options: &EndpointOptions,
         Path { route, mtu, p_key }: Path,
     ) -> Result<Endpoint, ConnectError> {
-        let psn = self.hca.random_psn();
-        let (qpn, ..) = self.hca.query_qp(qp).ok_or(ConnectError::NoSuchQp)?;
+        let psn = self.engines.hca.random_psn();
+        let (qpn, ..) = self.engines.hca.query_qp(qp).ok_or(ConnectError::NoSuchQp)?;
         let service = ServiceId::port(PortSpace::TCP, peer.port());
         let port = 0xc000 | (psn.get() as u16);
         let params = ConnectParams {
@@ -217,40 +206,42 @@ impl Device {
             private_data: options.private_data.clone(),
             ..ConnectParams::new(route, service, qpn, psn)
         };
-        let connection = self.cm.connect(clock::now(), &params)?;
+        let connection = self.engines.cm.connect(clock::now(), &params)?;
         let mut others = Vec::new();
-        let found = self.await_answer(connection, peer, options.patience, &mut others);
+        let found = self.await_reply(connection, peer, options.patience, &mut others);
         self.put_back(others);
         let connected = match found {
             Ok(connected) => connected,
             Err(error) => {
-                self.cm.close(clock::now(), connection).ok();
+                self.engines.cm.close(clock::now(), connection).ok();
                 return Err(error);
             }
         };
         let rep = &connected.rep;
-        let program = Program {
+        let program = QpConnection {
+            pkey: p_key,
+            access: options.access,
             route: connected.path,
-            mtu,
-            p_key,
-            destination: rep.local_qpn,
-            receives: psn,
-            sends: rep.starting_psn,
-            responder_resources: options.responder_resources.min(rep.initiator_depth),
-            initiator_depth: options.initiator_depth.min(rep.responder_resources),
+            path_mtu: mtu,
+            dest_qp_num: rep.local_qpn,
+            rq_psn: psn,
+            sq_psn: rep.starting_psn,
+            max_dest_rd_atomic: options.responder_resources.min(rep.initiator_depth).min(128),
+            max_rd_atomic: options.initiator_depth.min(rep.responder_resources).min(128),
+            min_rnr_timer: MIN_RNR_TIMER,
             timeout: options.ack_timeout,
             retry_cnt: RETRIES,
             rnr_retry: rep.rnr_retry_count,
         };
-        self.hca.set_service(qp, service.0).ok();
-        self.program(qp, &program, options.access)?;
-        self.cm.established(connection, b"")?;
+        self.engines.hca.set_service(qp, service.0).ok();
+        self.program(qp, &program)?;
+        self.engines.cm.established(connection, b"")?;
         self.flush();
         Ok(Endpoint { qp, connection, peer, private_data: connected.private_data, mtu })
     }
 
-    /// Waits for the answer to a request.
-    fn await_answer(
+    /// Waits for the reply to a request.
+    fn await_reply(
         &mut self,
         connection: ConnectionId,
         peer: SocketAddr,
@@ -285,19 +276,18 @@ impl Device {
         }
     }
 
-    /// Listens at a port, as a server of `rdma_cm` does. What is asked for comes as events, of which
-    /// [`Device::request`] makes requests.
+    /// Listens at a port, as a server of `rdma_cm` does. Requests arrive as events, which [`Device::request`] converts.
     ///
     /// # Errors
-    /// Fails when somebody listens there.
+    /// Fails if the port is in use.
     pub fn listen(&mut self, port: u16) -> Result<(), CmError> {
-        self.cm.listen_cm(PortSpace::TCP, port).map(drop)
+        self.engines.cm.listen_cm(PortSpace::TCP, port).map(drop)
     }
 
-    /// Returns the request that an event is, or the event.
+    /// Returns the connection request of an event.
     ///
     /// # Errors
-    /// Returns the event when it is none.
+    /// Returns the event if it is no connection request.
     pub fn request(event: DeviceEvent) -> Result<Request, DeviceEvent> {
         match event {
             DeviceEvent::Cm(CmEvent::Requested(requested)) => {
@@ -321,7 +311,7 @@ impl Device {
             qp_access_flags: Some(access),
             ..QpAttr::default()
         };
-        self.hca.modify_qp(clock::now(), qp, &init)
+        self.engines.hca.modify_qp(clock::now(), qp, &init)
     }
 
     /// Accepts a request with a queue pair that is in state `Reset` or `Init`. Receives may be posted before.
@@ -335,42 +325,44 @@ impl Device {
         options: &EndpointOptions,
     ) -> Result<Endpoint, ConnectError> {
         let Requested { id, path, req, private_data, .. } = &*request.requested;
-        let psn = self.hca.random_psn();
-        let (qpn, ..) = self.hca.query_qp(qp).ok_or(ConnectError::NoSuchQp)?;
+        let psn = self.engines.hca.random_psn();
+        let (qpn, ..) = self.engines.hca.query_qp(qp).ok_or(ConnectError::NoSuchQp)?;
         let proposed = Mtu::from_code(req.path_mtu.0).unwrap_or(Mtu::B256);
-        let most = self.hca.config().active_mtu;
+        let most = self.engines.hca.config().active_mtu;
         if proposed > most {
-            self.cm.reject_mtu(clock::now(), *id, MtuCode(most.code()))?;
+            self.engines.cm.reject_mtu(clock::now(), *id, MtuCode(most.code()))?;
             return Err(ConnectError::Modify(ModifyError::Mtu { found: proposed, most }));
         }
         if !self.is_in_partition(req.p_key) {
-            self.cm.reject(clock::now(), *id, RejectReason::CONSUMER, b"")?;
+            self.engines.cm.reject(clock::now(), *id, RejectReason::CONSUMER, b"")?;
             return Err(ConnectError::Partition { peer: request.peer, p_key: req.p_key });
         }
-        // Packets go to who has asked, and to nobody else whom he may name.
+        // Packets are sent to the address of the request only.
         let came = &request.requested.route;
         if path.is_global && came.is_global && path.destination != came.destination {
-            self.cm.reject(clock::now(), *id, RejectReason::PRIMARY_GID, b"")?;
+            self.engines.cm.reject(clock::now(), *id, RejectReason::PRIMARY_GID, b"")?;
             let (peer, named) = (request.peer, address_of(path.destination));
             return Err(ConnectError::Elsewhere { peer, named });
         }
         let responder_resources = options.responder_resources.min(req.initiator_depth);
         let initiator_depth = options.initiator_depth.min(req.responder_resources);
-        let program = Program {
-            route: self.way_back(path),
-            mtu: proposed,
-            p_key: req.p_key,
-            destination: req.local_qpn,
-            receives: psn,
-            sends: req.starting_psn,
-            responder_resources,
-            initiator_depth,
+        let program = QpConnection {
+            pkey: req.p_key,
+            access: options.access,
+            route: self.route_back(path),
+            path_mtu: proposed,
+            dest_qp_num: req.local_qpn,
+            rq_psn: psn,
+            sq_psn: req.starting_psn,
+            max_dest_rd_atomic: responder_resources.min(128),
+            max_rd_atomic: initiator_depth.min(128),
+            min_rnr_timer: MIN_RNR_TIMER,
             timeout: options.ack_timeout,
             retry_cnt: req.retry_count,
             rnr_retry: req.rnr_retry_count,
         };
-        self.hca.set_service(qp, request.requested.service_id.0).ok();
-        self.program(qp, &program, options.access)?;
+        self.engines.hca.set_service(qp, request.requested.service_id.0).ok();
+        self.program(qp, &program)?;
         let params = AcceptParams {
             responder_resources,
             initiator_depth,
@@ -378,17 +370,17 @@ impl Device {
             private_data: options.private_data.clone(),
             ..AcceptParams::new(qpn, psn)
         };
-        self.cm.accept(clock::now(), *id, &params)?;
+        self.engines.cm.accept(clock::now(), *id, &params)?;
         self.flush();
         let (private_data, peer) = (private_data.clone(), request.peer);
         Ok(Endpoint { qp, connection: *id, peer, private_data, mtu: proposed })
     }
 
-    /// Returns the way to who has asked for a connection: on Ethernet from the own address.
-    fn way_back(&self, path: &Route) -> Route {
-        match &self.wire {
-            Wire::Roce(_) => Route { source: gid_of(self.address), ..*path },
-            Wire::Attached(_) => *path,
+    /// Returns the route to the peer that has requested a connection. On Ethernet it starts at the own address.
+    fn route_back(&self, path: &Route) -> Route {
+        match &self.link {
+            Link::Roce(_) => Route { source: gid_of(self.address), ..*path },
+            Link::Attached(_) => *path,
         }
     }
 
@@ -398,16 +390,16 @@ impl Device {
     /// Fails when it is gone.
     pub fn reject(&mut self, request: &Request, private_data: &[u8]) -> Result<(), CmError> {
         let reason = RejectReason::CONSUMER;
-        self.cm.reject(clock::now(), request.requested.id, reason, private_data)
+        self.engines.cm.reject(clock::now(), request.requested.id, reason, private_data)
     }
 
-    /// Ends a connection, and waits a little for the other end to hear of it.
+    /// Disconnects, and waits until the peer confirms it or the time limit expires.
     ///
     /// # Errors
     /// Fails when the system does.
-    pub fn disconnect(&mut self, endpoint: &Endpoint, patience: Duration) -> std::io::Result<()> {
+    pub fn disconnect(&mut self, endpoint: &Endpoint, patience: Duration) -> io::Result<()> {
         let id = endpoint.connection;
-        if self.cm.disconnect(clock::now(), id, b"").is_err() {
+        if self.engines.cm.disconnect(clock::now(), id, b"").is_err() {
             return Ok(());
         }
         let end = clock::now() + patience;
@@ -426,35 +418,14 @@ impl Device {
         Ok(())
     }
 
-    /// Brings a queue pair into service.
-    fn program(
-        &mut self,
-        qp: QpId,
-        program: &Program,
-        access: AccessFlags,
-    ) -> Result<(), ModifyError> {
-        let now: Instant = clock::now();
-        let state = self.hca.query_qp(qp).map(|(_, state, _)| state);
-        let connection = QpConnection {
-            pkey: program.p_key,
-            access,
-            route: program.route,
-            path_mtu: program.mtu,
-            dest_qp_num: program.destination,
-            rq_psn: program.receives,
-            sq_psn: program.sends,
-            max_dest_rd_atomic: program.responder_resources.min(128),
-            max_rd_atomic: program.initiator_depth.min(128),
-            min_rnr_timer: MIN_RNR_TIMER,
-            timeout: program.timeout,
-            retry_cnt: program.retry_cnt,
-            rnr_retry: program.rnr_retry,
-        };
-        if state == Some(QpState::Reset) {
-            self.prepare(qp, access)?;
+    /// Brings a queue pair into state `Rts`.
+    fn program(&mut self, qp: QpId, connection: &QpConnection) -> Result<(), ModifyError> {
+        let now = clock::now();
+        if self.engines.hca.query_qp(qp).is_some_and(|(_, state, _)| state == QpState::Reset) {
+            self.prepare(qp, connection.access)?;
         }
-        self.hca.modify_qp(now, qp, &connection.to_rtr())?;
-        self.hca.modify_qp(now, qp, &connection.to_rts())
+        self.engines.hca.modify_qp(now, qp, &connection.to_rtr())?;
+        self.engines.hca.modify_qp(now, qp, &connection.to_rts())
     }
 }
 
@@ -468,16 +439,5 @@ fn is_end_of(event: &DeviceEvent, connection: ConnectionId) -> bool {
             | CmEvent::Failed { id, .. },
         ) => *id == connection,
         _ => false,
-    }
-}
-
-impl DeviceEvent {
-    /// Returns the connection whose other end has gone.
-    #[must_use]
-    pub const fn disconnected(&self) -> Option<ConnectionId> {
-        match self {
-            Self::Cm(CmEvent::Disconnected { id, .. } | CmEvent::Failed { id, .. }) => Some(*id),
-            _ => None,
-        }
     }
 }

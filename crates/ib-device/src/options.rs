@@ -21,7 +21,7 @@ pub struct DeviceOptions {
     pub mtu: Option<Mtu>,
     /// How many packets of a connection may be in flight.
     pub window: u32,
-    /// How long [`Device::wait`](super::Device::wait) looks for something to do before it sleeps.
+    /// How long [`Device::wait`](crate::Device::wait) looks for something to do before it sleeps.
     pub spin: Duration,
     /// What keys, numbers and sequence numbers are drawn from; `None` for the system's randomness.
     pub seed: Option<[u8; 32]>,
@@ -53,7 +53,7 @@ pub struct AttachedOptions {
     pub mtu: Option<Mtu>,
     /// How many packets of a connection may be in flight.
     pub window: u32,
-    /// How long [`Device::wait`](super::Device::wait) looks for something to do before it sleeps.
+    /// How long [`Device::wait`](crate::Device::wait) looks for something to do before it sleeps.
     pub spin: Duration,
     /// How long a subnet manager may take to bring the port into service.
     pub patience: Duration,
@@ -113,7 +113,7 @@ pub enum DeviceError {
 }
 
 /// Returns what keys are drawn from, and what the connection manager's numbers are.
-pub(super) fn seeds(given: Option<[u8; 32]>) -> Result<[[u8; 32]; 2], DeviceError> {
+pub(crate) fn seeds(given: Option<[u8; 32]>) -> Result<[[u8; 32]; 2], DeviceError> {
     if let Some(seed) = given {
         return Ok([seed, seed.map(|byte| !byte)]);
     }

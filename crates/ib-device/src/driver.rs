@@ -19,27 +19,28 @@ use crossbeam_queue::{ArrayQueue, SegQueue};
 use ib_hca::{
     CqId, Data, PostError, QpAttr, QpCap, QpId, QpState, RecvWr, SendWr, Wc, WcOpcode, WcStatus,
 };
-use ib_types::{Instant, Qpn};
-
-use super::{Device, DeviceEvent};
 use ib_os::alarm::{Alarm, Bell};
 use ib_os::clock;
+use ib_types::{Instant, Qpn};
+
+use crate::device::Device;
+use crate::event::DeviceEvent;
 
 /// Maximum number of queued events.
 const MOST_EVENTS: usize = 4096;
 
 /// Command to the driver thread.
 enum Command {
-    Send(Arc<Room>, SendWr),
-    Receive(Arc<Room>, RecvWr),
+    Send(Arc<QpSlots>, SendWr),
+    Receive(Arc<QpSlots>, RecvWr),
     /// Any other work at the HCA.
     Do(Box<dyn FnOnce(&mut Device) + Send>),
     /// Registers a completion queue, which the thread has to drain.
-    Drain(Arc<Ended>),
+    Drain(Arc<CompletionBuffer>),
 }
 
 /// Number of slots in a queue pair's queues that are taken by requests not yet passed to the engine.
-struct Room {
+struct QpSlots {
     qp: QpId,
     number: Qpn,
     cap: QpCap,
@@ -49,7 +50,7 @@ struct Room {
 }
 
 /// Completions of a CQ.
-struct Ended {
+struct CompletionBuffer {
     cq: CqId,
     queue: ArrayQueue<Wc>,
     /// True if a thread sleeps until a completion arrives.
@@ -81,13 +82,13 @@ pub struct DriverHandle(Arc<Shared>);
 /// A queue pair of a [`Driver`], for any thread.
 #[derive(Clone)]
 pub struct DrivenQp {
-    room: Arc<Room>,
+    slots: Arc<QpSlots>,
     driver: DriverHandle,
 }
 
 /// A completion queue of a [`Driver`], for any thread.
 #[derive(Clone)]
-pub struct DrivenCq(Arc<Ended>);
+pub struct DrivenCq(Arc<CompletionBuffer>);
 
 /// The driver's thread has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -111,7 +112,7 @@ impl Driver {
             bell: alarm.bell(),
         };
         let handle = DriverHandle(Arc::new(shared));
-        let mut work = Work {
+        let mut work = DriverThread {
             device,
             spin,
             shared: Arc::clone(&handle.0),
@@ -122,10 +123,10 @@ impl Driver {
         let thread =
             std::thread::Builder::new().name("ibfabric-rdma".to_owned()).spawn(move || {
                 // At any end of the thread, all waiting threads are woken.
-                let ended = Curtain(Arc::clone(&work.shared));
+                let guard = StopGuard(Arc::clone(&work.shared));
                 let result = work.run(&alarm);
                 drop(work);
-                drop(ended);
+                drop(guard);
                 result
             })?;
         Ok(Self { handle, thread: Some(thread) })
@@ -174,7 +175,7 @@ impl DriverHandle {
             // The caller may have stopped waiting.
             let _ = sender.send(work(device));
         }));
-        self.tell(command)?;
+        self.submit(command)?;
         receiver.recv().map_err(|_| Stopped)
     }
 
@@ -199,8 +200,8 @@ impl DriverHandle {
             self.with(move |device| device.hca().query_qp(qp).map(|(number, ..)| number))?;
         Ok(number.map(|number| {
             let (sends, receives) = (AtomicU32::new(0), AtomicU32::new(0));
-            let room = Arc::new(Room { qp, number, cap, cq: cqs, sends, receives });
-            DrivenQp { room, driver: self.clone() }
+            let slots = Arc::new(QpSlots { qp, number, cap, cq: cqs, sends, receives });
+            DrivenQp { slots, driver: self.clone() }
         }))
     }
 
@@ -210,18 +211,18 @@ impl DriverHandle {
     /// # Errors
     /// Fails when the thread has ended.
     pub fn completion_queue(&self, cq: CqId, most: usize) -> Result<DrivenCq, Stopped> {
-        let ended = Arc::new(Ended {
+        let buffer = Arc::new(CompletionBuffer {
             cq,
             queue: ArrayQueue::new(most.max(1)),
             awaited: AtomicBool::new(false),
             sleep: Mutex::new(()),
             rang: Condvar::new(),
         });
-        self.tell(Command::Drain(Arc::clone(&ended)))?;
-        Ok(DrivenCq(ended))
+        self.submit(Command::Drain(Arc::clone(&buffer)))?;
+        Ok(DrivenCq(buffer))
     }
 
-    fn tell(&self, command: Command) -> Result<(), Stopped> {
+    fn submit(&self, command: Command) -> Result<(), Stopped> {
         if self.0.ends.load(Ordering::Acquire) {
             return Err(Stopped);
         }
@@ -242,7 +243,7 @@ impl DriverHandle {
 }
 
 /// Takes one of `most` slots; fails if none is free.
-fn take_place(taken: &AtomicU32, most: u32) -> Result<(), PostError> {
+fn take_slot(taken: &AtomicU32, most: u32) -> Result<(), PostError> {
     let more = |count: u32| (count < most).then_some(count + 1);
     let found = taken.fetch_update(Ordering::AcqRel, Ordering::Relaxed, more);
     found.map(drop).map_err(|_| PostError::Full(most))
@@ -252,7 +253,7 @@ impl DrivenQp {
     /// Returns the queue pair.
     #[must_use]
     pub fn id(&self) -> QpId {
-        self.room.qp
+        self.slots.qp
     }
 
     /// Posts a send request, as [`ib_hca::Hca::post_send`] does; see the module for errors that are detected later.
@@ -260,11 +261,11 @@ impl DrivenQp {
     /// # Errors
     /// Fails if the queue is full, or if the request exceeds a limit.
     pub fn post_send(&self, wr: SendWr) -> Result<(), PostError> {
-        let cap = &self.room.cap;
+        let cap = &self.slots.cap;
         check(&wr.data, cap.max_send_sge, cap.max_inline_data)?;
-        take_place(&self.room.sends, cap.max_send_wr)?;
-        let command = Command::Send(Arc::clone(&self.room), wr);
-        self.driver.tell(command).map_err(|Stopped| PostError::NoSuchQueue)
+        take_slot(&self.slots.sends, cap.max_send_wr)?;
+        let command = Command::Send(Arc::clone(&self.slots), wr);
+        self.driver.submit(command).map_err(|Stopped| PostError::NoSuchQueue)
     }
 
     /// Posts a receive, as [`ib_hca::Hca::post_recv`] does.
@@ -272,10 +273,10 @@ impl DrivenQp {
     /// # Errors
     /// As [`DrivenQp::post_send`].
     pub fn post_recv(&self, wr: RecvWr) -> Result<(), PostError> {
-        check(&wr.data, self.room.cap.max_recv_sge, 0)?;
-        take_place(&self.room.receives, self.room.cap.max_recv_wr)?;
-        let command = Command::Receive(Arc::clone(&self.room), wr);
-        self.driver.tell(command).map_err(|Stopped| PostError::NoSuchQueue)
+        check(&wr.data, self.slots.cap.max_recv_sge, 0)?;
+        take_slot(&self.slots.receives, self.slots.cap.max_recv_wr)?;
+        let command = Command::Receive(Arc::clone(&self.slots), wr);
+        self.driver.submit(command).map_err(|Stopped| PostError::NoSuchQueue)
     }
 }
 
@@ -321,9 +322,9 @@ impl DrivenCq {
 }
 
 /// Guard for the end of the thread: drops outstanding commands and wakes their waiting threads.
-struct Curtain(Arc<Shared>);
+struct StopGuard(Arc<Shared>);
 
-impl Drop for Curtain {
+impl Drop for StopGuard {
     fn drop(&mut self) {
         self.0.ends.store(true, Ordering::SeqCst);
         fence(Ordering::SeqCst);
@@ -332,23 +333,23 @@ impl Drop for Curtain {
 }
 
 /// State of the driver thread.
-struct Work {
+struct DriverThread {
     device: Device,
     /// Time that it spins before it sleeps.
     spin: Duration,
     shared: Arc<Shared>,
-    drained: Vec<Arc<Ended>>,
+    drained: Vec<Arc<CompletionBuffer>>,
     /// Requests that the engine has no room for yet.
     waiting: VecDeque<Command>,
     /// Completions of requests that the engine has refused.
     failed: HashMap<CqId, VecDeque<Wc>>,
 }
 
-impl Work {
+impl DriverThread {
     fn run(&mut self, alarm: &Alarm) -> io::Result<()> {
         let mut idle_since = None;
         while !self.shared.ends.load(Ordering::Acquire) {
-            let moved = self.obey() | self.device.progress()? | self.drain();
+            let moved = self.run_commands() | self.device.progress()? | self.drain();
             while let Some(event) = self.device.poll_event() {
                 // If the event queue is full, the event is dropped.
                 let _ = self.shared.events.push(event);
@@ -368,7 +369,7 @@ impl Work {
             self.shared.sleeps.store(true, Ordering::SeqCst);
             fence(Ordering::SeqCst);
             if self.shared.commands.is_empty() && !self.shared.ends.load(Ordering::Acquire) {
-                let until = if self.is_blocked() { soon() } else { Instant::NEVER };
+                let until = if self.is_blocked() { next_check() } else { Instant::NEVER };
                 self.device.wait(until, Some(alarm))?;
             }
             self.shared.sleeps.store(false, Ordering::SeqCst);
@@ -378,15 +379,15 @@ impl Work {
 
     /// Returns true if completions or requests wait for queue space that another thread has to free.
     fn is_blocked(&self) -> bool {
-        !self.waiting.is_empty() || self.drained.iter().any(|ended| ended.queue.is_full())
+        !self.waiting.is_empty() || self.drained.iter().any(|buffer| buffer.queue.is_full())
     }
 
     /// Executes commands; returns true if there were any.
-    fn obey(&mut self) -> bool {
+    fn run_commands(&mut self) -> bool {
         let mut moved = false;
         for _ in 0..self.waiting.len() {
             let Some(command) = self.waiting.pop_front() else { break };
-            moved |= self.take(command);
+            moved |= self.run_command(command);
         }
         while let Some(command) = self.shared.commands.pop() {
             moved = true;
@@ -394,105 +395,92 @@ impl Work {
             if self.is_held_up(&command) {
                 self.waiting.push_back(command);
             } else {
-                self.take(command);
+                self.run_command(command);
             }
         }
         moved
     }
 
     fn is_held_up(&self, command: &Command) -> bool {
-        let room_of = |command: &Command| match command {
-            Command::Send(room, _) => Some((room.qp, true)),
-            Command::Receive(room, _) => Some((room.qp, false)),
+        let queue_of = |command: &Command| match command {
+            Command::Send(slots, _) => Some((slots.qp, true)),
+            Command::Receive(slots, _) => Some((slots.qp, false)),
             Command::Do(_) | Command::Drain(_) => None,
         };
-        let own = room_of(command);
-        own.is_some() && self.waiting.iter().any(|it| room_of(it) == own)
+        let own = queue_of(command);
+        own.is_some() && self.waiting.iter().any(|it| queue_of(it) == own)
     }
 
     /// Executes one command; returns false if it has to wait.
-    fn take(&mut self, command: Command) -> bool {
+    fn run_command(&mut self, command: Command) -> bool {
         let now = clock::now();
         match command {
-            Command::Send(room, wr) => {
-                let refused = self.device.hca().post_send(now, room.qp, wr.clone());
+            Command::Send(slots, wr) => {
+                let refused = self.device.hca().post_send(now, slots.qp, wr.clone());
                 match refused {
                     Err(PostError::Full(_)) => {
-                        self.waiting.push_back(Command::Send(room, wr));
+                        self.waiting.push_back(Command::Send(slots, wr));
                         return false;
                     }
-                    Err(error) => self.fail(&room, (wr.wr_id, WcOpcode::Send, 0), &error),
+                    Err(error) => {
+                        self.fail(&slots, slots.cq[0], wr.wr_id, WcOpcode::Send, &error);
+                    }
                     Ok(()) => {}
                 }
-                room.sends.fetch_sub(1, Ordering::AcqRel);
+                slots.sends.fetch_sub(1, Ordering::AcqRel);
             }
-            Command::Receive(room, wr) => {
-                let refused = self.device.hca().post_recv(now, room.qp, wr.clone());
+            Command::Receive(slots, wr) => {
+                let refused = self.device.hca().post_recv(now, slots.qp, wr.clone());
                 match refused {
                     Err(PostError::Full(_)) => {
-                        self.waiting.push_back(Command::Receive(room, wr));
+                        self.waiting.push_back(Command::Receive(slots, wr));
                         return false;
                     }
-                    Err(error) => self.fail(&room, (wr.wr_id, WcOpcode::Recv, 1), &error),
+                    Err(error) => {
+                        self.fail(&slots, slots.cq[1], wr.wr_id, WcOpcode::Recv, &error);
+                    }
                     Ok(()) => {}
                 }
-                room.receives.fetch_sub(1, Ordering::AcqRel);
+                slots.receives.fetch_sub(1, Ordering::AcqRel);
             }
             Command::Do(work) => work(&mut self.device),
-            Command::Drain(ended) => self.drained.push(ended),
+            Command::Drain(buffer) => self.drained.push(buffer),
         }
         true
     }
 
-    /// Completes a request that the engine has refused, and fails its queue pair.
-    fn fail(
-        &mut self,
-        room: &Room,
-        (wr_id, opcode, half): (u64, WcOpcode, usize),
-        why: &PostError,
-    ) {
+    /// Completes a request that the HCA has refused, and fails its queue pair.
+    fn fail(&mut self, slots: &QpSlots, cq: CqId, wr_id: u64, opcode: WcOpcode, why: &PostError) {
         let status = match why {
             PostError::Sge { .. } => WcStatus::LocProtErr,
             _ => WcStatus::LocQpOpErr,
         };
-        let wc = Wc {
-            wr_id,
-            status,
-            opcode,
-            byte_len: 0,
-            qp_num: room.number,
-            src_qp: Qpn::SMI,
-            imm_data: None,
-            invalidated_rkey: None,
-            grh: false,
-            slid: 0,
-            sl: 0,
-        };
-        self.failed.entry(room.cq[half]).or_default().push_back(wc);
+        let wc = Wc { status, ..Wc::new(wr_id, opcode, slots.number) };
+        self.failed.entry(cq).or_default().push_back(wc);
         let attr = QpAttr { qp_state: Some(QpState::Err), ..QpAttr::default() };
         // A destroyed queue pair cannot fail.
-        self.device.hca().modify_qp(clock::now(), room.qp, &attr).ok();
+        self.device.hca().modify_qp(clock::now(), slots.qp, &attr).ok();
     }
 
     /// Delivers completions; returns true if there were any.
     fn drain(&mut self) -> bool {
         let mut moved = false;
-        for ended in &self.drained {
+        for buffer in &self.drained {
             let mut some = false;
-            while !ended.queue.is_full() {
-                let failed = self.failed.get_mut(&ended.cq).and_then(VecDeque::pop_front);
-                let Some(wc) = failed.or_else(|| self.device.hca().poll_cq(ended.cq)) else {
+            while !buffer.queue.is_full() {
+                let failed = self.failed.get_mut(&buffer.cq).and_then(VecDeque::pop_front);
+                let Some(wc) = failed.or_else(|| self.device.hca().poll_cq(buffer.cq)) else {
                     break;
                 };
                 // There is room, and no other thread fills it.
-                let _ = ended.queue.push(wc);
+                let _ = buffer.queue.push(wc);
                 some = true;
             }
             moved |= some;
             fence(Ordering::SeqCst);
-            if some && ended.awaited.swap(false, Ordering::SeqCst) {
-                drop(ended.sleep.lock().unwrap_or_else(PoisonError::into_inner));
-                ended.rang.notify_all();
+            if some && buffer.awaited.swap(false, Ordering::SeqCst) {
+                drop(buffer.sleep.lock().unwrap_or_else(PoisonError::into_inner));
+                buffer.rang.notify_all();
             }
         }
         moved
@@ -500,7 +488,7 @@ impl Work {
 }
 
 /// Returns the time of the next check for free queue space.
-fn soon() -> Instant {
+fn next_check() -> Instant {
     clock::now() + Duration::from_micros(50)
 }
 

@@ -8,7 +8,7 @@ use crate::{DeviceOptions, EndpointOptions};
 
 const PORT: u16 = 7000;
 
-struct End {
+struct DrivenHost {
     driver: Driver,
     qp: DrivenQp,
     cq: DrivenCq,
@@ -16,7 +16,7 @@ struct End {
     key: u32,
 }
 
-impl End {
+impl DrivenHost {
     fn sge(&self, offset: usize, length: u32) -> Data {
         Data::One(Sge { addr: offset as u64, length, lkey: self.key })
     }
@@ -53,7 +53,7 @@ fn made(mut device: Device, cap: QpCap) -> (Device, QpId, CqId, Arc<Memory>, u32
 }
 
 /// Makes two HCAs that are connected and driven by a thread each.
-fn pair(cap: QpCap) -> [End; 2] {
+fn pair(cap: QpCap) -> [DrivenHost; 2] {
     let (mut one, mut other) = (device(), device());
     one.set_peer_port(other.port());
     other.set_peer_port(one.port());
@@ -82,7 +82,7 @@ fn pair(cap: QpCap) -> [End; 2] {
         let handle = driver.handle();
         let cq_handle = handle.completion_queue(cq, 64).expect("it runs");
         let qp = handle.queue_pair(qp, cap, [cq, cq]).expect("it runs").expect("it is there");
-        End { driver, qp, cq: cq_handle, memory, key }
+        DrivenHost { driver, qp, cq: cq_handle, memory, key }
     })
 }
 
