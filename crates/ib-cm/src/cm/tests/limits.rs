@@ -87,7 +87,7 @@ fn half_open_requests_are_bounded() {
         ids.push(pair.here.connect(NOW, &request(0x10 + number)).unwrap());
     }
     pair.carry(NOW);
-    assert_eq!((pair.there.connections(), pair.there.half_open), (4, 4));
+    assert_eq!((pair.there.connections(), pair.there.connections.half_open()), (4, 4));
     let told = events(&mut pair.here);
     assert_eq!(told.len(), 6);
     for event in told {
@@ -98,7 +98,7 @@ fn half_open_requests_are_bounded() {
     pair.there.reject(NOW, id, RejectReason::CONSUMER, b"").unwrap();
     pair.here.connect(NOW, &request(0x30)).unwrap();
     pair.carry(NOW);
-    assert_eq!(pair.there.half_open, 4);
+    assert_eq!(pair.there.connections.half_open(), 4);
 }
 
 /// All sequences of seven events: REQs of three addresses, and the RTU of the oldest half-open connection.
@@ -119,7 +119,7 @@ fn address_with_most_half_open_connections_yields() {
                 }
                 let (peer, id) = half_open.remove(0);
                 let remote_comm_id = id.get();
-                let local_comm_id = cm.connections[&id].remote.unwrap().comm_id;
+                let local_comm_id = cm.connections.get(id).unwrap().remote.unwrap().comm_id;
                 let rtu = Rtu { local_comm_id, remote_comm_id, ..Rtu::zeroed() };
                 cm.handle(NOW, &way(peer), &message(TransactionId(1), &rtu));
                 assert!(matches!(events(&mut cm)[..], [CmEvent::Established { .. }]));
@@ -144,10 +144,10 @@ fn address_with_most_half_open_connections_yields() {
             cm.accept(NOW, id, &acceptance(0x20 + step)).unwrap();
             half_open.push((peer, id));
             let waiting: Vec<ConnectionId> = half_open.iter().map(|(_, id)| *id).collect();
-            let mut found: Vec<_> = cm.awaiting_rtu.iter().map(|((_, at), id)| (at, *id)).collect();
+            let mut found: Vec<_> = cm.connections.awaiting_rtu().collect();
             found.sort_unstable();
             assert_eq!(found.into_iter().map(|(_, id)| id).collect::<Vec<_>>(), waiting);
-            assert_eq!(cm.half_open, waiting.len());
+            assert_eq!(cm.connections.half_open(), waiting.len());
         }
         assert_eq!((cm.counters().evicted, cm.counters().refused), (evicted, 0));
     }
@@ -186,7 +186,7 @@ fn half_open_flood_does_not_shut_out_other_addresses() {
     pair.carry(NOW);
     assert_eq!(pair.there.state(there), Some(State::Established));
     // The table holds no connections that have yielded.
-    assert_eq!((pair.there.half_open, pair.there.connections()), (1023, 1024));
+    assert_eq!((pair.there.connections.half_open(), pair.there.connections()), (1023, 1024));
 }
 
 #[test]
@@ -238,7 +238,7 @@ fn a_silent_consumer_is_refused_in_its_name() {
     assert_eq!(pair.carry(NOW), ["REJ"]);
     let told = events(&mut pair.here);
     assert!(matches!(told[..], [CmEvent::Rejected { reason: RejectReason::CONSUMER, .. }]));
-    assert_eq!(pair.there.half_open, 0);
+    assert_eq!(pair.there.connections.half_open(), 0);
 }
 
 #[test]
@@ -280,7 +280,7 @@ fn half_open_requests_end_soon() {
     let id = requested(&mut pair.there).id;
     pair.there.accept(NOW, id, &acceptance(0x20)).unwrap();
     let mut now = NOW;
-    while pair.there.half_open > 0 {
+    while pair.there.connections.half_open() > 0 {
         now = pair.there.poll_timeout().expect("it waits for something");
         pair.there.handle_timeout(now);
         while pair.there.poll_transmit().is_some() {}

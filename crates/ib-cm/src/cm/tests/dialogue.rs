@@ -4,8 +4,8 @@ use ib_types::Mtu;
 use ib_wire::mad::cm::{ConnectPath, Refused, RejectReason, Rep, Req};
 use ib_wire::mad::sm::MtuCode;
 
-use super::super::connection::message;
 use super::*;
+use crate::connection::message;
 
 #[test]
 fn a_connection_is_made_and_ends() {
@@ -58,8 +58,8 @@ fn a_connection_is_made_and_ends() {
         assert_eq!(cm.poll_timeout(), Some(NOW + timeout(19)));
         assert_eq!(run_out(cm).0, NOW + timeout(19));
         assert_eq!(events(cm), [CmEvent::TimeWaitExited { id }]);
-        assert_eq!((cm.connections(), cm.half_open), (0, 0));
-        assert!(cm.by_qpn.is_empty() && cm.by_remote.is_empty());
+        assert_eq!((cm.connections(), cm.connections.half_open()), (0, 0));
+        assert!(cm.connections.has_empty_indices());
     }
 }
 

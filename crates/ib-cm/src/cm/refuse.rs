@@ -5,9 +5,14 @@ use ib_wire::mad::Mad;
 use ib_wire::mad::cm::{Mra, Refused, Rej, RejectReason};
 use ib_wire::mad::sm::MtuCode;
 
-use super::connection::Role;
-use super::timers::{Key, Timer};
-use super::{Cause, Cm, CmError, CmEvent, Connection, ConnectionId, Failure, State, cma, timeout};
+use super::Cm;
+use crate::cma;
+use crate::config::timeout;
+use crate::connection::{Connection, Role, State};
+use crate::error::CmError;
+use crate::event::{Cause, CmEvent, Failure};
+use crate::id::ConnectionId;
+use crate::timers::{Key, Timer};
 
 impl Cm {
     /// Refuses a [`CmEvent::Requested`] or a [`CmEvent::Connected`].
@@ -52,8 +57,8 @@ impl Cm {
 
     /// Asks the peer of a [`CmEvent::Requested`] or a [`CmEvent::Connected`] for patience: it shall
     /// wait 4.096 µs × 2^`service_timeout` for the answer, 0 to 31. The own limit
-    /// ([`CmConfig::consumer_timeout`](super::CmConfig::consumer_timeout)) grows to the same, as far
-    /// as [`CmConfig::longest_timeout`](super::CmConfig::longest_timeout) allows.
+    /// ([`CmConfig::consumer_timeout`](crate::CmConfig::consumer_timeout)) grows to the same, as far
+    /// as [`CmConfig::longest_timeout`](crate::CmConfig::longest_timeout) allows.
     ///
     /// Without this call one is sent when the message comes again before there is an answer.
     ///
@@ -146,10 +151,9 @@ impl Cm {
         // A peer that gave up before it knew the own number names its HCA instead.
         if rej.remote_comm_id == 0 && rej.reason == RejectReason::TIMEOUT && rej.info_length >= 8 {
             let guid = Guid(u64::from_be_bytes(*rej.info.first_chunk()?));
-            let id = self.by_remote.get(&(guid, rej.local_comm_id))?;
-            return self.connections.get(id).map(|connection| &**connection);
+            return self.connections.by_comm_id(guid, rej.local_comm_id);
         }
-        let connection = self.connections.get(&ConnectionId(rej.remote_comm_id))?;
+        let connection = self.connections.get(ConnectionId(rej.remote_comm_id))?;
         // The number of the peer is not known before its REP, and 0 when it refuses the REQ.
         let is_meant = match connection.remote {
             None => rej.message != Refused::REP,
@@ -160,7 +164,7 @@ impl Cm {
 
     pub(super) fn handle_mra(&mut self, now: Instant, mad: &Mad) {
         let Some(mra) = mad.attribute::<Mra>() else { return };
-        let connection = self.connections.get(&ConnectionId(mra.remote_comm_id));
+        let connection = self.connections.get(ConnectionId(mra.remote_comm_id));
         let connection = connection.filter(|connection| {
             connection.remote.is_none_or(|remote| remote.comm_id == mra.local_comm_id)
         });

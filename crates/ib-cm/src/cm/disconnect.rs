@@ -5,9 +5,13 @@ use ib_types::{Instant, Qpn};
 use ib_wire::mad::Mad;
 use ib_wire::mad::cm::{Apr, Drep, Dreq, Lap, RejectReason, path::AprStatus};
 
-use super::connection::{drep, message};
-use super::timers::{Key, Timer};
-use super::{Cause, Cm, CmError, CmEvent, Connection, ConnectionId, Failure, State, cma};
+use super::Cm;
+use crate::cma;
+use crate::connection::{Connection, State, drep, message};
+use crate::error::CmError;
+use crate::event::{Cause, CmEvent, Failure};
+use crate::id::ConnectionId;
+use crate::timers::{Key, Timer};
 
 impl Cm {
     /// Ends an established connection. [`CmEvent::Disconnected`] follows, when the peer has answered
@@ -144,7 +148,7 @@ impl Cm {
         } else if connection.state == State::DreqSent {
             self.end_established(now, id, Cause::Unanswered, Vec::new());
         } else {
-            let mad = self.connections[&id].timeout_rej(self.config.ca_guid);
+            let mad = self.connections.get_mut(id).timeout_rej(self.config.ca_guid);
             self.send_remembered(id, mad);
             self.end(now, id, CmEvent::Failed { id, why: Failure::Unreachable });
         }
@@ -153,7 +157,7 @@ impl Cm {
     /// Ends a connection whose queue pair the peer uses for another one; it is told by a DREQ whose
     /// answer does not matter.
     pub(super) fn tear_down_stale(&mut self, now: Instant, id: ConnectionId) {
-        let Some(connection) = self.connections.get(&id) else { return };
+        let Some(connection) = self.connections.get(id) else { return };
         let state = connection.state;
         if state == State::TimeWait {
             return;
@@ -195,22 +199,16 @@ impl Cm {
         self.enter(id, State::TimeWait);
         let answer_time = self.config.answer_time;
         let connection = self.get_mut(id);
-        let (remote, mut wait) = (connection.remote, connection.time_wait);
+        let mut wait = connection.time_wait;
         if matches!(before, State::ReqSent | State::ReqReceived) {
             // No packet ever came; but the peer's message may come again.
             wait = answer_time + connection.patience;
         }
-        if let Some(remote) = remote {
-            let key = (remote.ca_guid, remote.qpn);
-            if self.by_qpn.get(&key) == Some(&id) {
-                self.by_qpn.remove(&key);
-            }
-        }
         self.deadlines.set(Key::Connection(id), Timer::TimeWait, now + wait);
     }
 
-    /// Makes a time-wait last so long that an answer is there when its question comes again.
-    pub(super) fn remember_answer(&mut self, now: Instant, key: Key) {
+    /// Extends a time-wait, so that the response is kept for repeated requests.
+    pub(super) fn keep_response(&mut self, now: Instant, key: Key) {
         let at = now + self.config.answer_time;
         if self.deadlines.get(key).is_none_or(|before| before < at) {
             self.deadlines.set(key, Timer::TimeWait, at);
@@ -218,12 +216,8 @@ impl Cm {
     }
 
     pub(super) fn forget(&mut self, id: ConnectionId) {
-        let Some(connection) = self.connections.remove(&id) else { return };
-        if let Some(remote) = connection.remote {
-            let key = (remote.ca_guid, remote.comm_id);
-            if self.by_remote.get(&key) == Some(&id) {
-                self.by_remote.remove(&key);
-            }
+        if !self.connections.remove(id) {
+            return;
         }
         self.events.push_back(CmEvent::TimeWaitExited { id });
     }

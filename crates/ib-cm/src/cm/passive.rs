@@ -1,24 +1,23 @@
 //! The side that is asked for a connection: REQ, then REP, then RTU.
 
-use std::cmp::Reverse;
 use std::time::Duration;
 
 use ib_link::Route;
 use ib_types::{Instant, Qpn};
 use ib_wire::mad::Mad;
 use ib_wire::mad::cm::connect::TransportService;
-use ib_wire::mad::cm::{Refused, RejectReason, Req, Rtu};
+use ib_wire::mad::cm::{CmaHeader, Refused, RejectReason, Req, Rtu};
 
-use super::active::is_special;
-use super::connection::{RemoteEnd, Role, message, refusal};
-use super::params::to_route;
-use super::timers::Key;
-use super::{
-    AcceptParams, Cm, CmError, CmEvent, CmaHeader, Connection, ConnectionId, Failure, ListenerId,
-    Requested, ServiceId, State, cma,
-};
+use super::Cm;
+use crate::cma;
+use crate::connection::{Connection, RemoteEnd, Role, State, is_special, message, refusal};
+use crate::error::CmError;
+use crate::event::{CmEvent, Failure, Requested};
+use crate::id::{ConnectionId, ListenerId, ServiceId};
+use crate::params::{AcceptParams, to_route};
+use crate::timers::Key;
 
-/// What a REP says of the alternate path: there is none here.
+/// Code of a REP for an alternate path that is not supported.
 const FAILOVER_UNSUPPORTED: u8 = 1;
 
 impl Cm {
@@ -90,8 +89,8 @@ impl Cm {
             self.counters.malformed += 1;
             return;
         }
-        let known = self.by_remote.get(&(req.local_ca_guid, req.local_comm_id));
-        if let Some(connection) = known.and_then(|id| self.connections.get(id)) {
+        let known = self.connections.by_comm_id(req.local_ca_guid, req.local_comm_id);
+        if let Some(connection) = known {
             let id = connection.id;
             let is_same = connection.remote.is_some_and(|remote| {
                 remote.qpn == req.local_qpn && remote.starting_psn == req.starting_psn
@@ -109,8 +108,8 @@ impl Cm {
             }
             return;
         }
-        if let Some(&old) = self.by_qpn.get(&(req.local_ca_guid, req.local_qpn)) {
-            let is_peer = self.connections.get(&old).is_some_and(|it| it.comes_from(route));
+        if let Some(old) = self.connections.by_qpn(req.local_ca_guid, req.local_qpn) {
+            let (old, is_peer) = (old.id, old.comes_from(route));
             self.refuse_req(route, mad, &req, RejectReason::STALE_CONNECTION);
             if is_peer {
                 self.tear_down_stale(now, old);
@@ -136,8 +135,8 @@ impl Cm {
         let data = cma::decompose(listener.has_header, &req.private_data);
         let (header, private_data) = data.ok_or(RejectReason::CONSUMER)?;
         let is_full = self.connections.len() >= self.config.max_connections || self.is_congested();
-        let can_evict = !self.awaiting_rtu.is_empty();
-        if is_full || self.half_open >= self.config.max_half_open && !can_evict {
+        let is_half_open_full = self.connections.half_open() >= self.config.max_half_open;
+        if is_full || is_half_open_full && !self.connections.can_evict() {
             Err(RejectReason::NO_RESOURCES)
         } else {
             Ok((listener.id, header, private_data))
@@ -152,7 +151,7 @@ impl Cm {
         req: &Req,
         (listener, cma, private_data): (ListenerId, Option<CmaHeader>, Vec<u8>),
     ) {
-        if self.half_open >= self.config.max_half_open {
+        if self.connections.half_open() >= self.config.max_half_open {
             self.evict_half_open(now);
         }
         let id = ConnectionId(self.free_number());
@@ -173,7 +172,7 @@ impl Cm {
             id,
             role: Role::Passive,
             state: State::ReqReceived,
-            serial: self.next_serial(),
+            serial: 0,
             route: *route,
             accepts_weak: is_weak,
             transaction_id: mad.transaction_id(),
@@ -189,10 +188,7 @@ impl Cm {
             time_wait: self.config.time_wait.unwrap_or(allowed),
             patience: Duration::ZERO,
         };
-        self.connections.insert(id, Box::new(connection));
-        self.half_open += 1;
-        self.by_remote.insert((remote.ca_guid, remote.comm_id), id);
-        self.by_qpn.insert((remote.ca_guid, remote.qpn), id);
+        self.connections.insert(connection);
         self.await_consumer(now, id);
         self.events.push_back(CmEvent::Requested(Box::new(Requested {
             id,
@@ -210,19 +206,10 @@ impl Cm {
     ///
     /// The connection has no time-wait, so that such connections never fill the table.
     fn evict_half_open(&mut self, now: Instant) {
-        let mut most: Option<(usize, Reverse<u64>, ConnectionId)> = None;
-        let mut rest = self.awaiting_rtu.iter().peekable();
-        while let Some((&(address, oldest), &id)) = rest.next() {
-            let mut count = 1;
-            while rest.next_if(|((next, _), _)| *next == address).is_some() {
-                count += 1;
-            }
-            most = most.max(Some((count, Reverse(oldest), id)));
-        }
-        let Some((_, _, id)) = most else { return };
+        let Some(connection) = self.connections.oldest_awaiting_rtu() else { return };
+        let (id, route) = (connection.id, connection.route);
+        let mad = connection.rej(RejectReason::NO_RESOURCES, &[], [0; 148]);
         self.counters.evicted += 1;
-        let mad = self.connections[&id].rej(RejectReason::NO_RESOURCES, &[], [0; 148]);
-        let route = self.connections[&id].route;
         self.reply_to_anybody(route, mad);
         self.end(now, id, CmEvent::Failed { id, why: Failure::Evicted });
         self.deadlines.stop(Key::Connection(id));
@@ -245,7 +232,7 @@ impl Cm {
             // As long as the peer asks, it shall not take the refusal for forgotten.
             State::TimeWait if connection.last.is_some() => {
                 self.repeat(id);
-                self.remember_answer(now, Key::Connection(id));
+                self.keep_response(now, Key::Connection(id));
             }
             // It ended without the peer having seen the REP, perhaps: it need not go on asking.
             State::TimeWait => self.refuse_req(route, mad, req, RejectReason::CONSUMER),

@@ -7,8 +7,8 @@ use ib_wire::mad::cm::{
     Apr, Drep, Dreq, Lap, Mra, Refused, Rej, RejectReason, Rep, Req, Rtu, SidrRep,
 };
 
-use super::super::connection::message;
 use super::*;
+use crate::connection::message;
 
 /// What the peer calls its end.
 const PEER: u32 = 0x77;
@@ -268,7 +268,8 @@ fn apply(cm: &mut Cm, id: ConnectionId, stimulus: &str) -> Result<(), CmError> {
         "close" => return cm.close(NOW, id),
         "connect" => return cm.connect(NOW, &request(0x12)).map(|_| ()),
         "timer" | "timer, last" => {
-            if let Some(connection) = cm.connections.get_mut(&id)
+            if cm.connections.get(id).is_some()
+                && let connection = cm.connections.get_mut(id)
                 && stimulus == "timer, last"
             {
                 connection.left = 0;

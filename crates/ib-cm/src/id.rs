@@ -1,11 +1,35 @@
-//! What connections are asked for by.
+//! Identifiers of connections, SIDR requests, services and listeners.
 
-use std::collections::BTreeMap;
 use std::fmt;
 
-use super::CmError;
+/// ID of a connection: its local communication ID, which is random.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ConnectionId(pub(crate) u32);
 
-/// The number of a service; IBTA volume 1, annex A3.
+impl ConnectionId {
+    /// Returns the communication ID as it is on the wire.
+    #[must_use]
+    pub const fn get(self) -> u32 {
+        self.0
+    }
+}
+
+impl fmt::Display for ConnectionId {
+    /// Writes eight hexadecimal digits after 0x.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "0x{:08x}", self.0)
+    }
+}
+
+/// ID of an own SIDR request, which is random.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SidrId(pub(crate) u32);
+
+/// ID of a SIDR request of a peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SidrRequestId(pub(crate) u64);
+
+/// Service ID; IBTA volume 1, annex A3.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ServiceId(pub u64);
 
@@ -45,48 +69,6 @@ impl PortSpace {
     pub const IB: Self = Self(0x013f);
 }
 
-/// Somebody who listens for a service.
+/// ID of a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ListenerId(u64);
-
-/// One who listens.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Listener {
-    pub(super) id: ListenerId,
-    /// Private data starts with the header of `rdma_cm`.
-    pub(super) has_header: bool,
-}
-
-/// Who listens for what.
-#[derive(Debug, Default)]
-pub(super) struct Listeners {
-    by_service: BTreeMap<ServiceId, Listener>,
-    by_id: BTreeMap<ListenerId, ServiceId>,
-    next: u64,
-}
-
-impl Listeners {
-    pub(super) fn add(
-        &mut self,
-        service: ServiceId,
-        has_header: bool,
-    ) -> Result<ListenerId, CmError> {
-        if self.by_service.contains_key(&service) {
-            return Err(CmError::ServiceInUse { service });
-        }
-        let id = ListenerId(self.next);
-        self.next += 1;
-        self.by_service.insert(service, Listener { id, has_header });
-        self.by_id.insert(id, service);
-        Ok(id)
-    }
-
-    pub(super) fn remove(&mut self, id: ListenerId) -> bool {
-        let Some(service) = self.by_id.remove(&id) else { return false };
-        self.by_service.remove(&service).is_some()
-    }
-
-    pub(super) fn get(&self, service: ServiceId) -> Option<Listener> {
-        self.by_service.get(&service).copied()
-    }
-}
+pub struct ListenerId(pub(crate) u64);

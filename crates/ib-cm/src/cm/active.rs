@@ -3,16 +3,19 @@
 use std::time::Duration;
 
 use ib_link::Route;
-use ib_types::{Instant, Qpn};
+use ib_types::Instant;
 use ib_wire::mad::cm::{Refused, RejectReason, Rep, Rtu};
 use ib_wire::mad::{Mad, TransactionId};
 
-use super::connection::{RemoteEnd, Role, message, refusal};
-use super::timers::{Key, Timer};
-use super::{
-    Cm, CmError, CmEvent, ConnectParams, Connected, Connection, ConnectionId, Failure, State, cma,
-    timeout,
-};
+use super::Cm;
+use crate::cma;
+use crate::config::timeout;
+use crate::connection::{Connection, RemoteEnd, Role, State, is_special, message, refusal};
+use crate::error::CmError;
+use crate::event::{CmEvent, Connected, Failure};
+use crate::id::ConnectionId;
+use crate::params::ConnectParams;
+use crate::timers::{Key, Timer};
 
 impl Cm {
     /// Asks a peer for a connection.
@@ -47,7 +50,7 @@ impl Cm {
             id,
             role: Role::Active,
             state: State::ReqSent,
-            serial: self.next_serial(),
+            serial: 0,
             route: params.route,
             // Weak messages are accepted until the REP identifies the peer.
             accepts_weak: true,
@@ -64,7 +67,7 @@ impl Cm {
             time_wait: self.config.time_wait.unwrap_or(allowed),
             patience: Duration::ZERO,
         };
-        self.connections.insert(id, Box::new(connection));
+        self.connections.insert(connection);
         let mut mad = message(transaction_id, &req);
         mad.set_attribute_modifier(self.config.ece.map_or(0, |ece| ece.options));
         self.send_awaiting(now, id, mad);
@@ -97,7 +100,7 @@ impl Cm {
     pub(super) fn handle_rep(&mut self, now: Instant, route: &Route, mad: &Mad) {
         let Some(rep) = mad.attribute::<Rep>() else { return };
         let id = ConnectionId(rep.remote_comm_id);
-        let Some(connection) = self.connections.get(&id) else {
+        let Some(connection) = self.connections.get(id) else {
             self.counters.unknown += 1;
             self.refuse_rep(route, mad, &rep, RejectReason::INVALID_COMM_ID);
             return;
@@ -142,9 +145,8 @@ impl Cm {
             self.counters.malformed += 1;
             return;
         }
-        let key = (rep.local_ca_guid, rep.local_qpn);
-        if let Some(&old) = self.by_qpn.get(&key) {
-            let is_peer = self.connections.get(&old).is_some_and(|it| it.comes_from(route));
+        if let Some(old) = self.connections.by_qpn(rep.local_ca_guid, rep.local_qpn) {
+            let (old, is_peer) = (old.id, old.comes_from(route));
             self.refuse_rep(route, mad, rep, RejectReason::STALE_CONNECTION);
             if !is_peer {
                 return;
@@ -159,10 +161,8 @@ impl Cm {
             qpn: rep.local_qpn,
             starting_psn: rep.starting_psn,
         };
-        self.by_qpn.insert(key, id);
-        self.by_remote.insert((remote.ca_guid, remote.comm_id), id);
+        self.connections.set_remote(id, remote);
         let connection = self.get_mut(id);
-        connection.remote = Some(remote);
         connection.last = None;
         connection.accepts_weak = !is_alike;
         let path = Route { is_weak: !is_alike, ..connection.route };
@@ -187,10 +187,4 @@ impl Cm {
         let at = now + self.config.consumer_timeout;
         self.deadlines.set(Key::Connection(id), Timer::Consumer, at);
     }
-}
-
-/// Returns true for the queue pairs of management and for that of multicast, which cannot be
-/// connected.
-pub(super) fn is_special(qpn: Qpn) -> bool {
-    qpn <= Qpn::GSI || qpn == Qpn::MULTICAST
 }

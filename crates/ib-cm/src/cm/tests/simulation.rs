@@ -209,8 +209,8 @@ impl Simulation {
         }
         self.run(Instant::NEVER);
         for (side, cm) in self.sides.iter().enumerate() {
-            assert_eq!((cm.connections(), cm.half_open), (0, 0), "side {side}");
-            assert!(cm.by_qpn.is_empty() && cm.by_remote.is_empty());
+            assert_eq!((cm.connections(), cm.connections.half_open()), (0, 0), "side {side}");
+            assert!(cm.connections.has_empty_indices());
             assert_eq!(cm.poll_timeout(), None);
             assert_eq!(cm.counters().malformed, 0);
         }

@@ -64,7 +64,7 @@ proptest! {
                 }
             }
             while cm.poll_transmit().is_some() {}
-            prop_assert!(cm.connections() <= 8 && cm.half_open <= 4 && cm.questions() <= 8);
+            prop_assert!(cm.connections() <= 8 && cm.connections.half_open() <= 4 && cm.questions() <= 8);
         }
         for id in ids {
             let _ = cm.close(now, id);
@@ -72,8 +72,8 @@ proptest! {
         while let Some(at) = cm.poll_timeout() {
             cm.handle_timeout(at);
         }
-        prop_assert_eq!((cm.connections(), cm.half_open, cm.questions()), (0, 0, 0));
-        prop_assert!(cm.by_qpn.is_empty() && cm.by_remote.is_empty());
+        prop_assert_eq!((cm.connections(), cm.connections.half_open(), cm.questions()), (0, 0, 0));
+        prop_assert!(cm.connections.has_empty_indices());
     }
 
     #[test]

@@ -7,6 +7,7 @@ use ib_types::{Gid, Guid, Instant, PKey, Psn, Qpn};
 use ib_wire::mad::{Mad, Method, MgmtClass, TransactionId};
 
 use super::*;
+use crate::*;
 
 mod dialogue;
 mod golden;
