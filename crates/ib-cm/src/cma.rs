@@ -1,14 +1,14 @@
 //! The private data of REQ and `SIDR_REQ`: the header of `rdma_cm`, and what the consumer says.
 
-pub use ib_wire::mad::cm::CmaHeader;
+use ib_wire::mad::cm::CmaHeader;
 
-use super::CmError;
+use crate::error::CmError;
 
 /// Returns private data behind the header, if any, padded to the length of the message.
 ///
 /// # Errors
 /// Fails when it does not fit, or when the header has addresses of different versions of IP.
-pub(super) fn compose<const N: usize>(
+pub(crate) fn compose<const N: usize>(
     message: &'static str,
     header: Option<&CmaHeader>,
     data: &[u8],
@@ -29,7 +29,7 @@ pub(super) fn compose<const N: usize>(
 
 /// Returns the header, when there has to be one, and what is the consumer's; `None` when the header
 /// is not legal.
-pub(super) fn decompose(has_header: bool, data: &[u8]) -> Option<(Option<CmaHeader>, Vec<u8>)> {
+pub(crate) fn decompose(has_header: bool, data: &[u8]) -> Option<(Option<CmaHeader>, Vec<u8>)> {
     if !has_header {
         return Some((None, data.to_vec()));
     }

@@ -92,19 +92,19 @@ impl Default for CmConfig {
 
 impl CmConfig {
     /// Returns the retransmission timeout: response timeout plus twice the packet life time.
-    pub(super) fn interval(&self) -> Duration {
+    pub(crate) fn interval(&self) -> Duration {
         timeout(self.response_timeout) + 2 * timeout(self.packet_life_time)
     }
 
     /// Returns true if a REQ or REP has the vendor ID and the options of this configuration.
-    pub(super) fn shares_ece(&self, mad: &Mad, vendor_id: u32) -> bool {
+    pub(crate) fn shares_ece(&self, mad: &Mad, vendor_id: u32) -> bool {
         self.ece == Some(Ece { vendor_id, options: mad.attribute_modifier() })
     }
 
     /// Limits a timeout requested by a peer to a sensible range.
     ///
     /// The lower limit protects a peer with a timeout of 0 from being flooded.
-    pub(super) fn granted(&self, exponent: u8) -> Duration {
+    pub(crate) fn granted(&self, exponent: u8) -> Duration {
         timeout(exponent.min(self.longest_timeout).max(SHORTEST_TIMEOUT))
     }
 }

@@ -8,24 +8,7 @@ use ib_types::{Gid, Guid, Psn, Qpn};
 use ib_wire::mad::cm::{Drep, Mra, Refused, Rej, RejectReason};
 use ib_wire::mad::{Attribute, Mad, Method, MgmtClass, TransactionId};
 
-/// The number of a connection: its local communication ID, which is random.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ConnectionId(pub(super) u32);
-
-impl ConnectionId {
-    /// Returns the communication ID as it is on the wire.
-    #[must_use]
-    pub const fn get(self) -> u32 {
-        self.0
-    }
-}
-
-impl fmt::Display for ConnectionId {
-    /// Writes eight hexadecimal digits after 0x.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "0x{:08x}", self.0)
-    }
-}
+use crate::id::ConnectionId;
 
 /// The state of a connection; IBTA volume 1, chapter 12.9.7.
 ///
@@ -64,7 +47,7 @@ impl State {
     }
 
     /// Returns true for what counts against the limit of half-open requests of others.
-    pub(super) const fn is_half_open(self) -> bool {
+    pub(crate) const fn is_half_open(self) -> bool {
         matches!(self, Self::ReqReceived | Self::RepSent)
     }
 }
@@ -77,78 +60,78 @@ impl fmt::Display for State {
 
 /// Which side asked for the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Role {
+pub(crate) enum Role {
     Active,
     Passive,
 }
 
 /// Address of a peer: its GID, or its LID if its messages have no GRH.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Address {
+pub(crate) enum Address {
     Gid(Gid),
     Lid(u16),
 }
 
 impl Address {
     /// Returns the address to which a route leads.
-    pub(super) const fn of(route: &Route) -> Self {
+    pub(crate) const fn of(route: &Route) -> Self {
         if route.is_global { Self::Gid(route.destination) } else { Self::Lid(route.dlid) }
     }
 }
 
 /// A connection.
 #[derive(Clone, Debug)]
-pub(super) struct Connection {
-    pub(super) id: ConnectionId,
-    pub(super) role: Role,
-    pub(super) state: State,
+pub(crate) struct Connection {
+    pub(crate) id: ConnectionId,
+    pub(crate) role: Role,
+    pub(crate) state: State,
     /// Position in the order in which connections were created.
-    pub(super) serial: u64,
+    pub(crate) serial: u64,
     /// How messages travel.
-    pub(super) route: Route,
+    pub(crate) route: Route,
     /// True while the peer is not known to be an HCA of this project: its messages may be weak.
-    pub(super) accepts_weak: bool,
+    pub(crate) accepts_weak: bool,
     /// The transaction of the REQ, which all messages repeat but DREQ and DREP.
-    pub(super) transaction_id: TransactionId,
+    pub(crate) transaction_id: TransactionId,
     /// The own queue pair; 0 until there is one.
-    pub(super) local_qpn: Qpn,
+    pub(crate) local_qpn: Qpn,
     /// The peer's HCA, number and queue pair; the active side learns them from the REP.
-    pub(super) remote: Option<RemoteEnd>,
+    pub(crate) remote: Option<RemoteEnd>,
     /// How long the answer to a message is awaited.
-    pub(super) interval: Duration,
+    pub(crate) interval: Duration,
     /// How often a message is sent again, and how often it may still be.
-    pub(super) retries: u8,
-    pub(super) left: u8,
+    pub(crate) retries: u8,
+    pub(crate) left: u8,
     /// A MRA has extended the wait for the answer to what was sent last.
-    pub(super) is_extended: bool,
+    pub(crate) is_extended: bool,
     /// What was sent last, for when it is needed again.
-    pub(super) last: Option<Mad>,
+    pub(crate) last: Option<Mad>,
     /// The peer knows the own number.
-    pub(super) is_announced: bool,
+    pub(crate) is_announced: bool,
     /// The REQ proposes an alternate path.
-    pub(super) has_alternate: bool,
-    pub(super) time_wait: Duration,
+    pub(crate) has_alternate: bool,
+    pub(crate) time_wait: Duration,
     /// How long the peer was last asked to be patient.
-    pub(super) patience: Duration,
+    pub(crate) patience: Duration,
 }
 
 /// What the peer calls its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct RemoteEnd {
-    pub(super) ca_guid: Guid,
-    pub(super) comm_id: u32,
-    pub(super) qpn: Qpn,
-    pub(super) starting_psn: Psn,
+pub(crate) struct RemoteEnd {
+    pub(crate) ca_guid: Guid,
+    pub(crate) comm_id: u32,
+    pub(crate) qpn: Qpn,
+    pub(crate) starting_psn: Psn,
 }
 
 impl Connection {
     /// Returns whether a message comes from where the peer is.
-    pub(super) fn comes_from(&self, route: &Route) -> bool {
+    pub(crate) fn comes_from(&self, route: &Route) -> bool {
         Address::of(&self.route) == Address::of(route)
     }
 
     /// Returns the peer's number; 0 while it is not known.
-    pub(super) fn remote_comm_id(&self) -> u32 {
+    pub(crate) fn remote_comm_id(&self) -> u32 {
         self.remote.map_or(0, |remote| remote.comm_id)
     }
 
@@ -158,12 +141,12 @@ impl Connection {
     }
 
     /// Returns the transaction of what is no answer to the peer: DREQ.
-    pub(super) fn own_transaction(&self) -> TransactionId {
+    pub(crate) fn own_transaction(&self) -> TransactionId {
         TransactionId(self.id.0.into())
     }
 
     /// Returns what was last said by the peer, as REJ and MRA name it.
-    pub(super) const fn received(&self) -> Refused {
+    pub(crate) const fn received(&self) -> Refused {
         match self.role {
             Role::Active => Refused::REP,
             Role::Passive => Refused::REQ,
@@ -174,7 +157,7 @@ impl Connection {
     ///
     /// # Panics
     /// Panics if there is more additional information than 72 bytes.
-    pub(super) fn rej(&self, reason: RejectReason, info: &[u8], private_data: [u8; 148]) -> Mad {
+    pub(crate) fn rej(&self, reason: RejectReason, info: &[u8], private_data: [u8; 148]) -> Mad {
         let mut rej = Rej {
             local_comm_id: self.announced_id(),
             remote_comm_id: self.remote_comm_id(),
@@ -190,7 +173,7 @@ impl Connection {
 
     /// Returns the message that the answer to what was sent did not come in time. The peer may not
     /// know the own number from it but by the HCA.
-    pub(super) fn timeout_rej(&self, ca_guid: Guid) -> Mad {
+    pub(crate) fn timeout_rej(&self, ca_guid: Guid) -> Mad {
         let mut rej = Rej {
             local_comm_id: self.id.0,
             remote_comm_id: self.remote_comm_id(),
@@ -207,7 +190,7 @@ impl Connection {
     }
 
     /// Returns the acknowledgement of what was last said by the peer.
-    pub(super) fn mra(&self, service_timeout: u8, private_data: [u8; 222]) -> Mad {
+    pub(crate) fn mra(&self, service_timeout: u8, private_data: [u8; 222]) -> Mad {
         let mra = Mra {
             local_comm_id: self.id.0,
             remote_comm_id: self.remote_comm_id(),
@@ -220,19 +203,19 @@ impl Connection {
 }
 
 /// Returns a message of the class.
-pub(super) fn message<A: Attribute>(transaction_id: TransactionId, attribute: &A) -> Mad {
+pub(crate) fn message<A: Attribute>(transaction_id: TransactionId, attribute: &A) -> Mad {
     let mut mad = Mad::new(MgmtClass::COMMUNICATION, Method::SEND, transaction_id);
     mad.set_attribute(attribute);
     mad
 }
 
 /// Returns the answer to a DREQ.
-pub(super) fn drep(dreq: &Mad, local_comm_id: u32, remote_comm_id: u32) -> Mad {
+pub(crate) fn drep(dreq: &Mad, local_comm_id: u32, remote_comm_id: u32) -> Mad {
     message(dreq.transaction_id(), &Drep { local_comm_id, remote_comm_id, ..Drep::zeroed() })
 }
 
 /// Returns the refusal of a message that belongs to no connection.
-pub(super) fn refusal(
+pub(crate) fn refusal(
     refused: &Mad,
     (local_comm_id, remote_comm_id): (u32, u32),
     what: Refused,
@@ -240,4 +223,10 @@ pub(super) fn refusal(
 ) -> Mad {
     let rej = Rej { local_comm_id, remote_comm_id, message: what, reason, ..Rej::zeroed() };
     message(refused.transaction_id(), &rej)
+}
+
+/// Returns true for the queue pairs of management and for that of multicast, which cannot be
+/// connected.
+pub(crate) fn is_special(qpn: Qpn) -> bool {
+    qpn <= Qpn::GSI || qpn == Qpn::MULTICAST
 }

@@ -1,6 +1,7 @@
 //! What a consumer can do wrong.
 
-use super::{ConnectionId, ServiceId, State};
+use crate::connection::State;
+use crate::id::{ConnectionId, ServiceId};
 
 /// Why a call had no effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

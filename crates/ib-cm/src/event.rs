@@ -2,9 +2,9 @@
 
 use ib_link::Route;
 use ib_types::{Mtu, PKey, QKey, Qpn};
-use ib_wire::mad::cm::{Refused, RejectReason, Rep, Req, SidrStatus};
+use ib_wire::mad::cm::{CmaHeader, Refused, RejectReason, Rep, Req, SidrStatus};
 
-use super::{CmaHeader, ConnectionId, ListenerId, ServiceId, SidrId, SidrRequestId};
+use crate::id::{ConnectionId, ListenerId, ServiceId, SidrId, SidrRequestId};
 
 /// An event of a CM.
 ///

@@ -2,16 +2,18 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`config`] | [`CmConfig`], [`Ece`], [`CmCounters`], [`timeout`] |
-//! | [`params`] | parameters of a consumer: [`ConnectParams`], [`AcceptParams`], [`SidrParams`], [`SidrAnswer`] |
-//! | [`event`] | [`CmEvent`]: events for a consumer |
-//! | [`service`], [`cma`] | [`ServiceId`], [`PortSpace`], listeners; the addresses of `rdma_cm` |
-//! | [`connection`] | [`ConnectionId`], [`State`] |
-//! | `active`, `passive` | REQ, REP and RTU of the active and the passive side |
-//! | `refuse` | REJ and MRA |
-//! | `disconnect` | DREQ, DREP, time-wait, stale connections |
-//! | `sidr` | service ID resolution (SIDR) of UD QPs |
-//! | [`error`], `timers` | errors of a consumer; the table of deadlines |
+//! | `config` | [`CmConfig`], [`Ece`], [`CmCounters`], [`timeout`] |
+//! | `params` | parameters of a consumer: [`ConnectParams`], [`AcceptParams`], [`SidrParams`], [`SidrAnswer`] |
+//! | `event` | [`CmEvent`]: events for a consumer |
+//! | `id`, `cma` | [`ConnectionId`], [`ServiceId`], [`PortSpace`]; the addresses of `rdma_cm` |
+//! | `cm` | [`Cm`]: the dispatch of messages, timers and calls |
+//! | `cm::active`, `cm::passive` | REQ, REP and RTU of the active and the passive side |
+//! | `cm::refuse` | REJ and MRA |
+//! | `cm::disconnect` | DREQ, DREP, time-wait, stale connections |
+//! | `cm::sidr` | service ID resolution (SIDR) of UD QPs |
+//! | `connection`, `connections` | a connection and its [`State`]; the table of connections |
+//! | `listeners`, `sidr_table` | the tables of listeners and of SIDR requests |
+//! | `error`, `timers` | errors of a consumer; the table of deadlines |
 //!
 //! The CM does not access queue pairs: their owner reads events and calls methods. Messages are exchanged over QP1, each
 //! with its [`Route`].
@@ -51,341 +53,26 @@
 //! # Ok::<(), ib_cm::CmError>(())
 //! ```
 
-use std::collections::{BTreeMap, VecDeque};
-use std::time::Duration;
-
-use ib_link::Route;
-use ib_types::{Guid, Instant, Qpn};
-use ib_wire::mad::{AttributeId, Mad, Method, MgmtClass};
-use rand::rngs::ChaCha12Rng;
-use rand::{Rng, SeedableRng};
-
-mod active;
-pub mod cma;
-pub mod config;
-pub mod connection;
-mod disconnect;
-pub mod error;
-pub mod event;
-pub mod params;
-mod passive;
-mod refuse;
-pub mod service;
-mod sidr;
+mod cm;
+mod cma;
+mod config;
+mod connection;
+mod connections;
+mod error;
+mod event;
+mod id;
+mod listeners;
+mod params;
+mod sidr_table;
 mod timers;
 
-pub use cma::CmaHeader;
+pub use cm::Cm;
 pub use config::{CmConfig, CmCounters, Ece, timeout};
-pub use connection::{ConnectionId, State};
+pub use connection::State;
 pub use error::CmError;
 pub use event::{
     Cause, CmEvent, Connected, Failure, Requested, SidrRequested, SidrResolved, accepted_mtu,
 };
+pub use ib_wire::mad::cm::CmaHeader;
+pub use id::{ConnectionId, ListenerId, PortSpace, ServiceId, SidrId, SidrRequestId};
 pub use params::{AcceptParams, ConnectParams, SidrAnswer, SidrParams};
-pub use service::{ListenerId, PortSpace, ServiceId};
-pub use sidr::{SidrId, SidrRequestId};
-
-use connection::{Address, Connection};
-use service::Listeners;
-use sidr::Questions;
-use timers::{Deadlines, Key, Timer};
-
-/// Connection manager of one HCA.
-///
-/// The owner passes MADs received at QP1 to [`Cm::handle`], and calls [`Cm::handle_timeout`] at the time that
-/// [`Cm::poll_timeout`] returns. After these and all other calls it polls [`Cm::poll_transmit`] and
-/// [`Cm::poll_event`] until both return `None`.
-///
-/// A message is accepted if it has both communication IDs, which are random. Addresses are not compared, because a peer
-/// with several ports may answer from any of them.
-#[derive(Debug)]
-pub struct Cm {
-    config: CmConfig,
-    random: ChaCha12Rng,
-    listeners: Listeners,
-    connections: BTreeMap<ConnectionId, Box<Connection>>,
-    /// By the peer's HCA and number.
-    by_remote: BTreeMap<(Guid, u32), ConnectionId>,
-    /// By the peer's HCA and queue pair, those in time-wait left out.
-    by_qpn: BTreeMap<(Guid, Qpn), ConnectionId>,
-    half_open: usize,
-    /// Connections that wait for their RTU: by address, the oldest first.
-    awaiting_rtu: BTreeMap<(Address, u64), ConnectionId>,
-    last_serial: u64,
-    questions: Questions,
-    deadlines: Deadlines,
-    outgoing: VecDeque<(Route, Mad)>,
-    events: VecDeque<CmEvent>,
-    counters: CmCounters,
-    /// Rate limit of REJs: start of the current second, and the number still allowed.
-    second: Instant,
-    refusals: u32,
-}
-
-/// Maximum number of responses queued for [`Cm::poll_transmit`], and of events for [`Cm::poll_event`], beyond one per
-/// connection. Above it, messages of peers are dropped.
-const MOST_WAITING: usize = 1_024;
-
-impl Cm {
-    /// Creates a CM without connections.
-    ///
-    /// Communication IDs are drawn from the seed. They protect connections against third parties, so the seed must be
-    /// secret.
-    #[must_use]
-    pub fn new(config: CmConfig, seed: [u8; 32]) -> Self {
-        Self {
-            second: Instant::ZERO,
-            refusals: config.refusals_per_second,
-            config,
-            random: ChaCha12Rng::from_seed(seed),
-            listeners: Listeners::default(),
-            connections: BTreeMap::new(),
-            by_remote: BTreeMap::new(),
-            by_qpn: BTreeMap::new(),
-            half_open: 0,
-            awaiting_rtu: BTreeMap::new(),
-            last_serial: 0,
-            questions: Questions::default(),
-            deadlines: Deadlines::default(),
-            outgoing: VecDeque::new(),
-            events: VecDeque::new(),
-            counters: CmCounters::default(),
-        }
-    }
-
-    /// Listens for connection requests and SIDR requests of a service.
-    ///
-    /// # Errors
-    /// Fails with [`CmError::ServiceInUse`] if the service has a listener.
-    pub fn listen(&mut self, service: ServiceId) -> Result<ListenerId, CmError> {
-        self.listeners.add(service, false)
-    }
-
-    /// Listens on a port of `rdma_cm`, whose requests have private data that starts with a [`CmaHeader`]. Requests
-    /// with an invalid header are rejected.
-    ///
-    /// # Errors
-    /// Fails with [`CmError::ServiceInUse`] if the service has a listener.
-    pub fn listen_cm(&mut self, space: PortSpace, port: u16) -> Result<ListenerId, CmError> {
-        self.listeners.add(ServiceId::port(space, port), true)
-    }
-
-    /// Stops listening; requests received before are kept. Returns false if there is no such listener.
-    pub fn unlisten(&mut self, id: ListenerId) -> bool {
-        self.listeners.remove(id)
-    }
-
-    /// Processes a MAD received at QP1. `route` is the route of a response: its source is the own GID.
-    ///
-    /// Returns false for other management classes.
-    pub fn handle(&mut self, now: Instant, route: &Route, mad: &Mad) -> bool {
-        if mad.class() != MgmtClass::COMMUNICATION {
-            return false;
-        }
-        self.counters.received += 1;
-        if now.since(self.second) >= Duration::from_secs(1) {
-            (self.second, self.refusals) = (now, self.config.refusals_per_second);
-        }
-        let is_legal = mad.base_version() == 1
-            && mad.class_version() == MgmtClass::COMMUNICATION.version()
-            && mad.method() == Method::SEND;
-        if !is_legal || route.is_weak && !self.accepts_weak(mad) {
-            self.counters.malformed += 1;
-            return true;
-        }
-        match mad.attribute_id() {
-            AttributeId::CM_REQ => self.handle_req(now, route, mad),
-            AttributeId::CM_REP => self.handle_rep(now, route, mad),
-            AttributeId::CM_RTU => self.handle_rtu(mad),
-            AttributeId::CM_REJ => self.handle_rej(now, mad),
-            AttributeId::CM_MRA => self.handle_mra(now, mad),
-            AttributeId::CM_DREQ => self.handle_dreq(now, route, mad),
-            AttributeId::CM_DREP => self.handle_drep(now, mad),
-            AttributeId::CM_LAP => self.handle_lap(mad),
-            AttributeId::CM_SIDR_REQ => self.handle_sidr_req(now, route, mad),
-            AttributeId::CM_SIDR_REP => self.handle_sidr_rep(mad),
-            _ => self.counters.unsupported += 1,
-        }
-        true
-    }
-
-    /// Returns true if the message may be weak: false on a connection with an HCA of this project.
-    fn accepts_weak(&self, mad: &Mad) -> bool {
-        // In all messages except REQ and SIDR_REQ, the receiver's communication ID is the second one.
-        let number = match mad.attribute_id() {
-            AttributeId::CM_REQ | AttributeId::CM_SIDR_REQ | AttributeId::CM_SIDR_REP => {
-                return true;
-            }
-            _ => u32::from_be_bytes([mad.0[28], mad.0[29], mad.0[30], mad.0[31]]),
-        };
-        self.connections.get(&ConnectionId(number)).is_none_or(|connection| connection.accepts_weak)
-    }
-
-    /// Runs the timers that have expired.
-    pub fn handle_timeout(&mut self, now: Instant) {
-        while let Some((key, timer)) = self.deadlines.take_due(now) {
-            match key {
-                Key::Connection(id) => match timer {
-                    Timer::Response => self.handle_silence(now, id),
-                    Timer::Consumer => self.handle_silent_consumer(now, id),
-                    Timer::TimeWait => self.forget(id),
-                },
-                Key::Asked(id) => self.handle_sidr_silence(now, id),
-                Key::Served(id) => self.handle_sidr_timer(now, id, timer),
-            }
-        }
-    }
-
-    /// Returns the next MAD to send from QP1 to QP1, and its route.
-    pub fn poll_transmit(&mut self) -> Option<(Route, Mad)> {
-        let datagram = self.outgoing.pop_front()?;
-        self.counters.sent += 1;
-        Some(datagram)
-    }
-
-    /// Returns the next event.
-    pub fn poll_event(&mut self) -> Option<CmEvent> {
-        self.events.pop_front()
-    }
-
-    /// Returns the time at which [`Cm::handle_timeout`] has to be called; `None` if no timer runs.
-    #[must_use]
-    pub fn poll_timeout(&self) -> Option<Instant> {
-        self.deadlines.next()
-    }
-
-    /// Returns the state of a connection; `None` if there is no such connection.
-    #[must_use]
-    pub fn state(&self, id: ConnectionId) -> Option<State> {
-        self.connections.get(&id).map(|connection| connection.state)
-    }
-
-    /// Returns the number of connections, including those in time-wait.
-    #[must_use]
-    pub fn connections(&self) -> usize {
-        self.connections.len()
-    }
-
-    /// Returns the number of SIDR requests in the tables, own ones and those of peers.
-    #[must_use]
-    pub fn questions(&self) -> usize {
-        self.questions.len()
-    }
-
-    /// Returns the counters.
-    #[must_use]
-    pub const fn counters(&self) -> CmCounters {
-        self.counters
-    }
-
-    /// Returns a random communication ID that is not in use; never 0.
-    fn free_number(&mut self) -> u32 {
-        loop {
-            let number = self.random.next_u32();
-            let is_taken = self.connections.contains_key(&ConnectionId(number))
-                || self.questions.has_asked(SidrId(number));
-            if number != 0 && !is_taken {
-                return number;
-            }
-        }
-    }
-
-    /// Returns the number of the next connection in the order of their creation.
-    const fn next_serial(&mut self) -> u64 {
-        self.last_serial += 1;
-        self.last_serial
-    }
-
-    /// Returns the connection with an ID, for a call of the consumer.
-    fn lookup(&self, call: &'static str, id: ConnectionId) -> Result<&Connection, CmError> {
-        self.connections
-            .get(&id)
-            .map(|connection| &**connection)
-            .ok_or(CmError::UnknownConnection { call, id })
-    }
-
-    /// Returns the connection with a pair of communication IDs: the own one and that of the peer.
-    fn find(&self, own: u32, peers: u32) -> Option<&Connection> {
-        let connection = self.connections.get(&ConnectionId(own))?;
-        connection.remote.filter(|remote| remote.comm_id == peers)?;
-        Some(connection)
-    }
-
-    fn get_mut(&mut self, id: ConnectionId) -> &mut Connection {
-        self.connections.get_mut(&id).expect("the connection was looked up before")
-    }
-
-    /// Sets the state of a connection and stops its timer.
-    fn enter(&mut self, id: ConnectionId, state: State) {
-        let connection = self.get_mut(id);
-        let before = std::mem::replace(&mut connection.state, state);
-        let key = (Address::of(&connection.route), connection.serial);
-        if state == State::RepSent {
-            self.awaiting_rtu.insert(key, id);
-        } else if before == State::RepSent {
-            self.awaiting_rtu.remove(&key);
-        }
-        self.half_open += usize::from(state.is_half_open());
-        self.half_open -= usize::from(before.is_half_open());
-        self.deadlines.stop(Key::Connection(id));
-    }
-
-    /// Sends a message that needs a response, and starts its timer.
-    fn send_awaiting(&mut self, now: Instant, id: ConnectionId, mad: Mad) {
-        let connection = self.get_mut(id);
-        connection.left = connection.retries;
-        connection.is_extended = false;
-        connection.last = Some(mad);
-        let (route, interval) = (connection.route, connection.interval);
-        self.deadlines.set(Key::Connection(id), Timer::Response, now + interval);
-        self.send(route, mad);
-    }
-
-    /// Sends a message and keeps it for retransmission.
-    fn send_remembered(&mut self, id: ConnectionId, mad: Mad) {
-        let connection = self.get_mut(id);
-        connection.last = Some(mad);
-        let route = connection.route;
-        self.send(route, mad);
-    }
-
-    /// Retransmits the last message, because the message that it answers was repeated.
-    fn repeat(&mut self, id: ConnectionId) {
-        let connection = self.get_mut(id);
-        if let Some(mad) = connection.last {
-            let route = connection.route;
-            self.reply(route, mad);
-        }
-    }
-
-    fn send(&mut self, route: Route, mad: Mad) {
-        self.outgoing.push_back((route, mad));
-    }
-
-    /// Sends a response, unless too many are queued. The peer will repeat its request.
-    fn reply(&mut self, route: Route, mad: Mad) {
-        if self.outgoing.len() < self.config.max_connections.saturating_add(MOST_WAITING) {
-            self.send(route, mad);
-        } else {
-            self.counters.overflowed += 1;
-        }
-    }
-
-    /// Answers a peer without a connection, within the limit per second.
-    fn reply_to_anybody(&mut self, route: Route, mad: Mad) {
-        if self.refusals == 0 {
-            self.counters.limited += 1;
-            return;
-        }
-        self.refusals -= 1;
-        self.reply(route, mad);
-    }
-
-    /// Returns true if too many events are queued because the owner has not polled them.
-    fn is_congested(&self) -> bool {
-        self.events.len() >= self.config.max_connections.saturating_add(MOST_WAITING)
-    }
-}
-
-#[cfg(test)]
-mod tests;

@@ -3,11 +3,13 @@
 use ib_link::Route;
 use ib_types::{PKey, Psn, QKey, Qpn};
 use ib_wire::mad::cm::connect::TransportService;
-use ib_wire::mad::cm::{ConnectPath, Rep, Req, SidrStatus};
+use ib_wire::mad::cm::{CmaHeader, ConnectPath, Rep, Req, SidrStatus};
 use ib_wire::mad::sa::RateCode;
 use ib_wire::mad::sm::MtuCode;
 
-use super::{CmError, CmaHeader, ServiceId, cma};
+use crate::cma;
+use crate::error::CmError;
+use crate::id::ServiceId;
 
 /// Parameters of a REQ; IBTA volume 1, chapter 12.6.5.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,7 +77,7 @@ impl ConnectParams {
     }
 
     /// Returns the REQ without the fields that the CM fills in.
-    pub(super) fn to_req(&self) -> Result<Req, CmError> {
+    pub(crate) fn to_req(&self) -> Result<Req, CmError> {
         in_range("the transport", self.transport.0.into(), 0, 1)?;
         in_range("the path MTU code", self.path_mtu.0.into(), 1, 5)?;
         in_range("the rate code", self.rate.0.into(), 0, 63)?;
@@ -146,7 +148,7 @@ impl AcceptParams {
     }
 
     /// Returns the REP without the fields that the CM fills in.
-    pub(super) fn to_rep(&self) -> Result<Rep, CmError> {
+    pub(crate) fn to_rep(&self) -> Result<Rep, CmError> {
         in_range("the target ACK delay", self.target_ack_delay.into(), 0, 31)?;
         in_range("the RNR retry count", self.rnr_retry_count.into(), 0, 7)?;
         in_range("the queue pair number", self.qpn.get(), 2, Qpn::MAX.get() - 1)?;
@@ -217,7 +219,7 @@ fn to_path(route: &Route, rate: RateCode, local_ack_timeout: u8) -> Result<Conne
 ///
 /// `arrived` is the route of the REQ. The UDP port is taken from it, because a REQ has no field for the port. On
 /// Ethernet all packets have a GRH and no LIDs, even if the REQ has an InfiniBand path, which Linux takes from IB ACM.
-pub(super) fn to_route(path: &ConnectPath, arrived: &Route) -> Route {
+pub(crate) fn to_route(path: &ConnectPath, arrived: &Route) -> Route {
     let is_ethernet = is_ethernet(arrived);
     let lid = |lid| if lid == NO_LID || is_ethernet { 0 } else { lid };
     Route {

@@ -1,25 +1,25 @@
 //! The timers of connections and SIDR exchanges.
 
-use super::{ConnectionId, SidrId, SidrRequestId};
+use crate::id::{ConnectionId, SidrId, SidrRequestId};
 
-/// What is waited for.
+/// Event that a timer waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Timer {
-    /// The peer's answer to a message.
+pub(crate) enum Timer {
+    /// The peer's response to a message.
     Response,
-    /// The consumer's answer to an event.
+    /// The consumer's response to an event.
     Consumer,
-    /// The last packets of what has ended.
+    /// The last packets of a closed connection.
     TimeWait,
 }
 
-/// Whose timer it is.
+/// Owner of a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Key {
+pub(crate) enum Key {
     Connection(ConnectionId),
-    Asked(SidrId),
-    Served(SidrRequestId),
+    SidrSent(SidrId),
+    SidrReceived(SidrRequestId),
 }
 
 /// The deadlines, at most one per key.
-pub(super) type Deadlines = ib_types::Deadlines<Key, Timer>;
+pub(crate) type Deadlines = ib_types::Deadlines<Key, Timer>;

@@ -1,59 +1,30 @@
-//! An HCA: the engine, its connection manager and its link, in the caller's own thread. The link is RoCEv2
-//! over a UDP socket, or a port of a fabric that another process simulates.
+//! An HCA, its connection manager and its link, driven by the caller. The link is RoCEv2 over a UDP socket, or a port
+//! of a fabric that another process simulates.
 //!
-//! | module | holds |
-//! |---|---|
-//! | `driver` | [`Driver`]: a thread that drives an HCA for others |
-//! | `options` | [`DeviceOptions`], [`AttachedOptions`]: how HCAs are opened |
-//! | `path` | [`Device::path_to`]: paths to peers |
-//! | `names` | [`Device::resolve_through`]: paths from an ACM service |
-//! | `endpoint` | [`Device::connect`], [`Device::accept`]: queue pairs that the connection manager joins |
-//! | `attached` | the link to a port of a fabric that another process simulates |
-//!
-//! The owner of a [`Device`] drives it: [`Device::progress`] sends and receives without blocking,
-//! [`Device::wait`] sleeps until there is work. A caller that polls needs no other thread.
+//! [`Device::progress`] sends and receives without blocking, [`Device::wait`] sleeps until there is work. A caller that
+//! polls needs no other thread.
 
-use std::collections::VecDeque;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv6Addr};
 use std::time::Duration;
 
-use ib_cm::{Cm, CmConfig, CmEvent, Ece};
+use ib_attach::{AttachedPort, qpn_block};
+use ib_cm::{Cm, CmConfig, Ece};
 use ib_hca::trace::{PacketReader, SelectionId};
 use ib_hca::{Hca, HcaConfig, HcaEvent, MAX_PACKET};
 use ib_link::Datagram;
-use ib_types::{Gid, Guid, Instant, Mtu, PKey};
-use ib_wire::mad::MgmtClass;
-
-use ib_attach::{AttachedPort, qpn_block};
 use ib_os::alarm::Alarm;
 use ib_os::clock;
-pub use ib_os::inbox::Undone;
 use ib_os::inbox::{Handle, Inbox};
-use ib_roce::{IcrcCheck, PushError, RoceInterface, RoceOptions, RoceSocket};
+use ib_roce::{IcrcCheck, PushError, RoceInterface, RoceOptions, RoceSocket, gid_of};
+use ib_types::{Guid, Instant, Mtu, PKey};
+use ib_wire::mad::MgmtClass;
 
-mod attached;
-mod driver;
-mod endpoint;
-mod names;
-mod options;
-mod path;
-
-use attached::Attached;
-pub use driver::{DrivenCq, DrivenQp, Driver, DriverHandle, Stopped};
-pub use endpoint::{ConnectError, Endpoint, EndpointOptions, Request};
-use options::seeds;
-pub use options::{AttachedOptions, DeviceError, DeviceOptions};
-pub use path::{Path, PathError};
-
-/// An event of a device.
-#[derive(Debug)]
-pub enum DeviceEvent {
-    /// An event of the engine.
-    Hca(HcaEvent),
-    /// An event of the connection manager.
-    Cm(CmEvent),
-}
+use crate::acm::AcmService;
+use crate::attached::Attached;
+use crate::engines::Engines;
+use crate::event::DeviceEvent;
+use crate::options::{AttachedOptions, DeviceError, DeviceOptions, seeds};
 
 /// Counters of received packets, by ICRC check.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -69,40 +40,42 @@ pub struct LinkCounters {
 }
 
 /// The link of an HCA.
-enum Wire {
+pub(crate) enum Link {
     Roce(Box<RoceSocket>),
     Attached(Box<Attached>),
 }
 
 /// An HCA with one port.
 pub struct Device {
-    hca: Hca,
-    cm: Cm,
-    wire: Wire,
-    /// Its network interface, or its node of a simulated fabric.
+    pub(crate) engines: Engines,
+    pub(crate) link: Link,
+    /// Name of the network interface, or of the node of a simulated fabric.
     name: String,
-    /// Its IP address; in a simulated fabric, its GID.
-    address: IpAddr,
-    spin: Duration,
+    /// IP address; in a simulated fabric the GID.
+    pub(crate) address: IpAddr,
+    pub(crate) spin: Duration,
     /// The path MTU that a connection proposes.
-    connection_mtu: Mtu,
-    events: VecDeque<DeviceEvent>,
+    pub(crate) connection_mtu: Mtu,
     checked: LinkCounters,
     /// Work queue of other threads; `None` until first used.
     inbox: Option<Box<Inbox<Self>>>,
-    /// Receiver of the packet readers of queue pairs that were chosen for a trace.
-    traced: Option<Traced>,
-    /// Callback with the sender of packets that are dropped because they have no UDP checksum.
-    refuses: Option<Refuses>,
+    callbacks: Callbacks,
     /// ACM service that is queried for paths before the SA.
-    names: Option<Box<names::Names>>,
+    pub(crate) acm: Option<Box<AcmService>>,
 }
 
-/// Receives the packet reader of a queue pair.
-type Traced = Box<dyn FnMut(&mut Hca, SelectionId, PacketReader) + Send>;
+/// Callbacks of the owner.
+#[derive(Default)]
+struct Callbacks {
+    /// Receives the packet readers of queue pairs that a selection includes.
+    traced: Option<OnTraced>,
+    /// Receives the sender of packets that are dropped because they have no UDP checksum.
+    refused: Option<OnRefused>,
+}
 
-/// Receives the sender of dropped packets.
-type Refuses = Box<dyn FnMut(IpAddr) + Send>;
+type OnTraced = Box<dyn FnMut(&mut Hca, SelectionId, PacketReader) + Send>;
+
+type OnRefused = Box<dyn FnMut(IpAddr) + Send>;
 
 /// Maximum number of packets received before packets are sent.
 const ROUND: usize = 64;
@@ -145,21 +118,10 @@ impl Device {
             window: options.window,
             ..HcaConfig::new(guid, vec![gid_of(address)])
         };
-        Ok(Self {
-            hca: Hca::new(config, seed),
-            cm: Cm::new(CmConfig { ca_guid: guid, ece: Some(ECE), ..CmConfig::default() }, cm_seed),
-            wire: Wire::Roce(Box::new(socket)),
-            name,
-            address,
-            spin: options.spin,
-            connection_mtu,
-            events: VecDeque::new(),
-            checked: LinkCounters::default(),
-            inbox: None,
-            traced: None,
-            refuses: None,
-            names: None,
-        })
+        let cm = CmConfig { ca_guid: guid, ece: Some(ECE), ..CmConfig::default() };
+        let engines = Engines::new(config, seed, cm, cm_seed);
+        let link = Link::Roce(Box::new(socket));
+        Ok(Self::new(engines, link, name, address, options.spin, connection_mtu))
     }
 
     /// Opens an HCA at a port of a fabric that another process simulates; waits until an SM has activated the port.
@@ -188,36 +150,48 @@ impl Device {
             ..HcaConfig::new(own.node_guid, vec![own.gid()])
         };
         let first = u32::from_ne_bytes(*cm_seed.first_chunk().expect("32 bytes"));
-        Ok(Self {
-            hca: Hca::new(config, seed),
-            cm: Cm::new(CmConfig { ca_guid: own.node_guid, ..CmConfig::default() }, cm_seed),
-            wire: Wire::Attached(Box::new(Attached::new(port, first))),
-            name,
-            address: IpAddr::V6(Ipv6Addr::from(own.gid().0)),
-            spin: options.spin,
-            connection_mtu: active_mtu,
-            events: VecDeque::new(),
-            checked: LinkCounters::default(),
-            inbox: None,
-            traced: None,
-            refuses: None,
-            names: None,
-        })
+        let cm = CmConfig { ca_guid: own.node_guid, ..CmConfig::default() };
+        let engines = Engines::new(config, seed, cm, cm_seed);
+        let link = Link::Attached(Box::new(Attached::new(port, first)));
+        let address = IpAddr::V6(Ipv6Addr::from(own.gid().0));
+        Ok(Self::new(engines, link, name, address, options.spin, active_mtu))
     }
 
-    /// Returns the engine.
+    fn new(
+        engines: Engines,
+        link: Link,
+        name: String,
+        address: IpAddr,
+        spin: Duration,
+        connection_mtu: Mtu,
+    ) -> Self {
+        Self {
+            engines,
+            link,
+            name,
+            address,
+            spin,
+            connection_mtu,
+            checked: LinkCounters::default(),
+            inbox: None,
+            callbacks: Callbacks::default(),
+            acm: None,
+        }
+    }
+
+    /// Returns the HCA.
     pub const fn hca(&mut self) -> &mut Hca {
-        &mut self.hca
+        &mut self.engines.hca
     }
 
     /// Returns the connection manager.
     pub const fn cm(&mut self) -> &mut Cm {
-        &mut self.cm
+        &mut self.engines.cm
     }
 
-    /// Returns the engine and the connection manager together.
-    pub const fn engines(&mut self) -> (&mut Hca, &mut Cm) {
-        (&mut self.hca, &mut self.cm)
+    /// Returns the HCA and the connection manager.
+    pub const fn engines(&mut self) -> &mut Engines {
+        &mut self.engines
     }
 
     /// Returns the HCA's address; in a simulated fabric that is its GID.
@@ -242,9 +216,9 @@ impl Device {
     #[must_use]
     pub fn address_beside(&self, other: IpAddr) -> Option<IpAddr> {
         let is_alike = |own: &IpAddr| own.is_ipv4() == other.is_ipv4();
-        match &self.wire {
-            Wire::Roce(_) => Some(self.address).filter(is_alike),
-            Wire::Attached(attached) => {
+        match &self.link {
+            Link::Roce(_) => Some(self.address).filter(is_alike),
+            Link::Attached(attached) => {
                 attached.port.details().addresses.iter().copied().find(is_alike)
             }
         }
@@ -259,18 +233,18 @@ impl Device {
     /// Returns the socket, unless the HCA is in a simulated fabric.
     #[must_use]
     pub fn socket(&self) -> Option<&RoceSocket> {
-        match &self.wire {
-            Wire::Roce(socket) => Some(socket),
-            Wire::Attached(_) => None,
+        match &self.link {
+            Link::Roce(socket) => Some(socket),
+            Link::Attached(_) => None,
         }
     }
 
     /// Returns whether the port belongs to a partition; on Ethernet there is the default one only.
     #[must_use]
     pub fn is_in_partition(&self, p_key: PKey) -> bool {
-        match &self.wire {
-            Wire::Roce(_) => p_key.matches(PKey::DEFAULT),
-            Wire::Attached(attached) => {
+        match &self.link {
+            Link::Roce(_) => p_key.matches(PKey::DEFAULT),
+            Link::Attached(attached) => {
                 attached.port.details().p_keys.iter().any(|&own| p_key.matches(PKey(own)))
             }
         }
@@ -279,9 +253,9 @@ impl Device {
     /// Returns the port of a simulated fabric, if the HCA is at one.
     #[must_use]
     pub fn attached(&self) -> Option<&AttachedPort> {
-        match &self.wire {
-            Wire::Roce(_) => None,
-            Wire::Attached(attached) => Some(&attached.port),
+        match &self.link {
+            Link::Roce(_) => None,
+            Link::Attached(attached) => Some(&attached.port),
         }
     }
 
@@ -292,16 +266,16 @@ impl Device {
 
     /// Returns the socket, for callers that poll several descriptors.
     pub fn socket_mut(&mut self) -> Option<&mut RoceSocket> {
-        match &mut self.wire {
-            Wire::Roce(socket) => Some(socket),
-            Wire::Attached(_) => None,
+        match &mut self.link {
+            Link::Roce(socket) => Some(socket),
+            Link::Attached(_) => None,
         }
     }
 
     /// Sets the peers' UDP port, if other than 4791. For tests on one machine.
     pub fn set_peer_port(&mut self, port: u16) {
-        if let Wire::Roce(socket) = &mut self.wire {
-            socket.set_peer_port(port);
+        if let Link::Roce(socket) = &mut self.link {
+            socket.sender.set_peer_port(port);
         }
     }
 
@@ -314,33 +288,13 @@ impl Device {
     /// Returns the counters of ICRC checks.
     #[must_use]
     pub fn checked(&self) -> LinkCounters {
-        match &self.wire {
-            Wire::Roce(socket) => {
+        match &self.link {
+            Link::Roce(socket) => {
                 let icrc_errors = socket.counters().received.bad_icrc;
                 LinkCounters { icrc_errors, ..self.checked }
             }
-            Wire::Attached(attached) => {
+            Link::Attached(attached) => {
                 LinkCounters { without_icrc: attached.received, ..self.checked }
-            }
-        }
-    }
-
-    /// Returns the address that a name stands for: an address stands for itself. In a simulated fabric it may
-    /// also be a LID or the name of a node, with `:port` behind it where that is not the first one; and what is none of these
-    /// may be a name that a service of IB ACM knows ([`Device::resolve_through`]).
-    ///
-    /// # Errors
-    /// Fails when the simulator does; `Ok(None)` means that nobody has the name.
-    pub fn find(&mut self, name: &str) -> io::Result<Option<IpAddr>> {
-        match &mut self.wire {
-            Wire::Roce(_) => Ok(name.parse().ok()),
-            Wire::Attached(attached) => {
-                let place = attached.port.resolve(name).map_err(io::Error::other)?;
-                let gid = match place {
-                    Some(place) => Some(place.gid),
-                    None => self.gid_by_name(name)?,
-                };
-                Ok(gid.map(|gid| IpAddr::V6(Ipv6Addr::from(gid.0))))
             }
         }
     }
@@ -355,16 +309,16 @@ impl Device {
     /// Fails when the system does.
     pub fn progress(&mut self) -> io::Result<bool> {
         if self.inbox.as_ref().is_some_and(|inbox| inbox.is_pending()) {
-            self.do_as_told();
+            self.run_inbox();
         }
         let mut now = clock::now();
         let mut moved = self.transmit(now);
-        let Self { hca, cm, wire, events, checked, refuses, .. } = self;
-        match wire {
-            Wire::Roce(socket) => {
+        let Self { engines, link, checked, callbacks, .. } = self;
+        match link {
+            Link::Roce(socket) => {
                 for _ in 0..ROUND {
-                    let is_asked = !socket.has_more();
-                    let Some(packet) = socket.receive()? else { break };
+                    let is_asked = !socket.receiver.has_more();
+                    let Some(packet) = socket.receiver.receive()? else { break };
                     if is_asked {
                         // No trace may say that something was received before it was sent.
                         now = clock::now();
@@ -373,27 +327,22 @@ impl Device {
                         IcrcCheck::Verified => checked.verified += 1,
                         _ => checked.consistent += 1,
                     }
-                    hca.handle(now, packet.route, packet.bytes);
+                    engines.hca.handle(now, packet.route, packet.bytes);
                     moved = true;
                 }
-                if let (Some(peer), Some(refuses)) = (socket.take_refused(), refuses) {
-                    refuses(peer);
+                if let Some(peer) = socket.receiver.take_refused()
+                    && let Some(on_refused) = &mut callbacks.refused
+                {
+                    on_refused(peer);
                 }
             }
-            Wire::Attached(attached) => {
-                moved |= attached.receive((hca, cm), |event| events.push_back(event))?;
-                hca.set_port_active(attached.port.details().is_active);
+            Link::Attached(attached) => {
+                moved |= attached.receive(engines)?;
+                engines.hca.set_port_active(attached.port.details().is_active);
                 now = clock::now();
             }
         }
-        if self.hca.poll_timeout().is_some_and(|at| at <= now) {
-            self.hca.handle_timeout(now);
-            moved = true;
-        }
-        if self.cm.poll_timeout().is_some_and(|at| at <= now) {
-            self.cm.handle_timeout(now);
-            moved = true;
-        }
+        moved |= self.engines.handle_timeout(now);
         self.collect(now);
         Ok(moved)
     }
@@ -401,9 +350,9 @@ impl Device {
     /// Sends a MAD, such as an SA query, from the port of a simulated fabric. The response arrives as
     /// [`HcaEvent::Mad`]. Returns false on Ethernet, which has no MADs.
     pub fn send_datagram(&mut self, datagram: Datagram) -> bool {
-        match &mut self.wire {
-            Wire::Roce(_) => false,
-            Wire::Attached(attached) => {
+        match &mut self.link {
+            Link::Roce(_) => false,
+            Link::Attached(attached) => {
                 attached.unsent.push_back(datagram);
                 true
             }
@@ -419,30 +368,25 @@ impl Device {
 
     /// Processes the events of engine and CM, including those for each other.
     fn collect(&mut self, now: Instant) {
-        while let Some(event) = self.hca.poll_event() {
+        let Engines { hca, cm, events } = &mut self.engines;
+        while let Some(event) = hca.poll_event() {
             match event {
                 HcaEvent::Mad { route, mad, .. } if mad.class() == MgmtClass::COMMUNICATION => {
-                    self.cm.handle(now, &route, &mad);
+                    cm.handle(now, &route, &mad);
                 }
-                event => self.events.push_back(DeviceEvent::Hca(event)),
+                event => events.push_back(DeviceEvent::Hca(event)),
             }
         }
-        while let Some((route, mad)) = self.cm.poll_transmit() {
-            // What finds no room is sent again by whoever waits for the answer.
-            self.hca.send_mad(route, mad);
-        }
-        while let Some(event) = self.cm.poll_event() {
-            self.events.push_back(DeviceEvent::Cm(event));
-        }
+        self.engines.collect_cm();
         self.hand_over_traces();
     }
 
     /// Hands over the packet readers of queue pairs that were chosen for a trace.
     pub fn hand_over_traces(&mut self) {
-        while let Some(traced) = &mut self.traced
-            && let Some((selection, reader)) = self.hca.poll_selected()
+        while let Some(on_traced) = &mut self.callbacks.traced
+            && let Some((selection, reader)) = self.engines.hca.poll_selected()
         {
-            traced(&mut self.hca, selection, reader);
+            on_traced(&mut self.engines.hca, selection, reader);
         }
     }
 
@@ -458,29 +402,28 @@ impl Device {
         Ok(self.inbox.as_ref().expect("just made").handle())
     }
 
-    /// Has somebody get what reads the packets of queue pairs which selections of the engine have chosen
-    /// ([`Hca::select`]), as soon as they have.
+    /// Sets a callback for the packet readers of queue pairs that a selection of the HCA includes ([`Hca::select`]).
     pub fn on_traced(
         &mut self,
         take: impl FnMut(&mut Hca, SelectionId, PacketReader) + Send + 'static,
     ) {
-        self.traced = Some(Box::new(take));
+        self.callbacks.traced = Some(Box::new(take));
     }
 
     /// Sets a callback with the sender of packets that are dropped because of a UDP checksum of zero
     /// ([`RoceOptions::allow_zero_checksum`]). After each round of packets it is called with the last sender.
     pub fn on_zero_checksum(&mut self, take: impl FnMut(IpAddr) + Send + 'static) {
-        self.refuses = Some(Box::new(take));
+        self.callbacks.refused = Some(Box::new(take));
     }
 
     /// Ends what a selection of the engine traces. What it has chosen until now is handed over before.
     pub fn deselect(&mut self, selection: SelectionId) {
         self.hand_over_traces();
-        self.hca.deselect(selection);
+        self.engines.hca.deselect(selection);
     }
 
     /// Runs the work of other threads.
-    fn do_as_told(&mut self) {
+    fn run_inbox(&mut self) {
         while let Some(work) = self.inbox.as_ref().and_then(|inbox| inbox.next()) {
             work(self);
         }
@@ -490,23 +433,23 @@ impl Device {
     /// Sends all queued packets; returns true if there were any.
     fn transmit(&mut self, now: Instant) -> bool {
         let mut moved = false;
-        let Self { hca, wire, .. } = self;
-        let socket = match wire {
-            Wire::Roce(socket) => socket,
-            Wire::Attached(attached) => return attached.transmit(now, hca),
+        let hca = &mut self.engines.hca;
+        let socket = match &mut self.link {
+            Link::Roce(socket) => socket,
+            Link::Attached(attached) => return attached.transmit(now, hca),
         };
         loop {
             let next = |buffer: &mut [u8]| {
                 hca.poll_transmit(now, buffer).map(|sent| (sent.route, sent.length))
             };
-            match socket.push_next(next) {
+            match socket.sender.push_next(next) {
                 Ok(true) => moved = true,
                 // Packets without a route are lost, as on any network.
                 Err(PushError::Route { .. } | PushError::Length { .. }) => {}
                 Ok(false) | Err(_) => break,
             }
         }
-        socket.flush();
+        socket.sender.flush();
         moved
     }
 
@@ -524,22 +467,21 @@ impl Device {
             std::hint::spin_loop();
         }
         self.transmit(clock::now());
-        let due = [self.hca.poll_timeout(), self.cm.poll_timeout()];
-        let until = due.into_iter().flatten().fold(until, Instant::min);
-        let Self { inbox, wire, .. } = self;
+        let until = self.engines.poll_timeout().into_iter().fold(until, Instant::min);
+        let Self { inbox, link, .. } = self;
         let alarm = match inbox {
             None => alarm,
             Some(inbox) => match inbox.begin_wait(alarm) {
                 None => {
-                    self.do_as_told();
+                    self.run_inbox();
                     return Ok(());
                 }
                 alarm => alarm,
             },
         };
-        match wire {
-            Wire::Roce(socket) => socket.wait(until, alarm),
-            Wire::Attached(attached) => attached.wait(until, alarm),
+        match link {
+            Link::Roce(socket) => socket.wait(until, alarm),
+            Link::Attached(attached) => attached.wait(until, alarm),
         }
     }
 
@@ -548,11 +490,10 @@ impl Device {
     /// already. What other threads want done is not waited for.
     pub fn begin_wait(&mut self) -> Option<Instant> {
         self.transmit(clock::now());
-        let due = [self.hca.poll_timeout(), self.cm.poll_timeout()];
-        let until = due.into_iter().flatten().min().unwrap_or(Instant::NEVER);
-        match &mut self.wire {
-            Wire::Roce(_) => Some(until),
-            Wire::Attached(attached) => attached.begin_wait(until),
+        let until = self.engines.poll_timeout().unwrap_or(Instant::NEVER);
+        match &mut self.link {
+            Link::Roce(_) => Some(until),
+            Link::Attached(attached) => attached.begin_wait(until),
         }
     }
 
@@ -561,37 +502,21 @@ impl Device {
     /// # Errors
     /// Fails when the simulator has gone.
     pub fn end_wait(&mut self, rang: [bool; 2]) -> io::Result<()> {
-        match &mut self.wire {
-            Wire::Roce(_) => Ok(()),
-            Wire::Attached(attached) => attached.port.end_wait(rang).map_err(io::Error::other),
+        match &mut self.link {
+            Link::Roce(_) => Ok(()),
+            Link::Attached(attached) => attached.port.end_wait(rang).map_err(io::Error::other),
         }
     }
 
     /// Returns the next event.
     pub fn poll_event(&mut self) -> Option<DeviceEvent> {
-        self.events.pop_front()
+        self.engines.events.pop_front()
     }
 
-    /// Puts back what is for somebody else.
-    fn put_back(&mut self, events: impl IntoIterator<Item = DeviceEvent>) {
-        self.events.extend(events);
+    /// Returns events to the queue.
+    pub(crate) fn put_back(&mut self, events: impl IntoIterator<Item = DeviceEvent>) {
+        self.engines.events.extend(events);
     }
-}
-
-/// Returns the GID that stands for an address.
-#[must_use]
-pub fn gid_of(address: IpAddr) -> Gid {
-    match address {
-        IpAddr::V4(address) => Gid(u128::from(address.to_ipv6_mapped())),
-        IpAddr::V6(address) => Gid(u128::from(address)),
-    }
-}
-
-/// Returns the address that a GID stands for.
-#[must_use]
-pub fn address_of(gid: Gid) -> IpAddr {
-    let address = Ipv6Addr::from(gid.0);
-    address.to_ipv4_mapped().map_or(address.into(), |address: Ipv4Addr| address.into())
 }
 
 const _: () = assert!(MAX_PACKET <= ib_roce::MAX_PACKET, "what is written fits");

@@ -10,19 +10,19 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use ib_cm::{Cm, CmConfig};
+use ib_cm::CmConfig;
 use ib_hca::trace::{PacketReader, SelectionId};
-use ib_hca::{Hca, HcaConfig, HcaEvent, MAX_PACKET};
+use ib_hca::{Hca, HcaConfig, MAX_PACKET};
 use ib_link::{Datagram, Direction, Incoming, Route};
 use ib_sim::{AttachError, ClientId, ClientOptions, Packet, Payload, Sim};
 use ib_topology::PortId;
 use ib_types::{Gid, Instant, Mtu};
 use ib_wire::mad::MgmtClass;
-use ib_wire::mad::sa::PathRecord;
 use ib_wire::mad::sm::PortState;
-use ib_wire::packet::Grh;
 
-use super::DeviceEvent;
+use crate::engines::Engines;
+use crate::event::DeviceEvent;
+use crate::route::{grh_of, route_from, route_to};
 
 /// How many packets may wait to leave by a port before the HCA keeps further ones to itself.
 const MOST_WAITING: usize = 32;
@@ -66,14 +66,12 @@ pub enum SimDeviceError {
 /// It is one of [`SimDevices`], which drive it.
 #[derive(Debug)]
 pub struct SimDevice {
-    hca: Hca,
-    cm: Cm,
+    engines: Engines,
     port: PortId,
     client: ClientId,
     gid: Gid,
     /// What the next packet is written into, [`MAX_PACKET`] bytes.
     next: Vec<u8>,
-    events: VecDeque<DeviceEvent>,
     /// When it has something to do.
     due: Option<Instant>,
     /// Whether it is among those that have moved something.
@@ -107,35 +105,28 @@ impl SimDevice {
         };
         let cm = CmConfig { ca_guid: own.node_guid, ..CmConfig::default() };
         Ok(Self {
-            hca: Hca::new(config, seed),
-            cm: Cm::new(cm, seed.map(|byte| !byte)),
+            engines: Engines::new(config, seed, cm, seed.map(|byte| !byte)),
             port,
             client,
             gid: own.gid(),
             next: vec![0; MAX_PACKET],
-            events: VecDeque::new(),
             due: None,
             has_moved: false,
         })
     }
 
-    /// Returns the engine.
+    /// Returns the HCA.
     pub const fn hca(&mut self) -> &mut Hca {
-        &mut self.hca
+        &mut self.engines.hca
     }
 
-    /// Returns the connection manager.
-    pub const fn cm(&mut self) -> &mut Cm {
-        &mut self.cm
-    }
-
-    /// Returns the engine and the connection manager together.
-    pub const fn engines(&mut self) -> (&mut Hca, &mut Cm) {
-        (&mut self.hca, &mut self.cm)
+    /// Returns the HCA and the connection manager.
+    pub const fn engines(&mut self) -> &mut Engines {
+        &mut self.engines
     }
 
     /// Returns the client by which it receives datagrams; by it the owner may ask for paths and
-    /// groups ([`Sim::submit`]), and gets the answers as [`HcaEvent::Mad`].
+    /// groups ([`Sim::submit`]), and gets the answers as [`HcaEvent::Mad`](ib_hca::HcaEvent::Mad).
     #[must_use]
     pub const fn client(&self) -> ClientId {
         self.client
@@ -149,7 +140,7 @@ impl SimDevice {
 
     /// Returns the next thing to be told.
     pub fn poll_event(&mut self) -> Option<DeviceEvent> {
-        self.events.pop_front()
+        self.engines.events.pop_front()
     }
 
     /// Moves what can be moved now; returns whether there was anything.
@@ -157,12 +148,12 @@ impl SimDevice {
         let now = sim.now();
         let mut moved = false;
         let info = sim.port_info(self.port);
-        self.hca.set_port_active(info.port_state == PortState::ACTIVE && info.lid != 0);
+        self.engines.hca.set_port_active(info.port_state == PortState::ACTIVE && info.lid != 0);
         while let Some(packet) = sim.receive_packet(self.port) {
             moved = true;
             let route = self.route_back(sim, &packet);
             if let Payload::Transport(bytes) = packet.payload {
-                self.hca.handle(now, &route, &bytes);
+                self.engines.hca.handle(now, &route, &bytes);
                 sim.give_buffer(bytes);
             }
         }
@@ -171,7 +162,7 @@ impl SimDevice {
             let why = format!("at {}[{number}]: {}", sim.node_name(node), lost.why);
             let route = route_of_sent(self.gid, &lost.packet);
             let headers = lost.packet.payload.to_bytes();
-            self.hca.note_lost(lost.at, &route, (&headers, lost.length), &why);
+            self.engines.hca.note_lost(lost.at, &route, &headers, lost.length, &why);
         }
         while let Some(incoming) = sim.receive(self.client) {
             moved = true;
@@ -179,24 +170,11 @@ impl SimDevice {
                 self.handle_datagram(sim, now, &datagram);
             }
         }
-        if self.hca.poll_timeout().is_some_and(|at| at <= now) {
-            moved = true;
-            self.hca.handle_timeout(now);
-        }
-        if self.cm.poll_timeout().is_some_and(|at| at <= now) {
-            moved = true;
-            self.cm.handle_timeout(now);
-        }
-        while let Some((route, mad)) = self.cm.poll_transmit() {
-            // What finds no room is sent again by whoever waits for the answer.
-            self.hca.send_mad(route, mad);
-        }
-        while let Some(event) = self.cm.poll_event() {
-            self.events.push_back(DeviceEvent::Cm(event));
-        }
+        moved |= self.engines.handle_timeout(now);
+        self.engines.collect_cm();
         moved |= self.transmit(sim);
-        while let Some(event) = self.hca.poll_event() {
-            self.events.push_back(DeviceEvent::Hca(event));
+        while let Some(event) = self.engines.hca.poll_event() {
+            self.engines.events.push_back(DeviceEvent::Hca(event));
         }
         moved
     }
@@ -224,11 +202,9 @@ impl SimDevice {
                 ..Route::default()
             },
         );
-        self.hca.note_datagram((Direction::Receive, now), &route, remote, &datagram.mad);
-        if !self.cm.handle(now, &route, &datagram.mad) {
-            let (source, mad) = (remote.qpn, Box::new(datagram.mad));
-            self.events.push_back(DeviceEvent::Hca(HcaEvent::Mad { route, source, mad }));
-        }
+        let Datagram { mad, .. } = *datagram;
+        self.engines.hca.note_datagram(Direction::Receive, now, &route, remote, &mad);
+        self.engines.handle_mad(now, route, remote.qpn, mad);
     }
 
     /// Sends what there is to send and room for; returns whether there was anything.
@@ -236,7 +212,7 @@ impl SimDevice {
         let now = sim.now();
         let mut moved = false;
         for _ in sim.waiting(self.port)..MOST_WAITING {
-            let Some(sent) = self.hca.poll_transmit(now, &mut self.next) else { break };
+            let Some(sent) = self.engines.hca.poll_transmit(now, &mut self.next) else { break };
             moved = true;
             let bytes = if sent.length <= SHORT {
                 self.next[..sent.length].to_vec()
@@ -254,14 +230,14 @@ impl SimDevice {
 
     /// Hands over queue pairs that selections have chosen.
     fn hand_over(&mut self, selected: &mut VecDeque<(PortId, SelectionId, PacketReader)>) {
-        while let Some((selection, reader)) = self.hca.poll_selected() {
+        while let Some((selection, reader)) = self.engines.hca.poll_selected() {
             selected.push_back((self.port, selection, reader));
         }
     }
 
     /// Returns when it has something to do.
     fn poll_timeout(&self) -> Option<Instant> {
-        self.hca.poll_timeout().into_iter().chain(self.cm.poll_timeout()).min()
+        self.engines.poll_timeout()
     }
 }
 
@@ -275,71 +251,6 @@ fn packet(route: &Route, bytes: Vec<u8>) -> Packet {
 fn route_of_sent(own: Gid, packet: &Packet) -> Route {
     let Packet { slid, dlid, sl, grh, .. } = *packet;
     route_to(grh.as_ref(), Route { source: own, slid, dlid, sl, ..Route::default() })
-}
-
-/// Returns a way there with what the header of the packet's route says.
-pub(super) fn route_to(grh: Option<&Grh>, route: Route) -> Route {
-    match grh {
-        None => route,
-        Some(grh) => Route {
-            destination: grh.destination,
-            is_global: true,
-            traffic_class: grh.traffic_class,
-            flow_label: grh.flow_label,
-            hop_limit: grh.hop_limit,
-            ..route
-        },
-    }
-}
-
-/// Returns the global header of packets that take a route, where they have one.
-pub(super) fn grh_of(route: &Route) -> Option<Grh> {
-    route.is_global.then(|| Grh {
-        traffic_class: route.traffic_class,
-        flow_label: route.flow_label,
-        hop_limit: route.hop_limit,
-        source: route.source,
-        destination: route.destination,
-        ..Grh::default()
-    })
-}
-
-/// Returns whether a LID is that of a group.
-pub(super) const fn is_group(lid: u16) -> bool {
-    matches!(lid, 0xc000..=0xfffe)
-}
-
-/// Returns a way back with what the header of the packet's route says.
-pub(super) fn route_from(own: Gid, grh: Option<&Grh>, route: Route) -> Route {
-    match grh {
-        None => Route { source: own, ..route },
-        Some(grh) => Route {
-            source: grh.destination,
-            destination: grh.source,
-            is_global: true,
-            traffic_class: grh.traffic_class,
-            flow_label: grh.flow_label,
-            hop_limit: grh.hop_limit,
-            ..route
-        },
-    }
-}
-
-/// Returns the route of a path within a subnet that a subnet manager has told.
-#[must_use]
-pub fn route_of(path: &PathRecord) -> Route {
-    Route {
-        source: path.sgid,
-        destination: path.dgid,
-        slid: path.slid,
-        dlid: path.dlid,
-        sl: ib_types::ServiceLevel::new(path.sl).unwrap_or_default(),
-        is_global: path.hop_limit > 1,
-        traffic_class: path.traffic_class,
-        flow_label: path.flow_label,
-        hop_limit: path.hop_limit,
-        ..Route::default()
-    }
 }
 
 /// The HCAs of a simulated fabric.

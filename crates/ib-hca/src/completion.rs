@@ -1,17 +1,188 @@
-//! Completion queues.
+//! Completions and completion queues: names as in libibverbs.
 
 use std::collections::VecDeque;
 
-use crate::objects::Wc;
+use ib_types::Qpn;
 
-/// When a completion queue tells of what comes (`ibv_req_notify_cq`).
+/// Status of a completed work request (`ibv_wc_status`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum WcStatus {
+    /// Success.
+    Success,
+    /// The message is longer than its buffer.
+    LocLenErr,
+    /// The queue pair cannot execute the operation.
+    LocQpOpErr,
+    /// A local key does not allow the access.
+    LocProtErr,
+    /// The queue pair had failed before: the request was flushed.
+    WrFlushErr,
+    /// Registering or invalidating a key failed.
+    MwBindErr,
+    /// The responder has sent an unexpected response.
+    BadRespErr,
+    /// The local memory was closed while packets arrived.
+    LocAccessErr,
+    /// The responder reports an invalid request.
+    RemInvReqErr,
+    /// The remote key does not allow the access.
+    RemAccessErr,
+    /// The responder has failed.
+    RemOpErr,
+    /// The responder has not answered after all retries.
+    RetryExcErr,
+    /// The responder was not ready after all RNR retries.
+    RnrRetryExcErr,
+}
+
+impl WcStatus {
+    /// All statuses.
+    pub const ALL: [Self; 13] = [
+        Self::Success,
+        Self::LocLenErr,
+        Self::LocQpOpErr,
+        Self::LocProtErr,
+        Self::WrFlushErr,
+        Self::MwBindErr,
+        Self::BadRespErr,
+        Self::LocAccessErr,
+        Self::RemInvReqErr,
+        Self::RemAccessErr,
+        Self::RemOpErr,
+        Self::RetryExcErr,
+        Self::RnrRetryExcErr,
+    ];
+
+    /// Returns the name in libibverbs, in lower case and without the prefix.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Success => "success",
+            Self::LocLenErr => "loc_len_err",
+            Self::LocQpOpErr => "loc_qp_op_err",
+            Self::LocProtErr => "loc_prot_err",
+            Self::WrFlushErr => "wr_flush_err",
+            Self::MwBindErr => "mw_bind_err",
+            Self::BadRespErr => "bad_resp_err",
+            Self::LocAccessErr => "loc_access_err",
+            Self::RemInvReqErr => "rem_inv_req_err",
+            Self::RemAccessErr => "rem_access_err",
+            Self::RemOpErr => "rem_op_err",
+            Self::RetryExcErr => "retry_exc_err",
+            Self::RnrRetryExcErr => "rnr_retry_exc_err",
+        }
+    }
+}
+
+/// Operation of a completed work request (`ibv_wc_opcode`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum WcOpcode {
+    /// A SEND.
+    Send,
+    /// An RDMA WRITE.
+    RdmaWrite,
+    /// An RDMA READ.
+    RdmaRead,
+    /// A compare and swap.
+    CompSwap,
+    /// A fetch and add.
+    FetchAdd,
+    /// A local invalidation.
+    LocalInv,
+    /// A fast registration.
+    RegMr,
+    /// A receive.
+    Recv,
+    /// A receive that an RDMA WRITE with immediate data has consumed.
+    RecvRdmaWithImm,
+}
+
+impl WcOpcode {
+    /// All opcodes.
+    pub const ALL: [Self; 9] = [
+        Self::Send,
+        Self::RdmaWrite,
+        Self::RdmaRead,
+        Self::CompSwap,
+        Self::FetchAdd,
+        Self::LocalInv,
+        Self::RegMr,
+        Self::Recv,
+        Self::RecvRdmaWithImm,
+    ];
+
+    /// Returns the name in libibverbs, in lower case and without the prefix.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Send => "send",
+            Self::RdmaWrite => "rdma_write",
+            Self::RdmaRead => "rdma_read",
+            Self::CompSwap => "comp_swap",
+            Self::FetchAdd => "fetch_add",
+            Self::LocalInv => "local_inv",
+            Self::RegMr => "reg_mr",
+            Self::Recv => "recv",
+            Self::RecvRdmaWithImm => "recv_rdma_with_imm",
+        }
+    }
+}
+
+/// A completion (`ibv_wc`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wc {
+    /// ID of the work request.
+    pub wr_id: u64,
+    /// Status.
+    pub status: WcStatus,
+    /// Operation; undefined unless the status is success.
+    pub opcode: WcOpcode,
+    /// Number of bytes received.
+    pub byte_len: u32,
+    /// The local queue pair.
+    pub qp_num: Qpn,
+    /// Source queue pair of a datagram.
+    pub src_qp: Qpn,
+    /// Received immediate data.
+    pub imm_data: Option<u32>,
+    /// Local key that a SEND has invalidated.
+    pub invalidated_rkey: Option<u32>,
+    /// True if the first 40 bytes of a datagram hold its GRH.
+    pub grh: bool,
+    /// Source LID of a datagram.
+    pub slid: u16,
+    /// Service level of a datagram.
+    pub sl: u8,
+}
+
+impl Wc {
+    /// Returns the successful completion of a request of no bytes: the base of other completions.
+    #[must_use]
+    pub const fn new(wr_id: u64, opcode: WcOpcode, qp_num: Qpn) -> Self {
+        Self {
+            wr_id,
+            status: WcStatus::Success,
+            opcode,
+            byte_len: 0,
+            qp_num,
+            src_qp: Qpn::SMI,
+            imm_data: None,
+            invalidated_rkey: None,
+            grh: false,
+            slid: 0,
+            sl: 0,
+        }
+    }
+}
+
+/// Requested notification of a completion queue (`ibv_req_notify_cq`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Armed {
     #[default]
     No,
-    /// At the next completion that its sender or a failure asks for.
+    /// At the next solicited completion or failure.
     Solicited,
-    /// At the next one.
+    /// At the next completion.
     Any,
 }
 
@@ -21,21 +192,23 @@ pub(crate) struct Cq {
     queue: VecDeque<Wc>,
     most: usize,
     armed: Armed,
-    /// Whether a completion found no room.
-    pub(crate) overrun: bool,
-    /// How many queue pairs use it.
+    /// True if a completion found the queue full.
+    overrun: bool,
+    /// Number of send and receive queues that use it.
     pub(crate) users: u32,
 }
 
-/// What a completion has brought about.
+/// Effect of a new completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pushed {
-    /// It is there.
-    Quietly,
-    /// It is there, and somebody waits for it.
+    /// Queued without notification.
+    Queued,
+    /// Queued, and the requested notification is due.
     Notify,
-    /// There was no room for it.
+    /// The queue was full for the first time.
     Overrun,
+    /// Lost, because the queue was full before.
+    Lost,
 }
 
 impl Cq {
@@ -51,7 +224,10 @@ impl Cq {
     }
 
     pub(crate) fn push(&mut self, wc: Wc, solicited: bool) -> Pushed {
-        if self.queue.len() >= self.most || self.overrun {
+        if self.overrun {
+            return Pushed::Lost;
+        }
+        if self.queue.len() >= self.most {
             self.overrun = true;
             return Pushed::Overrun;
         }
@@ -65,15 +241,15 @@ impl Cq {
             self.armed = Armed::No;
             return Pushed::Notify;
         }
-        Pushed::Quietly
+        Pushed::Queued
     }
 
     pub(crate) fn poll(&mut self) -> Option<Wc> {
         self.queue.pop_front()
     }
 
-    /// Forgets what a queue pair that is destroyed has left.
-    pub(crate) fn forget(&mut self, qp_num: ib_types::Qpn) {
+    /// Removes the completions of a destroyed queue pair.
+    pub(crate) fn remove(&mut self, qp_num: Qpn) {
         self.queue.retain(|wc| wc.qp_num != qp_num);
     }
 }

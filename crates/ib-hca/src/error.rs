@@ -1,8 +1,9 @@
-//! Why objects cannot be made, joined or destroyed.
+//! Errors of objects and of posted work requests.
 
 use ib_types::Gid;
 
-use crate::qp::QpType;
+use crate::qp::attr::{QpState, QpType};
+use crate::region::KeyError;
 
 /// Why an object cannot be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -62,4 +63,71 @@ pub enum GroupError {
     /// It is not in the group.
     #[error("the queue pair is not in the group")]
     NotAttached,
+}
+
+/// Why a work request was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PostError {
+    /// The queue pair or shared receive queue is not there.
+    #[error("there is no such queue")]
+    NoSuchQueue,
+    /// The queue pair is in a state in which none can be posted.
+    #[error("the queue pair is in state {found:?}: expected {expected}")]
+    State {
+        /// The state.
+        found: QpState,
+        /// Those in which it can.
+        expected: &'static str,
+    },
+    /// The queue is full.
+    #[error("the queue holds {0} work requests and no more")]
+    Full(u32),
+    /// There are more pieces of memory than the queue takes.
+    #[error("{found} pieces of memory: expected at most {most}")]
+    TooManySges {
+        /// How many there are.
+        found: usize,
+        /// How many there may be.
+        most: u32,
+    },
+    /// There are more bytes in the request itself than the queue takes.
+    #[error("{found} bytes inline: expected at most {most}")]
+    TooMuchInline {
+        /// How many there are.
+        found: usize,
+        /// How many there may be.
+        most: u32,
+    },
+    /// A piece of memory is not open to it.
+    #[error("piece {index} of memory: {why}")]
+    Sge {
+        /// Which one, counted from 0.
+        index: usize,
+        /// Why.
+        why: KeyError,
+    },
+    /// The message is longer than the transport can carry.
+    #[error("a message of {found} bytes: expected at most {most}")]
+    TooLong {
+        /// Its length.
+        found: u64,
+        /// The longest.
+        most: u64,
+    },
+    /// The transport does not have the operation.
+    #[error("a queue pair of type {0:?} has no such operation")]
+    Operation(QpType),
+    /// What comes back from an atomic operation is 8 bytes.
+    #[error("{0} bytes for what an atomic operation returns: expected 8")]
+    AtomicLength(u64),
+    /// The address handle is not there, or of another protection domain.
+    #[error("there is no such address handle in the protection domain")]
+    NoSuchAh,
+    /// The queue pair takes its receives from a shared queue.
+    #[error("the queue pair takes its receives from a shared receive queue")]
+    Shared,
+    /// READs and atomics are not possible: the queue pair may have none under way.
+    #[error("max_rd_atomic is 0: expected 1 or more for READs and atomics")]
+    NoReads,
 }

@@ -1,77 +1,48 @@
-//! The HCA: its objects, and the dispatch of packets to and from them.
+//! The HCA: dispatches packets, timers and work requests to its queue pairs.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `config.rs` | [`HcaConfig`]: attributes and limits |
+//! | `objects.rs` | creation and destruction of objects |
+//! | `gsi.rs` | queue pair 1 |
+//! | `multicast.rs` | multicast groups |
+//! | `selections.rs`, `trace.rs` | packet traces of queue pairs |
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::collections::{BinaryHeap, VecDeque};
 
-use ib_link::{Direction, Route};
+use ib_link::Route;
 use ib_types::{Gid, Instant, Qpn};
 use ib_wire::mad::Mad;
 use rand::rngs::ChaCha20Rng;
 use rand::{Rng, SeedableRng};
 
-use crate::completion::Cq;
+use crate::completion::Wc;
 use crate::counters::{Counters, Drop};
-use crate::error::{CreateError, DestroyError};
-use crate::numbers::ByNumber;
-use crate::objects::{CqId, PdId, PostError, QpId, RecvWr, SendOp, SendWr, SrqId};
+use crate::error::{GroupError, PostError};
+use crate::event::{AsyncEvent, HcaEvent};
+use crate::id::{CqId, QpId, SrqId};
 use crate::packet::{Malformed, Packet, Writer};
-use crate::qp::core::{Core, Cx};
-use crate::qp::{
-    ModifyError, Qp, QpAttr, QpAttrName, QpAttributes, QpInitAttr, QpState, QpType, attr,
-};
-use crate::region::Regions;
-use crate::table::Table;
-use crate::trace::{Messages, Noted, Packets};
+use crate::qp::Qp;
+use crate::resources::HcaResources;
+use crate::table::{ByNumber, Table};
+use crate::work_request::{RecvWr, SendOp, SendWr};
 
 mod config;
-mod general;
-mod resources;
+mod gsi;
+mod multicast;
+mod objects;
+mod selections;
 mod trace;
 
 pub use config::{HcaConfig, QpnBlock};
 
-/// Maximum message size in bytes: 2^30.
-pub const MAX_MESSAGE: u64 = 1 << 30;
+use gsi::Gsi;
+use multicast::MulticastGroups;
+use selections::Selections;
 
 /// Number of packets that a queue pair sends before the next queue pair is served.
 const BURST: u32 = 16;
-
-/// Asynchronous events (`ibv_event_type`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AsyncEvent {
-    /// CQ overrun: a completion queue was full; its queue pairs have failed.
-    CqError(CqId),
-    /// A queue pair has failed.
-    QpFatal(QpId),
-    /// The send queue of a queue pair in state `Sqd` is drained.
-    SqDrained(QpId),
-    /// A failed queue pair takes no more receives from its SRQ (last WQE reached).
-    QpLastWqeReached(QpId),
-    /// A shared receive queue has fewer receives than its limit.
-    SrqLimitReached(SrqId),
-    /// The port can be used again (`IBV_EVENT_PORT_ACTIVE`).
-    PortActive,
-    /// The port has lost its link, or is no longer Active (`IBV_EVENT_PORT_ERR`).
-    PortError,
-}
-
-/// An event of an HCA.
-#[derive(Clone, Debug)]
-pub enum HcaEvent {
-    /// A completion queue with requested notification has completions.
-    Completion(CqId),
-    /// An asynchronous event.
-    Async(AsyncEvent),
-    /// A MAD has arrived at queue pair 1.
-    Mad {
-        /// Route of the response.
-        route: Route,
-        /// Source queue pair, nearly always 1.
-        source: Qpn,
-        /// The MAD.
-        mad: Box<Mad>,
-    },
-}
 
 /// A packet to send, at the start of the caller's buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,34 +51,6 @@ pub struct Transmit {
     pub route: Route,
     /// Its length in bytes, from the BTH to the end of the pad.
     pub length: usize,
-}
-
-/// A shared receive queue.
-#[derive(Debug)]
-pub(crate) struct Srq {
-    pub(crate) pd: PdId,
-    pub(crate) queue: VecDeque<RecvWr>,
-    pub(crate) limit: u32,
-    most: u32,
-    max_sge: u32,
-    users: u32,
-}
-
-/// An address handle.
-#[derive(Debug)]
-pub(crate) struct Ah {
-    pd: PdId,
-    pub(crate) route: Route,
-}
-
-/// What queue pairs share.
-#[derive(Debug, Default)]
-pub(crate) struct Queues {
-    pub(crate) cqs: Table<Cq>,
-    pub(crate) srqs: Table<Srq>,
-    pub(crate) ahs: Table<Ah>,
-    /// Completion queues with an overrun.
-    pub(crate) overrun: Vec<CqId>,
 }
 
 /// A software host channel adapter with one port.
@@ -120,38 +63,34 @@ pub struct Hca {
     config: HcaConfig,
     rng: ChaCha20Rng,
     pds: Table<()>,
-    regions: Regions,
-    queues: Queues,
+    resources: HcaResources,
     qps: Table<Qp>,
     by_number: ByNumber<QpId>,
-    groups: BTreeMap<Gid, Vec<QpId>>,
-    /// Queue pairs that may have packets to send, and the number of packets that the first has sent.
-    ready: VecDeque<QpId>,
-    burst: u32,
+    groups: MulticastGroups,
+    gsi: Gsi,
+    turns: Turns,
     timers: BinaryHeap<Reverse<(Instant, QpId)>>,
-    events: VecDeque<HcaEvent>,
-    counters: Counters,
-    /// Datagrams of queue pair 1.
-    mads: VecDeque<(Route, Qpn, Box<Mad>)>,
-    /// The packet trace, if enabled.
-    general: Option<Box<Packets>>,
     /// Selections of queue pairs to trace.
-    selections: trace::Selections,
+    selections: Selections,
     /// True if the port is Active.
     is_active: bool,
 }
 
-/// Splits an HCA into a queue pair and the state that it works with.
-macro_rules! cx {
-    ($hca:ident, $now:expr) => {
-        Cx {
-            now: $now,
-            regions: &mut $hca.regions,
-            queues: &mut $hca.queues,
-            events: &mut $hca.events,
-            counters: &mut $hca.counters,
-        }
-    };
+/// Queue pairs that may have packets to send, which are served in turns.
+#[derive(Debug, Default)]
+struct Turns {
+    ready: VecDeque<QpId>,
+    /// Number of packets that the first queue pair has sent in its turn.
+    burst: u32,
+}
+
+impl Turns {
+    /// Ends the turn of the first queue pair, which is served again if it is `again`.
+    fn end(&mut self, again: Option<QpId>) {
+        self.ready.pop_front();
+        self.ready.extend(again);
+        self.burst = 0;
+    }
 }
 
 impl Hca {
@@ -162,19 +101,14 @@ impl Hca {
         Self {
             rng: ChaCha20Rng::from_seed(seed),
             pds: Table::default(),
-            regions: Regions::new(config.max_mr),
-            queues: Queues::default(),
+            resources: HcaResources::new(config.max_mr),
             qps: Table::default(),
             by_number: ByNumber::default(),
-            groups: BTreeMap::new(),
-            ready: VecDeque::new(),
-            burst: 0,
+            groups: MulticastGroups::default(),
+            gsi: Gsi::default(),
+            turns: Turns::default(),
             timers: BinaryHeap::new(),
-            events: VecDeque::new(),
-            counters: Counters::default(),
-            mads: VecDeque::new(),
-            general: None,
-            selections: trace::Selections::default(),
+            selections: Selections::default(),
             is_active: true,
             config,
         }
@@ -189,7 +123,7 @@ impl Hca {
     /// Returns the counters.
     #[must_use]
     pub const fn counters(&self) -> &Counters {
-        &self.counters
+        &self.resources.counters
     }
 
     /// Sets whether the port is Active, as known by the driver of the link; initially it is. A change causes
@@ -200,7 +134,7 @@ impl Hca {
             return;
         }
         let event = if is_active { AsyncEvent::PortActive } else { AsyncEvent::PortError };
-        self.events.push_back(HcaEvent::Async(event));
+        self.resources.events.push_back(HcaEvent::Async(event));
     }
 
     /// Returns true if the port is Active, as of the last [`Self::set_port_active`].
@@ -214,121 +148,6 @@ impl Hca {
         ib_types::Psn::truncated(self.rng.next_u32())
     }
 
-    /// Creates a queue pair (`ibv_create_qp`).
-    ///
-    /// # Errors
-    /// Fails if one of its objects does not exist, or if it exceeds a limit.
-    pub fn create_qp(&mut self, pd: PdId, init: &QpInitAttr) -> Result<QpId, CreateError> {
-        self.pds.get(pd.0).ok_or(CreateError::NoSuch("protection domain"))?;
-        self.room(&self.qps, "queue pairs")?;
-        let config = &self.config;
-        let cap = &init.cap;
-        self.check("max_send_wr", cap.max_send_wr, config.max_qp_wr)?;
-        self.check("max_recv_wr", cap.max_recv_wr, config.max_qp_wr)?;
-        self.check("max_send_sge", cap.max_send_sge, config.max_sge)?;
-        self.check("max_recv_sge", cap.max_recv_sge, config.max_sge)?;
-        self.check("max_inline_data", cap.max_inline_data, config.max_inline_data)?;
-        for cq in [init.send_cq, init.recv_cq] {
-            self.queues.cqs.get(cq.0).ok_or(CreateError::NoSuch("completion queue"))?;
-        }
-        if let Some(srq) = init.srq {
-            let srq = self.queues.srqs.get_mut(srq.0);
-            srq.ok_or(CreateError::NoSuch("shared receive queue"))?.users += 1;
-        }
-        for cq in [init.send_cq, init.recv_cq] {
-            self.queues.cqs.get_mut(cq.0).expect("just seen").users += 1;
-        }
-        // Unpredictable numbers, above those of QP0 and QP1 and below the multicast QP number.
-        let number = loop {
-            let number = self.config.qpns.place(Qpn::truncated(self.rng.next_u32()));
-            let is_usual = number.get() > 1 && number != Qpn::MULTICAST;
-            if is_usual && !self.by_number.contains_key(&number.get()) {
-                break number;
-            }
-        };
-        let window = self.config.window.clamp(8, 1 << 22);
-        let core = |id| Core {
-            id: QpId(id),
-            number,
-            qp_type: init.qp_type,
-            pd,
-            send_cq: init.send_cq,
-            recv_cq: init.recv_cq,
-            srq: init.srq,
-            cap: init.cap,
-            state: QpState::Reset,
-            attributes: QpAttributes::default(),
-            window,
-            messages: Messages::default(),
-            service: None,
-        };
-        let mtu = self.config.active_mtu;
-        let id = QpId(self.qps.insert(|id| Qp::new(core(id))));
-        if init.qp_type == QpType::Ud {
-            self.qps.get_mut(id.0).expect("just made").core.attributes.path_mtu = mtu;
-        }
-        self.by_number.insert(number.get(), id);
-        self.offer(id);
-        Ok(id)
-    }
-
-    /// Destroys a queue pair (`ibv_destroy_qp`), and its completions with it.
-    ///
-    /// # Errors
-    /// Fails if it does not exist, or is attached to a multicast group.
-    pub fn destroy_qp(&mut self, id: QpId) -> Result<(), DestroyError> {
-        let qp = self.qps.get(id.0).ok_or(DestroyError::Gone("queue pair"))?;
-        if self.groups.values().any(|members| members.contains(&id)) {
-            return Err(DestroyError::InUse("the queue pair, by a multicast group,"));
-        }
-        let core = &qp.core;
-        let (number, srq) = (core.number, core.srq);
-        for cq in [core.send_cq, core.recv_cq] {
-            let cq = self.queues.cqs.get_mut(cq.0).expect("queue pairs keep their queues");
-            cq.users -= 1;
-            cq.forget(number);
-        }
-        if let Some(srq) = srq {
-            self.queues.srqs.get_mut(srq.0).expect("queue pairs keep their queues").users -= 1;
-        }
-        self.by_number.remove(&number.get());
-        self.qps.remove(id.0);
-        Ok(())
-    }
-
-    /// Changes a queue pair (`ibv_modify_qp`).
-    ///
-    /// # Errors
-    /// Fails if the transition is invalid, or if a required attribute is missing or has an invalid value. The queue
-    /// pair is then unchanged.
-    pub fn modify_qp(&mut self, now: Instant, id: QpId, attr: &QpAttr) -> Result<(), ModifyError> {
-        let qp = self.qps.get(id.0).ok_or(ModifyError::NoSuchQp)?;
-        let to = attr::check(qp.core.qp_type, qp.core.state, attr)?;
-        if let Some(route) = attr.route.filter(|route| !self.starts_here(route)) {
-            return Err(ModifyError::Source(route.source));
-        }
-        let most = self.config.active_mtu;
-        if let Some(found) = attr.path_mtu.filter(|&mtu| mtu > most) {
-            return Err(ModifyError::Mtu { found, most });
-        }
-        if attr.dest_qp_num.is_some_and(|number| number.get() == 0) {
-            let attribute = QpAttrName::dest_qp_num;
-            return Err(ModifyError::Value { attribute, found: 0, most: 0xff_ffff });
-        }
-        let qp = self.qps.get_mut(id.0).expect("just seen");
-        qp.modify(&mut cx!(self, now), attr, to);
-        self.touch(now, id);
-        self.offer(id);
-        Ok(())
-    }
-
-    /// Returns the number, the state and the attributes of a queue pair (`ibv_query_qp`).
-    #[must_use]
-    pub fn query_qp(&self, id: QpId) -> Option<(Qpn, QpState, &QpAttributes)> {
-        let core = &self.qps.get(id.0)?.core;
-        Some((core.number, core.state, &core.attributes))
-    }
-
     /// Posts a request to send (`ibv_post_send`).
     ///
     /// # Errors
@@ -336,13 +155,11 @@ impl Hca {
     pub fn post_send(&mut self, now: Instant, id: QpId, wr: SendWr) -> Result<(), PostError> {
         let qp = self.qps.get_mut(id.0).ok_or(PostError::NoSuchQueue)?;
         if let SendOp::SendDatagram { to, .. } = &wr.op {
-            let ah = self.queues.ahs.get(to.ah.0).filter(|ah| ah.pd == qp.core.pd);
+            let ah = self.resources.ahs.get(to.ah.0).filter(|ah| ah.pd == qp.context.pd);
             ah.ok_or(PostError::NoSuchAh)?;
         }
-        qp.post_send(now, &self.regions, wr)?;
-        if matches!(qp.core.state, QpState::Err | QpState::Sqe) {
-            qp.flush_posted(&mut cx!(self, now));
-        }
+        self.resources.now = now;
+        qp.post_send(&mut self.resources, wr)?;
         self.touch(now, id);
         Ok(())
     }
@@ -353,22 +170,57 @@ impl Hca {
     /// Fails if the state or queue size of the queue pair does not allow it.
     pub fn post_recv(&mut self, now: Instant, id: QpId, wr: RecvWr) -> Result<(), PostError> {
         let qp = self.qps.get_mut(id.0).ok_or(PostError::NoSuchQueue)?;
-        qp.post_recv(&self.regions, wr)?;
-        if qp.core.state == QpState::Err {
-            qp.flush_posted(&mut cx!(self, now));
-            self.touch(now, id);
-        }
+        self.resources.now = now;
+        qp.post_recv(&mut self.resources, wr)?;
+        self.fail_overrun();
         Ok(())
+    }
+
+    /// Posts a receive to a shared receive queue (`ibv_post_srq_recv`).
+    ///
+    /// # Errors
+    /// Fails if the queue is full, or if a key does not allow the access.
+    pub fn post_srq_recv(&mut self, srq: SrqId, wr: RecvWr) -> Result<(), PostError> {
+        let srq = self.resources.srqs.get_mut(srq.0).ok_or(PostError::NoSuchQueue)?;
+        srq.post(&self.resources.regions, wr)
+    }
+
+    /// Returns the next completion (`ibv_poll_cq`).
+    pub fn poll_cq(&mut self, cq: CqId) -> Option<Wc> {
+        self.resources.cqs.get_mut(cq.0)?.poll()
+    }
+
+    /// Sends a MAD from queue pair 1 to that of another port. Returns false if too many MADs are queued.
+    pub fn send_mad(&mut self, route: Route, mad: Mad) -> bool {
+        self.gsi.send(route, mad)
+    }
+
+    /// Attaches a UD queue pair to a multicast group (`ibv_attach_mcast`).
+    ///
+    /// # Errors
+    /// Fails if the queue pair is of another type, or if the GID is not that of a group.
+    pub fn attach_mcast(&mut self, id: QpId, group: Gid) -> Result<(), GroupError> {
+        let qp = self.qps.get(id.0).ok_or(GroupError::NoSuchQp)?;
+        self.groups.attach(id, qp.context.init.qp_type, group)
+    }
+
+    /// Detaches a queue pair from a multicast group (`ibv_detach_mcast`).
+    ///
+    /// # Errors
+    /// Fails if it was not attached.
+    pub fn detach_mcast(&mut self, id: QpId, group: Gid) -> Result<(), GroupError> {
+        self.groups.detach(id, group)
     }
 
     /// Processes a received packet: its bytes from the BTH to the end of the pad, and the route to its sender.
     pub fn handle(&mut self, now: Instant, route: &Route, bytes: &[u8]) {
-        self.counters.received_packets += 1;
-        self.counters.received_bytes += bytes.len() as u64;
+        let counters = &mut self.resources.counters;
+        counters.received_packets += 1;
+        counters.received_bytes += bytes.len() as u64;
         let packet = match Packet::parse(bytes) {
             Ok(packet) => packet,
             Err(why) => {
-                return self.counters.drop(match why {
+                return counters.drop(match why {
                     Malformed::Length => Drop::Length,
                     Malformed::Opcode => Drop::Opcode,
                     Malformed::Version => Drop::Version,
@@ -377,51 +229,52 @@ impl Hca {
         };
         let destination = packet.bth.destination;
         if destination == Qpn::GSI {
-            if self.general.is_none() {
-                return self.handle_general(route, &packet);
-            }
-            self.counters.forget_last();
-            self.handle_general(route, &packet);
-            let dropped = self.counters.last_dropped();
-            if let Some(packets) = &mut self.general {
-                let noted = Noted::new((Direction::Receive, now), route);
-                packets.note(&Noted { dropped, ..noted }, bytes, bytes);
+            let event = self.gsi.handle(counters, now, route, &packet);
+            return self.resources.events.extend(event);
+        }
+        if destination == Qpn::MULTICAST {
+            // The own GID of the route is that of the group.
+            let Some(members) = self.groups.members(route.source) else {
+                return counters.drop(Drop::NoGroup);
+            };
+            for id in members {
+                self.deliver(now, id, route, &packet);
             }
             return;
         }
-        if destination == Qpn::MULTICAST {
-            return self.handle_group(now, route, &packet);
-        }
         let Some(&id) = self.by_number.get(&destination.get()) else {
-            return self.counters.drop(Drop::NoQp);
+            return counters.drop(Drop::NoQp);
         };
         self.deliver(now, id, route, &packet);
     }
 
     fn deliver(&mut self, now: Instant, id: QpId, route: &Route, packet: &Packet<'_>) {
         let Some(qp) = self.qps.get_mut(id.0) else { return };
-        if qp.packets.is_none() {
-            qp.handle(&mut cx!(self, now), route, packet);
+        self.resources.now = now;
+        if qp.tracer.is_none() {
+            qp.handle(&mut self.resources, route, packet);
         } else {
-            self.counters.forget_last();
-            qp.handle(&mut cx!(self, now), route, packet);
-            qp.note_received(now, route, packet.bytes, self.counters.last_dropped());
+            self.resources.counters.forget_last();
+            qp.handle(&mut self.resources, route, packet);
+            let dropped = self.resources.counters.last_dropped();
+            qp.note_received(now, route, packet.bytes, dropped);
         }
         self.touch(now, id);
     }
 
     /// Runs the timers that have expired.
     pub fn handle_timeout(&mut self, now: Instant) {
+        self.resources.now = now;
         while let Some(&Reverse((at, id))) = self.timers.peek()
             && at <= now
         {
             self.timers.pop();
-            let Some(qp) = self.qps.get_mut(id.0).filter(|qp| qp.noted == Some(at)) else {
+            let Some(qp) = self.qps.get_mut(id.0).filter(|qp| qp.timer == Some(at)) else {
                 continue;
             };
-            qp.noted = None;
+            qp.timer = None;
             if qp.deadline().is_some_and(|deadline| deadline <= now) {
-                qp.handle_timeout(&mut cx!(self, now));
+                qp.handle_timeout(&mut self.resources);
             }
             self.touch(now, id);
         }
@@ -439,50 +292,46 @@ impl Hca {
     /// Panics when the buffer is shorter.
     pub fn poll_transmit(&mut self, now: Instant, buffer: &mut [u8]) -> Option<Transmit> {
         let mut writer = Writer::new(buffer);
-        let route = match self.write_general(&mut writer) {
-            Some(route) => {
-                if let Some(packets) = &mut self.general {
-                    let noted = Noted::new((Direction::Send, now), &route);
-                    packets.note(&noted, writer.start(), writer.written());
-                }
-                route
-            }
-            None => self.write_next(now, &mut writer)?,
+        let route = if self.gsi.is_empty() {
+            self.write_next(now, &mut writer)?
+        } else {
+            self.gsi.write(now, &mut writer)?
         };
         let length = writer.len();
-        self.counters.sent_packets += 1;
-        self.counters.sent_bytes += length as u64;
+        self.resources.counters.sent_packets += 1;
+        self.resources.counters.sent_bytes += length as u64;
         Some(Transmit { route, length })
     }
 
     fn write_next(&mut self, now: Instant, writer: &mut Writer<'_>) -> Option<Route> {
+        self.resources.now = now;
         loop {
-            let &id = self.ready.front()?;
+            let &id = self.turns.ready.front()?;
             let Some(qp) = self.qps.get_mut(id.0) else {
-                self.next_turn(None);
+                self.turns.end(None);
                 continue;
             };
-            writer.keep_start(qp.packets.as_ref().map(|packets| packets.payload()));
-            let sent = qp.transmit(&mut cx!(self, now), writer);
-            self.burst += 1;
+            writer.keep_start(qp.tracer.as_ref().map(|tracer| tracer.payload()));
+            let sent = qp.transmit(&mut self.resources, writer);
+            self.turns.burst += 1;
             if let Some(route) = &sent
-                && qp.packets.is_some()
+                && qp.tracer.is_some()
             {
                 qp.note_sent(now, route, writer);
                 // Other queue pairs do not wait for the cost of a trace.
-                if let Some(packets) = &mut qp.packets {
-                    self.burst += packets.settle(writer.len(), BURST.saturating_sub(self.burst));
+                if let Some(tracer) = &mut qp.tracer {
+                    let left = BURST.saturating_sub(self.turns.burst);
+                    self.turns.burst += tracer.settle(writer.len(), left);
                 }
             }
-            let goes_on = qp.is_ready(now);
-            if !goes_on {
-                qp.listed = false;
-                self.next_turn(None);
-            } else if self.burst >= BURST {
-                self.next_turn(Some(id));
+            if !qp.is_ready(now) {
+                qp.is_listed = false;
+                self.turns.end(None);
+            } else if self.turns.burst >= BURST {
+                self.turns.end(Some(id));
             }
-            self.note(id);
-            self.fail_overrun(now);
+            self.start_timer(id);
+            self.fail_overrun();
             if sent.is_some() {
                 return sent;
             }
@@ -490,46 +339,37 @@ impl Hca {
         }
     }
 
-    /// Moves on to the next queue pair.
-    fn next_turn(&mut self, again: Option<QpId>) {
-        self.ready.pop_front();
-        self.ready.extend(again);
-        self.burst = 0;
-    }
-
-    /// Records that a queue pair may have packets to send, and its next timeout.
+    /// Updates the list of ready queue pairs and the timers after a queue pair has changed.
     fn touch(&mut self, now: Instant, id: QpId) {
         if let Some(qp) = self.qps.get_mut(id.0)
-            && !qp.listed
+            && !qp.is_listed
             && qp.is_ready(now)
         {
-            qp.listed = true;
-            self.ready.push_back(id);
+            qp.is_listed = true;
+            self.turns.ready.push_back(id);
         }
-        self.note(id);
-        self.fail_overrun(now);
+        self.start_timer(id);
+        self.fail_overrun();
     }
 
-    fn note(&mut self, id: QpId) {
+    /// Starts the timer of a queue pair for its next timeout.
+    fn start_timer(&mut self, id: QpId) {
         let Some(qp) = self.qps.get_mut(id.0) else { return };
         qp.note_state();
         if let Some(at) = qp.deadline()
-            && qp.noted.is_none_or(|noted| at < noted)
+            && qp.timer.is_none_or(|timer| at < timer)
         {
-            qp.noted = Some(at);
+            qp.timer = Some(at);
             self.timers.push(Reverse((at, id)));
         }
     }
 
     /// Fails the queue pairs of completion queues with an overrun.
-    fn fail_overrun(&mut self, now: Instant) {
-        while let Some(cq) = self.queues.overrun.pop() {
-            let users =
-                self.qps.iter().filter(|qp| [qp.core.send_cq, qp.core.recv_cq].contains(&cq));
-            let users: Vec<QpId> = users.map(|qp| qp.core.id).collect();
-            for id in users {
-                if let Some(qp) = self.qps.get_mut(id.0) {
-                    qp.enter_error(&mut cx!(self, now));
+    fn fail_overrun(&mut self) {
+        while let Some(cq) = self.resources.overrun.pop() {
+            for qp in self.qps.iter_mut() {
+                if [qp.context.init.send_cq, qp.context.init.recv_cq].contains(&cq) {
+                    qp.enter_error(&mut self.resources);
                 }
             }
         }
@@ -537,12 +377,12 @@ impl Hca {
 
     /// Returns the next event.
     pub fn poll_event(&mut self) -> Option<HcaEvent> {
-        self.events.pop_front()
+        self.resources.events.pop_front()
     }
 
     /// Returns the number of retransmitted packets of a queue pair.
     #[must_use]
     pub fn retransmitted(&self, id: QpId) -> Option<u64> {
-        self.qps.get(id.0).map(Qp::resent)
+        self.qps.get(id.0).map(Qp::retransmitted)
     }
 }

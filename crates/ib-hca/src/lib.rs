@@ -5,35 +5,46 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`hca`] | [`Hca`]: the HCA, its objects, the dispatch of packets to and from them |
-//! | [`objects`] | work requests and completions |
-//! | [`qp`] | queue pairs: states, attributes, both halves |
-//! | [`region`], [`memory`] | memory regions and what they open |
-//! | [`trace`] | what is noted of each message, and of packets where that is wanted |
-//! | [`counters`] | what was done, and what was dropped and why |
+//! | `hca` | [`Hca`]: the HCA and its dispatch of packets, timers and work requests |
+//! | `qp` | queue pairs: states, attributes, requester and responder |
+//! | `resources` | the objects that queue pairs share |
+//! | `completion`, `srq` | completion queues, shared receive queues |
+//! | `work_request` | work requests |
+//! | `region`, [`memory`] | memory regions and their memory |
+//! | [`trace`] | command blocks of messages, and packet traces |
+//! | `counters` | packets, retransmissions, and dropped packets by reason |
+//! | `packet`, `table`, `id`, `event`, `error` | packets, tables, and plain types |
 
-pub mod counters;
-pub mod error;
-pub mod hca;
 pub mod memory;
-pub mod objects;
-pub mod qp;
-pub mod region;
 pub mod trace;
 
 mod completion;
-mod numbers;
+mod counters;
+mod error;
+mod event;
+mod hca;
+mod id;
 mod packet;
+mod qp;
+mod region;
+mod resources;
+mod srq;
 mod table;
+mod work_request;
 
+pub use completion::{Wc, WcOpcode, WcStatus};
 pub use counters::{Counters, Drop};
-pub use error::{CreateError, DestroyError, GroupError};
-pub use hca::{AsyncEvent, Hca, HcaConfig, HcaEvent, QpnBlock, Transmit};
+pub use error::{CreateError, DestroyError, GroupError, PostError};
+pub use event::{AsyncEvent, HcaEvent};
+pub use hca::{Hca, HcaConfig, QpnBlock, Transmit};
+pub use id::{AhId, CqId, MrId, PdId, QpId, SrqId};
 pub use memory::Memory;
-pub use objects::{
-    AhId, CqId, Data, PdId, PostError, QpId, RecvWr, RemoteAddress, SendFlags, SendOp, SendWr, Sge,
-    SrqId, UdDestination, Wc, WcOpcode, WcStatus,
-};
 pub use packet::MAX_PACKET;
-pub use qp::{ModifyError, QpAttr, QpAttributes, QpCap, QpConnection, QpInitAttr, QpState, QpType};
-pub use region::{AccessFlags, KeyError, MrId, RegionError, Registration};
+pub use qp::QpConnection;
+pub use qp::attr::{
+    ModifyError, QpAttr, QpAttrName, QpAttributes, QpCap, QpInitAttr, QpState, QpType,
+};
+pub use region::{AccessFlags, KeyError, RegionError, Registration, Sge};
+pub use work_request::{
+    Data, MAX_MESSAGE, RecvWr, RemoteAddress, SendFlags, SendOp, SendWr, UdDestination,
+};

@@ -1,151 +1,185 @@
 //! Queue pairs.
 //!
+//! A queue pair has a requester, which sends requests and processes their responses, and a responder, which executes
+//! the requests of the peer. Both work with the QP context and with the shared resources of the HCA.
+//!
 //! | file | holds |
 //! |---|---|
-//! | `attr.rs` | states, attributes, which change needs which |
-//! | `send.rs` | the send queue: packets out, and out again |
-//! | `request.rs` | the packets of requests |
-//! | `acked.rs` | what comes back to it |
-//! | `recovery.rs` | loss recovery: retransmissions and retries |
-//! | `receive.rs` | requests of the other side |
-//! | `respond.rs` | what is answered |
-//! | `datagram.rs` | datagrams |
+//! | `attr.rs` | states, attributes, and the attributes that each transition requires |
+//! | `connection.rs` | [`QpConnection`]: the attributes that connect an RC queue pair |
+//! | `context.rs` | the state that both halves share |
+//! | `requester.rs` | the requester: packets of requests, responses, timers |
+//! | `send_queue.rs` | work requests and the PSNs of their packets |
+//! | `request.rs` | checks of posted requests, and their packets |
+//! | `recovery.rs` | retries, round-trip time, probe and congestion window |
+//! | `responder.rs` | the responder |
+//! | `receive_queue.rs` | receives of the queue pair or of its SRQ |
+//! | `responses.rs` | ACKs, NAKs and response data |
+//! | `datagram.rs` | received datagrams |
 
 use ib_link::{Direction, Route};
 use ib_types::Instant;
-use ib_wire::packet::{Operation, Transport};
+use ib_wire::packet::Transport;
 
-mod acked;
-pub mod attr;
+pub(crate) mod attr;
 mod connection;
-pub(crate) mod core;
+pub(crate) mod context;
 mod datagram;
-mod post;
-mod receive;
+mod receive_queue;
 mod recovery;
 mod request;
-mod respond;
-mod send;
+mod requester;
+mod responder;
+mod responses;
+mod send_queue;
 
-pub use attr::{ModifyError, QpAttr, QpAttrName, QpAttributes, QpCap, QpInitAttr, QpState, QpType};
 pub use connection::QpConnection;
 
-use self::core::{Core, Cx};
+use crate::completion::WcStatus;
 use crate::counters::Drop;
-use crate::hca::{AsyncEvent, HcaEvent};
-use crate::objects::{Sge, WcStatus};
+use crate::error::PostError;
+use crate::event::{AsyncEvent, HcaEvent};
 use crate::packet::{Packet, Writer};
-use crate::trace::{Noted, Packets, Shape, Trigger};
-pub(crate) use post::check_recv;
-use receive::Responder;
-use recovery::Recovery;
-use send::{Idle, SendQueue};
+use crate::resources::HcaResources;
+use crate::trace::{PacketNote, PacketTracer, Shape, Trigger};
+use crate::work_request::{RecvWr, SendWr};
+use attr::{QpAttr, QpState, QpType};
+use context::QpContext;
+use requester::{RequestFailed, Requester};
+use responder::Responder;
 
 /// A queue pair.
 #[derive(Debug)]
 pub(crate) struct Qp {
-    pub(crate) core: Core,
-    send: SendQueue,
+    pub(crate) context: QpContext,
+    requester: Requester,
     responder: Responder,
-    /// Whether the HCA has it in its list of those that may have something to send.
-    pub(crate) listed: bool,
-    /// The time for which the HCA has noted it.
-    pub(crate) noted: Option<Instant>,
-    /// Whether a message has gone before an acknowledgement.
-    led: bool,
-    /// Whether it was told that all is done that had begun before sending was stopped.
+    /// True if the HCA has it in its list of queue pairs with packets to send.
+    pub(crate) is_listed: bool,
+    /// The time for which the HCA has started its timer.
+    pub(crate) timer: Option<Instant>,
+    /// True if the last packet was a message that was sent before an acknowledgement.
+    has_led: bool,
+    /// True if the event for a drained send queue was reported.
     is_drained: bool,
-    /// What is kept of its packets, while that is wanted.
-    pub(crate) packets: Option<Box<Packets>>,
+    /// Its packet trace, if enabled.
+    pub(crate) tracer: Option<Box<PacketTracer>>,
 }
 
 impl Qp {
-    pub(crate) fn new(core: Core) -> Self {
-        let (send, responder) = (SendQueue::default(), Responder::default());
+    pub(crate) fn new(context: QpContext) -> Self {
         Self {
-            core,
-            send,
-            responder,
-            listed: false,
-            noted: None,
-            led: false,
+            context,
+            requester: Requester::default(),
+            responder: Responder::default(),
+            is_listed: false,
+            timer: None,
+            has_led: false,
             is_drained: false,
-            packets: None,
+            tracer: None,
         }
     }
 
     /// Changes attributes and state, after the change was checked.
-    pub(crate) fn modify(&mut self, cx: &mut Cx<'_>, attr: &QpAttr, to: QpState) {
-        let from = self.core.state;
-        self.core.attributes.apply(attr);
-        if let Some(packets) = &mut self.packets {
-            packets.forget_way();
+    pub(crate) fn modify(&mut self, hca: &mut HcaResources, attr: &QpAttr, to: QpState) {
+        let from = self.context.state;
+        self.context.attributes.apply(attr);
+        if let Some(tracer) = &mut self.tracer {
+            tracer.forget_route();
         }
-        self.core.state = to;
+        self.context.state = to;
         self.is_drained = false;
         match (from, to) {
             (_, QpState::Reset) => {
-                (self.send, self.responder) = (SendQueue::default(), Responder::default());
+                (self.requester, self.responder) = (Requester::default(), Responder::default());
             }
             (QpState::Err, QpState::Err) => {}
             (_, QpState::Err) => {
                 self.responder.responses.clear();
-                self.flush(cx);
+                self.flush(hca);
             }
-            (QpState::Init, QpState::Rtr) => self.responder.start(&self.core),
-            (QpState::Rtr, QpState::Rts) => self.send.start(&self.core),
-            (QpState::Rts, QpState::Sqd) => self.report_drained(cx),
+            (QpState::Init, QpState::Rtr) => self.responder.start(&self.context),
+            (QpState::Rtr, QpState::Rts) => self.requester.start(&self.context),
+            (QpState::Rts, QpState::Sqd) => self.report_drained(hca),
             _ => {}
         }
     }
 
-    /// Takes a packet that is for this queue pair.
-    pub(crate) fn handle(&mut self, cx: &mut Cx<'_>, route: &Route, packet: &Packet<'_>) {
-        if !self.core.receives() {
-            return cx.counters.drop(Drop::State);
+    /// Posts a send request.
+    pub(crate) fn post_send(
+        &mut self,
+        hca: &mut HcaResources,
+        wr: SendWr,
+    ) -> Result<(), PostError> {
+        self.requester.post(&self.context, &hca.regions, hca.now, wr)?;
+        if matches!(self.context.state, QpState::Err | QpState::Sqe) {
+            self.requester.flush(&self.context, hca);
         }
-        if !packet.bth.p_key.matches(self.core.attributes.pkey) {
-            return cx.counters.drop(Drop::PKey);
+        Ok(())
+    }
+
+    /// Posts a receive.
+    pub(crate) fn post_recv(
+        &mut self,
+        hca: &mut HcaResources,
+        wr: RecvWr,
+    ) -> Result<(), PostError> {
+        self.responder.receives.post(&self.context, &hca.regions, wr)?;
+        if self.context.state == QpState::Err {
+            self.responder.flush(&self.context, hca);
+        }
+        Ok(())
+    }
+
+    /// Processes a packet for this queue pair.
+    pub(crate) fn handle(&mut self, hca: &mut HcaResources, route: &Route, packet: &Packet<'_>) {
+        let context = &self.context;
+        if !context.receives() {
+            return hca.counters.drop(Drop::State);
+        }
+        if !packet.bth.p_key.matches(context.attributes.pkey) {
+            return hca.counters.drop(Drop::PKey);
         }
         let opcode = packet.bth.opcode;
-        let Some(operation) = opcode.operation() else { return cx.counters.drop(Drop::Opcode) };
-        let is_own = match self.core.qp_type {
-            QpType::Rc => opcode.transport() == Transport::Rc,
-            QpType::Uc => opcode.transport() == Transport::Uc,
-            QpType::Ud => opcode.transport() == Transport::Ud,
+        let Some(operation) = opcode.operation() else { return hca.counters.drop(Drop::Opcode) };
+        let qp_type = context.init.qp_type;
+        let transport = match qp_type {
+            QpType::Rc => Transport::Rc,
+            QpType::Uc => Transport::Uc,
+            QpType::Ud => Transport::Ud,
         };
-        if !is_own {
-            return cx.counters.drop(Drop::Opcode);
+        if opcode.transport() != transport {
+            return hca.counters.drop(Drop::Opcode);
         }
-        if self.core.qp_type == QpType::Ud {
-            return self.receive_datagram(cx, route, packet);
+        if qp_type == QpType::Ud {
+            return datagram::receive(context, hca, &mut self.responder.receives, route, packet);
         }
-        if !self.comes_from_peer(route) {
-            return cx.counters.drop(Drop::Source);
+        if !self.is_from_peer(route) {
+            return hca.counters.drop(Drop::Source);
         }
-        if route.is_weak && !self.core.attributes.route.is_weak {
-            return cx.counters.drop(Drop::Icrc);
+        if route.is_weak && !context.attributes.route.is_weak {
+            return hca.counters.drop(Drop::Icrc);
         }
-        if self.core.qp_type == QpType::Uc {
-            return self.responder.handle_unreliable(&self.core, cx, operation, packet);
+        if qp_type == QpType::Uc {
+            return self.responder.handle_unreliable(context, hca, operation, packet);
         }
-        if is_response(operation) {
-            if !self.core.sends() {
-                return cx.counters.drop(Drop::State);
+        if operation.is_response() {
+            if !context.sends() {
+                return hca.counters.drop(Drop::State);
             }
-            if let Err(status) = self.send.handle(&self.core, cx, operation, packet) {
-                self.fail(cx, status);
+            if let Err(status) = self.requester.handle(context, hca, operation, packet) {
+                self.fail(hca, status);
             }
-            return self.report_drained(cx);
+            return self.report_drained(hca);
         }
-        if self.responder.handle_reliable(&self.core, cx, operation, packet).is_err() {
-            self.enter_error(cx);
+        if self.responder.handle_reliable(context, hca, operation, packet).is_err() {
+            self.enter_error(hca);
         }
     }
 
-    /// Packets are taken from the port that the queue pair is connected to only.
-    fn comes_from_peer(&self, route: &Route) -> bool {
-        let peer = &self.core.attributes.route;
+    /// Returns true if a route leads to the port that the queue pair is connected to.
+    fn is_from_peer(&self, route: &Route) -> bool {
+        let peer = &self.context.attributes.route;
         if peer.is_global || route.is_global {
             return peer.is_global == route.is_global
                 && peer.destination == route.destination
@@ -154,64 +188,78 @@ impl Qp {
         peer.dlid == route.dlid
     }
 
-    /// Returns true when there may be something to send.
+    /// Returns true if there may be packets to send.
     pub(crate) fn is_ready(&self, now: Instant) -> bool {
-        !self.responder.responses.is_empty() || self.send.is_ready(&self.core, now)
+        !self.responder.responses.is_empty() || self.requester.is_ready(&self.context, now)
     }
 
-    /// Writes the next packet; returns the way that it takes.
-    pub(crate) fn transmit(&mut self, cx: &mut Cx<'_>, writer: &mut Writer<'_>) -> Option<Route> {
-        // A link takes both in one piece when the shorter one, which an acknowledgement is, comes last.
-        self.led = !self.led
-            && self.responder.only_acknowledges()
-            && self.send.starts_short(&self.core, cx.now);
-        if !self.led {
-            match self.responder.transmit(&self.core, cx, writer) {
-                Ok(true) => return Some(self.core.attributes.route),
+    /// Writes the next packet; returns its route.
+    pub(crate) fn transmit(
+        &mut self,
+        hca: &mut HcaResources,
+        writer: &mut Writer<'_>,
+    ) -> Option<Route> {
+        let context = &self.context;
+        // A link joins both packets if the shorter one, which an acknowledgement is, comes last.
+        self.has_led = !self.has_led
+            && self.responder.responses.is_acknowledgement()
+            && self.requester.starts_short(context, hca.now);
+        let route = context.attributes.route;
+        if !self.has_led {
+            match self.responder.responses.transmit(context, &hca.regions, writer) {
+                Ok(true) => return Some(route),
                 Ok(false) => {}
-                Err(()) => {
-                    self.enter_error(cx);
-                    return Some(self.core.attributes.route);
+                Err(_) => {
+                    self.enter_error(hca);
+                    return Some(route);
                 }
             }
         }
-        let route = self.route_of_next(cx);
-        if self.core.qp_type == QpType::Ud
-            && route.is_none()
-            && self.send.is_ready(&self.core, cx.now)
-        {
-            // The way was destroyed before the datagram could take it.
-            self.send.pop(&self.core, cx, WcStatus::LocQpOpErr);
-            self.after_failure(cx);
-            return None;
-        }
-        match self.send.transmit(&self.core, cx, writer) {
-            Ok(()) => route,
-            Err(Idle::Waits) => None,
-            Err(Idle::Failed(_)) => {
-                self.after_failure(cx);
+        let route = if context.init.qp_type == QpType::Ud {
+            let address = self.requester.next_address();
+            let handle = address.and_then(|id| hca.ahs.get(id.0));
+            if handle.is_none() && self.requester.is_ready(context, hca.now) {
+                // The address handle was destroyed before the datagram was sent.
+                self.requester.complete_first(context, hca, WcStatus::LocQpOpErr);
+                self.after_failed_request(hca);
+                return None;
+            }
+            handle.map(|handle| handle.route)
+        } else {
+            Some(route)
+        };
+        match self.requester.transmit(context, hca, writer) {
+            Ok(true) => route,
+            Ok(false) => None,
+            Err(RequestFailed) => {
+                self.after_failed_request(hca);
                 None
             }
         }
     }
 
-    /// Keeps a packet that was written.
+    /// Records a packet that was written.
     #[inline(never)]
     pub(crate) fn note_sent(&mut self, now: Instant, route: &Route, writer: &Writer<'_>) {
-        let Some(packets) = &mut self.packets else { return };
+        let Some(tracer) = &mut self.tracer else { return };
         let Some(shape) = Shape::of(writer.start()) else { return };
-        let is_repeated = !shape.is_response && self.send.repeats;
-        let posted = self.send.posted.filter(|_| !shape.is_response);
-        let is_own = self.core.qp_type != QpType::Ud;
-        let noted =
-            Noted { posted, is_own, is_repeated, ..Noted::new((Direction::Send, now), route) };
-        packets.keep(&noted, shape, writer.start(), writer.written());
+        let sent = &self.requester.last_sent;
+        let is_repeated = !shape.is_response && sent.is_repeated;
+        let posted = sent.posted.filter(|_| !shape.is_response);
+        let is_own = self.context.init.qp_type != QpType::Ud;
+        let note = PacketNote {
+            posted,
+            is_own,
+            is_repeated,
+            ..PacketNote::new(Direction::Send, now, route)
+        };
+        tracer.keep(&note, shape, writer.start(), writer.written());
         if is_repeated {
-            packets.trigger(Trigger::Retransmission);
+            tracer.trigger(Trigger::Retransmission);
         }
     }
 
-    /// Keeps a packet that has come in.
+    /// Records a received packet.
     #[inline(never)]
     pub(crate) fn note_received(
         &mut self,
@@ -220,144 +268,83 @@ impl Qp {
         bytes: &[u8],
         dropped: Option<Drop>,
     ) {
-        let Some(packets) = &mut self.packets else { return };
-        packets.note(
-            &Noted { dropped, ..Noted::new((Direction::Receive, now), route) },
-            bytes,
-            bytes,
-        );
+        let Some(tracer) = &mut self.tracer else { return };
+        let note = PacketNote { dropped, ..PacketNote::new(Direction::Receive, now, route) };
+        tracer.note(&note, bytes, bytes);
         if dropped.is_some() {
-            packets.trigger(Trigger::Drop);
+            tracer.trigger(Trigger::Drop);
         }
     }
 
-    /// A trace may have waited for the queue pair's end.
+    /// Triggers a trace that waits for the error state.
     pub(crate) fn note_state(&mut self) {
-        if let Some(packets) = &mut self.packets
-            && self.core.state == QpState::Err
+        if let Some(tracer) = &mut self.tracer
+            && self.context.state == QpState::Err
         {
-            packets.trigger(Trigger::Error);
+            tracer.trigger(Trigger::Error);
         }
     }
 
-    /// Does what is due.
-    pub(crate) fn handle_timeout(&mut self, cx: &mut Cx<'_>) {
-        if !self.core.sends() {
+    /// Runs the timers that have expired.
+    pub(crate) fn handle_timeout(&mut self, hca: &mut HcaResources) {
+        if !self.context.sends() {
             return;
         }
-        if let Err(status) = self.send.handle_timeout(cx) {
-            self.fail(cx, status);
+        if let Err(status) = self.requester.handle_timeout(hca) {
+            self.fail(hca, status);
         }
     }
 
-    /// Returns when something is due.
+    /// Returns the time of the next timeout.
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        if !self.core.sends() {
-            return None;
+        if self.context.sends() { self.requester.deadline() } else { None }
+    }
+
+    /// Returns the number of retransmitted packets.
+    pub(crate) const fn retransmitted(&self) -> u64 {
+        self.requester.retransmitted
+    }
+
+    /// Fails the first request, and the queue pair with it.
+    fn fail(&mut self, hca: &mut HcaResources, status: WcStatus) {
+        self.requester.complete_first(&self.context, hca, status);
+        self.enter_error(hca);
+    }
+
+    /// Changes the state after a request has failed before it was sent.
+    fn after_failed_request(&mut self, hca: &mut HcaResources) {
+        if self.context.init.qp_type == QpType::Rc {
+            return self.enter_error(hca);
         }
-        let send = &self.send;
-        let timers = [send.pause, send.deadline, send.probe, send.recovery.deadline()];
-        timers.into_iter().flatten().min()
+        // The responder of an unreliable queue pair keeps running.
+        self.context.state = QpState::Sqe;
+        self.requester.flush(&self.context, hca);
     }
 
-    /// Returns how many packets were sent again.
-    pub(crate) const fn resent(&self) -> u64 {
-        self.send.resent
-    }
-
-    /// The first request has failed, and the queue pair with it.
-    fn fail(&mut self, cx: &mut Cx<'_>, status: WcStatus) {
-        self.send.pop(&self.core, cx, status);
-        self.enter_error(cx);
-    }
-
-    /// A request has failed before it was sent.
-    fn after_failure(&mut self, cx: &mut Cx<'_>) {
-        if self.core.qp_type == QpType::Rc {
-            return self.enter_error(cx);
-        }
-        // The receiving half of an unreliable queue pair goes on.
-        self.core.state = QpState::Sqe;
-        self.flush_sends(cx);
-    }
-
-    /// The queue pair fails.
-    pub(crate) fn enter_error(&mut self, cx: &mut Cx<'_>) {
-        if self.core.state == QpState::Err {
+    /// Enters the error state.
+    pub(crate) fn enter_error(&mut self, hca: &mut HcaResources) {
+        if self.context.state == QpState::Err {
             return;
         }
-        self.core.state = QpState::Err;
-        // Only the refusal still goes out that tells the other side why.
-        let refusal = self.responder.responses.pop_back_if(|last| last.is_refusal());
-        self.responder.responses.clear();
-        self.responder.responses.extend(refusal);
-        cx.events.push_back(HcaEvent::Async(AsyncEvent::QpFatal(self.core.id)));
-        self.flush(cx);
+        self.context.state = QpState::Err;
+        self.responder.responses.clear_before_nak();
+        hca.events.push_back(HcaEvent::Async(AsyncEvent::QpFatal(self.context.id)));
+        self.flush(hca);
     }
 
-    fn flush_sends(&mut self, cx: &mut Cx<'_>) {
-        while !self.send.wqes.is_empty() {
-            self.send.pop(&self.core, cx, WcStatus::WrFlushErr);
-        }
-        (self.send.pause, self.send.deadline, self.send.probe) = (None, None, None);
-        self.send.recovery = Recovery::default();
-        self.send.reads = 0;
-    }
-
-    fn flush(&mut self, cx: &mut Cx<'_>) {
-        self.flush_sends(cx);
-        self.responder.flush(&self.core, cx);
-        if self.core.srq.is_some() {
-            cx.events.push_back(HcaEvent::Async(AsyncEvent::QpLastWqeReached(self.core.id)));
+    fn flush(&mut self, hca: &mut HcaResources) {
+        self.requester.flush(&self.context, hca);
+        self.responder.flush(&self.context, hca);
+        if self.context.init.srq.is_some() {
+            hca.events.push_back(HcaEvent::Async(AsyncEvent::QpLastWqeReached(self.context.id)));
         }
     }
 
-    fn report_drained(&mut self, cx: &mut Cx<'_>) {
-        if self.core.state == QpState::Sqd && self.send.is_drained() && !self.is_drained {
+    /// Reports once that the send queue in state `Sqd` is drained.
+    fn report_drained(&mut self, hca: &mut HcaResources) {
+        if self.context.state == QpState::Sqd && self.requester.is_drained() && !self.is_drained {
             self.is_drained = true;
-            cx.events.push_back(HcaEvent::Async(AsyncEvent::SqDrained(self.core.id)));
+            hca.events.push_back(HcaEvent::Async(AsyncEvent::SqDrained(self.context.id)));
         }
     }
-}
-
-/// Returns true for what a requester gets.
-pub(crate) const fn is_response(operation: Operation) -> bool {
-    matches!(
-        operation,
-        Operation::ReadResponseFirst
-            | Operation::ReadResponseMiddle
-            | Operation::ReadResponseLast
-            | Operation::ReadResponseOnly
-            | Operation::Acknowledge
-            | Operation::AtomicAcknowledge
-    )
-}
-
-/// Puts bytes into pieces of memory, from some byte of them on. Returns whether they fit; an error when a
-/// piece is not open to that.
-fn scatter(
-    core: &Core,
-    cx: &Cx<'_>,
-    sges: &[Sge],
-    start: usize,
-    mut bytes: &[u8],
-) -> Result<bool, ()> {
-    let mut skip = start;
-    for sge in sges {
-        let size = sge.length as usize;
-        if skip >= size {
-            skip -= size;
-            continue;
-        }
-        let part = (size - skip).min(bytes.len());
-        if part == 0 {
-            break;
-        }
-        let range = (sge.lkey, sge.addr.wrapping_add(skip as u64), part);
-        let opened = cx.regions.open(core.pd, range, acked::WRITES);
-        let (memory, offset) = opened.map_err(drop)?;
-        memory.write(offset, &bytes[..part]).map_err(drop)?;
-        (skip, bytes) = (0, &bytes[part..]);
-    }
-    Ok(bytes.is_empty())
 }

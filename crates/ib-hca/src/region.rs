@@ -1,4 +1,4 @@
-//! Memory regions: which memory a key opens, to whom and for what.
+//! Memory regions: the memory that a key gives access to, and the permitted operations.
 
 use std::fmt;
 use std::ops::BitOr;
@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use rand::Rng;
 
+use crate::id::{MrId, PdId};
 use crate::memory::Memory;
-use crate::numbers::ByNumber;
-use crate::objects::PdId;
+use crate::table::ByNumber;
 
 /// What may be done with a memory region (`ibv_access_flags`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -42,9 +42,16 @@ impl BitOr for AccessFlags {
     }
 }
 
-/// The number of a memory region, 24 bits: its keys without their lowest byte.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct MrId(pub(crate) u32);
+/// A scatter/gather element: a range of a memory region (`ibv_sge`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sge {
+    /// Address of the first byte, in the address space of the region.
+    pub addr: u64,
+    /// Length in bytes.
+    pub length: u32,
+    /// Local key of the region.
+    pub lkey: u32,
+}
 
 /// Why a memory region cannot be made or changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -108,6 +115,10 @@ pub enum KeyError {
         length: u64,
     },
 }
+
+/// The key of an SGE does not allow local writes to its range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ScatterError;
 
 /// A memory region.
 #[derive(Clone)]
@@ -320,7 +331,9 @@ impl Regions {
     pub(crate) fn open(
         &self,
         pd: PdId,
-        (key, address, length): (u32, u64, usize),
+        key: u32,
+        address: u64,
+        length: usize,
         access: AccessFlags,
     ) -> Result<(&Arc<Memory>, usize), KeyError> {
         let mr = self.regions.get(&(key >> 8)).filter(|mr| mr.valid && mr.key == key as u8);
@@ -337,6 +350,35 @@ impl Regions {
         let fits = start.checked_add(length).is_some_and(|end| end <= mr.length);
         let memory = mr.memory.as_ref().filter(|_| fits).ok_or(failed)?;
         Ok((memory, mr.offset + start))
+    }
+
+    /// Copies bytes into SGEs, from an offset in them on. Returns false if the SGEs are too short; the bytes that fit
+    /// are copied then.
+    pub(crate) fn scatter(
+        &self,
+        pd: PdId,
+        sges: &[Sge],
+        offset: usize,
+        mut bytes: &[u8],
+    ) -> Result<bool, ScatterError> {
+        let mut skip = offset;
+        for sge in sges {
+            let size = sge.length as usize;
+            if skip >= size {
+                skip -= size;
+                continue;
+            }
+            let part = (size - skip).min(bytes.len());
+            if part == 0 {
+                break;
+            }
+            let address = sge.addr.wrapping_add(skip as u64);
+            let opened = self.open(pd, sge.lkey, address, part, AccessFlags::LOCAL_WRITE);
+            let (memory, at) = opened.map_err(|_| ScatterError)?;
+            memory.write(at, &bytes[..part]).map_err(|_| ScatterError)?;
+            (skip, bytes) = (0, &bytes[part..]);
+        }
+        Ok(bytes.is_empty())
     }
 }
 

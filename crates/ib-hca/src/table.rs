@@ -1,12 +1,16 @@
-//! Objects by numbers that are not given again soon: who has the number of an object that is gone finds
-//! nothing, rather than another one.
+//! Tables of objects.
+//!
+//! [`Table`] numbers its objects. A number is not reused soon, so the number of a removed object finds no object.
+//! [`ByNumber`] holds objects by random numbers, which a peer cannot choose so that they collide.
 
-/// The bits of a number that say where the object stands; the others count how often something has
-/// stood there.
-const PLACE_BITS: u32 = 20;
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 
-/// The most objects of a kind.
-pub(crate) const MOST: usize = 1 << PLACE_BITS;
+/// The bits of a number that index the slot of the object. The others count the objects that the slot has held.
+const INDEX_BITS: u32 = 20;
+
+/// Maximum number of objects in a table.
+pub(crate) const MOST: usize = 1 << INDEX_BITS;
 
 #[derive(Debug)]
 struct Slot<T> {
@@ -14,7 +18,7 @@ struct Slot<T> {
     object: Option<T>,
 }
 
-/// Objects of a kind.
+/// Objects of one kind.
 #[derive(Debug)]
 pub(crate) struct Table<T> {
     slots: Vec<Slot<T>>,
@@ -32,39 +36,39 @@ impl<T> Table<T> {
         self.slots.len() - self.free.len()
     }
 
-    /// Adds what is made from its number.
+    /// Adds an object, which is created from its number.
     pub(crate) fn insert(&mut self, make: impl FnOnce(u32) -> T) -> u32 {
-        let place = self.free.pop().unwrap_or_else(|| {
+        let index = self.free.pop().unwrap_or_else(|| {
             self.slots.push(Slot { generation: 0, object: None });
             (self.slots.len() - 1) as u32
         });
-        let slot = &mut self.slots[place as usize];
-        let id = slot.generation << PLACE_BITS | place;
+        let slot = &mut self.slots[index as usize];
+        let id = slot.generation << INDEX_BITS | index;
         slot.object = Some(make(id));
         id
     }
 
-    fn place(&self, id: u32) -> Option<usize> {
-        let place = (id & (MOST as u32 - 1)) as usize;
-        let slot = self.slots.get(place)?;
-        (slot.generation == id >> PLACE_BITS).then_some(place)
+    fn index(&self, id: u32) -> Option<usize> {
+        let index = (id & (MOST as u32 - 1)) as usize;
+        let slot = self.slots.get(index)?;
+        (slot.generation == id >> INDEX_BITS).then_some(index)
     }
 
     pub(crate) fn get(&self, id: u32) -> Option<&T> {
-        self.slots[self.place(id)?].object.as_ref()
+        self.slots[self.index(id)?].object.as_ref()
     }
 
     pub(crate) fn get_mut(&mut self, id: u32) -> Option<&mut T> {
-        let place = self.place(id)?;
-        self.slots[place].object.as_mut()
+        let index = self.index(id)?;
+        self.slots[index].object.as_mut()
     }
 
     pub(crate) fn remove(&mut self, id: u32) -> Option<T> {
-        let place = self.place(id)?;
-        let slot = &mut self.slots[place];
+        let index = self.index(id)?;
+        let slot = &mut self.slots[index];
         let object = slot.object.take()?;
-        slot.generation = (slot.generation + 1) % (1 << (32 - PLACE_BITS));
-        self.free.push(place as u32);
+        slot.generation = (slot.generation + 1) % (1 << (32 - INDEX_BITS));
+        self.free.push(index as u32);
         Some(object)
     }
 
@@ -72,9 +76,34 @@ impl<T> Table<T> {
         self.slots.iter().filter_map(|slot| slot.object.as_ref())
     }
 
-    /// As [`Table::iter`], to change them.
+    /// Returns mutable references to the objects.
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.slots.iter_mut().filter_map(|slot| slot.object.as_mut())
+    }
+}
+
+/// A table by queue pair number or by key of a memory region.
+pub(crate) type ByNumber<T> = HashMap<u32, T, BuildHasherDefault<NumberHasher>>;
+
+/// Hasher of random numbers: a multiplication.
+#[derive(Default)]
+pub(crate) struct NumberHasher(u64);
+
+impl Hasher for NumberHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.write_u32(byte.into());
+        }
+    }
+
+    #[inline]
+    fn write_u32(&mut self, number: u32) {
+        // The table uses the lowest and the highest bits.
+        self.0 = (self.0 ^ u64::from(number)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     }
 }
 
@@ -83,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_of_what_is_gone_find_nothing() {
+    fn number_of_a_removed_object_finds_none() {
         let mut table = Table::default();
         let ids: Vec<u32> = (0..4).map(|number| table.insert(|_| number)).collect();
         assert_eq!(table.remove(ids[2]), Some(2));

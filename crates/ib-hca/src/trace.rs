@@ -9,55 +9,29 @@
 //! Both are rings that the adapter writes into as it goes on, over what is oldest, and that another thread may read
 //! meanwhile. Neither has a lock, and the adapter looks at nothing that a reader does.
 
-use std::cell::OnceCell;
 use std::sync::Arc;
 
 use ib_link::{Direction, Route};
 use ib_types::{Instant, Qpn};
 use ib_wire::packet::{Bth, Opcode, Position};
 
-use crate::counters::Drop;
-
 mod messages;
 mod options;
 mod packets;
 
-pub(crate) use messages::Message;
 pub use messages::MessageRing;
+pub(crate) use messages::{Message, MessageLog};
 pub use options::{
     PacketFilter, PacketTrace, Peer, Selection, SelectionId, Standing, TraceError, Trigger,
 };
+pub(crate) use packets::PacketNote;
 pub use packets::{PacketReader, PacketRing};
 
 use packets::PacketWriter;
 
-/// What is noted of a packet beside its bytes.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Noted<'a> {
-    pub(crate) direction: Direction,
-    pub(crate) at: Instant,
-    /// For the first packet of a message, when it was posted.
-    pub(crate) posted: Option<Instant>,
-    pub(crate) route: &'a Route,
-    /// Whether the way is that of the queue pair's connection, which need not be looked at for each packet.
-    pub(crate) is_own: bool,
-    pub(crate) is_repeated: bool,
-    pub(crate) dropped: Option<Drop>,
-    /// For a packet that was lost on its way, where and why.
-    pub(crate) lost: Option<&'a str>,
-}
-
-impl<'a> Noted<'a> {
-    /// Returns what is noted of a packet of which nothing is to be said.
-    pub(crate) const fn new((direction, at): (Direction, Instant), route: &'a Route) -> Self {
-        let (posted, dropped, lost) = (None, None, None);
-        Self { direction, at, posted, route, is_own: false, is_repeated: false, dropped, lost }
-    }
-}
-
-/// The packets of a queue pair, while they are kept.
+/// The packet trace of a queue pair.
 #[derive(Debug)]
-pub(crate) struct Packets {
+pub(crate) struct PacketTracer {
     options: PacketTrace,
     /// Whether no packet is left out.
     takes_all: bool,
@@ -126,28 +100,7 @@ static SHAPES: [Shape; 256] = {
     shapes
 };
 
-/// The messages of a queue pair; there is no ring before the first one.
-#[derive(Debug, Default)]
-pub(crate) struct Messages(OnceCell<Arc<MessageRing>>);
-
-impl Messages {
-    /// Notes a message that has ended.
-    #[inline]
-    pub(crate) fn note(&self, message: &Message) {
-        #[cfg(not(without_message_blocks))]
-        self.ring().write(message);
-        #[cfg(without_message_blocks)]
-        let _ = message;
-    }
-
-    /// Returns the ring.
-    #[inline]
-    pub(crate) fn ring(&self) -> &Arc<MessageRing> {
-        self.0.get_or_init(Arc::default)
-    }
-}
-
-impl Packets {
+impl PacketTracer {
     /// Starts to keep packets; returns what reads them.
     pub(crate) fn start(
         options: PacketTrace,
@@ -204,25 +157,25 @@ impl Packets {
 
     /// Keeps a packet, if it is one that is wanted; `head` is its headers or more.
     #[inline(never)]
-    pub(crate) fn note(&mut self, noted: &Noted<'_>, head: &[u8], bytes: &[u8]) {
+    pub(crate) fn note(&mut self, note: &PacketNote<'_>, head: &[u8], bytes: &[u8]) {
         if let Some(shape) = Shape::of(head) {
-            self.keep(noted, shape, head, bytes);
+            self.keep(note, shape, head, bytes);
         }
     }
 
     /// Keeps a packet of a shape, if it is one that is wanted.
     #[inline(always)]
-    pub(crate) fn keep(&mut self, noted: &Noted<'_>, shape: Shape, head: &[u8], bytes: &[u8]) {
+    pub(crate) fn keep(&mut self, note: &PacketNote<'_>, shape: Shape, head: &[u8], bytes: &[u8]) {
         let start = usize::from(shape.start);
         let payload = bytes.len().saturating_sub(start) as u32;
         // What a queue pair asks for and what it answers go beside each other.
-        let kept = &mut self.kept[noted.direction as usize][usize::from(shape.is_response)];
+        let kept = &mut self.kept[note.direction as usize][usize::from(shape.is_response)];
         // An acknowledgement begins no message.
         if shape.is_first && payload > 0 {
             *kept = 0;
         }
         if !self.takes_all
-            && !self.options.filter.takes(noted.direction, noted.route, Opcode(head[0]))
+            && !self.options.filter.takes(note.direction, note.route, Opcode(head[0]))
         {
             return;
         }
@@ -234,38 +187,40 @@ impl Packets {
         *kept += wanted;
         let end = if wanted == payload { bytes.len() } else { start + wanted as usize };
         let kept = head.get(..end).unwrap_or_else(|| &bytes[..end]);
-        self.write(noted, (bytes.len(), kept));
+        self.write(note, bytes.len(), kept);
     }
 
-    /// The queue pair's connection may take another way from now on.
-    pub(crate) const fn forget_way(&mut self) {
-        self.writer.forget_way();
+    /// Invalidates the usual route, because the queue pair's route may have changed.
+    pub(crate) const fn forget_route(&mut self) {
+        self.writer.forget_route();
     }
 
     /// Keeps the news that a packet was lost on its way: its headers.
     pub(crate) fn note_lost(
         &mut self,
-        (at, why): (Instant, &str),
+        at: Instant,
+        why: &str,
         route: &Route,
-        (bytes, length): (&[u8], usize),
+        headers: &[u8],
+        length: usize,
     ) {
-        let Some(bth) = bytes.first_chunk().map(Bth::parse) else { return };
-        let Some(headers) = bth.opcode.headers() else { return };
+        let Some(bth) = headers.first_chunk().map(Bth::parse) else { return };
+        let Some(known) = bth.opcode.headers() else { return };
         if !self.options.filter.takes(Direction::Send, route, bth.opcode) || self.left == Some(0) {
             return;
         }
-        let noted = Noted { lost: Some(why), ..Noted::new((Direction::Send, at), route) };
-        let start = bytes.len().min(Bth::LENGTH + headers.length());
-        self.write(&noted, (length, &bytes[..start]));
+        let note = PacketNote { lost: Some(why), ..PacketNote::new(Direction::Send, at, route) };
+        let start = headers.len().min(Bth::LENGTH + known.length());
+        self.write(&note, length, &headers[..start]);
     }
 
     #[inline(always)]
-    fn write(&mut self, noted: &Noted<'_>, (length, bytes): (usize, &[u8])) {
+    fn write(&mut self, note: &PacketNote<'_>, length: usize, bytes: &[u8]) {
         // A later packet would overwrite packets that the trace is to keep.
-        if noted.at > self.options.until {
+        if note.at > self.options.until {
             return;
         }
-        self.writer.write(noted, length as u32, bytes);
+        self.writer.write(note, length as u32, bytes);
         self.debt = (self.debt + COST + bytes.len() / KEPT_FOR_ONE).min(MOST_DEBT);
         if let Some(left) = &mut self.left {
             *left -= 1;

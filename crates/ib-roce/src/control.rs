@@ -2,6 +2,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use ib_types::Gid;
+
 /// A buffer of control messages.
 #[derive(Clone, Copy)]
 #[repr(C, align(16))]
@@ -11,7 +13,7 @@ pub(super) struct Control {
 }
 
 impl Control {
-    /// Has room for all that a [`super::socket::Socket`] asks for or is told.
+    /// Has room for all that a [`super::udp::UdpSocket`] asks for or is told.
     const CAPACITY: usize = 208;
 
     const HEADER: usize = size_of::<libc::cmsghdr>();
@@ -152,4 +154,19 @@ pub(super) fn v4(address: Ipv4Addr) -> libc::in_addr {
 /// Returns the address that the system means.
 pub(super) fn from_v4(address: libc::in_addr) -> Ipv4Addr {
     Ipv4Addr::from(address.s_addr.to_ne_bytes())
+}
+
+/// Returns the GID of an address under RoCEv2.
+#[must_use]
+pub fn gid_of(address: IpAddr) -> Gid {
+    match address {
+        IpAddr::V4(address) => address.into(),
+        IpAddr::V6(address) => address.into(),
+    }
+}
+
+/// Returns the address of a GID under RoCEv2.
+#[must_use]
+pub fn address_of(gid: Gid) -> IpAddr {
+    gid.to_ipv4().map_or_else(|| Ipv6Addr::from(gid).into(), IpAddr::from)
 }

@@ -39,7 +39,15 @@ use std::sync::LazyLock;
 
 use crc32fast::Hasher;
 
-use super::{ICRC, MAX_PACKET};
+/// The length of the longest packet in bytes, from the BTH to the end of the pad: the largest payload,
+/// and more than all headers before it.
+pub const MAX_PACKET: usize = 4096 + 64;
+
+/// The length of a BTH in bytes.
+pub(super) const BTH: usize = 12;
+
+/// The length of an ICRC in bytes.
+pub(super) const ICRC: usize = 4;
 
 /// Result of a successful ICRC check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -8,7 +8,10 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 use ib_types::{Gid, Guid};
 
-use super::control::from_v4;
+use crate::control::{from_v4, gid_of};
+
+/// How many bytes of an interface's MTU are left to headers.
+const HEADERS: u32 = 80;
 
 /// A network interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,7 +73,7 @@ impl RoceInterface {
 
     /// Returns the port's GIDs, one for each address.
     pub fn gids(&self) -> impl Iterator<Item = Gid> {
-        self.addresses.iter().map(|&address| to_gid(address))
+        self.addresses.iter().map(|&address| gid_of(address))
     }
 
     /// Returns the active MTU of the port in bytes; see [`active_mtu`].
@@ -131,25 +134,12 @@ impl RoceInterface {
 pub const fn active_mtu(interface_mtu: u32) -> Option<u16> {
     let mut mtu = 4096;
     while mtu >= 256 {
-        if mtu as u32 + super::HEADERS as u32 <= interface_mtu {
+        if mtu as u32 + HEADERS <= interface_mtu {
             return Some(mtu);
         }
         mtu /= 2;
     }
     None
-}
-
-/// Returns the GID that an address is under RoCEv2.
-pub(super) fn to_gid(address: IpAddr) -> Gid {
-    match address {
-        IpAddr::V4(address) => address.into(),
-        IpAddr::V6(address) => address.into(),
-    }
-}
-
-/// Returns the address that a GID is under RoCEv2.
-pub(super) fn to_address(gid: Gid) -> IpAddr {
-    gid.to_ipv4().map_or_else(|| Ipv6Addr::from(gid).into(), IpAddr::from)
 }
 
 /// The system's list of interfaces and addresses.

@@ -1,6 +1,5 @@
-//! How a [`RoceSocket`](super::RoceSocket) is opened, and why it is not.
+//! Options of a [`RoceSocket`](super::RoceSocket).
 
-use std::io;
 use std::net::IpAddr;
 
 use ib_wire::packet::RoceNetwork;
@@ -50,34 +49,4 @@ impl RoceOptions {
             allow_zero_checksum: false,
         }
     }
-}
-
-/// Why there is no socket for RoCEv2.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum RoceError {
-    /// The address and port cannot be had. Port 4791 is taken where the kernel's driver `rdma_rxe`
-    /// is loaded.
-    #[error("binding UDP port {port} of {address}: {source}")]
-    Bind {
-        /// The address.
-        address: IpAddr,
-        /// The port.
-        port: u16,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// The system refuses an option that is necessary.
-    #[error("setting {option} of the UDP socket for {address}: {source}")]
-    Option {
-        /// The option.
-        option: &'static str,
-        /// The address.
-        address: IpAddr,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// The system does not tell its interfaces.
-    #[error("listing the network interfaces: {0}")]
-    Interfaces(#[source] io::Error),
 }

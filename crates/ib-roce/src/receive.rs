@@ -7,13 +7,14 @@ use std::sync::Arc;
 
 use ib_link::Route;
 
-use super::control::{Control, SocketAddress, from_v4};
-use super::counters::{RoceReceiveCounters, count};
-use super::icrc::{Headers, IcrcCheck, OWN_IDENTIFICATIONS, Tables};
-use super::interface::{to_address, to_gid};
-use super::socket::{CUT, Socket};
-use super::{BTH, ICRC, MAX_PACKET};
+use ib_os::alarm::Alarm;
 use ib_os::batch::header;
+use ib_types::Instant;
+
+use crate::control::{Control, SocketAddress, address_of, from_v4, gid_of};
+use crate::counters::{RoceReceiveCounters, count};
+use crate::icrc::{BTH, Headers, ICRC, IcrcCheck, MAX_PACKET, OWN_IDENTIFICATIONS, Tables};
+use crate::udp::{CUT, UdpSocket};
 
 /// How many packets that are not as they should be are passed over at once.
 const MOST_BAD: u32 = 64;
@@ -36,7 +37,7 @@ pub struct RocePacket<'a> {
 /// Packets that the system or the hardware has put together (`UDP_GRO`) come out one by one.
 /// Packets of own senders over IPv4 come with [`IcrcCheck::ConsistentWithOwnId`].
 pub struct RoceReceiver {
-    socket: Arc<Socket>,
+    socket: Arc<UdpSocket>,
     tables: &'static Tables,
     buffer: Box<[u8]>,
     controls: Box<[Control; CALL]>,
@@ -53,8 +54,8 @@ pub struct RoceReceiver {
     guess: u16,
     route: Route,
     headers: Headers,
-    /// What was known of whom packets came from before.
-    known: Box<[Option<(Flow, Headers)>; FLOWS]>,
+    /// Headers of recent flows.
+    recent: Box<[Option<(Flow, Headers)>; FLOWS]>,
     /// Whether the last call has emptied the socket.
     is_empty: bool,
     overflows: u32,
@@ -79,8 +80,8 @@ struct Flow {
     peer_port: u16,
 }
 
-/// What control messages tell of a datagram.
-struct Told {
+/// Control information of a datagram.
+struct DatagramInfo {
     own: IpAddr,
     segment: usize,
     traffic_class: u8,
@@ -101,7 +102,7 @@ const TOGETHER: usize = 65_536 + 192;
 const ALONE: usize = MAX_PACKET + ICRC + 44;
 
 impl RoceReceiver {
-    pub(super) fn new(socket: Arc<Socket>) -> Self {
+    pub(super) fn new(socket: Arc<UdpSocket>) -> Self {
         let room = if socket.gro { TOGETHER } else { ALONE };
         let nowhere = Ipv6Addr::UNSPECIFIED.into();
         let datagram =
@@ -120,7 +121,7 @@ impl RoceReceiver {
             guess: 0,
             route: Route::default(),
             headers: Headers::new(nowhere, nowhere, 0, 0),
-            known: Box::new([None; FLOWS]),
+            recent: Box::new([None; FLOWS]),
             is_empty: false,
             overflows: 0,
             refused: None,
@@ -150,7 +151,7 @@ impl RoceReceiver {
                 self.guess = (guess + 1) % OWN_IDENTIFICATIONS as u16;
                 if whole == CUT && self.socket.cuts {
                     self.counters.zero_checksum += 1;
-                    self.refused = Some(to_address(self.route.destination));
+                    self.refused = Some(address_of(self.route.destination));
                     bad += 1;
                     continue;
                 }
@@ -211,6 +212,18 @@ impl RoceReceiver {
         self.socket.gro
     }
 
+    /// Waits until a packet has come, the clock reaches a moment or the alarm rings.
+    ///
+    /// # Errors
+    /// Fails when the system does.
+    pub fn wait(&mut self, until: Instant, alarm: Option<&Alarm>) -> io::Result<()> {
+        if self.has_more() {
+            return Ok(());
+        }
+        self.expect_more();
+        self.socket.wait(libc::POLLIN, until, alarm)
+    }
+
     /// Has the system asked with the next [`RoceReceiver::receive`].
     pub(super) const fn expect_more(&mut self) {
         self.is_empty = false;
@@ -249,7 +262,7 @@ impl RoceReceiver {
         // the call. There is no timeout.
         let count = unsafe {
             libc::recvmmsg(
-                self.socket.as_fd().as_raw_fd(),
+                self.socket.file.as_raw_fd(),
                 headers.as_mut_ptr(),
                 CALL as libc::c_uint,
                 libc::MSG_DONTWAIT as _,
@@ -287,20 +300,20 @@ impl RoceReceiver {
             self.counters.truncated += 1;
             return;
         }
-        let told = self.told(index, control);
+        let info = self.read_control(index, control);
         let (peer, peer_port) = source.get();
-        self.headers = self.known(Flow { own: told.own, peer, peer_port });
+        self.headers = self.flow_headers(Flow { own: info.own, peer, peer_port });
         self.route = Route {
-            source: to_gid(told.own),
-            destination: to_gid(peer),
+            source: gid_of(info.own),
+            destination: gid_of(peer),
             is_global: true,
-            traffic_class: told.traffic_class,
-            hop_limit: told.hop_limit,
+            traffic_class: info.traffic_class,
+            hop_limit: info.hop_limit,
             source_port: peer_port,
             ..Route::default()
         };
         self.guess = 0;
-        self.segment = if told.segment == 0 { length } else { told.segment };
+        self.segment = if info.segment == 0 { length } else { info.segment };
         (self.next, self.end) = (index * room, index * room + length);
         if length == 0 {
             self.counters.malformed += 1;
@@ -308,34 +321,34 @@ impl RoceReceiver {
     }
 
     /// Reads the control messages of a datagram.
-    fn told(&mut self, index: usize, length: usize) -> Told {
+    fn read_control(&mut self, index: usize, length: usize) -> DatagramInfo {
         let number = |data: &[u8]| {
             // A type of service has one byte, all other numbers have four.
             data.first_chunk().map_or(i32::from(data[0]), |&bytes| i32::from_ne_bytes(bytes))
         };
         let own = self.socket.address;
-        let mut told = Told { own, segment: 0, traffic_class: 0, hop_limit: 0 };
+        let mut info = DatagramInfo { own, segment: 0, traffic_class: 0, hop_limit: 0 };
         for (level, kind, data) in self.controls[index].messages(length) {
             match (level, kind) {
                 _ if data.is_empty() => {}
-                (libc::SOL_UDP, libc::UDP_GRO) => told.segment = number(data) as usize,
+                (libc::SOL_UDP, libc::UDP_GRO) => info.segment = number(data) as usize,
                 (libc::IPPROTO_IP, libc::IP_TOS) | (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) => {
-                    told.traffic_class = number(data) as u8;
+                    info.traffic_class = number(data) as u8;
                 }
                 (libc::IPPROTO_IP, libc::IP_TTL) | (libc::IPPROTO_IPV6, libc::IPV6_HOPLIMIT) => {
-                    told.hop_limit = number(data) as u8;
+                    info.hop_limit = number(data) as u8;
                 }
                 (libc::IPPROTO_IP, libc::IP_PKTINFO) => {
                     let at = std::mem::offset_of!(libc::in_pktinfo, ipi_addr);
                     if let Some(&bytes) = data.get(at..).and_then(<[u8]>::first_chunk) {
                         let s_addr = u32::from_ne_bytes(bytes);
-                        told.own = from_v4(libc::in_addr { s_addr }).into();
+                        info.own = from_v4(libc::in_addr { s_addr }).into();
                     }
                 }
                 (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO) => {
                     let at = std::mem::offset_of!(libc::in6_pktinfo, ipi6_addr);
                     if let Some(&bytes) = data.get(at..).and_then(<[u8]>::first_chunk::<16>) {
-                        told.own = Ipv6Addr::from(bytes).into();
+                        info.own = Ipv6Addr::from(bytes).into();
                     }
                 }
                 (libc::SOL_SOCKET, libc::SO_RXQ_OVFL) => {
@@ -347,23 +360,23 @@ impl RoceReceiver {
                 _ => {}
             }
         }
-        told
+        info
     }
 
     /// Returns the headers of a flow's packets.
-    fn known(&mut self, flow: Flow) -> Headers {
+    fn flow_headers(&mut self, flow: Flow) -> Headers {
         let last = match flow.peer {
             IpAddr::V4(peer) => peer.octets()[3],
             IpAddr::V6(peer) => peer.octets()[15],
         };
-        let known = &mut self.known[(usize::from(last) ^ usize::from(flow.peer_port)) % FLOWS];
-        if let Some((before, headers)) = known
+        let slot = &mut self.recent[(usize::from(last) ^ usize::from(flow.peer_port)) % FLOWS];
+        if let Some((before, headers)) = slot
             && *before == flow
         {
             return *headers;
         }
         let headers = Headers::new(flow.peer, flow.own, flow.peer_port, self.socket.port);
-        *known = Some((flow, headers));
+        *slot = Some((flow, headers));
         headers
     }
 }

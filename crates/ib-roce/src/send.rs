@@ -5,18 +5,20 @@ mod routes;
 use std::collections::VecDeque;
 use std::io;
 use std::mem::MaybeUninit;
-use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::sync::Arc;
 
 use ib_link::Route;
 
-use super::control::Control;
-use super::counters::{RoceSendCounters, count};
-use super::icrc::{OWN_IDENTIFICATIONS, Tables};
-use super::socket::Socket;
-use super::{BTH, ICRC, MAX_PACKET};
+use ib_os::alarm::Alarm;
 use ib_os::batch::header;
+use ib_types::Instant;
+
+use crate::control::Control;
+use crate::counters::{RoceSendCounters, count};
+use crate::error::PushError;
+use crate::icrc::{BTH, ICRC, MAX_PACKET, OWN_IDENTIFICATIONS, Tables};
+use crate::udp::UdpSocket;
 use routes::Routes;
 
 /// The sending half of a [`RoceSocket`](super::RoceSocket).
@@ -25,7 +27,7 @@ use routes::Routes;
 /// datagram that the system or the hardware cuts (`UDP_SEGMENT`), and up to 32 such datagrams are
 /// handed over with one call.
 pub struct RoceSender {
-    socket: Arc<Socket>,
+    socket: Arc<UdpSocket>,
     tables: &'static Tables,
     peer_port: u16,
     routes: Routes,
@@ -57,32 +59,6 @@ enum Segmentation {
     Off,
 }
 
-/// Why a packet was not taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum PushError {
-    /// The system's buffers and the own one are full. The packet may be pushed again when the socket
-    /// is writable.
-    #[error("the system takes no more packets now")]
-    Full,
-    /// No packet has such a length.
-    #[error("a packet of {length} bytes: it has to be a multiple of 4 from 12 to {MAX_PACKET}")]
-    Length {
-        /// The length in bytes.
-        length: usize,
-    },
-    /// The socket does not send from that address or not to that one.
-    #[error("a socket of {socket} cannot send from {own} to {peer}")]
-    Route {
-        /// The own address of the route.
-        own: IpAddr,
-        /// The address of the other end.
-        peer: IpAddr,
-        /// The address of the socket.
-        socket: IpAddr,
-    },
-}
-
 /// How many bytes of packets are put together; four of the longest datagrams. More would only push
 /// them out of the processor's cache before they are copied.
 const BUFFER: usize = 256 * 1024;
@@ -94,7 +70,7 @@ const CALL: usize = 32;
 const LONGEST: usize = 65_507;
 
 impl RoceSender {
-    pub(super) fn new(socket: Arc<Socket>, peer_port: u16) -> Self {
+    pub(super) fn new(socket: Arc<UdpSocket>, peer_port: u16) -> Self {
         Self {
             tables: Tables::get(),
             peer_port,
@@ -204,8 +180,17 @@ impl RoceSender {
         self.gso != Segmentation::Off
     }
 
+    /// Waits until the system takes packets, the clock reaches a moment or the alarm rings.
+    ///
+    /// # Errors
+    /// Fails when the system does.
+    pub fn wait(&self, until: Instant, alarm: Option<&Alarm>) -> io::Result<()> {
+        self.socket.wait(libc::POLLOUT, until, alarm)
+    }
+
     /// Returns the port that packets are sent to.
-    pub(super) const fn peer_port(&self) -> u16 {
+    #[must_use]
+    pub const fn peer_port(&self) -> u16 {
         self.peer_port
     }
 
@@ -305,7 +290,7 @@ impl RoceSender {
         // moves before it returns.
         let sent = unsafe {
             libc::sendmmsg(
-                self.socket.as_fd().as_raw_fd(),
+                self.socket.file.as_raw_fd(),
                 headers.as_mut_ptr().cast(),
                 count as libc::c_uint,
                 (libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) as _,

@@ -1,267 +1,136 @@
-//! The UDP socket and what is asked of the system for it.
+//! The RoCEv2 link: a sender and a receiver on one UDP socket.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::net::IpAddr;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
 
-use ib_link::Route;
+use ib_os::alarm::Alarm;
+use ib_types::{Gid, Instant};
 
-use super::control::{Control, SocketAddress, v4};
-use super::interface::RoceInterface;
-use super::{RoceError, RoceOptions};
-use ib_os::sockopt::{attach_filter, buffer, set};
+use crate::control::{address_of, gid_of};
+use crate::counters::RoceCounters;
+use crate::error::RoceError;
+use crate::interface::RoceInterface;
+use crate::options::RoceOptions;
+use crate::receive::RoceReceiver;
+use crate::send::RoceSender;
+use crate::udp::UdpSocket;
 
-/// An unconnected UDP socket. Both halves of a link share it.
+/// A link for RoCEv2 packets of one family of addresses.
 ///
-/// It stays unconnected and forbids fragments since the system sends the identification 0 in IPv4
-/// headers then, and 0, 1, 2 and so on in the segments of one datagram: the ICRC covers it.
-pub(super) struct Socket {
-    file: OwnedFd,
-    pub(super) address: IpAddr,
-    pub(super) port: u16,
-    /// The number of the interface of the own address when that is link-local; 0 otherwise.
-    scope: u32,
-    pub(super) gso: bool,
-    pub(super) gro: bool,
-    pub(super) icrc: bool,
-    /// True if packets with a UDP checksum of zero are cut to [`CUT`] bytes.
-    pub(super) cuts: bool,
-    pub(super) receive_buffer: usize,
-    pub(super) send_buffer: usize,
+/// Its halves can be borrowed at once, so that a response can be pushed while the request is read. They can be moved
+/// out of it, such as to two threads.
+pub struct RoceSocket {
+    /// The sending half.
+    pub sender: RoceSender,
+    /// The receiving half.
+    pub receiver: RoceReceiver,
+    socket: Arc<UdpSocket>,
 }
 
-/// The hop limit of packets whose route does not want another.
-const HOP_LIMIT: u8 = 64;
-
-impl Socket {
-    pub(super) fn bind(options: &RoceOptions) -> Result<Self, RoceError> {
-        let &RoceOptions { address, port, .. } = options;
-        // An IPv4 address may be written as the IPv6 address that stands for it, as in GIDs.
-        let address = address.to_canonical();
-        let failed = |source| RoceError::Bind { address, port, source };
-        let scope = scope(address).map_err(RoceError::Interfaces)?;
-        let family = if address.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
-        let kind = libc::SOCK_DGRAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
-        // SAFETY: the call takes no memory.
-        let file = unsafe { libc::socket(family, kind, libc::IPPROTO_UDP) };
-        if file < 0 {
-            return Err(failed(io::Error::last_os_error()));
-        }
-        // SAFETY: the file was just made and is nobody else's.
-        let file = unsafe { OwnedFd::from_raw_fd(file) };
-        for (option, level, name, value) in necessary(address) {
-            set(file.as_fd(), level, name, value).map_err(|source| RoceError::Option {
-                option,
-                address,
-                source,
-            })?;
-        }
-        let cuts = address.is_ipv4() && !options.allow_zero_checksum;
-        if cuts {
-            attach_filter(file.as_fd(), &CUTS_ZERO_CHECKSUM).map_err(|source| {
-                RoceError::Option { option: "SO_ATTACH_FILTER", address, source }
-            })?;
-        }
-        // The system may be too old for them, and all it costs is what they would tell or spare.
-        let _ = set(file.as_fd(), libc::SOL_SOCKET, libc::SO_RXQ_OVFL, 1);
-        let may =
-            |wanted, name, value| wanted && set(file.as_fd(), libc::SOL_UDP, name, value).is_ok();
-        let gso = may(options.gso, libc::UDP_SEGMENT, 0);
-        let gro = may(options.gro, libc::UDP_GRO, 1);
-        let own = SocketAddress::new(address, port, scope);
-        // SAFETY: the address is live and has as many bytes as it says.
-        if unsafe { libc::bind(file.as_raw_fd(), (&raw const own).cast(), own.length()) } < 0 {
-            return Err(failed(io::Error::last_os_error()));
-        }
-        let mut own = SocketAddress::empty();
-        let mut length = size_of_val(&own) as libc::socklen_t;
-        // SAFETY: the call writes up to as many bytes of the live address as it is told.
-        let told =
-            unsafe { libc::getsockname(file.as_raw_fd(), (&raw mut own).cast(), &raw mut length) };
-        if told < 0 {
-            return Err(failed(io::Error::last_os_error()));
-        }
-        let (receive, send) = (
-            (libc::SO_RCVBUFFORCE, libc::SO_RCVBUF, options.receive_buffer),
-            (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF, options.send_buffer),
-        );
-        let sized = |option, what| {
-            buffer(file.as_fd(), what).map_err(|source| RoceError::Option {
-                option,
-                address,
-                source,
-            })
-        };
+impl RoceSocket {
+    /// Opens a socket.
+    ///
+    /// # Errors
+    /// Fails when the address is not the machine's, the port is taken or the system lacks an option
+    /// without which RoCEv2 does not work.
+    pub fn bind(options: &RoceOptions) -> Result<Self, RoceError> {
+        let socket = Arc::new(UdpSocket::bind(options)?);
         Ok(Self {
-            receive_buffer: sized("SO_RCVBUF", receive)?,
-            send_buffer: sized("SO_SNDBUF", send)?,
-            address,
-            port: own.get().1,
-            scope,
-            gso,
-            gro,
-            icrc: options.icrc,
-            cuts,
-            file,
+            sender: RoceSender::new(Arc::clone(&socket), options.peer_port),
+            receiver: RoceReceiver::new(Arc::clone(&socket)),
+            socket,
         })
     }
 
-    /// Returns whether routes choose the own address.
-    pub(super) const fn is_unspecified(&self) -> bool {
-        self.address.is_unspecified()
+    /// Returns the address that it was bound to, which may be unspecified.
+    #[must_use]
+    pub fn address(&self) -> IpAddr {
+        self.socket.address
     }
 
-    /// Returns where the system shall send to.
-    pub(super) fn destination(&self, own: IpAddr, peer: IpAddr, port: u16) -> SocketAddress {
-        let is_local = matches!(peer, IpAddr::V6(peer) if is_link_local(peer));
-        let scope = match (is_local, self.scope) {
-            (false, _) => 0,
-            // Without interfaces to be told the system refuses the address, which is counted.
-            (true, 0) => scope(own).unwrap_or(0),
-            (true, scope) => scope,
-        };
-        SocketAddress::new(peer, port, scope)
+    /// Returns the port, which the system has chosen when it was asked for 0.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.socket.port
     }
 
-    /// Returns what the system has to be told with each packet of a route: its own address where
-    /// that is open, and what differs from the usual.
-    pub(super) fn control(&self, own: IpAddr, peer: IpAddr, route: &Route) -> Control {
-        let &Route { traffic_class, hop_limit, .. } = route;
-        let hop_limit = if hop_limit == 0 { HOP_LIMIT } else { hop_limit };
-        let mut control = Control::new();
-        let is_open = self.is_unspecified();
-        let class = i32::from(traffic_class).to_ne_bytes();
-        let limit = i32::from(hop_limit).to_ne_bytes();
-        let (level, class_kind, limit_kind) = match own {
-            IpAddr::V4(own) => {
-                if is_open {
-                    let mut data = [0; size_of::<libc::in_pktinfo>()];
-                    let at = std::mem::offset_of!(libc::in_pktinfo, ipi_spec_dst);
-                    data[at..at + 4].copy_from_slice(&v4(own).s_addr.to_ne_bytes());
-                    control.push(libc::IPPROTO_IP, libc::IP_PKTINFO, &data);
-                }
-                (libc::IPPROTO_IP, libc::IP_TOS, libc::IP_TTL)
-            }
-            IpAddr::V6(own) => {
-                if is_open {
-                    let mut data = [0; size_of::<libc::in6_pktinfo>()];
-                    let at = std::mem::offset_of!(libc::in6_pktinfo, ipi6_addr);
-                    data[at..at + 16].copy_from_slice(&own.octets());
-                    control.push(libc::IPPROTO_IPV6, libc::IPV6_PKTINFO, &data);
-                }
-                (libc::IPPROTO_IPV6, libc::IPV6_TCLASS, libc::IPV6_HOPLIMIT)
-            }
-        };
-        if traffic_class != 0 {
-            control.push(level, class_kind, &class);
+    /// Returns the sizes of the system's buffers for receiving and for sending in bytes, as it counts
+    /// them: Linux doubles what it is asked for, and without privilege keeps to a limit.
+    #[must_use]
+    pub fn buffer_sizes(&self) -> (usize, usize) {
+        (self.socket.receive_buffer, self.socket.send_buffer)
+    }
+
+    /// Returns the GIDs of the socket: that of its address, or of all of the machine's addresses of
+    /// its family when it is unspecified.
+    ///
+    /// # Errors
+    /// Fails when the system does.
+    pub fn gids(&self) -> io::Result<Vec<Gid>> {
+        if !self.socket.is_unspecified() {
+            return Ok(vec![gid_of(self.socket.address)]);
         }
-        // What was set for the socket does not hold for groups.
-        if hop_limit != HOP_LIMIT || peer.is_multicast() {
-            control.push(level, limit_kind, &limit);
-        }
-        control
+        let interfaces = RoceInterface::all()?;
+        let addresses = interfaces.iter().flat_map(|interface| &interface.addresses);
+        let own = addresses.filter(|address| address.is_ipv4() == self.socket.address.is_ipv4());
+        Ok(own.map(|&address| gid_of(address)).collect())
     }
 
-    /// Joins a multicast group on the interface with a number, or leaves it.
-    pub(super) fn set_member(
-        &self,
-        group: IpAddr,
-        interface: u32,
-        is_member: bool,
-    ) -> io::Result<()> {
-        match group {
-            IpAddr::V4(group) => {
-                let request = libc::ip_mreqn {
-                    imr_multiaddr: v4(group),
-                    imr_address: v4(Ipv4Addr::UNSPECIFIED),
-                    imr_ifindex: i32::try_from(interface)
-                        .map_err(|_| io::ErrorKind::InvalidInput)?,
-                };
-                let [join, leave] = [libc::IP_ADD_MEMBERSHIP, libc::IP_DROP_MEMBERSHIP];
-                let name = if is_member { join } else { leave };
-                set(self.as_fd(), libc::IPPROTO_IP, name, request)
-            }
-            IpAddr::V6(group) => {
-                let request = libc::ipv6_mreq {
-                    ipv6mr_multiaddr: libc::in6_addr { s6_addr: group.octets() },
-                    ipv6mr_interface: interface,
-                };
-                let [join, leave] = [libc::IPV6_ADD_MEMBERSHIP, libc::IPV6_DROP_MEMBERSHIP];
-                let name = if is_member { join } else { leave };
-                set(self.as_fd(), libc::IPPROTO_IPV6, name, request)
-            }
+    /// Joins a multicast group on the interface with a number ([`RoceInterface::index`]), so that the
+    /// machine takes what is sent to it. Only a socket with an unspecified address gets to see that:
+    /// the packets' routes have the group as their source.
+    ///
+    /// # Errors
+    /// Fails when the GID is no group of the socket's family, there is no such interface or the socket
+    /// is a member already.
+    pub fn join(&self, group: Gid, interface: u32) -> io::Result<()> {
+        self.socket.set_member(address_of(group), interface, true)
+    }
+
+    /// Leaves a multicast group.
+    ///
+    /// # Errors
+    /// Fails when the socket is no member.
+    pub fn leave(&self, group: Gid, interface: u32) -> io::Result<()> {
+        self.socket.set_member(address_of(group), interface, false)
+    }
+
+    /// Flushes, and waits until a packet has come, the clock reaches a moment or the alarm rings; or
+    /// until the system takes more packets, when it did not take all.
+    ///
+    /// # Errors
+    /// Fails when the system does.
+    pub fn wait(&mut self, until: Instant, alarm: Option<&Alarm>) -> io::Result<()> {
+        let Some(writes) = self.begin_wait() else { return Ok(()) };
+        let events = libc::POLLIN | if writes { libc::POLLOUT } else { 0 };
+        self.socket.wait(events, until, alarm)
+    }
+
+    /// Flushes the send queue and prepares a wait of the caller for this socket to become readable. Returns true if the
+    /// caller has to wait for it to become writable, too, and `None` if a packet is there already.
+    pub fn begin_wait(&mut self) -> Option<bool> {
+        let unsent = self.sender.flush();
+        if self.receiver.has_more() {
+            return None;
+        }
+        self.receiver.expect_more();
+        Some(unsent != 0)
+    }
+
+    /// Returns what was counted.
+    #[must_use]
+    pub fn counters(&self) -> RoceCounters {
+        RoceCounters {
+            sent: self.sender.counters().clone(),
+            received: self.receiver.counters().clone(),
         }
     }
 }
 
-impl AsFd for Socket {
+impl AsFd for RoceSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.file.as_fd()
+        self.socket.as_fd()
     }
-}
-
-/// The length in bytes to which datagrams with a UDP checksum of zero are cut. No packet is that short.
-pub(super) const CUT: usize = 1;
-
-/// Cuts datagrams with a UDP checksum of zero: a socket does not report the checksum, and a datagram that was
-/// dropped here would count as a loss. The system has checked all others by then.
-const CUTS_ZERO_CHECKSUM: [libc::sock_filter; 4] = {
-    const UDP_HEADER: u32 = 8;
-    const CHECKSUM: u32 = 6;
-    const fn step(code: u32, jf: u8, k: u32) -> libc::sock_filter {
-        libc::sock_filter { code: code as u16, jt: 0, jf, k }
-    }
-    [
-        step(libc::BPF_LD | libc::BPF_H | libc::BPF_ABS, 0, CHECKSUM),
-        step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 1, 0),
-        step(libc::BPF_RET | libc::BPF_K, 0, UDP_HEADER + CUT as u32),
-        step(libc::BPF_RET | libc::BPF_K, 0, u32::MAX),
-    ]
-};
-
-/// Returns the options without which packets would be wrong or be missing: name, level, number and
-/// value.
-fn necessary(address: IpAddr) -> Vec<(&'static str, i32, i32, i32)> {
-    use libc::{IPPROTO_IP, IPPROTO_IPV6};
-    let open = i32::from(address.is_unspecified());
-    if address.is_ipv4() {
-        vec![
-            // Neither a path's smaller MTU, which anybody can announce, nor fragments: the other end
-            // was told the MTU when the queue pair was connected.
-            ("IP_MTU_DISCOVER", IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_PROBE),
-            ("IP_TTL", IPPROTO_IP, libc::IP_TTL, HOP_LIMIT.into()),
-            ("IP_PKTINFO", IPPROTO_IP, libc::IP_PKTINFO, open),
-            ("IP_RECVTOS", IPPROTO_IP, libc::IP_RECVTOS, 1),
-            ("IP_RECVTTL", IPPROTO_IP, libc::IP_RECVTTL, 1),
-        ]
-    } else {
-        let discover = libc::IPV6_MTU_DISCOVER;
-        vec![
-            ("IPV6_V6ONLY", IPPROTO_IPV6, libc::IPV6_V6ONLY, 1),
-            ("IPV6_MTU_DISCOVER", IPPROTO_IPV6, discover, libc::IPV6_PMTUDISC_PROBE),
-            ("IPV6_DONTFRAG", IPPROTO_IPV6, libc::IPV6_DONTFRAG, 1),
-            ("IPV6_UNICAST_HOPS", IPPROTO_IPV6, libc::IPV6_UNICAST_HOPS, HOP_LIMIT.into()),
-            ("IPV6_RECVPKTINFO", IPPROTO_IPV6, libc::IPV6_RECVPKTINFO, open),
-            ("IPV6_RECVTCLASS", IPPROTO_IPV6, libc::IPV6_RECVTCLASS, 1),
-            ("IPV6_RECVHOPLIMIT", IPPROTO_IPV6, libc::IPV6_RECVHOPLIMIT, 1),
-            // Others send without a checksum, as the ICRC is one. Own packets have it: it costs
-            // little where the hardware makes it, and the system cuts no datagram without.
-            ("UDP_NO_CHECK6_RX", libc::SOL_UDP, libc::UDP_NO_CHECK6_RX, 1),
-        ]
-    }
-}
-
-/// Returns the number of the interface that a link-local address belongs to; 0 for other addresses.
-fn scope(address: IpAddr) -> io::Result<u32> {
-    match address {
-        IpAddr::V6(local) if is_link_local(local) => {
-            let interface = RoceInterface::holding(address)?;
-            Ok(interface.map_or(0, |interface| interface.index))
-        }
-        _ => Ok(0),
-    }
-}
-
-const fn is_link_local(address: Ipv6Addr) -> bool {
-    address.segments()[0] & 0xffc0 == 0xfe80
 }

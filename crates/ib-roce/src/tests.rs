@@ -1,9 +1,15 @@
-use std::net::{Ipv4Addr, Ipv6Addr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
+use std::os::fd::AsFd;
 use std::time::Duration;
 
+use ib_link::Route;
+use ib_os::alarm::Alarm;
+use ib_os::clock;
+use ib_types::{Gid, Instant};
 use proptest::prelude::*;
 
 use super::*;
+use crate::icrc::ICRC;
 
 mod corruption;
 mod refusals;
@@ -19,13 +25,13 @@ fn options(address: IpAddr) -> RoceOptions {
 /// Two sockets that send to each other.
 fn pair(options: &RoceOptions) -> (RoceSocket, RoceSocket) {
     let mut pair = (RoceSocket::bind(options).unwrap(), RoceSocket::bind(options).unwrap());
-    pair.0.set_peer_port(pair.1.port());
-    pair.1.set_peer_port(pair.0.port());
+    pair.0.sender.set_peer_port(pair.1.port());
+    pair.1.sender.set_peer_port(pair.0.port());
     pair
 }
 
 fn route(own: IpAddr, peer: IpAddr) -> Route {
-    let (source, destination) = (interface::to_gid(own), interface::to_gid(peer));
+    let (source, destination) = (gid_of(own), gid_of(peer));
     Route { source, destination, is_global: true, ..Route::default() }
 }
 
@@ -50,7 +56,7 @@ fn take(socket: &mut RoceSocket, count: usize) -> Vec<Arrived> {
     let mut taken = Vec::new();
     while taken.len() < count && clock::now() < until {
         socket.wait(until, None).unwrap();
-        while let Some(packet) = socket.receive().unwrap() {
+        while let Some(packet) = socket.receiver.receive().unwrap() {
             taken.push((*packet.route, packet.bytes.to_vec(), packet.icrc));
         }
     }
@@ -64,7 +70,7 @@ fn packets_of_all_lengths_arrive_whole_with_and_without_offloads() {
     for address in [V4, V6] {
         for (gso, gro) in [(true, true), (true, false), (false, true), (false, false)] {
             let (mut here, mut there) = pair(&RoceOptions { gso, gro, ..options(address) });
-            assert_eq!((here.gso(), here.gro()), (gso, gro));
+            assert_eq!((here.sender.gso(), here.receiver.gro()), (gso, gro));
             let route = route(address, address);
             let packets: Vec<Vec<u8>> = (lengths.iter().enumerate())
                 .map(|(number, &length)| packet(number, length))
@@ -74,11 +80,11 @@ fn packets_of_all_lengths_arrive_whole_with_and_without_offloads() {
                 push(&mut here.sender, &route, packet);
             }
             assert_eq!(here.sender.unsent(), packets.len());
-            assert_eq!(here.flush(), 0);
+            assert_eq!(here.sender.flush(), 0);
             let arrived = take(&mut there, packets.len());
             for ((arrived, sent), number) in arrived.iter().zip(&packets).zip(0..) {
                 assert!(arrived.1 == *sent, "{address}, {gso}, {gro}: packet {number}");
-                let expected = (interface::to_gid(address), interface::to_gid(address), 64);
+                let expected = (gid_of(address), gid_of(address), 64);
                 let Route { source, destination, hop_limit, .. } = arrived.0;
                 assert_eq!((source, destination, hop_limit), expected);
                 assert_eq!(arrived.0.source_port, here.port());
@@ -112,12 +118,12 @@ fn many_more_packets_than_a_buffer_holds_are_pushed_without_flushing() {
         for packet in &packets {
             push(&mut here.sender, &route, packet);
             // Without privilege the system keeps less than all of them.
-            while let Some(packet) = there.receive().unwrap() {
+            while let Some(packet) = there.receiver.receive().unwrap() {
                 arrived.push(packet.bytes.to_vec());
             }
         }
         assert!(here.counters().sent.packets > 100, "the buffer is smaller");
-        here.flush();
+        here.sender.flush();
         let rest = take(&mut there, packets.len() - arrived.len());
         arrived.extend(rest.into_iter().map(|arrived| arrived.1));
         assert!(arrived == packets);
@@ -135,27 +141,27 @@ fn routes_are_mixed_and_open_addresses_are_chosen_by_them() {
     let own = IpAddr::from([127, 0, 0, 4]);
     for (number, host) in [(0, 0), (1, 1), (2, 0), (3, 1)] {
         let marks = Route { traffic_class: 0x68, hop_limit: 9, ..route(own, hosts[host]) };
-        here.set_peer_port([first.port(), second.port()][host]);
+        here.sender.set_peer_port([first.port(), second.port()][host]);
         push(&mut here.sender, &marks, &packet(number, 64));
     }
-    here.flush();
+    here.sender.flush();
     for (socket, numbers) in [(&mut first, [0, 2]), (&mut second, [1, 3])] {
-        socket.set_peer_port(here.port());
+        socket.sender.set_peer_port(here.port());
         for (arrived, number) in take(socket, 2).into_iter().zip(numbers) {
             assert_eq!(arrived.1, packet(number, 64));
-            assert_eq!(arrived.0.destination, interface::to_gid(own));
+            assert_eq!(arrived.0.destination, gid_of(own));
             assert_eq!((arrived.0.traffic_class, arrived.0.hop_limit), (0x68, 9));
             // The way back, which the packet's route is, needs no change.
             push(&mut socket.sender, &arrived.0, &arrived.1);
         }
-        socket.flush();
+        socket.sender.flush();
     }
     let mut back: Vec<Arrived> = take(&mut here, 4);
     back.sort_by_key(|arrived| arrived.0.destination);
     for (arrived, (number, host)) in back.iter().zip([(0, 0), (2, 0), (1, 1), (3, 1)]) {
         assert_eq!(arrived.1, packet(number, 64));
         let ends = (arrived.0.source, arrived.0.destination);
-        assert_eq!(ends, (interface::to_gid(own), interface::to_gid(hosts[host])));
+        assert_eq!(ends, (gid_of(own), gid_of(hosts[host])));
     }
 }
 
@@ -169,23 +175,22 @@ fn open_addresses_of_ipv6_work_and_leave_ipv4_alone() {
     };
     let mut here = (0..20).find_map(|_| both()).expect("a socket of each family");
     let mut there = RoceSocket::bind(&options(V6)).unwrap();
-    here.set_peer_port(there.port());
+    here.sender.set_peer_port(there.port());
     let marks = Route { traffic_class: 0x20, hop_limit: 3, ..route(V6, V6) };
     push(&mut here.sender, &marks, &packet(1, 32));
     push(&mut here.sender, &marks, &packet(2, 32));
-    here.flush();
+    here.sender.flush();
     let arrived = take(&mut there, 2);
     assert_eq!((arrived[1].0.traffic_class, arrived[1].0.hop_limit), (0x20, 3));
-    there.set_peer_port(here.port());
+    there.sender.set_peer_port(here.port());
     push(&mut there.sender, &arrived[0].0, &arrived[1].1);
-    there.flush();
+    there.sender.flush();
     let back = take(&mut here, 1);
     assert_eq!(back[0].0.source, Gid::from(Ipv6Addr::LOCALHOST));
     assert!(here.gids().unwrap().contains(&Gid::from(Ipv6Addr::LOCALHOST)));
     assert_eq!(there.gids().unwrap(), [Gid::from(Ipv6Addr::LOCALHOST)]);
 }
 
-/// The system refuses segments without a checksum that it or the hardware may complete.
 #[test]
 fn a_wait_ends_in_time_or_with_the_alarm() {
     let mut here = RoceSocket::bind(&options(V4)).unwrap();
@@ -195,7 +200,7 @@ fn a_wait_ends_in_time_or_with_the_alarm() {
     let alarm = Alarm::new().unwrap();
     alarm.bell().ring();
     here.wait(start + Duration::from_secs(100), Some(&alarm)).unwrap();
-    let (sender, receiver) = here.halves();
+    let RoceSocket { sender, receiver, .. } = &mut here;
     sender.wait(start + Duration::from_secs(100), None).unwrap();
     receiver.wait(start + Duration::from_secs(100), Some(&alarm)).unwrap();
     assert!(clock::now().since(start) < Duration::from_secs(50));
@@ -208,7 +213,7 @@ fn without_icrc_nothing_is_made_or_checked() {
     let until = clock::now() + Duration::from_secs(10);
     assert_eq!(here.begin_wait(), Some(false));
     there.wait(until, None).unwrap();
-    let packet = there.receive().unwrap().expect("a packet");
+    let packet = there.receiver.receive().unwrap().expect("a packet");
     assert_eq!(packet.icrc, IcrcCheck::Unchecked);
 }
 
@@ -217,9 +222,9 @@ fn what_was_waited_for_is_there_with_the_next_call() {
     let (mut here, mut there) = pair(&options(V4));
     for number in 0..3 {
         push(&mut here.sender, &route(V4, V4), &packet(number, 64));
-        here.flush();
+        here.sender.flush();
         there.wait(clock::now() + Duration::from_secs(10), None).unwrap();
-        assert_eq!(there.receive().unwrap().expect("a packet").bytes, packet(number, 64));
+        assert_eq!(there.receiver.receive().unwrap().expect("a packet").bytes, packet(number, 64));
     }
 }
 
@@ -230,7 +235,7 @@ fn an_engine_writes_its_packets_in_place() {
     let mut left = lengths.into_iter();
     let mut refused = 0;
     loop {
-        let pushed = here.push_next(|room| {
+        let pushed = here.sender.push_next(|room| {
             assert!(room.len() >= MAX_PACKET);
             let length = left.next()?;
             room[..length].copy_from_slice(&packet(length, length));
@@ -243,7 +248,7 @@ fn an_engine_writes_its_packets_in_place() {
             Err(other) => panic!("{other}"),
         }
     }
-    assert_eq!((refused, here.flush()), (1, 0));
+    assert_eq!((refused, here.sender.flush()), (1, 0));
     let arrived: Vec<Vec<u8>> = take(&mut there, 5).into_iter().map(|arrived| arrived.1).collect();
     assert_eq!(arrived, [256, 256, 12, MAX_PACKET, 16].map(|length| packet(length, length)));
 }
@@ -251,7 +256,7 @@ fn an_engine_writes_its_packets_in_place() {
 #[test]
 fn halves_work_in_threads_of_their_own() {
     let (here, there) = pair(&options(V4));
-    let ((mut sender, _), (_, mut receiver)) = (here.into_halves(), there.into_halves());
+    let (mut sender, mut receiver) = (here.sender, there.receiver);
     let until = clock::now() + Duration::from_secs(10);
     std::thread::scope(|scope| {
         scope.spawn(move || {
@@ -294,20 +299,20 @@ proptest! {
         let mut port = None;
         for (number, &(end, words, flush)) in pushes.iter().enumerate() {
             if port.replace(end) != Some(end) {
-                here.set_peer_port(ports[end]);
+                here.sender.set_peer_port(ports[end]);
             }
             let bytes = packet(number, words * 4);
             push(&mut here.sender, &route, &bytes);
             expected[end].push(bytes);
             if flush {
-                prop_assert_eq!(here.flush(), 0);
+                prop_assert_eq!(here.sender.flush(), 0);
             }
         }
-        prop_assert_eq!(here.flush(), 0);
+        prop_assert_eq!(here.sender.flush(), 0);
         for (end, expected) in ends.iter_mut().zip(&expected) {
             let arrived = take(end, expected.len());
             prop_assert!(arrived.iter().map(|arrived| &arrived.1).eq(expected));
-            prop_assert!(end.receive().unwrap().is_none());
+            prop_assert!(end.receiver.receive().unwrap().is_none());
         }
     }
 }

@@ -116,7 +116,7 @@ fn bind(options: &RoceOptions) -> RoceSocket {
 
 /// Pushes a packet: a middle of a SEND.
 fn push(socket: &mut RoceSocket, route: &Route, length: usize) -> Result<(), PushError> {
-    socket.push(route, length, |bytes| {
+    socket.sender.push(route, length, |bytes| {
         bytes.fill(length as u8);
         bytes[..12].copy_from_slice(&[1, 0, 0xff, 0xff, 0, 0, 0, 17, 0, 0, 0, 1]);
     })
@@ -134,7 +134,7 @@ fn every_segment_has_the_icrc_of_its_own_headers() {
             for length in lengths {
                 push(&mut socket, &marks, length).expect("room");
             }
-            assert_eq!(socket.flush(), 0);
+            assert_eq!(socket.sender.flush(), 0);
             let together = [0, 1, 2, 3, 0, 0, 1];
             for (length, id) in lengths.into_iter().zip(together) {
                 let (network, udp) = wire.checked();
@@ -154,7 +154,7 @@ fn every_segment_has_the_icrc_of_its_own_headers() {
                 };
                 assert_eq!(network.addresses, expected, "{address}, {gso}");
             }
-            assert_eq!(socket.gso(), gso);
+            assert_eq!(socket.sender.gso(), gso);
         }
     }
 }
@@ -194,7 +194,7 @@ fn packets_of_another_implementation_come_in() {
             wire.0.write_all(&wrong).expect("room");
             wire.0.write_all(&bytes).expect("room");
             socket.wait(clock::now() + Duration::from_millis(200), None).expect("a wait");
-            if let Some(packet) = socket.receive().expect("packets") {
+            if let Some(packet) = socket.receiver.receive().expect("packets") {
                 break (*packet.route, packet.bytes.to_vec(), packet.icrc);
             }
             assert!(clock::now() < until, "no packet from {:?}", network.addresses);
@@ -219,7 +219,7 @@ fn what_is_too_long_for_the_interface_is_counted() {
         for length in [4108, 4108, 4108, 1036, 2060, 1032] {
             push(&mut socket, &route(own, peer), length).expect("room");
         }
-        assert_eq!(socket.flush(), 0);
+        assert_eq!(socket.sender.flush(), 0);
         // 4108 4108 4108 1036 | 2060 1032: the system looks at a datagram's first packet.
         let sent = socket.counters().sent;
         let lost: u64 = sent.errors.values().sum();
@@ -229,9 +229,9 @@ fn what_is_too_long_for_the_interface_is_counted() {
         }
         assert_eq!(sent.packets + lost, 6);
         push(&mut socket, &route(own, peer), 1036).expect("room");
-        socket.flush();
+        socket.sender.flush();
         assert_eq!(wire.checked().1.len(), 1040);
-        assert!(socket.gso(), "the fault was the packets'");
+        assert!(socket.sender.gso(), "the fault was the packets'");
     }
 }
 
@@ -249,17 +249,17 @@ fn a_full_system_is_told_and_loses_nothing() {
         pushed += 1;
         assert!(pushed < 1000, "{:?}", socket.counters());
     }
-    assert!(socket.halves().0.unsent() > 0 && socket.counters().sent.full > 0);
+    assert!(socket.sender.unsent() > 0 && socket.counters().sent.full > 0);
     // It is full as before, and not earlier than it has to.
     assert_eq!(push(&mut socket, &route(V4, V4_PEER), 12), Err(PushError::Full));
     for taken in 0..pushed + 20 {
-        socket.flush();
+        socket.sender.flush();
         if taken % 2 == 1 && pushed < 120 {
             let again = push(&mut socket, &route(V4, V4_PEER), length(pushed));
             pushed += usize::from(again.is_ok());
         }
         let Some((_, udp)) = wire.next(Duration::from_millis(200)) else {
-            assert_eq!((taken, socket.halves().0.unsent()), (pushed, 0));
+            assert_eq!((taken, socket.sender.unsent()), (pushed, 0));
             break;
         };
         assert_eq!(udp.len(), length(taken) + 4);
@@ -301,13 +301,13 @@ fn packets_to_groups_leave_with_their_hop_limit_and_come_to_members() {
         for length in [64, 64, 32] {
             push(&mut socket, &there, length).expect("room");
         }
-        assert_eq!(socket.flush(), 0);
+        assert_eq!(socket.sender.flush(), 0);
         // It goes out and to the members on this machine.
         for length in [64, 64, 32] {
             assert_eq!(wire.checked().1.len(), length + 4);
             let until = clock::now() + Duration::from_secs(5);
             socket.wait(until, None).expect("a wait");
-            let packet = socket.receive().expect("packets").expect("what was sent");
+            let packet = socket.receiver.receive().expect("packets").expect("what was sent");
             assert_eq!((packet.bytes.len(), packet.route.hop_limit), (length, 64));
             let back = (packet.route.source, packet.route.destination);
             assert_eq!(back, (there.destination, there.source));
@@ -326,7 +326,7 @@ fn link_local_addresses_have_their_interface() {
     for address in [own, IpAddr::from([0u16; 8])] {
         let mut socket = bind(&RoceOptions::new(address));
         push(&mut socket, &route(own, peer), 16).expect("room");
-        assert_eq!(socket.flush(), 0);
+        assert_eq!(socket.sender.flush(), 0);
         let (network, _) = wire.checked();
         assert!(
             matches!(network.addresses, RoceAddresses::V6 { destination, .. } if destination == peer)

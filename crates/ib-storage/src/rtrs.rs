@@ -288,8 +288,8 @@ impl Captured for Devices {
 
 impl Adapters for Devices {
     fn get(&mut self, id: AdapterId) -> Option<Adapter<'_>> {
-        let (hca, cm) = self.device(id)?.engines();
-        Some(Adapter { hca, cm })
+        let engines = self.device(id)?.engines();
+        Some(Adapter { hca: &mut engines.hca, cm: &mut engines.cm })
     }
 
     fn is_in_partition(&self, id: AdapterId, p_key: PKey) -> bool {

@@ -59,7 +59,9 @@ pub(super) fn adapters<T: Captured>(all: &T) -> impl Iterator<Item = u32> {
 /// Returns the link type of an HCA.
 pub fn link_of(device: &Device) -> Link {
     match device.socket() {
-        Some(socket) => Link::Ethernet { own_port: socket.port(), peer_port: socket.peer_port() },
+        Some(socket) => {
+            Link::Ethernet { own_port: socket.port(), peer_port: socket.sender.peer_port() }
+        }
         None => Link::Infiniband,
     }
 }

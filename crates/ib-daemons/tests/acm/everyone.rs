@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ib_acm::ServiceConfig;
 use ib_acm::service::RouteProtocol;
-use ib_device::sim::route_of;
+use ib_device::route_of;
 use ib_hca::{
     AccessFlags, Data, Memory, QpAttr, QpCap, QpInitAttr, QpState, QpType, RecvWr, SendFlags,
     SendOp, SendWr, Sge, UdDestination,

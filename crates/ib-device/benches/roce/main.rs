@@ -120,14 +120,14 @@ fn run(
 
 fn roce(options: &RoceOptions, length: Duration) -> f64 {
     let (mut here, there) = (bind(options), bind(options));
-    here.set_peer_port(there.port());
+    here.sender.set_peer_port(there.port());
     let gid = match options.address {
         IpAddr::V4(address) => Gid::from(address),
         IpAddr::V6(address) => Gid::from(address),
     };
     let route = Route { source: gid, destination: gid, is_global: true, ..Route::default() };
-    let (mut sender, _) = here.into_halves();
-    let (_, mut receiver) = there.into_halves();
+    let RoceSocket { mut sender, .. } = here;
+    let RoceSocket { mut receiver, .. } = there;
     let region = vec![0x5a; REGION];
     let mut at = 0;
     let send = move || {

@@ -99,7 +99,7 @@ impl Lab {
         let device = devices.get_mut(port).expect("just made");
         let pd = device.hca().alloc_pd().expect("there is room");
         let cq = device.hca().create_cq(4096).expect("there is room");
-        device.cm().listen(SERVICE).expect("nobody else listens");
+        device.engines().cm.listen(SERVICE).expect("nobody else listens");
         let (done, cm, answers) = (Vec::new(), Vec::new(), Vec::new());
         self.hosts.push(Host { port, pd, cq, done, cm, answers });
     }

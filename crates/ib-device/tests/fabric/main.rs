@@ -6,7 +6,7 @@ mod lab;
 
 use std::time::Duration;
 
-use ib_device::sim::route_of;
+use ib_device::route_of;
 use ib_hca::{Data, QpId, SendOp, UdDestination, WcOpcode};
 use ib_link::Route;
 use ib_sim::{LogLevel, Options};

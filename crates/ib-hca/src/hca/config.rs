@@ -1,6 +1,10 @@
 //! Attributes and limits of an HCA.
 
+use ib_link::Route;
 use ib_types::{Gid, Guid, Mtu, Qpn};
+
+use crate::error::CreateError;
+use crate::table::{MOST, Table};
 
 /// Attributes and limits of an HCA (`ibv_device_attr`, `ibv_port_attr`).
 #[derive(Clone, Debug)]
@@ -47,6 +51,30 @@ impl HcaConfig {
             qpns: QpnBlock::ALL,
         }
     }
+
+    /// Checks that a table has room for one more object.
+    pub(super) fn check_count<T>(
+        &self,
+        table: &Table<T>,
+        what: &'static str,
+    ) -> Result<(), CreateError> {
+        let most = self.max_objects.min(MOST);
+        if table.len() < most { Ok(()) } else { Err(CreateError::Full { what, most }) }
+    }
+
+    /// Returns true if a route starts at the port.
+    pub(super) fn has_source(&self, route: &Route) -> bool {
+        !route.is_global || self.gids.contains(&route.source)
+    }
+}
+
+/// Checks a requested limit.
+pub(super) const fn check_limit(
+    what: &'static str,
+    found: u32,
+    most: u32,
+) -> Result<(), CreateError> {
+    if found <= most { Ok(()) } else { Err(CreateError::Value { what, found, most }) }
 }
 
 /// A block of queue pair numbers with the same upper bits.

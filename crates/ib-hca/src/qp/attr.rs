@@ -1,8 +1,9 @@
 //! The attributes of queue pairs, and which of them a change of state needs.
 
 use ib_link::Route;
-use ib_types::{Mtu, PKey, Psn, QKey, Qpn};
+use ib_types::{Gid, Mtu, PKey, Psn, QKey, Qpn};
 
+use crate::id::{CqId, SrqId};
 use crate::region::AccessFlags;
 
 /// The transport of a queue pair (`ibv_qp_type`).
@@ -48,11 +49,11 @@ pub struct QpInitAttr {
     /// Its transport.
     pub qp_type: QpType,
     /// Where completions of its send queue go.
-    pub send_cq: crate::objects::CqId,
+    pub send_cq: CqId,
     /// Where completions of its receives go.
-    pub recv_cq: crate::objects::CqId,
+    pub recv_cq: CqId,
     /// The shared receive queue that it takes its receives from.
-    pub srq: Option<crate::objects::SrqId>,
+    pub srq: Option<SrqId>,
     /// How much it takes.
     pub cap: QpCap,
 }
@@ -208,7 +209,7 @@ pub enum ModifyError {
     },
     /// The path is not from this port.
     #[error("the path starts at GID {0}: expected one of the port's own")]
-    Source(ib_types::Gid),
+    Source(Gid),
     /// The path's packets are longer than the port carries.
     #[error("path_mtu is {found:?}: the port carries {most:?}")]
     Mtu {

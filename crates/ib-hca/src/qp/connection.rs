@@ -3,7 +3,7 @@
 use ib_link::Route;
 use ib_types::{Mtu, PKey, Psn, Qpn};
 
-use super::{QpAttr, QpState};
+use super::attr::{QpAttr, QpState};
 use crate::region::AccessFlags;
 
 /// The attributes of a reliable connection, for its transitions from Reset to RTS (IBTA 10.3.1, `ibv_modify_qp`).

@@ -1,4 +1,4 @@
-//! Loss recovery of a send queue: the events that retransmit packets, and those that use up a retry.
+//! Loss recovery of a requester: the events that retransmit packets, and those that use up a retry.
 //!
 //! | event | retransmits | uses up a retry |
 //! |---|---|---|
@@ -16,18 +16,23 @@ use std::time::Duration;
 
 use ib_types::{Instant, Psn};
 
-use super::acked::Failed;
-use super::core::{Core, Cx};
-use super::send::SendQueue;
-use crate::objects::WcStatus;
-
 /// Minimum time without a response before the last packet is retransmitted as a probe.
 const LEAST_PROBE: Duration = Duration::from_micros(10);
 
 /// Maximum number of doublings of the time between retransmissions.
 const MOST_DOUBLINGS: u32 = 10;
 
-/// The state of loss recovery.
+/// Minimum congestion window in packets.
+const LEAST_WINDOW: u32 = 16;
+
+/// Value of the RNR retry count for an unlimited number of retries.
+const UNLIMITED: u8 = 7;
+
+/// All retries are used up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct NoRetriesLeft;
+
+/// Rounds of retransmissions, and the retries that are left.
 #[derive(Debug, Default)]
 pub(super) struct Recovery {
     /// The last round of retransmissions: the oldest unacknowledged packet and the time when it began.
@@ -39,24 +44,106 @@ pub(super) struct Recovery {
     /// A suspected loss, reported too early to belong to the current round: the oldest unacknowledged packet. At the
     /// given time the packet is considered lost if it is still the oldest.
     suspected: Option<(Psn, Instant)>,
+    retries_left: u8,
+    rnr_retries_left: u8,
 }
 
 impl Recovery {
-    /// Records progress.
-    pub(super) const fn progress(&mut self) {
+    /// Records progress, which restores all retries.
+    pub(super) const fn progress(&mut self, retries: u8, rnr_retries: u8) {
         (self.stalled, self.is_counted) = (0, false);
+        (self.retries_left, self.rnr_retries_left) = (retries, rnr_retries);
     }
 
     /// Returns the time at which a suspected loss is considered a loss.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.suspected.map(|(_, at)| at)
     }
+
+    /// Returns the time when the last round of retransmissions began.
+    pub(super) fn round_began(&self) -> Option<Instant> {
+        self.round.map(|(_, began)| began)
+    }
+
+    /// Processes a report that the oldest unacknowledged packet is missing. Returns true if packets are to be
+    /// retransmitted now. Otherwise the report may answer a packet sent before the current round, and the loss is only
+    /// suspected.
+    ///
+    /// A report may answer an earlier packet within the round-trip time, or within a quarter of the ACK timeout if no
+    /// round-trip time was measured.
+    pub(super) fn report_missing(
+        &mut self,
+        oldest: Psn,
+        now: Instant,
+        round_trip: Option<RoundTrip>,
+        ack_timeout: Option<Duration>,
+    ) -> bool {
+        let Some((first, began)) = self.round else { return true };
+        let until = began
+            + match round_trip {
+                Some(time) if first == oldest => {
+                    let doublings = self.stalled.saturating_sub(1).min(MOST_DOUBLINGS);
+                    time.patience() * (1 << doublings)
+                }
+                Some(time) => time.smoothed,
+                None => ack_timeout.map_or(LEAST_PROBE, |timeout| timeout / 4),
+            };
+        if now >= until {
+            return true;
+        }
+        if self.suspected.is_none_or(|(suspected, _)| suspected != oldest) {
+            self.suspected = Some((oldest, until));
+        }
+        false
+    }
+
+    /// Removes the suspected loss if it is due. Returns true if the packet is still the oldest unacknowledged one.
+    pub(super) fn take_suspected(&mut self, oldest: Psn, now: Instant) -> bool {
+        self.suspected.take_if(|(_, at)| *at <= now).is_some_and(|(psn, _)| psn == oldest)
+    }
+
+    /// Starts a round of retransmissions from a PSN on.
+    pub(super) const fn start_round(&mut self, oldest: Psn, now: Instant) {
+        self.round = Some((oldest, now));
+        self.stalled += 1;
+        self.suspected = None;
+    }
+
+    /// Uses up a retry after an ACK timeout.
+    pub(super) fn use_retry_for_timeout(&mut self) -> Result<(), NoRetriesLeft> {
+        self.use_retry()?;
+        self.stalled = 0;
+        Ok(())
+    }
+
+    /// Uses up a retry after the first NAK since the last progress. Returns true if this was the first one.
+    pub(super) fn use_retry_for_nak(&mut self) -> Result<bool, NoRetriesLeft> {
+        if self.is_counted {
+            return Ok(false);
+        }
+        self.use_retry()?;
+        self.is_counted = true;
+        Ok(true)
+    }
+
+    fn use_retry(&mut self) -> Result<(), NoRetriesLeft> {
+        self.retries_left = self.retries_left.checked_sub(1).ok_or(NoRetriesLeft)?;
+        Ok(())
+    }
+
+    /// Uses up a retry after an RNR NAK. `limit` is the RNR retry count of the connection.
+    pub(super) fn use_rnr_retry(&mut self, limit: u8) -> Result<(), NoRetriesLeft> {
+        let left = self.rnr_retries_left.checked_sub(1).ok_or(NoRetriesLeft)?;
+        if limit != UNLIMITED {
+            self.rnr_retries_left = left;
+        }
+        Ok(())
+    }
 }
 
-/// Round-trip time estimator.
+/// Round-trip time estimate, as in RFC 6298.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RoundTrip {
-    /// The smoothed round-trip time and its variation, as in RFC 6298.
     smoothed: Duration,
     variation: Duration,
 }
@@ -79,101 +166,155 @@ impl RoundTrip {
     }
 }
 
-impl SendQueue {
-    /// Adds a round-trip sample. The first one may be that of a retransmitted packet: an estimate that is too short
-    /// is better than no estimate.
-    pub(super) fn time(&mut self, psn: Psn, now: Instant) {
-        if self.round_trip.is_none()
+/// Round-trip time estimator: one packet at a time is measured.
+#[derive(Debug, Default)]
+pub(super) struct RoundTripTimer {
+    /// The packet of the current measurement, and its transmission time.
+    timed: Option<(Psn, Instant)>,
+    pub(super) estimate: Option<RoundTrip>,
+}
+
+impl RoundTripTimer {
+    /// Records the first transmission of a packet.
+    #[inline]
+    pub(super) const fn sent(&mut self, psn: Psn, now: Instant) {
+        if self.timed.is_none() {
+            self.timed = Some((psn, now));
+        }
+    }
+
+    /// Records the acknowledgement of all packets up to a PSN. The first sample may be that of a retransmitted packet,
+    /// of a round that began at `round_began`: an estimate that is too short is better than no estimate.
+    pub(super) fn acknowledged(&mut self, psn: Psn, now: Instant, round_began: Option<Instant>) {
+        if self.estimate.is_none()
             && self.timed.is_none()
-            && let Some((_, began)) = self.recovery.round
+            && let Some(began) = round_began
         {
-            self.round_trip = Some(RoundTrip::with(None, now.since(began)));
+            self.estimate = Some(RoundTrip::with(None, now.since(began)));
         }
         if let Some((timed, since)) = self.timed
             && !psn.is_before(timed)
         {
-            self.round_trip = Some(RoundTrip::with(self.round_trip, now.since(since)));
+            self.estimate = Some(RoundTrip::with(self.estimate, now.since(since)));
             self.timed = None;
         }
     }
 
-    /// Processes a NAK or implied NAK: a response of this PSN shows that the oldest unacknowledged packet is missing.
-    pub(super) fn missing(&mut self, core: &Core, now: Instant, psn: Psn) -> Result<(), Failed> {
-        // After an RNR NAK all unacknowledged packets are retransmitted in any case.
-        if self.pause.is_some() || !psn.is_before(self.next) {
-            return Ok(());
-        }
-        let oldest = self.unacked;
-        if let Some((first, began)) = self.recovery.round
-            && let until = began + self.wait(core, first == oldest)
-            && now < until
-        {
-            if self.recovery.suspected.is_none_or(|(suspected, _)| suspected != oldest) {
-                self.recovery.suspected = Some((oldest, until));
-            }
-            return Ok(());
-        }
-        self.retransmit_missing(now)
+    /// Cancels the current measurement, because packets are retransmitted.
+    pub(super) const fn cancel(&mut self) {
+        self.timed = None;
     }
 
-    /// Returns the time in which NAKs may still answer packets sent before the current round.
-    fn wait(&self, core: &Core, is_stalled: bool) -> Duration {
-        let unknown = self.timeout(core).map_or(LEAST_PROBE, |timeout| timeout / 4);
-        match self.round_trip {
-            Some(time) if is_stalled => {
-                let doublings = self.recovery.stalled.saturating_sub(1).min(MOST_DOUBLINGS);
-                time.patience() * (1 << doublings)
-            }
-            Some(time) => time.smoothed,
-            None => unknown,
-        }
-    }
-
-    fn retransmit_missing(&mut self, now: Instant) -> Result<(), Failed> {
-        if !self.recovery.is_counted {
-            self.use_retry()?;
-            self.recovery.is_counted = true;
-        }
-        self.retransmit(now);
-        Ok(())
-    }
-
-    /// Uses up a retry. The next packet restarts the ACK timeout.
-    fn use_retry(&mut self) -> Result<(), Failed> {
-        if self.retries_left == 0 {
-            return Err(WcStatus::RetryExcErr);
-        }
-        self.retries_left -= 1;
-        self.deadline = None;
-        Ok(())
-    }
-
-    /// Starts a round: all unacknowledged packets are retransmitted.
-    fn retransmit(&mut self, now: Instant) {
-        self.shrink();
-        self.go_back(self.unacked);
-        self.recovery.round = Some((self.unacked, now));
-        self.recovery.stalled += 1;
-        self.recovery.suspected = None;
-    }
-
-    /// Retransmits after an ACK timeout, or when a suspected loss is considered a loss.
-    pub(super) fn handle_loss(&mut self, cx: &mut Cx<'_>) -> Result<(), Failed> {
-        let now = cx.now;
-        if self.deadline.is_some_and(|deadline| deadline <= now) {
-            cx.counters.timeouts += 1;
-            self.use_retry()?;
-            self.recovery.stalled = 0;
-            self.retransmit(now);
-            return Ok(());
-        }
-        if let Some((oldest, _)) = self.recovery.suspected.take_if(|(_, at)| *at <= now)
-            && oldest == self.unacked
-            && oldest.is_before(self.next)
-            && self.pause.is_none()
-        {
-            return self.retransmit_missing(now);
-        }
-        Ok(())
+    /// Returns the time without a response after which a probe is sent.
+    #[inline]
+    pub(super) fn patience(&self) -> Option<Duration> {
+        self.estimate.map(RoundTrip::patience)
     }
 }
+
+/// Tail loss probe: the last packet is retransmitted once if no response arrives for a long time.
+#[derive(Debug, Default)]
+pub(super) struct Probe {
+    /// Time at which the probe is due.
+    pub(super) deadline: Option<Instant>,
+    /// True if the probe is the next packet.
+    is_next: bool,
+    /// True if a probe was sent since the last response.
+    is_sent: bool,
+}
+
+impl Probe {
+    /// Starts the timer after a packet was sent.
+    #[inline]
+    pub(super) fn sent(&mut self, now: Instant, patience: Option<Duration>) {
+        if self.deadline.is_none() && !self.is_sent {
+            self.deadline = patience.map(|after| now + after);
+        }
+    }
+
+    /// Restarts the probe after a response. The timer runs on if other packets are in flight.
+    pub(super) fn acknowledged(
+        &mut self,
+        now: Instant,
+        is_in_flight: bool,
+        patience: Option<Duration>,
+    ) {
+        self.is_sent = false;
+        if !is_in_flight {
+            self.deadline = None;
+        } else if self.deadline.is_none() {
+            self.deadline = patience.map(|after| now + after);
+        }
+    }
+
+    /// Requests the probe if no packet was sent for a long time. `patience` is `None` if no packet is in flight.
+    pub(super) fn handle_timeout(
+        &mut self,
+        now: Instant,
+        last_sent: Instant,
+        patience: Option<Duration>,
+    ) {
+        if self.deadline.is_none_or(|at| at > now) {
+            return;
+        }
+        self.deadline = None;
+        let Some(after) = patience else { return };
+        if last_sent + after > now {
+            self.deadline = Some(last_sent + after);
+        } else if !self.is_sent {
+            (self.is_next, self.is_sent) = (true, true);
+        }
+    }
+
+    /// Returns true if the probe is the next packet.
+    pub(super) const fn is_next(&self) -> bool {
+        self.is_next
+    }
+
+    /// Returns true once if the probe is the next packet.
+    #[inline]
+    pub(super) const fn take(&mut self) -> bool {
+        std::mem::replace(&mut self.is_next, false)
+    }
+}
+
+/// Congestion window: the maximum number of packets in flight.
+#[derive(Debug, Default)]
+pub(super) struct CongestionWindow {
+    size: u32,
+    most: u32,
+    /// Number of acknowledged packets since the window has grown.
+    acknowledged: u32,
+}
+
+impl CongestionWindow {
+    pub(super) const fn new(most: u32) -> Self {
+        Self { size: most, most, acknowledged: 0 }
+    }
+
+    /// Returns the window in packets.
+    pub(super) const fn size(&self) -> u32 {
+        self.size
+    }
+
+    /// Halves the window after a loss.
+    pub(super) fn shrink(&mut self) {
+        self.size = (self.size / 2).max(LEAST_WINDOW);
+        self.acknowledged = 0;
+    }
+
+    /// Grows the window by one packet for each window of acknowledged packets.
+    pub(super) fn grow(&mut self, packets: u32) {
+        if self.size >= self.most {
+            return;
+        }
+        self.acknowledged += packets;
+        if self.acknowledged >= self.size {
+            self.acknowledged = 0;
+            self.size = (self.size + 1).min(self.most);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

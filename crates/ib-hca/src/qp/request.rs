@@ -1,34 +1,84 @@
-//! The packets of requests: their headers, and the data that they carry.
+//! Send requests: the checks of posted requests, and the headers and data of their packets.
 
-use ib_types::Psn;
 use ib_wire::packet::{AtomicEth, Bth, Deth, Ieth, ImmDt, Opcode, Operation, Reth, Transport};
 
 use super::attr::QpType;
-use super::core::{Core, Cx};
-use super::send::Wqe;
-use crate::objects::{Data, SendOp};
+use super::context::QpContext;
+use super::send_queue::RequestPacket;
+use crate::error::PostError;
 use crate::packet::Writer;
-use crate::region::AccessFlags;
+use crate::region::{AccessFlags, Regions};
+use crate::work_request::{Data, MAX_MESSAGE, RemoteAddress, SendOp, SendWr};
 
-/// Writes the packet with a sequence number of a request: the headers and its part of the data.
+/// Size in bytes of the data that an atomic operation returns.
+const ATOMIC: u64 = 8;
+
+/// Checks a posted request; returns the size of its message in bytes.
+pub(super) fn check(context: &QpContext, regions: &Regions, wr: &SendWr) -> Result<u32, PostError> {
+    use SendOp as Op;
+    let qp_type = context.init.qp_type;
+    let is_possible = match qp_type {
+        QpType::Rc => !matches!(wr.op, Op::SendDatagram { .. }),
+        QpType::Uc => matches!(
+            wr.op,
+            Op::Send { .. } | Op::Write { .. } | Op::LocalInvalidate { .. } | Op::Register(_)
+        ),
+        QpType::Ud => matches!(wr.op, Op::SendDatagram { .. }),
+    };
+    if !is_possible {
+        return Err(PostError::Operation(qp_type));
+    }
+    let length = wr.data.length();
+    let most = if qp_type == QpType::Ud { context.mtu() as u64 } else { MAX_MESSAGE };
+    if length > most {
+        return Err(PostError::TooLong { found: length, most });
+    }
+    let cap = &context.init.cap;
+    wr.data.check_count(cap.max_send_sge)?;
+    let is_atomic = matches!(wr.op, Op::CompareSwap { .. } | Op::FetchAdd { .. });
+    let is_read = is_atomic || matches!(wr.op, Op::Read { .. });
+    if let Data::Inline(bytes) = &wr.data {
+        if is_read {
+            return Err(PostError::Operation(qp_type));
+        }
+        if bytes.len() > cap.max_inline_data as usize {
+            let (found, most) = (bytes.len(), cap.max_inline_data);
+            return Err(PostError::TooMuchInline { found, most });
+        }
+    }
+    if is_atomic && length != ATOMIC {
+        return Err(PostError::AtomicLength(length));
+    }
+    if is_read && context.attributes.max_rd_atomic == 0 {
+        return Err(PostError::NoReads);
+    }
+    let access = if is_read { AccessFlags::LOCAL_WRITE } else { AccessFlags::default() };
+    wr.data.check_keys(regions, context.pd, access)?;
+    Ok(length as u32)
+}
+
+/// A local key does not allow the access, because its region was closed after the post.
+pub(super) struct GatherError;
+
+/// Writes a packet of a request: the headers and its part of the data.
 pub(super) fn write(
-    core: &Core,
-    cx: &Cx<'_>,
-    (wqe, sent, psn): (&Wqe, u32, Psn),
+    context: &QpContext,
+    regions: &Regions,
+    RequestPacket { wqe, index, psn }: RequestPacket<'_>,
     wants_ack: bool,
     writer: &mut Writer<'_>,
-) -> Result<(), ()> {
-    let mtu = core.mtu() as u32;
-    let is_first = sent == 0;
-    let is_last = wqe.is_read() || sent + 1 == wqe.count;
+) -> Result<(), GatherError> {
+    let mtu = context.mtu() as u32;
+    let is_first = index == 0;
+    let is_last = wqe.is_read() || index + 1 == wqe.packets;
     let (operation, imm, ieth) = operation(&wqe.wr.op, is_first, is_last);
     let (start, length) = if wqe.is_read() {
         (0, 0)
     } else {
-        let start = sent * mtu;
+        let start = index * mtu;
         (start, (wqe.length - start).min(mtu))
     };
-    let transport = match core.qp_type {
+    let transport = match context.init.qp_type {
         QpType::Rc => Transport::Rc,
         QpType::Uc => Transport::Uc,
         QpType::Ud => Transport::Ud,
@@ -37,12 +87,12 @@ pub(super) fn write(
         opcode: Opcode::new(transport, operation).expect("the request was checked"),
         solicited_event: is_last && wqe.wr.flags.solicited,
         pad_count: (length.wrapping_neg() & 3) as u8,
-        p_key: core.attributes.pkey,
+        p_key: context.attributes.pkey,
         destination: match &wqe.wr.op {
             SendOp::SendDatagram { to, .. } => to.remote_qpn,
-            _ => core.attributes.dest_qp_num,
+            _ => context.attributes.dest_qp_num,
         },
-        ack_request: core.qp_type == QpType::Rc && (is_last || wants_ack),
+        ack_request: context.init.qp_type == QpType::Rc && (is_last || wants_ack),
         psn: if wqe.is_read() { wqe.first.wrapping_add(wqe.received) } else { psn },
         ..Bth::default()
     };
@@ -50,8 +100,8 @@ pub(super) fn write(
     match &wqe.wr.op {
         SendOp::SendDatagram { to, .. } => {
             let controlled = to.remote_qkey.is_controlled();
-            let q_key = if controlled { core.attributes.qkey } else { to.remote_qkey };
-            writer.put(&Deth { q_key, source: core.number }.to_bytes());
+            let q_key = if controlled { context.attributes.qkey } else { to.remote_qkey };
+            writer.put(&Deth { q_key, source: context.number }.to_bytes());
         }
         SendOp::Write { to, .. } if is_first => {
             let (virtual_address, r_key) = (to.addr, to.rkey);
@@ -75,12 +125,12 @@ pub(super) fn write(
     if let Some(r_key) = ieth {
         writer.put(&Ieth { r_key }.to_bytes());
     }
-    gather(core, cx, &wqe.wr.data, (start as usize, length as usize), writer)?;
+    gather(context, regions, &wqe.wr.data, start as usize, length as usize, writer)?;
     writer.pad();
     Ok(())
 }
 
-fn atomic(at: &crate::objects::RemoteAddress, swap_or_add: u64, compare: u64) -> [u8; 28] {
+fn atomic(at: &RemoteAddress, swap_or_add: u64, compare: u64) -> [u8; 28] {
     let (virtual_address, r_key) = (at.addr, at.rkey);
     AtomicEth { virtual_address, r_key, swap_or_add, compare }.to_bytes()
 }
@@ -131,12 +181,13 @@ fn operation(op: &SendOp, first: bool, last: bool) -> (Operation, Option<u32>, O
 
 /// Copies a part of a request's data into a packet.
 fn gather(
-    core: &Core,
-    cx: &Cx<'_>,
+    context: &QpContext,
+    regions: &Regions,
     data: &Data,
-    (start, length): (usize, usize),
+    start: usize,
+    length: usize,
     writer: &mut Writer<'_>,
-) -> Result<(), ()> {
+) -> Result<(), GatherError> {
     if let Data::Inline(bytes) = data {
         writer.put(&bytes[start..start + length]);
         return Ok(());
@@ -152,16 +203,16 @@ fn gather(
         if part == 0 {
             break;
         }
-        let range = (sge.lkey, sge.addr.wrapping_add(skip as u64), part);
-        let (memory, offset) =
-            cx.regions.open(core.pd, range, AccessFlags::default()).map_err(drop)?;
+        let address = sge.addr.wrapping_add(skip as u64);
+        let opened = regions.open(context.pd, sge.lkey, address, part, AccessFlags::default());
+        let (memory, offset) = opened.map_err(|_| GatherError)?;
         let mut done = 0;
         if start == 0 && skip == 0 && left == length {
-            // What a trace has is what is sent, even where the memory changes meanwhile.
+            // A trace records the bytes that are sent, even if the memory changes meanwhile.
             let kept = writer.put_kept(part, |bytes| memory.read(offset, bytes));
-            done = kept.map_err(drop)?;
+            done = kept.map_err(|_| GatherError)?;
         }
-        memory.read(offset + done, writer.take(part - done)).map_err(drop)?;
+        memory.read(offset + done, writer.take(part - done)).map_err(|_| GatherError)?;
         (skip, left) = (0, left - part);
     }
     Ok(())

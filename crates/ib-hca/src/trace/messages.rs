@@ -1,11 +1,13 @@
 //! The last messages of a queue pair.
 
+use std::cell::OnceCell;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering, fence};
 
 use ib_link::{Direction, MessageBlock};
 use ib_types::{Instant, Psn};
 
-use crate::objects::{WcOpcode, WcStatus};
+use crate::completion::{WcOpcode, WcStatus};
 
 /// How many messages are remembered.
 const BLOCKS: u64 = 64;
@@ -131,6 +133,27 @@ impl MessageRing {
             .collect();
         let lost = ended.saturating_sub(number) - found.len() as u64;
         (found, lost)
+    }
+}
+
+/// The message ring of a queue pair, which is created with the first message.
+#[derive(Debug, Default)]
+pub(crate) struct MessageLog(OnceCell<Arc<MessageRing>>);
+
+impl MessageLog {
+    /// Writes the command block of a completed message.
+    #[inline]
+    pub(crate) fn note(&self, message: &Message) {
+        #[cfg(not(without_message_blocks))]
+        self.ring().write(message);
+        #[cfg(without_message_blocks)]
+        let _ = message;
+    }
+
+    /// Returns the ring.
+    #[inline]
+    pub(crate) fn ring(&self) -> &Arc<MessageRing> {
+        self.0.get_or_init(Arc::default)
     }
 }
 

@@ -4,9 +4,6 @@ use ib_link::{Direction, Route};
 use ib_types::{Gid, Instant, Qpn};
 use ib_wire::packet::Opcode;
 
-use crate::qp::core::Core;
-use crate::qp::{QpState, QpType};
-
 /// The most payload that is kept of a message, in bytes.
 const MOST_PAYLOAD: u16 = 4096;
 
@@ -112,22 +109,9 @@ pub struct Selection {
 pub struct SelectionId(pub(crate) u64);
 
 impl Selection {
-    /// Returns whether the packets of queue pair 1 are wanted.
-    pub(crate) fn takes_general(&self) -> bool {
+    /// Returns true if the selection includes queue pair 1.
+    pub(crate) fn includes_gsi(&self) -> bool {
         self.services.is_empty() && (self.qpns.is_empty() || self.qpns.contains(&Qpn::GSI))
-    }
-
-    /// Returns whether a queue pair is wanted, as it is now.
-    pub(crate) fn chooses(&self, core: &Core) -> bool {
-        let is_connected = matches!(core.state, QpState::Rtr | QpState::Rts | QpState::Sqd);
-        let route = &core.attributes.route;
-        let is_datagram = core.qp_type == QpType::Ud;
-        (self.qpns.is_empty() || self.qpns.contains(&core.number))
-            && (self.services.is_empty()
-                || core.service.is_some_and(|service| self.services.contains(&service)))
-            && (self.peers.is_empty()
-                || is_datagram
-                || is_connected && self.peers.iter().any(|peer| peer.is_at(route)))
     }
 }
 

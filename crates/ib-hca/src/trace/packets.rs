@@ -18,7 +18,7 @@ use std::sync::{Arc, OnceLock};
 use ib_link::{Direction, PacketCounts, PacketRecord, PacketSource, Route};
 use ib_types::{Gid, Instant, Qpn, ServiceLevel};
 
-use super::{Noted, TraceError};
+use super::options::TraceError;
 use crate::counters::Drop;
 use crate::memory::Memory;
 
@@ -38,6 +38,30 @@ const NEVER: u64 = u64::MAX;
 
 /// Marks what is left before the end of the memory, in the place of a packet's number.
 const FILLER: u64 = u64::MAX;
+
+/// Metadata of a packet that is recorded.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PacketNote<'a> {
+    pub(crate) direction: Direction,
+    pub(crate) at: Instant,
+    /// Post time of the message, if the packet is its first.
+    pub(crate) posted: Option<Instant>,
+    pub(crate) route: &'a Route,
+    /// True if the route is that of the queue pair's connection, which is not compared for each packet.
+    pub(crate) is_own: bool,
+    pub(crate) is_repeated: bool,
+    pub(crate) dropped: Option<Drop>,
+    /// Place and reason of the loss of a packet that was lost in the network.
+    pub(crate) lost: Option<&'a str>,
+}
+
+impl<'a> PacketNote<'a> {
+    /// Returns the metadata of an ordinary packet.
+    pub(crate) const fn new(direction: Direction, at: Instant, route: &'a Route) -> Self {
+        let (posted, dropped, lost) = (None, None, None);
+        Self { direction, at, posted, route, is_own: false, is_repeated: false, dropped, lost }
+    }
+}
 
 /// The packets of a queue pair.
 pub struct PacketRing {
@@ -106,22 +130,22 @@ impl PacketWriter {
     }
 
     #[inline(always)]
-    pub(super) fn write(&mut self, noted: &Noted<'_>, length: u32, bytes: &[u8]) {
-        let is_usual = match self.is_own_usual.filter(|_| noted.is_own) {
+    pub(super) fn write(&mut self, note: &PacketNote<'_>, length: u32, bytes: &[u8]) {
+        let is_usual = match self.is_own_usual.filter(|_| note.is_own) {
             Some(is_usual) => is_usual,
-            None => self.is_usual(noted),
+            None => self.is_usual(note),
         };
-        if !is_usual || noted.lost.is_some() {
-            return self.write_more(noted, is_usual, length, bytes);
+        if !is_usual || note.lost.is_some() {
+            return self.write_more(note, is_usual, length, bytes);
         }
         let whole = (HEADER + bytes.len()).next_multiple_of(8);
         if self.head + whole as u64 > self.free_until {
             self.make_room(whole);
         }
-        let header = header((&self.noted, true), noted, (whole, length, bytes.len(), 0));
+        let header = header((&self.noted, true), note, (whole, length, bytes.len(), 0));
         let written = self.ring.memory.write_words(self.ring.at(self.head), &header, bytes);
         written.expect("it does not reach the end");
-        let (kind, count) = match noted.direction {
+        let (kind, count) = match note.direction {
             Direction::Send => (0, &mut self.noted.sent),
             Direction::Receive => (1, &mut self.noted.received),
         };
@@ -138,41 +162,41 @@ impl PacketWriter {
 
     /// Returns true if a packet has the usual route.
     #[inline(never)]
-    fn is_usual(&mut self, noted: &Noted<'_>) -> bool {
-        let is_usual = match &self.usual[noted.direction as usize] {
-            Some(usual) => usual == noted.route,
-            None => self.set_usual(noted),
+    fn is_usual(&mut self, note: &PacketNote<'_>) -> bool {
+        let is_usual = match &self.usual[note.direction as usize] {
+            Some(usual) => usual == note.route,
+            None => self.set_usual(note),
         };
-        if noted.is_own {
+        if note.is_own {
             self.is_own_usual = Some(is_usual);
         }
         is_usual
     }
 
     /// Invalidates the usual route, because the queue pair's route may have changed.
-    pub(super) const fn forget_way(&mut self) {
+    pub(super) const fn forget_route(&mut self) {
         self.is_own_usual = None;
     }
 
     /// Writes a packet with another route than usual, or with comments.
     #[cold]
     #[inline(never)]
-    fn write_more(&mut self, noted: &Noted<'_>, is_usual: bool, length: u32, bytes: &[u8]) {
-        let remark = noted.lost.map_or("", |text| &text[..text.floor_char_boundary(LONGEST)]);
+    fn write_more(&mut self, note: &PacketNote<'_>, is_usual: bool, length: u32, bytes: &[u8]) {
+        let remark = note.lost.map_or("", |text| &text[..text.floor_char_boundary(LONGEST)]);
         let mut behind = Vec::new();
         if !is_usual {
-            behind.extend(route_to_bytes(noted.route));
+            behind.extend(route_to_bytes(note.route));
         }
         behind.extend(bytes);
         behind.extend(remark.as_bytes());
         let whole = (HEADER + behind.len()).next_multiple_of(8);
         self.make_room(whole);
         let sizes = (whole, length, bytes.len(), remark.len());
-        let header = header((&self.noted, is_usual), noted, sizes);
+        let header = header((&self.noted, is_usual), note, sizes);
         let at = self.ring.at(self.head);
         self.ring.memory.write_words(at, &header, &behind).expect("it does not reach the end");
-        let (kind, count) = match noted.direction {
-            _ if noted.lost.is_some() => (2, &mut self.noted.lost),
+        let (kind, count) = match note.direction {
+            _ if note.lost.is_some() => (2, &mut self.noted.lost),
             Direction::Send => (0, &mut self.noted.sent),
             Direction::Receive => (1, &mut self.noted.received),
         };
@@ -183,9 +207,9 @@ impl PacketWriter {
 
     /// Stores the route of the first packet as the usual one.
     #[cold]
-    fn set_usual(&mut self, noted: &Noted<'_>) -> bool {
-        let direction = noted.direction as usize;
-        self.usual[direction] = Some(*self.ring.usual[direction].get_or_init(|| *noted.route));
+    fn set_usual(&mut self, note: &PacketNote<'_>) -> bool {
+        let direction = note.direction as usize;
+        self.usual[direction] = Some(*self.ring.usual[direction].get_or_init(|| *note.route));
         true
     }
 
@@ -271,10 +295,10 @@ const LONGEST: usize = 512;
 #[inline]
 fn header(
     (before, is_usual): (&PacketCounts, bool),
-    noted: &Noted<'_>,
+    note: &PacketNote<'_>,
     (whole, length, kept, remark): (usize, u32, usize, usize),
 ) -> [u64; WORDS] {
-    let Noted { direction, at, posted, is_repeated, dropped, lost, .. } = noted;
+    let PacketNote { direction, at, posted, is_repeated, dropped, lost, .. } = note;
     let flag = |is_set: bool, flag: u8| if is_set { flag } else { 0 };
     let flags = flag(*direction == Direction::Receive, RECEIVED)
         | flag(*is_repeated, REPEATED)

@@ -370,7 +370,7 @@ fn what_was_lost_on_its_way_is_kept_with_its_queue_pair() {
     let route = hca.query_qp(qps[0]).expect("it is there").2.route;
     let now = ib_types::Instant::from_nanos(5);
     let lost = sent.borrow()[1].clone();
-    hca.note_lost(now, &route, (&lost[..40], lost.len()), "s1:4: a cable was pulled");
+    hca.note_lost(now, &route, &lost[..40], lost.len(), "s1:4: a cable was pulled");
     let (mut bytes, mut found) = (Vec::new(), Vec::new());
     while let Some(record) = reader.next_packet(&mut bytes) {
         found.push((record, bytes.clone(), reader.remark().to_owned()));

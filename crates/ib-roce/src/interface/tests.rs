@@ -1,6 +1,7 @@
 use std::net::Ipv4Addr;
 
 use super::*;
+use crate::control::address_of;
 
 #[test]
 fn headers_have_eighty_bytes() {
@@ -33,8 +34,8 @@ fn the_loopback_device_holds_its_address() {
     let interface = RoceInterface::holding(address).unwrap().expect("a loopback device");
     assert_eq!(interface.mac, None);
     assert_eq!(interface.active_mtu(), active_mtu(interface.mtu));
-    assert!(interface.gids().any(|gid| gid == to_gid(address)));
-    assert_eq!(to_address(to_gid(address)), address);
+    assert!(interface.gids().any(|gid| gid == gid_of(address)));
+    assert_eq!(address_of(gid_of(address)), address);
     let nowhere = Ipv4Addr::new(192, 0, 2, 77).into();
     assert_eq!(RoceInterface::holding(nowhere).unwrap(), None);
 }

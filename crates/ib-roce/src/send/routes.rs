@@ -4,11 +4,10 @@ use std::collections::HashMap;
 
 use ib_link::Route;
 
-use super::PushError;
-use crate::control::{Control, SocketAddress};
+use crate::control::{Control, SocketAddress, address_of};
+use crate::error::PushError;
 use crate::icrc::Headers;
-use crate::interface::to_address;
-use crate::socket::Socket;
+use crate::udp::UdpSocket;
 
 /// What the packets of a route share.
 pub(super) struct Prepared {
@@ -34,7 +33,7 @@ impl Routes {
     pub(super) fn number(
         &mut self,
         route: &Route,
-        socket: &Socket,
+        socket: &UdpSocket,
         peer_port: u16,
     ) -> Result<usize, PushError> {
         if let Some((last, number)) = &self.last
@@ -71,8 +70,8 @@ impl Routes {
         self.last = None;
     }
 
-    fn add(&mut self, route: &Route, socket: &Socket, port: u16) -> Result<usize, PushError> {
-        let (own, peer) = (to_address(route.source), to_address(route.destination));
+    fn add(&mut self, route: &Route, socket: &UdpSocket, port: u16) -> Result<usize, PushError> {
+        let (own, peer) = (address_of(route.source), address_of(route.destination));
         let is_own = socket.is_unspecified() || own == socket.address;
         if !is_own || own.is_ipv4() != socket.address.is_ipv4() || own.is_ipv4() != peer.is_ipv4() {
             return Err(PushError::Route { own, peer, socket: socket.address });

@@ -33,7 +33,7 @@ fn what_is_wrong_is_counted_and_dropped() {
         let mut here = RoceSocket::bind(&alone).unwrap();
         other.send_to(&[0; 9999], (address, here.port())).unwrap();
         here.wait(clock::now() + Duration::from_secs(10), None).unwrap();
-        assert!(here.receive().unwrap().is_none());
+        assert!(here.receiver.receive().unwrap().is_none());
         assert_eq!(here.counters().received.truncated, 1);
     }
 }
@@ -48,11 +48,11 @@ fn a_refused_batch_is_sent_packet_by_packet_with_other_icrcs() {
         for packet in &packets {
             push(&mut here.sender, &route(V4, V4), packet);
         }
-        assert_eq!(here.flush(), 0);
+        assert_eq!(here.sender.flush(), 0);
         for (arrived, packet) in take(&mut there, 4).iter().zip(&packets) {
             assert_eq!((&arrived.1, arrived.2), (packet, IcrcCheck::ConsistentWithOwnId(0)));
         }
-        assert!(!here.gso());
+        assert!(!here.sender.gso());
     }
     assert!(here.counters().sent.errors.is_empty());
 }
@@ -64,24 +64,24 @@ fn a_refused_packet_is_counted_and_what_follows_leaves() {
         push(&mut here.sender, &route(V4, peer), &packet(1, 64));
         push(&mut here.sender, &route(V4, peer), &packet(2, 64));
     }
-    assert_eq!(here.flush(), 0);
+    assert_eq!(here.sender.flush(), 0);
     assert_eq!(take(&mut there, 2)[1].1, packet(2, 64));
     let sent = here.counters().sent;
     assert_eq!((sent.packets, sent.batches, sent.full), (2, 1, 0));
     assert_eq!(sent.errors, [(libc::EACCES, 2)].into());
-    assert!(here.gso(), "the fault was the address's");
+    assert!(here.sender.gso(), "the fault was the address's");
 }
 
 #[test]
 fn what_no_packet_can_be_is_refused() {
     let mut here = RoceSocket::bind(&options(V4)).unwrap();
     for length in [0, 8, 13, 14, 15, MAX_PACKET + 4, 65_536] {
-        let refused = here.push(&route(V4, V4), length, |_| panic!("it is not written"));
+        let refused = here.sender.push(&route(V4, V4), length, |_| panic!("it is not written"));
         assert_eq!(refused, Err(PushError::Length { length }));
     }
     let other = IpAddr::from([127, 0, 0, 2]);
     for (own, peer) in [(V4, V6), (V6, V6), (other, V4)] {
-        let refused = here.push(&route(own, peer), 12, |_| panic!("it is not written"));
+        let refused = here.sender.push(&route(own, peer), 12, |_| panic!("it is not written"));
         assert_eq!(refused, Err(PushError::Route { own, peer, socket: V4 }));
     }
     assert_eq!(here.sender.unsent(), 0);
@@ -102,9 +102,9 @@ fn what_nobody_takes_in_time_is_counted() {
         for number in 0..40 {
             push(&mut here.sender, &route(V4, V4), &packet(number, 1024));
         }
-        here.flush();
+        here.sender.flush();
         there.wait(clock::now() + Duration::from_secs(10), None).unwrap();
-        while there.receive().unwrap().is_some() {
+        while there.receiver.receive().unwrap().is_some() {
             arrived += 1;
         }
     }
@@ -128,19 +128,19 @@ fn zero_udp_checksums_over_ipv4_are_refused_unless_allowed() {
         ib_os::sockopt::set(here.as_fd(), level, name, 1).unwrap();
         for number in 0..2 {
             push(&mut here.sender, &route(address, address), &packet(number, 32 + 4 * number));
-            here.flush();
+            here.sender.flush();
         }
         let until = clock::now() + Duration::from_secs(10);
         let mut arrived = 0;
         while arrived + there.counters().received.zero_checksum < 2 && clock::now() < until {
             there.wait(until, None).unwrap();
-            while there.receive().unwrap().is_some() {
+            while there.receiver.receive().unwrap().is_some() {
                 arrived += 1;
             }
         }
         let received = there.counters().received;
         assert_eq!((arrived, received.zero_checksum), (expected, 2 - expected), "{received:?}");
         assert_eq!((received.malformed, received.overflows), (0, 0), "{received:?}");
-        assert_eq!(there.take_refused(), (expected == 0).then_some(address));
+        assert_eq!(there.receiver.take_refused(), (expected == 0).then_some(address));
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ib_device::DeviceEvent;
-use ib_device::sim::{SimDeviceOptions, SimDevices, route_of};
+use ib_device::{SimDeviceOptions, SimDevices, route_of};
 use ib_hca::{HcaEvent, Memory};
 use ib_link::{Datagram, Remote};
 use ib_rtrs::{
@@ -56,8 +56,8 @@ struct Ports<'a>(&'a mut SimDevices, [PortId; 2]);
 
 impl Adapters for Ports<'_> {
     fn get(&mut self, id: AdapterId) -> Option<Adapter<'_>> {
-        let (hca, cm) = self.0.get_mut(*self.1.get(id.0 as usize)?)?.engines();
-        Some(Adapter { hca, cm })
+        let engines = self.0.get_mut(*self.1.get(id.0 as usize)?)?.engines();
+        Some(Adapter { hca: &mut engines.hca, cm: &mut engines.cm })
     }
 }
 

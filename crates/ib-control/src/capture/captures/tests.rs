@@ -33,8 +33,8 @@ impl Program {
     fn send_datagrams(&mut self, count: u64, at: u64) {
         let mad = Mad::new(MgmtClass::PERFORMANCE, Method::GET, TransactionId(1));
         for _ in 0..count {
-            let to = (Direction::Send, millis(at));
-            self.hca.note_datagram(to, &Route::default(), &Remote::gsi(2), &mad);
+            let (route, remote) = (Route::default(), Remote::gsi(2));
+            self.hca.note_datagram(Direction::Send, millis(at), &route, &remote, &mad);
         }
     }
 }

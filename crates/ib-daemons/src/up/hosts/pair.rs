@@ -18,7 +18,7 @@ use ib_wire::rnbd::AccessMode;
 
 use super::Hosts;
 use ib_device::DeviceEvent;
-use ib_device::sim::route_of;
+use ib_device::route_of;
 use ib_storage::disk::{Disk, DiskError};
 use ib_storage::nbd::Backing;
 use ib_storage::rtrs::{BlockEvent, Exports};
@@ -91,8 +91,8 @@ struct Side<'a> {
 
 impl Adapters for Side<'_> {
     fn get(&mut self, id: AdapterId) -> Option<Adapter<'_>> {
-        let (hca, cm) = self.hosts.device(*self.ports.get(id.0 as usize)?)?.engines();
-        Some(Adapter { hca, cm })
+        let engines = self.hosts.device(*self.ports.get(id.0 as usize)?)?.engines();
+        Some(Adapter { hca: &mut engines.hca, cm: &mut engines.cm })
     }
 
     fn is_in_partition(&self, _: AdapterId, p_key: PKey) -> bool {

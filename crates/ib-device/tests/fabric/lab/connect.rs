@@ -1,7 +1,7 @@
 //! Queue pairs that the connection managers of two hosts join.
 
 use ib_cm::{AcceptParams, CmEvent, ConnectParams, ConnectionId, Requested};
-use ib_device::sim::route_of;
+use ib_device::route_of;
 use ib_hca::{AccessFlags, QpAttr, QpId, QpState, QpType};
 use ib_link::Route;
 use ib_types::{Mtu, PKey, Psn, Qpn};
@@ -35,7 +35,7 @@ impl Lab {
             initiator_depth: 16,
             ..ConnectParams::new(route, SERVICE, self.number(here, qps[0]), psns[0])
         };
-        let id = self.device(here).cm().connect(now, &params).expect("it is legal");
+        let id = self.device(here).engines().cm.connect(now, &params).expect("it is legal");
 
         let requested = self.wait(|lab| {
             let requested = |event: &CmEvent| matches!(event, CmEvent::Requested(_));
@@ -52,7 +52,7 @@ impl Lab {
             ..AcceptParams::new(self.number(there, qps[1]), psns[1])
         };
         let now = self.sim.now();
-        self.device(there).cm().accept(now, accepted, &params).expect("it is legal");
+        self.device(there).engines().cm.accept(now, accepted, &params).expect("it is legal");
 
         let rep = self.wait(|lab| {
             let connected =
@@ -63,7 +63,7 @@ impl Lab {
             }
         });
         self.program(here, qps[0], (route, mtu, rep.local_qpn), (psns[0], rep.starting_psn));
-        self.device(here).cm().established(id, b"").expect("it is legal");
+        self.device(here).engines().cm.established(id, b"").expect("it is legal");
         self.wait(|lab| take(&mut lab.hosts[there].cm, |event| is_ready(event, accepted)));
         qps
     }

@@ -26,7 +26,7 @@ fn length(number: u64) -> usize {
 
 fn write(writer: &mut PacketWriter, number: u64) {
     let lost = format!("lost at h{number}:1, on a rainy day: Привет");
-    let noted = Noted {
+    let note = PacketNote {
         direction: if number.is_multiple_of(3) { Direction::Receive } else { Direction::Send },
         at: Instant::from_nanos(number),
         posted: number.is_multiple_of(4).then_some(Instant::from_nanos(number / 2)),
@@ -37,7 +37,7 @@ fn write(writer: &mut PacketWriter, number: u64) {
         lost: number.is_multiple_of(11).then_some(lost.as_str()),
     };
     let length = length(number);
-    writer.write(&noted, length as u32 + 5, &vec![number as u8; length]);
+    writer.write(&note, length as u32 + 5, &vec![number as u8; length]);
 }
 
 fn check(record: &PacketRecord, remark: &str, bytes: &[u8]) {
@@ -130,11 +130,11 @@ fn the_way_of_a_connection_is_known_until_it_changes() {
     let (mut bytes, at) = (Vec::new(), Instant::from_nanos(1));
     // Back to the first one, too; strangers in between change nothing.
     for number in [1, 2, 1, 3] {
-        writer.forget_way();
+        writer.forget_route();
         for is_own in [true, true, false, true] {
             let route = if is_own { route(number) } else { route(77) };
-            let noted = Noted { is_own, ..Noted::new((Direction::Send, at), &route) };
-            writer.write(&noted, 4, b"data");
+            let note = PacketNote { is_own, ..PacketNote::new(Direction::Send, at, &route) };
+            writer.write(&note, 4, b"data");
             let record = reader.next_packet(&mut bytes).expect("it was written");
             assert_eq!((record.route, &bytes[..]), (route, &b"data"[..]));
         }

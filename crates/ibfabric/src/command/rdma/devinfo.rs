@@ -143,7 +143,7 @@ impl Info {
         let (checked, cm) = (device.checked(), device.cm().counters());
         let udp = device.socket().map(|socket| {
             let (receive_buffer, send_buffer) = socket.buffer_sizes();
-            let (udp_port, gso, gro) = (socket.port(), socket.gso(), socket.gro());
+            let (udp_port, gso, gro) = (socket.port(), socket.sender.gso(), socket.receiver.gro());
             Udp { udp_port, gso, gro, receive_buffer, send_buffer }
         });
         let truncated = device.socket().map_or(0, |socket| socket.counters().received.truncated);

@@ -1,0 +1,236 @@
+//! The end of connections: DREQ and DREP, time-wait, what a peer has forgotten.
+
+use ib_link::Route;
+use ib_types::{Instant, Qpn};
+use ib_wire::mad::Mad;
+use ib_wire::mad::cm::{Apr, Drep, Dreq, Lap, RejectReason, path::AprStatus};
+
+use super::Cm;
+use crate::cma;
+use crate::connection::{Connection, State, drep, message};
+use crate::error::CmError;
+use crate::event::{Cause, CmEvent, Failure};
+use crate::id::ConnectionId;
+use crate::timers::{Key, Timer};
+
+impl Cm {
+    /// Ends an established connection. [`CmEvent::Disconnected`] follows, when the peer has answered
+    /// or did not after all attempts.
+    ///
+    /// # Errors
+    /// Fails in any state but [`State::Established`], and on more than 220 bytes of private data.
+    pub fn disconnect(
+        &mut self,
+        now: Instant,
+        id: ConnectionId,
+        private_data: &[u8],
+    ) -> Result<(), CmError> {
+        let call = "disconnect";
+        let connection = self.lookup(call, id)?;
+        let state = connection.state;
+        if state != State::Established {
+            return Err(CmError::WrongState { call, id, state });
+        }
+        let private_data = cma::compose("DREQ", None, private_data)?;
+        let mad = dreq(connection, private_data);
+        self.enter(id, State::DreqSent);
+        self.send_awaiting(now, id, mad);
+        Ok(())
+    }
+
+    /// Ends a connection in whatever state it is, for a consumer that is no longer interested.
+    ///
+    /// The peer of one that is being made is refused, an established one is disconnected. Afterwards
+    /// comes [`CmEvent::Disconnected`] only if it was established, and always
+    /// [`CmEvent::TimeWaitExited`].
+    ///
+    /// # Errors
+    /// Fails when there is no such connection.
+    pub fn close(&mut self, now: Instant, id: ConnectionId) -> Result<(), CmError> {
+        let connection = self.lookup("close", id)?;
+        match connection.state {
+            State::ReqSent => {
+                let mad = connection.timeout_rej(self.config.ca_guid);
+                self.send_remembered(id, mad);
+                self.enter_time_wait(now, id);
+            }
+            State::ReqReceived | State::RepReceived => {
+                self.reject(now, id, RejectReason::CONSUMER, b"")?;
+            }
+            // The peer takes the REP for granted, or waits for it: both are told.
+            State::RepSent => {
+                let mad = connection.rej(RejectReason::CONSUMER, &[], [0; 148]);
+                self.send_remembered(id, mad);
+                self.enter_time_wait(now, id);
+            }
+            State::Established => self.disconnect(now, id, b"")?,
+            State::DreqSent | State::TimeWait => {}
+        }
+        Ok(())
+    }
+
+    pub(super) fn handle_dreq(&mut self, now: Instant, route: &Route, mad: &Mad) {
+        let Some(dreq) = mad.attribute::<Dreq>() else { return };
+        let Some(connection) = self.find(dreq.remote_comm_id, dreq.local_comm_id) else {
+            // The peer may rest: what it wants ended has ended.
+            self.counters.unknown += 1;
+            self.reply_to_anybody(*route, drep(mad, dreq.remote_comm_id, dreq.local_comm_id));
+            return;
+        };
+        if connection.state == State::ReqReceived {
+            self.counters.unexpected += 1;
+            return;
+        }
+        // One that was refused never had a queue pair.
+        if connection.local_qpn != Qpn::SMI && connection.local_qpn != dreq.remote_qpn {
+            self.counters.wrong_qpn += 1;
+            return;
+        }
+        let (id, route) = (connection.id, connection.route);
+        let is_over = connection.state == State::TimeWait;
+        self.reply(route, drep(mad, id.0, dreq.local_comm_id));
+        if is_over {
+            self.counters.duplicates += 1;
+        } else {
+            self.end_established(now, id, Cause::Remote, dreq.private_data.to_vec());
+        }
+    }
+
+    pub(super) fn handle_drep(&mut self, now: Instant, mad: &Mad) {
+        let Some(drep) = mad.attribute::<Drep>() else { return };
+        let Some(connection) = self.find(drep.remote_comm_id, drep.local_comm_id) else {
+            self.counters.unknown += 1;
+            return;
+        };
+        let id = connection.id;
+        match connection.state {
+            State::DreqSent => {
+                self.end_established(now, id, Cause::Local, drep.private_data.to_vec());
+            }
+            State::TimeWait => self.counters.duplicates += 1,
+            _ => self.counters.unexpected += 1,
+        }
+    }
+
+    /// Declines another path: connections keep theirs. The answer says "not supported".
+    pub(super) fn handle_lap(&mut self, mad: &Mad) {
+        let Some(lap) = mad.attribute::<Lap>() else { return };
+        let Some(connection) = self.find(lap.remote_comm_id, lap.local_comm_id) else {
+            self.counters.unknown += 1;
+            return;
+        };
+        if connection.state != State::Established {
+            self.counters.unexpected += 1;
+        } else if connection.local_qpn != lap.remote_qpn {
+            self.counters.wrong_qpn += 1;
+        } else {
+            let apr = Apr {
+                local_comm_id: connection.id.0,
+                remote_comm_id: lap.local_comm_id,
+                status: AprStatus::UNSUPPORTED,
+                ..Apr::zeroed()
+            };
+            let route = connection.route;
+            self.reply(route, message(mad.transaction_id(), &apr));
+        }
+    }
+
+    /// Sends a message again that has no answer, or gives up.
+    pub(super) fn handle_silence(&mut self, now: Instant, id: ConnectionId) {
+        let connection = self.get_mut(id);
+        let interval = connection.interval;
+        if let Some(left) = connection.left.checked_sub(1) {
+            connection.left = left;
+            connection.is_extended = false;
+            self.counters.resent += 1;
+            self.deadlines.set(Key::Connection(id), Timer::Response, now + interval);
+            self.repeat(id);
+        } else if connection.state == State::DreqSent {
+            self.end_established(now, id, Cause::Unanswered, Vec::new());
+        } else {
+            let mad = self.connections.get_mut(id).timeout_rej(self.config.ca_guid);
+            self.send_remembered(id, mad);
+            self.end(now, id, CmEvent::Failed { id, why: Failure::Unreachable });
+        }
+    }
+
+    /// Ends a connection whose queue pair the peer uses for another one; it is told by a DREQ whose
+    /// answer does not matter.
+    pub(super) fn tear_down_stale(&mut self, now: Instant, id: ConnectionId) {
+        let Some(connection) = self.connections.get(id) else { return };
+        let state = connection.state;
+        if state == State::TimeWait {
+            return;
+        }
+        self.counters.stale += 1;
+        if connection.local_qpn != Qpn::SMI && connection.remote.is_some() {
+            let (route, mad) = (connection.route, dreq(connection, [0; 220]));
+            self.reply(route, mad);
+        }
+        if matches!(state, State::Established | State::DreqSent) {
+            self.end_established(now, id, Cause::Stale, Vec::new());
+        } else {
+            self.get_mut(id).last = None;
+            self.end(now, id, CmEvent::Failed { id, why: Failure::Stale });
+        }
+    }
+
+    pub(super) fn end_established(
+        &mut self,
+        now: Instant,
+        id: ConnectionId,
+        cause: Cause,
+        private_data: Vec<u8>,
+    ) {
+        self.get_mut(id).last = None;
+        self.end(now, id, CmEvent::Disconnected { id, cause, private_data });
+    }
+
+    /// Tells the consumer that a connection has ended, and starts its time-wait.
+    pub(super) fn end(&mut self, now: Instant, id: ConnectionId, event: CmEvent) {
+        self.events.push_back(event);
+        self.enter_time_wait(now, id);
+    }
+
+    /// Remembers a connection that has ended for a while: to answer what comes again, and so that no
+    /// late packet gets into another one.
+    pub(super) fn enter_time_wait(&mut self, now: Instant, id: ConnectionId) {
+        let before = self.get_mut(id).state;
+        self.enter(id, State::TimeWait);
+        let answer_time = self.config.answer_time;
+        let connection = self.get_mut(id);
+        let mut wait = connection.time_wait;
+        if matches!(before, State::ReqSent | State::ReqReceived) {
+            // No packet ever came; but the peer's message may come again.
+            wait = answer_time + connection.patience;
+        }
+        self.deadlines.set(Key::Connection(id), Timer::TimeWait, now + wait);
+    }
+
+    /// Extends a time-wait, so that the response is kept for repeated requests.
+    pub(super) fn keep_response(&mut self, now: Instant, key: Key) {
+        let at = now + self.config.answer_time;
+        if self.deadlines.get(key).is_none_or(|before| before < at) {
+            self.deadlines.set(key, Timer::TimeWait, at);
+        }
+    }
+
+    pub(super) fn forget(&mut self, id: ConnectionId) {
+        if !self.connections.remove(id) {
+            return;
+        }
+        self.events.push_back(CmEvent::TimeWaitExited { id });
+    }
+}
+
+/// Returns the message that a connection ends.
+fn dreq(connection: &Connection, private_data: [u8; 220]) -> Mad {
+    let remote = connection.remote.expect("the peer of an established connection is known");
+    let dreq = Dreq {
+        local_comm_id: connection.id.0,
+        remote_comm_id: remote.comm_id,
+        remote_qpn: remote.qpn,
+        private_data,
+    };
+    message(connection.own_transaction(), &dreq)
+}

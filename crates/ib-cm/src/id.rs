@@ -1,0 +1,74 @@
+//! Identifiers of connections, SIDR requests, services and listeners.
+
+use std::fmt;
+
+/// ID of a connection: its local communication ID, which is random.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ConnectionId(pub(crate) u32);
+
+impl ConnectionId {
+    /// Returns the communication ID as it is on the wire.
+    #[must_use]
+    pub const fn get(self) -> u32 {
+        self.0
+    }
+}
+
+impl fmt::Display for ConnectionId {
+    /// Writes eight hexadecimal digits after 0x.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "0x{:08x}", self.0)
+    }
+}
+
+/// ID of an own SIDR request, which is random.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SidrId(pub(crate) u32);
+
+/// ID of a SIDR request of a peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SidrRequestId(pub(crate) u64);
+
+/// Service ID; IBTA volume 1, annex A3.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ServiceId(pub u64);
+
+impl ServiceId {
+    /// Returns the service of a port of `rdma_cm`: the port space above 16 bits of port.
+    #[must_use]
+    pub const fn port(space: PortSpace, port: u16) -> Self {
+        Self((space.0 as u64) << 16 | port as u64)
+    }
+
+    /// Returns the port space and the port of a service of `rdma_cm`; `None` for any other one.
+    #[must_use]
+    pub fn to_port(self) -> Option<(PortSpace, u16)> {
+        let space = PortSpace(u16::try_from(self.0 >> 16).ok()?);
+        let known = matches!(space, PortSpace::TCP | PortSpace::UDP | PortSpace::IB);
+        known.then_some((space, self.0 as u16))
+    }
+}
+
+impl fmt::Display for ServiceId {
+    /// Writes sixteen hexadecimal digits after 0x.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "0x{:016x}", self.0)
+    }
+}
+
+/// A space of ports of `rdma_cm`; IBTA volume 1, annex A11.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PortSpace(pub u16);
+
+impl PortSpace {
+    /// Connections.
+    pub const TCP: Self = Self(0x0106);
+    /// Datagrams, found by SIDR.
+    pub const UDP: Self = Self(0x0111);
+    /// Services of InfiniBand's own numbering, with the addresses of IP.
+    pub const IB: Self = Self(0x013f);
+}
+
+/// ID of a listener.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ListenerId(pub(crate) u64);

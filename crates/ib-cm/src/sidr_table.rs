@@ -1,0 +1,80 @@
+//! The table of SIDR requests: own requests, and those of peers.
+
+use std::collections::BTreeMap;
+
+use ib_link::Route;
+use ib_types::Gid;
+use ib_wire::mad::{Mad, TransactionId};
+
+use crate::id::{ServiceId, SidrId, SidrRequestId};
+
+/// The sender of a SIDR request and its request ID: GID, LID and request ID.
+pub(crate) type PeerRequest = (Gid, u16, u32);
+
+/// An own request without a response.
+#[derive(Debug)]
+pub(crate) struct SentRequest {
+    pub(crate) route: Route,
+    pub(crate) mad: Mad,
+    /// Number of retransmissions that are left.
+    pub(crate) left: u8,
+}
+
+/// A request of a peer.
+#[derive(Debug)]
+pub(crate) struct ReceivedRequest {
+    pub(crate) peer: PeerRequest,
+    pub(crate) route: Route,
+    pub(crate) transaction_id: TransactionId,
+    pub(crate) service_id: ServiceId,
+    /// The response, if the consumer has given one.
+    pub(crate) response: Option<Mad>,
+}
+
+/// The SIDR requests of a CM.
+#[derive(Debug, Default)]
+pub(crate) struct SidrTable {
+    pub(crate) sent: BTreeMap<SidrId, SentRequest>,
+    received: BTreeMap<SidrRequestId, ReceivedRequest>,
+    by_peer: BTreeMap<PeerRequest, SidrRequestId>,
+    next: u64,
+}
+
+impl SidrTable {
+    /// Returns the number of all requests.
+    pub(crate) fn len(&self) -> usize {
+        self.sent.len() + self.received.len()
+    }
+
+    /// Returns the number of requests of peers.
+    pub(crate) fn received(&self) -> usize {
+        self.received.len()
+    }
+
+    /// Returns the request of a peer with the same request ID.
+    pub(crate) fn find(&self, peer: &PeerRequest) -> Option<(SidrRequestId, &ReceivedRequest)> {
+        let id = *self.by_peer.get(peer)?;
+        Some((id, self.received.get(&id)?))
+    }
+
+    /// Returns a request of a peer that has no response yet.
+    pub(crate) fn unanswered(&mut self, id: SidrRequestId) -> Option<&mut ReceivedRequest> {
+        self.received.get_mut(&id).filter(|request| request.response.is_none())
+    }
+
+    /// Adds a request of a peer; returns its ID.
+    pub(crate) fn insert(&mut self, request: ReceivedRequest) -> SidrRequestId {
+        let id = SidrRequestId(self.next);
+        self.next += 1;
+        self.by_peer.insert(request.peer, id);
+        self.received.insert(id, request);
+        id
+    }
+
+    /// Removes a request of a peer.
+    pub(crate) fn remove(&mut self, id: SidrRequestId) {
+        if let Some(request) = self.received.remove(&id) {
+            self.by_peer.remove(&request.peer);
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! The link of an HCA at a port of a fabric that another process simulates.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use ib_attach::{AttachedPort, Frame};
+use ib_hca::Hca;
+use ib_link::{Datagram, Direction, Incoming, Remote, Route};
+use ib_mad::{Request, Requester, RequesterConfig, Timing};
+use ib_os::alarm::Alarm;
+use ib_os::clock;
+use ib_types::{Gid, Instant, Mtu};
+use ib_wire::mad::sa::{ComponentMask, PathRecord, SaHeader};
+use ib_wire::mad::{Mad, Method, MgmtClass, TransactionId};
+
+use crate::engines::Engines;
+use crate::path::Path;
+use crate::route::{grh_of, is_group, route_from, route_of, route_to};
+
+/// Maximum number of packets received before packets are sent.
+const ROUND: usize = 64;
+
+/// Response timeout of each attempt of an SA query.
+const ANSWER_WITHIN: Duration = Duration::from_millis(500);
+
+/// After how many looks in vain the simulator's socket is looked at, too.
+const LOOKS: u32 = 256;
+
+/// A port of a simulator, and the paths that lead from it.
+pub(crate) struct Attached {
+    pub(crate) port: AttachedPort,
+    requester: Requester,
+    paths: BTreeMap<Gid, Path>,
+    /// How often the port had changed when the paths were learned.
+    changes: u64,
+    /// The packets that came in; nothing in the fabric changes their bytes, so they carry no ICRC.
+    pub(crate) received: u64,
+    /// Whether something could not be sent for want of room.
+    waits: bool,
+    looks: u32,
+    /// Datagrams that found no room yet.
+    pub(crate) unsent: VecDeque<Datagram>,
+}
+
+impl Attached {
+    pub(crate) fn new(port: AttachedPort, first: u32) -> Self {
+        let config = RequesterConfig { first, ..RequesterConfig::default() };
+        Self {
+            port,
+            requester: Requester::new(config),
+            paths: BTreeMap::new(),
+            changes: 0,
+            received: 0,
+            waits: false,
+            looks: 0,
+            unsent: VecDeque::new(),
+        }
+    }
+
+    /// Returns the port's first GID.
+    pub(crate) const fn gid(&self) -> Gid {
+        self.port.details().port.gid()
+    }
+
+    /// Sends what there is to send and room for; returns whether there was anything.
+    pub(crate) fn transmit(&mut self, now: Instant, hca: &mut Hca) -> bool {
+        let mut moved = false;
+        while let Some(datagram) =
+            self.unsent.pop_front().or_else(|| self.requester.poll_transmit(now))
+        {
+            if !self.port.send(&datagram) {
+                self.unsent.push_front(datagram);
+                break;
+            }
+            let Remote { lid, sl, grh, .. } = datagram.remote;
+            let (source, slid) = (self.gid(), self.port.details().port.lid);
+            let route = Route { source, slid, dlid: lid, sl, ..Route::default() };
+            let route = route_to(grh.as_ref(), route);
+            hca.note_datagram(Direction::Send, now, &route, &datagram.remote, &datagram.mad);
+            moved = true;
+        }
+        loop {
+            // Without room nobody is asked, so whether there was a packet is known only with it.
+            let mut is_asked = false;
+            let sent = self.port.send_with(|slot| {
+                is_asked = true;
+                let sent = hca.poll_transmit(now, slot)?;
+                let Route { slid, dlid, sl, .. } = sent.route;
+                let grh = grh_of(&sent.route);
+                Some((Frame::Packet { slid, dlid, sl, grh }, sent.length))
+            });
+            moved |= sent;
+            if !sent {
+                self.waits = !is_asked;
+                break;
+            }
+        }
+        self.port.flush();
+        moved
+    }
+
+    /// Takes what has come in; returns whether there was anything.
+    pub(crate) fn receive(&mut self, engines: &mut Engines) -> io::Result<bool> {
+        let mut moved = false;
+        let (gid, own) = (self.gid(), self.port.details().port);
+        for _ in 0..ROUND {
+            let mut datagram = None;
+            let came = self.port.receive(|frame, bytes| match frame {
+                Frame::Packet { slid, dlid, sl, grh } => {
+                    let to = if is_group(dlid) { own.lid } else { dlid };
+                    let route = Route { slid: to, dlid: slid, sl, ..Route::default() };
+                    self.received += 1;
+                    // Not before it was there: no trace may say that something was received before it was sent.
+                    engines.hca.handle(clock::now(), &route_from(gid, grh.as_ref(), route), bytes);
+                }
+                Frame::Lost { slid, dlid, sl, grh } => {
+                    let route = Route { source: gid, slid, dlid, sl, ..Route::default() };
+                    if let Some((why, packet, length)) = Frame::news_in(bytes) {
+                        let route = route_to(grh.as_ref(), route);
+                        engines.hca.note_lost(clock::now(), &route, packet, length, why);
+                    }
+                }
+                Frame::Datagram { .. } => datagram = frame.datagram(bytes),
+            });
+            let now = clock::now();
+            let handed = datagram.map(|datagram| {
+                let Remote { lid, sl, path_bits, grh, .. } = datagram.remote;
+                let slid = own.lid | u16::from(path_bits);
+                let route = Route { slid, dlid: lid, sl, ..Route::default() };
+                (datagram, route_from(gid, grh.as_ref(), route))
+            });
+            if let Some((datagram, route)) = &handed {
+                let remote = &datagram.remote;
+                engines.hca.note_datagram(Direction::Receive, now, route, remote, &datagram.mad);
+            }
+            if let Some((datagram, route)) = handed
+                && !self.requester.handle(now, &Incoming::Received(datagram))
+            {
+                engines.handle_mad(now, route, datagram.remote.qpn, datagram.mad);
+            }
+            if !came {
+                break;
+            }
+            moved = true;
+        }
+        let now = clock::now();
+        if self.requester.poll_timeout().is_some_and(|at| at <= now) {
+            self.requester.handle_timeout(now);
+        }
+        self.looks += 1;
+        if moved {
+            self.port.flush();
+        } else if self.looks >= LOOKS {
+            self.looks = 0;
+            self.port.listen().map_err(io::Error::other)?;
+        }
+        Ok(moved)
+    }
+
+    /// Waits until something comes.
+    pub(crate) fn wait(&mut self, until: Instant, alarm: Option<&Alarm>) -> io::Result<()> {
+        let until = self.requester.poll_timeout().into_iter().fold(until, Instant::min);
+        let wants_room = self.waits || !self.unsent.is_empty();
+        self.port.wait(until, wants_room, alarm).map_err(io::Error::other)
+    }
+
+    /// Prepares for a wait of the caller.
+    pub(crate) fn begin_wait(&mut self, until: Instant) -> Option<Instant> {
+        let until = self.requester.poll_timeout().into_iter().fold(until, Instant::min);
+        let wants_room = self.waits || !self.unsent.is_empty();
+        self.port.begin_wait(wants_room).then_some(until)
+    }
+
+    /// Returns the path to a port, when it is known.
+    pub(crate) fn path(&mut self, to: Gid) -> Option<Path> {
+        if self.port.changes() != self.changes {
+            self.paths.clear();
+            self.changes = self.port.changes();
+        }
+        self.paths.get(&to).copied()
+    }
+
+    /// Queries the SA for the path to a port.
+    pub(crate) fn query_path(&mut self, to: Gid) {
+        let wanted =
+            PathRecord { dgid: to, sgid: self.gid(), numb_path: 1, ..PathRecord::zeroed() };
+        let mut mad = Mad::new(MgmtClass::SUBN_ADM, Method::GET, TransactionId(0));
+        mad.set_attribute(&wanted);
+        let component_mask = ComponentMask::of(&[2, 3, 12]);
+        mad.set_sa(&SaHeader { component_mask, ..mad.sa() });
+        let own = self.port.details().port;
+        let remote = Remote { sl: own.sm_sl, ..Remote::gsi(own.sm_lid) };
+        let timing = Timing { timeout: ANSWER_WITHIN, ..Timing::default() };
+        let request = Request::new(remote, mad).with_timing(timing);
+        self.requester.start(request).expect("Get is answered");
+    }
+
+    /// Returns the result of the path query: the path, which is now cached, or the reason for the failure.
+    /// `None` if the SA has not responded yet.
+    pub(crate) fn take_path(&mut self, to: Gid) -> Option<Result<Path, String>> {
+        let completion = self.requester.poll_event()?;
+        let answer = match completion.result {
+            Ok(message) if message.status().is_ok() => {
+                let path: PathRecord =
+                    message.mad().attribute().expect("a response has the attribute of its request");
+                let mtu = Mtu::from_code(path.mtu.0).unwrap_or(Mtu::B256);
+                let path = Path { route: route_of(&path), mtu, p_key: path.p_key };
+                self.changes = self.port.changes();
+                self.paths.insert(to, path);
+                Ok(path)
+            }
+            Ok(message) => Err(format!("subnet administration says {}", message.status())),
+            Err(failure) => Err(failure.to_string()),
+        };
+        Some(answer)
+    }
+
+    /// Returns the GID of the port that has an address.
+    pub(crate) fn gid_of(&mut self, address: IpAddr) -> io::Result<Option<Gid>> {
+        if let IpAddr::V6(address) = address
+            && (u128::from(address) >> 64) as u64 == self.port.details().port.gid_prefix
+        {
+            return Ok(Some(Gid(u128::from(address))));
+        }
+        let found = self.port.resolve(&address.to_string()).map_err(io::Error::other)?;
+        Ok(found.map(|place| place.gid))
+    }
+}

@@ -1,0 +1,443 @@
+//! Queue pairs that the connection manager connects, as `rdma_cm` does.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use ib_cm::{
+    AcceptParams, CmError, CmEvent, CmaHeader, ConnectParams, ConnectionId, PortSpace, Requested,
+    ServiceId, accepted_mtu,
+};
+use ib_hca::{AccessFlags, ModifyError, QpAttr, QpConnection, QpId, QpState};
+use ib_link::Route;
+use ib_os::clock;
+use ib_roce::{address_of, gid_of};
+use ib_types::{Mtu, PKey};
+use ib_wire::mad::cm::RejectReason;
+use ib_wire::mad::sm::MtuCode;
+
+use crate::device::{Device, Link};
+use crate::event::DeviceEvent;
+use crate::path::{Path, PathError};
+
+/// Options of a connection.
+#[derive(Clone, Debug)]
+pub struct EndpointOptions {
+    /// Maximum number of outstanding READs and atomics of the peer.
+    pub responder_resources: u8,
+    /// Maximum number of outstanding READs and atomics at the peer.
+    pub initiator_depth: u8,
+    /// Operations that the peer may request.
+    pub access: AccessFlags,
+    /// Maximum path MTU, if smaller than that of the path.
+    pub mtu: Option<Mtu>,
+    /// ACK timeout: 4.096 µs × 2^value.
+    pub ack_timeout: u8,
+    /// ACK timeout of the peer, which a request proposes. Linux 6.1 fails if it is too short.
+    pub peer_ack_timeout: u8,
+    /// Private data: at most 56 bytes in a request and 196 in a reply.
+    pub private_data: Vec<u8>,
+    /// Time limit to connect.
+    pub patience: Duration,
+}
+
+impl Default for EndpointOptions {
+    /// 16 READs each way, all that a remote side may do, an ACK timeout of 67 ms, of 2.1 s for the
+    /// other end, and 10 s to connect.
+    fn default() -> Self {
+        Self {
+            responder_resources: 16,
+            initiator_depth: 16,
+            access: AccessFlags::ALL,
+            mtu: None,
+            ack_timeout: 14,
+            peer_ack_timeout: 19,
+            private_data: Vec::new(),
+            patience: Duration::from_secs(10),
+        }
+    }
+}
+
+/// A connected queue pair.
+#[derive(Clone, Debug)]
+pub struct Endpoint {
+    /// The queue pair.
+    pub qp: QpId,
+    /// Its connection.
+    pub connection: ConnectionId,
+    /// The peer.
+    pub peer: SocketAddr,
+    /// Private data of the peer.
+    pub private_data: Vec<u8>,
+    /// Path MTU.
+    pub mtu: Mtu,
+}
+
+/// A connection request.
+#[derive(Debug)]
+pub struct Request {
+    requested: Box<Requested>,
+    /// The client.
+    pub peer: SocketAddr,
+}
+
+impl Request {
+    /// Returns the private data of the client.
+    #[must_use]
+    pub fn private_data(&self) -> &[u8] {
+        &self.requested.private_data
+    }
+
+    /// Returns the requested port of `rdma_cm`.
+    #[must_use]
+    pub fn port(&self) -> Option<u16> {
+        self.requested.service_id.to_port().map(|(_, port)| port)
+    }
+
+    /// Returns the requested number of outstanding READs and atomics of the client.
+    #[must_use]
+    pub fn initiator_depth(&self) -> u8 {
+        self.requested.req.initiator_depth
+    }
+}
+
+/// Why a connection fails.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConnectError {
+    /// The peer rejects the connection.
+    #[error("{peer} refuses the connection: {reason}")]
+    Rejected {
+        /// The peer.
+        peer: SocketAddr,
+        /// Why.
+        reason: RejectReason,
+        /// The largest path MTU that it accepts, if it has refused the proposed one and names another.
+        mtu: Option<Mtu>,
+    },
+    /// The peer does not respond.
+    #[error("{peer} does not answer")]
+    Unreachable {
+        /// The peer.
+        peer: SocketAddr,
+    },
+    /// The own port does not belong to the partition.
+    #[error("{peer} asks for the partition {:#06x}, to which the port does not belong", p_key.0)]
+    Partition {
+        /// The peer.
+        peer: SocketAddr,
+        /// The partition's key.
+        p_key: PKey,
+    },
+    /// The client requests packets to another address than its own.
+    #[error("{peer} asks for packets to {named}, from where it does not ask")]
+    Elsewhere {
+        /// The peer.
+        peer: SocketAddr,
+        /// The address that it names.
+        named: IpAddr,
+    },
+    /// There is no path to the peer.
+    #[error(transparent)]
+    Path(#[from] PathError),
+    /// The connection manager refuses the request.
+    #[error("connecting: {0}")]
+    Cm(#[from] CmError),
+    /// The queue pair cannot be changed.
+    #[error("programming the queue pair: {0}")]
+    Modify(#[from] ModifyError),
+    /// The queue pair does not exist.
+    #[error("there is no such queue pair")]
+    NoSuchQp,
+    /// The system failed.
+    #[error("driving the adapter: {0}")]
+    Io(#[from] io::Error),
+}
+
+/// Code of the RNR timer: 0.64 ms.
+const MIN_RNR_TIMER: u8 = 12;
+
+/// Maximum value of the retry counts.
+const RETRIES: u8 = 7;
+
+impl Device {
+    /// Connects a queue pair that is in state `Reset` to a port of an address, as a client of `rdma_cm` does. If the
+    /// other end refuses the path MTU and names a smaller one, that is proposed.
+    ///
+    /// # Errors
+    /// Fails when the other end refuses or does not answer, or the queue pair is in another state.
+    pub fn connect(
+        &mut self,
+        qp: QpId,
+        peer: SocketAddr,
+        options: &EndpointOptions,
+    ) -> Result<Endpoint, ConnectError> {
+        let path = self.path_to(peer.ip())?;
+        let mut mtu = options.mtu.map_or(path.mtu, |mtu| mtu.min(path.mtu));
+        loop {
+            match self.connect_with(qp, peer, options, Path { mtu, ..path }) {
+                Err(ConnectError::Rejected { mtu: Some(most), .. }) if most < mtu => mtu = most,
+                ended => return ended,
+            }
+        }
+    }
+
+    fn connect_with(
+        &mut self,
+        qp: QpId,
+        peer: SocketAddr,
+        options: &EndpointOptions,
+        Path { route, mtu, p_key }: Path,
+    ) -> Result<Endpoint, ConnectError> {
+        let psn = self.engines.hca.random_psn();
+        let (qpn, ..) = self.engines.hca.query_qp(qp).ok_or(ConnectError::NoSuchQp)?;
+        let service = ServiceId::port(PortSpace::TCP, peer.port());
+        let port = 0xc000 | (psn.get() as u16);
+        let params = ConnectParams {
+            path_mtu: MtuCode(mtu.code()),
+            responder_resources: options.responder_resources,
+            initiator_depth: options.initiator_depth,
+            local_ack_timeout: options.peer_ack_timeout,
+            p_key,
+            cma: Some(CmaHeader {
+                source: SocketAddr::new(self.address, port),
+                destination: peer.ip(),
+            }),
+            private_data: options.private_data.clone(),
+            ..ConnectParams::new(route, service, qpn, psn)
+        };
+        let connection = self.engines.cm.connect(clock::now(), &params)?;
+        let mut others = Vec::new();
+        let found = self.await_reply(connection, peer, options.patience, &mut others);
+        self.put_back(others);
+        let connected = match found {
+            Ok(connected) => connected,
+            Err(error) => {
+                self.engines.cm.close(clock::now(), connection).ok();
+                return Err(error);
+            }
+        };
+        let rep = &connected.rep;
+        let program = QpConnection {
+            pkey: p_key,
+            access: options.access,
+            route: connected.path,
+            path_mtu: mtu,
+            dest_qp_num: rep.local_qpn,
+            rq_psn: psn,
+            sq_psn: rep.starting_psn,
+            max_dest_rd_atomic: options.responder_resources.min(rep.initiator_depth).min(128),
+            max_rd_atomic: options.initiator_depth.min(rep.responder_resources).min(128),
+            min_rnr_timer: MIN_RNR_TIMER,
+            timeout: options.ack_timeout,
+            retry_cnt: RETRIES,
+            rnr_retry: rep.rnr_retry_count,
+        };
+        self.engines.hca.set_service(qp, service.0).ok();
+        self.program(qp, &program)?;
+        self.engines.cm.established(connection, b"")?;
+        self.flush();
+        Ok(Endpoint { qp, connection, peer, private_data: connected.private_data, mtu })
+    }
+
+    /// Waits for the reply to a request.
+    fn await_reply(
+        &mut self,
+        connection: ConnectionId,
+        peer: SocketAddr,
+        patience: Duration,
+        others: &mut Vec<DeviceEvent>,
+    ) -> Result<ib_cm::Connected, ConnectError> {
+        let end = clock::now() + patience;
+        loop {
+            while let Some(event) = self.poll_event() {
+                match event {
+                    DeviceEvent::Cm(CmEvent::Connected(it)) if it.id == connection => {
+                        return Ok(*it);
+                    }
+                    DeviceEvent::Cm(CmEvent::Rejected { id, reason, info, .. })
+                        if id == connection =>
+                    {
+                        let mtu = accepted_mtu(reason, &info);
+                        return Err(ConnectError::Rejected { peer, reason, mtu });
+                    }
+                    DeviceEvent::Cm(CmEvent::Failed { id, .. }) if id == connection => {
+                        return Err(ConnectError::Unreachable { peer });
+                    }
+                    event => others.push(event),
+                }
+            }
+            if clock::now() >= end {
+                return Err(ConnectError::Unreachable { peer });
+            }
+            if !self.progress()? {
+                self.wait(end, None)?;
+            }
+        }
+    }
+
+    /// Listens at a port, as a server of `rdma_cm` does. Requests arrive as events, which [`Device::request`] converts.
+    ///
+    /// # Errors
+    /// Fails if the port is in use.
+    pub fn listen(&mut self, port: u16) -> Result<(), CmError> {
+        self.engines.cm.listen_cm(PortSpace::TCP, port).map(drop)
+    }
+
+    /// Returns the connection request of an event.
+    ///
+    /// # Errors
+    /// Returns the event if it is no connection request.
+    pub fn request(event: DeviceEvent) -> Result<Request, DeviceEvent> {
+        match event {
+            DeviceEvent::Cm(CmEvent::Requested(requested)) => {
+                let address = address_of(requested.route.destination);
+                let cma = requested.cma.as_ref();
+                let peer = cma.map_or(SocketAddr::new(address, 0), |cma| cma.source);
+                Ok(Request { requested, peer })
+            }
+            event => Err(event),
+        }
+    }
+
+    /// Brings a new queue pair into state `Init`, in which receives can be posted.
+    ///
+    /// # Errors
+    /// Fails when it is in another state than `Reset`.
+    pub fn prepare(&mut self, qp: QpId, access: AccessFlags) -> Result<(), ModifyError> {
+        let init = QpAttr {
+            qp_state: Some(QpState::Init),
+            pkey: Some(PKey::DEFAULT),
+            qp_access_flags: Some(access),
+            ..QpAttr::default()
+        };
+        self.engines.hca.modify_qp(clock::now(), qp, &init)
+    }
+
+    /// Accepts a request with a queue pair that is in state `Reset` or `Init`. Receives may be posted before.
+    ///
+    /// # Errors
+    /// Fails when the request is gone, or the queue pair is in another state.
+    pub fn accept(
+        &mut self,
+        qp: QpId,
+        request: &Request,
+        options: &EndpointOptions,
+    ) -> Result<Endpoint, ConnectError> {
+        let Requested { id, path, req, private_data, .. } = &*request.requested;
+        let psn = self.engines.hca.random_psn();
+        let (qpn, ..) = self.engines.hca.query_qp(qp).ok_or(ConnectError::NoSuchQp)?;
+        let proposed = Mtu::from_code(req.path_mtu.0).unwrap_or(Mtu::B256);
+        let most = self.engines.hca.config().active_mtu;
+        if proposed > most {
+            self.engines.cm.reject_mtu(clock::now(), *id, MtuCode(most.code()))?;
+            return Err(ConnectError::Modify(ModifyError::Mtu { found: proposed, most }));
+        }
+        if !self.is_in_partition(req.p_key) {
+            self.engines.cm.reject(clock::now(), *id, RejectReason::CONSUMER, b"")?;
+            return Err(ConnectError::Partition { peer: request.peer, p_key: req.p_key });
+        }
+        // Packets are sent to the address of the request only.
+        let came = &request.requested.route;
+        if path.is_global && came.is_global && path.destination != came.destination {
+            self.engines.cm.reject(clock::now(), *id, RejectReason::PRIMARY_GID, b"")?;
+            let (peer, named) = (request.peer, address_of(path.destination));
+            return Err(ConnectError::Elsewhere { peer, named });
+        }
+        let responder_resources = options.responder_resources.min(req.initiator_depth);
+        let initiator_depth = options.initiator_depth.min(req.responder_resources);
+        let program = QpConnection {
+            pkey: req.p_key,
+            access: options.access,
+            route: self.route_back(path),
+            path_mtu: proposed,
+            dest_qp_num: req.local_qpn,
+            rq_psn: psn,
+            sq_psn: req.starting_psn,
+            max_dest_rd_atomic: responder_resources.min(128),
+            max_rd_atomic: initiator_depth.min(128),
+            min_rnr_timer: MIN_RNR_TIMER,
+            timeout: options.ack_timeout,
+            retry_cnt: req.retry_count,
+            rnr_retry: req.rnr_retry_count,
+        };
+        self.engines.hca.set_service(qp, request.requested.service_id.0).ok();
+        self.program(qp, &program)?;
+        let params = AcceptParams {
+            responder_resources,
+            initiator_depth,
+            rnr_retry_count: RETRIES,
+            private_data: options.private_data.clone(),
+            ..AcceptParams::new(qpn, psn)
+        };
+        self.engines.cm.accept(clock::now(), *id, &params)?;
+        self.flush();
+        let (private_data, peer) = (private_data.clone(), request.peer);
+        Ok(Endpoint { qp, connection: *id, peer, private_data, mtu: proposed })
+    }
+
+    /// Returns the route to the peer that has requested a connection. On Ethernet it starts at the own address.
+    fn route_back(&self, path: &Route) -> Route {
+        match &self.link {
+            Link::Roce(_) => Route { source: gid_of(self.address), ..*path },
+            Link::Attached(_) => *path,
+        }
+    }
+
+    /// Refuses a request.
+    ///
+    /// # Errors
+    /// Fails when it is gone.
+    pub fn reject(&mut self, request: &Request, private_data: &[u8]) -> Result<(), CmError> {
+        let reason = RejectReason::CONSUMER;
+        self.engines.cm.reject(clock::now(), request.requested.id, reason, private_data)
+    }
+
+    /// Disconnects, and waits until the peer confirms it or the time limit expires.
+    ///
+    /// # Errors
+    /// Fails when the system does.
+    pub fn disconnect(&mut self, endpoint: &Endpoint, patience: Duration) -> io::Result<()> {
+        let id = endpoint.connection;
+        if self.engines.cm.disconnect(clock::now(), id, b"").is_err() {
+            return Ok(());
+        }
+        let end = clock::now() + patience;
+        let mut others = Vec::new();
+        let mut goes_on = true;
+        while goes_on && clock::now() < end {
+            if !self.progress()? {
+                self.wait(end, None)?;
+            }
+            while let Some(event) = self.poll_event() {
+                goes_on &= !is_end_of(&event, id);
+                others.push(event);
+            }
+        }
+        self.put_back(others);
+        Ok(())
+    }
+
+    /// Brings a queue pair into state `Rts`.
+    fn program(&mut self, qp: QpId, connection: &QpConnection) -> Result<(), ModifyError> {
+        let now = clock::now();
+        if self.engines.hca.query_qp(qp).is_some_and(|(_, state, _)| state == QpState::Reset) {
+            self.prepare(qp, connection.access)?;
+        }
+        self.engines.hca.modify_qp(now, qp, &connection.to_rtr())?;
+        self.engines.hca.modify_qp(now, qp, &connection.to_rts())
+    }
+}
+
+/// Returns true for the event that ends a connection.
+#[must_use]
+fn is_end_of(event: &DeviceEvent, connection: ConnectionId) -> bool {
+    match event {
+        DeviceEvent::Cm(
+            CmEvent::Disconnected { id, .. }
+            | CmEvent::TimeWaitExited { id, .. }
+            | CmEvent::Failed { id, .. },
+        ) => *id == connection,
+        _ => false,
+    }
+}

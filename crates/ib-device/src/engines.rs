@@ -1,0 +1,65 @@
+//! The engines of a device: an HCA and its connection manager.
+
+use std::collections::VecDeque;
+
+use ib_cm::{Cm, CmConfig};
+use ib_hca::{Hca, HcaConfig, HcaEvent};
+use ib_link::Route;
+use ib_types::{Instant, Qpn};
+use ib_wire::mad::Mad;
+
+use crate::event::DeviceEvent;
+
+/// An HCA and its connection manager.
+#[derive(Debug)]
+pub struct Engines {
+    /// The HCA.
+    pub hca: Hca,
+    /// The connection manager.
+    pub cm: Cm,
+    pub(crate) events: VecDeque<DeviceEvent>,
+}
+
+impl Engines {
+    pub(crate) fn new(hca: HcaConfig, hca_seed: [u8; 32], cm: CmConfig, cm_seed: [u8; 32]) -> Self {
+        let (hca, cm) = (Hca::new(hca, hca_seed), Cm::new(cm, cm_seed));
+        Self { hca, cm, events: VecDeque::new() }
+    }
+
+    /// Processes a received MAD: messages of the connection manager, others as events.
+    pub(crate) fn handle_mad(&mut self, now: Instant, route: Route, source: Qpn, mad: Mad) {
+        if !self.cm.handle(now, &route, &mad) {
+            let mad = Box::new(mad);
+            self.events.push_back(DeviceEvent::Hca(HcaEvent::Mad { route, source, mad }));
+        }
+    }
+
+    /// Runs the timers that have expired; returns true if there were any.
+    pub(crate) fn handle_timeout(&mut self, now: Instant) -> bool {
+        let is_due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
+        let (hca, cm) = (is_due(self.hca.poll_timeout()), is_due(self.cm.poll_timeout()));
+        if hca {
+            self.hca.handle_timeout(now);
+        }
+        if cm {
+            self.cm.handle_timeout(now);
+        }
+        hca || cm
+    }
+
+    /// Returns the time of the next timeout.
+    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
+        self.hca.poll_timeout().into_iter().chain(self.cm.poll_timeout()).min()
+    }
+
+    /// Sends the messages of the connection manager and takes its events.
+    pub(crate) fn collect_cm(&mut self) {
+        while let Some((route, mad)) = self.cm.poll_transmit() {
+            // A MAD that finds the queue full is retransmitted by its requester.
+            self.hca.send_mad(route, mad);
+        }
+        while let Some(event) = self.cm.poll_event() {
+            self.events.push_back(DeviceEvent::Cm(event));
+        }
+    }
+}

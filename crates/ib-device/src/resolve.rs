@@ -1,0 +1,155 @@
+//! Paths and addresses of peers, from an ACM service, the SA or the simulator.
+
+use std::io;
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::mpsc::{TryRecvError, channel};
+use std::thread;
+
+use ib_acm::Address;
+use ib_acm::client::ServiceAddress;
+use ib_link::Route;
+use ib_os::alarm::Alarm;
+use ib_roce::gid_of;
+use ib_types::{Gid, Instant, PKey};
+use ib_wire::mad::sa::PathRecord;
+
+use crate::acm::{AcmService, path_of, query_address, query_path};
+use crate::device::{Device, Link};
+use crate::path::{Path, PathError};
+
+impl Device {
+    /// Returns the path to an address.
+    ///
+    /// In a simulated fabric, an ACM service is queried ([`Device::resolve_through`]), or the SA if there is
+    /// none. The SA is queried once for each address until the port changes.
+    ///
+    /// # Errors
+    /// Fails if the SA returns no path, or no port has the address.
+    pub fn path_to(&mut self, address: IpAddr) -> Result<Path, PathError> {
+        let most = self.connection_mtu;
+        if let Some(path) = self.path_by_name(address)? {
+            return Ok(Path { mtu: path.mtu.min(most), ..path });
+        }
+        let found = match &mut self.link {
+            Link::Roce(_) => {
+                let (source, destination) = (gid_of(self.address), gid_of(address));
+                let route = Route { source, destination, is_global: true, ..Route::default() };
+                return Ok(Path { route, mtu: self.connection_mtu, p_key: PKey::DEFAULT });
+            }
+            Link::Attached(attached) => attached.gid_of(address)?,
+        };
+        let gid = found.ok_or(PathError::Unknown(address))?;
+        if let Link::Attached(attached) = &mut self.link {
+            if let Some(path) = attached.path(gid) {
+                return Ok(Path { mtu: path.mtu.min(most), ..path });
+            }
+            attached.query_path(gid);
+        }
+        loop {
+            if !self.progress()? {
+                self.wait(Instant::NEVER, None)?;
+            }
+            if let Link::Attached(attached) = &mut self.link
+                && let Some(answer) = attached.take_path(gid)
+            {
+                let path = answer.map_err(|why| PathError::None { to: address, why })?;
+                return Ok(Path { mtu: path.mtu.min(most), ..path });
+            }
+        }
+    }
+
+    /// Returns the address of a name. An address is its own name. In a simulated fabric a LID or the name of a node is
+    /// a name, too, with `:port` behind it for other ports than the first one. Other names are resolved by the ACM
+    /// service ([`Device::resolve_through`]).
+    ///
+    /// # Errors
+    /// Fails if the simulator does. Returns `Ok(None)` for an unknown name.
+    pub fn find(&mut self, name: &str) -> io::Result<Option<IpAddr>> {
+        match &mut self.link {
+            Link::Roce(_) => Ok(name.parse().ok()),
+            Link::Attached(attached) => {
+                let place = attached.port.resolve(name).map_err(io::Error::other)?;
+                let gid = match place {
+                    Some(place) => Some(place.gid),
+                    None => self.gid_by_name(name)?,
+                };
+                Ok(gid.map(|gid| IpAddr::V6(Ipv6Addr::from(gid.0))))
+            }
+        }
+    }
+
+    /// Queries an ACM service for paths before the SA, as librdmacm does with
+    /// `RDMA_CM_USE_IB_ACM=1`.
+    ///
+    /// If the service returns no path, or a path that starts at another port, `on_failure` is called. The SA is
+    /// queried then. An HCA on Ethernet ignores the service, since it needs no path records.
+    pub fn resolve_through(
+        &mut self,
+        service: ServiceAddress,
+        on_failure: impl FnMut(IpAddr, &str) + Send + 'static,
+    ) {
+        self.acm =
+            Some(Box::new(AcmService { address: service, on_failure: Box::new(on_failure) }));
+    }
+
+    /// Returns the path from the ACM service; `None` if there is no service, or if it returns no usable path.
+    fn path_by_name(&mut self, address: IpAddr) -> io::Result<Option<Path>> {
+        let Link::Attached(attached) = &self.link else { return Ok(None) };
+        let own = attached.gid();
+        let prefix = attached.port.details().port.gid_prefix;
+        let Some(acm) = &self.acm else { return Ok(None) };
+        let to = match address {
+            IpAddr::V6(it) if (u128::from(it) >> 64) as u64 == prefix => {
+                Address::Gid(Gid(u128::from(it)))
+            }
+            IpAddr::V6(it) => Address::V6(it),
+            IpAddr::V4(it) => Address::V4(it),
+        };
+        let service = acm.address.clone();
+        let record = self.query_acm(move || query_path(&service, own, &to))?;
+        match (record.and_then(|record| path_of(&record)), &mut self.acm) {
+            // The service removes its outdated paths itself.
+            (Ok(path), _) => Ok(Some(path)),
+            (Err(why), Some(acm)) => {
+                (acm.on_failure)(address, &why);
+                Ok(None)
+            }
+            (Err(_), None) => Ok(None),
+        }
+    }
+
+    /// Returns the GID of a name from the ACM service; `None` if there is no service, or if the name is unknown.
+    fn gid_by_name(&mut self, name: &str) -> io::Result<Option<Gid>> {
+        let (Some(acm), Ok(to)) = (&self.acm, Address::name(name)) else { return Ok(None) };
+        let service = acm.address.clone();
+        let record = self.query_acm(move || query_address(&service, &to))?;
+        Ok(record.ok().map(|record| record.dgid))
+    }
+
+    /// Runs a query in a thread, and drives the device until the query ends.
+    fn query_acm(
+        &mut self,
+        query: impl FnOnce() -> Result<PathRecord, String> + Send + 'static,
+    ) -> io::Result<Result<PathRecord, String>> {
+        let alarm = Alarm::new()?;
+        let (bell, (sender, receiver)) = (alarm.bell(), channel());
+        // If the caller stops waiting, the thread ends with the timeout of its query.
+        thread::Builder::new().name("acm query".to_owned()).spawn(move || {
+            // The receiver may have been dropped.
+            let _ = sender.send(query());
+            bell.ring();
+        })?;
+        loop {
+            match receiver.try_recv() {
+                Ok(result) => return Ok(result),
+                Err(TryRecvError::Disconnected) => {
+                    return Ok(Err("the query thread has failed".to_owned()));
+                }
+                Err(TryRecvError::Empty) => {}
+            }
+            if !self.progress()? {
+                self.wait(Instant::NEVER, Some(&alarm))?;
+            }
+        }
+    }
+}

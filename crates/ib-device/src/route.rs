@@ -1,0 +1,71 @@
+//! Routes of packets in a simulated fabric.
+
+use ib_link::Route;
+use ib_types::{Gid, ServiceLevel};
+use ib_wire::mad::sa::PathRecord;
+use ib_wire::packet::Grh;
+
+/// Returns a route to a destination, with the fields of the GRH of its packets.
+pub(crate) fn route_to(grh: Option<&Grh>, route: Route) -> Route {
+    match grh {
+        None => route,
+        Some(grh) => Route {
+            destination: grh.destination,
+            is_global: true,
+            traffic_class: grh.traffic_class,
+            flow_label: grh.flow_label,
+            hop_limit: grh.hop_limit,
+            ..route
+        },
+    }
+}
+
+/// Returns the GRH of packets that take a route; `None` for a route without one.
+pub(crate) fn grh_of(route: &Route) -> Option<Grh> {
+    route.is_global.then(|| Grh {
+        traffic_class: route.traffic_class,
+        flow_label: route.flow_label,
+        hop_limit: route.hop_limit,
+        source: route.source,
+        destination: route.destination,
+        ..Grh::default()
+    })
+}
+
+/// Returns true for the LID of a multicast group.
+pub(crate) const fn is_group(lid: u16) -> bool {
+    matches!(lid, 0xc000..=0xfffe)
+}
+
+/// Returns the route of the response to a packet, with the fields of the GRH of the packet.
+pub(crate) fn route_from(own: Gid, grh: Option<&Grh>, route: Route) -> Route {
+    match grh {
+        None => Route { source: own, ..route },
+        Some(grh) => Route {
+            source: grh.destination,
+            destination: grh.source,
+            is_global: true,
+            traffic_class: grh.traffic_class,
+            flow_label: grh.flow_label,
+            hop_limit: grh.hop_limit,
+            ..route
+        },
+    }
+}
+
+/// Returns the route of a path record.
+#[must_use]
+pub fn route_of(path: &PathRecord) -> Route {
+    Route {
+        source: path.sgid,
+        destination: path.dgid,
+        slid: path.slid,
+        dlid: path.dlid,
+        sl: ServiceLevel::new(path.sl).unwrap_or_default(),
+        is_global: path.hop_limit > 1,
+        traffic_class: path.traffic_class,
+        flow_label: path.flow_label,
+        hop_limit: path.hop_limit,
+        ..Route::default()
+    }
+}

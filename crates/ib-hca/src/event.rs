@@ -1,0 +1,44 @@
+//! Events of an HCA.
+
+use ib_link::Route;
+use ib_types::Qpn;
+use ib_wire::mad::Mad;
+
+use crate::id::{CqId, QpId, SrqId};
+
+/// Asynchronous events (`ibv_event_type`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AsyncEvent {
+    /// CQ overrun: a completion queue was full; its queue pairs have failed.
+    CqError(CqId),
+    /// A queue pair has failed.
+    QpFatal(QpId),
+    /// The send queue of a queue pair in state `Sqd` is drained.
+    SqDrained(QpId),
+    /// A failed queue pair takes no more receives from its SRQ (last WQE reached).
+    QpLastWqeReached(QpId),
+    /// A shared receive queue has fewer receives than its limit.
+    SrqLimitReached(SrqId),
+    /// The port can be used again (`IBV_EVENT_PORT_ACTIVE`).
+    PortActive,
+    /// The port has lost its link, or is no longer Active (`IBV_EVENT_PORT_ERR`).
+    PortError,
+}
+
+/// An event of an HCA.
+#[derive(Clone, Debug)]
+pub enum HcaEvent {
+    /// A completion queue with requested notification has completions.
+    Completion(CqId),
+    /// An asynchronous event.
+    Async(AsyncEvent),
+    /// A MAD has arrived at queue pair 1.
+    Mad {
+        /// Route of the response.
+        route: Route,
+        /// Source queue pair, nearly always 1.
+        source: Qpn,
+        /// The MAD.
+        mad: Box<Mad>,
+    },
+}

@@ -1,0 +1,22 @@
+//! Numbers of the objects of an HCA.
+
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(pub(crate) u32);
+    };
+}
+
+id!(/// Number of a protection domain. Objects work only with objects of the same protection domain.
+    PdId);
+id!(/// Number of a memory region, 24 bits: its keys without their lowest byte.
+    MrId);
+id!(/// Number of a completion queue.
+    CqId);
+id!(/// Number of a shared receive queue.
+    SrqId);
+id!(/// Number of an address handle.
+    AhId);
+id!(/// Number of a queue pair of this HCA. On the wire a queue pair has a [`Qpn`](ib_types::Qpn).
+    QpId);

@@ -1,0 +1,313 @@
+//! Responses of a responder: ACKs, NAKs, READ data, and results of atomic operations.
+
+use std::collections::VecDeque;
+
+use ib_types::Psn;
+use ib_wire::packet::{
+    Acknowledgement, Aeth, AtomicAckEth, Bth, NakCode, Opcode, Operation, Reth, Syndrome, Transport,
+};
+
+use super::context::QpContext;
+use crate::packet::Writer;
+use crate::region::{AccessFlags, Regions};
+
+/// A queued response.
+#[derive(Clone, Copy, Debug)]
+enum Response {
+    /// An ACK or a NAK.
+    Ack { psn: Psn, syndrome: Syndrome, msn: u32 },
+    /// The data of the READ or atomic with this first PSN. The response begins with packet `start` of the whole
+    /// response; packet `next` is sent next.
+    Data { first: Psn, start: u32, next: u32 },
+}
+
+/// A READ or atomic that the peer may repeat.
+#[derive(Clone, Copy, Debug)]
+struct Resource {
+    first: Psn,
+    packets: u32,
+    msn: u32,
+    data: ResponseData,
+    /// True if the last packet of the response has been sent.
+    is_answered: bool,
+}
+
+/// The data of a response: a memory range for a READ, or the original value for an atomic.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum ResponseData {
+    Read { addr: u64, rkey: u32, length: u32 },
+    Atomic { original: u64 },
+}
+
+impl Response {
+    /// Returns true for a NAK.
+    fn is_nak(&self) -> bool {
+        matches!(self, Self::Ack { syndrome, .. } if *syndrome != Syndrome::ACK)
+    }
+
+    const fn psn(&self) -> Psn {
+        match *self {
+            Self::Ack { psn, .. } => psn,
+            Self::Data { first, .. } => first,
+        }
+    }
+
+    fn is_data_of(&self, request: Psn) -> bool {
+        matches!(self, Self::Data { first, .. } if *first == request)
+    }
+}
+
+/// The queued responses, and the resources for repeated READs and atomics. A queued response with data has its resource.
+#[derive(Debug, Default)]
+pub(super) struct ResponseQueue {
+    /// Responses in the order of their PSNs.
+    responses: VecDeque<Response>,
+    /// The last READs and atomics in the order of their PSNs: those that the peer may repeat.
+    resources: VecDeque<Resource>,
+}
+
+/// The region of a READ was closed. A NAK was written, and the queue pair fails.
+pub(super) struct ReadFailed;
+
+impl ResponseQueue {
+    pub(super) fn is_empty(&self) -> bool {
+        self.responses.is_empty()
+    }
+
+    /// Returns true if the only queued response is an acknowledgement.
+    pub(super) fn is_acknowledgement(&self) -> bool {
+        self.responses.len() == 1 && matches!(self.responses[0], Response::Ack { .. })
+    }
+
+    /// Removes all responses.
+    pub(super) fn clear(&mut self) {
+        self.responses.clear();
+    }
+
+    /// Removes all responses but a final NAK, which reports the error to the peer.
+    pub(super) fn clear_before_nak(&mut self) {
+        let nak = self.responses.pop_back_if(|last| last.is_nak());
+        self.responses.clear();
+        self.responses.extend(nak);
+    }
+
+    /// Queues an ACK or a NAK of a PSN, with a message sequence number.
+    #[inline]
+    pub(super) fn acknowledge(&mut self, psn: Psn, syndrome: Syndrome, msn: u32) {
+        let ack = Response::Ack { psn, syndrome, msn };
+        // A later ACK replaces one that is still queued. A NAK acknowledges all packets before it, too.
+        match self.responses.back_mut() {
+            Some(Response::Ack { psn: of, syndrome: before, .. })
+                if *before != Syndrome::ACK && psn.is_before(*of) => {}
+            Some(last @ Response::Ack { .. }) => *last = ack,
+            _ => self.responses.push_back(ack),
+        }
+    }
+
+    /// Returns true if a resource is free for a new READ or atomic.
+    ///
+    /// The peer sends a new request only if one of its resources is free. So the oldest response has arrived, and its
+    /// resource is free even if a repeated response is queued.
+    pub(super) fn has_room(&self, most: usize) -> bool {
+        self.resources.len() < most
+            || self.resources.front().is_some_and(|oldest| oldest.is_answered)
+    }
+
+    /// Queues the response to a new READ or atomic. The oldest resource is freed for it, with its repeated response.
+    pub(super) fn push(
+        &mut self,
+        most: usize,
+        first: Psn,
+        packets: u32,
+        msn: u32,
+        data: ResponseData,
+    ) {
+        if self.resources.len() >= most
+            && let Some(oldest) = self.resources.pop_front()
+        {
+            self.responses.retain(|it| !it.is_data_of(oldest.first));
+        }
+        // A NAK for the missing request is out of date.
+        self.responses.pop_back_if(|last| last.is_nak());
+        self.responses.push_back(Response::Data { first, start: 0, next: 0 });
+        self.resources.push_back(Resource { first, packets, msn, data, is_answered: false });
+    }
+
+    /// Queues the response to a repeated READ, which may request only the rest of the first one.
+    pub(super) fn repeat_read(&mut self, mtu: usize, psn: Psn, reth: &Reth) {
+        let found = self.resources.iter().rev().find_map(|resource| {
+            let ResponseData::Read { addr, rkey, length } = resource.data else { return None };
+            let skipped = u32::try_from(psn.distance_from(resource.first)).ok()?;
+            if skipped >= resource.packets {
+                return None;
+            }
+            // The repeated READ must not exceed the original range.
+            let done = skipped * mtu as u32;
+            let is_rest = reth.virtual_address == addr.wrapping_add(u64::from(done))
+                && reth.r_key == rkey
+                && reth.dma_length == length - done;
+            is_rest.then_some((resource.first, skipped))
+        });
+        if let Some((first, skipped)) = found {
+            self.repeat(first, skipped);
+        }
+    }
+
+    /// Queues the response to a repeated atomic, if it is still known.
+    pub(super) fn repeat_atomic(&mut self, psn: Psn) {
+        let is_repeated =
+            |it: &Resource| it.first == psn && matches!(it.data, ResponseData::Atomic { .. });
+        if self.resources.iter().any(is_repeated) {
+            self.repeat(psn, 0);
+        }
+    }
+
+    /// Queues the response to a repeated READ or atomic, starting at some packet, before all responses behind it. A
+    /// queued response to the same request is replaced. The response that it interrupts is restarted, because the peer
+    /// drops packets that arrive out of order.
+    fn repeat(&mut self, first: Psn, start: u32) {
+        let again = Response::Data { first, start, next: start };
+        if let Some(queued) = self.responses.iter_mut().find(|it| it.is_data_of(first)) {
+            *queued = again;
+            return;
+        }
+        let behind = self.responses.iter().position(|it| first.is_before(it.psn()));
+        let at = behind.unwrap_or(self.responses.len());
+        if let Some(Response::Data { start, next, .. }) = self.responses.get_mut(at) {
+            *next = *start;
+        }
+        self.responses.insert(at, again);
+    }
+
+    /// Writes the next packet; returns false if there is none.
+    pub(super) fn transmit(
+        &mut self,
+        context: &QpContext,
+        regions: &Regions,
+        writer: &mut Writer<'_>,
+    ) -> Result<bool, ReadFailed> {
+        while let Some(response) = self.responses.front_mut() {
+            let (first, is_first, next) = match response {
+                Response::Ack { psn, syndrome, msn } => {
+                    write_acknowledgement(context, *psn, *syndrome, *msn, writer);
+                    self.responses.pop_front();
+                    return Ok(true);
+                }
+                Response::Data { first, start, next } => {
+                    *next += 1;
+                    (*first, *start + 1 == *next, *next)
+                }
+            };
+            let resource = self.resources.iter_mut().rfind(|it| it.first == first);
+            let resource = resource.expect("a queued response has its resource");
+            let is_last = next == resource.packets;
+            let written = write_data(context, regions, resource, next - 1, is_first, writer);
+            let is_answered = resource.is_answered;
+            resource.is_answered |= is_last;
+            if is_last || written.is_err() {
+                self.responses.pop_front();
+            }
+            match written {
+                Ok(()) => return Ok(true),
+                // The peer may have the data already, and the region may be closed since: a repetition is no error.
+                Err(_) if is_answered => {}
+                Err(Closed { psn, msn }) => {
+                    let code = Acknowledgement::Nak(NakCode::REMOTE_ACCESS);
+                    write_acknowledgement(context, psn, Syndrome::new(code), msn, writer);
+                    self.responses.clear();
+                    return Err(ReadFailed);
+                }
+            }
+        }
+        Ok(false)
+    }
+}
+
+/// The region of a response was closed after the request; the PSN and the MSN of the NAK for it.
+struct Closed {
+    psn: Psn,
+    msn: u32,
+}
+
+/// Writes a packet of a response with data.
+fn write_data(
+    context: &QpContext,
+    regions: &Regions,
+    resource: &Resource,
+    number: u32,
+    is_first: bool,
+    writer: &mut Writer<'_>,
+) -> Result<(), Closed> {
+    let Resource { first, packets, msn, data, .. } = *resource;
+    let psn = first.wrapping_add(number);
+    let aeth = Aeth { syndrome: Syndrome::ACK, msn }.to_bytes();
+    let (addr, rkey, length) = match data {
+        ResponseData::Atomic { original } => {
+            write_bth(context, Operation::AtomicAcknowledge, psn, 0, writer);
+            writer.put(&aeth);
+            writer.put(&AtomicAckEth { original }.to_bytes());
+            return Ok(());
+        }
+        ResponseData::Read { addr, rkey, length } => (addr, rkey, length),
+    };
+    let is_last = number + 1 == packets;
+    let operation = match (is_first, is_last) {
+        (true, true) => Operation::ReadResponseOnly,
+        (true, false) => Operation::ReadResponseFirst,
+        (false, false) => Operation::ReadResponseMiddle,
+        (false, true) => Operation::ReadResponseLast,
+    };
+    let start = number * context.mtu() as u32;
+    let part = (length - start).min(context.mtu() as u32) as usize;
+    // The R_Key is checked again, because the region may have been closed meanwhile.
+    let opened = if part == 0 {
+        None
+    } else {
+        let address = addr.wrapping_add(u64::from(start));
+        let opened = regions.open(context.pd, rkey, address, part, AccessFlags::REMOTE_READ);
+        Some(opened.map_err(|_| Closed { psn, msn })?)
+    };
+    write_bth(context, operation, psn, part, writer);
+    if is_first || is_last {
+        writer.put(&aeth);
+    }
+    if let Some((memory, offset)) = opened {
+        memory.read(offset, writer.take(part)).expect("the region lies within it");
+    }
+    writer.pad();
+    Ok(())
+}
+
+/// Writes an ACK or a NAK.
+fn write_acknowledgement(
+    context: &QpContext,
+    psn: Psn,
+    syndrome: Syndrome,
+    msn: u32,
+    writer: &mut Writer<'_>,
+) {
+    write_bth(context, Operation::Acknowledge, psn, 0, writer);
+    writer.put(&Aeth { syndrome, msn }.to_bytes());
+}
+
+/// Writes the BTH of a response.
+fn write_bth(
+    context: &QpContext,
+    operation: Operation,
+    psn: Psn,
+    payload: usize,
+    writer: &mut Writer<'_>,
+) {
+    let bth = Bth {
+        opcode: Opcode::new(Transport::Rc, operation).expect("RC has it"),
+        pad_count: (payload.wrapping_neg() & 3) as u8,
+        p_key: context.attributes.pkey,
+        destination: context.attributes.dest_qp_num,
+        psn,
+        ..Bth::default()
+    };
+    writer.put(&bth.to_bytes());
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,64 @@
+//! The objects and counters of an HCA that its queue pairs use.
+
+use std::collections::VecDeque;
+
+use ib_link::Route;
+use ib_types::Instant;
+
+use crate::completion::{Cq, Pushed, Wc};
+use crate::counters::Counters;
+use crate::event::{AsyncEvent, HcaEvent};
+use crate::id::{CqId, PdId};
+use crate::region::Regions;
+use crate::srq::Srq;
+use crate::table::Table;
+
+/// An address handle.
+#[derive(Debug)]
+pub(crate) struct AddressHandle {
+    pub(crate) pd: PdId,
+    pub(crate) route: Route,
+}
+
+/// The state of an HCA that its queue pairs share.
+#[derive(Debug)]
+pub(crate) struct HcaResources {
+    /// Time of the current call of the HCA's owner.
+    pub(crate) now: Instant,
+    pub(crate) regions: Regions,
+    pub(crate) cqs: Table<Cq>,
+    pub(crate) srqs: Table<Srq>,
+    pub(crate) ahs: Table<AddressHandle>,
+    /// Completion queues with a new overrun, whose queue pairs have to fail.
+    pub(crate) overrun: Vec<CqId>,
+    pub(crate) events: VecDeque<HcaEvent>,
+    pub(crate) counters: Counters,
+}
+
+impl HcaResources {
+    pub(crate) fn new(max_mr: usize) -> Self {
+        Self {
+            now: Instant::default(),
+            regions: Regions::new(max_mr),
+            cqs: Table::default(),
+            srqs: Table::default(),
+            ahs: Table::default(),
+            overrun: Vec::new(),
+            events: VecDeque::new(),
+            counters: Counters::default(),
+        }
+    }
+
+    /// Adds a completion to a completion queue.
+    pub(crate) fn complete(&mut self, id: CqId, wc: Wc, solicited: bool) {
+        let Some(cq) = self.cqs.get_mut(id.0) else { return };
+        match cq.push(wc, solicited) {
+            Pushed::Queued | Pushed::Lost => {}
+            Pushed::Notify => self.events.push_back(HcaEvent::Completion(id)),
+            Pushed::Overrun => {
+                self.events.push_back(HcaEvent::Async(AsyncEvent::CqError(id)));
+                self.overrun.push(id);
+            }
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! Shared receive queues.
+
+use std::collections::VecDeque;
+
+use crate::error::PostError;
+use crate::id::PdId;
+use crate::region::Regions;
+use crate::work_request::RecvWr;
+
+/// A shared receive queue.
+#[derive(Debug)]
+pub(crate) struct Srq {
+    pub(crate) pd: PdId,
+    queue: VecDeque<RecvWr>,
+    /// Event threshold; 0 for no event.
+    limit: u32,
+    max_wr: u32,
+    max_sge: u32,
+    /// Number of queue pairs that use it.
+    pub(crate) users: u32,
+}
+
+impl Srq {
+    pub(crate) const fn new(pd: PdId, max_wr: u32, max_sge: u32) -> Self {
+        Self { pd, queue: VecDeque::new(), limit: 0, max_wr, max_sge, users: 0 }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+
+    /// Sets the event threshold; returns false if it exceeds the size of the queue.
+    pub(crate) const fn arm(&mut self, limit: u32) -> bool {
+        let fits = limit <= self.max_wr;
+        if fits {
+            self.limit = limit;
+        }
+        fits
+    }
+
+    /// Posts a receive.
+    pub(crate) fn post(&mut self, regions: &Regions, wr: RecvWr) -> Result<(), PostError> {
+        if self.queue.len() >= self.max_wr as usize {
+            return Err(PostError::Full(self.max_wr));
+        }
+        wr.check(regions, self.pd, self.max_sge)?;
+        self.queue.push_back(wr);
+        Ok(())
+    }
+
+    /// Takes the next receive. Returns true with it if fewer receives than the event threshold are left; the event is
+    /// then disarmed.
+    pub(crate) fn take(&mut self) -> Option<(RecvWr, bool)> {
+        let wr = self.queue.pop_front()?;
+        let is_low = (self.queue.len() as u32) < self.limit;
+        if is_low {
+            self.limit = 0;
+        }
+        Some((wr, is_low))
+    }
+
+    /// Returns a receive to the head of the queue.
+    pub(crate) fn give_back(&mut self, wr: RecvWr) {
+        self.queue.push_front(wr);
+    }
+}
