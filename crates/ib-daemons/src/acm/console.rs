@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use ib_acm::Address;
-use ib_acm::service::{EndpointView, KnownView, NO_DATAGRAMS};
+use ib_acm::service::{CachedAddressView, EndpointView, NO_DATAGRAMS};
 use ib_os::clock;
 use ib_wire::acm::PerfCounters;
 use serde::Serialize;
@@ -62,7 +62,7 @@ pub(super) fn answer(daemon: &mut Daemon, line: &str) -> String {
             Err(error) => Err(format!("{address}: {error}")),
         },
         ["flush"] => {
-            let count = daemon.service.flush(clock::now());
+            let count = daemon.service.flush();
             Ok((format!("{count} addresses are forgotten"), json!({ "forgotten": count })))
         }
         ["reload"] => {
@@ -82,7 +82,15 @@ fn status(daemon: &Daemon) -> (String, Value) {
     let counters = daemon.service.counters();
     let mut text = String::new();
     for endpoint in &endpoints {
-        let EndpointView { device, port, p_key, is_up, known, peers, .. } = endpoint;
+        let EndpointView {
+            device,
+            port,
+            p_key,
+            is_up,
+            cached_addresses: known,
+            cached_peers: peers,
+            ..
+        } = endpoint;
         let state = if *is_up { "in service" } else { "out of service" };
         let _ = writeln!(text, "{device} port {port} pkey {:#06x}: {state}", p_key.0);
         for address in &endpoint.addresses {
@@ -99,7 +107,7 @@ fn status(daemon: &Daemon) -> (String, Value) {
             let _ = writeln!(text, "  {name}: {value}");
         }
     }
-    let (clients, waiting) = (daemon.server.clients(), daemon.service.waiting());
+    let (clients, waiting) = (daemon.server.clients(), daemon.service.pending());
     let _ = writeln!(text, "{clients} programs, {waiting} requests wait");
     for (name, _, value) in metrics::counts(daemon) {
         let _ = writeln!(text, "{}: {value}", name.replace('_', " "));
@@ -113,7 +121,7 @@ fn status(daemon: &Daemon) -> (String, Value) {
             .collect();
         json!({
             "device": it.device, "port": it.port, "pkey": it.p_key.0, "up": it.is_up,
-            "addresses": addresses, "groups": groups, "known": it.known, "peers": it.peers,
+            "addresses": addresses, "groups": groups, "known": it.cached_addresses, "peers": it.cached_peers,
             "counters": counters, "datagrams": it.has_datagrams,
         })
     };
@@ -130,9 +138,9 @@ fn status(daemon: &Daemon) -> (String, Value) {
 }
 
 fn known(daemon: &Daemon, address: Option<&Address>) -> (String, Value) {
-    let known = daemon.service.known(clock::now(), address);
+    let known = daemon.service.cached(clock::now(), address);
     let mut text = String::new();
-    for KnownView { address, gid, lid, qpn, age, is_preloaded, route } in &known {
+    for CachedAddressView { address, gid, lid, qpn, age, is_preloaded, route } in &known {
         let age = match is_preloaded {
             true => "from a file".to_owned(),
             false => format!("heard of {} s ago", age.as_secs()),
@@ -143,7 +151,7 @@ fn known(daemon: &Daemon, address: Option<&Address>) -> (String, Value) {
     if known.is_empty() {
         text.push_str("nothing is known\n");
     }
-    let view = |it: &KnownView| {
+    let view = |it: &CachedAddressView| {
         json!({
             "address": it.address.to_string(), "gid": it.gid.to_string(), "lid": it.lid,
             "qpn": it.qpn, "age_s": it.age.as_secs(), "preloaded": it.is_preloaded,

@@ -50,7 +50,7 @@ pub(super) fn page(daemon: &Daemon) -> String {
     }
     let gauges = [
         ("programs", "Programs that are connected", daemon.server.clients()),
-        ("waiting", "Requests that wait", daemon.service.waiting()),
+        ("waiting", "Requests that wait", daemon.service.pending()),
     ];
     for (name, help, value) in gauges {
         let _ = writeln!(text, "# HELP ibfabric_acm_{name} {help}");
@@ -77,8 +77,8 @@ pub(super) fn page(daemon: &Daemon) -> String {
     }
     let gauges: [Gauge; 3] = [
         ("up", "Whether the endpoint is in service", |it| it.is_up.into()),
-        ("known", "Addresses that are known", |it| it.known),
-        ("peers", "Ports that they belong to", |it| it.peers),
+        ("known", "Addresses that are known", |it| it.cached_addresses),
+        ("peers", "Ports that they belong to", |it| it.cached_peers),
     ];
     for (name, help, value) in gauges {
         let _ = writeln!(text, "# HELP ibfabric_acm_{name} {help}");
