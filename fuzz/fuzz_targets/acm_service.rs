@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use ib_acm::port::PortId;
-use ib_acm::service::RouteProtocol;
+use ib_acm::config::options::RouteProtocol;
 use ib_acm::{Action, Address, Arrived, ClientId, PortState, Service, ServiceConfig};
 use ib_fuzz::Input;
 use ib_link::{Datagram, Incoming, LinkPort, Remote, Route};
@@ -61,8 +61,8 @@ fuzz_target!(|bytes: &[u8]| {
         timeout: Duration::from_millis(100),
         route_protocol: if kind & 1 == 0 { RouteProtocol::Sa } else { RouteProtocol::Acm },
         check_routes: kind & 2 != 0,
-        most_destinations: usize::from(kind >> 4) + 1,
-        most_waiting: 8,
+        max_destinations: usize::from(kind >> 4) + 1,
+        max_pending: 8,
         ..ServiceConfig::default()
     };
     let limit = 2 * config.timeout * (config.retries + 1) + Duration::from_secs(1);
@@ -119,7 +119,7 @@ fuzz_target!(|bytes: &[u8]| {
                 service.handle_timeout(now);
             }
             _ => {
-                let _ = service.flush(now);
+                let _ = service.flush();
             }
         }
         while let Some(action) = service.poll_action(now, PORT) {
@@ -133,7 +133,7 @@ fuzz_target!(|bytes: &[u8]| {
             assert!(waiting.remove(&client), "an answer too many");
         }
         while service.poll_event().is_some() {}
-        assert_eq!(service.waiting(), waiting.len());
+        assert_eq!(service.pending(), waiting.len());
     }
     let end = now + limit;
     while let Some(due) = service.poll_timeout().filter(|&due| due <= end) {

@@ -100,7 +100,7 @@ pub unsafe extern "C" fn ib_acm_set_patience(
 ) -> c_int {
     let patience = Duration::from_millis(milliseconds.into());
     let set = |client: &mut Client| {
-        client.set_patience(patience);
+        client.set_reply_timeout(patience);
         Ok(())
     };
     // SAFETY: the caller promises a connection or null.

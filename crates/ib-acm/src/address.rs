@@ -1,4 +1,4 @@
-//! What is resolved: names and addresses of endpoints.
+//! Names and addresses of endpoints.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -7,12 +7,12 @@ use ib_types::Gid;
 use ib_wire::acm::{Entry, EntryFlags, EntryType};
 use ib_wire::mad::acm::AddressType;
 
-/// The longest name in bytes: a field of 64 with a zero at its end.
+/// Maximum length of a name in bytes: a field of 64 bytes with a terminating zero.
 pub const LONGEST_NAME: usize = 63;
 
 /// A name or an address of an endpoint.
 ///
-/// Names are compared without regard to the case of ASCII letters, so they are held in lower case.
+/// Names are compared without regard to the case of ASCII letters, so they are stored in lower case.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Address {
     /// A name, such as that of a host; 1 to 63 bytes of UTF-8 without zeros, in lower case.
@@ -27,7 +27,7 @@ pub enum Address {
     Lid(u16),
 }
 
-/// Why something is no address.
+/// Error of an invalid name or address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AddressError {
@@ -37,13 +37,13 @@ pub enum AddressError {
     /// A name is too long.
     #[error("a name of {0} bytes: expected 1 to {LONGEST_NAME}")]
     Long(usize),
-    /// A name has a zero in it, or is no UTF-8.
+    /// A name contains a zero, or is not UTF-8.
     #[error("a name that is no text: expected UTF-8 without zeros")]
     NoText,
     /// The address is of a type that cannot be resolved.
     #[error("an address of type {0}: expected a name, an IPv4 or IPv6 address, a GID or a LID")]
     Type(u16),
-    /// The length of the field is not that of the protocol.
+    /// The length of the field differs from that of the protocol.
     #[error("an address in {0} bytes: expected 64")]
     Field(u8),
 }
@@ -52,7 +52,7 @@ impl Address {
     /// Returns a name.
     ///
     /// # Errors
-    /// Fails when it is empty, longer than 63 bytes, or has a zero in it.
+    /// Fails if it is empty, longer than 63 bytes, or contains a zero.
     pub fn name(name: &str) -> Result<Self, AddressError> {
         match name.len() {
             0 => Err(AddressError::Empty),
@@ -62,10 +62,10 @@ impl Address {
         }
     }
 
-    /// Returns what a text says: an IPv4 or IPv6 address, or else a name.
+    /// Parses an IPv4 or IPv6 address, or else a name.
     ///
     /// # Errors
-    /// Fails when it is no address and no name.
+    /// Fails if the text is neither.
     pub fn parse(text: &str) -> Result<Self, AddressError> {
         match text.parse() {
             Ok(IpAddr::V4(address)) => Ok(Self::V4(address)),
@@ -74,7 +74,7 @@ impl Address {
         }
     }
 
-    /// Returns the IP address that it is.
+    /// Returns the IP address; `None` for other addresses.
     #[must_use]
     pub const fn ip(&self) -> Option<IpAddr> {
         match self {
@@ -84,10 +84,10 @@ impl Address {
         }
     }
 
-    /// Returns the address of a client's message.
+    /// Returns the address in an entry of a client message.
     ///
     /// # Errors
-    /// Fails when it is none.
+    /// Fails if there is none.
     pub fn of_entry(entry: &Entry) -> Result<Self, AddressError> {
         let kind = match entry.kind {
             EntryType::NAME => AddressType::NAME,
@@ -98,7 +98,7 @@ impl Address {
         Self::from_field(kind, &entry.info)
     }
 
-    /// Returns the entry of a client's message; `None` for a GID or a LID, which stand in paths there.
+    /// Returns the entry for a client message; `None` for a GID or a LID, which client messages contain in paths.
     #[must_use]
     pub fn to_entry(&self, flags: EntryFlags) -> Option<Entry> {
         match self {
@@ -109,10 +109,10 @@ impl Address {
         }
     }
 
-    /// Returns the address in a field of 64 bytes.
+    /// Returns the address in a field of a message between services.
     ///
     /// # Errors
-    /// Fails when it is none.
+    /// Fails if there is none.
     pub fn from_field(kind: AddressType, field: &[u8; 64]) -> Result<Self, AddressError> {
         let four = *field.first_chunk::<4>().expect("64 bytes");
         let sixteen = *field.first_chunk::<16>().expect("64 bytes");
@@ -131,7 +131,7 @@ impl Address {
         }
     }
 
-    /// Returns its type and its bytes, padded with zeros.
+    /// Returns the type and the bytes, padded with zeros.
     #[must_use]
     pub fn to_field(&self) -> (AddressType, [u8; 64]) {
         let mut field = [0; 64];

@@ -1,7 +1,7 @@
-//! What a service knows of others: which port has an address, and how that port is reached.
+//! Address cache: the owner of each address, and the LID and the route of each owner.
 //!
-//! Addresses and ports (peers) are held apart, so that a port that has moved has done so for all its addresses. Both lie
-//! in arrays with tables of numbers beside them: some 150 bytes for each address of a port of its own.
+//! Addresses and their owners (peers) are separate entries, so that a changed LID applies to all addresses of a peer. Both
+//! are stored in arrays, with hash tables of their indices: some 150 bytes for a peer with one address.
 
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
@@ -14,28 +14,28 @@ use crate::Address;
 
 mod slots;
 
-use slots::{Slot, Slots};
+use slots::{NONE, Slot, Slots};
 
-/// A moment in tenths of seconds.
+/// Time in tenths of a second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Stamp(u32);
+pub(crate) struct Timestamp(u32);
 
-impl Stamp {
+impl Timestamp {
     pub(crate) const fn of(now: Instant) -> Self {
         Self((now.as_nanos() / 100_000_000) as u32)
     }
 
-    /// Returns how long ago it was.
+    /// Returns the time since then.
     pub(crate) const fn age(self, now: Instant) -> Duration {
         let tenths = Self::of(now).0.saturating_sub(self.0);
         Duration::from_millis(tenths as u64 * 100)
     }
 }
 
-/// The route to a peer that subnet administration has told.
+/// Route to a peer that the SA returned, or that is preloaded from a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SaRoute {
-    pub(crate) learned: Stamp,
+    pub(crate) learned: Timestamp,
     flow_label: u32,
     dlid: u16,
     slid: u16,
@@ -48,16 +48,16 @@ pub(crate) struct SaRoute {
     life_time: u8,
     preference: u8,
     reversible: bool,
-    /// A file says it.
-    is_of_file: bool,
+    /// True if the route is preloaded from a file.
+    is_preloaded: bool,
 }
 
 impl SaRoute {
-    /// Keeps what differs from peer to peer.
+    /// Stores the fields of a path that depend on the peer.
     pub(crate) fn of(path: &PathRecord, now: Instant) -> Self {
         let bytes = path.to_bytes();
         Self {
-            learned: Stamp::of(now),
+            learned: Timestamp::of(now),
             flow_label: path.flow_label,
             dlid: path.dlid,
             slid: path.slid,
@@ -70,21 +70,21 @@ impl SaRoute {
             life_time: bytes[56],
             preference: path.preference,
             reversible: path.reversible,
-            is_of_file: false,
+            is_preloaded: false,
         }
     }
 
-    /// Returns whether a file says it.
-    pub(crate) const fn is_of_file(self) -> bool {
-        self.is_of_file
+    /// Returns true if the route is preloaded from a file.
+    pub(crate) const fn is_preloaded(self) -> bool {
+        self.is_preloaded
     }
 
-    /// Returns the LID that it leads to.
+    /// Returns the destination LID.
     pub(crate) const fn dlid(self) -> u16 {
         self.dlid
     }
 
-    /// Returns its service level.
+    /// Returns the service level.
     pub(crate) const fn sl(self) -> u8 {
         self.sl
     }
@@ -112,193 +112,194 @@ impl SaRoute {
     }
 }
 
-/// No entry.
-const NONE: u32 = u32::MAX;
-
-/// The group that leads to a peer is not known.
+/// Index of no multicast group.
 pub(crate) const NO_GROUP: u8 = u8::MAX;
 
-/// A port that has addresses.
+/// A port with cached addresses.
 #[derive(Clone, Debug)]
 pub(crate) struct Peer {
     pub(crate) gid: Gid,
-    /// Its LID; 0 where only subnet administration knows it.
+    /// LID from which the peer sent messages; 0 if it sent none.
     pub(crate) lid: u16,
-    /// The best group that both sides can use, by its place in the own list; [`NO_GROUP`].
+    /// Index of the most preferred common multicast group; [`NO_GROUP`] if there is none.
     pub(crate) group: u8,
-    /// How many addresses it has.
+    /// Number of addresses.
     addresses: u16,
-    /// Its queue pair; 0 where it is not known.
+    /// QP of the peer's ACM service; 0 if unknown.
     pub(crate) qpn: u32,
+    /// Index of the first address.
     first: u32,
-    /// When it was heard of last.
-    pub(crate) confirmed: Stamp,
-    /// When it was asked for last.
-    pub(crate) used: Stamp,
+    /// Time at which the peer was last seen.
+    pub(crate) confirmed: Timestamp,
+    /// Time at which a client last requested the peer.
+    pub(crate) used: Timestamp,
     pub(crate) route: Option<SaRoute>,
 }
 
 impl Peer {
-    /// Notes the route that subnet administration has told. Of a port without a service nobody else tells whether it is
-    /// still there.
+    /// Stores the route that the SA returned.
     pub(crate) fn set_route(&mut self, path: &PathRecord, now: Instant) {
         self.route = Some(SaRoute::of(path, now));
-        self.told(now);
+        self.confirm_by_sa(now);
     }
 
-    /// Notes that subnet administration has told a route to it.
-    pub(crate) fn told(&mut self, now: Instant) {
+    /// Notes that the SA returned a path to the peer, which confirms a port without an ACM service.
+    pub(crate) fn confirm_by_sa(&mut self, now: Instant) {
         if self.qpn == 0 {
-            self.confirmed = Stamp::of(now);
+            self.confirmed = Timestamp::of(now);
         }
     }
 
-    /// Notes the route that a file tells.
-    pub(crate) fn set_file_route(&mut self, path: &PathRecord, now: Instant) {
+    /// Stores a preloaded route.
+    pub(crate) fn set_preloaded_route(&mut self, path: &PathRecord, now: Instant) {
         self.set_route(path, now);
-        self.route = self.route.map(|route| SaRoute { is_of_file: true, ..route });
+        self.route = self.route.map(|route| SaRoute { is_preloaded: true, ..route });
     }
 }
 
-/// An address and whose it is.
+/// A cached address.
 #[derive(Debug)]
-struct Known {
+struct CachedAddress {
     address: Address,
+    /// Index of the owner.
     peer: u32,
+    /// Index of the owner's next address.
     next: u32,
-    /// When its owner said so last.
-    seen: Stamp,
-    used: Stamp,
-    /// It was read from a file: it stays.
+    /// Time at which the owner last confirmed the address.
+    seen: Timestamp,
+    used: Timestamp,
+    /// True if the address is preloaded from a file. Such an address does not expire.
     is_preloaded: bool,
 }
 
-/// The most addresses of a peer: what says that it has more is not believed.
-pub(crate) const MOST_ADDRESSES: u16 = 64;
+/// Maximum number of addresses of a peer; further claims are refused.
+pub(crate) const MAX_ADDRESSES: u16 = 64;
 
-/// What became of an address that a peer says it has.
+/// Result of binding an address to a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Bound {
-    /// Nobody had it.
+pub(crate) enum BindResult {
+    /// The address was not cached.
     New,
-    /// It had it before.
+    /// The peer was the owner before.
     Same,
-    /// Another peer has it: nothing was changed.
+    /// Another peer is the owner. Nothing was changed.
     Other(PeerKey),
-    /// It has enough.
+    /// The peer has the maximum number of addresses, or the cache is full.
     TooMany,
 }
 
-/// The number of a peer, which may be another's once it is gone: see [`Cache::peer`].
+/// Identifies a peer. The number of a removed peer is reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct PeerKey(u32);
 
-/// Addresses and peers.
+/// Cache of addresses and their owners.
 #[derive(Debug)]
-pub(crate) struct Cache {
+pub(crate) struct AddressCache {
     hasher: RandomState,
-    known: Slots<Known>,
+    addresses: Slots<CachedAddress>,
     by_address: HashTable<u32>,
     peers: Slots<Peer>,
     by_gid: HashTable<u32>,
-    most: usize,
+    max_addresses: usize,
+    /// Position of the last eviction.
     hand: u32,
 }
 
-/// Returns whether an address is the fabric's to give, rather than a name or an IP address of a service.
-pub(crate) const fn is_of_fabric(address: &Address) -> bool {
+/// Returns true for GIDs and LIDs, which the SM assigns; false for names and IP addresses.
+pub(crate) const fn is_assigned_by_sm(address: &Address) -> bool {
     matches!(address, Address::Gid(_) | Address::Lid(_))
 }
 
-/// How many addresses are looked at for one to give way.
+/// Number of addresses sampled for an eviction.
 const SAMPLE: usize = 16;
 
-impl Cache {
-    /// Returns an empty cache for so many addresses at most.
-    pub(crate) fn new(most: usize) -> Self {
+impl AddressCache {
+    /// Returns an empty cache with a maximum number of addresses.
+    pub(crate) fn new(max_addresses: usize) -> Self {
         Self {
             hasher: RandomState::new(),
-            known: Slots::new(),
+            addresses: Slots::new(),
             by_address: HashTable::new(),
             peers: Slots::new(),
             by_gid: HashTable::new(),
-            most: most.max(1),
+            max_addresses: max_addresses.max(1),
             hand: 0,
         }
     }
 
-    /// Returns how many addresses are known.
+    /// Returns the number of addresses.
     pub(crate) const fn len(&self) -> usize {
-        self.known.count
+        self.addresses.count
     }
 
-    /// Returns how many peers are known.
+    /// Returns the number of peers.
     pub(crate) const fn peers(&self) -> usize {
         self.peers.count
     }
 
     fn find(&self, address: &Address) -> Option<u32> {
         let hash = self.hasher.hash_one(address);
-        let is_it =
-            |&number: &u32| self.known.get(number).is_some_and(|known| known.address == *address);
+        let is_it = |&number: &u32| {
+            self.addresses.get(number).is_some_and(|cached| cached.address == *address)
+        };
         self.by_address.find(hash, is_it).copied()
     }
 
-    /// Has it hold so many addresses at most; those used least go.
-    pub(crate) fn set_most(&mut self, most: usize) {
-        self.most = most;
-        while self.known.count > most && self.evict(PeerKey(NONE)) {}
+    /// Sets the maximum number of addresses. Evicts the least recently used ones.
+    pub(crate) fn set_max(&mut self, max: usize) {
+        self.max_addresses = max;
+        while self.addresses.count > max && self.evict(PeerKey(NONE)) {}
     }
 
-    /// Forgets an address that a file says to be a port's, as the file does no more.
+    /// Removes a preloaded address of a port.
     pub(crate) fn unbind_preloaded(&mut self, address: &Address, gid: Gid) {
         if let Some(number) = self.find(address)
-            && let Some(known) = self.known.get(number).filter(|known| known.is_preloaded)
-            && self.peers.get(known.peer).is_some_and(|peer| peer.gid == gid)
+            && let Some(cached) = self.addresses.get(number).filter(|cached| cached.is_preloaded)
+            && self.peers.get(cached.peer).is_some_and(|peer| peer.gid == gid)
         {
             self.unbind_number(number);
         }
     }
 
-    /// Forgets the routes of files. GIDs that such a file has told stay, but no longer than others do.
-    pub(crate) fn forget_file_routes(&mut self) {
-        self.for_each(|peer| peer.route = peer.route.filter(|route| !route.is_of_file));
-        for slot in &mut self.known.slots {
-            if let Slot::Taken(known) = slot
-                && let Address::Gid(_) = known.address
+    /// Removes preloaded routes. Preloaded GIDs stay, but expire like learned ones.
+    pub(crate) fn remove_preloaded_routes(&mut self) {
+        self.for_each(|peer| peer.route = peer.route.filter(|route| !route.is_preloaded));
+        for slot in &mut self.addresses.slots {
+            if let Slot::Taken(cached) = slot
+                && let Address::Gid(_) = cached.address
             {
-                known.is_preloaded = false;
+                cached.is_preloaded = false;
             }
         }
     }
 
-    /// Returns whose an address is.
+    /// Returns the owner of an address.
     pub(crate) fn lookup(&self, address: &Address) -> Option<PeerKey> {
-        self.known.get(self.find(address)?).map(|known| PeerKey(known.peer))
+        self.addresses.get(self.find(address)?).map(|cached| PeerKey(cached.peer))
     }
 
-    /// Returns whose an address is, and notes that it was asked for.
+    /// Returns the owner of an address, and marks both as used.
     pub(crate) fn use_address(&mut self, address: &Address, now: Instant) -> Option<PeerKey> {
         let number = self.find(address)?;
-        let known = self.known.get_mut(number)?;
-        known.used = Stamp::of(now);
-        let key = PeerKey(known.peer);
-        self.peers.get_mut(key.0)?.used = Stamp::of(now);
+        let cached = self.addresses.get_mut(number)?;
+        cached.used = Timestamp::of(now);
+        let key = PeerKey(cached.peer);
+        self.peers.get_mut(key.0)?.used = Timestamp::of(now);
         Some(key)
     }
 
-    /// Returns the peer with a GID, and notes that it was asked for.
+    /// Returns the peer with a GID, and marks it as used.
     pub(crate) fn use_gid(&mut self, gid: Gid, now: Instant) -> Option<PeerKey> {
         let key = self.by_gid(gid)?;
-        self.peers.get_mut(key.0)?.used = Stamp::of(now);
+        self.peers.get_mut(key.0)?.used = Timestamp::of(now);
         self.use_address(&Address::Gid(gid), now);
         Some(key)
     }
 
-    /// Returns when the owner of an address said last that it is its own; `None` for what a file says, or nobody.
-    pub(crate) fn seen(&self, address: &Address) -> Option<Stamp> {
-        let known = self.known.get(self.find(address)?)?;
-        (!known.is_preloaded).then_some(known.seen)
+    /// Returns when the owner of an address last confirmed it; `None` if it is preloaded or not cached.
+    pub(crate) fn seen(&self, address: &Address) -> Option<Timestamp> {
+        let cached = self.addresses.get(self.find(address)?)?;
+        (!cached.is_preloaded).then_some(cached.seen)
     }
 
     /// Returns a peer.
@@ -306,7 +307,7 @@ impl Cache {
         self.peers.get(key.0)
     }
 
-    /// Returns a peer to be changed; its GID may not be.
+    /// Returns a peer for changes, except of its GID.
     pub(crate) fn peer_mut(&mut self, key: PeerKey) -> Option<&mut Peer> {
         self.peers.get_mut(key.0)
     }
@@ -318,16 +319,18 @@ impl Cache {
         self.by_gid.find(hash, is_it).map(|&number| PeerKey(number))
     }
 
-    /// Returns an address of a peer that every service answers for, a name or an IP address, but one: that which its owner
-    /// has named last, and one that only a file names when there is no other.
-    pub(crate) fn address_to_ask(&self, key: PeerKey, but: Option<&Address>) -> Option<&Address> {
-        let may_be = |it: &Address| !is_of_fabric(it) && Some(it) != but;
-        let answered = self.of_peer(key).filter(|known| may_be(&known.address));
-        answered.max_by_key(|known| (!known.is_preloaded, known.seen)).map(|known| &known.address)
+    /// Returns a name or an IP address of a peer for a request to it, except `but`: the most recently confirmed one, or a
+    /// preloaded one if there is no other.
+    pub(crate) fn address_to_query(&self, key: PeerKey, but: Option<&Address>) -> Option<&Address> {
+        let may_be = |it: &Address| !is_assigned_by_sm(it) && Some(it) != but;
+        let answered = self.of_peer(key).filter(|cached| may_be(&cached.address));
+        answered
+            .max_by_key(|cached| (!cached.is_preloaded, cached.seen))
+            .map(|cached| &cached.address)
     }
 
-    /// Returns an address of a peer, of those that are looked for, that was asked for since its owner has named it last,
-    /// so long ago or longer: the oldest of these.
+    /// Returns the oldest address of a peer that was used since its owner confirmed it, at least `age` ago, and that
+    /// satisfies the predicate.
     pub(crate) fn aging_address(
         &self,
         key: PeerKey,
@@ -335,38 +338,37 @@ impl Cache {
         age: Duration,
         which: impl Fn(&Address) -> bool,
     ) -> Option<&Address> {
-        let is_aging = |known: &&Known| {
-            let is_old = known.used > known.seen && known.seen.age(now) >= age;
-            !known.is_preloaded && is_old && which(&known.address)
+        let is_aging = |cached: &&CachedAddress| {
+            let is_old = cached.used > cached.seen && cached.seen.age(now) >= age;
+            !cached.is_preloaded && is_old && which(&cached.address)
         };
         let aging = self.of_peer(key).filter(is_aging);
-        aging.min_by_key(|known| known.seen).map(|known| &known.address)
+        aging.min_by_key(|cached| cached.seen).map(|cached| &cached.address)
     }
 
-    /// Takes note that a peer has been heard of with its GID, from a LID: as far as these are among its addresses, they
-    /// have been confirmed.
+    /// Confirms the GID and the LID from which a peer sent a message, if they are among its addresses.
     pub(crate) fn heard_from(&mut self, key: PeerKey, gid: Gid, lid: u16, now: Instant) {
         for address in [Address::Gid(gid), Address::Lid(lid)] {
             if let Some(number) = self.find(&address)
-                && let Some(known) = self.known.get_mut(number).filter(|it| it.peer == key.0)
+                && let Some(cached) = self.addresses.get_mut(number).filter(|it| it.peer == key.0)
             {
-                known.seen = Stamp::of(now);
+                cached.seen = Timestamp::of(now);
             }
         }
     }
 
     /// Returns the addresses of a peer.
-    fn of_peer(&self, key: PeerKey) -> impl Iterator<Item = &Known> {
-        let first = self.peers.get(key.0).and_then(|peer| self.known.get(peer.first));
-        std::iter::successors(first, |known| self.known.get(known.next))
+    fn of_peer(&self, key: PeerKey) -> impl Iterator<Item = &CachedAddress> {
+        let first = self.peers.get(key.0).and_then(|peer| self.addresses.get(peer.first));
+        std::iter::successors(first, |cached| self.addresses.get(cached.next))
     }
 
-    /// Returns the peer with a GID, a new one without an address perhaps.
+    /// Returns the peer with a GID; adds one without an address if there is none.
     pub(crate) fn peer_of(&mut self, gid: Gid, now: Instant) -> PeerKey {
         if let Some(key) = self.by_gid(gid) {
             return key;
         }
-        let stamp = Stamp::of(now);
+        let stamp = Timestamp::of(now);
         let number = self.peers.insert(Peer {
             gid,
             lid: 0,
@@ -375,7 +377,7 @@ impl Cache {
             qpn: 0,
             first: NONE,
             confirmed: stamp,
-            used: Stamp::default(),
+            used: Timestamp::default(),
             route: None,
         });
         let (hasher, peers) = (&self.hasher, &self.peers);
@@ -385,62 +387,62 @@ impl Cache {
         PeerKey(number)
     }
 
-    /// Notes that a peer has an address, unless another one has it.
+    /// Adds or confirms an address of a peer, unless another peer is the owner.
     pub(crate) fn bind(
         &mut self,
         address: &Address,
         key: PeerKey,
         now: Instant,
         is_preloaded: bool,
-    ) -> Bound {
+    ) -> BindResult {
         if let Some(number) = self.find(address) {
-            let known = self.known.get_mut(number).expect("it was found");
-            if known.peer != key.0 {
-                return Bound::Other(PeerKey(known.peer));
+            let cached = self.addresses.get_mut(number).expect("it was found");
+            if cached.peer != key.0 {
+                return BindResult::Other(PeerKey(cached.peer));
             }
-            known.seen = Stamp::of(now);
-            known.is_preloaded |= is_preloaded;
-            return Bound::Same;
+            cached.seen = Timestamp::of(now);
+            cached.is_preloaded |= is_preloaded;
+            return BindResult::Same;
         }
-        if self.peers.get(key.0).is_none_or(|peer| peer.addresses >= MOST_ADDRESSES) {
-            return Bound::TooMany;
+        if self.peers.get(key.0).is_none_or(|peer| peer.addresses >= MAX_ADDRESSES) {
+            return BindResult::TooMany;
         }
-        while self.known.count >= self.most {
+        while self.addresses.count >= self.max_addresses {
             if !self.evict(key) {
-                return Bound::TooMany;
+                return BindResult::TooMany;
             }
         }
-        let stamp = Stamp::of(now);
+        let stamp = Timestamp::of(now);
         let peer = self.peers.get_mut(key.0).expect("looked at before");
-        let number = self.known.insert(Known {
+        let number = self.addresses.insert(CachedAddress {
             address: address.clone(),
             peer: key.0,
             next: peer.first,
             seen: stamp,
-            used: Stamp::default(),
+            used: Timestamp::default(),
             is_preloaded,
         });
         peer.first = number;
         peer.addresses += 1;
-        let (hasher, known) = (&self.hasher, &self.known);
+        let (hasher, addresses) = (&self.hasher, &self.addresses);
         let rehash = |&number: &u32| {
-            hasher.hash_one(&known.get(number).expect("it is in the table").address)
+            hasher.hash_one(&addresses.get(number).expect("it is in the table").address)
         };
         self.by_address.insert_unique(hasher.hash_one(address), number, rehash);
-        Bound::New
+        BindResult::New
     }
 
-    /// Forgets the address that was used least among some, but none of a peer; false when none can go.
+    /// Removes the least recently used of a sample of addresses, none of the peer `but`; false if there is none.
     fn evict(&mut self, but: PeerKey) -> bool {
-        let count = self.known.slots.len() as u32;
+        let count = self.addresses.slots.len() as u32;
         let (mut victim, mut oldest, mut seen) = (None, None, 0);
         for _ in 0..count {
             self.hand = (self.hand + 1) % count;
-            let Some(known) = self.known.get(self.hand) else { continue };
-            if known.is_preloaded || known.peer == but.0 {
+            let Some(cached) = self.addresses.get(self.hand) else { continue };
+            if cached.is_preloaded || cached.peer == but.0 {
                 continue;
             }
-            let age = known.used.max(known.seen);
+            let age = cached.used.max(cached.seen);
             if oldest.is_none_or(|oldest| age < oldest) {
                 (victim, oldest) = (Some(self.hand), Some(age));
             }
@@ -452,39 +454,39 @@ impl Cache {
         victim.is_some_and(|number| self.unbind_number(number))
     }
 
-    /// Forgets an address, and its peer with the last one.
+    /// Removes an address, and its owner with the last one.
     pub(crate) fn unbind(&mut self, address: &Address) -> bool {
         self.find(address).is_some_and(|number| self.unbind_number(number))
     }
 
     fn unbind_number(&mut self, number: u32) -> bool {
-        let Some(known) = self.known.get(number) else { return false };
-        let (owner, next) = (known.peer, known.next);
-        let hash = self.hasher.hash_one(&known.address);
+        let Some(cached) = self.addresses.get(number) else { return false };
+        let (owner, next) = (cached.peer, cached.next);
+        let hash = self.hasher.hash_one(&cached.address);
         if let Ok(entry) = self.by_address.find_entry(hash, |&other| other == number) {
             entry.remove();
         }
-        self.known.remove(number);
+        self.addresses.remove(number);
         let Some(peer) = self.peers.get_mut(owner) else { return true };
         peer.addresses -= 1;
         if peer.addresses == 0 {
-            self.forget_peer(owner);
+            self.remove_peer(owner);
         } else if peer.first == number {
             peer.first = next;
         } else {
             let mut at = peer.first;
-            while let Some(known) = self.known.get_mut(at) {
-                if known.next == number {
-                    known.next = next;
+            while let Some(cached) = self.addresses.get_mut(at) {
+                if cached.next == number {
+                    cached.next = next;
                     break;
                 }
-                at = known.next;
+                at = cached.next;
             }
         }
         true
     }
 
-    fn forget_peer(&mut self, number: u32) {
+    fn remove_peer(&mut self, number: u32) {
         let Some(peer) = self.peers.remove(number) else { return };
         let hash = self.hasher.hash_one(peer.gid);
         if let Ok(entry) = self.by_gid.find_entry(hash, |&other| other == number) {
@@ -492,31 +494,31 @@ impl Cache {
         }
     }
 
-    /// Forgets a peer with all its addresses but those of files, which keep it without a LID.
+    /// Removes a peer with its addresses. If it has preloaded ones, they and the peer stay, without a LID.
     pub(crate) fn remove(&mut self, key: PeerKey) {
         let Some(peer) = self.peers.get_mut(key.0) else { return };
         (peer.lid, peer.qpn, peer.group, peer.route) = (0, 0, NO_GROUP, None);
         let mut at = peer.first;
         if at == NONE {
-            self.forget_peer(key.0);
+            self.remove_peer(key.0);
         }
-        while let Some(known) = self.known.get(at) {
-            let (number, is_preloaded) = (at, known.is_preloaded);
-            at = known.next;
+        while let Some(cached) = self.addresses.get(at) {
+            let (number, is_preloaded) = (at, cached.is_preloaded);
+            at = cached.next;
             if !is_preloaded {
                 self.unbind_number(number);
             }
         }
     }
 
-    /// Forgets a peer that has no address.
+    /// Removes a peer without an address.
     pub(crate) fn remove_if_nameless(&mut self, key: PeerKey) {
         if self.peers.get(key.0).is_some_and(|peer| peer.addresses == 0) {
-            self.forget_peer(key.0);
+            self.remove_peer(key.0);
         }
     }
 
-    /// Looks at so many places of the array of peers, from where it stopped last.
+    /// Visits the peers in the next `count` slots after a position, and advances the position.
     pub(crate) fn sweep(&self, from: &mut u32, count: u32, mut look: impl FnMut(PeerKey, &Peer)) {
         let length = self.peers.slots.len() as u32;
         for _ in 0..count.min(length) {
@@ -527,23 +529,23 @@ impl Cache {
         }
     }
 
-    /// Returns how many places the array of peers has.
-    pub(crate) const fn places(&self) -> usize {
+    /// Returns the number of slots of peers, free ones included.
+    pub(crate) const fn slot_count(&self) -> usize {
         self.peers.slots.len()
     }
 
-    /// Calls with all addresses: address, peer, when its owner was heard of, whether a file says it.
-    pub(crate) fn each(&self, mut with: impl FnMut(&Address, &Peer, Stamp, bool)) {
-        for slot in &self.known.slots {
-            if let Slot::Taken(known) = slot
-                && let Some(peer) = self.peers.get(known.peer)
+    /// Visits all addresses: address, owner, time of the last confirmation, true if preloaded.
+    pub(crate) fn each(&self, mut with: impl FnMut(&Address, &Peer, Timestamp, bool)) {
+        for slot in &self.addresses.slots {
+            if let Slot::Taken(cached) = slot
+                && let Some(peer) = self.peers.get(cached.peer)
             {
-                with(&known.address, peer, known.seen, known.is_preloaded);
+                with(&cached.address, peer, cached.seen, cached.is_preloaded);
             }
         }
     }
 
-    /// Forgets all but what files say; returns how many addresses are gone.
+    /// Removes all but preloaded addresses; returns the number of removed addresses.
     pub(crate) fn clear(&mut self) -> usize {
         let before = self.len();
         for number in 0..self.peers.slots.len() as u32 {

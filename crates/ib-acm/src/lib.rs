@@ -1,18 +1,18 @@
-//! IB ACM: names, addresses and routes resolved without flooding subnet administration.
+//! IB ACM: resolves names, addresses and routes without an SA query for each.
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`address`] | [`Address`]: what is resolved |
-//! | [`service`] | [`Service`]: answers programs, asks other services and subnet administration |
-//! | [`port`] | [`Port`]: what a service needs of an adapter's port |
-//! | `cache` | what a service knows of others |
-//! | [`config`] | the files that the service is told by: options, addresses, hosts and routes known before |
-//! | [`client`] | [`client::Client`]: programs ask a service |
+//! | [`address`] | [`Address`]: names and addresses that are resolved |
+//! | [`service`] | [`Service`]: responds to clients, queries other services and the SA |
+//! | [`port`] | [`Port`]: the port of an HCA, as a service uses it |
+//! | `cache` | cached addresses, peers and routes |
+//! | [`config`] | configuration files: options, addresses, preloaded hosts and routes |
+//! | [`client`] | [`client::Client`]: client of a service |
 //!
-//! The protocol with programs of the same machine is that of rdma-core's ibacm, [`ib_wire::acm`]; the one with other
+//! The protocol with clients on the same machine is that of rdma-core's ibacm, [`ib_wire::acm`]. The protocol with other
 //! machines, over multicast groups, is [`ib_wire::mad::acm`].
 
-// What tests of the crate share with those beside it names it alike.
+// Unit tests and integration tests share a file, which names the crate.
 #[cfg(test)]
 extern crate self as ib_acm;
 

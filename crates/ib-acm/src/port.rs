@@ -1,4 +1,4 @@
-//! What a service needs of an adapter's port.
+//! The port of an HCA, as a service uses it.
 
 use ib_link::{Datagram, Incoming, LinkPort, Route};
 use ib_types::{Gid, PKey, Qpn};
@@ -8,120 +8,117 @@ use ib_wire::mad::sm::MtuCode;
 
 use crate::Address;
 
-/// The number that a service's owner gives a port.
+/// Identifies a port. The owner of the service assigns the number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PortId(pub u32);
 
-/// What a service knows of a port.
+/// State of a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortState {
-    /// The name of the adapter, by which `ibacm_addr.cfg` knows it.
+    /// Name of the HCA, as in `ibacm_addr.cfg`.
     pub device: Box<str>,
-    /// How many ports the adapter has.
+    /// Number of ports of the HCA.
     pub port_count: u8,
-    /// Its addresses and those of the subnet manager.
+    /// GID and LID of the port, LID and SL of the SM.
     pub link: LinkPort,
-    /// Whether it is in service.
+    /// True if the port is active.
     pub is_active: bool,
-    /// The largest packets that it carries.
+    /// Active MTU.
     pub mtu: MtuCode,
-    /// Its rate.
+    /// Active rate.
     pub rate: RateCode,
-    /// The partitions that it belongs to.
+    /// P_Key table.
     pub p_keys: Vec<PKey>,
-    /// How often a subnet manager has wanted everybody to register again, since when does not matter.
+    /// Number of client reregistration requests of the SM.
     pub registrations: u64,
-    /// Whether it can have queue pairs of datagrams: where not, others cannot be asked, and cannot ask.
+    /// True if the port supports UD QPs, which address resolution over multicast needs.
     pub has_datagrams: bool,
-    /// Names and addresses that it has without any configuration, in the default partition.
+    /// Names and addresses in the default partition that need no configuration.
     pub names: Vec<Address>,
 }
 
-/// Where a datagram of the protocol between services goes to.
+/// Destination of a datagram to another service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Destination {
-    /// The way there.
+    /// Route to the destination.
     pub route: Route,
-    /// The queue pair; [`Qpn::MULTICAST`] for groups.
+    /// Destination QP; [`Qpn::MULTICAST`] for groups.
     pub qpn: Qpn,
 }
 
-/// What a service wants of a port.
+/// Action that a service requests of a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// A queue pair of datagrams in a partition, with the Q_Key [`QKey::GSI`](ib_types::QKey::GSI).
+    /// Creates a UD QP in a partition, with the Q_Key [`QKey::GSI`](ib_types::QKey::GSI).
     Open {
-        /// The partition, by which the queue pair is known from now on.
+        /// P_Key of the partition, which identifies the QP.
         p_key: PKey,
     },
-    /// The end of one.
+    /// Destroys the UD QP of a partition.
     Close {
-        /// The partition.
+        /// P_Key of the partition.
         p_key: PKey,
     },
-    /// The datagrams of a group for one. The port has joined the group.
+    /// Attaches a UD QP to a multicast group that the port has joined.
     Attach {
-        /// The partition.
+        /// P_Key of the partition.
         p_key: PKey,
-        /// The group.
+        /// MGID of the group.
         mgid: Gid,
-        /// Its LID.
+        /// MLID of the group.
         mlid: u16,
     },
-    /// No more of them.
+    /// Detaches a UD QP from a multicast group.
     Detach {
-        /// The partition.
+        /// P_Key of the partition.
         p_key: PKey,
-        /// The group.
+        /// MGID of the group.
         mgid: Gid,
-        /// Its LID.
+        /// MLID of the group.
         mlid: u16,
     },
-    /// A datagram to be sent from one.
+    /// Sends a datagram from a UD QP.
     Send {
-        /// The partition.
+        /// P_Key of the partition.
         p_key: PKey,
-        /// Where to.
+        /// Destination.
         to: Destination,
-        /// What.
+        /// Payload.
         bytes: Box<[u8; MAD_LENGTH]>,
     },
-    /// A management datagram, for subnet administration.
+    /// Sends a MAD to the SA.
     Mad(Box<Datagram>),
 }
 
-/// Something that has come to a port.
+/// Input from a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Arrived {
-    /// A datagram to one of its queue pairs.
+    /// A datagram to a UD QP.
     Datagram {
-        /// The partition of the queue pair.
+        /// P_Key of the QP's partition.
         p_key: PKey,
-        /// The way back: the LID of the sender, and its GID where the packet tells it.
+        /// Route to the sender: its LID, and its GID if the packet has a GRH.
         route: Route,
-        /// The queue pair of the sender.
+        /// QP of the sender.
         qpn: Qpn,
-        /// What it says.
+        /// Payload.
         bytes: Box<[u8]>,
     },
-    /// A management datagram.
+    /// A MAD.
     Mad(Box<Incoming>),
 }
 
-/// A port of an adapter: simulated, or of real verbs.
-///
-/// Nothing here waits.
+/// A port of an HCA: simulated, or of real verbs. No method blocks.
 pub trait Port {
-    /// Returns how often [`Port::state`] has changed.
+    /// Returns the number of changes of [`Port::state`].
     fn changes(&self) -> u64;
 
-    /// Returns what it is now.
+    /// Returns the current state.
     fn state(&self) -> PortState;
 
-    /// Does what a service wants. False when there is no room now, or no such queue pair: what was to be sent is
-    /// lost then, as on any network.
+    /// Executes an action. Returns false if there is no room or no such QP. A datagram is lost then.
     fn act(&mut self, action: &Action) -> bool;
 
-    /// Returns the next thing that has come.
+    /// Returns the next input.
     fn receive(&mut self) -> Option<Arrived>;
 }

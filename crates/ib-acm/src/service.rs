@@ -1,240 +1,391 @@
-//! The service: it answers programs of its machine and services of others, and asks those and subnet administration.
+//! The ACM service: resolves addresses and routes for clients, and responds to the services of other machines.
 //!
 //! | module | holds |
 //! |---|---|
-//! | `config` | [`ServiceConfig`], [`ServiceCounters`], [`Event`] |
-//! | `endpoint` | ports and their endpoints: how they come into service and go |
-//! | `groups` | groups joined and left, questions and announcements to their members |
-//! | `request` | what programs ask, and the answers |
-//! | `source` | the endpoints that questions start from |
-//! | `resolve` | an address on its way to an answer: questions to groups, attempts |
-//! | `peers` | what services of others say, what is believed of it |
-//! | `checks` | peers that are asked whether they still are where they were |
-//! | `more` | the further addresses of a port in a message |
-//! | `meter` | how fast ports ask |
-//! | `administration` | what is asked of subnet administration, in which order, and what its answers mean |
-//! | `route` | routes that it tells |
-//! | `query` | what programs want it asked |
-//! | `levels` | whether groups have the service levels of its paths |
+//! | `endpoint_table` | ports and endpoints: creation, changes, removal |
+//! | `source` | selection of the endpoints that resolve a client request |
+//! | `status` | endpoints, caches and counters, as clients query them and consoles print them |
+//! | `resolver` | address and route resolution of one endpoint; owns the parts below |
+//! | `groups` | multicast groups: join, leave, repeated joins |
+//! | `announcements` | announcements of the endpoint's addresses |
+//! | `route_policy` | choice between routes by group and by SA query; comparison of service levels |
+//! | `path_queries` | SA path queries and their retries |
+//! | `client_queries` | SA queries that clients specify |
+//! | `resolutions` | addresses being resolved: states, queues, time limits |
+//! | `lookup` | lookup of a path in the cache |
+//! | `peers`, `checks` | claims of peers, and the checks before they are accepted |
+//! | `peer_table` | cached peers and routes |
+//! | `limiter` | rate limits of peers |
+//! | `datagram`, `further_addresses` | messages between services |
+//! | `request`, `pending` | requests of clients, and the responses |
+//! | `sa` | SA requests of a port: priority, timing, errors |
+//! | `context` | timers, random numbers, counters and events, shared by the parts |
+//! | `config`, `event`, `key` | configuration; events and counters; identifiers |
 //!
-//! The service owns no socket and no clock. What programs say is handed to [`Service::request`], what comes to ports to
-//! [`Service::handle`]. After either, and after [`Service::handle_timeout`], its owner asks [`Service::poll_action`],
-//! [`Service::poll_reply`] and [`Service::poll_event`] until they return nothing. [`Service::drive`] does that for a
+//! The service owns no socket and no clock. Messages of clients are input to [`Service::request`], datagrams and MADs to
+//! [`Service::handle`]. After either, and after [`Service::handle_timeout`], the owner calls [`Service::poll_action`],
+//! [`Service::poll_reply`] and [`Service::poll_event`] until they return `None`. [`Service::drive`] does so for a
 //! [`Port`].
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
-use std::net::IpAddr;
+use std::collections::VecDeque;
 use std::time::Duration;
 
-use ib_mad::Requester;
-use ib_types::{Instant, PKey};
-use ib_wire::acm::PerfCounters;
+use ib_types::Instant;
+use ib_wire::acm::{
+    ByteOrder, ClientHeader, ClientOpcode, ClientStatus, Entry, EntryFlags, PerfCounters, Resolve,
+};
+use ib_wire::mad::sa::PathRecord;
 use rand::rngs::ChaCha12Rng;
 use rand::{Rng, SeedableRng};
 
-mod administration;
+mod announcements;
 mod checks;
+mod client_queries;
 mod config;
-mod endpoint;
+mod context;
+mod datagram;
+mod endpoint_table;
+mod event;
+mod further_addresses;
 mod groups;
-mod levels;
-mod meter;
-mod more;
+mod key;
+mod limiter;
+mod lookup;
+mod path_queries;
+mod peer_table;
 mod peers;
-mod query;
+mod pending;
 mod request;
-mod resolve;
-mod route;
+mod resolutions;
+mod resolver;
+mod route_policy;
+mod sa;
 mod source;
+mod status;
 
-pub use config::{
-    Assignment, EndpointName, Event, GroupSpec, NO_DATAGRAMS, RouteProtocol, ServiceConfig,
-    ServiceCounters,
-};
-pub use request::{ClientId, EndpointView, KnownView, RouteView};
+pub use config::{Assignment, GroupSpec, ServiceConfig};
+pub use event::{EndpointName, Event, NO_DATAGRAMS, ServiceCounters};
+pub use pending::ClientId;
+pub use source::SourceOf;
+pub use status::{CachedAddressView, EndpointView, RouteView};
 
 use crate::Address;
 use crate::port::{Action, Arrived, Port, PortId, PortState};
-use administration::Purpose;
-use endpoint::{Endpoint, EndpointKey};
-use query::Query;
-use route::Target;
+use context::{Shared, Timers};
+use endpoint_table::EndpointTable;
+use key::EndpointKey;
+use pending::{PendingRequest, PendingRequests};
+use request::ResolveRequest;
+use resolver::Response;
+use source::{SelectedEndpoint, select_endpoints};
 
-/// Returns the own address from which a program would speak to another one.
-pub type SourceOf = Box<dyn FnMut(IpAddr) -> Option<IpAddr> + Send>;
-
-/// A port and what is under way at it.
-struct PortEntry {
-    state: PortState,
-    requester: Requester,
-    /// What is asked of subnet administration, by the number of the request.
-    asked: BTreeMap<u64, Purpose>,
-    actions: VecDeque<Action>,
-}
-
-/// What is due at some time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Due {
-    /// A question has not been answered.
-    Resolution(EndpointKey, u64),
-    /// What a program wanted subnet administration asked has not been answered.
-    Query(u64),
-    /// A route is asked for again that was not told before.
-    Route(EndpointKey, Target),
-    /// A check has not been answered.
-    Check(EndpointKey, u64),
-    /// An endpoint tells who it is.
-    Announcement(EndpointKey),
-    /// A group is to be joined, again perhaps.
-    Join(EndpointKey, usize),
-    /// All groups of an endpoint are joined again: a manager may have forgotten it.
-    Rejoin(EndpointKey),
-    /// Service levels are to be compared.
-    RouteCheck(EndpointKey),
-    /// The caches are looked through.
-    Sweep,
-}
-
-/// The service of a machine.
+/// The ACM service of a machine.
 pub struct Service {
-    config: ServiceConfig,
-    rng: ChaCha12Rng,
-    ports: BTreeMap<PortId, PortEntry>,
-    endpoints: BTreeMap<EndpointKey, Endpoint>,
-    /// Whose own addresses are: several ports of a machine may have its name.
-    own: HashMap<Address, Vec<EndpointKey>>,
-    due: BTreeSet<(Instant, Due)>,
-    replies: VecDeque<(ClientId, Vec<u8>)>,
-    events: VecDeque<Event>,
-    counters: ServiceCounters,
-    /// Those of requests that no endpoint could be found for, and of endpoints that are gone.
-    lost: PerfCounters,
-    /// How many requests wait.
-    waiting: usize,
-    /// What programs want subnet administration asked.
-    queries: BTreeMap<u64, Query>,
-    /// Requests that several endpoints are at, and how many of them still are.
-    races: BTreeMap<u64, usize>,
+    shared: Shared,
+    table: EndpointTable,
     source_of: SourceOf,
+    /// Time of the next cache sweep.
+    next_sweep: Option<Instant>,
 }
 
 impl Service {
-    /// Returns a service without ports. What peers may not guess is drawn from the seed: it has to come from the
-    /// system's randomness unless a run shall be repeated.
+    /// Returns a service without ports. Transaction IDs, which peers must not guess, are derived from the seed: except for
+    /// reproducible runs, it has to come from the system's random number generator.
     #[must_use]
     pub fn new(config: ServiceConfig, seed: [u8; 32]) -> Self {
-        Self {
+        let shared = Shared {
             config,
             rng: ChaCha12Rng::from_seed(seed),
-            ports: BTreeMap::new(),
-            endpoints: BTreeMap::new(),
-            own: HashMap::new(),
-            due: BTreeSet::new(),
-            replies: VecDeque::new(),
-            events: VecDeque::new(),
+            timers: Timers::default(),
             counters: ServiceCounters::default(),
-            lost: PerfCounters::default(),
-            waiting: 0,
-            queries: BTreeMap::new(),
-            races: BTreeMap::new(),
-            source_of: Box::new(|_| None),
-        }
+            events: VecDeque::new(),
+            pending: PendingRequests::default(),
+        };
+        let table = EndpointTable::default();
+        Self { shared, table, source_of: Box::new(|_| None), next_sweep: None }
     }
 
-    /// Has somebody tell the own address that is used towards another one, for programs that name no source.
+    /// Sets the function that returns the source address of packets to an address, for requests without a source.
     pub fn set_source_of(&mut self, source_of: SourceOf) {
         self.source_of = source_of;
     }
 
-    /// Returns how it works.
+    /// Returns the configuration.
     #[must_use]
     pub const fn config(&self) -> &ServiceConfig {
-        &self.config
+        &self.shared.config
     }
 
-    /// Returns what it has done.
+    /// Returns the counters of the service.
     #[must_use]
     pub const fn counters(&self) -> &ServiceCounters {
-        &self.counters
+        &self.shared.counters
     }
 
-    /// Returns how many requests of programs wait.
+    /// Returns the number of pending client requests.
     #[must_use]
-    pub const fn waiting(&self) -> usize {
-        self.waiting
+    pub const fn pending(&self) -> usize {
+        self.shared.pending.count
     }
 
-    /// Takes something that has come to a port.
+    /// Returns the sums of the counters of all endpoints.
+    #[must_use]
+    pub fn perf_counters(&self) -> PerfCounters {
+        self.table.counters()
+    }
+
+    /// Returns the state of all endpoints, in the order of their indices, which start with 1.
+    #[must_use]
+    pub fn endpoints(&self) -> Vec<EndpointView> {
+        self.table.views()
+    }
+
+    /// Returns the cached entries of one address or of all, in the order of the addresses.
+    #[must_use]
+    pub fn cached(&self, now: Instant, only: Option<&Address>) -> Vec<CachedAddressView> {
+        self.table.cached(now, only)
+    }
+
+    /// Returns the addresses that are being resolved, in order.
+    #[must_use]
+    pub fn resolving(&self) -> Vec<Address> {
+        self.table.resolving()
+    }
+
+    /// Removes all cached entries except preloaded ones; returns the number of removed addresses.
+    pub fn flush(&mut self) -> usize {
+        let endpoints = self.table.endpoints.values_mut();
+        endpoints.map(|endpoint| endpoint.resolver.peers.table.clear()).sum()
+    }
+
+    /// Adds a port or updates its state.
+    pub fn set_port(&mut self, now: Instant, id: PortId, state: &PortState) {
+        self.next_sweep.get_or_insert(now + self.shared.config.timeout);
+        self.table.set_port(now, &mut self.shared, id, state);
+    }
+
+    /// Removes a port and its endpoints.
+    pub fn remove_port(&mut self, now: Instant, id: PortId) {
+        self.table.remove_port(now, &mut self.shared, id);
+    }
+
+    /// Leaves the groups of all endpoints, before the service exits.
+    pub fn leave(&mut self, now: Instant) {
+        self.table.remove_all(now, &mut self.shared);
+    }
+
+    /// Replaces the configuration. Cached data is kept, except hosts that are no longer preloaded. Preloaded routes have
+    /// to be added again by [`Service::preload_paths`].
+    pub fn configure(&mut self, now: Instant, config: ServiceConfig) {
+        let before = std::mem::replace(&mut self.shared.config, config);
+        // The sweep interval may have changed.
+        self.next_sweep = Some(now + self.shared.config.timeout);
+        self.table.reconfigure(now, &mut self.shared, &before);
+    }
+
+    /// Removes the preloaded routes of a port.
+    pub fn remove_preloaded_paths(&mut self, id: PortId) {
+        self.table.remove_preloaded_paths(id);
+    }
+
+    /// Adds preloaded routes of a port, such as those of a file. Paths that start at other ports are ignored. Routes become
+    /// invalid when the SM or the LID of the port changes.
+    pub fn preload_paths<'a>(
+        &mut self,
+        now: Instant,
+        id: PortId,
+        paths: impl IntoIterator<Item = &'a PathRecord>,
+    ) {
+        self.table.preload_paths(now, id, paths);
+    }
+
+    /// Handles a client message: its header, its data, and the byte order of its length field. An immediate response is
+    /// appended to `out`, others are returned by [`Service::poll_reply`]. Returns true if the response is immediate.
+    pub fn request(
+        &mut self,
+        now: Instant,
+        client: ClientId,
+        message: (&ClientHeader, &[u8], ByteOrder),
+        out: &mut Vec<u8>,
+    ) -> bool {
+        let (&header, data, order) = message;
+        let pending = PendingRequest { client, header, order, source: None, shared: None };
+        let opcode = match header.version {
+            ib_wire::acm::VERSION => header.opcode.request(),
+            _ => ClientOpcode::default(),
+        };
+        let done = match opcode {
+            ClientOpcode::RESOLVE => return self.resolve(now, &pending, data, out),
+            ClientOpcode::PERF_QUERY => self.table.write_counters(&header, data, order, out),
+            ClientOpcode::EP_QUERY => self.table.write_endpoint(&header, out),
+            _ => Err(ClientStatus::EINVAL),
+        };
+        if let Err(status) = done {
+            pending.write_error(status, out);
+        }
+        true
+    }
+
+    /// Handles a request to resolve. Returns true if the response is immediate.
+    fn resolve(
+        &mut self,
+        now: Instant,
+        pending: &PendingRequest,
+        data: &[u8],
+        out: &mut Vec<u8>,
+    ) -> bool {
+        let (request, endpoints) = match self.parse_resolve(pending, data) {
+            Ok(parsed) => parsed,
+            Err(status) => {
+                let counters = &mut self.table.other_counters;
+                counters.resolves += 1;
+                counters.errors += 1;
+                pending.write_error(status, out);
+                return true;
+            }
+        };
+        let first = self.table.endpoints.get_mut(&endpoints[0].0).expect("it was just selected");
+        first.identity.counters.resolves += 1;
+        let shared = (endpoints.len() > 1).then(|| self.shared.rng.next_u64());
+        self.shared.pending.add(shared, endpoints.len());
+        for (key, source) in endpoints {
+            let source = source.and_then(|address| address.to_entry(EntryFlags::SOURCE));
+            let pending = PendingRequest { source, shared, ..pending.clone() };
+            let endpoint = self.table.get(now, &mut self.shared, key);
+            let (mut cx, resolver) = endpoint.expect("it was just selected");
+            match resolver.request(&mut cx, request.clone(), &pending) {
+                Response::Pending => {}
+                Response::Path(path) => {
+                    if cx.shared.pending.remove_resolved(&pending) {
+                        pending.write_path(&path, out);
+                        return true;
+                    }
+                }
+                Response::Failed(status) => {
+                    if cx.shared.pending.remove_failed(&pending) {
+                        match status {
+                            ClientStatus::ENODATA => cx.identity.counters.no_data += 1,
+                            _ => cx.identity.counters.errors += 1,
+                        }
+                        pending.write_error(status, out);
+                        return true;
+                    }
+                }
+            }
+        }
+        false
+    }
+
+    /// Returns a request to resolve, and the endpoints that resolve it.
+    fn parse_resolve(
+        &mut self,
+        pending: &PendingRequest,
+        data: &[u8],
+    ) -> Result<(ResolveRequest, Vec<SelectedEndpoint>), ClientStatus> {
+        let message = Resolve::parse(pending.header, data, pending.order);
+        if data.len() != message.entries.len() * Entry::LENGTH {
+            return Err(ClientStatus::EINVAL);
+        }
+        let request = ResolveRequest::from_entries(&message.entries)?;
+        let endpoints = select_endpoints(&self.table, &mut self.source_of, &request)?;
+        Ok((request, endpoints))
+    }
+
+    /// Handles a datagram or a MAD that a port received.
     pub fn handle(&mut self, now: Instant, id: PortId, arrived: Arrived) {
         match arrived {
             Arrived::Datagram { p_key, route, qpn, bytes } => {
-                self.handle_datagram(now, EndpointKey::new(id, p_key), &route, qpn, &bytes);
+                let key = EndpointKey::new(id, p_key);
+                if let Some((mut cx, resolver)) = self.table.get(now, &mut self.shared, key) {
+                    resolver.handle_datagram(&mut cx, &route, qpn, &bytes);
+                }
             }
             Arrived::Mad(incoming) => {
-                let Some(port) = self.ports.get_mut(&id) else { return };
-                port.requester.handle(now, &incoming);
-                self.take_answers(now, id);
+                if let Some(port) = self.table.ports.get_mut(&id) {
+                    port.requester.handle(now, &incoming);
+                    self.handle_sa(now, id);
+                }
             }
         }
     }
 
-    /// Does what is due by now.
-    pub fn handle_timeout(&mut self, now: Instant) {
-        while let Some(&(at, due)) = self.due.first()
-            && at <= now
+    /// Handles completed SA requests of a port.
+    fn handle_sa(&mut self, now: Instant, id: PortId) {
+        while let Some(port) = self.table.ports.get_mut(&id)
+            && let Some((request, completion)) = port.poll_sa()
         {
-            self.due.pop_first();
-            match due {
-                Due::Resolution(key, tid) => self.resolution_due(now, key, tid),
-                Due::Query(number) => self.query_due(now, number),
-                Due::Route(key, target) => self.route_due(now, key, target),
-                Due::Check(key, tid) => self.check_due(now, key, tid),
-                Due::Announcement(key) => self.announce(now, key),
-                Due::Join(key, group) => self.join_due(at, key, group),
-                Due::Rejoin(key) => self.rejoin(at, key),
-                Due::RouteCheck(key) => self.ask_for_paths(key),
-                Due::Sweep => self.sweep(now),
+            if let Some(key) = request.endpoint()
+                && let Some((mut cx, resolver)) = self.table.get(now, &mut self.shared, key)
+            {
+                resolver.handle_sa(&mut cx, request, &completion);
             }
         }
-        let ids: Vec<PortId> = self.ports.keys().copied().collect();
+    }
+
+    /// Handles expired timers.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        while let Some((at, timer, key)) = self.shared.timers.pop_expired(now) {
+            if let Some((mut cx, resolver)) = self.table.get(now, &mut self.shared, key) {
+                resolver.handle_timer(&mut cx, at, timer);
+            }
+        }
+        if self.next_sweep.is_some_and(|at| at <= now) {
+            self.sweep(now);
+        }
+        let ids: Vec<PortId> = self.table.ports.keys().copied().collect();
         for id in ids {
-            let port = self.ports.get_mut(&id).expect("just listed");
+            let port = self.table.ports.get_mut(&id).expect("the port was just listed");
             if port.requester.poll_timeout().is_some_and(|at| at <= now) {
                 port.requester.handle_timeout(now);
-                self.take_answers(now, id);
+                self.handle_sa(now, id);
             }
         }
     }
 
-    /// Returns when [`Service::handle_timeout`] has something to do; `None` for never.
-    #[must_use]
-    pub fn poll_timeout(&self) -> Option<Instant> {
-        let own = self.due.first().map(|&(at, _)| at);
-        let ports = self.ports.values().filter_map(|port| port.requester.poll_timeout());
-        own.into_iter().chain(ports).min()
+    /// Sweeps a share of all caches. A full sweep takes an eighth of the shortest lifetime of cached entries.
+    fn sweep(&mut self, now: Instant) {
+        self.next_sweep = None;
+        let Some(lifetime) = self.shared.config.shortest_lifetime() else { return };
+        let step = (lifetime / 64).clamp(Duration::from_millis(100), Duration::from_secs(5));
+        self.next_sweep = Some(now + step);
+        let share = (step.as_secs_f64() / (lifetime.as_secs_f64() / 8.0)).min(1.0);
+        let keys: Vec<EndpointKey> = self.table.endpoints.keys().copied().collect();
+        for key in keys {
+            if let Some((mut cx, resolver)) = self.table.get(now, &mut self.shared, key) {
+                resolver.sweep(&mut cx, share);
+            }
+        }
     }
 
-    /// Returns the next thing that a port shall do.
+    /// Returns when [`Service::handle_timeout`] is due next; `None` for never.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let own = [self.shared.timers.next(), self.next_sweep];
+        let ports = self.table.ports.values().filter_map(|port| port.requester.poll_timeout());
+        own.into_iter().flatten().chain(ports).min()
+    }
+
+    /// Returns the next action of a port.
     pub fn poll_action(&mut self, now: Instant, id: PortId) -> Option<Action> {
-        let port = self.ports.get_mut(&id)?;
+        let port = self.table.ports.get_mut(&id)?;
         if let Some(action) = port.actions.pop_front() {
             return Some(action);
         }
         port.requester.poll_transmit(now).map(|datagram| Action::Mad(Box::new(datagram)))
     }
 
-    /// Returns the next answer to a program that has waited. A program that is gone needs none.
+    /// Returns the next response to a pending request. Responses to disconnected clients can be dropped.
     pub fn poll_reply(&mut self) -> Option<(ClientId, Vec<u8>)> {
-        self.replies.pop_front()
+        self.shared.pending.poll_response()
     }
 
-    /// Returns the next thing to be written down.
+    /// Returns the next event for the log.
     pub fn poll_event(&mut self) -> Option<Event> {
-        self.events.pop_front()
+        self.shared.events.pop_front()
     }
 
-    /// Takes what a port has to tell and has it do what is wanted; returns whether there was anything. `seen` is what
-    /// [`Port::changes`] was last, `None` at first.
+    /// Exchanges state, input and actions with a port; returns true if there were any. `seen` is the last value of
+    /// [`Port::changes`], `None` at first.
     pub fn drive(
         &mut self,
         now: Instant,
@@ -259,43 +410,6 @@ impl Service {
         }
         moved
     }
-
-    /// Has something done at some time.
-    fn at(&mut self, at: Instant, due: Due) {
-        self.due.insert((at, due));
-    }
-
-    /// Returns a number that nobody can guess.
-    fn number(&mut self) -> u64 {
-        self.rng.next_u64()
-    }
-
-    /// Returns a time around another one, a quarter more or less.
-    fn about(&mut self, time: Duration) -> Duration {
-        time.mul_f64(0.75 + f64::from(self.rng.next_u32()) / f64::from(u32::MAX) / 2.0)
-    }
-
-    /// Has a port do something.
-    fn act(&mut self, id: PortId, action: Action) {
-        if let Some(port) = self.ports.get_mut(&id) {
-            port.actions.push_back(action);
-        }
-    }
-
-    /// Returns the name of an endpoint.
-    fn name(&self, key: EndpointKey) -> EndpointName {
-        let state = self.ports.get(&key.port).map(|port| &port.state);
-        EndpointName {
-            device: state.map(|state| state.device.clone()).unwrap_or_default(),
-            port: state.map_or(0, |state| state.link.number),
-            p_key: self.endpoints.get(&key).map_or(PKey::DEFAULT, |endpoint| endpoint.p_key),
-        }
-    }
-}
-
-/// Returns how long is waited after so many failures that follow a first one: twice as long each time.
-fn backed_off([shortest, longest]: [Duration; 2], failures: u32) -> Duration {
-    (shortest * (1 << failures.min(10))).min(longest)
 }
 
 #[cfg(test)]

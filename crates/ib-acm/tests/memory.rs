@@ -121,7 +121,7 @@ fn fill(kind: &str, address_of: AddressOf, has_route: bool) -> Service {
     let endpoints = service.endpoints();
     // With its route a port is known by its GID, too.
     let known = count as usize * if has_route { 2 } else { 1 };
-    assert_eq!((endpoints[0].known, endpoints[0].peers), (known, count as usize));
+    assert_eq!((endpoints[0].cached_addresses, endpoints[0].cached_peers), (known, count as usize));
     let each = (resident() - before) as f64 / f64::from(count);
     eprintln!("{kind}: {each:.0} bytes for each of {count} destinations");
     assert!(each <= 300.0, "{kind}: {each:.0} bytes for each of {count} destinations");

@@ -14,7 +14,7 @@ mod everyone;
 use std::io::Write as _;
 use std::time::Instant;
 
-use ib_acm::service::RouteProtocol;
+use ib_acm::config::options::RouteProtocol;
 use serde_json::json;
 
 fn main() {

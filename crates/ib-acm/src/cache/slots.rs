@@ -1,15 +1,16 @@
-//! Arrays whose entries keep their numbers.
+//! Arrays whose entries keep their indices.
 
-use super::NONE;
+/// Index of no entry.
+pub(super) const NONE: u32 = u32::MAX;
 
-/// An entry of an array, or a link of the chain of free ones.
+/// A slot of an array: an entry, or the index of the next free slot.
 #[derive(Debug)]
 pub(super) enum Slot<T> {
     Free(u32),
     Taken(T),
 }
 
-/// An array whose entries keep their numbers.
+/// An array whose entries keep their indices. Free slots are chained and reused.
 #[derive(Debug)]
 pub(super) struct Slots<T> {
     pub(super) slots: Vec<Slot<T>>,

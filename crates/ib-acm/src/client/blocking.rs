@@ -1,4 +1,4 @@
-//! The client that asks and waits.
+//! The blocking client.
 
 use std::io;
 use std::num::NonZeroU8;
@@ -10,10 +10,37 @@ use ib_wire::mad::sa::PathRecord;
 
 use super::stream::Stream;
 use super::{
-    ClientError, ClientOptions, Counters, EndpointDescription, PerfOf, Pipeline, Reply, Request,
-    ResolveOptions, Resolved, ServiceAddress, TransactionNumber,
+    ClientError, Counters, EndpointDescription, PerfOf, Pipeline, Reply, Request, ResolveOptions,
+    Resolved, ServiceAddress, TransactionNumber,
 };
 use crate::Address;
+
+/// Time limits of a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClientOptions {
+    /// Time limit of connecting. It does not include the lookup of a host name.
+    pub connect: Duration,
+    /// Time limit of a reply. A service retries its own requests for several seconds each.
+    pub reply: Duration,
+}
+
+impl ClientOptions {
+    /// Maximum time limit: larger values could overflow a time.
+    const MAX: Duration = Duration::from_secs(1 << 30);
+
+    /// Returns the options with limited times.
+    fn bounded(self) -> Self {
+        let [connect, reply] = [self.connect, self.reply].map(|time| time.min(Self::MAX));
+        Self { connect, reply }
+    }
+}
+
+impl Default for ClientOptions {
+    /// Returns 5 seconds to connect and 30 for a reply.
+    fn default() -> Self {
+        Self { connect: Duration::from_secs(5), reply: Duration::from_secs(30) }
+    }
+}
 
 /// A connection to a service, on which one request is asked at a time.
 ///
@@ -24,7 +51,7 @@ pub struct Client {
     service: ServiceAddress,
     stream: Stream,
     pipeline: Pipeline,
-    patience: Duration,
+    reply_timeout: Duration,
     ended: Option<ClientError>,
 }
 
@@ -39,12 +66,12 @@ impl Client {
             ClientError::Connect { service: service.clone(), error: Arc::new(error) }
         })?;
         let (service, pipeline) = (service.clone(), Pipeline::default());
-        Ok(Self { service, stream, pipeline, patience: options.reply, ended: None })
+        Ok(Self { service, stream, pipeline, reply_timeout: options.reply, ended: None })
     }
 
-    /// Sets how long answers may take from now on.
-    pub fn set_patience(&mut self, patience: Duration) {
-        self.patience = patience.min(ClientOptions::LONGEST);
+    /// Sets the time limit of replies.
+    pub fn set_reply_timeout(&mut self, timeout: Duration) {
+        self.reply_timeout = timeout.min(ClientOptions::MAX);
     }
 
     /// Resolves an address to paths, from a source or from whichever the service chooses.
@@ -118,7 +145,7 @@ impl Client {
         if let Some(error) = &self.ended {
             return Err(error.clone());
         }
-        let deadline = Instant::now() + self.patience;
+        let deadline = Instant::now() + self.reply_timeout;
         let (transaction, bytes) = self.pipeline.start(request);
         let result = self.exchange(transaction, &bytes, deadline);
         match &result {
@@ -154,7 +181,7 @@ impl Client {
                 }
                 Ok(read) => read,
                 Err(error) if error.kind() == io::ErrorKind::TimedOut => {
-                    let (service, patience) = (self.service.clone(), self.patience);
+                    let (service, patience) = (self.service.clone(), self.reply_timeout);
                     return Err(ClientError::Timeout { service, patience });
                 }
                 Err(error) => return Err(self.broken(error)),

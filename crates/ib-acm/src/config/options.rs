@@ -19,7 +19,6 @@ use ib_types::{Mtu, ServiceLevel};
 use ib_wire::mad::sa::RateCode;
 
 use super::{Word, text};
-use crate::service::RouteProtocol;
 
 mod fit;
 mod read;
@@ -27,6 +26,16 @@ mod write;
 
 /// The most groups beside the first: a question lists six.
 pub const MOST_GROUPS: usize = 5;
+
+/// Source of routes: `route_prot`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RouteProtocol {
+    /// SA path queries.
+    #[default]
+    Sa,
+    /// Parameters of the multicast group that both ports have joined.
+    Acm,
+}
 
 /// The only provider that there is: the protocol of [`ib_wire::mad::acm`], built in.
 pub const PROVIDER: &str = "ibacmp";

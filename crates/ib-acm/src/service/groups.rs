@@ -1,167 +1,175 @@
-//! Groups of endpoints: how they are joined and left, and what is sent to their members.
+//! Multicast groups of an endpoint: join, leave, repeated joins.
 
 use std::time::Duration;
 
-use ib_link::Route;
-use ib_types::{Gid, Instant, PKey, QKey, Qpn, ServiceLevel};
-use ib_wire::mad::acm::{AcmMessage, group_gid};
+use ib_types::{Gid, Instant, QKey};
+use ib_wire::mad::acm::group_gid;
 use ib_wire::mad::sa::{JoinState, MCMemberRecord, Selector};
 use ib_wire::mad::{Method, TransactionId};
 
-use super::administration::{Denial, Purpose};
-use super::config::{Event, GroupSpec, RouteProtocol};
-use super::endpoint::{Endpoint, EndpointKey};
-use super::levels::Before;
-use super::{Due, Service, backed_off};
-use crate::Address;
-use crate::port::{Action, Destination, PortState};
+use super::config::{GroupSpec, ServiceConfig};
+use super::context::{Context, Timer, backed_off};
+use super::event::Event;
+use super::sa::{SaError, SaRequest};
+use crate::config::options::RouteProtocol;
+use crate::port::{Action, PortState};
 
-/// How far a group is joined.
+/// Membership of a multicast group.
 #[derive(Clone, Debug)]
-pub(super) enum GroupState {
-    /// Not at all, or it will be tried again.
-    Out,
-    /// Subnet administration is asked.
-    Asked,
-    /// It is.
-    In(Box<MCMemberRecord>),
+enum Membership {
+    /// Not joined.
+    None,
+    /// The SA was requested to join the endpoint.
+    Joining,
+    /// Joined, with the SA's record of the group.
+    Joined(Box<MCMemberRecord>),
 }
 
-/// A group of an endpoint.
+/// A multicast group of an endpoint.
 #[derive(Clone, Debug)]
-pub(super) struct Group {
-    pub(super) spec: GroupSpec,
-    pub(super) mgid: Gid,
-    pub(super) state: GroupState,
-    /// How often it could not be joined since it last could.
+struct MulticastGroup {
+    spec: GroupSpec,
+    mgid: Gid,
+    membership: Membership,
+    /// Number of failed joins since the last successful one.
     failures: u32,
-    /// The request that asks for it.
+    /// Outstanding SA request to join.
     request: Option<TransactionId>,
-    /// When it is tried again.
+    /// Time of the next attempt after a failed join.
     retry: Option<Instant>,
 }
 
-impl Group {
-    /// Returns what is known of it, once it is joined.
-    pub(super) fn record(&self) -> Option<&MCMemberRecord> {
-        match &self.state {
-            GroupState::In(record) => Some(record),
-            GroupState::Out | GroupState::Asked => None,
+impl MulticastGroup {
+    /// Returns the SA's record of the group; `None` if the endpoint is not a member.
+    fn record(&self) -> Option<&MCMemberRecord> {
+        match &self.membership {
+            Membership::Joined(record) => Some(record),
+            Membership::None | Membership::Joining => None,
         }
     }
 
-    /// Returns its service level: the one that is wanted, until subnet administration tells it.
-    pub(super) fn sl(&self) -> u8 {
+    /// Returns the service level: the requested one until the group is joined.
+    fn sl(&self) -> u8 {
         self.record().map_or(self.spec.sl, |record| record.sl)
     }
 }
 
-/// How many groups fit into a message.
-const MOST_GROUPS: usize = 6;
+/// Maximum number of groups in a message.
+pub(super) const MAX_GROUPS: usize = 6;
 
-/// The shortest and the longest time until a group that cannot be joined is tried again.
-const REJOIN: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(60)];
+/// Shortest and longest delay until a failed join is retried.
+const JOIN_RETRY: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(60)];
 
-/// When an endpoint that has come into service first says who it is, and again.
-const ANNOUNCE: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(5)];
+/// Components of [`MCMemberRecord`] in a request to join and to leave.
+const JOIN_COMPONENTS: [u8; 14] = [0, 1, 2, 4, 5, 6, 7, 8, 9, 12, 13, 14, 15, 16];
+const LEAVE_COMPONENTS: [u8; 3] = [0, 1, 16];
 
-impl Service {
-    /// Begins, or begins again, with the groups of an endpoint. `before` is what its service levels are worth.
-    pub(super) fn begin(&mut self, now: Instant, key: EndpointKey, before: Before) {
-        let Some(port) = self.ports.get(&key.port) else { return };
-        if !port.state.is_active {
-            return;
-        }
-        if !port.state.has_datagrams {
-            self.compare_soon(now, key, before);
-            let endpoint = self.name(key);
-            self.events.push_back(Event::Up { endpoint, groups: 0 });
-            return;
-        }
-        let specs = self.specs(&port.state);
-        let routes = self.config.route_protocol;
-        self.rejoin_never(key);
-        let endpoint = self.endpoint(key);
-        let p_key = endpoint.p_key;
-        let mut old = std::mem::take(&mut endpoint.groups);
-        let places: Vec<Gid> = old.iter().map(|group| group.mgid).collect();
-        for spec in specs {
-            let mgid = group_gid(p_key, spec.sl, spec.rate, spec.mtu);
+/// Result of a completed join.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum JoinResult {
+    /// Joined, with another service level than before.
+    ServiceLevelChanged,
+    /// Joined.
+    Joined,
+    /// Not joined.
+    Failed,
+}
+
+/// The multicast groups of an endpoint: the base group first, then the others in ascending order of preference.
+#[derive(Debug, Default)]
+pub(super) struct MulticastGroups {
+    groups: Vec<MulticastGroup>,
+    /// Time of the next periodic join of all groups.
+    rejoin: Option<Instant>,
+    /// True if the memberships changed since the endpoint was last announced.
+    is_changed: bool,
+}
+
+impl MulticastGroups {
+    pub(super) const fn is_empty(&self) -> bool {
+        self.groups.is_empty()
+    }
+
+    /// Returns the record of the base group, once it is joined.
+    pub(super) fn base(&self) -> Option<&MCMemberRecord> {
+        self.record(0)
+    }
+
+    /// Returns the record of a group by its index, once it is joined.
+    pub(super) fn record(&self, index: u8) -> Option<&MCMemberRecord> {
+        self.groups.get(usize::from(index))?.record()
+    }
+
+    /// Returns the MGID of a group by its index.
+    pub(super) fn mgid(&self, index: u8) -> Option<Gid> {
+        self.groups.get(usize::from(index)).map(|group| group.mgid)
+    }
+
+    /// Returns the MGIDs of joined groups, in ascending order of preference.
+    pub(super) fn joined(&self) -> impl Iterator<Item = Gid> {
+        self.groups.iter().filter(|group| group.record().is_some()).map(|group| group.mgid)
+    }
+
+    /// Returns the service levels of joined groups.
+    pub(super) fn service_levels(&self) -> impl Iterator<Item = u8> {
+        self.groups.iter().filter_map(MulticastGroup::record).map(|record| record.sl)
+    }
+
+    /// Returns the index of the most preferred joined group among those of a peer.
+    pub(super) fn best_common(&self, peer_groups: &[Gid]) -> Option<u8> {
+        let is_common =
+            |group: &MulticastGroup| group.record().is_some() && peer_groups.contains(&group.mgid);
+        self.groups.iter().rposition(is_common).map(|index| index as u8)
+    }
+
+    /// Joins the configured groups and leaves others. Returns true if indices of groups changed.
+    pub(super) fn join_all(&mut self, cx: &mut Context<'_>) -> bool {
+        self.cancel_rejoins(cx);
+        let mut old = std::mem::take(&mut self.groups);
+        let before: Vec<Gid> = old.iter().map(|group| group.mgid).collect();
+        for spec in wanted_groups(&cx.shared.config, cx.port_state()) {
+            let mgid = group_gid(cx.identity.p_key, spec.sl, spec.rate, spec.mtu);
+            // The SM may have lost an earlier membership: the group is joined again, and is used meanwhile.
             let kept = old.iter().position(|group| group.mgid == mgid).map(|at| old.remove(at));
-            // Whether the manager still knows of it is not known: it is joined again, and goes on meanwhile.
-            let fresh = || Group {
+            let new = || MulticastGroup {
                 spec,
                 mgid,
-                state: GroupState::Out,
+                membership: Membership::None,
                 failures: 0,
                 request: None,
                 retry: None,
             };
-            endpoint.groups.push(Group { spec, failures: 0, ..kept.unwrap_or_else(fresh) });
+            self.groups.push(MulticastGroup { spec, failures: 0, ..kept.unwrap_or_else(new) });
         }
-        endpoint.routes = routes;
-        endpoint.is_news = true;
-        let count = endpoint.groups.len();
-        if !endpoint.groups.iter().map(|group| group.mgid).eq(places) {
-            // The numbers of groups have changed.
-            endpoint.cache.for_each(|peer| peer.group = crate::cache::NO_GROUP);
-        }
+        self.is_changed = true;
         for group in &old {
-            self.leave_group(key, group);
+            leave(cx, group);
         }
-        for group in 0..count {
-            self.join(key, group, true);
+        for index in 0..self.groups.len() {
+            self.join(cx, index, true);
         }
-        self.compare_soon(now, key, before);
+        !self.groups.iter().map(|group| group.mgid).eq(before)
     }
 
-    /// Returns the groups that a port can join, the least wanted first.
-    fn specs(&self, state: &PortState) -> Vec<GroupSpec> {
-        let rate = |spec: &GroupSpec| spec.rate.megabits_per_second().unwrap_or(0);
-        let own = GroupSpec { rate: state.rate, mtu: state.mtu, sl: self.config.least.sl };
-        let fits = |spec: &&GroupSpec| spec.mtu.0 <= own.mtu.0 && rate(spec) <= rate(&own);
-        let mut specs = vec![self.config.least];
-        if self.config.route_protocol == RouteProtocol::Acm {
-            let better = |spec: &&GroupSpec| {
-                let least = &self.config.least;
-                spec.mtu.0 >= least.mtu.0 && rate(spec) >= rate(least)
-            };
-            let mut wanted: Vec<&GroupSpec> = self.config.groups.iter().filter(fits).collect();
-            // Everybody has to count them in the same order.
-            wanted.sort_by_key(|spec| (rate(spec), spec.mtu.0, spec.sl));
-            for spec in wanted.into_iter().chain([&own]).filter(better) {
-                if !specs.contains(spec) {
-                    specs.push(*spec);
-                }
-            }
-        }
-        // The best ones count.
-        while specs.len() > MOST_GROUPS {
-            specs.remove(1);
-        }
-        specs
-    }
-
-    /// Asks subnet administration to let an endpoint into a group, for the first time or again.
-    pub(super) fn join(&mut self, key: EndpointKey, place: usize, is_first: bool) {
-        let Some(port) = self.ports.get(&key.port) else { return };
-        let Some(endpoint) = self.endpoints.get_mut(&key) else { return };
-        let p_key = endpoint.p_key;
-        let Some(group) = endpoint.groups.get_mut(place) else { return };
-        if !port.state.is_active {
+    /// Requests the SA to join a group.
+    fn join(&mut self, cx: &mut Context<'_>, index: usize, is_first: bool) {
+        let Some(group) = self.groups.get_mut(index).filter(|_| cx.port_state().is_active) else {
             return;
+        };
+        // An outstanding request may have been sent to another SM, or from another LID.
+        cx.cancel_sa(group.request.take());
+        if let Some(at) = group.retry.take() {
+            cx.clear_timer(at, Timer::Join(index));
         }
         let GroupSpec { rate, mtu, sl } = group.spec;
-        // What was asked before may have gone to another manager, or from another LID.
-        let (before, retry) = (group.request.take(), group.retry.take());
         let wanted = MCMemberRecord {
             mgid: group.mgid,
-            port_gid: port.state.link.gid(),
+            port_gid: cx.port_state().link.gid(),
             q_key: QKey::GSI,
             mtu_selector: Selector::EXACTLY,
             mtu,
             traffic_class: sl,
-            p_key,
+            p_key: cx.identity.p_key,
             rate_selector: Selector::EXACTLY,
             rate,
             sl,
@@ -169,276 +177,177 @@ impl Service {
             join_state: JoinState::FULL_MEMBER,
             ..MCMemberRecord::zeroed()
         };
-        if matches!(group.state, GroupState::Out) {
-            group.state = GroupState::Asked;
+        if matches!(group.membership, Membership::None) {
+            group.membership = Membership::Joining;
         }
-        let components = [0, 1, 2, 4, 5, 6, 7, 8, 9, 12, 13, 14, 15, 16];
-        let mgid = group.mgid;
-        let purpose = Purpose::Join { key, mgid, is_first };
-        self.counters.joins += 1;
-        if let Some(at) = retry {
-            self.due.remove(&(at, Due::Join(key, place)));
-        }
-        if let Some(before) = before {
-            self.cancel(key.port, before);
-        }
-        let request = self.ask(key.port, Method::SET, &components, &wanted, purpose);
-        let endpoint = self.endpoint(key);
-        if let Some(group) = endpoint.groups.get_mut(place).filter(|group| group.mgid == mgid) {
-            group.request = request;
-        }
+        cx.shared.counters.joins += 1;
+        let purpose = SaRequest::Join { key: cx.key, mgid: group.mgid, is_first };
+        group.request = Some(cx.send_sa(Method::SET, &JOIN_COMPONENTS, &wanted, purpose));
     }
 
-    /// Takes what subnet administration has said of a group.
-    pub(super) fn joined(
+    /// Handles the SA's response to a request to join; `None` if the group is not wanted any more.
+    pub(super) fn handle_join(
         &mut self,
-        now: Instant,
-        key: EndpointKey,
+        cx: &mut Context<'_>,
         mgid: Gid,
-        answer: Result<MCMemberRecord, Denial>,
-    ) {
-        let Some(endpoint) = self.endpoints.get_mut(&key) else { return };
-        let Some(place) = endpoint.groups.iter().position(|group| group.mgid == mgid) else {
-            return;
-        };
-        let p_key = endpoint.p_key;
-        let group = &mut endpoint.groups[place];
+        response: Result<MCMemberRecord, SaError>,
+    ) -> Option<JoinResult> {
+        let index = self.groups.iter().position(|group| group.mgid == mgid)?;
+        let group = &mut self.groups[index];
         group.request = None;
-        let sound =
-            |record: &MCMemberRecord| record.mgid == mgid && matches!(record.mlid, 0xc000..=0xfffe);
-        let answer = answer.and_then(|record| {
-            if sound(&record) {
-                Ok(record)
-            } else {
-                let why = "its answer names another group".to_owned();
-                Err(Denial { why, ..Denial::foreign() })
+        let p_key = cx.identity.p_key;
+        let response = response.and_then(|record| {
+            if record.mgid == mgid && matches!(record.mlid, 0xc000..=0xfffe) {
+                return Ok(record);
             }
+            let reason = "its answer names another group".to_owned();
+            Err(SaError { reason, ..SaError::mismatch() })
         });
-        match answer {
+        match response {
             Ok(record) => {
                 let old = group.record().map(|record| record.mlid);
                 let mlid = record.mlid;
                 let is_other_sl = record.sl != group.sl();
                 group.failures = 0;
-                group.state = GroupState::In(Box::new(record));
-                let is_first = place == 0;
-                // Only the group that everybody has carries questions.
-                if is_first && old != Some(mlid) {
+                group.membership = Membership::Joined(Box::new(record));
+                // Only the base group carries address resolution.
+                if index == 0 && old != Some(mlid) {
                     if let Some(mlid) = old {
-                        self.act(key.port, Action::Detach { p_key, mgid, mlid });
+                        cx.act(Action::Detach { p_key, mgid, mlid });
                     }
-                    self.act(key.port, Action::Attach { p_key, mgid, mlid });
+                    cx.act(Action::Attach { p_key, mgid, mlid });
                 }
-                match is_other_sl {
-                    true => self.compare_soon(now, key, Before::IsOver),
-                    false => self.judge(now, key),
-                }
-                self.endpoint(key).is_news |= old != Some(mlid);
+                self.is_changed |= old != Some(mlid);
+                Some(match is_other_sl {
+                    true => JoinResult::ServiceLevelChanged,
+                    false => JoinResult::Joined,
+                })
             }
-            Err(Denial { why, is_final: is_refused, .. }) => {
+            Err(SaError { reason, is_final, .. }) => {
                 group.failures += 1;
-                // A manager that is silent or busy has put nobody out.
-                let lost = group.record().map(|record| record.mlid).filter(|_| is_refused);
-                if is_refused || group.record().is_none() {
-                    group.state = GroupState::Out;
+                // An SM that is silent or busy has not removed the endpoint from the group.
+                let lost = group.record().map(|record| record.mlid).filter(|_| is_final);
+                if is_final || group.record().is_none() {
+                    group.membership = Membership::None;
                 }
-                if let Some(mlid) = lost.filter(|_| place == 0) {
-                    self.act(key.port, Action::Detach { p_key, mgid, mlid });
+                if let Some(mlid) = lost.filter(|_| index == 0) {
+                    cx.act(Action::Detach { p_key, mgid, mlid });
                 }
-                let group = &self.endpoint(key).groups[place];
-                let delay = backed_off(REJOIN, group.failures - 1);
-                let endpoint = self.name(key);
-                self.events.push_back(Event::NotJoined { endpoint, mgid, why });
-                let at = now + self.about(delay);
-                self.endpoint(key).groups[place].retry = Some(at);
-                self.at(at, Due::Join(key, place));
+                cx.report(Event::NotJoined { endpoint: cx.name(), mgid, why: reason });
+                let at = cx.now + cx.jitter(backed_off(JOIN_RETRY, group.failures - 1));
+                group.retry = Some(at);
+                cx.set_timer(at, Timer::Join(index));
+                Some(JoinResult::Failed)
             }
         }
-        self.settled(now, key);
     }
 
-    /// Goes on with an endpoint once each of its groups is joined or is not: the least one is enough to be in service.
-    fn settled(&mut self, now: Instant, key: EndpointKey) {
-        let endpoint = self.endpoint(key);
-        let is_asked = |group: &Group| matches!(group.state, GroupState::Asked);
-        if endpoint.groups.iter().any(is_asked) || endpoint.least().is_none() {
-            return;
+    /// Schedules the next periodic join if all requests to join are completed and the base group is joined.
+    ///
+    /// Returns whether the endpoint is to be announced; `None` if it is not up yet.
+    pub(super) fn complete_joins(&mut self, cx: &mut Context<'_>) -> Option<bool> {
+        let is_joining = |group: &MulticastGroup| matches!(group.membership, Membership::Joining);
+        if self.groups.iter().any(is_joining) || self.base().is_none() {
+            return None;
         }
-        let (is_news, groups) = (std::mem::take(&mut endpoint.is_news), endpoint.joined().count());
-        self.rejoin_later(now, key);
-        if is_news {
-            let endpoint = self.name(key);
-            self.events.push_back(Event::Up { endpoint, groups });
-            self.announce_soon(now, key);
+        // Retries of single groups do not put off the periodic join.
+        if let (Some(interval), None) = (cx.config().check_interval, self.rejoin) {
+            let at = cx.now + cx.jitter(interval);
+            self.rejoin = Some(at);
+            cx.set_timer(at, Timer::Rejoin);
         }
-        self.next_turns(now, key);
+        Some(std::mem::take(&mut self.is_changed))
     }
 
-    /// Has the groups of an endpoint joined again after a while, unless they will be: those that are tried again more often
-    /// do not put it off.
-    fn rejoin_later(&mut self, now: Instant, key: EndpointKey) {
-        let Some(interval) = self.config.check_interval else { return };
-        if self.endpoint(key).rejoin.is_some() {
-            return;
+    /// Cancels retries and the periodic join.
+    pub(super) fn cancel_rejoins(&mut self, cx: &mut Context<'_>) {
+        if let Some(at) = self.rejoin.take() {
+            cx.clear_timer(at, Timer::Rejoin);
         }
-        let at = now + self.about(interval);
-        self.endpoint(key).rejoin = Some(at);
-        self.at(at, Due::Rejoin(key));
-    }
-
-    /// Has no group of an endpoint joined again later.
-    pub(super) fn rejoin_never(&mut self, key: EndpointKey) {
-        let Some(endpoint) = self.endpoints.get_mut(&key) else { return };
-        if let Some(at) = endpoint.rejoin.take() {
-            self.due.remove(&(at, Due::Rejoin(key)));
-        }
-        for (place, group) in endpoint.groups.iter_mut().enumerate() {
+        for (index, group) in self.groups.iter_mut().enumerate() {
             if let Some(at) = group.retry.take() {
-                self.due.remove(&(at, Due::Join(key, place)));
+                cx.clear_timer(at, Timer::Join(index));
             }
         }
     }
 
-    /// Tries a group again that could not be joined, if it is still wanted.
-    pub(super) fn join_due(&mut self, at: Instant, key: EndpointKey, place: usize) {
-        let endpoint = self.endpoints.get(&key);
-        let group = endpoint.and_then(|endpoint| endpoint.groups.get(place));
-        if group.is_some_and(|group| group.retry == Some(at)) {
-            self.join(key, place, false);
+    /// Retries a failed join whose timer expired at `at`.
+    pub(super) fn handle_join_timer(&mut self, cx: &mut Context<'_>, at: Instant, index: usize) {
+        if self.groups.get(index).is_some_and(|group| group.retry == Some(at)) {
+            self.join(cx, index, false);
         }
     }
 
-    /// Joins the groups of an endpoint again: nobody tells those whom a manager has forgotten.
-    pub(super) fn rejoin(&mut self, at: Instant, key: EndpointKey) {
-        let Some(endpoint) = self.endpoints.get_mut(&key) else { return };
-        if endpoint.rejoin != Some(at) {
-            return;
-        }
-        endpoint.rejoin = None;
-        let count = endpoint.groups.len();
-        for group in 0..count {
-            self.join(key, group, false);
+    /// Joins all groups again: an SM does not notify ports whose membership it lost.
+    pub(super) fn handle_rejoin_timer(&mut self, cx: &mut Context<'_>, at: Instant) {
+        if self.rejoin == Some(at) {
+            self.rejoin = None;
+            for index in 0..self.groups.len() {
+                self.join(cx, index, false);
+            }
         }
     }
 
-    /// Has subnet administration take an endpoint out of a group, or out of one that it has been asked to let it into. The
-    /// answer makes no difference.
-    pub(super) fn leave_group(&mut self, key: EndpointKey, group: &Group) {
-        if let Some(request) = group.request {
-            self.cancel(key.port, request);
-        }
-        let mlid = group.record().map(|record| record.mlid);
-        if mlid.is_none() && group.request.is_none() {
-            return;
-        }
-        let Some(port) = self.ports.get(&key.port) else { return };
-        let p_key = self.endpoints.get(&key).map_or(PKey::DEFAULT, |endpoint| endpoint.p_key);
-        let mgid = group.mgid;
-        let wanted = MCMemberRecord {
-            mgid,
-            port_gid: port.state.link.gid(),
-            join_state: JoinState::FULL_MEMBER,
-            ..MCMemberRecord::zeroed()
-        };
-        if let Some(mlid) = mlid {
-            self.act(key.port, Action::Detach { p_key, mgid, mlid });
-        }
-        let components = [0, 1, 16];
-        self.ask(key.port, Method::DELETE, &components, &wanted, Purpose::Leave);
-    }
-
-    /// Has an endpoint say soon who it is.
-    pub(super) fn announce_soon(&mut self, now: Instant, key: EndpointKey) {
-        let count = self.config.announcements;
-        if count > 0 {
-            self.endpoint(key).announcements = count;
-            let delay = self.about(ANNOUNCE[0]);
-            self.at(now + delay, Due::Announcement(key));
+    /// Leaves all groups.
+    pub(super) fn leave_all(&mut self, cx: &mut Context<'_>) {
+        self.cancel_rejoins(cx);
+        for group in std::mem::take(&mut self.groups) {
+            leave(cx, &group);
         }
     }
 
-    /// Says who an endpoint is, by a question for its own address that nobody has to answer.
-    pub(super) fn announce(&mut self, now: Instant, key: EndpointKey) {
-        let Some(endpoint) = self.endpoints.get_mut(&key) else { return };
-        if endpoint.announcements == 0 || endpoint.least().is_none() {
-            return;
+    /// Marks groups that are being joined as not joined: the port is down.
+    pub(super) fn pause(&mut self) {
+        for group in &mut self.groups {
+            if matches!(group.membership, Membership::Joining) {
+                group.membership = Membership::None;
+            }
         }
-        let Some(first) = endpoint.addresses.first().cloned() else { return };
-        endpoint.announcements -= 1;
-        let goes_on = endpoint.announcements > 0;
-        if !self.ports.get(&key.port).is_some_and(|port| port.state.is_active) {
-            return;
-        }
-        let tid = self.number();
-        self.counters.announcements += 1;
-        self.send_question(key, &first, &first, tid, None);
-        if goes_on {
-            let delay = self.about(ANNOUNCE[1]);
-            self.at(now + delay, Due::Announcement(key));
-        }
-    }
-
-    /// Asks for an address: a group, or one port.
-    pub(super) fn send_question(
-        &mut self,
-        key: EndpointKey,
-        address: &Address,
-        source: &Address,
-        tid: u64,
-        to: Option<Destination>,
-    ) {
-        let Some(port) = self.ports.get(&key.port) else { return };
-        let Some(endpoint) = self.endpoints.get(&key) else { return };
-        let own = port.state.link;
-        let Some(record) = endpoint.least() else { return };
-        let (destination_type, destination) = address.to_field();
-        let (source_type, source_field) = source.to_field();
-        let mut gids = [Gid::ZERO; MOST_GROUPS];
-        let mut count = 0;
-        for (slot, gid) in gids.iter_mut().zip(Endpoint::joined(endpoint)) {
-            *slot = gid;
-            count += 1;
-        }
-        let message = AcmMessage {
-            base_version: 1,
-            class: ib_wire::mad::MgmtClass::ACM,
-            class_version: 1,
-            method: Method::GET,
-            control: AcmMessage::RESOLVE,
-            transaction_id: TransactionId(tid),
-            destination_type,
-            destination_length: 64,
-            source_type,
-            source_length: 64,
-            gid_count: count,
-            destination,
-            source: source_field,
-            gids,
-            ..AcmMessage::zeroed()
-        };
-        let mut bytes = message.to_bytes();
-        super::more::put_more(&mut bytes, source, &endpoint.addresses);
-        let to = to.unwrap_or_else(|| {
-            self.counters.multicasts += 1;
-            Destination { route: route_to_group(&own, record), qpn: Qpn::MULTICAST }
-        });
-        let p_key = endpoint.p_key;
-        self.act(key.port, Action::Send { p_key, to, bytes: Box::new(bytes) });
     }
 }
 
-/// Returns the way to the members of a group.
-fn route_to_group(own: &ib_link::LinkPort, record: &MCMemberRecord) -> Route {
-    Route {
-        source: own.gid(),
-        destination: record.mgid,
-        slid: own.lid,
-        dlid: record.mlid,
-        sl: ServiceLevel::new(record.sl).unwrap_or_default(),
-        is_global: true,
-        traffic_class: record.traffic_class,
-        flow_label: record.flow_label,
-        hop_limit: record.hop_limit,
-        ..Route::default()
+/// Requests the SA to remove the endpoint from a group, or from one that it was requested to join. The response is
+/// ignored.
+fn leave(cx: &mut Context<'_>, group: &MulticastGroup) {
+    cx.cancel_sa(group.request);
+    let mlid = group.record().map(|record| record.mlid);
+    if mlid.is_none() && group.request.is_none() {
+        return;
     }
+    let (mgid, p_key) = (group.mgid, cx.identity.p_key);
+    if let Some(mlid) = mlid {
+        cx.act(Action::Detach { p_key, mgid, mlid });
+    }
+    let member = MCMemberRecord {
+        mgid,
+        port_gid: cx.port_state().link.gid(),
+        join_state: JoinState::FULL_MEMBER,
+        ..MCMemberRecord::zeroed()
+    };
+    cx.send_sa(Method::DELETE, &LEAVE_COMPONENTS, &member, SaRequest::Leave);
+}
+
+/// Returns the groups that a port joins: the base group, then the others in ascending order of preference.
+fn wanted_groups(config: &ServiceConfig, port: &PortState) -> Vec<GroupSpec> {
+    let rate = |spec: &GroupSpec| spec.rate.megabits_per_second().unwrap_or(0);
+    let base = config.base_group;
+    let own = GroupSpec { rate: port.rate, mtu: port.mtu, sl: base.sl };
+    let fits = |spec: &&GroupSpec| spec.mtu.0 <= own.mtu.0 && rate(spec) <= rate(&own);
+    let is_better = |spec: &&GroupSpec| spec.mtu.0 >= base.mtu.0 && rate(spec) >= rate(&base);
+    let mut specs = vec![base];
+    if config.route_protocol == RouteProtocol::Acm {
+        let mut wanted: Vec<&GroupSpec> = config.groups.iter().filter(fits).collect();
+        // All services have to number the groups in the same order.
+        wanted.sort_by_key(|spec| (rate(spec), spec.mtu.0, spec.sl));
+        for spec in wanted.into_iter().chain([&own]).filter(is_better) {
+            if !specs.contains(spec) {
+                specs.push(*spec);
+            }
+        }
+    }
+    // The most preferred ones are kept.
+    while specs.len() > MAX_GROUPS {
+        specs.remove(1);
+    }
+    specs
 }

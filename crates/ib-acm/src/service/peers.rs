@@ -1,4 +1,4 @@
-//! Peers: messages of other ACM services, and the checks before their claims are accepted.
+//! Peers of an endpoint: what other ACM services claim, and the checks before their claims are accepted.
 //!
 //! A peer can claim any GID and address, also those of others. Only its LID is reliable, since the fabric writes it.
 //!
@@ -12,285 +12,304 @@
 
 use std::time::Duration;
 
-use ib_link::Route;
-use ib_types::{Gid, Instant, Qpn, ServiceLevel};
-use ib_wire::mad::acm::AcmMessage;
-use ib_wire::mad::{MAD_LENGTH, Method, MgmtClass};
+use ib_types::Gid;
 
-use super::Service;
-use super::checks::Candidate;
-use super::config::Event;
-use super::endpoint::EndpointKey;
-use super::meter::Metered;
-use super::more::{more, put_more};
-use super::resolve::Phase;
+use super::checks::{CheckAttempt, Claim, PeerCheck, PeerChecks};
+use super::context::Context;
+use super::datagram::Sender;
+use super::event::Event;
+use super::groups::MulticastGroups;
+use super::key::PathTarget;
+use super::limiter::RequestLimiter;
+use super::path_queries::PathQueries;
+use super::peer_table::PeerTable;
 use crate::Address;
-use crate::cache::{Bound, SaRoute, Stamp, is_of_fabric};
-use crate::port::{Action, Destination};
+use crate::cache::{BindResult, NO_GROUP, PeerKey, SaRoute, Timestamp, is_assigned_by_sm};
 
-/// Who has sent a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Sender {
-    pub(super) gid: Gid,
-    lid: u16,
-    qpn: Qpn,
-    /// The best group that it and the own endpoint have.
-    group: u8,
+/// Age of a peer below which another peer with the same LID does not trigger a check: a port may have several GIDs.
+const SHARED_LID: Duration = Duration::from_secs(1);
+
+/// Result of a check whose timer expired.
+#[derive(Debug)]
+pub(super) enum CheckResult {
+    /// The check continues.
+    Pending,
+    /// The peer cannot be checked.
+    Unreachable(Gid),
+    /// The peer did not respond, and the cache was updated.
+    Silent {
+        gid: Gid,
+        /// Address that was bound to another peer.
+        found: Vec<Address>,
+        /// Address that has no owner now and is to be resolved.
+        unowned: Option<Address>,
+    },
 }
 
-impl Service {
-    /// Takes a datagram of the protocol.
-    pub(super) fn handle_datagram(
-        &mut self,
-        now: Instant,
-        key: EndpointKey,
-        route: &Route,
-        qpn: Qpn,
-        bytes: &[u8],
-    ) {
-        let Some(port) = self.ports.get(&key.port) else { return };
-        let own = port.state.link;
-        if !port.state.is_active || !self.endpoints.contains_key(&key) {
-            return;
-        }
-        let (gid, lid) = (route.destination, route.dlid);
-        if route.is_global && gid == own.gid() {
-            return;
-        }
-        let is_from_port = route.is_global
-            && gid.prefix() == own.gid_prefix
-            && !gid.is_multicast()
-            && gid.guid().0 != 0
-            && matches!(lid, 1..0xc000)
-            && qpn.get() > 1
-            && qpn != Qpn::MULTICAST;
-        let Some(bytes) = <&[u8; MAD_LENGTH]>::try_from(bytes).ok().filter(|_| is_from_port) else {
-            self.counters.malformed += 1;
-            return;
-        };
-        let message = AcmMessage::parse(bytes);
-        let is_known = message.base_version == 1
-            && message.class == MgmtClass::ACM
-            && message.class_version == 1
-            && message.control == AcmMessage::RESOLVE
-            && usize::from(message.gid_count) <= message.gids.len();
-        if !is_known {
-            self.counters.malformed += 1;
-            return;
-        }
-        let endpoint = self.endpoint(key);
-        let metered = endpoint.meter.count(now, lid);
-        if metered != Metered::Taken {
-            self.counters.flooded += 1;
-            if metered == Metered::First {
-                let endpoint = self.name(key);
-                self.events.push_back(Event::Flood { endpoint, lid });
-            }
-            return;
-        }
-        let group = endpoint.best(message.groups());
-        let sender = Sender { gid, lid, qpn, group: group.unwrap_or(crate::cache::NO_GROUP) };
-        match message.method {
-            Method::GET => self.question(now, key, sender, &message, bytes),
-            Method::GET_RESP if message.status.is_ok() => {
-                self.answer(now, key, sender, &message, bytes);
-            }
-            _ => self.counters.malformed += 1,
+/// The cached peers of an endpoint, and what limits their claims.
+#[derive(Debug)]
+pub(super) struct Peers {
+    pub(super) table: PeerTable,
+    pub(super) checks: PeerChecks,
+    pub(super) limiter: RequestLimiter,
+}
+
+impl Peers {
+    /// Returns a directory of no peers, with a maximum number of addresses.
+    pub(super) fn new(max_addresses: usize) -> Self {
+        Self {
+            table: PeerTable::new(max_addresses),
+            checks: PeerChecks::default(),
+            limiter: RequestLimiter::default(),
         }
     }
 
-    /// Takes a question of another service: who asks is known from now on, whoever is asked for.
-    fn question(
-        &mut self,
-        now: Instant,
-        key: EndpointKey,
-        sender: Sender,
-        message: &AcmMessage,
-        bytes: &[u8; MAD_LENGTH],
-    ) {
-        let field = |length: u8, kind, field| match length {
-            64 => Address::from_field(kind, field).ok(),
-            _ => None,
-        };
-        let source = field(message.source_length, message.source_type, &message.source);
-        let wanted =
-            field(message.destination_length, message.destination_type, &message.destination);
-        let (Some(source), Some(wanted)) = (source, wanted) else {
-            self.counters.malformed += 1;
-            return;
-        };
-        // GIDs and LIDs are the fabric's to give: nobody is believed to have another's.
-        let may_have = |address: &Address| match address {
-            Address::Gid(gid) => *gid == sender.gid,
-            Address::Lid(lid) => *lid == sender.lid,
-            _ => true,
-        };
-        if !may_have(&source) {
-            self.counters.malformed += 1;
-            return;
-        }
-        self.counters.heard += 1;
-        let mut addresses = vec![source];
-        addresses.extend(told(bytes));
-        addresses.retain(|address| !is_of_fabric(address));
-        self.learn(now, key, sender, &addresses);
-        let own = self.ports[&key.port].state.link;
-        let is_own = match &wanted {
-            Address::Gid(gid) => *gid == own.gid(),
-            Address::Lid(lid) => *lid == own.lid,
-            address => self.is_own(key, address),
-        };
-        let endpoint = self.endpoint(key);
-        let group = endpoint.groups.get(usize::from(sender.group)).map(|group| group.mgid);
-        let (Some(group), true) = (group, is_own) else { return };
-        let p_key = endpoint.p_key;
-        let mut answer = AcmMessage {
-            base_version: 1,
-            class: MgmtClass::ACM,
-            class_version: 1,
-            method: Method::GET_RESP,
-            control: AcmMessage::RESOLVE,
-            transaction_id: message.transaction_id,
-            gid_count: 1,
-            ..AcmMessage::zeroed()
-        };
-        answer.gids[0] = group;
-        let mut bytes = answer.to_bytes();
-        put_more(&mut bytes, &wanted, &endpoint.addresses);
-        let Some(to) = self.way_to(key, sender.gid, sender.lid, sender.qpn) else { return };
-        self.counters.answers += 1;
-        self.act(key.port, Action::Send { p_key, to, bytes: Box::new(bytes) });
-    }
-
-    /// Takes an answer of another service.
-    fn answer(
-        &mut self,
-        now: Instant,
-        key: EndpointKey,
-        sender: Sender,
-        message: &AcmMessage,
-        bytes: &[u8; MAD_LENGTH],
-    ) {
-        let tid = message.transaction_id.0;
-        let endpoint = self.endpoint(key);
-        if let Some(check) = endpoint.checks.get(&tid) {
-            if (check.gid, check.lid) == (sender.gid, sender.lid) {
-                self.confirmed(now, key, tid, sender, bytes);
-            } else {
-                self.counters.unasked += 1;
-            }
-            return;
-        }
-        let asked = endpoint.resolutions.get(&tid);
-        let asked = asked.filter(|it| matches!(it.phase, Phase::Asking { .. }));
-        let Some(address) = asked.map(|it| it.address.clone()) else {
-            self.counters.unasked += 1;
-            return;
-        };
-        if sender.group == crate::cache::NO_GROUP {
-            // It names no group that was offered.
-            self.counters.malformed += 1;
-            return;
-        }
-        // What was known of the address was not good enough, or else nobody would have been asked.
-        let former = endpoint.cache.lookup(&address).and_then(|peer| endpoint.cache.peer(peer));
-        if former.is_some_and(|peer| peer.gid != sender.gid) {
-            endpoint.cache.unbind(&address);
-        }
-        let mut addresses = vec![address];
-        addresses.extend(told(bytes));
-        self.learn(now, key, sender, &addresses);
-    }
-
-    /// Notes where a peer is and which addresses it has, as far as that can be believed.
+    /// Stores the LID and the addresses that a peer claims, as far as they are accepted. Returns true if the peer was
+    /// updated.
     pub(super) fn learn(
         &mut self,
-        now: Instant,
-        key: EndpointKey,
+        cx: &mut Context<'_>,
+        groups: &MulticastGroups,
+        queries: &mut PathQueries,
         sender: Sender,
         addresses: &[Address],
-    ) {
-        let lmc = self.ports[&key.port].state.link.lmc;
-        let endpoint = self.endpoint(key);
+    ) -> bool {
+        let (now, lmc) = (cx.now, cx.port_state().link.lmc);
         let Sender { gid, lid, qpn, group } = sender;
-        if endpoint.cache.by_gid(gid).is_none() && !endpoint.meter.may_have(now, lid, gid) {
-            self.counters.refused += 1;
-            return;
+        let cache = &mut self.table.cache;
+        if cache.by_gid(gid).is_none() && !self.limiter.admit_gid(now, lid, gid) {
+            cx.shared.counters.refused += 1;
+            return false;
         }
         let is_elsewhere = |route: SaRoute| (route.dlid() ^ lid) >> lmc != 0;
-        let peer_key = endpoint.cache.peer_of(gid, now);
-        let Some(peer) = endpoint.cache.peer_mut(peer_key) else { return };
+        let key = cache.peer_of(gid, now);
+        let Some(peer) = cache.peer_mut(key) else { return false };
         if let (0, Some(route)) = (peer.qpn, peer.route.filter(|&route| is_elsewhere(route))) {
             // There is no peer to check: the SA reports the owner and the LID of the GID.
-            self.counters.conflicts += 1;
-            return self.doubt_route(now, key, gid, route.learned);
+            cx.shared.counters.conflicts += 1;
+            queries.query_contradicted(cx, gid, route.learned);
+            return false;
         }
         if peer.lid != 0 && peer.lid != lid && peer.qpn != 0 {
-            let moved = Candidate::Moved(sender, addresses.to_vec());
-            return self.check(now, key, peer_key, Some(moved));
+            let moved = Claim::Moved(sender, addresses.to_vec());
+            self.check(cx, groups, key, Some(moved));
+            return false;
         }
-        (peer.lid, peer.qpn, peer.confirmed) = (lid, qpn.get(), Stamp::of(now));
+        (peer.lid, peer.qpn, peer.confirmed) = (lid, qpn.get(), Timestamp::of(now));
         peer.route = peer.route.filter(|&route| !is_elsewhere(route));
-        if group != crate::cache::NO_GROUP || peer.group == crate::cache::NO_GROUP {
+        if group != NO_GROUP || peer.group == NO_GROUP {
             peer.group = group;
         }
-        // Whoever was at that LID before is elsewhere, unless the port has several GIDs.
-        let former = endpoint.lid_taken(lid, gid).filter(|&former| former != gid);
+        // The peer that had this LID before has moved, unless the port has several GIDs.
         let mut others = Vec::new();
-        if let Some(former) = former.and_then(|former| endpoint.cache.by_gid(former))
-            && endpoint.cache.peer(former).is_some_and(|peer| {
-                peer.lid == lid && peer.confirmed.age(now) > Duration::from_secs(1)
-            })
+        let former = self.table.set_lid(lid, gid).filter(|&former| former != gid);
+        let cache = &mut self.table.cache;
+        if let Some(former) = former.and_then(|former| cache.by_gid(former))
+            && cache
+                .peer(former)
+                .is_some_and(|peer| peer.lid == lid && peer.confirmed.age(now) > SHARED_LID)
         {
             others.push((former, None));
         }
-        endpoint.cache.heard_from(peer_key, gid, lid, now);
-        let mut refused = 0;
+        cache.heard_from(key, gid, lid, now);
         for address in addresses {
-            match endpoint.cache.bind(address, peer_key, now, false) {
-                Bound::New | Bound::Same => {}
-                Bound::TooMany => refused += 1,
-                Bound::Other(owner) => {
-                    let owner_of = Candidate::Owner(sender, address.clone());
-                    others.push((owner, Some(owner_of)));
+            match cache.bind(address, key, now, false) {
+                BindResult::New | BindResult::Same => {}
+                BindResult::TooMany => cx.shared.counters.refused += 1,
+                BindResult::Other(owner) => {
+                    others.push((owner, Some(Claim::Owner(sender, address.clone()))));
                 }
             }
         }
-        endpoint.cache.remove_if_nameless(peer_key);
-        self.counters.refused += refused;
-        for (other, candidate) in others {
-            self.check(now, key, other, candidate);
+        cache.remove_if_nameless(key);
+        for (other, claim) in others {
+            self.check(cx, groups, other, claim);
         }
-        for address in addresses {
-            self.address_found(now, key, address);
-        }
+        true
     }
 
-    /// Returns the way to a peer, as datagrams take it.
-    pub(super) fn way_to(
-        &self,
-        key: EndpointKey,
-        gid: Gid,
-        lid: u16,
-        qpn: Qpn,
-    ) -> Option<Destination> {
-        let own = self.ports.get(&key.port)?.state.link;
-        let record = self.endpoints.get(&key)?.least()?;
-        let route = Route {
-            source: own.gid(),
-            destination: gid,
-            slid: own.lid,
-            dlid: lid,
-            sl: ServiceLevel::new(record.sl).unwrap_or_default(),
-            is_global: true,
-            ..Route::default()
+    /// Checks a peer. If it does not respond, the claim is accepted.
+    pub(super) fn check(
+        &mut self,
+        cx: &mut Context<'_>,
+        groups: &MulticastGroups,
+        key: PeerKey,
+        claim: Option<Claim>,
+    ) {
+        let tid = cx.random();
+        let cache = &self.table.cache;
+        let Some(peer) = cache.peer(key).filter(|peer| self.checks.can_start(peer.gid)) else {
+            return;
         };
-        Some(Destination { route, qpn })
+        let address = match &claim {
+            Some(Claim::Owner(_, address) | Claim::Released(address)) => Some(address.clone()),
+            _ => cache.address_to_query(key, None).cloned(),
+        };
+        match address.filter(|_| peer.qpn != 0) {
+            Some(address) => self.checks.start(cx, groups, tid, peer, address, claim),
+            // A port without an ACM service cannot respond: preloaded data and GIDs that the SA reported are kept.
+            None => {
+                let is_claimed = matches!(claim, Some(Claim::Moved(..) | Claim::Owner(..)));
+                cx.shared.counters.conflicts += u64::from(is_claimed);
+            }
+        }
     }
-}
 
-/// Returns the further addresses that a peer says it has, but for GIDs and LIDs: these are the fabric's to give, and
-/// nobody is believed to have another's.
-pub(super) fn told(bytes: &[u8; MAD_LENGTH]) -> impl Iterator<Item = Address> {
-    more(bytes).into_iter().filter(|address| !is_of_fabric(address))
+    /// Verifies a peer in use, or the oldest of its addresses: a message confirms only the addresses that it contains.
+    pub(super) fn verify(
+        &mut self,
+        cx: &mut Context<'_>,
+        groups: &MulticastGroups,
+        queries: &mut PathQueries,
+        key: PeerKey,
+    ) {
+        let Some(peer) = self.table.cache.peer(key) else { return };
+        let age = peer.confirmed.age(cx.now);
+        let is_old = cx.config().peer_check_age().is_some_and(|limit| age >= limit);
+        if is_old || !self.verify_address(cx, groups, queries, key) {
+            self.check(cx, groups, key, None);
+        }
+    }
+
+    /// Verifies an aging address of a peer; returns false if there is none.
+    fn verify_address(
+        &mut self,
+        cx: &mut Context<'_>,
+        groups: &MulticastGroups,
+        queries: &mut PathQueries,
+        key: PeerKey,
+    ) -> bool {
+        let Some(age) = cx.config().address_check_age() else { return false };
+        let cache = &self.table.cache;
+        let Some(address) = cache.aging_address(key, cx.now, age, |_| true).cloned() else {
+            return false;
+        };
+        let gid = cache.peer(key).map(|peer| peer.gid);
+        match (is_assigned_by_sm(&address), gid) {
+            (false, _) => self.check(cx, groups, key, Some(Claim::Released(address))),
+            // Every message of the peer contains its GID and its LID.
+            (true, _) if cache.address_to_query(key, None).is_some() => {
+                self.check(cx, groups, key, None);
+            }
+            (true, Some(gid)) => queries.query(cx, PathTarget::Gid(gid), None),
+            (true, None) => return false,
+        }
+        true
+    }
+
+    /// Verifies another aging address of a peer that was checked.
+    pub(super) fn verify_next_address(
+        &mut self,
+        cx: &mut Context<'_>,
+        groups: &MulticastGroups,
+        queries: &mut PathQueries,
+        gid: Gid,
+    ) {
+        if let Some(key) = self.table.cache.by_gid(gid) {
+            self.verify_address(cx, groups, queries, key);
+        }
+    }
+
+    /// Removes aging GIDs and LIDs of a peer that has just responded with others. The SA reports their owner when they
+    /// are resolved next.
+    pub(super) fn remove_aging_fabric_addresses(&mut self, cx: &Context<'_>, gid: Gid) {
+        let Some(age) = cx.config().address_check_age() else { return };
+        let cache = &mut self.table.cache;
+        while let Some(key) = cache.by_gid(gid)
+            && let Some(address) = cache.aging_address(key, cx.now, age, is_assigned_by_sm).cloned()
+        {
+            cache.unbind(&address);
+        }
+    }
+
+    /// Rejects the claim of a check to which the peer has responded.
+    pub(super) fn reject_claim(cx: &mut Context<'_>, check: PeerCheck) {
+        let (address, other) = match check.claim {
+            None | Some(Claim::Released(_)) => return,
+            Some(Claim::Owner(other, address)) => (address, other.gid),
+            Some(Claim::Moved(other, addresses)) => {
+                (addresses.into_iter().next().unwrap_or(check.address), other.gid)
+            }
+        };
+        cx.shared.counters.conflicts += 1;
+        let endpoint = cx.name();
+        cx.report(Event::Conflict { endpoint, address, owner: check.gid, other });
+    }
+
+    /// Continues a check after a response timeout.
+    pub(super) fn handle_check_timer(
+        &mut self,
+        cx: &mut Context<'_>,
+        groups: &MulticastGroups,
+        queries: &mut PathQueries,
+        tid: u64,
+    ) -> CheckResult {
+        match self.checks.attempt(cx, groups, tid) {
+            CheckAttempt::Sent => CheckResult::Pending,
+            CheckAttempt::Unreachable(gid) => CheckResult::Unreachable(gid),
+            CheckAttempt::Silent(check) => self.handle_silent(cx, groups, queries, tid, check),
+        }
+    }
+
+    /// Accepts the claim against a peer that did not respond to a check. Without a claim, removes the peer.
+    fn handle_silent(
+        &mut self,
+        cx: &mut Context<'_>,
+        groups: &MulticastGroups,
+        queries: &mut PathQueries,
+        tid: u64,
+        mut check: PeerCheck,
+    ) -> CheckResult {
+        let gid = check.gid;
+        let cache = &mut self.table.cache;
+        // The peer may have moved meanwhile.
+        let key = cache
+            .by_gid(gid)
+            .filter(|&key| cache.peer(key).is_some_and(|peer| peer.lid == check.lid));
+        let (mut found, mut unowned) = (Vec::new(), None);
+        match check.claim.take() {
+            Some(Claim::Owner(sender, address)) => {
+                // Another peer that has the address now was not checked.
+                if key.is_some() && cache.lookup(&address) == key {
+                    cache.unbind(&address);
+                }
+                if self.learn(cx, groups, queries, sender, std::slice::from_ref(&address)) {
+                    found.push(address);
+                }
+            }
+            Some(Claim::Moved(sender, addresses)) => {
+                if let Some(peer) = key.and_then(|key| cache.peer_mut(key)) {
+                    (peer.lid, peer.qpn, peer.route) = (0, 0, None);
+                }
+                if self.learn(cx, groups, queries, sender, &addresses) {
+                    found = addresses;
+                }
+            }
+            Some(Claim::Released(address)) => {
+                if key.is_some() && cache.lookup(&address) == key {
+                    cache.unbind(&address);
+                    unowned = Some(address);
+                }
+            }
+            None => {
+                // The peer may have lost only that address, which it does not report.
+                let other =
+                    key.and_then(|it| cache.address_to_query(it, Some(&check.address)).cloned());
+                if let Some(address) = other.filter(|_| !check.is_second) {
+                    return match self.checks.start_second(cx, groups, tid, check, address) {
+                        CheckAttempt::Unreachable(gid) => CheckResult::Unreachable(gid),
+                        CheckAttempt::Sent | CheckAttempt::Silent(_) => CheckResult::Pending,
+                    };
+                }
+                let peer = key.and_then(|key| cache.peer(key));
+                let is_used = peer.is_some_and(|peer| peer.used > peer.confirmed);
+                if let Some(key) = key {
+                    self.table.remove(key);
+                }
+                // The next client that requests the address shall not have to wait.
+                unowned = is_used.then_some(check.address);
+            }
+        }
+        CheckResult::Silent { gid, found, unowned }
+    }
 }

@@ -1,5 +1,6 @@
 //! Services on a wire of their own: no fabric, and subnet administration that always has an answer.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use ib_link::{Datagram, Incoming, Route};
@@ -15,17 +16,19 @@ use ib_wire::mad::{AttributeId, MAD_LENGTH, Mad, MadStatus, Method, MgmtClass, T
 
 use port::PREFIX;
 
+use super::resolver::Resolver;
 use super::*;
+use crate::config::options::RouteProtocol;
 use crate::port::{Action, Arrived, Destination, PortState};
 
 mod changes;
+mod clients;
 mod expiry;
 mod hostile;
-mod levels;
-mod manager;
 mod port;
-mod programs;
-mod turns;
+mod queues;
+mod sa_requests;
+mod service_levels;
 mod versions;
 
 /// The only port of each service.
@@ -103,6 +106,21 @@ fn state(host: usize) -> PortState {
 }
 
 impl Net {
+    /// Returns the resolver of the first host's endpoint.
+    fn resolver(&mut self) -> &mut Resolver {
+        let key = EndpointKey::new(PORT, PKey::DEFAULT);
+        let endpoint = self.hosts[0].service.table.endpoints.get_mut(&key);
+        &mut endpoint.expect("the default endpoint").resolver
+    }
+
+    /// Has the first host resolve an address without a client request.
+    fn resolve_in_background(&mut self, address: &Address) {
+        let key = EndpointKey::new(PORT, PKey::DEFAULT);
+        let Service { shared, table, .. } = &mut self.hosts[0].service;
+        let (mut cx, resolver) = table.get(self.now, shared, key).expect("the default endpoint");
+        resolver.resolve(&mut cx, address, None);
+    }
+
     fn new(count: usize, config: &ServiceConfig) -> Self {
         let mut this = Self {
             now: Instant::ZERO + Duration::from_secs(1),
@@ -541,6 +559,6 @@ fn what_a_port_that_is_down_is_asked_ends_at_once() {
     net.update(0);
     let (_, answer) = net.hosts[0].service.poll_reply().expect("it is over");
     assert_eq!(ClientStatus(answer[2]), ClientStatus::ENOTCONN);
-    assert_eq!(net.hosts[0].service.waiting(), 0);
+    assert_eq!(net.hosts[0].service.pending(), 0);
     assert_eq!(net.find(0, &name(1)), Err(ClientStatus::ENOTCONN));
 }

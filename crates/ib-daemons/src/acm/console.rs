@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use ib_acm::Address;
-use ib_acm::service::{EndpointView, KnownView, NO_DATAGRAMS};
+use ib_acm::service::{CachedAddressView, EndpointView, NO_DATAGRAMS};
 use ib_control::lines::Reply;
 use ib_control::queue::RequestSender;
 use ib_os::clock;
@@ -72,7 +72,7 @@ pub(super) fn answer(daemon: &mut Daemon, line: &str) -> String {
             Err(error) => Err(format!("{address}: {error}")),
         },
         Ok(AcmRequest::Flush) => {
-            let count = daemon.service.flush(clock::now());
+            let count = daemon.service.flush();
             Ok((format!("{count} addresses are forgotten"), json!({ "forgotten": count })))
         }
         Ok(AcmRequest::Reload) => {
@@ -92,7 +92,15 @@ fn status(daemon: &Daemon) -> (String, Value) {
     let counters = daemon.service.counters();
     let mut text = String::new();
     for endpoint in &endpoints {
-        let EndpointView { device, port, p_key, is_up, known, peers, .. } = endpoint;
+        let EndpointView {
+            device,
+            port,
+            p_key,
+            is_up,
+            cached_addresses: known,
+            cached_peers: peers,
+            ..
+        } = endpoint;
         let state = if *is_up { "in service" } else { "out of service" };
         let _ = writeln!(text, "{device} port {port} pkey {:#06x}: {state}", p_key.0);
         for address in &endpoint.addresses {
@@ -109,7 +117,7 @@ fn status(daemon: &Daemon) -> (String, Value) {
             let _ = writeln!(text, "  {name}: {value}");
         }
     }
-    let (clients, waiting) = (daemon.server.clients(), daemon.service.waiting());
+    let (clients, waiting) = (daemon.server.clients(), daemon.service.pending());
     let _ = writeln!(text, "{clients} programs, {waiting} requests wait");
     for (name, _, value) in metrics::counts(daemon) {
         let _ = writeln!(text, "{}: {value}", name.replace('_', " "));
@@ -123,7 +131,7 @@ fn status(daemon: &Daemon) -> (String, Value) {
             .collect();
         json!({
             "device": it.device, "port": it.port, "pkey": it.p_key.0, "up": it.is_up,
-            "addresses": addresses, "groups": groups, "known": it.known, "peers": it.peers,
+            "addresses": addresses, "groups": groups, "known": it.cached_addresses, "peers": it.cached_peers,
             "counters": counters, "datagrams": it.has_datagrams,
         })
     };
@@ -140,9 +148,9 @@ fn status(daemon: &Daemon) -> (String, Value) {
 }
 
 fn known(daemon: &Daemon, address: Option<&Address>) -> (String, Value) {
-    let known = daemon.service.known(clock::now(), address);
+    let known = daemon.service.cached(clock::now(), address);
     let mut text = String::new();
-    for KnownView { address, gid, lid, qpn, age, is_preloaded, route } in &known {
+    for CachedAddressView { address, gid, lid, qpn, age, is_preloaded, route } in &known {
         let age = match is_preloaded {
             true => "from a file".to_owned(),
             false => format!("heard of {} s ago", age.as_secs()),
@@ -153,7 +161,7 @@ fn known(daemon: &Daemon, address: Option<&Address>) -> (String, Value) {
     if known.is_empty() {
         text.push_str("nothing is known\n");
     }
-    let view = |it: &KnownView| {
+    let view = |it: &CachedAddressView| {
         json!({
             "address": it.address.to_string(), "gid": it.gid.to_string(), "lid": it.lid,
             "qpn": it.qpn, "age_s": it.age.as_secs(), "preloaded": it.is_preloaded,

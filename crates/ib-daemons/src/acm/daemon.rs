@@ -226,7 +226,7 @@ impl Daemon {
             for line in said {
                 self.log.line(ERROR, &line);
             }
-            self.service.forget_preloaded_paths(id);
+            self.service.remove_preloaded_paths(id);
             self.service.preload_paths(clock::now(), id, &paths);
         }
     }

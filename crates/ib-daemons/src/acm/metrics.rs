@@ -45,7 +45,7 @@ pub(super) fn page(daemon: &Daemon) -> String {
     }
     let gauges = [
         ("programs", "Connected clients", daemon.server.clients()),
-        ("waiting", "Requests that wait", daemon.service.waiting()),
+        ("waiting", "Requests that wait", daemon.service.pending()),
     ];
     for (name, help, value) in gauges {
         page.family(&format!("ibfabric_acm_{name}"), MetricType::Gauge, help).sample(&[], value);
@@ -68,8 +68,8 @@ pub(super) fn page(daemon: &Daemon) -> String {
     }
     let gauges: [Gauge; 3] = [
         ("up", "Whether the endpoint is in service", |it| it.is_up.into()),
-        ("known", "Cached addresses", |it| it.known),
-        ("peers", "Ports of the cached addresses", |it| it.peers),
+        ("known", "Cached addresses", |it| it.cached_addresses),
+        ("peers", "Ports of the cached addresses", |it| it.cached_peers),
     ];
     for (name, help, value) in gauges {
         let name = format!("ibfabric_acm_{name}");

@@ -79,7 +79,7 @@ impl Settings {
                 value
             }
         };
-        let config = ServiceConfig::of_files(&options, &addresses, &hosts);
+        let config = ServiceConfig::from_files(&options, &addresses, &hosts);
         Ok(Self { options, config, warnings })
     }
 

@@ -517,7 +517,7 @@ impl EmbeddedHosts {
 
 /// Returns how services of names work where all hosts of a fabric are in one process: none knows all others unasked.
 fn names() -> ServiceConfig {
-    ServiceConfig { announcements: 0, most_destinations: 128, ..ServiceConfig::default() }
+    ServiceConfig { announcements: 0, max_destinations: 128, ..ServiceConfig::default() }
 }
 
 /// Returns what a program says that wants to reach an address.

@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use ib_acm::service::RouteProtocol;
+use ib_acm::config::options::RouteProtocol;
 use ib_acm::{Address, ServiceConfig};
 use ib_routing::LidOptions;
 use ib_sim::Options;
@@ -199,7 +199,7 @@ fn run(seed: u64, tally: &mut Tally) {
                     )
                 });
                 let there = lab.managed.sim.link_port(lab.hosts[to].port);
-                let known = lab.hosts[from].service.known(lab.managed.sim.now(), Some(&address));
+                let known = lab.hosts[from].service.cached(lab.managed.sim.now(), Some(&address));
                 assert!(
                     lab.leads(from, to, &path),
                     "{kind} {engine} {route_protocol:?}: {from} to {address} at LID {}: {path:?}, {known:?}",

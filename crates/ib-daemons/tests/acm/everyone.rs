@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use ib_acm::ServiceConfig;
-use ib_acm::service::RouteProtocol;
+use ib_acm::config::options::RouteProtocol;
 use ib_device::route_of;
 use ib_hca::{
     AccessFlags, Data, Memory, QpAttr, QpCap, QpInitAttr, QpState, QpType, RecvWr, SendFlags,

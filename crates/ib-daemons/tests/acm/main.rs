@@ -8,7 +8,7 @@ mod ports;
 use std::time::Duration;
 
 use ib_acm::ServiceConfig;
-use ib_acm::service::RouteProtocol;
+use ib_acm::config::options::RouteProtocol;
 use ib_sim::Options;
 use ib_wire::acm::ClientStatus;
 

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use ib_acm::service::{Assignment, RouteProtocol};
+use ib_acm::config::options::RouteProtocol;
+use ib_acm::service::Assignment;
 use ib_acm::{Address, Event, ServiceConfig};
 use ib_sim::Options;
 use ib_sm::SmConfig;
@@ -89,7 +90,7 @@ fn a_question_starts_at_the_port_whose_subnet_has_the_destination() {
             }
         }
         assert_eq!(lab.resolve(0, &name(7)), Err(ClientStatus::ETIMEDOUT));
-        assert_eq!(lab.hosts[0].service.waiting(), 0);
+        assert_eq!(lab.hosts[0].service.pending(), 0);
         // Nobody is between the subnets.
         assert_eq!(lab.resolve(1, &name(2)), Err(ClientStatus::ETIMEDOUT));
     }

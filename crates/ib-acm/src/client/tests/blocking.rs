@@ -123,7 +123,7 @@ fn late_answers_are_not_taken_for_those_to_the_next_request() {
     let error = client.resolve(None, &node("b"), NOW).unwrap_err();
     assert!(start.elapsed() >= SOON.reply);
     assert!(error.to_string().ends_with("within 0.2 s"), "{error}");
-    client.set_patience(Duration::from_secs(30));
+    client.set_reply_timeout(Duration::from_secs(30));
     assert_eq!(client.resolve(None, &node("c"), NOW).unwrap().path, path(2));
 }
 

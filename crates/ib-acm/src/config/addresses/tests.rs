@@ -2,7 +2,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::*;
-use crate::config::{MOST_WARNINGS, Warning};
+use crate::config::{MAX_WARNINGS, Warning};
 
 fn warnings(parsed: &Parsed<AddressFile>) -> Vec<String> {
     parsed.warnings.iter().map(Warning::to_string).collect()
@@ -89,8 +89,8 @@ fn what_is_too_much_on_a_line_is_told() {
 
 #[test]
 fn there_is_an_end_to_warnings() {
-    let parsed = AddressFile::read("x\n".repeat(MOST_WARNINGS + 7).as_bytes());
-    assert_eq!((parsed.warnings.len(), parsed.more_warnings), (MOST_WARNINGS, 7));
+    let parsed = AddressFile::read("x\n".repeat(MAX_WARNINGS + 7).as_bytes());
+    assert_eq!((parsed.warnings.len(), parsed.more_warnings), (MAX_WARNINGS, 7));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::Options;
-use crate::service::RouteProtocol;
+use super::RouteProtocol;
 
 /// Questions that a machine may get at once when all others start at the same moment.
 ///

@@ -7,12 +7,12 @@ use std::time::Duration;
 use ib_types::{Mtu, ServiceLevel};
 use ib_wire::mad::sa::RateCode;
 
+use super::RouteProtocol;
 use super::{
     AddressPreload, GroupOption, LogFile, Loopback, MOST_GROUPS, Options, OptionsError, PROVIDER,
     Provider, RoutePreload, ServerMode,
 };
 use crate::config::{Parsed, Word, text};
-use crate::service::RouteProtocol;
 
 /// The longest line in bytes that ibacm reads whole.
 const LONGEST_LINE: usize = 119;

@@ -3,10 +3,10 @@
 use std::fmt::{Display, Write};
 use std::time::Duration;
 
+use super::RouteProtocol;
 use super::{
     AddressPreload, GroupOption, LogFile, Loopback, Options, Provider, RoutePreload, ServerMode,
 };
-use crate::service::RouteProtocol;
 
 impl Options {
     /// Returns the text of a file, with every key and what it is for.

@@ -1,7 +1,6 @@
 //! Managers that change, are slow, silent or refuse; ports that move; options that are read again.
 
 use super::*;
-use crate::service::config::GroupSpec;
 
 /// Something that changes at a port.
 type Change = fn(&mut PortState);
@@ -40,7 +39,7 @@ fn an_answer_from_before_a_change_is_not_believed_and_asked_for_again() {
             let answer = Resolve::parse(header, &answer[HEADER..], ByteOrder::NATIVE);
             let path = answer.entries[0].path_record();
             assert_eq!((path.slid, path.sl), (net.hosts[0].state.link.lid, 5));
-            assert_eq!(net.hosts[0].service.waiting(), 0);
+            assert_eq!(net.hosts[0].service.pending(), 0);
             assert_eq!(net.find(0, &Address::Gid(gid(1))).map(|path| path.sl), Ok(5));
         }
     }
@@ -148,8 +147,8 @@ fn service_levels_are_compared_with_those_of_all_groups() {
     assert!(events.iter().any(differs), "{events:?}");
     // Where all have the same one, the best group is the way.
     net.sl = 3;
-    let least = GroupSpec { sl: 3, ..config.least };
-    let mut net = Net::new(2, &ServiceConfig { least, ..config });
+    let base_group = GroupSpec { sl: 3, ..config.base_group };
+    let mut net = Net::new(2, &ServiceConfig { base_group, ..config });
     net.sl = 3;
     for host in 0..2 {
         net.hosts[host].state.registrations += 1;
@@ -177,7 +176,7 @@ fn turns_that_end_at_once_follow_each_other_without_depth() {
     net.update(0);
     net.run_for(Duration::from_secs(5));
     let replies = std::iter::from_fn(|| net.hosts[0].service.poll_reply()).count();
-    assert_eq!((replies, net.hosts[0].service.waiting()), (20_000, 0));
+    assert_eq!((replies, net.hosts[0].service.pending()), (20_000, 0));
 }
 
 #[test]
@@ -202,16 +201,16 @@ fn options_and_hosts_that_are_read_again_count_at_endpoints_that_are_there() {
     for host in [1, 2] {
         net.find(0, &name(host)).expect("it is there");
     }
-    let known = |net: &Net| net.hosts[0].service.endpoints()[0].known;
+    let known = |net: &Net| net.hosts[0].service.endpoints()[0].cached_addresses;
     assert!(known(&net) > 4);
-    let config = ServiceConfig { hosts: Vec::new(), most_destinations: 4, ..config };
+    let config = ServiceConfig { hosts: Vec::new(), max_destinations: 4, ..config };
     net.hosts[0].service.configure(net.now, config.clone());
     net.settle();
     assert!(known(&net) <= 4);
     assert_eq!(net.find(0, &name(1)).map(|path| path.dlid), Ok(lid(1)));
     assert!(known(&net) <= 4);
     // More questions to subnet administration at a time.
-    net.hosts[0].service.flush(net.now);
+    net.hosts[0].service.flush();
     net.run_for(Duration::from_secs(1));
     net.is_slow = true;
     net.asked.clear();

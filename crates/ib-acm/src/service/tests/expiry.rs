@@ -209,7 +209,7 @@ fn a_route_of_a_file_that_nobody_uses_counts_for_as_long_as_the_file_says_it() {
 
 #[test]
 fn what_a_file_says_no_more_gives_way_to_others() {
-    let config = ServiceConfig { most_destinations: 50, ..quiet() };
+    let config = ServiceConfig { max_destinations: 50, ..quiet() };
     let mut net = Net::new(2, &config);
     net.run_for(SECOND);
     let path = |number: u64| PathRecord {
@@ -222,17 +222,17 @@ fn what_a_file_says_no_more_gives_way_to_others() {
     let paths = |from: u64| (from..from + 30).map(path).collect::<Vec<PathRecord>>();
     for from in [0, 100, 200] {
         let now = net.now;
-        net.hosts[0].service.forget_preloaded_paths(PORT);
+        net.hosts[0].service.remove_preloaded_paths(PORT);
         net.hosts[0].service.preload_paths(now, PORT, &paths(from));
         for path in paths(from) {
             assert!(net.known(0, &Address::Gid(path.dgid)).is_some(), "{from}: {}", path.dgid);
         }
-        let known = net.hosts[0].service.known(now, None);
+        let known = net.hosts[0].service.cached(now, None);
         assert_eq!(known.iter().filter(|it| it.is_preloaded).count(), 30);
     }
     // The file of another manager is none either.
     net.hosts[0].state.link.sm_lid = 101;
     net.update(0);
-    let known = net.hosts[0].service.known(net.now, None);
+    let known = net.hosts[0].service.cached(net.now, None);
     assert_eq!(known.iter().filter(|it| it.is_preloaded).count(), 0);
 }

@@ -1,7 +1,7 @@
 //! Peers that lie, flood, or send nonsense.
 
 use super::*;
-use crate::cache::MOST_ADDRESSES;
+use crate::cache::MAX_ADDRESSES;
 
 /// A question as a peer would send it, of a host for an address.
 pub(super) fn question(from: &Address, to: &Address) -> AcmMessage {
@@ -46,7 +46,7 @@ fn who_claims_the_address_of_another_is_not_believed_as_long_as_that_one_answers
     assert_eq!(net.find(0, &name(1)).map(|path| path.dgid), Ok(gid(1)));
     assert_eq!(net.counters(0).conflicts, 1);
     let conflict = Event::Conflict {
-        endpoint: net.hosts[0].service.name(EndpointKey::new(PORT, PKey::DEFAULT)),
+        endpoint: EndpointName { device: "dev0".into(), port: 1, p_key: PKey::DEFAULT },
         address: name(1),
         owner: gid(1),
         other: gid(2),
@@ -104,7 +104,7 @@ fn who_claims_the_gid_of_another_does_not_move_it() {
 #[test]
 fn answers_that_nobody_has_asked_for_change_nothing() {
     let mut net = three();
-    let before = net.hosts[0].service.known(net.now, None);
+    let before = net.hosts[0].service.cached(net.now, None);
     let mut answer = question(&name(2), &name(2));
     answer.method = Method::GET_RESP;
     for tid in 0..1000 {
@@ -112,7 +112,7 @@ fn answers_that_nobody_has_asked_for_change_nothing() {
         net.deliver(0, gid(2), lid(2), Qpn::truncated(0x102), &answer.to_bytes());
     }
     assert_eq!(net.counters(0).unasked, 1000);
-    assert_eq!(net.hosts[0].service.known(net.now, None), before);
+    assert_eq!(net.hosts[0].service.cached(net.now, None), before);
 }
 
 #[test]
@@ -216,10 +216,10 @@ fn a_port_has_so_many_addresses_and_no_more() {
         let message = question(&name, &self::name(9));
         net.deliver(0, gid(2), lid(2), Qpn::truncated(0x102), &message.to_bytes());
     }
-    let known = net.hosts[0].service.known(net.now, None);
+    let known = net.hosts[0].service.cached(net.now, None);
     let of_it = known.iter().filter(|it| it.gid == gid(2)).count();
-    assert_eq!(of_it, usize::from(MOST_ADDRESSES));
-    assert_eq!(net.counters(0).refused, 1000 - u64::from(MOST_ADDRESSES));
+    assert_eq!(of_it, usize::from(MAX_ADDRESSES));
+    assert_eq!(net.counters(0).refused, 1000 - u64::from(MAX_ADDRESSES));
     assert_eq!(net.find(0, &name(1)).map(|path| path.dgid), Ok(gid(1)));
 }
 
@@ -241,7 +241,7 @@ fn a_flood_is_dropped_and_told_once_and_others_are_heard() {
 
 #[test]
 fn a_cache_that_is_full_keeps_what_was_used() {
-    let config = ServiceConfig { most_destinations: 50, ..by_group() };
+    let config = ServiceConfig { max_destinations: 50, ..by_group() };
     let mut net = Net::new(2, &config);
     net.run_for(Duration::from_secs(1));
     net.find(0, &name(1)).expect("it is there");
@@ -252,23 +252,23 @@ fn a_cache_that_is_full_keeps_what_was_used() {
         let gid = Gid::new(PREFIX, Guid(0x9000 + u64::from(number)));
         net.deliver(0, gid, 100 + number, Qpn::truncated(0x200), &message.to_bytes());
         net.find(0, &self::name(1)).expect("it is there");
-        assert!(net.hosts[0].service.endpoints()[0].known <= 50);
+        assert!(net.hosts[0].service.endpoints()[0].cached_addresses <= 50);
     }
     assert!(net.counters(0).multicasts <= 2, "what is in use was never forgotten");
 }
 
 #[test]
 fn lids_of_removed_peers_take_no_memory() {
-    let config = ServiceConfig { most_destinations: 50, ..by_group() };
+    let config = ServiceConfig { max_destinations: 50, ..by_group() };
     let mut net = Net::new(2, &config);
     for number in 0..2000_u16 {
         let name = Address::name(&format!("other{number}")).expect("a name");
         let message = question(&name, &self::name(9));
         let gid = Gid::new(PREFIX, Guid(0x9000 + u64::from(number)));
         net.deliver(0, gid, 100 + number, Qpn::truncated(0x200), &message.to_bytes());
-        let endpoint = net.hosts[0].service.endpoint(EndpointKey::new(PORT, PKey::DEFAULT));
-        let lids = endpoint.by_lid.len();
-        assert!(endpoint.cache.peers() <= 50 && lids <= 2 * 51 + 64, "{lids} LIDs");
+        let table = &net.resolver().peers.table;
+        let lids = table.lid_count();
+        assert!(table.cache.peers() <= 50 && lids <= 2 * 51 + 64, "{lids} LIDs");
     }
 }
 
@@ -285,7 +285,7 @@ fn an_answer_gives_nobody_the_gid_or_the_lid_of_another() {
     let ip = Address::V4([10, 0, 0, 77].into());
     let nobodys = Address::Gid(Gid::new(PREFIX, Guid(0x7777)));
     let claims = [Address::Gid(gid(1)), nobodys.clone(), ip.clone()];
-    more::put_more(&mut bytes, &name(2), &claims);
+    further_addresses::write_further_addresses(&mut bytes, &name(2), &claims);
     assert_eq!(bytes[23], 3, "there is room for all");
     let before = net.counters(0);
     net.deliver(0, gid(2), lid(2), Qpn::truncated(0x102), &bytes);
@@ -313,7 +313,7 @@ fn who_claims_a_gid_that_subnet_administration_has_told_is_not_believed() {
             assert_eq!(net.known(0, &to).map(|path| path.dlid), Some(lid(1)));
             net.run_for(Duration::from_millis(200));
         }
-        assert!(!net.hosts[0].service.known(net.now, None).iter().any(|it| it.address == taken));
+        assert!(!net.hosts[0].service.cached(net.now, None).iter().any(|it| it.address == taken));
         let asked = net.counters(0).sa_queries - before;
         assert!((2..=6).contains(&asked), "{asked}");
     }
@@ -341,7 +341,7 @@ fn a_port_of_which_only_subnet_administration_has_told_is_reached_where_it_has_m
 
 #[test]
 fn a_port_has_so_many_gids_and_no_more() {
-    let config = ServiceConfig { most_destinations: 200, ..by_group() };
+    let config = ServiceConfig { max_destinations: 200, ..by_group() };
     let mut net = Net::new(40, &config);
     net.run_for(Duration::from_secs(1));
     for host in 1..40 {
@@ -361,7 +361,7 @@ fn a_port_has_so_many_gids_and_no_more() {
         net.run_for(Duration::from_millis(2));
     }
     assert!(net.counters(0).refused - refused > 4500);
-    let known = net.hosts[0].service.known(net.now, None);
+    let known = net.hosts[0].service.cached(net.now, None);
     let of_it = |gid: Gid| (0x9000..0x9000 + 5000).contains(&gid.guid().0);
     let mut gids: Vec<Gid> = known.iter().map(|it| it.gid).filter(|&gid| of_it(gid)).collect();
     gids.sort();
@@ -377,7 +377,7 @@ fn a_port_has_so_many_gids_and_no_more() {
     let late = Gid::new(PREFIX, Guid(0xa000));
     let message = question(&Address::name("late").expect("a name"), &name(99)).to_bytes();
     net.deliver(0, late, lid(2), Qpn::truncated(0x102), &message);
-    assert!(net.hosts[0].service.known(net.now, None).iter().any(|it| it.gid == late));
+    assert!(net.hosts[0].service.cached(net.now, None).iter().any(|it| it.gid == late));
 }
 
 #[test]
@@ -391,7 +391,7 @@ fn an_address_that_has_another_owner_meanwhile_is_not_taken_from_that_one() {
     net.off.push(1);
     net.deliver(0, gid(2), lid(2), Qpn::truncated(0x102), &says);
     // Meanwhile it belongs to a third one, which says so when it is asked.
-    net.hosts[0].service.endpoint(EndpointKey::new(PORT, PKey::DEFAULT)).cache.unbind(&shared);
+    net.resolver().peers.table.cache.unbind(&shared);
     net.hosts[3].state.names.push(shared.clone());
     net.update(3);
     net.deliver(0, gid(3), lid(3), Qpn::truncated(0x103), &says);

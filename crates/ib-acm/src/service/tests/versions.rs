@@ -69,7 +69,7 @@ fn questions_of_other_versions_are_answered_as_far_as_they_mean_the_same() {
         };
         assert_eq!(fate, expected, "{what}");
         assert_eq!(after.malformed - before.malformed, u64::from(fate == Fate::Dropped), "{what}");
-        let known = net.hosts[0].service.known(net.now, Some(&asker));
+        let known = net.hosts[0].service.cached(net.now, Some(&asker));
         assert_eq!(known.len(), usize::from(fate != Fate::Dropped), "{what}");
     }
 }
@@ -104,7 +104,7 @@ fn answers_of_other_versions_count_as_far_as_they_mean_the_same() {
         answer.gids[0] = asked.gids[0];
         make(&mut answer);
         net.deliver(0, gid(2), lid(2), Qpn::truncated(0x102), &answer.to_bytes());
-        let known = net.hosts[0].service.known(net.now, Some(&wanted));
+        let known = net.hosts[0].service.cached(net.now, Some(&wanted));
         assert_eq!(known.len(), usize::from(counts), "{what}");
         assert_eq!(net.counters(0).malformed, u64::from(!counts), "{what}");
     }

@@ -1,6 +1,6 @@
 //! What the service of names at a host knows, and what it is asked.
 
-use ib_acm::service::KnownView;
+use ib_acm::service::CachedAddressView;
 use ib_acm::{Address, Service};
 use ib_sim::Sim;
 use ib_topology::PortId;
@@ -71,7 +71,7 @@ struct Path {
 
 impl Summary {
     pub(super) fn of(service: &Service, now: Instant) -> Self {
-        Self { lines: service.known(now, None).len() + service.resolving().len() }
+        Self { lines: service.cached(now, None).len() + service.resolving().len() }
     }
 }
 
@@ -80,8 +80,8 @@ pub(super) fn names(service: &Service, now: Instant) -> Json {
     let endpoints = service.endpoints();
     let addresses = endpoints.iter().flat_map(|endpoint| &endpoint.addresses);
     let addresses = addresses.map(|address| format!("{} {address}", kind(address))).collect();
-    let known = service.known(now, None).into_iter().map(|known| {
-        let KnownView { address, gid, lid, age, route, .. } = known;
+    let known = service.cached(now, None).into_iter().map(|known| {
+        let CachedAddressView { address, gid, lid, age, route, .. } = known;
         Destination {
             to: address.to_string(),
             kind: kind(&address),

@@ -1,8 +1,6 @@
 //! What is asked of subnet administration: in which order, for how long, and what becomes of what is known.
 
 use super::*;
-use crate::service::config::GroupSpec;
-use crate::service::endpoint::EndpointKey;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -24,7 +22,7 @@ impl Net {
     }
 
     fn outstanding(&self, host: usize) -> usize {
-        self.hosts[host].service.ports[&PORT].requester.outstanding()
+        self.hosts[host].service.table.ports[&PORT].requester.outstanding()
     }
 }
 
@@ -135,13 +133,13 @@ fn everything_that_a_program_asks_ends_in_time_and_nothing_is_left() {
         assert_eq!(net.known(0, &Address::Gid(gid(host))), None);
         assert_eq!(net.known(0, &Address::Lid(lid(host))), None);
     }
-    net.run_for(net.hosts[0].service.config.limit());
+    net.run_for(net.hosts[0].service.config().request_time_limit());
     assert_eq!(net.statuses(0), [ClientStatus::ETIMEDOUT; 57]);
     assert_eq!(net.outstanding(0), 0, "what nobody waits for is not asked");
     // Whoever asks now has the manager to itself.
     net.is_mute = false;
     assert!(net.find(0, &Address::Gid(gid(30))).is_ok());
-    assert_eq!(net.hosts[0].service.waiting(), 0);
+    assert_eq!(net.hosts[0].service.pending(), 0);
 }
 
 #[test]
@@ -189,7 +187,7 @@ fn a_question_is_not_begun_again_for_ever_while_lids_and_managers_change() {
         net.settle();
         net.run_for(SECOND);
         assert_eq!(net.statuses(0), [ClientStatus::ETIMEDOUT]);
-        assert_eq!(net.hosts[0].service.waiting(), 0);
+        assert_eq!(net.hosts[0].service.pending(), 0);
     }
 }
 
@@ -222,8 +220,7 @@ fn who_waits_for_a_check_that_cannot_be_sent_is_not_kept_waiting() {
     net.settle();
     net.run_for(SECOND);
     assert_eq!(net.statuses(0), [ClientStatus::ENODATA]);
-    let endpoint = &net.hosts[0].service.endpoints[&EndpointKey::new(PORT, PKey::DEFAULT)];
-    assert!(endpoint.checks.is_empty() && endpoint.checked.is_empty());
+    assert!(net.resolver().peers.checks.is_empty());
 }
 
 #[test]
@@ -324,7 +321,7 @@ fn groups_that_cannot_be_joined_keep_no_program_from_its_turn() {
     net.run_for(60 * SECOND);
     for _ in 0..20 {
         assert_eq!(net.say(0, &query(1)), None);
-        net.run_for(net.hosts[0].service.config.limit());
+        net.run_for(net.hosts[0].service.config().request_time_limit());
         assert_eq!(net.statuses(0), [ClientStatus::SUCCESS], "at {:?}", net.now);
     }
 }
@@ -334,14 +331,13 @@ fn what_nobody_waits_for_keeps_no_program_from_its_turn() {
     let config = ServiceConfig { resolve_depth: 4, ..by_group() };
     let mut net = Net::new(2, &config);
     net.run_for(SECOND);
-    let key = EndpointKey::new(PORT, PKey::DEFAULT);
     let now = net.now;
     for number in 0..100 {
         let to = Address::name(&format!("gone{number}")).expect("a name");
-        net.hosts[0].service.begin_resolution(now, key, &to, None);
+        net.resolve_in_background(&to);
     }
     net.settle();
-    assert_eq!(net.hosts[0].service.endpoints[&key].asking, 2, "half of the turns");
+    assert_eq!(net.resolver().resolutions.counts().1, 2, "half of the turns");
     net.find(0, &name(1)).expect("it is there");
     assert_eq!(net.now, now, "at once");
     // Whoever asks for one of those does not wait for the others either.
@@ -353,8 +349,7 @@ fn what_nobody_waits_for_keeps_no_program_from_its_turn() {
     assert_eq!(net.sent.len(), before + 1, "it is asked for at once");
     net.run_for(300 * SECOND);
     assert_eq!(net.statuses(0), [ClientStatus::ETIMEDOUT]);
-    let endpoint = &net.hosts[0].service.endpoints[&key];
-    assert_eq!((endpoint.asking, endpoint.resolutions.len()), (0, 0));
+    assert_eq!(net.resolver().resolutions.counts(), (0, 0));
 }
 
 #[test]
@@ -369,8 +364,8 @@ fn a_group_that_is_wanted_no_more_is_not_joined_later() {
     net.settle();
     let mgid = ib_wire::mad::acm::group_gid(PKey::DEFAULT, 3, other.rate, other.mtu);
     let joins = |net: &Net| {
-        let asked = net.hosts[0].service.ports[&PORT].asked.values();
-        asked.filter(|it| matches!(it, Purpose::Join { mgid: it, .. } if *it == mgid)).count()
+        let asked = net.hosts[0].service.table.ports[&PORT].requests();
+        asked.filter(|it| matches!(it, sa::SaRequest::Join { mgid: it, .. } if *it == mgid)).count()
     };
     assert_eq!(joins(&net), 1);
     net.hosts[0].service.configure(now, by_group());
@@ -402,6 +397,6 @@ fn routes_of_files_outlast_a_link_that_comes_back_and_no_other_manager() {
     // A file that was written since is told again, and one that is gone is forgotten.
     net.hosts[0].service.preload_paths(net.now, PORT, &[path]);
     assert_eq!(net.known(0, &to).map(|path| path.sl), Some(7));
-    net.hosts[0].service.forget_preloaded_paths(PORT);
+    net.hosts[0].service.remove_preloaded_paths(PORT);
     assert_eq!(net.find(0, &to).map(|path| path.sl), Ok(0));
 }

@@ -1,8 +1,6 @@
 //! Service levels: which routes are made of groups.
 
 use super::*;
-use crate::service::config::GroupSpec;
-use crate::service::endpoint::EndpointKey;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -61,7 +59,7 @@ fn a_group_that_is_not_joined_makes_no_difference() {
     // Joined after all it is not the best that both have, and people are told that it is of no use.
     net.refusal = MadStatus::OK;
     net.run_for(120 * SECOND);
-    net.hosts[0].service.flush(net.now);
+    net.hosts[0].service.flush();
     assert_eq!(net.level(1), (0, true));
     assert!(net.events(0).iter().any(differs));
 }
@@ -94,14 +92,14 @@ fn one_route_with_another_service_level_has_all_compared() {
     net.run_for(SECOND);
     assert_eq!(net.level(1), (3, false));
     net.levels.clear();
-    net.hosts[0].service.flush(net.now);
+    net.hosts[0].service.flush();
     assert_eq!(net.level(1), (0, false));
     assert_eq!(net.level(1), (0, true));
     net.run_for(5 * SECOND);
     assert!(net.events(0).iter().any(agrees));
     // And where they were the same.
     net.levels = [(1, 3), (2, 3)].into();
-    net.hosts[0].service.flush(net.now);
+    net.hosts[0].service.flush();
     let to = Address::Gid(gid(1));
     assert_eq!(net.find(0, &to).map(|path| path.sl), Ok(3));
     net.run_for(5 * SECOND);
@@ -220,7 +218,7 @@ fn one_of_several_paths_to_a_port_does_not_speak_for_the_others() {
     net.run_for(SECOND);
     for _ in 0..3 {
         assert_eq!(net.level(1), (0, false));
-        net.hosts[0].service.flush(net.now);
+        net.hosts[0].service.flush();
     }
     assert_eq!(net.level(2), (0, true));
 }
@@ -273,13 +271,12 @@ fn who_knows_many_paths_takes_its_time_to_compare_them_again() {
     net.run_for(SECOND);
     let tables =
         |net: &Net| net.asked.iter().filter(|(method, _)| *method == Method::GET_TABLE).count();
-    let key = EndpointKey::new(PORT, PKey::DEFAULT);
     let many = |number: u64| PathRecord {
         dgid: Gid::new(PREFIX, Guid(0x9000 + number)),
         ..PathRecord::zeroed()
     };
     let many: Vec<PathRecord> = (0..5000).map(many).collect();
-    net.hosts[0].service.endpoint(key).levels.take(&many);
+    net.resolver().policy.store_levels(&many);
     let before = tables(&net);
     // The manager wants it again and again, which does not put off for ever what was to be done.
     for _ in 0..3 {

@@ -195,7 +195,7 @@ fn subnet_administration_is_asked_where_a_program_wants_it() {
     net.hosts[0].service.remove_port(net.now, PORT);
     let (_, answer) = net.hosts[0].service.poll_reply().expect("it is over");
     assert_eq!(parts(&answer).0.status, ClientStatus::ENOTCONN);
-    assert_eq!(net.hosts[0].service.waiting(), 0);
+    assert_eq!(net.hosts[0].service.pending(), 0);
 }
 
 #[test]
@@ -219,7 +219,7 @@ fn gids_and_lids_are_resolved_by_subnet_administration_once() {
 
 #[test]
 fn too_many_requests_are_refused_instead_of_kept() {
-    let config = ServiceConfig { most_waiting: 10, ..quiet() };
+    let config = ServiceConfig { max_pending: 10, ..quiet() };
     let mut net = Net::new(1, &config);
     net.run_for(Duration::from_secs(1));
     let mut kept = 0;
@@ -235,7 +235,7 @@ fn too_many_requests_are_refused_instead_of_kept() {
     assert_eq!(kept, 10);
     net.run_for(Duration::from_secs(20));
     let replies = std::iter::from_fn(|| net.hosts[0].service.poll_reply()).count();
-    assert_eq!((replies, net.hosts[0].service.waiting()), (10, 0));
+    assert_eq!((replies, net.hosts[0].service.pending()), (10, 0));
 }
 
 #[test]
@@ -251,6 +251,6 @@ fn what_is_asked_for_and_what_is_known_can_be_seen() {
     net.off.clear();
     assert_eq!(net.find(0, &name(1)).map(|path| path.sl), Ok(3));
     assert_eq!(net.hosts[0].service.resolving(), []);
-    let known = net.hosts[0].service.known(net.now, Some(&name(1)));
+    let known = net.hosts[0].service.cached(net.now, Some(&name(1)));
     assert_eq!(known[0].route, Some(RouteView { dlid: lid(1), sl: 3 }));
 }

@@ -1,24 +1,30 @@
-//! The further addresses of a port in a message.
+//! Further addresses of an endpoint in a message, an extension of the ACM protocol.
 //!
-//! A message has room behind its groups. There a service of this kind says which other addresses it has, as many as fit:
-//! `reserved`, the byte 23, is their number, and each is a type, a length and its bytes. Others write zero there and do
-//! not look.
+//! The space behind the groups of a message lists other addresses of the sender, as many as fit. Byte 23, which is
+//! reserved in ibacm, is their number. Each consists of a type, a length and its bytes. ibacm writes 0 and ignores them.
 
 use ib_wire::mad::MAD_LENGTH;
 use ib_wire::mad::acm::AddressType;
 
 use crate::Address;
 
-/// The byte that counts further addresses.
+/// Offset of the number of further addresses.
 const COUNT: usize = 23;
 
-/// Where groups begin in a message.
+/// Offset of the number of groups.
+const GROUP_COUNT: usize = 20;
+
+/// Offset of the groups.
 const GROUPS: usize = 152;
 
-/// Writes the addresses beside one that there is room for behind the groups of a message.
-pub(super) fn put_more(bytes: &mut [u8; MAD_LENGTH], told: &Address, all: &[Address]) {
-    let mut at = GROUPS + 16 * usize::from(bytes[20]);
-    for address in all.iter().filter(|it| *it != told) {
+/// Writes the addresses other than `main` that fit behind the groups of a message.
+pub(super) fn write_further_addresses(
+    bytes: &mut [u8; MAD_LENGTH],
+    main: &Address,
+    all: &[Address],
+) {
+    let mut at = GROUPS + 16 * usize::from(bytes[GROUP_COUNT]);
+    for address in all.iter().filter(|it| *it != main) {
         let (kind, field) = address.to_field();
         let length = match kind {
             AddressType::NAME => field.iter().position(|&byte| byte == 0).unwrap_or(field.len()),
@@ -36,9 +42,9 @@ pub(super) fn put_more(bytes: &mut [u8; MAD_LENGTH], told: &Address, all: &[Addr
     }
 }
 
-/// Returns the addresses behind the groups of a message; what is not understood ends them.
-pub(super) fn more(bytes: &[u8; MAD_LENGTH]) -> Vec<Address> {
-    let mut rest = &bytes[(GROUPS + 16 * usize::from(bytes[20])).min(MAD_LENGTH)..];
+/// Returns the addresses behind the groups of a message, up to the first malformed one.
+pub(super) fn read_further_addresses(bytes: &[u8; MAD_LENGTH]) -> Vec<Address> {
+    let mut rest = &bytes[(GROUPS + 16 * usize::from(bytes[GROUP_COUNT])).min(MAD_LENGTH)..];
     let mut found = Vec::new();
     for _ in 0..bytes[COUNT] {
         let Some((&[kind, length], behind)) = rest.split_first_chunk::<2>() else { break };
@@ -58,15 +64,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn further_addresses_stand_behind_the_groups() {
+    fn addresses_that_fit_behind_the_groups_are_written() {
         let all: Vec<Address> = ["node1", "10.0.0.1", "fd00::1", "node1-ib0.example"]
             .map(|text| Address::parse(text).expect("an address"))
             .into();
         for groups in 0..=6 {
             let mut bytes = [0; MAD_LENGTH];
-            bytes[20] = groups;
-            put_more(&mut bytes, &all[0], &all);
-            let found = more(&bytes);
+            bytes[GROUP_COUNT] = groups;
+            write_further_addresses(&mut bytes, &all[0], &all);
+            let found = read_further_addresses(&bytes);
             assert_eq!(found.len(), usize::from(bytes[COUNT]));
             assert!(found.iter().all(|address| all[1..].contains(address)), "{found:?}");
             assert_eq!(
@@ -81,14 +87,14 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_addresses_end_them() {
+    fn reading_stops_at_a_malformed_address() {
         let mut bytes = [0xff; MAD_LENGTH];
-        assert_eq!(more(&bytes), []);
-        bytes[20] = 0;
+        assert_eq!(read_further_addresses(&bytes), []);
+        bytes[GROUP_COUNT] = 0;
         bytes[COUNT] = 255;
-        assert_eq!(more(&bytes), []);
+        assert_eq!(read_further_addresses(&bytes), []);
         let room = [2, 4, 10, 0, 0, 1, 1, 3, b'a', b'b', b'c', 9, 9];
         bytes[GROUPS..GROUPS + room.len()].copy_from_slice(&room);
-        assert_eq!(more(&bytes).len(), 2);
+        assert_eq!(read_further_addresses(&bytes).len(), 2);
     }
 }

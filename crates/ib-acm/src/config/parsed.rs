@@ -1,0 +1,89 @@
+//! Contents of a file with warnings.
+
+use std::fmt;
+
+use super::text;
+
+/// Maximum number of warnings kept of a file.
+pub const MAX_WARNINGS: usize = 1_000;
+
+/// Contents of a file, and warnings about it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Parsed<T> {
+    /// The contents.
+    pub value: T,
+    /// The first 1,000 warnings, in the order of the file.
+    pub warnings: Vec<Warning>,
+    /// Number of further warnings.
+    pub more_warnings: usize,
+}
+
+/// A part of a file that is ignored or has another meaning than expected.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Warning {
+    /// Line number, counted from 1.
+    pub line: usize,
+    /// Text that was found, up to 80 characters; empty if there was none.
+    pub found: String,
+    /// Expected text.
+    pub expected: String,
+    /// Consequence.
+    pub so: &'static str,
+}
+
+impl Warning {
+    /// Returns the message with the name of the file before it: `file:line: found …, expected …; …`.
+    #[must_use]
+    pub fn at<'w>(&'w self, file: &'w str) -> impl fmt::Display + 'w {
+        fmt::from_fn(move |f| write!(f, "{file}:{self}"))
+    }
+}
+
+impl fmt::Display for Warning {
+    /// Writes `line: found …, expected …; …`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { line, found, expected, so } = self;
+        match found.as_str() {
+            "" => write!(f, "{line}: found nothing, expected {expected}; {so}"),
+            found => {
+                write!(f, "{line}: found `{}`, expected {expected}; {so}", text::visible(found))
+            }
+        }
+    }
+}
+
+impl<T> Parsed<T> {
+    /// Adds a warning, or counts it once there are too many.
+    pub(super) fn warn(
+        &mut self,
+        line: usize,
+        found: &str,
+        expected: impl Into<String>,
+        so: &'static str,
+    ) {
+        if self.warnings.len() == MAX_WARNINGS {
+            self.more_warnings += 1;
+            return;
+        }
+        let found = found.chars().take(80).collect();
+        self.warnings.push(Warning { line, found, expected: expected.into(), so });
+    }
+
+    /// Returns the words of a line before a comment; `None` after a warning if they are not UTF-8.
+    pub(super) fn words<'t>(&mut self, line: usize, bytes: &'t [u8]) -> Option<Vec<&'t str>> {
+        match text::words(bytes) {
+            Ok(words) => Some(words),
+            Err(found) => {
+                self.warn(line, &found, "UTF-8 text", "the line is passed over");
+                None
+            }
+        }
+    }
+
+    /// Warns of words at the end of a line that have no meaning.
+    pub(super) fn end(&mut self, line: usize, words: &[&str]) {
+        if !words.is_empty() {
+            self.warn(line, &words.join(" "), "the end of the line", "it is passed over");
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! Announcements of an endpoint: requests for its own address, which update the caches of peers.
+
+use std::time::Duration;
+
+use super::context::{Context, Timer};
+use super::datagram::send_request;
+use super::groups::MulticastGroups;
+
+/// Delay of the first announcement of an endpoint that has come up, and interval of further ones.
+const FIRST: Duration = Duration::from_millis(500);
+const INTERVAL: Duration = Duration::from_secs(5);
+
+/// Announcements of an endpoint that are still to be sent.
+#[derive(Debug, Default)]
+pub(super) struct Announcements {
+    left: u32,
+}
+
+impl Announcements {
+    /// Schedules the configured number of announcements.
+    pub(super) fn start(&mut self, cx: &mut Context<'_>) {
+        let count = cx.config().announcements;
+        if count > 0 {
+            self.left = count;
+            let at = cx.now + cx.jitter(FIRST);
+            cx.set_timer(at, Timer::Announcement);
+        }
+    }
+
+    /// Sends an announcement and schedules the next one.
+    pub(super) fn handle_timer(&mut self, cx: &mut Context<'_>, groups: &MulticastGroups) {
+        if self.left == 0 || groups.base().is_none() {
+            return;
+        }
+        let Some(first) = cx.identity.addresses.first().cloned() else { return };
+        self.left -= 1;
+        if !cx.port_state().is_active {
+            return;
+        }
+        let tid = cx.random();
+        cx.shared.counters.announcements += 1;
+        send_request(cx, groups, &first, &first, tid, None);
+        if self.left > 0 {
+            let at = cx.now + cx.jitter(INTERVAL);
+            cx.set_timer(at, Timer::Announcement);
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! Counters of the service, and the events that its owner logs.
+
+use std::fmt;
+
+use ib_types::{Gid, PKey};
+
+use crate::Address;
+use crate::config::options::RouteProtocol;
+
+/// Counters of a service since its start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ServiceCounters {
+    /// Multicast address resolution requests sent, including announcements.
+    pub multicasts: u64,
+    /// Announcements sent.
+    pub announcements: u64,
+    /// Unicast address resolution requests sent to verify a cached peer.
+    pub checks: u64,
+    /// Address resolution responses sent.
+    pub answers: u64,
+    /// Address resolution requests received.
+    pub heard: u64,
+    /// SA path queries sent.
+    pub sa_queries: u64,
+    /// SA requests to join multicast groups.
+    pub joins: u64,
+    /// Datagrams received that are not ACM messages of a known version.
+    pub malformed: u64,
+    /// Responses received without an outstanding request, or from another port than the one queried.
+    pub unasked: u64,
+    /// Messages dropped because their port exceeded the rate limit.
+    pub flooded: u64,
+    /// Claims to an address that another port still holds.
+    pub conflicts: u64,
+    /// Addresses and GIDs over the limit of a port or of the cache.
+    pub refused: u64,
+}
+
+/// Event that the owner of a service may log.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Event {
+    /// An endpoint is up.
+    Up {
+        /// The endpoint.
+        endpoint: EndpointName,
+        /// Number of multicast groups joined.
+        groups: usize,
+    },
+    /// An endpoint is down.
+    Down {
+        /// The endpoint.
+        endpoint: EndpointName,
+        /// The reason.
+        why: &'static str,
+    },
+    /// The SA rejected a request to join a multicast group, or did not respond.
+    NotJoined {
+        /// The endpoint.
+        endpoint: EndpointName,
+        /// The group.
+        mgid: Gid,
+        /// The reason.
+        why: String,
+    },
+    /// Some routes cannot be derived from multicast groups: the SA gives other service levels.
+    RoutesDiffer {
+        /// The endpoint.
+        endpoint: EndpointName,
+        /// Service level of a joined group.
+        group: u8,
+        /// A different service level that the SA gives.
+        given: u8,
+        /// Port that the path with this service level leads to.
+        to: Gid,
+        /// Number of paths whose service level differs from that of a group, and number of all paths.
+        count: (usize, usize),
+    },
+    /// All routes are derived from multicast groups again: the SA gives their service levels.
+    RoutesAgree {
+        /// The endpoint.
+        endpoint: EndpointName,
+    },
+    /// The SA did not return its paths, so service levels cannot be compared yet.
+    RoutesUnknown {
+        /// The endpoint.
+        endpoint: EndpointName,
+        /// The reason.
+        why: String,
+    },
+    /// The port has no UD QPs: no address resolution over multicast.
+    NoDatagrams {
+        /// The endpoint.
+        endpoint: EndpointName,
+        /// Configured route protocol. The SA is used in any case.
+        routes: RouteProtocol,
+    },
+    /// Two ports claim the same address.
+    Conflict {
+        /// The endpoint.
+        endpoint: EndpointName,
+        /// The address.
+        address: Address,
+        /// Port that holds the address and has confirmed it.
+        owner: Gid,
+        /// Port that claims the address.
+        other: Gid,
+    },
+    /// A port exceeded its rate limit of requests.
+    Flood {
+        /// The endpoint.
+        endpoint: EndpointName,
+        /// LID of the port.
+        lid: u16,
+    },
+}
+
+/// Limits of an endpoint without UD QPs.
+pub const NO_DATAGRAMS: &str = "no queue pairs of datagrams here, which addr_prot acm needs: nobody is asked for \
+    addresses; own and preloaded ones, GIDs and LIDs are resolved, with routes of subnet administration or of files";
+
+/// Name of an endpoint in log messages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EndpointName {
+    /// Name of the HCA.
+    pub device: Box<str>,
+    /// Port number.
+    pub port: u8,
+    /// P_Key of the partition.
+    pub p_key: PKey,
+}
+
+impl fmt::Display for EndpointName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} port {} pkey {:#06x}", self.device, self.port, self.p_key.0)
+    }
+}
+
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Up { endpoint, groups } => {
+                write!(f, "{endpoint}: in service, in {groups} groups")
+            }
+            Self::Down { endpoint, why } => write!(f, "{endpoint}: out of service: {why}"),
+            Self::NotJoined { endpoint, mgid, why } => {
+                write!(f, "{endpoint}: cannot join the group {mgid}: {why}")
+            }
+            Self::RoutesDiffer { endpoint, group, given, to, count: (differ, all) } => write!(
+                f,
+                "{endpoint}: route_prot acm is refused, sa is used where service levels differ: {differ} of {all} \
+                 paths of subnet administration have another one than the group's {group}, such as {given} to {to}"
+            ),
+            Self::RoutesAgree { endpoint } => write!(
+                f,
+                "{endpoint}: route_prot acm is used for all: the paths of subnet administration have the service \
+                 level of the groups now"
+            ),
+            Self::RoutesUnknown { endpoint, why } => write!(
+                f,
+                "{endpoint}: sa is used until service levels are compared: subnet administration does not tell its \
+                 paths: {why}"
+            ),
+            Self::NoDatagrams { endpoint, routes } => {
+                write!(f, "{endpoint}: {NO_DATAGRAMS}")?;
+                match routes {
+                    RouteProtocol::Sa => Ok(()),
+                    RouteProtocol::Acm => f.write_str("; route_prot acm is refused, sa is used"),
+                }
+            }
+            Self::Conflict { endpoint, address, owner, other } => write!(
+                f,
+                "{endpoint}: {other} claims {address}, which {owner} has; it stays with {owner}"
+            ),
+            Self::Flood { endpoint, lid } => {
+                write!(f, "{endpoint}: LID {lid} asks too fast; what is too much is dropped")
+            }
+        }
+    }
+}

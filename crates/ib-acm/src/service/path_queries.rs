@@ -1,0 +1,187 @@
+//! SA path queries of an endpoint: for pending resolutions, and to refresh cached routes.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use ib_types::{Gid, Instant};
+use ib_wire::mad::sa::PathRecord;
+use ib_wire::mad::{Method, TransactionId};
+
+use super::context::{Context, Timer, backed_off};
+use super::key::PathTarget;
+use super::sa::{DGID, DLID, NUMB_PATH, P_KEY, REVERSIBLE, SGID, SaRequest};
+use crate::cache::{SaRoute, Timestamp};
+
+/// A path query that is outstanding, or scheduled because an earlier one failed.
+#[derive(Debug, Default)]
+pub(super) struct PathQuery {
+    /// Transaction IDs of the resolutions that wait for the path.
+    pub(super) resolutions: Vec<u64>,
+    /// Outstanding SA request.
+    request: Option<TransactionId>,
+    /// True if no resolution has requested the path.
+    is_refresh: bool,
+    /// True if a message of a peer contradicts the cached route.
+    is_contradicted: bool,
+    /// Number of consecutive failures without a final error.
+    pub(super) failures: u32,
+    /// Time of the next attempt.
+    retry: Option<Instant>,
+}
+
+/// Maximum number of queries at which further refreshes are dropped.
+const MAX_REFRESHES: usize = 1024;
+
+/// Minimum age at which a contradicted route is queried again.
+const CONTRADICTION_DELAY: Duration = Duration::from_secs(10);
+
+/// Shortest and longest delay until a failed refresh is retried.
+const RETRY: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(60)];
+
+/// Path queries of an endpoint: at most one for each target.
+#[derive(Debug, Default)]
+pub(super) struct PathQueries(BTreeMap<PathTarget, PathQuery>);
+
+impl PathQueries {
+    /// Queries a path for a resolution, or to refresh a cached route. Joins a query with the same target.
+    pub(super) fn query(
+        &mut self,
+        cx: &mut Context<'_>,
+        target: PathTarget,
+        resolution: Option<u64>,
+    ) {
+        let is_refresh = resolution.is_none();
+        if let Some(query) = self.0.get_mut(&target) {
+            query.resolutions.extend(resolution);
+            if is_refresh || !query.is_refresh {
+                return;
+            }
+            // A query of a resolution has a higher priority and more retries than a refresh.
+            query.is_refresh = false;
+            cx.cancel_sa(query.request.take());
+        } else {
+            if is_refresh && self.0.len() >= MAX_REFRESHES {
+                return;
+            }
+            let resolutions = resolution.into_iter().collect();
+            let query = PathQuery { resolutions, is_refresh, ..PathQuery::default() };
+            self.0.insert(target, query);
+        }
+        self.send(cx, target);
+    }
+
+    fn send(&mut self, cx: &mut Context<'_>, target: PathTarget) {
+        let Some(query) = self.0.get_mut(&target) else { return };
+        query.retry = None;
+        cx.identity.counters.route_queries += 1;
+        cx.shared.counters.sa_queries += 1;
+        let wanted = PathRecord {
+            sgid: cx.port_state().link.gid(),
+            reversible: true,
+            numb_path: 1,
+            p_key: cx.identity.p_key,
+            ..PathRecord::zeroed()
+        };
+        let (to, wanted) = match target {
+            PathTarget::Gid(dgid) => (DGID, PathRecord { dgid, ..wanted }),
+            PathTarget::Lid(dlid) => (DLID, PathRecord { dlid, ..wanted }),
+        };
+        let components = [to, SGID, REVERSIBLE, NUMB_PATH, P_KEY];
+        let purpose = SaRequest::Path { key: cx.key, target, is_refresh: query.is_refresh };
+        query.request = Some(cx.send_sa(Method::GET, &components, &wanted, purpose));
+    }
+
+    /// Removes and returns a query whose response was received.
+    pub(super) fn complete(&mut self, target: PathTarget) -> PathQuery {
+        self.0.remove(&target).unwrap_or_default()
+    }
+
+    /// Schedules another attempt to refresh a cached route after a number of failures.
+    pub(super) fn retry_later(&mut self, cx: &mut Context<'_>, target: PathTarget, failures: u32) {
+        let at = cx.now + cx.jitter(backed_off(RETRY, failures - 1));
+        let retry = Some(at);
+        let query = PathQuery { is_refresh: true, failures, retry, ..PathQuery::default() };
+        self.0.insert(target, query);
+        cx.set_timer(at, Timer::PathQuery(target));
+    }
+
+    /// Queries a route again that a message of a peer contradicts, at the earliest 10 s after it was learned.
+    pub(super) fn query_contradicted(
+        &mut self,
+        cx: &mut Context<'_>,
+        gid: Gid,
+        learned: Timestamp,
+    ) {
+        let target = PathTarget::Gid(gid);
+        let age = learned.age(cx.now);
+        if age >= CONTRADICTION_DELAY {
+            return self.query(cx, target, None);
+        }
+        if self.0.contains_key(&target) || self.0.len() >= MAX_REFRESHES {
+            return;
+        }
+        let at = cx.now + (CONTRADICTION_DELAY - age);
+        let query = PathQuery {
+            is_refresh: true,
+            is_contradicted: true,
+            retry: Some(at),
+            ..PathQuery::default()
+        };
+        self.0.insert(target, query);
+        cx.set_timer(at, Timer::PathQuery(target));
+    }
+
+    /// Retries a scheduled query if the cached route is still valid, and in use or contradicted.
+    ///
+    /// `route` is the cached route and the time of its last use, `lifetime` is `None` for no limit.
+    pub(super) fn handle_timer(
+        &mut self,
+        cx: &mut Context<'_>,
+        target: PathTarget,
+        route: Option<(SaRoute, Timestamp)>,
+        lifetime: Option<Duration>,
+    ) {
+        let Some(query) = self.0.get(&target) else { return };
+        if query.retry.is_none_or(|at| at > cx.now) {
+            return;
+        }
+        let is_useful = route.is_some_and(|(route, used)| {
+            (query.is_contradicted || used > route.learned)
+                && lifetime.is_none_or(|lifetime| route.learned.age(cx.now) < lifetime)
+        });
+        if is_useful {
+            self.send(cx, target);
+        } else {
+            self.0.remove(&target);
+        }
+    }
+
+    /// Removes a completed resolution from a query. Cancels the query if it was the last one.
+    pub(super) fn leave(&mut self, cx: &mut Context<'_>, target: PathTarget, tid: u64) {
+        let Some(query) = self.0.get_mut(&target) else { return };
+        query.resolutions.retain(|&it| it != tid);
+        if query.resolutions.is_empty() && !query.is_refresh {
+            cx.cancel_sa(query.request);
+            self.0.remove(&target);
+        }
+    }
+
+    /// Sends the queries of resolutions again, to another SM or from another LID. Cancels refreshes.
+    pub(super) fn restart(&mut self, cx: &mut Context<'_>) {
+        for (target, query) in std::mem::take(&mut self.0) {
+            cx.cancel_sa(query.request);
+            if !query.resolutions.is_empty() {
+                let resolutions = query.resolutions;
+                self.0.insert(target, PathQuery { resolutions, ..PathQuery::default() });
+                self.send(cx, target);
+            }
+        }
+    }
+
+    /// Cancels all queries.
+    pub(super) fn cancel_all(&mut self, cx: &mut Context<'_>) {
+        for query in std::mem::take(&mut self.0).into_values() {
+            cx.cancel_sa(query.request);
+        }
+    }
+}

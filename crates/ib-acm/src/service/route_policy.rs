@@ -1,0 +1,325 @@
+//! Decides whether the route to a peer is derived from a multicast group or queried from the SA.
+//!
+//! With `route_prot acm`, a route is derived from a group if the group has the service level that the SA gives to the
+//! path to that peer. To compare them, all paths of the port are queried from the SA. Until they are received, and for
+//! peers with another service level, routes are queried from the SA.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use ib_mad::Completion;
+use ib_types::{Gid, Instant};
+use ib_wire::mad::sa::PathRecord;
+use ib_wire::mad::{MadStatus, Method};
+
+use super::context::{Context, Timer, backed_off};
+use super::event::Event;
+use super::groups::MulticastGroups;
+use super::sa::{NUMB_PATH, P_KEY, REVERSIBLE, SGID, SaError, SaRequest};
+use crate::cache::Peer;
+use crate::config::options::RouteProtocol;
+
+/// Progress of the comparison of service levels.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Comparison {
+    /// Not configured: groups are trusted.
+    #[default]
+    Disabled,
+    /// The paths are being queried.
+    Pending,
+    /// The SA did not return the paths.
+    Failed,
+    /// The service levels of all paths are known.
+    Complete,
+}
+
+/// Source of the route to a peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RouteSource {
+    /// The multicast group that both ports have joined.
+    Group,
+    /// An SA path query.
+    Sa,
+    /// Not known until service levels are compared.
+    Pending,
+}
+
+/// Validity of service levels that were received before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum KnownLevels {
+    /// Used until others are received.
+    Keep,
+    /// Invalid: another SM may give others, or the port has another LID.
+    Discard,
+}
+
+/// Service level of a port that several paths with different service levels lead to.
+const SEVERAL: u8 = u8::MAX;
+
+/// Delay of the query of all paths: minimum, increment per known path if known service levels stay in use, maximum.
+const QUERY_DELAY: Duration = Duration::from_millis(200);
+const QUERY_DELAY_PER_PATH: Duration = Duration::from_millis(2);
+const QUERY_DELAY_MAX: Duration = Duration::from_secs(30);
+
+/// Shortest and longest delay until the query is repeated after a failure or after an unexpected service level.
+const RETRY: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(60)];
+
+/// Shortest and longest delay until the query is repeated while service levels differ from those of groups.
+const RECOMPARE: [Duration; 2] = [Duration::from_mins(5), Duration::from_hours(1)];
+
+/// Route protocol of an endpoint, and the service levels that the SA gives to its paths.
+#[derive(Debug, Default)]
+pub(super) struct RoutePolicy {
+    protocol: RouteProtocol,
+    levels: ServiceLevels,
+}
+
+/// Service levels of the paths of an endpoint.
+#[derive(Debug, Default)]
+struct ServiceLevels {
+    comparison: Comparison,
+    /// Service level of all paths if they have the same one. It is assumed for new ports, too.
+    common: Option<u8>,
+    /// Service levels by port if they differ.
+    by_port: BTreeMap<Gid, u8>,
+    /// Service level and destination of one path.
+    example: Option<(u8, Gid)>,
+    /// Number of paths.
+    paths: usize,
+    /// Number of failed queries since the last successful one.
+    failures: u32,
+    /// Number of consecutive comparisons in which service levels differed from those of groups.
+    mismatches: u32,
+    /// Number of single paths with another service level than known.
+    surprises: u32,
+    /// Time of the next query.
+    next_query: Option<Instant>,
+    /// Last reported numbers of paths with a different service level and of all paths.
+    reported: Option<(usize, usize)>,
+}
+
+impl ServiceLevels {
+    /// Returns the service level of the path to a port, if known.
+    fn of(&self, gid: Gid) -> Option<u8> {
+        self.by_port.get(&gid).copied().or(self.common)
+    }
+
+    /// Stores the service levels of all paths.
+    fn store(&mut self, paths: &[PathRecord]) {
+        self.by_port.clear();
+        for path in paths {
+            let level = self.by_port.entry(path.dgid).or_insert(path.sl);
+            if *level != path.sl {
+                *level = SEVERAL;
+            }
+        }
+        let first = paths.first();
+        self.common = first.map(|path| path.sl);
+        if paths.iter().all(|path| Some(path.sl) == self.common) {
+            self.by_port.clear();
+        } else {
+            self.common = None;
+        }
+        (self.example, self.paths) = (first.map(|path| (path.sl, path.dgid)), paths.len());
+        (self.comparison, self.failures) = (Comparison::Complete, 0);
+    }
+
+    /// Returns the number of paths whose service level differs from that of a group, and an example: the service levels
+    /// of the group and of the path, and the destination of the path.
+    fn differing(&self, groups: &[u8]) -> (usize, Option<(u8, u8, Gid)>) {
+        let other = |level: u8| groups.iter().copied().find(|&group| group != level);
+        if let (Some(_), Some((level, gid))) = (self.common, self.example) {
+            let found = other(level).map(|group| (group, level, gid));
+            return (if found.is_some() { self.paths } else { 0 }, found);
+        }
+        let differ = || self.by_port.iter().filter_map(|(&to, &it)| Some((other(it)?, it, to)));
+        (differ().count(), differ().next())
+    }
+}
+
+impl RoutePolicy {
+    #[cfg(test)]
+    pub(super) fn store_levels(&mut self, paths: &[PathRecord]) {
+        self.levels.store(paths);
+    }
+
+    /// Sets the route protocol.
+    pub(super) const fn set_protocol(&mut self, protocol: RouteProtocol) {
+        self.protocol = protocol;
+    }
+
+    /// Returns the source of the route to a peer.
+    pub(super) fn source(&self, groups: &MulticastGroups, peer: &Peer) -> RouteSource {
+        if self.protocol == RouteProtocol::Sa || peer.lid == 0 {
+            return RouteSource::Sa;
+        }
+        match self.levels.comparison {
+            Comparison::Disabled => RouteSource::Group,
+            Comparison::Pending => RouteSource::Pending,
+            Comparison::Failed => RouteSource::Sa,
+            Comparison::Complete => {
+                let level = self.levels.of(peer.gid);
+                let is_equal = match groups.record(peer.group) {
+                    Some(record) => level == Some(record.sl),
+                    // The common group is not known yet. Address resolution finds it, if any group has the service level.
+                    None => groups.service_levels().any(|group| level == Some(group)),
+                };
+                if is_equal { RouteSource::Group } else { RouteSource::Sa }
+            }
+        }
+    }
+
+    /// Schedules a query of all paths, if service levels are to be compared. Returns false if they are not.
+    pub(super) fn schedule_query(
+        &mut self,
+        cx: &mut Context<'_>,
+        groups: &MulticastGroups,
+        known: KnownLevels,
+    ) -> bool {
+        let scheduled = self.levels.next_query;
+        self.cancel_query(cx);
+        if !cx.config().check_routes || self.protocol != RouteProtocol::Acm || groups.is_empty() {
+            self.levels = ServiceLevels::default();
+            return false;
+        }
+        let is_known = known == KnownLevels::Keep && self.levels.comparison == Comparison::Complete;
+        if !is_known {
+            let (comparison, reported) = (Comparison::Pending, self.levels.reported);
+            self.levels = ServiceLevels { comparison, reported, ..ServiceLevels::default() };
+        }
+        // Resolutions that depend on the comparison are not delayed. Others are spread, so that not all services query
+        // the SA at once.
+        let paths = if is_known { self.levels.paths } else { 0 };
+        let delay = QUERY_DELAY + QUERY_DELAY_PER_PATH * paths.min(100_000) as u32;
+        let at = cx.now + cx.jitter(delay.min(QUERY_DELAY_MAX));
+        self.query_at(cx, scheduled.filter(|_| is_known).map_or(at, |scheduled| scheduled.min(at)));
+        true
+    }
+
+    /// Cancels a scheduled or outstanding query of all paths.
+    pub(super) fn cancel_query(&mut self, cx: &mut Context<'_>) {
+        if let Some(at) = self.levels.next_query.take() {
+            cx.clear_timer(at, Timer::AllPaths);
+        }
+        cx.port.cancel_all(SaRequest::AllPaths { key: cx.key });
+    }
+
+    fn query_at(&mut self, cx: &mut Context<'_>, at: Instant) {
+        if let Some(old) = self.levels.next_query.replace(at) {
+            cx.clear_timer(old, Timer::AllPaths);
+        }
+        cx.set_timer(at, Timer::AllPaths);
+    }
+
+    /// Queries all paths of the port.
+    pub(super) fn handle_timer(&mut self, cx: &mut Context<'_>) {
+        self.levels.next_query = None;
+        if !cx.port_state().is_active || self.levels.comparison == Comparison::Disabled {
+            return;
+        }
+        self.cancel_query(cx);
+        cx.shared.counters.sa_queries += 1;
+        let wanted = PathRecord {
+            sgid: cx.port_state().link.gid(),
+            reversible: true,
+            numb_path: 1,
+            p_key: cx.identity.p_key,
+            ..PathRecord::zeroed()
+        };
+        let components = [SGID, REVERSIBLE, NUMB_PATH, P_KEY];
+        let purpose = SaRequest::AllPaths { key: cx.key };
+        cx.send_sa(Method::GET_TABLE, &components, &wanted, purpose);
+    }
+
+    /// Handles the SA's response to the query of all paths. Known service levels stay in use after a failure.
+    pub(super) fn handle_paths(
+        &mut self,
+        cx: &mut Context<'_>,
+        groups: &MulticastGroups,
+        completion: &Completion,
+    ) {
+        let own = cx.port_state().link.gid();
+        match paths_of(completion) {
+            Ok(mut paths) => {
+                paths.retain(|path| path.dgid != own);
+                self.levels.store(&paths);
+                self.compare(cx, groups);
+            }
+            Err(SaError { reason, .. }) => {
+                let levels = &mut self.levels;
+                levels.failures += 1;
+                if levels.comparison == Comparison::Pending {
+                    levels.comparison = Comparison::Failed;
+                }
+                let failures = levels.failures;
+                if failures == 1 && levels.comparison == Comparison::Failed {
+                    cx.report(Event::RoutesUnknown { endpoint: cx.name(), why: reason });
+                }
+                let delay = cx.jitter(backed_off(RETRY, failures - 1));
+                self.query_at(cx, cx.now + delay);
+            }
+        }
+    }
+
+    /// Compares the service levels of paths with those of joined groups. If they differ, the paths are queried again
+    /// later, since the SM may change them.
+    pub(super) fn compare(&mut self, cx: &mut Context<'_>, groups: &MulticastGroups) {
+        let groups: Vec<u8> = groups.service_levels().collect();
+        let levels = &mut self.levels;
+        if levels.comparison != Comparison::Complete || groups.is_empty() {
+            return;
+        }
+        let (count, example) = levels.differing(&groups);
+        let found = example.map(|_| (count, levels.paths));
+        let before = std::mem::replace(&mut levels.reported, found);
+        if example.is_none() && levels.paths > 0 {
+            levels.mismatches = 0;
+            if before.is_some() {
+                cx.report(Event::RoutesAgree { endpoint: cx.name() });
+            }
+            return;
+        }
+        if levels.next_query.is_none() {
+            let mismatches = levels.mismatches;
+            levels.mismatches += 1;
+            let delay = cx.jitter(backed_off(RECOMPARE, mismatches));
+            self.query_at(cx, cx.now + delay);
+        }
+        if let Some((group, given, to)) = example.filter(|_| before != found) {
+            let (endpoint, count) = (cx.name(), found.unwrap_or_default());
+            cx.report(Event::RoutesDiffer { endpoint, group, given, to, count });
+        }
+    }
+
+    /// Stores the service level of a single path. If it differs from the known one, all paths are queried again, since
+    /// others may have changed as well.
+    pub(super) fn store_level(&mut self, cx: &mut Context<'_>, gid: Gid, level: u8) {
+        let levels = &mut self.levels;
+        let known = levels.of(gid);
+        // One of several paths does not determine the others.
+        let is_known = known == Some(level) || known == Some(SEVERAL);
+        if levels.comparison != Comparison::Complete || is_known {
+            return;
+        }
+        levels.by_port.insert(gid, level);
+        if known.is_none() {
+            levels.paths += 1;
+        } else {
+            let delay = backed_off(RETRY, levels.surprises);
+            levels.surprises += 1;
+            let at = cx.now + cx.jitter(delay);
+            if levels.next_query.is_none_or(|next| next > at) {
+                self.query_at(cx, at);
+            }
+        }
+    }
+}
+
+/// Returns the paths of a response; none if the SA reports that there are none.
+fn paths_of(completion: &Completion) -> Result<Vec<PathRecord>, SaError> {
+    match &completion.result {
+        Ok(message) if message.status().is_ok() => Ok(message.records().collect()),
+        Ok(message) if message.status() == MadStatus::SA_NO_RECORDS => Ok(Vec::new()),
+        _ => Err(SaError::from_completion(completion)),
+    }
+}
