@@ -11,6 +11,7 @@
 //! | `page` | the answers of the API |
 //! | `exercise` | the load generator of the block device |
 //! | `pass`, `tables` | passes over the device, LFTs of switches: shared by self-test, load generator and page |
+//! | `path_request` | path requests to ACM services |
 //! | `record` | the packets of the device's queue pairs, in a file |
 
 use std::io::Write;
@@ -30,6 +31,7 @@ pub mod hosts;
 mod lab;
 mod page;
 mod pass;
+mod path_request;
 mod record;
 mod self_test;
 mod serve;

@@ -12,6 +12,8 @@ use crate::scale::Scale;
 
 mod still;
 
+const SCRIPT: &str = concat!(include_str!("fabric.js"), include_str!("explore.js"));
+
 /// Links that carry less than this, as a multiple of the mean, are not pointed out.
 const HOT: f64 = 1.25;
 
@@ -143,8 +145,7 @@ impl<'a> Drawing<'a> {
         let json = json.replace('<', "\\u003c");
         format!(
             "<script type=\"application/json\" id=\"fabric-data\">{json}</script>\n\
-             <script type=\"module\">\n{}</script>\n",
-            crate::routing::SCRIPT
+             <script type=\"module\">\n{SCRIPT}</script>\n"
         )
     }
 

@@ -27,7 +27,6 @@ hosts are channel adapters and routers. Hops are links between switches. \
 Link loads count the routes over each direction of each link between switches, used or not.";
 
 const STYLE: &str = include_str!("page.css");
-pub(crate) const SCRIPT: &str = concat!(include_str!("fabric.js"), include_str!("explore.js"));
 
 /// The names of the fabric and of the engines on the page.
 #[derive(Clone, Copy)]

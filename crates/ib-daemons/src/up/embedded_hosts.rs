@@ -14,12 +14,12 @@ use ib_storage::nbd::{NbdAddress, NbdServer};
 use ib_storage::rtrs::BlockEvent;
 use ib_topology::{Fabric, PortId};
 use ib_types::Instant;
-use ib_wire::acm::{ClientHeader, ClientStatus, Entry, EntryFlags, HEADER, Resolve};
 use ib_wire::mad::sa::PathRecord;
 
 use super::config::UpConfig;
 use super::exercise::Exercise;
 use super::page::{FabricView, Page, Scene};
+use super::path_request::{destination, path_of};
 use super::record::{Record, Target};
 use super::self_test::{Place as SelfTestPlace, SelfTest};
 use crate::error::{DaemonError, Verdict};
@@ -518,25 +518,4 @@ impl EmbeddedHosts {
 /// Returns how services of names work where all hosts of a fabric are in one process: none knows all others unasked.
 fn names() -> ServiceConfig {
     ServiceConfig { announcements: 0, max_destinations: 128, ..ServiceConfig::default() }
-}
-
-/// Returns what a program says that wants to reach an address.
-pub(super) fn destination(to: &Address) -> Entry {
-    match to {
-        Address::Gid(gid) => {
-            Entry::path(EntryFlags(0), &PathRecord { dgid: *gid, ..PathRecord::zeroed() })
-        }
-        other => other.to_entry(EntryFlags::DESTINATION).expect("a name or an IP address"),
-    }
-}
-
-/// Returns the path that a service's answer has, or what it says instead.
-fn path_of(message: &[u8]) -> Result<PathRecord, ClientStatus> {
-    let header = ClientHeader::parse(message.first_chunk().expect("an answer has a header"));
-    if header.status != ClientStatus::SUCCESS {
-        return Err(header.status);
-    }
-    let (_, order) = header.length().expect("the service's own");
-    let answer = Resolve::parse(header, &message[HEADER..], order);
-    answer.entries.first().map(Entry::path_record).ok_or(ClientStatus::ENODATA)
 }

@@ -10,7 +10,7 @@ use ib_wire::mad::sa::PathRecord;
 use serde::Serialize;
 
 use super::model::json;
-use crate::up::embedded_hosts::destination;
+use crate::up::path_request::destination;
 use crate::up::web::{Json, Refusal};
 
 /// How much a service knows; the names are JSON keys.

@@ -13,7 +13,7 @@ use ib_types::Instant;
 use ib_wire::acm::{ClientStatus, Entry};
 use ib_wire::mad::sa::PathRecord;
 
-use super::super::embedded_hosts::destination;
+use super::super::path_request::destination;
 use super::results::{CheckResult, NamesResult};
 use crate::up::hosts::{Hosts, Reply};
 

@@ -1,0 +1,26 @@
+//! Path requests to ACM services, and their responses.
+
+use ib_acm::Address;
+use ib_wire::acm::{ClientHeader, ClientStatus, Entry, EntryFlags, HEADER, Resolve};
+use ib_wire::mad::sa::PathRecord;
+
+/// Returns the destination of a path request.
+pub(super) fn destination(to: &Address) -> Entry {
+    match to {
+        Address::Gid(gid) => {
+            Entry::path(EntryFlags(0), &PathRecord { dgid: *gid, ..PathRecord::zeroed() })
+        }
+        other => other.to_entry(EntryFlags::DESTINATION).expect("a name or an IP address"),
+    }
+}
+
+/// Returns the path of a response, or its status if it has none.
+pub(super) fn path_of(message: &[u8]) -> Result<PathRecord, ClientStatus> {
+    let header = ClientHeader::parse(message.first_chunk().expect("an answer has a header"));
+    if header.status != ClientStatus::SUCCESS {
+        return Err(header.status);
+    }
+    let (_, order) = header.length().expect("the service's own");
+    let answer = Resolve::parse(header, &message[HEADER..], order);
+    answer.entries.first().map(Entry::path_record).ok_or(ClientStatus::ENODATA)
+}
