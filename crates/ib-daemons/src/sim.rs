@@ -110,7 +110,7 @@ fn simulated(
     let options = Options {
         seed: config.seed,
         latency: config.latency,
-        lane_buffer: config.lane_buffer,
+        vl_buffer: config.lane_buffer,
         answer_within: config.answer_within,
         mtu_cap: config.mtu,
         linear_fdb_cap: config.linear_cap,
@@ -139,7 +139,7 @@ fn simulated(
         say!("{place}at {at}s {command} failed: {error}");
     });
     if config.random_faults > 0 {
-        let steps = random_faults(fabric, config.seed, (config.random_time, config.random_faults));
+        let steps = random_faults(fabric, config.seed, config.random_time, config.random_faults);
         sim.load_script(&steps).map_err(DaemonError::failed)?;
     }
     Ok(sim)

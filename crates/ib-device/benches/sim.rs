@@ -25,7 +25,7 @@ const DEPTH: usize = 4;
 fn main() {
     let seconds = std::env::args().skip(1).find_map(|argument| argument.parse().ok());
     let time = Duration::from_secs_f64(seconds.unwrap_or(3.0));
-    let options = Options { mtu_cap: Mtu::B4096, lane_buffer: 64 * 1024, ..Options::default() };
+    let options = Options { mtu_cap: Mtu::B4096, vl_buffer: 64 * 1024, ..Options::default() };
     let mut lab = Lab::new("xgft 2 1", options);
     let qps = lab.connect(0, 1);
     let (from, to) = (lab.region(0, LENGTH), lab.region(1, LENGTH));

@@ -158,7 +158,7 @@ impl SimDevice {
             }
         }
         while let Some(lost) = sim.next_loss(self.port) {
-            let (node, number) = sim.place(lost.place);
+            let (node, number) = sim.place(lost.port);
             let why = format!("at {}[{number}]: {}", sim.node_name(node), lost.why);
             let route = route_of_sent(self.gid, &lost.packet);
             let headers = lost.packet.payload.to_bytes();

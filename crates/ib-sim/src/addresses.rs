@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ib_topology::PortId;
-use ib_types::{Guid, NodeKind};
+use ib_types::Guid;
 
 use crate::command::{Target, closing};
 use crate::script::ScriptError;
@@ -61,8 +61,9 @@ impl Addresses {
             made.set(port, list.clone());
         }
         let mut ports: Vec<(Guid, PortId)> = sim
+            .fabric()
             .adapter_ports()
-            .map(|port| (sim.port(port).guid, port))
+            .map(|port| (sim.fabric().port(port).guid, port))
             .filter(|(guid, port)| !guid.is_zero() && !given.contains_key(port))
             .collect();
         ports.sort_unstable();
@@ -162,13 +163,13 @@ fn read_line(sim: &Sim, line: &str) -> Result<Listed, Wrong> {
     let end = rest[quote..].find(char::is_whitespace).map_or(rest.len(), |end| quote + end);
     let word = &rest[..end];
     let port = if word.starts_with("0x") {
-        word.parse::<Guid>()
-            .ok()
-            .and_then(|guid| sim.adapter_ports().find(|&port| sim.port(port).guid == guid))
+        word.parse::<Guid>().ok().and_then(|guid| {
+            sim.fabric().adapter_ports().find(|&port| sim.fabric().port(port).guid == guid)
+        })
     } else {
         word.parse::<Target>().ok().and_then(|target| sim.target_port(&target).ok())
     };
-    let adapter = |&port: &PortId| sim.adapter_ports().any(|known| known == port);
+    let adapter = |&port: &PortId| sim.fabric().adapter_ports().any(|known| known == port);
     let port = port.filter(adapter).ok_or_else(|| (column(start), format!("{word:?}"), PORT))?;
     let mut list = Vec::new();
     let mut at = start + end;
@@ -195,16 +196,6 @@ fn is_of_host(address: &IpAddr) -> bool {
             IpAddr::V4(v4) => v4.octets()[0] != 0 && !v4.is_broadcast(),
             IpAddr::V6(v6) => v6.to_ipv4_mapped().is_none(),
         }
-}
-
-impl Sim {
-    /// Returns the ports of everything but switches.
-    pub(crate) fn adapter_ports(&self) -> impl Iterator<Item = PortId> {
-        (0..self.ports.len()).map(|index| PortId(index as u32)).filter(|&port| {
-            let state = self.port(port);
-            state.number > 0 && self.node(state.node).kind != NodeKind::Switch
-        })
-    }
 }
 
 fn v4(host: u32) -> IpAddr {

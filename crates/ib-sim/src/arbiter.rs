@@ -4,13 +4,34 @@
 //! table of high priority comes first until it has sent its limit; then it is the turn of the other
 //! one, and where that has nothing to send, the count of what was sent begins anew.
 
-use ib_wire::mad::sm::VlArbitrationEntry;
+use ib_types::VirtualLane;
+use ib_wire::mad::sm::{VlArbitration, VlArbitrationEntry};
 
-use crate::port::Arbitration;
+/// The tables of VL arbitration.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ArbitrationTables {
+    /// The low-priority entries in two blocks, then the high-priority ones.
+    pub(crate) blocks: [VlArbitration; 4],
+}
+
+impl Default for ArbitrationTables {
+    /// Returns the initial tables of ibsim: VL 0 has high priority, VLs 1 to 7 share the rest.
+    fn default() -> Self {
+        let empty = VlArbitration::zeroed();
+        let (mut low, mut high) = (empty, empty);
+        for lane in 0..8u8 {
+            let number = VirtualLane::new(lane).expect("below 16");
+            let entry = |weight| VlArbitrationEntry { lane: number, weight };
+            low.entries[usize::from(lane)] = entry(if lane == 0 { 0 } else { 4 });
+            high.entries[usize::from(lane)] = entry(if lane == 0 { 4 } else { 0 });
+        }
+        Self { blocks: [low, empty, high, empty] }
+    }
+}
 
 /// How far the two tables have been served.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct State {
+pub(crate) struct Arbiter {
     high: Turn,
     low: Turn,
     /// The bytes of high priority since low priority had its turn, or had nothing to send in it.
@@ -35,7 +56,7 @@ struct Turn {
     started: bool,
 }
 
-impl State {
+impl Arbiter {
     /// Returns the lane to serve among those with something to send and the credit for it.
     ///
     /// `ready` has a bit for each such lane. The tables have so many entries each, and high
@@ -43,7 +64,7 @@ impl State {
     /// packet and 255 for no limit. A lane that is in neither table is served last.
     pub(crate) fn choose(
         &mut self,
-        tables: &Arbitration,
+        tables: &ArbitrationTables,
         (high_entries, low_entries): (u8, u8),
         limit: u8,
         ready: u16,

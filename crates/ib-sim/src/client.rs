@@ -5,24 +5,21 @@
 //! again before the client sees the response. What nobody asked for goes to the client that has
 //! registered for its class, or has the duty of a subnet manager, or has the queue pair.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use ib_link::upper_bits::OWN_BITS;
-use ib_link::{Datagram, Incoming, LinkPort, Remote, UpperBits};
+use ib_link::{Datagram, Incoming, UpperBits};
 use ib_topology::PortId;
-use ib_types::{NodeKind, QKey, Qpn, ServiceLevel};
-use ib_wire::mad::sm::CapabilityMask;
-use ib_wire::mad::smp::PERMISSIVE_LID;
+use ib_types::Qpn;
 use ib_wire::mad::{MgmtClass, TransactionId};
 
-use crate::log::Entry;
-use crate::loss::Loss;
-use crate::packet::{MadPayload, Payload};
-use crate::sim::{ClientId, Sim};
+use crate::ids::{ClientId, RequestKey};
+use crate::open_port::OpenPorts;
+use crate::packet::MadPayload;
 
 mod request;
 
-pub(crate) use request::{Request, RequestKey, is_rmpp_control};
+pub(crate) use request::{Request, Requests, is_rmpp_control};
 
 /// For how many transactions of a client is remembered what stood in the upper bits. A request that
 /// waits for its answer knows its own; these are for all that comes after the first datagram of it:
@@ -32,6 +29,9 @@ const REMEMBERED: usize = 4096;
 /// How many clients can be attached: the fabric stamps transactions with their numbers plus one, and
 /// neither 0 nor 0xffff stands for a client.
 pub const MOST_CLIENTS: u32 = 65_534;
+
+/// How many datagrams a client may wait for at once.
+const MOST_WAITING: u32 = 65_536;
 
 /// What a client wants to be.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -53,15 +53,15 @@ pub struct ClientOptions {
 pub(crate) struct Client {
     pub(crate) port: PortId,
     pub(crate) options: ClientOptions,
-    pub(crate) inbox: VecDeque<Incoming>,
+    inbox: VecDeque<Incoming>,
     upper_bits: UpperBits,
     /// Whether it is among the clients for which something has come.
     woken: bool,
     /// How many requests it waits for.
     waiting: u32,
-    pub(crate) sent: u64,
-    pub(crate) received: u64,
-    pub(crate) lost: u64,
+    sent: u64,
+    received: u64,
+    lost: u64,
 }
 
 /// Why a client cannot be attached.
@@ -89,21 +89,25 @@ pub struct ClientReport {
     pub lost: u64,
 }
 
-impl Sim {
-    /// Attaches a client to an end port.
-    ///
-    /// # Errors
-    /// Fails when there is no such port, and when [`MOST_CLIENTS`] are attached.
-    pub fn attach(
-        &mut self,
-        port: PortId,
-        options: ClientOptions,
-    ) -> Result<ClientId, AttachError> {
-        if !self.has_port(port) {
-            return Err(AttachError::NoSuchPort(port));
-        }
-        let id = self.free_client().ok_or(AttachError::Full)?;
-        let client = Client {
+/// All clients, and their requests that wait for an answer.
+///
+/// Each client waits for as many requests as [`Requests`] has of it.
+#[derive(Debug, Default)]
+pub(crate) struct Clients {
+    clients: Vec<Option<Client>>,
+    /// Where the search for a client's number starts.
+    next: u32,
+    by_port: BTreeMap<PortId, Vec<ClientId>>,
+    requests: Requests,
+    /// The clients for which something has come.
+    woken: VecDeque<ClientId>,
+}
+
+impl Clients {
+    /// Adds a client at a port; `None` when all numbers are in use.
+    pub(crate) fn attach(&mut self, port: PortId, options: ClientOptions) -> Option<ClientId> {
+        let id = self.free_number()?;
+        self.clients[id.0 as usize] = Some(Client {
             port,
             options,
             inbox: VecDeque::new(),
@@ -113,91 +117,54 @@ impl Sim {
             sent: 0,
             received: 0,
             lost: 0,
-        };
-        self.clients[id.0 as usize] = Some(client);
-        self.clients_of.entry(port).or_default().push(id);
-        self.log(Entry::Attached { client: id, port });
-        if options.is_sm {
-            self.update_is_sm(port);
-        }
-        Ok(id)
+        });
+        self.by_port.entry(port).or_default().push(id);
+        Some(id)
     }
 
     /// Returns the number of a new client: that of one that has left only when all others were given
     /// since, so that nobody takes the late answers to somebody else. `None` when all are in use.
-    fn free_client(&mut self) -> Option<ClientId> {
+    fn free_number(&mut self) -> Option<ClientId> {
         let free = (0..MOST_CLIENTS)
-            .map(|step| (self.next_client + step) % MOST_CLIENTS)
-            .find(|&id| self.client(ClientId(id)).is_none())?;
+            .map(|step| (self.next + step) % MOST_CLIENTS)
+            .find(|&id| self.get(ClientId(id)).is_none())?;
         if free as usize >= self.clients.len() {
             self.clients.resize_with(free as usize + 1, || None);
         }
-        self.next_client = (free + 1) % MOST_CLIENTS;
+        self.next = (free + 1) % MOST_CLIENTS;
         Some(ClientId(free))
     }
 
-    /// Detaches a client: what it still waits for is forgotten, and what it was to answer fails.
-    /// A client that has gone already is no error.
-    pub fn detach(&mut self, id: ClientId) {
-        let Some(client) = self.clients.get_mut(id.0 as usize).and_then(Option::take) else {
-            return;
-        };
-        let port = client.port;
-        if let Some(others) = self.clients_of.get_mut(&port) {
+    /// Removes a client: its requests are cancelled, and those that it was to answer fail.
+    pub(crate) fn detach(&mut self, id: ClientId, ports: &mut OpenPorts) -> Option<Client> {
+        let client = self.clients.get_mut(id.0 as usize).and_then(Option::take)?;
+        if let Some(others) = self.by_port.get_mut(&client.port) {
             others.retain(|&other| other != id);
         }
-        self.log(Entry::Detached { client: id, port });
-        for request in self.requests_of(id) {
-            self.take_request(request);
+        self.requests.cancel_of(id);
+        for request in self.requests.handed_to(id) {
+            self.fail(request, ports);
         }
-        self.fail_handed_to(id);
-        if client.options.is_sm {
-            self.update_is_sm(port);
-        }
+        Some(client)
     }
 
-    /// Gives a client the duty of a subnet manager, or takes it away.
-    pub fn set_is_sm(&mut self, id: ClientId, is_sm: bool) {
-        if let Some(client) = self.client_mut(id) {
-            client.options.is_sm = is_sm;
-            let port = client.port;
-            self.update_is_sm(port);
-        }
-    }
-
-    /// Sets the capability of a port by what its clients are, and tells the manager of a change.
-    fn update_is_sm(&mut self, port: PortId) {
-        let clients = self.clients_of.get(&port).into_iter().flatten();
-        let is_sm = clients.filter_map(|&id| self.client(id)).any(|client| client.options.is_sm);
-        if self.set_capability(port, CapabilityMask::SM, is_sm) {
-            self.trap_capabilities(port);
-        }
-    }
-
-    /// Sets or clears a capability of a port; returns whether that is a change.
-    pub(crate) fn set_capability(
-        &mut self,
-        port: PortId,
-        capability: CapabilityMask,
-        set: bool,
-    ) -> bool {
-        let mask = &mut self.port_mut(port).info.capability_mask;
-        let changed = mask.with(capability, set);
-        std::mem::replace(mask, changed) != changed
-    }
-
-    pub(crate) fn client(&self, id: ClientId) -> Option<&Client> {
+    pub(crate) fn get(&self, id: ClientId) -> Option<&Client> {
         self.clients.get(id.0 as usize)?.as_ref()
     }
 
-    pub(crate) fn client_mut(&mut self, id: ClientId) -> Option<&mut Client> {
+    pub(crate) fn get_mut(&mut self, id: ClientId) -> Option<&mut Client> {
         self.clients.get_mut(id.0 as usize)?.as_mut()
     }
 
+    /// Returns true if a client at a port has the duty of a subnet manager.
+    pub(crate) fn has_sm(&self, port: PortId) -> bool {
+        let clients = self.by_port.get(&port).into_iter().flatten();
+        clients.filter_map(|&id| self.get(id)).any(|client| client.options.is_sm)
+    }
+
     /// Returns what a client did so far; all zero for one that has gone.
-    #[must_use]
-    pub fn client_report(&self, id: ClientId) -> ClientReport {
-        self.client(id).map_or_else(ClientReport::default, |client| ClientReport {
+    pub(crate) fn report(&self, id: ClientId) -> ClientReport {
+        self.get(id).map_or_else(ClientReport::default, |client| ClientReport {
             is_sm: client.options.is_sm,
             sent: client.sent,
             received: client.received,
@@ -205,172 +172,131 @@ impl Sim {
         })
     }
 
-    /// Returns the port that a client is attached to.
-    #[must_use]
-    pub fn client_port(&self, id: ClientId) -> Option<PortId> {
-        self.client(id).map(|client| client.port)
+    /// Returns true when something has come for a client.
+    pub(crate) fn has_incoming(&self, id: ClientId) -> bool {
+        self.get(id).is_some_and(|client| !client.inbox.is_empty())
     }
 
-    /// Returns what a client can know of its port.
-    #[must_use]
-    pub fn link_port(&self, port: PortId) -> LinkPort {
-        let state = self.port(port);
-        let node = self.node(state.node);
-        LinkPort {
-            node_guid: node.guid,
-            port_guid: state.guid,
-            gid_prefix: state.info.gid_prefix,
-            number: if node.kind == NodeKind::Switch { 0 } else { state.number },
-            lid: state.info.lid,
-            lmc: state.info.lmc,
-            sm_lid: state.info.master_sm_lid,
-            sm_sl: ServiceLevel::new(state.info.master_sm_sl).unwrap_or_default(),
+    /// Returns the next thing that came for a client.
+    pub(crate) fn receive(&mut self, id: ClientId) -> Option<Incoming> {
+        self.get_mut(id)?.inbox.pop_front()
+    }
+
+    /// Returns a client for which something has come since it was last returned; `None` when there is
+    /// no other.
+    pub(crate) fn next_woken(&mut self) -> Option<ClientId> {
+        loop {
+            let id = self.woken.pop_front()?;
+            if let Some(client) = self.get_mut(id)
+                && std::mem::take(&mut client.woken)
+            {
+                return Some(id);
+            }
         }
     }
 
-    /// Sends a client's datagram on its way. One of a client that has gone is dropped.
-    pub fn submit(&mut self, id: ClientId, datagram: &Datagram) {
-        let Some(client) = self.client_mut(id) else { return };
+    /// Counts a datagram that a client sends; returns the client's port.
+    pub(crate) fn count_sent(&mut self, id: ClientId) -> Option<PortId> {
+        let client = self.get_mut(id)?;
         client.sent += 1;
-        let port = client.port;
-        let mut packet = self.datagram_packet(port, datagram);
-        let Payload::Mad(MadPayload { mad, .. }) = &mut packet.payload else {
-            unreachable!("a datagram was sent")
-        };
-        let transaction = mad.transaction_id().0;
-        let directed = mad.class() == MgmtClass::SUBN_DIRECTED_ROUTE;
-        let request = if mad.method().is_response() {
-            // The answer to what the client was handed belongs to the request of whoever asked; what
-            // only acknowledges a part of the request is no answer yet.
-            let answers = !is_rmpp_control(mad);
-            answers.then(|| self.take_handed(transaction, port)).flatten()
-        } else {
-            let stamp = u64::from(id.0 + 1) << OWN_BITS;
-            let own = UpperBits::own(TransactionId(transaction));
-            mad.set_transaction_id(TransactionId(own.0 | stamp));
-            let Some(request) = self.remember(id, datagram) else {
-                self.stats.lose(Loss::TooManyRequests);
-                return self.tell_of_loss(id, *datagram);
-            };
-            if let Some(client) = self.client_mut(id) {
-                client.upper_bits.strip(TransactionId(transaction));
-            }
-            Some(request)
-        };
-        if directed && datagram.remote.qpn.get() == 0 {
-            self.send_directed(port, packet, request);
-        } else {
-            self.send_by_lid(port, packet, request);
+        Some(client.port)
+    }
+
+    /// Returns a transaction with a client's number in its upper bits.
+    pub(crate) const fn stamped(id: ClientId, transaction: TransactionId) -> TransactionId {
+        let stamp = ((id.0 + 1) as u64) << OWN_BITS;
+        TransactionId(UpperBits::own(transaction).0 | stamp)
+    }
+
+    /// Remembers what a client asks; `None` when it waits for too much already.
+    pub(crate) fn remember(&mut self, id: ClientId, datagram: &Datagram) -> Option<RequestKey> {
+        let client = self.clients.get_mut(id.0 as usize)?.as_mut()?;
+        if client.waiting >= MOST_WAITING {
+            return None;
+        }
+        client.waiting += 1;
+        client.upper_bits.strip(datagram.mad.transaction_id());
+        Some(self.requests.add(id, datagram))
+    }
+
+    pub(crate) const fn requests(&self) -> &Requests {
+        &self.requests
+    }
+
+    /// Returns the request that was handed out as a transaction at a port, which its answer belongs to.
+    pub(crate) fn take_handed(&mut self, transaction: u64, port: PortId) -> Option<RequestKey> {
+        self.requests.take_handed(transaction, port)
+    }
+
+    /// Removes a request that is waited for: it was answered, has failed, or nobody waits for it any
+    /// more. Packets that still carry its key belong to nobody then.
+    pub(crate) fn take_request(&mut self, key: RequestKey) -> Option<Request> {
+        let request = self.requests.remove(key)?;
+        if let Some(client) = self.get_mut(request.client) {
+            client.waiting -= 1;
+        }
+        Some(request)
+    }
+
+    /// Fails a request: a client's datagram is lost, or the answer to it.
+    pub(crate) fn fail(&mut self, key: RequestKey, ports: &mut OpenPorts) {
+        if let Some(request) = self.take_request(key) {
+            self.lose(request.client, request.datagram, ports);
         }
     }
 
-    /// Hands a datagram that has arrived at an end port to the client that it is for.
-    pub(crate) fn hand_over(&mut self, port: PortId, key: u32) {
-        let packet = &self.flight(key).packet;
-        let Payload::Mad(payload) = &packet.payload else { unreachable!("clients take datagrams") };
-        let (transaction, response) =
-            (payload.mad.transaction_id().0, payload.mad.method().is_response());
-        let target = if response {
-            let asker = ClientId(((transaction >> OWN_BITS) as u32).wrapping_sub(1));
-            if transaction >> OWN_BITS == 0 {
-                self.taker(port, payload)
-            } else {
-                self.client(asker).filter(|client| client.port == port).map(|_| asker)
-            }
-        } else {
-            self.taker(port, payload)
-        };
-        let Some(target) = target else {
-            let why = if response { Loss::ClientLeft } else { Loss::NoReceiver };
-            if self.flight(key).packet.is_smp() {
-                return self.lose(port, key, why);
-            }
-            self.port_mut(port).counters.qp1_dropped += 1;
-            return self.lose(port, key, why);
-        };
-        self.note_delivery(port, key);
-        let flight = self.land(key);
-        let Payload::Mad(mut payload) = flight.packet.payload else {
-            unreachable!("clients take datagrams")
-        };
-        let request = flight.request.filter(|&key| self.request(key).is_some());
-        if response {
-            let own = self.own_transaction(target, request, transaction);
-            payload.mad.set_transaction_id(own);
-            if let Some(key) = request {
-                self.take_request(key);
-            }
-        } else if let Some(key) = request {
-            self.await_answer(Some(target), port, key, transaction);
+    /// Counts a client's datagram as lost, and tells the client if it wants to be told.
+    pub(crate) fn lose(&mut self, id: ClientId, datagram: Datagram, ports: &mut OpenPorts) {
+        let Some(client) = self.get_mut(id) else { return };
+        client.lost += 1;
+        if client.options.told_of_losses {
+            self.give(id, Incoming::Lost(datagram), ports);
         }
-        let lid = self.port(port).info.lid;
-        let path_bits = if flight.packet.dlid == PERMISSIVE_LID {
-            0
-        } else {
-            (flight.packet.dlid.wrapping_sub(lid) & 0x7f) as u8
-        };
-        let datagram = Datagram {
-            remote: Remote {
-                lid: flight.packet.slid,
-                qpn: payload.source_qpn,
-                q_key: if payload.source_qpn.get() == 0 { QKey(0) } else { payload.q_key },
-                sl: flight.packet.sl,
-                p_key: match payload.destination_qpn.get() {
-                    0 => payload.p_key,
-                    _ => self.port(port).own_key(payload.p_key),
-                },
-                path_bits,
-                grh: flight.packet.grh,
-            },
-            local_qpn: payload.destination_qpn,
-            length: payload.length,
-            mad: payload.mad,
-        };
-        let client = self.client_mut(target).expect("the client was found");
-        client.received += 1;
-        self.give(target, Incoming::Received(datagram));
     }
 
-    /// Returns the transaction of a response as the client that it is for knows it: that of its
-    /// request, which ends with the first response, or the one that it used last under this number.
-    fn own_transaction(
-        &self,
-        target: ClientId,
-        request: Option<RequestKey>,
+    /// Hands a request to a client of a port, or to an agent of its node, to be answered. Returns true if
+    /// an answer is due.
+    ///
+    /// A request that was handed out before as the same transaction is replaced: it is cancelled if it is
+    /// an earlier copy or segment of the same message, and fails otherwise.
+    pub(crate) fn hand_out(
+        &mut self,
+        taker: Option<ClientId>,
+        port: PortId,
+        key: RequestKey,
         transaction: u64,
-    ) -> TransactionId {
-        let stamped = transaction >> OWN_BITS != 0;
-        let request =
-            request.and_then(|key| self.request(key)).filter(|request| request.client == target);
-        match (request, self.client(target)) {
-            (Some(request), _) => request.datagram.mad.transaction_id(),
-            (None, Some(client)) if stamped => {
-                client.upper_bits.restore(TransactionId(transaction))
-            }
-            _ => UpperBits::own(TransactionId(transaction)),
+        ports: &mut OpenPorts,
+    ) -> bool {
+        let Some(request) = self.requests.get(key) else { return false };
+        if !request.answered {
+            self.take_request(key);
+            return false;
         }
+        match self.requests.replaced_by(key, transaction, port) {
+            Some((older, true)) => _ = self.take_request(older),
+            Some((older, false)) => self.fail(older, ports),
+            None => {}
+        }
+        self.requests.hand_out(key, transaction, port, taker);
+        true
     }
 
-    /// Puts something into a client's inbox, if it is still there.
-    pub(crate) fn give(&mut self, id: ClientId, incoming: Incoming) {
-        let Some(client) = self.clients.get_mut(id.0 as usize).and_then(Option::as_mut) else {
-            return;
-        };
-        client.inbox.push_back(incoming);
-        let port = client.port;
-        if !client.woken {
-            client.woken = true;
-            self.woken.push_back(id);
+    /// Returns the client that a datagram is for which has arrived at a port.
+    pub(crate) fn recipient(&self, port: PortId, payload: &MadPayload) -> Option<ClientId> {
+        let transaction = payload.mad.transaction_id().0;
+        if !payload.mad.method().is_response() || transaction >> OWN_BITS == 0 {
+            return self.taker(port, payload);
         }
-        self.wake_port(port);
+        let asker = ClientId(((transaction >> OWN_BITS) as u32).wrapping_sub(1));
+        self.get(asker).filter(|client| client.port == port).map(|_| asker)
     }
 
     /// Returns the client that takes what nobody asked for.
     fn taker(&self, port: PortId, payload: &MadPayload) -> Option<ClientId> {
         let (qpn, class) = (payload.destination_qpn, payload.mad.class());
-        let clients = self.clients_of.get(&port)?;
+        let clients = self.by_port.get(&port)?;
         let first = |fits: &dyn Fn(&ClientOptions) -> bool| {
-            let fits = |&id: &ClientId| self.client(id).is_some_and(|it| fits(&it.options));
+            let fits = |&id: &ClientId| self.get(id).is_some_and(|it| fits(&it.options));
             clients.iter().copied().find(fits)
         };
         if qpn.get() > 1 {
@@ -381,17 +307,74 @@ impl Sim {
         registered.or_else(|| first(&|options| options.is_sm))
     }
 
-    /// Returns a client for which something has come since it was last returned; `None` when there is
-    /// no other.
-    pub fn next_woken(&mut self) -> Option<ClientId> {
-        loop {
-            let id = self.woken.pop_front()?;
-            if let Some(client) = self.client_mut(id)
-                && std::mem::take(&mut client.woken)
-            {
-                return Some(id);
+    /// Returns the transaction of a response as the client that it is for knows it: that of its
+    /// request, which ends with the first response, or the one that it used last under this number.
+    pub(crate) fn own_transaction(
+        &self,
+        target: ClientId,
+        request: Option<RequestKey>,
+        transaction: u64,
+    ) -> TransactionId {
+        let stamped = transaction >> OWN_BITS != 0;
+        let request = request.and_then(|key| self.requests.get(key));
+        match (request.filter(|request| request.client == target), self.get(target)) {
+            (Some(request), _) => request.datagram.mad.transaction_id(),
+            (None, Some(client)) if stamped => {
+                client.upper_bits.restore(TransactionId(transaction))
             }
+            _ => UpperBits::own(TransactionId(transaction)),
         }
+    }
+
+    /// Puts a datagram that has arrived into a client's inbox.
+    #[inline]
+    pub(crate) fn deliver(&mut self, id: ClientId, datagram: Datagram, ports: &mut OpenPorts) {
+        if let Some(client) = self.get_mut(id) {
+            client.received += 1;
+            self.give(id, Incoming::Received(datagram), ports);
+        }
+    }
+
+    /// Puts something into a client's inbox, if it is still there.
+    #[inline]
+    fn give(&mut self, id: ClientId, incoming: Incoming, ports: &mut OpenPorts) {
+        let Some(client) = self.clients.get_mut(id.0 as usize).and_then(Option::as_mut) else {
+            return;
+        };
+        client.inbox.push_back(incoming);
+        if !client.woken {
+            client.woken = true;
+            self.woken.push_back(id);
+        }
+        ports.wake(client.port);
+    }
+}
+
+#[cfg(test)]
+impl Clients {
+    /// Returns the numbers of the clients of a port.
+    pub(crate) fn at(&self, port: PortId) -> &[ClientId] {
+        &self.by_port[&port]
+    }
+
+    /// Sets where the search for a client's number starts.
+    pub(crate) const fn set_next(&mut self, number: u32) {
+        self.next = number;
+    }
+
+    /// Checks that each client waits for as many requests as there are of it.
+    pub(crate) fn check(&self) {
+        let mut waiting = BTreeMap::<ClientId, u32>::new();
+        for request in self.requests.iter() {
+            *waiting.entry(request.client).or_default() += 1;
+        }
+        for (index, client) in self.clients.iter().enumerate() {
+            let counted = client.as_ref().map_or(0, |client| client.waiting);
+            let id = ClientId(index as u32);
+            assert_eq!(waiting.remove(&id).unwrap_or(0), counted, "requests of client {id}");
+        }
+        assert!(waiting.is_empty(), "requests of clients that have gone");
+        self.requests.check();
     }
 }
 

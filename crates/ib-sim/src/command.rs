@@ -25,23 +25,22 @@
 
 use std::time::Duration;
 
-use ib_topology::{NodeId, PortId};
 use ib_types::Guid;
 use ib_wire::mad::AttributeId;
 
-use crate::sim::Sim;
-
 mod check;
 mod display;
-mod in_force;
-mod outage;
+pub(crate) mod in_force;
 mod parse;
 mod run;
+mod target;
 
+pub(crate) use check::check;
 pub(crate) use display::Time;
 pub use parse::ParseCommandError;
 pub(crate) use parse::closing;
 pub use parse::duration as parse_duration;
+pub(crate) use run::run;
 
 /// A node, or one of its ports, by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -175,42 +174,6 @@ pub enum CommandError {
         /// What it should be.
         expected: &'static str,
     },
-}
-
-impl Sim {
-    pub(crate) fn target_node(&self, target: &Target) -> Result<NodeId, CommandError> {
-        self.find_node(&target.node).ok_or_else(|| CommandError::NoSuchNode(target.node.clone()))
-    }
-
-    /// Returns the port of a target that has to name one.
-    ///
-    /// # Errors
-    /// Fails when there is no such node or port.
-    pub fn target_port(&self, target: &Target) -> Result<PortId, CommandError> {
-        let node = self.target_node(target)?;
-        let Some(number) = target.port else {
-            return Err(CommandError::NeedsPort(target.node.clone()));
-        };
-        let state = self.node(node);
-        let first = u8::from(!state.kind.is_switch());
-        self.find_port(node, number).filter(|_| number >= first).ok_or_else(|| {
-            CommandError::NoSuchPort {
-                node: target.node.clone(),
-                port: number,
-                first,
-                last: state.ports,
-            }
-        })
-    }
-
-    /// Returns the port of a target, or all external ports of the node that it names.
-    pub(crate) fn target_ports(&self, target: &Target) -> Result<Vec<PortId>, CommandError> {
-        if target.port.is_some() {
-            return Ok(vec![self.target_port(target)?]);
-        }
-        let node = self.target_node(target)?;
-        Ok((1..=self.node(node).ports).map(|number| self.port_id(node, number)).collect())
-    }
 }
 
 #[cfg(test)]

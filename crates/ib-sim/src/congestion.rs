@@ -3,10 +3,7 @@
 //! ibsim has no congestion control. It handles such requests as SMPs with the same attribute ID, and returns them
 //! with a status and their data unchanged. So tools such as `ibccquery` show zeros.
 
-use ib_topology::PortId;
 use ib_wire::mad::{AttributeId, Mad, MadStatus, Method};
-
-use crate::sim::Sim;
 
 /// The highest class version that ibsim answers.
 const HIGHEST_VERSION: u8 = 2;
@@ -29,17 +26,13 @@ pub(crate) fn is_answered(mad: &Mad) -> bool {
         && (OF_ALL.contains(&id) || OF_SWITCHES.contains(&id) || id == TIMESTAMP)
 }
 
-impl Sim {
-    /// Answers a congestion control request to an end port. A Set is refused; ibsim would write the SM attribute with
-    /// the same ID.
-    pub(crate) fn congestion_control(&mut self, port: PortId, mad: &mut Mad) -> MadStatus {
-        let AttributeId(id) = mad.attribute_id();
-        let is_switch = self.is_switch(self.port(port).node);
-        match mad.method() {
-            Method::GET if id == TIMESTAMP => MadStatus::BAD_FIELD,
-            Method::GET if is_switch || !OF_SWITCHES.contains(&id) => MadStatus::OK,
-            _ => MadStatus::BAD_METHOD_ATTRIBUTE,
-        }
+/// Answers a congestion control request. A Set is refused; ibsim would write the SM attribute with the same ID.
+pub(crate) fn answer(is_switch: bool, mad: &Mad) -> MadStatus {
+    let AttributeId(id) = mad.attribute_id();
+    match mad.method() {
+        Method::GET if id == TIMESTAMP => MadStatus::BAD_FIELD,
+        Method::GET if is_switch || !OF_SWITCHES.contains(&id) => MadStatus::OK,
+        _ => MadStatus::BAD_METHOD_ATTRIBUTE,
     }
 }
 

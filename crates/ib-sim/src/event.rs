@@ -6,7 +6,7 @@ use std::collections::BinaryHeap;
 use ib_topology::{NodeId, PortId};
 use ib_types::Instant;
 
-use crate::client::RequestKey;
+use crate::ids::RequestKey;
 
 /// What can happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,16 +16,24 @@ pub(crate) enum Event {
     /// A port has sent a packet and something waits behind it.
     Sent { port: PortId, epoch: u32 },
     /// Blocks of a buffer at the other end of a port's link are free again.
-    Credit { port: PortId, lane: u8, blocks: u16, epoch: u32 },
+    Credit { port: PortId, vl: u8, blocks: u16, epoch: u32 },
     /// Something that waits for its time.
     Timer(Timer),
+}
+
+impl Event {
+    /// Returns true for an event that waits for its time, however quiet the links are.
+    #[inline]
+    pub(crate) const fn is_timer(&self) -> bool {
+        matches!(self, Self::Timer(_))
+    }
 }
 
 /// What happens when it is time, however quiet the fabric is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Timer {
-    /// A packet has been at the head of a lane for as long as it may.
-    HeadOfQueue { port: PortId, lane: u8, epoch: u32 },
+    /// A packet has been at the head of a VL for as long as it may.
+    HeadOfQueue { port: PortId, vl: u8, epoch: u32 },
     /// Nobody has answered a request that a client was to answer.
     Answer { request: RequestKey },
     /// A trap was not repressed.

@@ -13,8 +13,12 @@ use ib_wire::mad::{Attribute, AttributeId, Mad, MadStatus, Method, MgmtClass, Tr
 
 use crate::client::ClientOptions;
 use crate::event::Event;
+use crate::ids::ClientId;
+use crate::node::Node;
+use crate::options::Options;
 use crate::packet::{Packet, Payload};
-use crate::sim::{ClientId, Options, Sim};
+use crate::port::Port;
+use crate::sim::Sim;
 
 /// The length of a packet with a datagram.
 pub(crate) const MAD_PACKET: u64 = 288;
@@ -95,8 +99,8 @@ pub(crate) fn configure(sim: &mut Sim) {
             state.info.port_state = PortState::ACTIVE;
         }
     }
-    for node in &mut sim.nodes {
-        if let Some(switch) = &mut node.switch {
+    for node in sim.node_ids() {
+        if let Some(switch) = &mut sim.node_mut(node).switch {
             switch.info.life_time = 20;
         }
     }
@@ -122,7 +126,7 @@ fn route_to(sim: &mut Sim, port: PortId, lid: u16) {
     }
     while let Some(at) = queue.pop_front() {
         for number in 1..=sim.node(at).ports {
-            let Some(peer) = sim.peer(sim.port_id(at, number)) else { continue };
+            let Some(peer) = sim.peer(sim.fabric().port_id(at, number)) else { continue };
             let (neighbor, back) = sim.place(peer);
             if sim.is_switch(neighbor) && !next.contains_key(&neighbor) {
                 next.insert(neighbor, back);
@@ -145,7 +149,7 @@ pub(crate) fn set_route(sim: &mut Sim, node: NodeId, lid: u16, port: u8) {
 }
 
 pub(crate) fn all_ports(sim: &Sim) -> impl Iterator<Item = PortId> + use<> {
-    (0..sim.ports.len()).map(|index| PortId(index as u32))
+    sim.fabric().port_ids()
 }
 
 /// Returns a port by names such as `s1.3`.
@@ -246,54 +250,74 @@ pub(crate) fn lost(sim: &Sim, name: &str) -> u64 {
 }
 
 /// Checks what holds at any time: what a sender may still send, what stands in the buffer at the other
-/// end and what is on its way back make up the buffer, for every lane; and each reference means
+/// end and what is on its way back make up the buffer, for every VL; and each reference means
 /// something.
 pub(crate) fn check(sim: &Sim) {
-    let buffer = sim.options.lane_buffer / 64;
+    let net = &sim.net;
+    let buffer = net.vl_blocks();
     let mut taken: BTreeMap<(PortId, u8), u32> = BTreeMap::new();
     let mut counted = std::collections::BTreeSet::new();
-    let in_flight = sim.flights.iter().filter_map(|(_, flight)| flight.holds);
+    let in_flight = net.flights.iter().filter_map(|flight| flight.holds);
     // What has arrived keeps its room until somebody takes it.
-    let arrived = sim.receivers.values().flat_map(crate::transport::Receiver::holds);
-    for hold in in_flight.chain(arrived) {
-        let alone = hold.shared == u32::MAX || counted.insert(hold.shared);
+    for hold in in_flight.chain(net.open_ports.holds()) {
+        let alone = hold.shared().is_none_or(|shared| counted.insert(shared));
         if alone && hold.epoch == sim.port(hold.port).epoch {
-            *taken.entry((hold.port, hold.lane)).or_default() += u32::from(hold.blocks);
+            *taken.entry((hold.port, hold.vl)).or_default() += u32::from(hold.blocks);
         }
     }
-    assert_eq!(counted.len(), sim.shared.len(), "room that nobody shares");
+    assert_eq!(counted.len(), net.flights.shared_rooms(), "room that nobody shares");
     let mut coming: BTreeMap<(PortId, u8), u32> = BTreeMap::new();
     let mut in_transit = 0;
-    for event in sim.queue.iter() {
-        in_transit += usize::from(!matches!(event, Event::Timer(_)));
-        if let Event::Credit { port, lane, blocks, epoch } = *event
+    for event in net.clock.events() {
+        in_transit += usize::from(!event.is_timer());
+        if let Event::Credit { port, vl, blocks, epoch } = *event
             && sim.port(port).epoch == epoch
         {
-            *coming.entry((port, lane)).or_default() += u32::from(blocks);
+            *coming.entry((port, vl)).or_default() += u32::from(blocks);
         }
     }
-    assert_eq!(in_transit, sim.in_transit, "events that are no timers");
+    assert_eq!(in_transit, net.clock.in_transit(), "events that are no timers");
     for port in all_ports(sim) {
         let state = sim.port(port);
         let Some(peer) = state.cable else { continue };
-        for lane in 0..15u8 {
-            let free = state.credits.as_ref().map_or(buffer, |all| all[usize::from(lane)]);
-            let taken = taken.get(&(peer, lane)).copied().unwrap_or(0);
-            let coming = coming.get(&(port, lane)).copied().unwrap_or(0);
+        for vl in 0..15u8 {
+            let free = state.credits.as_ref().map_or(buffer, |all| all[usize::from(vl)]);
+            let taken = taken.get(&(peer, vl)).copied().unwrap_or(0);
+            let coming = coming.get(&(port, vl)).copied().unwrap_or(0);
             assert!(taken <= buffer, "{taken} blocks in a buffer of {buffer}");
-            assert_eq!(free + taken + coming, buffer, "blocks of {port:?} lane {lane}");
+            assert_eq!(free + taken + coming, buffer, "blocks of {port:?} VL {vl}");
         }
         if let Some(queues) = &state.queues {
-            for (lane, queue) in queues.lanes.iter().enumerate() {
-                assert_eq!(queues.waiting >> lane & 1 == 1, !queue.is_empty());
-                for &key in queue {
-                    assert!(sim.flights.contains(key as usize), "a packet that is gone waits");
-                }
+            queues.check();
+            for key in queues.packets() {
+                assert!(net.flights.contains(key), "a packet that is gone waits");
             }
         }
     }
-    for &request in sim.handed.values() {
-        assert!(sim.request(request).is_some(), "a request that is gone was handed over");
+    net.clients.check();
+}
+
+/// Returns the number of requests that clients and agents were handed and have not answered.
+pub(crate) fn handed(sim: &Sim) -> usize {
+    sim.net.clients.requests().handed_out()
+}
+
+/// Short forms for tests, which look at nodes and ports.
+impl Sim {
+    pub(crate) fn node(&self, id: NodeId) -> &Node {
+        self.fabric().node(id)
+    }
+
+    pub(crate) fn node_mut(&mut self, id: NodeId) -> &mut Node {
+        self.net.fabric.node_mut(id)
+    }
+
+    pub(crate) fn port(&self, id: PortId) -> &Port {
+        self.fabric().port(id)
+    }
+
+    pub(crate) fn port_mut(&mut self, id: PortId) -> &mut Port {
+        self.net.fabric.port_mut(id)
     }
 }
 
@@ -312,9 +336,10 @@ pub(crate) fn run(sim: &mut Sim, text: &str) {
 /// Checks that nothing is left of what was sent but what clients were handed to answer.
 pub(crate) fn check_settled(sim: &Sim) {
     check(sim);
-    assert_eq!(sim.in_transit, 0);
-    assert_eq!(sim.flights.len(), 0, "packets are left: {:?}", sim.flights.iter().next());
-    assert_eq!(sim.requests.len(), sim.handed.len(), "requests are left");
+    let net = &sim.net;
+    assert!(!net.clock.has_transit());
+    assert_eq!(net.flights.len(), 0, "packets are left: {:?}", net.flights.iter().next());
+    assert_eq!(sim.outstanding(), handed(sim), "requests are left");
 }
 
 /// Checks that the physical state of each port with a cable says whether its link is up.

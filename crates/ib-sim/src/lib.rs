@@ -7,18 +7,17 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`sim`] | [`Sim`]: the fabric and its clock |
-//! | [`client`] | programs that send and receive datagrams at a port |
-//! | [`packet`] | [`Packet`]: what travels over a link |
-//! | `deliver`, `sma`, `pma`, `congestion`, `trap`, `hosted` | the agents of a node |
-//! | `transport` | packets for queue pairs above 1 |
-//! | `forward` | directed routes, forwarding tables, multicast |
-//! | `link`, `queue`, `arbiter` | rates, credits, VLs, what waits too long |
-//! | `cable` | links that come up and go down |
-//! | [`command`] | what a console or a script can say |
-//! | `script`, `fault` | what goes wrong, and when |
+//! | [`sim`] | [`Sim`]: the events of a fabric, one after the other |
+//! | `control`, `endpoints`, `view` | what can be done with a [`Sim`]: commands and scripts; clients and open ports; queries |
+//! | `deliver`, `hosted`, `sma`, `pma`, `congestion` | the agents of a node |
+//! | `network` | what moves packets: forwarding, links, traps |
+//! | `clock`, `event` | virtual time, and the events ahead |
+//! | `fabric`, `node`, `port`, `queue`, `arbiter`, `trap` | the state of nodes and ports |
+//! | `flight`, [`packet`] | packets in flight, and the room that they take |
+//! | [`client`], `ids`, `open_port` | what is kept for programs that send datagrams, and for HCAs |
+//! | [`command`], `script`, `random_faults`, `fault` | what a console or a script can say, and what goes wrong |
 //! | [`addresses`] | the IP addresses of ports |
-//! | `view`, [`counters`], [`stats`], [`log`], [`tap`] | what can be seen |
+//! | [`counters`], [`stats`], `log`, [`tap`], [`loss`] | what can be seen |
 //!
 //! ```
 //! use ib_link::{Datagram, Incoming, Remote};
@@ -48,33 +47,39 @@
 
 pub mod addresses;
 mod arbiter;
-mod cable;
 pub mod client;
+mod clock;
 pub mod command;
 mod congestion;
+mod control;
 pub mod counters;
 mod deliver;
+mod endpoints;
 mod event;
+mod fabric;
 mod fault;
-mod forward;
+mod flight;
 mod hosted;
+mod ids;
 #[cfg(test)]
 mod lab;
-mod link;
-pub mod log;
+mod log;
 pub mod loss;
+mod network;
 mod node;
+mod open_port;
+mod options;
 pub mod packet;
 mod pma;
 mod port;
 mod queue;
+mod random_faults;
 pub mod script;
 pub mod sim;
 mod sim_link;
 mod sma;
 pub mod stats;
 pub mod tap;
-mod transport;
 mod trap;
 mod view;
 
@@ -82,12 +87,14 @@ pub use addresses::Addresses;
 pub use client::{AttachError, ClientOptions};
 pub use command::{Command, CommandError, Target};
 pub use counters::Counters;
-pub use log::LogLevel;
+pub use ids::ClientId;
 pub use loss::Loss;
+pub use open_port::LostPacket;
+pub use options::{LogLevel, Options};
 pub use packet::{MadPayload, Packet, Payload};
-pub use script::{FailedStep, Step, StepError, random_faults, read_script};
-pub use sim::{ClientId, Options, Sim};
+pub use random_faults::random_faults;
+pub use script::{FailedStep, Step, StepError, read_script};
+pub use sim::Sim;
 pub use sim_link::SimLink;
 pub use stats::Stats;
 pub use tap::Tapped;
-pub use transport::LostPacket;

@@ -7,22 +7,10 @@ use ib_types::Instant;
 use ib_wire::mad::Mad;
 use ib_wire::mad::sm::{PortState, TrapNumber};
 
+use crate::fabric::FabricState;
+use crate::ids::ClientId;
 use crate::loss::Loss;
-use crate::sim::{ClientId, Sim};
-
-/// How much is logged.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum LogLevel {
-    /// Nothing.
-    #[default]
-    Off,
-    /// Clients that come and go, links, states of ports, traps, commands and packets that are lost.
-    Events,
-    /// Datagrams that are sent and delivered, too.
-    Datagrams,
-    /// Every packet at every port.
-    Hops,
-}
+use crate::options::LogLevel;
 
 /// Something that happened.
 #[derive(Clone, Copy, Debug)]
@@ -35,14 +23,15 @@ pub(crate) enum Entry<'a> {
     Lost { port: PortId, packet: u64, why: Loss },
     Sent { port: PortId, packet: u64, mad: &'a Mad },
     Delivered { port: PortId, packet: u64, mad: &'a Mad },
-    Hop { port: PortId, packet: u64, lane: u8, dlid: u16, arrives: bool },
+    Hop { port: PortId, packet: u64, vl: u8, dlid: u16, arrives: bool },
     Unanswered { client: ClientId },
     Power { node: NodeId, on: bool },
     Command { text: &'a str },
 }
 
 impl Entry<'_> {
-    const fn level(&self) -> LogLevel {
+    #[inline]
+    pub(crate) const fn level(&self) -> LogLevel {
         match self {
             Self::Sent { .. } | Self::Delivered { .. } => LogLevel::Datagrams,
             Self::Hop { .. } => LogLevel::Hops,
@@ -52,74 +41,76 @@ impl Entry<'_> {
 }
 
 /// The lines that were not taken yet.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Log {
     pub(crate) level: LogLevel,
     lines: String,
 }
 
 impl Log {
+    pub(crate) const fn new(level: LogLevel) -> Self {
+        Self { level, lines: String::new() }
+    }
+
+    /// Returns what was logged since this was last called, one line each.
     pub(crate) fn take(&mut self) -> String {
         std::mem::take(&mut self.lines)
     }
 }
 
-impl Sim {
-    /// Writes a line when things of this kind are logged.
+impl Log {
+    /// Returns true if entries of a level are written.
     #[inline]
-    pub(crate) fn log(&mut self, entry: Entry<'_>) {
-        if entry.level() <= self.log.level {
-            self.write_log(entry);
-        }
+    pub(crate) const fn has(&self, level: LogLevel) -> bool {
+        level as u8 <= self.level as u8
     }
 
     #[cold]
-    fn write_log(&mut self, entry: Entry<'_>) {
+    pub(crate) fn write(&mut self, now: Instant, fabric: &FabricState, entry: Entry<'_>) {
         use fmt::Write as _;
-        let now: Instant = self.now();
-        let place = |port| PortName { sim: self, port };
+        let name = |port| PortName { fabric, port };
         let line = match entry {
-            Entry::Attached { client, port } => format!("{} client {client} attached", place(port)),
-            Entry::Detached { client, port } => format!("{} client {client} left", place(port)),
-            Entry::Link { port, up: true } => format!("{} link up", place(port)),
-            Entry::Link { port, up: false } => format!("{} link down", place(port)),
-            Entry::State { port, from, to } => format!("{} state {from} to {to}", place(port)),
+            Entry::Attached { client, port } => format!("{} client {client} attached", name(port)),
+            Entry::Detached { client, port } => format!("{} client {client} left", name(port)),
+            Entry::Link { port, up: true } => format!("{} link up", name(port)),
+            Entry::Link { port, up: false } => format!("{} link down", name(port)),
+            Entry::State { port, from, to } => format!("{} state {from} to {to}", name(port)),
             Entry::Trap { port, number, count } => {
-                format!("{} trap {} ({number}), time {count}", place(port), number.0)
+                format!("{} trap {} ({number}), time {count}", name(port), number.0)
             }
             Entry::Lost { port, packet, why } => {
-                format!("{} packet {packet} lost: {why}", place(port))
+                format!("{} packet {packet} lost: {why}", name(port))
             }
             Entry::Sent { port, packet, mad } => {
-                format!("{} packet {packet} sent: {mad}", place(port))
+                format!("{} packet {packet} sent: {mad}", name(port))
             }
             Entry::Delivered { port, packet, mad } => {
-                format!("{} packet {packet} delivered: {mad}", place(port))
+                format!("{} packet {packet} delivered: {mad}", name(port))
             }
-            Entry::Hop { port, packet, lane, dlid, arrives } => {
-                let what = if arrives { "arrives" } else { "leaves" };
-                format!("{} packet {packet} {what} on lane {lane}, DLID {dlid}", place(port))
+            Entry::Hop { port, packet, vl, dlid, arrives } => {
+                let verb = if arrives { "arrives" } else { "leaves" };
+                format!("{} packet {packet} {verb} on VL {vl}, DLID {dlid}", name(port))
             }
             Entry::Unanswered { client } => format!("client {client} gets no answer"),
             Entry::Power { node, on } => {
                 let state = if on { "on" } else { "off" };
-                format!("{:?} power {state}", self.node(node).name)
+                format!("{:?} power {state}", fabric.node(node).name)
             }
             Entry::Command { text } => format!("command {text}"),
         };
-        writeln!(self.log.lines, "{now} {line}").expect("a string takes everything");
+        writeln!(self.lines, "{now} {line}").expect("a string takes everything");
     }
 }
 
 /// A port as people call it: `"name"[number]`.
 struct PortName<'a> {
-    sim: &'a Sim,
+    fabric: &'a FabricState,
     port: PortId,
 }
 
 impl fmt::Display for PortName<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let port = self.sim.port(self.port);
-        write!(f, "\"{}\"[{}]", self.sim.node(port.node).name, port.number)
+        let port = self.fabric.port(self.port);
+        write!(f, "\"{}\"[{}]", self.fabric.node(port.node).name, port.number)
     }
 }

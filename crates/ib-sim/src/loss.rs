@@ -38,9 +38,9 @@ pub enum Loss {
     /// The port is not yet in a state in which data passes.
     #[error("the port is not active")]
     NotActive,
-    /// Its service level has no lane here.
-    #[error("service level {0} has no lane")]
-    NoLane(u8),
+    /// Its service level has no VL here.
+    #[error("service level {0} has no VL")]
+    NoVl(u8),
     /// It is longer than the MTU of the link.
     #[error("it is longer than the link's MTU")]
     TooLong,
@@ -48,13 +48,13 @@ pub enum Loss {
     #[error("it is no packet")]
     Malformed,
     /// It stood at the head of its queue for too long.
-    #[error("it waited too long at the head of lane {0}")]
+    #[error("it waited too long at the head of VL {0}")]
     HeadOfQueue(u8),
     /// It was in a switch for longer than the switch's `LifeTimeValue` allows.
-    #[error("it was in the switch for too long, on lane {0}")]
+    #[error("it was in the switch for too long, on VL {0}")]
     LifeTime(u8),
     /// The buffer for subnet management was full.
-    #[error("the buffer of lane 15 is full")]
+    #[error("the buffer of VL 15 is full")]
     ManagementOverflow,
     /// A fault swallowed it.
     #[error("lost by a fault")]
@@ -107,7 +107,7 @@ impl Loss {
             Self::LinkDown => "link_down",
             Self::LinkWentDown => "link_went_down",
             Self::NotActive => "not_active",
-            Self::NoLane(_) => "no_lane",
+            Self::NoVl(_) => "no_lane",
             Self::TooLong => "too_long",
             Self::Malformed => "malformed",
             Self::HeadOfQueue(_) => "head_of_queue",

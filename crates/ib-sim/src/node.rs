@@ -43,13 +43,13 @@ pub(crate) struct Switch {
     pub(crate) linear: Vec<u8>,
     /// The ports of each multicast LID, by its distance from 0xc000.
     pub(crate) multicast: BTreeMap<u16, [u16; 16]>,
-    pub(crate) lies: Lies,
+    pub(crate) deviations: Deviations,
 }
 
-/// How a switch betrays its manager.
+/// How a switch deviates from its linear forwarding table.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Lies {
-    /// LID-routed packets for one port leave by another, though the table reads well.
+pub(crate) struct Deviations {
+    /// LID-routed packets whose entry is one port leave by another.
     pub(crate) misrouted: BTreeMap<u8, u8>,
     /// Blocks of the linear forwarding table whose Set is acknowledged and not done.
     pub(crate) ignored_blocks: BTreeSet<u16>,
@@ -64,7 +64,7 @@ impl Node {
                 info: initial_switch_info(spec.enhanced_port0),
                 linear: Vec::new(),
                 multicast: BTreeMap::new(),
-                lies: Lies::default(),
+                deviations: Deviations::default(),
             })
         });
         Self {
@@ -84,7 +84,7 @@ impl Node {
     }
 
     /// Sets how many entries the forwarding tables of a switch have, unicast and multicast.
-    pub(crate) const fn set_table_capacities(&mut self, (linear, multicast): (u16, u16)) {
+    pub(crate) const fn set_table_capacities(&mut self, linear: u16, multicast: u16) {
         if let Some(switch) = &mut self.switch {
             switch.info.linear_fdb_cap = linear;
             switch.info.multicast_fdb_cap = multicast;
@@ -143,7 +143,7 @@ fn initial_switch_info(enhanced_port0: bool) -> SwitchInfo {
 impl Switch {
     /// Returns whether a fault keeps a block of the linear forwarding table from being written.
     pub(crate) fn ignores(&self, block: u16) -> bool {
-        self.lies.ignores_all || self.lies.ignored_blocks.contains(&block)
+        self.deviations.ignores_all || self.deviations.ignored_blocks.contains(&block)
     }
 
     /// Returns the port that the table has for a LID; 0xff for none.

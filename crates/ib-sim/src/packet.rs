@@ -5,6 +5,9 @@ use ib_wire::crc;
 use ib_wire::mad::Mad;
 use ib_wire::packet::{Bth, Deth, Grh, LinkNextHeader, Lrh, Opcode};
 
+/// The VL of subnet management.
+pub(crate) const MANAGEMENT_VL: u8 = 15;
+
 /// A packet: what stands between the start of its LRH and its ICRC.
 ///
 /// The lane is chosen anew on every link and the checksums are made when somebody looks at the

@@ -1,14 +1,14 @@
 //! The performance management agent of a node: its counters, read and written.
 
 use ib_topology::PortId;
-use ib_types::NodeKind;
+use ib_types::Instant;
 use ib_wire::mad::pm::{
     ALL_PORTS, PortCounters, PortCountersExtended, PortRcvErrorDetails, PortXmitDiscardDetails,
 };
 use ib_wire::mad::{AttributeId, ClassPortInfo, Mad, MadStatus, Method};
 
 use crate::counters::Counters;
-use crate::sim::Sim;
+use crate::fabric::FabricState;
 
 /// Counters of 64 bits, `PortXmitWait`; `PerfMgt` ClassPortInfo:CapabilityMask of IBTA volume 1,
 /// chapter 16.1.3.
@@ -16,97 +16,80 @@ const CAPABILITIES: u16 = 1 << 9 | 1 << 12;
 /// All ports can be selected at once, which only a switch can do.
 const ALL_PORTS_SELECTABLE: u16 = 1 << 8;
 
-impl Sim {
-    /// Answers a request of performance management that was sent to an end port.
-    pub(crate) fn performance(&mut self, port: PortId, mad: &mut Mad) -> MadStatus {
-        if mad.base_version() != 1 || mad.0[2] != 1 {
-            return MadStatus::BAD_VERSION;
+/// Answers a request of performance management that was sent to an end port.
+pub(crate) fn answer(
+    fabric: &mut FabricState,
+    now: Instant,
+    port: PortId,
+    mad: &mut Mad,
+) -> MadStatus {
+    if mad.base_version() != 1 || mad.0[2] != 1 {
+        return MadStatus::BAD_VERSION;
+    }
+    let set = match mad.method() {
+        Method::GET => false,
+        Method::SET => true,
+        _ => return MadStatus::BAD_METHOD,
+    };
+    match mad.attribute_id() {
+        AttributeId::CLASS_PORT_INFO if !set => {
+            let mut info = ClassPortInfo::zeroed();
+            (info.base_version, info.class_version) = (1, 1);
+            let is_switch = fabric.node_of(port).kind.is_switch();
+            info.capability_mask = CAPABILITIES | if is_switch { ALL_PORTS_SELECTABLE } else { 0 };
+            mad.set_attribute(&info);
+            MadStatus::OK
         }
-        let set = match mad.method() {
-            Method::GET => false,
-            Method::SET => true,
-            _ => return MadStatus::BAD_METHOD,
-        };
-        match mad.attribute_id() {
-            AttributeId::CLASS_PORT_INFO if !set => {
-                let mut info = ClassPortInfo::zeroed();
-                (info.base_version, info.class_version) = (1, 1);
-                let is_switch = self.is_switch(self.port(port).node);
-                info.capability_mask =
-                    CAPABILITIES | if is_switch { ALL_PORTS_SELECTABLE } else { 0 };
-                mad.set_attribute(&info);
-                MadStatus::OK
-            }
-            AttributeId::PORT_COUNTERS
-            | AttributeId::PORT_COUNTERS_EXTENDED
-            | AttributeId::PORT_RCV_ERROR_DETAILS
-            | AttributeId::PORT_XMIT_DISCARD_DETAILS => {
-                let Some(ports) = self.selected_ports(port, mad.data()[1]) else {
-                    return MadStatus::BAD_FIELD;
-                };
-                if set {
-                    for &port in &ports {
-                        self.write_counters(port, mad);
-                    }
+        AttributeId::PORT_COUNTERS
+        | AttributeId::PORT_COUNTERS_EXTENDED
+        | AttributeId::PORT_RCV_ERROR_DETAILS
+        | AttributeId::PORT_XMIT_DISCARD_DETAILS => {
+            let Some(ports) = selected_ports(fabric, port, mad.data()[1]) else {
+                return MadStatus::BAD_FIELD;
+            };
+            if set {
+                for &port in &ports {
+                    write_counters(fabric, now, port, mad);
                 }
-                let short = mad.attribute_id() == AttributeId::PORT_COUNTERS;
-                let mut total = Counters::default();
-                for port in ports {
-                    total.add(&if short { self.short_counters(port) } else { self.counters(port) });
-                }
-                show(&total, mad);
-                MadStatus::OK
             }
-            _ => MadStatus::BAD_METHOD_ATTRIBUTE,
+            let short = mad.attribute_id() == AttributeId::PORT_COUNTERS;
+            let mut total = Counters::default();
+            for port in ports {
+                total.add(&if short {
+                    fabric.short_counters(port, now)
+                } else {
+                    fabric.counters(port, now)
+                });
+            }
+            show(&total, mad);
+            MadStatus::OK
         }
+        _ => MadStatus::BAD_METHOD_ATTRIBUTE,
     }
+}
 
-    /// Returns the ports that a request is about; `None` when there is no such port.
-    fn selected_ports(&self, port: PortId, select: u8) -> Option<Vec<PortId>> {
-        let id = self.port(port).node;
-        let node = self.node(id);
-        let first = u8::from(node.kind != NodeKind::Switch);
-        let ports: Vec<u8> = match select {
-            ALL_PORTS if first == 0 => (first..=node.ports).collect(),
-            number => (first..=node.ports).filter(|&known| known == number).collect(),
-        };
-        (!ports.is_empty())
-            .then(|| ports.into_iter().map(|number| self.port_id(id, number)).collect())
-    }
+/// Returns the ports that a request is about; `None` when there is no such port.
+fn selected_ports(fabric: &FabricState, port: PortId, select: u8) -> Option<Vec<PortId>> {
+    let id = fabric.port(port).node;
+    let node = fabric.node(id);
+    let first = u8::from(!node.kind.is_switch());
+    let ports: Vec<PortId> = (first..=node.ports)
+        .filter(|&number| number == select || select == ALL_PORTS && first == 0)
+        .map(|number| fabric.port_id(id, number))
+        .collect();
+    (!ports.is_empty()).then_some(ports)
+}
 
-    /// Returns what PortCounters counts, which may have been written apart from the others.
-    pub(crate) fn short_counters(&self, port: PortId) -> Counters {
-        let full = self.counters(port);
-        self.port(port).short_base.as_ref().map_or(full, |base| full.minus(base))
+fn write_counters(fabric: &mut FabricState, now: Instant, port: PortId, mad: &Mad) {
+    let (mut full, mut short) = (fabric.counters(port, now), fabric.short_counters(port, now));
+    // The two attributes have the same names for counters of their own: writing the one leaves
+    // the other alone.
+    if mad.attribute_id() == AttributeId::PORT_COUNTERS {
+        short.write(mad);
+    } else {
+        full.write(mad);
     }
-
-    fn write_counters(&mut self, port: PortId, mad: &Mad) {
-        let (full, short) = (self.counters(port), self.short_counters(port));
-        let (mut new, mut new_short) = (full, short);
-        // The two attributes have the same names for counters of their own: writing the one leaves
-        // the other alone.
-        if mad.attribute_id() == AttributeId::PORT_COUNTERS {
-            new_short.write(mad);
-        } else {
-            new.write(mad);
-        }
-        self.store_counters(port, new, &new_short);
-    }
-
-    /// Sets what a port has counted, and what of it PortCounters shows.
-    pub(crate) fn store_counters(&mut self, port: PortId, full: Counters, short: &Counters) {
-        let now = self.now();
-        let state = self.port_mut(port);
-        state.counters = full;
-        let base = full.minus(short);
-        state.short_base = (base != Counters::default()).then(|| Box::new(base));
-        // What has been waited for up to now is part of what was written.
-        if let Some(queues) = &mut state.queues
-            && queues.starved_since.is_some()
-        {
-            queues.starved_since = Some(now);
-        }
-    }
+    fabric.port_mut(port).store_counters(full, &short, now);
 }
 
 /// Writes the counters into the attribute that was asked for.

@@ -1,19 +1,19 @@
 //! A port: what it says of itself, what it counts, and the queue behind its link.
 
-use std::collections::VecDeque;
+use std::sync::LazyLock;
 
 use ib_topology::{LinkRate, NodeId, PortId};
 use ib_types::{Guid, Instant, LinkSpeed, LinkWidth, Mtu, NodeKind, PKey, VirtualLane};
 use ib_wire::mad::sm::{
     CapabilityMask, CapabilityMask2, LinkWidthMask, MlnxExtPortInfo, MtuCode, PhysState, PortInfo,
-    PortState, SlToVl, SpeedSet, VlArbitration, VlArbitrationEntry, VlCap,
+    PortState, SlToVl, SpeedSet, VlCap,
 };
 
-use crate::counters::Counters;
+use crate::arbiter::ArbitrationTables;
+use crate::counters::{Counters, ticks};
 use crate::fault::PortFaults;
-
-/// The number of a node's VLs for data, and the number of the one for subnet management.
-pub(crate) const MANAGEMENT_LANE: u8 = 15;
+use crate::packet::MANAGEMENT_VL;
+use crate::queue::Queues;
 
 /// The number of P_Keys of an HCA's port.
 pub(crate) const ADAPTER_P_KEYS: u16 = 64;
@@ -71,62 +71,21 @@ pub(crate) struct Port {
     pub(crate) inactive_since: Instant,
 }
 
-/// Output queues of a port, by VL.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Queues {
-    pub(crate) lanes: [VecDeque<u32>; 16],
-    /// The VLs whose queue is not empty, a bit each.
-    pub(crate) waiting: u16,
-    /// Since when the packet at the head is there, by VL.
-    pub(crate) head_since: [Instant; 16],
-    /// Since when there is something to send and no credit for it.
-    pub(crate) starved_since: Option<Instant>,
-    /// How many packets in sequence were dropped at the head, by VL.
-    pub(crate) dropped_in_sequence: [u8; 16],
-    /// The VLs whose head has a timer, a bit each.
-    pub(crate) watched: u16,
-    /// Time until which a stalled VL drops all packets, by VL.
-    pub(crate) stalled_until: [Instant; 16],
-    pub(crate) arbiter: crate::arbiter::State,
-}
-
 /// The tables of a port.
 #[derive(Clone, Debug)]
 pub(crate) struct Tables {
     pub(crate) p_keys: Vec<PKey>,
     /// By arrival port on a switch; one on an HCA.
     pub(crate) sl_to_vl: Vec<SlToVl>,
-    pub(crate) arbitration: Arbitration,
+    pub(crate) arbitration: ArbitrationTables,
     /// The further GUIDs of a port, from the second one on.
     pub(crate) guids: Vec<Guid>,
 }
 
-/// The tables of VL arbitration.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Arbitration {
-    /// The low-priority entries in two blocks, then the high-priority ones.
-    pub(crate) blocks: [VlArbitration; 4],
-}
-
-impl Default for Arbitration {
-    /// Returns the initial tables of ibsim: VL 0 has high priority, VLs 1 to 7 share the rest.
-    fn default() -> Self {
-        let empty = VlArbitration::zeroed();
-        let (mut low, mut high) = (empty, empty);
-        for lane in 0..8u8 {
-            let number = VirtualLane::new(lane).expect("below 16");
-            let entry = |weight| VlArbitrationEntry { lane: number, weight };
-            low.entries[usize::from(lane)] = entry(if lane == 0 { 0 } else { 4 });
-            high.entries[usize::from(lane)] = entry(if lane == 0 { 4 } else { 0 });
-        }
-        Self { blocks: [low, empty, high, empty] }
-    }
-}
-
 /// Returns the table that ibsim starts with: every level has its own VL, level 15 VL 7.
 pub(crate) fn default_sl_to_vl() -> SlToVl {
-    let lane = |level| VirtualLane::new(if level == 15 { 7 } else { level as u8 });
-    SlToVl { lanes: std::array::from_fn(|level| lane(level).expect("below 16")) }
+    let vl = |level| VirtualLane::new(if level == 15 { 7 } else { level as u8 });
+    SlToVl { lanes: std::array::from_fn(|level| vl(level).expect("below 16")) }
 }
 
 impl Tables {
@@ -138,7 +97,7 @@ impl Tables {
         Self {
             p_keys,
             sl_to_vl: vec![default_sl_to_vl(); arrivals],
-            arbitration: Arbitration::default(),
+            arbitration: ArbitrationTables::default(),
             guids: Vec::new(),
         }
     }
@@ -158,7 +117,8 @@ impl Port {
         node: NodeId,
         kind: NodeKind,
         number: u8,
-        (guid, rate): (Guid, LinkRate),
+        guid: Guid,
+        rate: LinkRate,
     ) -> Self {
         let mut port = Self {
             node,
@@ -295,7 +255,7 @@ impl Port {
 
     /// Returns the number of VLs for data that are in use.
     #[inline]
-    pub(crate) fn lanes(&self) -> u8 {
+    pub(crate) fn data_vls(&self) -> u8 {
         VlCap(self.info.operational_vls.0).lanes().unwrap_or(1)
     }
 
@@ -304,6 +264,59 @@ impl Port {
     #[inline]
     pub(crate) fn longest_packet(&self) -> usize {
         usize::from(self.info.neighbor_mtu.bytes().unwrap_or(256)) + 126
+    }
+
+    /// Returns the VL to serve among those that are `ready`, a bit each. Subnet management comes first.
+    pub(crate) fn choose_vl(&mut self, ready: u16) -> Option<u8> {
+        static INITIAL: LazyLock<ArbitrationTables> = LazyLock::new(ArbitrationTables::default);
+        if ready >> MANAGEMENT_VL & 1 == 1 {
+            return Some(MANAGEMENT_VL);
+        }
+        let tables = self.tables.as_ref().map_or(&*INITIAL, |tables| &tables.arbitration);
+        let entries = (self.info.vl_arbitration_high_cap, self.info.vl_arbitration_low_cap);
+        self.queues.as_mut()?.choose(tables, entries, self.info.vl_high_limit, ready)
+    }
+
+    /// Returns the number of packets that wait to leave, whatever their VLs.
+    #[inline]
+    pub(crate) fn waiting(&self) -> usize {
+        self.queues.as_ref().map_or(0, |queues| queues.len())
+    }
+
+    /// Sets what the port has counted, and what of it PortCounters shows.
+    pub(crate) fn store_counters(&mut self, full: Counters, short: &Counters, now: Instant) {
+        self.counters = full;
+        let base = full.minus(short);
+        self.short_base = (base != Counters::default()).then(|| Box::new(base));
+        // What has been waited for up to now is part of what was written.
+        if let Some(queues) = &mut self.queues {
+            queues.restart_starvation(now);
+        }
+    }
+
+    /// Starts a new epoch of the link, which is up or down from now on. Returns the packets that wait.
+    pub(crate) fn restart_link(&mut self, up: bool, powered: bool, now: Instant) -> Vec<u32> {
+        self.epoch = self.epoch.wrapping_add(1);
+        self.credits = None;
+        self.busy_until = now;
+        self.armed = false;
+        if up {
+            self.info.phys_state = PhysState::LINK_UP;
+        } else {
+            self.counters.link_downed += u64::from(powered);
+            if self.info.phys_state != PhysState::DISABLED {
+                self.info.phys_state = PhysState::POLLING;
+            }
+        }
+        self.end_starvation(now);
+        self.queues.take().map_or_else(Vec::new, |queues| queues.into_packets())
+    }
+
+    /// Counts the time for which there was something to send and no credit for it.
+    pub(crate) fn end_starvation(&mut self, now: Instant) {
+        if let Some(since) = self.queues.as_mut().and_then(|queues| queues.end_starvation()) {
+            self.counters.xmit_wait += ticks(now.since(since));
+        }
     }
 
     /// Returns the tables, made if they are not there yet.
@@ -353,11 +366,11 @@ impl Port {
 
     /// Returns the VL of a service level for packets that arrived by a port.
     #[inline]
-    pub(crate) fn lane(&self, arrival: u8, level: ib_types::ServiceLevel) -> u8 {
+    pub(crate) fn vl(&self, arrival: u8, level: ib_types::ServiceLevel) -> u8 {
         match &self.tables {
             Some(tables) => {
                 let table = tables.sl_to_vl.get(usize::from(arrival));
-                table.or(tables.sl_to_vl.first()).map_or(MANAGEMENT_LANE, |t| t.lane(level).get())
+                table.or(tables.sl_to_vl.first()).map_or(MANAGEMENT_VL, |t| t.lane(level).get())
             }
             None if level.get() == 15 => 7,
             None => level.get(),

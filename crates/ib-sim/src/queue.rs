@@ -1,189 +1,198 @@
-//! What waits at a port: whose turn it is, and what waits for too long.
+//! The output queues of a port, by VL.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
-use ib_topology::PortId;
 use ib_types::Instant;
 
-use crate::arbiter;
-use crate::counters::ticks;
-use crate::event::{Event, Timer};
-use crate::loss::Loss;
-use crate::port::{Arbitration, MANAGEMENT_LANE, Queues};
-use crate::sim::Sim;
+use crate::arbiter::{Arbiter, ArbitrationTables};
 
 /// The highest `HOQLife` and `LifeTimeValue` that limit anything.
 const LONGEST_LIFE: u8 = 19;
 
-impl Sim {
-    /// Sends the next packet of an idle port, if there is one that may leave.
-    pub(crate) fn serve(&mut self, port: PortId) {
-        let now = self.now();
-        let state = self.port(port);
-        let waiting = state.queues.as_ref().map_or(0, |queues| queues.waiting);
-        if state.armed || state.busy_until > now || waiting == 0 {
-            return;
-        }
-        let ready = (0..16u8)
-            .filter(|&lane| waiting >> lane & 1 == 1)
-            .filter(|&lane| {
-                let queues = state.queues.as_ref().expect("something waits");
-                let head = queues.lanes[usize::from(lane)][0];
-                self.has_credit(port, head, lane)
-            })
-            .fold(0u16, |mask, lane| mask | 1 << lane);
-        let chosen = if ready >> MANAGEMENT_LANE & 1 == 1 {
-            Some(MANAGEMENT_LANE)
-        } else {
-            self.arbitrate(port, ready)
-        };
-        let Some(lane) = chosen else {
-            let queues = self.port_mut(port).queues.as_mut().expect("something waits");
-            queues.starved_since.get_or_insert(now);
-            return;
-        };
-        self.end_starvation(port);
-        let key = self.take_head(port, lane);
-        if lane != MANAGEMENT_LANE {
-            let length = self.flight(key).packet.length();
-            let queues = self.port_mut(port).queues.as_mut().expect("something waited");
-            queues.arbiter.sent(length);
-            queues.dropped_in_sequence[usize::from(lane)] = 0;
-        }
-        self.transmit(port, key);
-        self.tell_of_room(port);
-        let state = self.port_mut(port);
-        if state.queues.as_ref().is_some_and(|queues| queues.waiting != 0) {
-            state.armed = true;
-            let (at, epoch) = (state.busy_until, state.epoch);
-            self.schedule(at, Event::Sent { port, epoch });
-        }
+/// What waits to leave by a port.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Queues {
+    by_vl: [VecDeque<u32>; 16],
+    /// The VLs whose queue is not empty, a bit each.
+    waiting: u16,
+    /// Since when the packet at the head is there, by VL.
+    head_since: [Instant; 16],
+    /// Since when there is something to send and no credit for it.
+    starved_since: Option<Instant>,
+    /// How many packets in sequence were dropped at the head, by VL.
+    dropped_in_sequence: [u8; 16],
+    /// The VLs whose head has a timer, a bit each.
+    watched: u16,
+    /// Time until which a stalled VL drops all packets, by VL.
+    stalled_until: [Instant; 16],
+    arbiter: Arbiter,
+}
+
+impl Queues {
+    /// Returns the VLs with packets, a bit each.
+    #[inline]
+    pub(crate) const fn waiting(&self) -> u16 {
+        self.waiting
     }
 
-    fn arbitrate(&mut self, port: PortId, ready: u16) -> Option<u8> {
-        let state = self.port_mut(port);
-        let tables = state.tables.as_ref().map_or_else(Arbitration::default, |t| t.arbitration);
-        let entries = (state.info.vl_arbitration_high_cap, state.info.vl_arbitration_low_cap);
-        let limit = state.info.vl_high_limit;
-        let queues: &mut Queues = state.queues.as_mut().expect("something waits");
-        let arbiter: &mut arbiter::State = &mut queues.arbiter;
-        arbiter.choose(&tables, entries, limit, ready)
+    /// Returns the number of packets, whatever their VLs.
+    pub(crate) fn len(&self) -> usize {
+        if self.waiting == 0 { 0 } else { self.by_vl.iter().map(VecDeque::len).sum() }
     }
 
-    /// Counts the time for which there was something to send and no credit for it.
-    fn end_starvation(&mut self, port: PortId) {
-        let now = self.now();
-        let state = self.port_mut(port);
-        if let Some(since) = state.queues.as_mut().and_then(|queues| queues.starved_since.take()) {
-            state.counters.xmit_wait += ticks(now.since(since));
+    /// Returns the number of packets of a VL.
+    pub(crate) fn len_of(&self, vl: u8) -> usize {
+        self.by_vl[usize::from(vl)].len()
+    }
+
+    /// Returns the first packet of a VL.
+    #[inline]
+    pub(crate) fn head(&self, vl: u8) -> Option<u32> {
+        self.by_vl[usize::from(vl)].front().copied()
+    }
+
+    /// Adds a packet; returns true if it is the first one of its VL.
+    pub(crate) fn push(&mut self, vl: u8, key: u32, now: Instant) -> bool {
+        let queue = &mut self.by_vl[usize::from(vl)];
+        queue.push_back(key);
+        let first = queue.len() == 1;
+        self.waiting |= 1 << vl;
+        if first {
+            self.head_since[usize::from(vl)] = now;
         }
+        first
     }
 
-    /// Takes all that waits at a port off it, lane by lane.
-    pub(crate) fn take_waiting(&mut self, port: PortId) -> Vec<u32> {
-        self.end_starvation(port);
-        let queues = self.port_mut(port).queues.take();
-        queues.into_iter().flat_map(|queues| queues.lanes.into_iter().flatten()).collect()
-    }
-
-    /// Takes the first packet of a lane.
-    fn take_head(&mut self, port: PortId, lane: u8) -> u32 {
-        let now = self.now();
-        let queues = self.port_mut(port).queues.as_mut().expect("something waits");
-        let queue = &mut queues.lanes[usize::from(lane)];
-        let key = queue.pop_front().expect("the lane has a packet");
+    /// Removes the first packet of a VL that has one.
+    pub(crate) fn pop(&mut self, vl: u8, now: Instant) -> u32 {
+        let queue = &mut self.by_vl[usize::from(vl)];
+        let key = queue.pop_front().expect("the VL has a packet");
         if queue.is_empty() {
-            queues.waiting &= !(1 << lane);
+            self.waiting &= !(1 << vl);
         } else {
-            queues.head_since[usize::from(lane)] = now;
-            self.watch_head(port, lane);
+            self.head_since[usize::from(vl)] = now;
         }
         key
     }
 
-    /// Sets a timer for the packet at the head of a lane of a switch, unless the lane has one: that
-    /// one then looks again. It is not too late, since a packet never has to go before the one that
-    /// stood ahead of it.
-    pub(crate) fn watch_head(&mut self, port: PortId, lane: u8) {
-        if lane == MANAGEMENT_LANE {
-            return;
-        }
-        let (old_at, stale_at) = self.head_ends(port, lane);
-        let Some(at) = old_at.into_iter().chain(stale_at).min() else { return };
-        let (now, epoch) = (self.now(), self.port(port).epoch);
-        let queues = self.port_mut(port).queues.as_mut().expect("something waits");
-        if queues.watched >> lane & 1 == 0 {
-            queues.watched |= 1 << lane;
-            self.schedule(at.max(now), Event::Timer(Timer::HeadOfQueue { port, lane, epoch }));
+    /// Removes all packets, VL by VL.
+    pub(crate) fn into_packets(self) -> Vec<u32> {
+        self.by_vl.into_iter().flatten().collect()
+    }
+
+    /// Returns the VL to serve among those of data that are `ready`, a bit each.
+    pub(crate) fn choose(
+        &mut self,
+        tables: &ArbitrationTables,
+        entries: (u8, u8),
+        high_limit: u8,
+        ready: u16,
+    ) -> Option<u8> {
+        self.arbiter.choose(tables, entries, high_limit, ready)
+    }
+
+    /// Takes note that the VL that was chosen last has sent a packet.
+    pub(crate) fn sent(&mut self, vl: u8, bytes: usize) {
+        self.arbiter.sent(bytes);
+        self.end_drops(vl);
+    }
+
+    /// Takes note that a packet of a VL was sent: drops before it are not in sequence with later ones.
+    pub(crate) const fn end_drops(&mut self, vl: u8) {
+        self.dropped_in_sequence[vl as usize] = 0;
+    }
+
+    /// Returns true while a VL is stalled and drops all packets.
+    pub(crate) fn is_stalled(&self, vl: u8, now: Instant) -> bool {
+        self.stalled_until[usize::from(vl)] > now
+    }
+
+    /// Returns since when there is something to send and no credit for it.
+    pub(crate) const fn starved_since(&self) -> Option<Instant> {
+        self.starved_since
+    }
+
+    /// Takes note that there is no credit for anything, as of now if that is new.
+    pub(crate) fn starve(&mut self, now: Instant) {
+        self.starved_since.get_or_insert(now);
+    }
+
+    /// Counts a lack of credits from now on, if there is one.
+    pub(crate) const fn restart_starvation(&mut self, now: Instant) {
+        if self.starved_since.is_some() {
+            self.starved_since = Some(now);
         }
     }
 
-    /// Returns when the packet at the head of a lane has been in its switch for as long as it may,
-    /// and when it has been at the head for as long as it may; `None` where there is no limit.
-    fn head_ends(&self, port: PortId, lane: u8) -> (Option<Instant>, Option<Instant>) {
-        let state = self.port(port);
-        let Some(switch) = &self.node(state.node).switch else { return (None, None) };
-        let queues = state.queues.as_ref().expect("something waits");
-        let limit = |life: u8| (life <= LONGEST_LIFE).then(|| lifetime(life));
-        let head = self.flight(queues.lanes[usize::from(lane)][0]);
-        let old_at = limit(switch.info.life_time).map(|limit| head.queued_at + limit);
-        let head_since = queues.head_since[usize::from(lane)];
-        (old_at, limit(state.info.hoq_life).map(|limit| head_since + limit))
+    /// Returns since when there was no credit, and ends that.
+    pub(crate) const fn end_starvation(&mut self) -> Option<Instant> {
+        self.starved_since.take()
     }
 
-    /// Drops the packet at the head of a lane if it has been there, or in the switch, for too long.
-    pub(crate) fn head_of_queue(&mut self, port: PortId, lane: u8, epoch: u32) {
-        let now = self.now();
-        let state = self.port_mut(port);
-        let life = state.info.hoq_life;
-        let Some(queues) = state.queues.as_mut().filter(|_| state.epoch == epoch) else { return };
-        let index = usize::from(lane);
-        queues.watched &= !(1 << lane);
-        if queues.lanes[index].is_empty() {
-            return;
-        }
-        let (old_at, stale_at) = self.head_ends(port, lane);
-        let is_due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
-        if !is_due(stale_at) {
-            if !is_due(old_at) {
-                return self.watch_head(port, lane);
-            }
-            let key = self.take_head(port, lane);
-            return self.drop_waiting(port, &[key], Loss::LifeTime(lane));
-        }
-        let state = self.port_mut(port);
-        let queues = state.queues.as_mut().expect("something waits");
-        let most = state.info.vl_stall_count;
-        let count = &mut queues.dropped_in_sequence[index];
+    /// Returns when the packet at the head of a VL has been there for as long as `HOQLife` allows;
+    /// `None` if there is no limit.
+    pub(crate) fn head_expires(&self, vl: u8, hoq_life: u8) -> Option<Instant> {
+        lifetime(hoq_life).map(|limit| self.head_since[usize::from(vl)] + limit)
+    }
+
+    /// Takes note of a timer for the head of a VL; returns true unless there is one already.
+    pub(crate) const fn watch(&mut self, vl: u8) -> bool {
+        let is_new = self.watched >> vl & 1 == 0;
+        self.watched |= 1 << vl;
+        is_new
+    }
+
+    /// Takes note that the timer for the head of a VL has expired.
+    pub(crate) const fn unwatch(&mut self, vl: u8) {
+        self.watched &= !(1 << vl);
+    }
+
+    /// Counts a packet dropped at the head of a VL. After `stall_count` in sequence the VL stalls for
+    /// eight times `HOQLife`: all its packets are removed and returned.
+    pub(crate) fn stall(
+        &mut self,
+        vl: u8,
+        stall_count: u8,
+        hoq_life: u8,
+        now: Instant,
+    ) -> Option<Vec<u32>> {
+        let index = usize::from(vl);
+        let count = &mut self.dropped_in_sequence[index];
         *count = count.saturating_add(1);
-        let stalls = most > 0 && *count >= most;
-        let dropped: Vec<u32> = if stalls {
-            *count = 0;
-            queues.stalled_until[index] = now + lifetime(life) * 8;
-            queues.waiting &= !(1 << lane);
-            queues.lanes[index].drain(..).collect()
-        } else {
-            vec![self.take_head(port, lane)]
-        };
-        self.drop_waiting(port, &dropped, Loss::HeadOfQueue(lane));
+        if stall_count == 0 || *count < stall_count {
+            return None;
+        }
+        *count = 0;
+        self.stalled_until[index] = now + life(hoq_life) * 8;
+        self.waiting &= !(1 << vl);
+        Some(self.by_vl[index].drain(..).collect())
     }
 
-    /// Drops packets that were taken off a queue.
-    fn drop_waiting(&mut self, port: PortId, dropped: &[u32], why: Loss) {
-        if self.port(port).queues.as_ref().is_some_and(|queues| queues.waiting == 0) {
-            self.end_starvation(port);
+    /// Returns the packets of all VLs.
+    #[cfg(test)]
+    pub(crate) fn packets(&self) -> impl Iterator<Item = u32> {
+        self.by_vl.iter().flatten().copied()
+    }
+
+    /// Checks that the bits of waiting VLs are those of the queues with packets.
+    #[cfg(test)]
+    pub(crate) fn check(&self) {
+        for (vl, queue) in self.by_vl.iter().enumerate() {
+            assert_eq!(self.waiting >> vl & 1 == 1, !queue.is_empty(), "VL {vl}");
         }
-        for &key in dropped {
-            self.discard(port, key, why);
-        }
-        // The next one may be shorter, and there may be credit for it.
-        self.serve(port);
     }
 }
 
-/// Returns the time that `HOQLife` or `LifeTimeValue` stands for; IBTA volume 1, chapter 18.2.5.4.
-fn lifetime(life: u8) -> Duration {
-    Duration::from_nanos(4096 << life.min(LONGEST_LIFE))
+/// Returns the time that `HOQLife` or `LifeTimeValue` stands for; `None` if it limits nothing. IBTA
+/// volume 1, chapter 18.2.5.4.
+pub(crate) fn lifetime(value: u8) -> Option<Duration> {
+    (value <= LONGEST_LIFE).then(|| life(value))
+}
+
+const fn life(value: u8) -> Duration {
+    let exponent = if value < LONGEST_LIFE { value } else { LONGEST_LIFE };
+    Duration::from_nanos(4096 << exponent)
 }
 
 #[cfg(test)]

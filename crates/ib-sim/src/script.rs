@@ -10,19 +10,19 @@
 //!
 //! Empty lines, and what follows a `#` at the start of a line, say nothing.
 
-use std::collections::BTreeSet;
 use std::fmt;
 use std::time::Duration;
 
-use ib_topology::{Fabric, PortId};
+use ib_topology::PortId;
 use ib_types::Instant;
-use ib_types::rng::Rng;
 
 pub use crate::command::parse_duration;
-use crate::command::{Command, CommandError, Fault, Ignored, Target, Time};
+use crate::command::{Command, CommandError, Time};
 use crate::event::{Event, Timer};
-use crate::log::Entry;
-use crate::sim::Sim;
+use crate::network::Network;
+
+/// How long a link that flaps stays as it is at least, so that time goes on.
+const SHORTEST_PAUSE: Duration = Duration::from_micros(1);
 
 /// A moment and what is to be done then.
 #[derive(Clone, Debug, PartialEq)]
@@ -65,26 +65,90 @@ impl fmt::Display for Step {
     }
 }
 
+/// Called with every step that fails.
+type OnFailedStep = Box<dyn FnMut(&FailedStep) + Send>;
+
 /// The steps that a fabric was told of, and the links that flap.
 #[derive(Default)]
 pub(crate) struct Script {
     steps: Vec<Step>,
-    /// Who is told of steps that fail.
-    tell: Option<Tell>,
-    pub(crate) flaps: Vec<Flap>,
+    on_failed: Option<OnFailedStep>,
+    flaps: Vec<Flap>,
 }
-
-type Tell = Box<dyn FnMut(&FailedStep) + Send>;
 
 /// A link that goes down and up.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Flap {
-    pub(crate) port: PortId,
+    port: PortId,
     pub(crate) down: Duration,
     pub(crate) up: Duration,
     /// How often it still goes down.
-    pub(crate) left: u32,
-    pub(crate) is_down: bool,
+    left: u32,
+    is_down: bool,
+}
+
+impl Flap {
+    /// Returns how often the link goes down, the time included that has begun when it is down.
+    pub(crate) const fn times(&self) -> u32 {
+        self.left.saturating_add(self.is_down as u32)
+    }
+}
+
+impl Script {
+    /// Adds a step; returns its number.
+    pub(crate) fn add(&mut self, step: Step) -> u32 {
+        self.steps.push(step);
+        self.steps.len() as u32 - 1
+    }
+
+    pub(crate) fn step(&self, number: u32) -> &Step {
+        &self.steps[number as usize]
+    }
+
+    /// Has a function called with every step that fails.
+    pub(crate) fn on_failed(&mut self, call: OnFailedStep) {
+        self.on_failed = Some(call);
+    }
+
+    pub(crate) fn report_failed(&mut self, failed: &FailedStep) {
+        if let Some(call) = &mut self.on_failed {
+            call(failed);
+        }
+    }
+
+    /// Has the link of a port go down and up, from now on.
+    pub(crate) fn start_flap(
+        &mut self,
+        net: &mut Network,
+        port: PortId,
+        down: Duration,
+        up: Duration,
+        times: u32,
+    ) {
+        let flap = self.flaps.len() as u32;
+        self.flaps.push(Flap { port, down, up, left: times, is_down: false });
+        net.clock.schedule(net.clock.now(), Event::Timer(Timer::Flap { flap }));
+    }
+
+    /// A link that flaps goes up or down.
+    pub(crate) fn flap(&mut self, net: &mut Network, index: u32) {
+        let flap = &mut self.flaps[index as usize];
+        if !flap.is_down && flap.left == 0 {
+            return;
+        }
+        flap.is_down = !flap.is_down;
+        flap.left -= u32::from(flap.is_down);
+        let pause = if flap.is_down { flap.down } else { flap.up };
+        // Another flap, and the manager, may want the link down as well.
+        net.hold_down(flap.port, flap.is_down);
+        let at = net.now() + pause.max(SHORTEST_PAUSE);
+        net.clock.schedule(at, Event::Timer(Timer::Flap { flap: index }));
+    }
+
+    /// Returns the flaps of the link of a port.
+    pub(crate) fn flaps_at(&self, port: PortId) -> impl Iterator<Item = &Flap> {
+        self.flaps.iter().filter(move |flap| flap.port == port)
+    }
 }
 
 /// Why a script cannot be read or run.
@@ -145,158 +209,6 @@ pub fn read_script(name: &str, text: &str) -> Result<Vec<Step>, ScriptError> {
         steps.push(Step { at, command, line: Some(index + 1) });
     }
     Ok(steps)
-}
-
-impl Sim {
-    /// Has steps run at their moments; those of the past are run at once.
-    ///
-    /// # Errors
-    /// Fails at the first step that [`check`](Self::check) refuses, and takes none then.
-    pub fn load_script(&mut self, steps: &[Step]) -> Result<(), StepError> {
-        for Step { command, line, .. } in steps {
-            self.check(command).map_err(|error| StepError { line: *line, error })?;
-        }
-        for step in steps {
-            let number = self.script.steps.len() as u32;
-            self.script.steps.push(step.clone());
-            let at = (Instant::ZERO + step.at).max(self.now());
-            self.schedule(at, Event::Timer(Timer::Script { step: number }));
-        }
-        Ok(())
-    }
-
-    /// Has somebody told of every step that cannot be done when its time has come, such as one that
-    /// plugs a cable into a port that has one by then. [`Stats`](crate::Stats) count them as well.
-    pub fn on_failed_step(&mut self, tell: impl FnMut(&FailedStep) + Send + 'static) {
-        self.script.tell = Some(Box::new(tell));
-    }
-
-    /// A step of the script is due.
-    pub(crate) fn script_step(&mut self, step: u32) {
-        let step = self.script.steps[step as usize].clone();
-        if let Err(error) = self.run(&step.command) {
-            self.stats.failed_steps += 1;
-            self.log(Entry::Command { text: &format!("failed: {error}") });
-            let failed = FailedStep { at: self.now(), step, error };
-            if let Some(tell) = &mut self.script.tell {
-                tell(&failed);
-            }
-        }
-    }
-}
-
-/// Returns faults at random moments of a time: links that fail and come back or flap, nodes without
-/// power, packets that are lost, late, doubled or damaged, keys that nobody knows, switches that lie;
-/// and two cables that are swapped from the start.
-///
-/// The same seed gives the same faults for the same fabric. The first host and its cables are left
-/// alone, so that there is somebody to look at what is left; only the power of the switch at their
-/// other end may fail, and keys and lies may be its. Everything is mended at the end of the time: keys are
-/// zero then, as those of a fresh port are, and switches are true. What a lie has kept out of a table
-/// stays out until somebody writes it again.
-#[must_use]
-pub fn random_faults(fabric: &Fabric, seed: u64, (time, count): (Duration, usize)) -> Vec<Step> {
-    let mut rng = Rng::stream(seed, 0xfa_17);
-    let first = fabric.nodes().find(|(_, node)| !node.kind.is_switch()).map(|(id, _)| id);
-    let spared = |port: PortId| Some(fabric.port(port).node) == first;
-    let links: Vec<_> = fabric
-        .links()
-        .filter(|&(one, other)| !spared(one) && !spared(other))
-        .map(|(port, _)| port)
-        .collect();
-    let switches: Vec<_> = fabric.nodes().filter(|(_, node)| node.kind.is_switch()).collect();
-    let target = |port: PortId| {
-        let port = fabric.port(port);
-        Target { node: fabric.node(port.node).name.clone(), port: Some(port.number) }
-    };
-    let node_target = |name: &str| Target { node: name.to_owned(), port: None };
-    let (mut steps, mut swap) = (Vec::new(), None);
-    if links.is_empty() {
-        return steps;
-    }
-    let mut pulled = BTreeSet::new();
-    let nanos = time.as_nanos().max(1) as usize;
-    for _ in 0..count {
-        let at = Duration::from_nanos(rng.below(nanos) as u64);
-        let port = links[rng.below(links.len())];
-        let link = target(port);
-        let probability = (rng.below(50) + 1) as f64 / 100.0;
-        let short = Duration::from_nanos(rng.below(nanos / 10 + 1) as u64);
-        let others = !switches.is_empty();
-        let (command, mended) = match rng.below(if others { 11 } else { 8 }) {
-            // A cable can be pulled once; the next time it loses packets.
-            0 if !pulled.insert(port) => {
-                let fault = vec![Fault::Loss(probability)];
-                (Command::Fault(link.clone(), fault), Some(Command::Fault(link, Vec::new())))
-            }
-            0 => (Command::Unlink(link.clone()), Some(Command::Relink(link))),
-            1 => {
-                // Three times down and up again before the end.
-                let pause = short.min((time - at) / 6);
-                (Command::Flap(link, pause, pause, 3), None)
-            }
-            2 => {
-                let node = node_target(&fabric.node(fabric.port(port).node).name);
-                (Command::Power(node.clone(), false), Some(Command::Power(node, true)))
-            }
-            kind @ 3..=6 => {
-                let fault = match kind {
-                    3 => vec![Fault::Loss(probability)],
-                    4 => vec![Fault::Corruption(probability)],
-                    5 => vec![Fault::Duplication(probability)],
-                    _ => vec![
-                        Fault::Reordering(probability),
-                        Fault::HeldBack(short),
-                        Fault::Delay(short),
-                    ],
-                };
-                (Command::Fault(link.clone(), fault), Some(Command::Fault(link, Vec::new())))
-            }
-            7 => {
-                // Cables that are in their places when they are swapped, and when they are put back,
-                // whatever else happens to them.
-                let other = links[rng.below(links.len())];
-                if swap.is_none() && other != port {
-                    swap = Some(Command::Swap(link, target(other)));
-                }
-                continue;
-            }
-            kind => {
-                let (_, switch) = &switches[rng.below(switches.len())];
-                let node = node_target(&switch.name);
-                let ports = usize::from(switch.ports);
-                match kind {
-                    8 => {
-                        let (key, protect) = (rng.next_u64() | 1, rng.below(4) as u8);
-                        let set = Command::MKey(node.clone(), key, protect);
-                        (set, Some(Command::MKey(node, 0, 0)))
-                    }
-                    9 => {
-                        if ports < 2 {
-                            continue;
-                        }
-                        // Another port than the first one.
-                        let from = rng.below(ports);
-                        let to = (from + 1 + rng.below(ports - 1)) % ports;
-                        let pair = (from as u8 + 1, to as u8 + 1);
-                        let lie = Command::Misroute(node.clone(), Some(pair));
-                        (lie, Some(Command::Misroute(node, None)))
-                    }
-                    _ => {
-                        let lie = Command::IgnoreLft(node.clone(), Ignored::Blocks(vec![0]));
-                        (lie, Some(Command::IgnoreLft(node, Ignored::None)))
-                    }
-                }
-            }
-        };
-        steps.push(Step { at, command, line: None });
-        steps.extend(mended.map(|command| Step { at: time, command, line: None }));
-    }
-    if let Some(command) = swap {
-        steps.insert(0, Step { at: Duration::ZERO, command: command.clone(), line: None });
-        steps.push(Step { at: time, command, line: None });
-    }
-    steps
 }
 
 #[cfg(test)]

@@ -5,7 +5,8 @@ use ib_topology::PortId;
 use ib_types::Instant;
 
 use crate::client::{AttachError, ClientOptions};
-use crate::sim::{ClientId, Sim};
+use crate::ids::ClientId;
+use crate::sim::Sim;
 
 /// A client's port, whose time runs while it waits.
 ///

@@ -3,10 +3,8 @@
 use ib_topology::PortId;
 use ib_types::{Instant, VirtualLane};
 
-use crate::link::Flight;
 use crate::loss::Loss;
-use crate::port::MANAGEMENT_LANE;
-use crate::sim::Sim;
+use crate::packet::Packet;
 
 /// A packet as it left its first port, or as it was lost.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,47 +19,42 @@ pub struct Tapped {
     pub bytes: Vec<u8>,
 }
 
-/// The copies that were not taken yet.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Tap {
-    packets: Vec<Tapped>,
-}
+/// The copies that were not taken yet; `None` unless packets are kept.
+#[derive(Clone, Debug)]
+pub(crate) struct Tap(Option<Vec<Tapped>>);
 
-impl Sim {
-    /// Returns the packets that were sent or lost since this was last asked; empty unless
-    /// [`Options::tap`](crate::Options::tap) asks for them.
-    pub fn take_packets(&mut self) -> Vec<Tapped> {
-        self.tap.as_mut().map_or_else(Vec::new, |tap| std::mem::take(&mut tap.packets))
+impl Tap {
+    pub(crate) fn new(is_on: bool) -> Self {
+        Self(is_on.then(Vec::new))
+    }
+
+    #[inline]
+    pub(crate) const fn is_on(&self) -> bool {
+        self.0.is_some()
     }
 
     /// Keeps packets no longer.
-    pub fn stop_tap(&mut self) {
-        self.tap = None;
+    pub(crate) fn stop(&mut self) {
+        self.0 = None;
     }
 
-    pub(crate) fn tap_sent(&mut self, port: PortId, key: u32) {
-        if self.tap.is_some() {
-            let flight = self.flight(key);
-            let packet = &flight.packet;
-            let lane =
-                if packet.is_smp() { MANAGEMENT_LANE } else { self.port(port).lane(0, packet.sl) };
-            let bytes = packet.to_bytes(VirtualLane::new(lane).unwrap_or_default());
-            self.keep(port, None, bytes);
-        }
+    /// Returns the packets that were sent or lost since this was last called.
+    pub(crate) fn take(&mut self) -> Vec<Tapped> {
+        self.0.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    pub(crate) fn tap_loss(&mut self, port: PortId, flight: &Flight, why: Loss) {
-        if self.tap.is_some() {
-            let lane = VirtualLane::new(flight.lane).unwrap_or_default();
-            let bytes = flight.packet.to_bytes(lane);
-            self.keep(port, Some(why), bytes);
-        }
-    }
-
-    fn keep(&mut self, port: PortId, lost: Option<Loss>, bytes: Vec<u8>) {
-        let at = self.now();
-        if let Some(tap) = &mut self.tap {
-            tap.packets.push(Tapped { at, port, lost, bytes });
+    /// Keeps a packet that is sent from a port, or lost at it, on a VL.
+    pub(crate) fn keep(
+        &mut self,
+        at: Instant,
+        port: PortId,
+        packet: &Packet,
+        vl: u8,
+        lost: Option<Loss>,
+    ) {
+        if let Some(packets) = &mut self.0 {
+            let bytes = packet.to_bytes(VirtualLane::new(vl).unwrap_or_default());
+            packets.push(Tapped { at, port, lost, bytes });
         }
     }
 }

@@ -348,7 +348,7 @@ impl Adapters {
         while server.has_room(here[0])
             && let Some(lost) = sim.next_loss(port)
         {
-            let (node, number) = sim.place(lost.place);
+            let (node, number) = sim.place(lost.port);
             let why = format!("at {}[{number}]: {}", sim.node_name(node), lost.why);
             let Packet { slid, dlid, sl, grh, payload } = lost.packet;
             let news = Frame::news(&why, &payload.to_bytes(), lost.length);

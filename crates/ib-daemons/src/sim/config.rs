@@ -64,7 +64,7 @@ impl Default for SimConfig {
             log_level: LogLevel::Events,
             record: None,
             latency: options.latency,
-            lane_buffer: options.lane_buffer,
+            lane_buffer: options.vl_buffer,
             mtu: options.mtu_cap,
             linear_cap: options.linear_fdb_cap,
             mcast_cap: options.multicast_fdb_cap,

@@ -1,6 +1,7 @@
 use super::*;
 use crate::lab;
-use crate::sim::Options;
+use crate::options::Options;
+use ib_types::NodeKind;
 
 fn sim() -> Sim {
     let fabric =

@@ -4,15 +4,15 @@ const HIGH: u16 = 1 << 0;
 const LOW: u16 = 1 << 1;
 
 /// Sends a packet of 1000 bytes and returns its lane: 0 has high priority, 1 low.
-fn serve(state: &mut State, limit: u8, ready: u16) -> Option<u8> {
-    let lane = state.choose(&Arbitration::default(), (8, 8), limit, ready);
+fn serve(state: &mut Arbiter, limit: u8, ready: u16) -> Option<u8> {
+    let lane = state.choose(&ArbitrationTables::default(), (8, 8), limit, ready);
     state.sent(1000);
     lane
 }
 
 #[test]
 fn low_priority_is_served_when_high_priority_has_sent_its_limit() {
-    let mut state = State::default();
+    let mut state = Arbiter::default();
     let lanes: Vec<_> = (0..12).filter_map(|_| serve(&mut state, 1, HIGH | LOW)).collect();
     // 4,096 bytes are passed with the fifth packet.
     assert_eq!(lanes, [0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 1]);
@@ -22,7 +22,7 @@ fn low_priority_is_served_when_high_priority_has_sent_its_limit() {
 
 #[test]
 fn what_was_sent_while_low_priority_had_nothing_to_send_does_not_count() {
-    let mut state = State::default();
+    let mut state = Arbiter::default();
     for _ in 0..8 {
         assert_eq!(serve(&mut state, 1, HIGH), Some(0));
     }

@@ -1,3 +1,6 @@
+use crate::sim::Sim;
+use ib_link::Remote;
+use ib_wire::mad::sm::CapabilityMask;
 use std::time::Duration;
 
 use ib_types::Instant;
@@ -6,7 +9,7 @@ use ib_wire::mad::{AttributeId, Mad, Method};
 
 use super::*;
 use crate::lab::{self, lid, port};
-use crate::sim::Options;
+use crate::options::Options;
 
 /// Returns a request of subnet administration.
 fn query(method: Method, transaction: u64) -> Mad {
@@ -64,7 +67,7 @@ fn the_clients_of_a_port_get_their_own_answers_with_their_own_transactions() {
     stamps.sort_unstable();
     stamps.dedup();
     assert_eq!(stamps.len(), 300, "the fabric tells them apart");
-    assert_eq!(sim.handed.len(), 300);
+    assert_eq!(lab::handed(&sim), 300);
     for request in requests.iter().rev() {
         respond(&mut sim, manager, request);
     }
@@ -75,7 +78,7 @@ fn the_clients_of_a_port_get_their_own_answers_with_their_own_transactions() {
         assert_eq!(answers[0].remote.lid, remote.lid);
     }
     assert_eq!(std::iter::from_fn(|| sim.next_woken()).count(), 301);
-    assert!(sim.handed.is_empty());
+    assert!((lab::handed(&sim) == 0));
     lab::check_settled(&sim);
     // The timers of the answers find nothing.
     sim.run_until(Instant::ZERO + Duration::from_secs(60));
@@ -139,7 +142,7 @@ fn who_is_not_answered_in_time_is_told() {
     sim.run_until(Instant::ZERO + Duration::from_secs(31));
     assert!(matches!(sim.receive(asker), Some(Incoming::Lost(_))));
     assert_eq!(lab::lost(&sim, "no_answer"), 1);
-    assert!(sim.handed.is_empty());
+    assert!((lab::handed(&sim) == 0));
     // The late answer still comes, as on a real fabric.
     respond(&mut sim, manager, &requests[0]);
     assert_eq!(received(&mut sim, asker).len(), 1);
@@ -153,7 +156,7 @@ fn who_asks_again_gets_one_answer() {
         sim.submit(asker, &Datagram::new(remote, query(Method::GET, 5)));
     }
     let requests = received(&mut sim, manager);
-    assert_eq!((requests.len(), sim.handed.len(), sim.requests.len()), (3, 1, 1));
+    assert_eq!((requests.len(), lab::handed(&sim), sim.outstanding()), (3, 1, 1));
     respond(&mut sim, manager, &requests[2]);
     assert_eq!(received(&mut sim, asker).len(), 1);
     lab::check_settled(&sim);
@@ -195,7 +198,7 @@ fn segments_of_a_request_are_one_request() {
     }
     assert_eq!(received(&mut sim, manager).len(), 3);
     assert_eq!(sim.receive(asker), None, "nothing is lost");
-    assert_eq!(sim.requests.len(), 1);
+    assert_eq!(sim.outstanding(), 1);
 }
 
 #[test]
@@ -213,7 +216,7 @@ fn the_same_transaction_at_two_places_has_two_answers() {
         sim.submit(asker, &Datagram::new(Remote::gsi(lid), query(Method::GET, 5)));
     }
     sim.settle(sim.now());
-    assert_eq!((sim.handed.len(), sim.requests.len()), (2, 2));
+    assert_eq!((lab::handed(&sim), sim.outstanding()), (2, 2));
     // One answers, the other leaves.
     let requests = received(&mut sim, managers[0].0);
     respond(&mut sim, managers[0].0, &requests[0]);
@@ -233,9 +236,9 @@ fn a_client_that_leaves_frees_what_it_asked_and_fails_what_it_was_to_answer() {
     sim.settle(sim.now());
     sim.submit(asker, &Datagram::new(remote, query(Method::GET, 2)));
     // One is handed over, one is on its way; the asker leaves.
-    assert_eq!((sim.handed.len(), sim.flights.len()), (1, 1));
+    assert_eq!((lab::handed(&sim), sim.net.flights.len()), (1, 1));
     sim.detach(asker);
-    assert_eq!((sim.handed.len(), sim.requests.len()), (0, 0));
+    assert_eq!((lab::handed(&sim), sim.outstanding()), (0, 0));
     sim.detach(asker);
     sim.submit(asker, &Datagram::new(remote, query(Method::GET, 3)));
     let requests = received(&mut sim, manager);
@@ -272,7 +275,7 @@ fn what_a_manager_was_to_answer_fails_at_once_when_it_dies_whoever_else_is_at_it
     let others = [lab::client(&mut sim, "h2"), lab::client(&mut sim, "h2")];
     sim.submit(asker, &Datagram::new(remote, query(Method::GET, 1)));
     sim.settle(sim.now());
-    assert_eq!(sim.handed.len(), 1);
+    assert_eq!(lab::handed(&sim), 1);
     // It was not handed to this one.
     sim.detach(others[0]);
     sim.settle(sim.now());
@@ -283,7 +286,7 @@ fn what_a_manager_was_to_answer_fails_at_once_when_it_dies_whoever_else_is_at_it
     );
     sim.settle(sim.now());
     lab::check_settled(&sim);
-    assert!(sim.handed.is_empty() && sim.requests.is_empty());
+    assert!((lab::handed(&sim) == 0) && (sim.outstanding() == 0));
 }
 
 #[test]
@@ -310,9 +313,9 @@ fn numbers_of_clients_come_round() {
         assert!(id != asker && id != manager && id.0 < 65_534);
         sim.detach(id);
     }
-    assert_eq!(sim.clients_of[&at], [asker]);
+    assert_eq!(sim.net.clients.at(at), [asker]);
     // The highest number stamps and is taken off like any other.
-    sim.next_client = 65_533;
+    sim.net.clients.set_next(65_533);
     let last = sim.attach(at, ClientOptions::default()).unwrap();
     assert_eq!(last.0, 65_533);
     let (status, mad) = lab::get(&mut sim, last, &[1], (AttributeId::NODE_INFO, 0));
@@ -356,7 +359,7 @@ fn an_answer_of_several_segments_comes_as_a_whole() {
     assert_eq!(acks.len(), 1);
     assert_eq!(acks[0].mad.transaction_id(), request.mad.transaction_id());
     lab::check_settled(&sim);
-    assert!(sim.handed.is_empty() && sim.requests.is_empty());
+    assert!((lab::handed(&sim) == 0) && (sim.outstanding() == 0));
 }
 
 #[test]
@@ -426,7 +429,7 @@ fn acknowledging_a_request_is_not_answering_it() {
     mad.set_method(Method(0x94));
     sim.submit(manager, &request.reply(segment(mad, RmppType::ACK, 1)));
     assert_eq!(received(&mut sim, asker).len(), 1);
-    assert_eq!(sim.handed.len(), 1, "the answer is still due");
+    assert_eq!(lab::handed(&sim), 1, "the answer is still due");
     sim.run_until(Instant::ZERO + Duration::from_secs(31));
     assert!(matches!(sim.receive(asker), Some(Incoming::Lost(_))));
 }
@@ -441,7 +444,7 @@ fn an_answer_without_a_type_is_an_answer() {
     sim.submit(manager, &request.reply(mad));
     assert_eq!(received(&mut sim, asker).len(), 1);
     lab::check_settled(&sim);
-    assert!(sim.handed.is_empty() && sim.requests.is_empty());
+    assert!((lab::handed(&sim) == 0) && (sim.outstanding() == 0));
 }
 
 #[test]
@@ -455,9 +458,9 @@ fn a_client_that_leaves_behind_very_many_requests_holds_up_nobody() {
         sim.settle(sim.now());
     }
     sim.submit(asker, &Datagram::new(remote, query(Method::GET, COUNT)));
-    assert_eq!((sim.handed.len() as u64, sim.flights.len()), (COUNT + 1, 1));
+    assert_eq!((lab::handed(&sim) as u64, sim.net.flights.len()), (COUNT + 1, 1));
     sim.detach(asker);
-    assert_eq!((sim.handed.len(), sim.requests.len()), (1, 1));
+    assert_eq!((lab::handed(&sim), sim.outstanding()), (1, 1));
     // The request that was on its way still arrives, and belongs to nobody.
     assert_eq!(received(&mut sim, manager).len() as u64, COUNT + 2);
     lab::check_settled(&sim);
@@ -469,7 +472,7 @@ fn a_client_that_leaves_behind_very_many_requests_holds_up_nobody() {
     sim.run_until(Instant::ZERO + Duration::from_secs(60));
     let lost = std::iter::from_fn(|| sim.receive(other)).count() as u64;
     assert_eq!(lost, COUNT - 1, "none of them was answered in time");
-    assert!(sim.handed.is_empty() && sim.requests.is_empty());
+    assert!((lab::handed(&sim) == 0) && (sim.outstanding() == 0));
 }
 
 #[test]
@@ -509,7 +512,7 @@ fn a_client_that_waits_for_too_much_is_told_at_once() {
     let first = received(&mut sim, manager)[0];
     respond(&mut sim, manager, &first);
     sim.settle(sim.now());
-    assert_eq!(sim.requests.len(), most as usize - 1);
+    assert_eq!(sim.outstanding(), most as usize - 1);
     sim.detach(asker);
-    assert!(sim.requests.is_empty() && sim.handed.is_empty());
+    assert!((sim.outstanding() == 0) && (lab::handed(&sim) == 0));
 }

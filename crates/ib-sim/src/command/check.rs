@@ -1,143 +1,76 @@
 //! What can be said of a command before it is run: whether what it names is there, and of the right
 //! kind.
 
-use ib_topology::{NodeId, PortId};
-use ib_types::NodeKind;
 use ib_wire::layout::FieldInfo;
 use ib_wire::mad::pm::{PortCounters, PortCountersExtended};
 
-use super::{Command, CommandError, Fault, Ignored, Target};
+use super::{Command, CommandError, Fault, Ignored};
+use crate::fabric::FabricState;
 use crate::node::LINEAR_BLOCKS;
-use crate::sim::Sim;
 
-impl Sim {
-    /// Checks what a command names, and values whose range depends on the fabric. What depends on
-    /// the moment, such as whether a port is free, shows when the command is run.
-    ///
-    /// # Errors
-    /// Fails when a node or port is not there or not of the right kind, or a value out of range.
-    pub fn check(&self, command: &Command) -> Result<(), CommandError> {
-        match command {
-            Command::Link(one, other) | Command::Swap(one, other) => {
-                self.target_external_port(one)?;
-                self.target_external_port(other)?;
-            }
-            Command::Unlink(target) | Command::Relink(target) => {
-                self.target_external_ports(target)?;
-            }
-            Command::Fault(target, faults) => {
-                self.target_external_ports(target)?;
-                check_faults(faults)?;
-            }
-            Command::Flap(target, _, _, times) => {
-                self.target_external_port(target)?;
-                if *times == 0 {
-                    return Err(CommandError::Value {
-                        found: "0 times".to_owned(),
-                        expected: "once at least",
-                    });
-                }
-            }
-            Command::Clear(target) | Command::Guid(target, _) | Command::Error(target, ..) => {
-                self.target_ports(target)?;
-            }
-            Command::Power(target, _) => {
-                self.target_whole_node(target)?;
-            }
-            Command::PerformanceSet(target, field, _) => {
-                self.target_port(target)?;
-                counter(field)?;
-            }
-            Command::BaseLid(target, ..) | Command::MKey(target, ..) => {
-                self.target_end_port(target)?;
-            }
-            Command::Misroute(target, pair) => {
-                let last = self.target_switch(target)?;
-                let mut ports = pair.iter().flat_map(|&(from, to)| [from, to]);
-                if let Some(port) = ports.find(|port| !(1..=last).contains(port)) {
-                    let node = target.node.clone();
-                    return Err(CommandError::NoSuchPort { node, port, first: 1, last });
-                }
-                if let Some((from, to)) = pair.filter(|(from, to)| from == to) {
-                    return Err(CommandError::Value {
-                        found: format!("port {to} for port {from}"),
-                        expected: "another port than the first one",
-                    });
-                }
-            }
-            Command::IgnoreLft(target, ignored) => {
-                self.target_switch(target)?;
-                if let Ignored::Blocks(blocks) = ignored
-                    && let Some(block) = blocks.iter().find(|&&block| block >= LINEAR_BLOCKS)
-                {
-                    const _: () = assert!(LINEAR_BLOCKS == 768, "as the message says");
-                    return Err(CommandError::Value {
-                        found: format!("block {block}"),
-                        expected: "blocks of 64 LIDs, 0 to 767",
-                    });
-                }
+/// Checks what a command names, and values whose range depends on the fabric.
+pub(crate) fn check(fabric: &FabricState, command: &Command) -> Result<(), CommandError> {
+    match command {
+        Command::Link(one, other) | Command::Swap(one, other) => {
+            one.find_external_port(fabric)?;
+            other.find_external_port(fabric)?;
+        }
+        Command::Unlink(target) | Command::Relink(target) => {
+            target.find_external_ports(fabric)?;
+        }
+        Command::Fault(target, faults) => {
+            target.find_external_ports(fabric)?;
+            check_faults(faults)?;
+        }
+        Command::Flap(target, _, _, times) => {
+            target.find_external_port(fabric)?;
+            if *times == 0 {
+                return Err(CommandError::Value {
+                    found: "0 times".to_owned(),
+                    expected: "once at least",
+                });
             }
         }
-        Ok(())
-    }
-
-    /// Returns the node of a target that has to name one, and none of its ports.
-    fn target_whole_node(&self, target: &Target) -> Result<NodeId, CommandError> {
-        let node = self.target_node(target)?;
-        match target.port {
-            None => Ok(node),
-            Some(_) => Err(CommandError::Value {
-                found: format!("port {target}"),
-                expected: "a node, without the number of a port",
-            }),
+        Command::Clear(target) | Command::Guid(target, _) | Command::Error(target, ..) => {
+            target.find_ports(fabric)?;
+        }
+        Command::Power(target, _) => {
+            target.find_whole_node(fabric)?;
+        }
+        Command::PerformanceSet(target, field, _) => {
+            target.find_port(fabric)?;
+            counter(field)?;
+        }
+        Command::BaseLid(target, ..) | Command::MKey(target, ..) => {
+            target.find_end_port(fabric)?;
+        }
+        Command::Misroute(target, pair) => {
+            let last = fabric.node(target.find_switch(fabric)?).ports;
+            let mut ports = pair.iter().flat_map(|&(from, to)| [from, to]);
+            if let Some(port) = ports.find(|port| !(1..=last).contains(port)) {
+                return Err(target.no_such_port(port, 1, last));
+            }
+            if let Some((from, to)) = pair.filter(|(from, to)| from == to) {
+                return Err(CommandError::Value {
+                    found: format!("port {to} for port {from}"),
+                    expected: "another port than the first one",
+                });
+            }
+        }
+        Command::IgnoreLft(target, ignored) => {
+            target.find_switch(fabric)?;
+            if let Ignored::Blocks(blocks) = ignored
+                && let Some(block) = blocks.iter().find(|&&block| block >= LINEAR_BLOCKS)
+            {
+                const _: () = assert!(LINEAR_BLOCKS == 768, "as the message says");
+                return Err(CommandError::Value {
+                    found: format!("block {block}"),
+                    expected: "blocks of 64 LIDs, 0 to 767",
+                });
+            }
         }
     }
-
-    /// Returns the number of ports of a target that has to be a switch.
-    fn target_switch(&self, target: &Target) -> Result<u8, CommandError> {
-        let node = self.node(self.target_whole_node(target)?);
-        match node.kind {
-            NodeKind::Switch => Ok(node.ports),
-            _ => Err(CommandError::NotASwitch(target.node.clone())),
-        }
-    }
-
-    /// Returns the end port of a target: that of the node where only a node is named.
-    pub(super) fn target_end_port(&self, target: &Target) -> Result<PortId, CommandError> {
-        if target.port.is_some() {
-            let port = self.target_port(target)?;
-            return Ok(self.end_port_of(port));
-        }
-        let node = self.target_node(target)?;
-        self.end_port(node).ok_or_else(|| CommandError::NeedsPort(target.node.clone()))
-    }
-
-    /// Returns the port of a target that has to name one with a link.
-    pub(super) fn target_external_port(&self, target: &Target) -> Result<PortId, CommandError> {
-        let port = self.target_port(target)?;
-        let (node, number) = self.place(port);
-        if number == 0 {
-            return Err(CommandError::NoSuchPort {
-                node: target.node.clone(),
-                port: 0,
-                first: 1,
-                last: self.node(node).ports,
-            });
-        }
-        Ok(port)
-    }
-
-    /// Returns the port of a target that has to be one with a link, or all those of the node that it
-    /// names.
-    pub(super) fn target_external_ports(
-        &self,
-        target: &Target,
-    ) -> Result<Vec<PortId>, CommandError> {
-        if target.port.is_some() {
-            return Ok(vec![self.target_external_port(target)?]);
-        }
-        self.target_ports(target)
-    }
+    Ok(())
 }
 
 /// Refuses what has no effect: a time for which packets are held back, where none are.

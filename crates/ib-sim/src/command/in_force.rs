@@ -1,69 +1,58 @@
 //! What a fabric was told and still holds, as the commands that would bring it about.
 
-use ib_topology::{NodeId, PortId};
+use ib_topology::PortId;
 
 use super::{Command, Fault, Ignored, Target};
-use crate::sim::Sim;
+use crate::fabric::FabricState;
+use crate::fault::PortFaults;
+use crate::node::Node;
+use crate::script::Script;
 
-impl Sim {
-    /// Returns what is wrong with a node beside its ports: that it has no power, and where a switch
-    /// betrays its manager.
-    #[must_use]
-    pub fn in_force_at_node(&self, node: NodeId) -> Vec<Command> {
-        let state = self.node(node);
-        let target = || Target { node: state.name.clone(), port: None };
-        let mut commands = Vec::new();
-        if !state.powered {
-            commands.push(Command::Power(target(), false));
-        }
-        let Some(switch) = &state.switch else { return commands };
-        let lies = &switch.lies;
-        let pairs = lies.misrouted.iter();
-        commands.extend(pairs.map(|(&from, &to)| Command::Misroute(target(), Some((from, to)))));
-        if lies.ignores_all {
-            commands.push(Command::IgnoreLft(target(), Ignored::All));
-        } else if !lies.ignored_blocks.is_empty() {
-            let blocks = lies.ignored_blocks.iter().copied().collect();
-            commands.push(Command::IgnoreLft(target(), Ignored::Blocks(blocks)));
-        }
-        commands
+/// Returns what is wrong with a node beside its ports.
+pub(crate) fn at_node(node: &Node) -> Vec<Command> {
+    let target = || Target { node: node.name.clone(), port: None };
+    let mut commands = Vec::new();
+    if !node.powered {
+        commands.push(Command::Power(target(), false));
     }
-
-    /// Returns what is wrong with a port and its cable: that it was pulled and can be plugged back in,
-    /// faults, requests that are lost, and flaps, with how often the link still goes down.
-    ///
-    /// An M_Key is not among it: whether a manager or somebody else has set it is not known. It is in
-    /// [`Sim::port_info`].
-    #[must_use]
-    pub fn in_force_at_port(&self, port: PortId) -> Vec<Command> {
-        let state = self.port(port);
-        let node = &self.node(state.node).name;
-        let target = || Target { node: node.clone(), port: Some(state.number) };
-        let mut commands = Vec::new();
-        if self.unplugged.contains_key(&port) {
-            commands.push(Command::Unlink(target()));
-        }
-        if let Some(faults) = &state.faults {
-            let link = faults.link();
-            if !link.is_empty() {
-                commands.push(Command::Fault(target(), link));
-            }
-            if faults.unanswered > 0.0 {
-                let attribute = faults.unanswered_attribute;
-                commands.push(Command::Error(target(), faults.unanswered, attribute));
-            }
-        }
-        let flaps = self.script.flaps.iter().filter(|flap| flap.port == port);
-        commands.extend(flaps.filter_map(|flap| {
-            // One of the times has begun when the link is down.
-            let times = flap.left.saturating_add(u32::from(flap.is_down));
-            (times > 0).then(|| Command::Flap(target(), flap.down, flap.up, times))
-        }));
-        commands
+    let Some(switch) = &node.switch else { return commands };
+    let deviations = &switch.deviations;
+    let pairs = deviations.misrouted.iter();
+    commands.extend(pairs.map(|(&from, &to)| Command::Misroute(target(), Some((from, to)))));
+    if deviations.ignores_all {
+        commands.push(Command::IgnoreLft(target(), Ignored::All));
+    } else if !deviations.ignored_blocks.is_empty() {
+        let blocks = deviations.ignored_blocks.iter().copied().collect();
+        commands.push(Command::IgnoreLft(target(), Ignored::Blocks(blocks)));
     }
+    commands
 }
 
-impl crate::fault::PortFaults {
+/// Returns what is wrong with a port and its cable.
+pub(crate) fn at_port(fabric: &FabricState, script: &Script, port: PortId) -> Vec<Command> {
+    let state = fabric.port(port);
+    let node = &fabric.node(state.node).name;
+    let target = || Target { node: node.clone(), port: Some(state.number) };
+    let mut commands = Vec::new();
+    if fabric.pulled(port).is_some() {
+        commands.push(Command::Unlink(target()));
+    }
+    if let Some(faults) = &state.faults {
+        let link = faults.link();
+        if !link.is_empty() {
+            commands.push(Command::Fault(target(), link));
+        }
+        if faults.unanswered > 0.0 {
+            let attribute = faults.unanswered_attribute;
+            commands.push(Command::Error(target(), faults.unanswered, attribute));
+        }
+    }
+    let flaps = script.flaps_at(port).filter(|flap| flap.times() > 0);
+    commands.extend(flaps.map(|flap| Command::Flap(target(), flap.down, flap.up, flap.times())));
+    commands
+}
+
+impl PortFaults {
     /// Returns what is wrong with packets that the port sends.
     fn link(&self) -> Vec<Fault> {
         let mut faults = Vec::new();

@@ -1,3 +1,4 @@
+use crate::sim::Sim;
 use ib_link::Incoming;
 use ib_types::Instant;
 use ib_wire::mad::sm::{PhysState, PortState};
@@ -328,7 +329,7 @@ fn faults_lose_damage_double_and_delay_packets() {
 
     let mut sim = made();
     run(&mut sim, "Fault s1[2] corrupt=1");
-    assert_eq!(arrivals(&mut sim, 10), []);
+    assert!(arrivals(&mut sim, 10).is_empty());
     assert_eq!(sim.counters(port(&sim, "s2.1")).rcv_errors, 10, "the receiver counts");
     assert_eq!(sim.counters(port(&sim, "s1.2")).xmit_packets, 10);
     assert_eq!(lab::lost(&sim, "damaged"), 10);

@@ -1,9 +1,10 @@
+use crate::sim::Sim;
 use ib_link::Remote;
 use ib_wire::mad::{MgmtClass, TransactionId};
 
 use super::*;
 use crate::lab::{self, lid};
-use crate::sim::Options;
+use crate::options::Options;
 
 #[test]
 fn congestion_control_is_answered_as_by_ibsim() {

@@ -1,3 +1,5 @@
+use ib_link::Datagram;
+use ib_types::PKey;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -6,8 +8,9 @@ use ib_types::{Instant, QKey, Qpn, ServiceLevel};
 use ib_wire::mad::TransactionId;
 
 use super::*;
+use crate::ids::ClientId;
 use crate::lab::{self, lid, node, port};
-use crate::sim::{ClientId, Options};
+use crate::options::Options;
 
 /// An agent that answers with what it knows of the arrival, after a while.
 #[derive(Default)]
@@ -22,7 +25,7 @@ impl ib_link::NodeAgent for Echo {
         &[CLASS]
     }
 
-    fn handle(&mut self, now: Instant, arrival: ib_link::Arrival, datagram: &Datagram) {
+    fn handle(&mut self, now: Instant, arrival: Arrival, datagram: &Datagram) {
         let mut mad = datagram.mad;
         mad.answer(MadStatus::OK);
         mad.0[100] = arrival.port.unwrap_or(0xff);
@@ -51,16 +54,16 @@ fn a_hosted_agent_is_told_the_port_of_arrival_and_answers_when_it_likes() {
     let mad = Mad::new(CLASS, Method::GET, TransactionId(5));
     let remote = Remote::gsi(lid(&sim, "s2"));
     assert_eq!(lab::ask(&mut sim, client, remote, mad), None, "not yet");
-    assert_eq!(sim.next_at(), sim.agents[0].wakes);
+    assert_eq!(sim.next_at(), sim.agents.wakes(0));
     sim.run_until(sim.now() + std::time::Duration::from_millis(6));
     let Some(Incoming::Received(answer)) = sim.receive(client) else { panic!("no answer") };
     assert_eq!((answer.mad.transaction_id().0, answer.mad.0[100]), (5, 1));
     lab::check_settled(&sim);
-    assert!(sim.handed.is_empty());
+    assert!((lab::handed(&sim) == 0));
     // Another agent takes the class over.
     sim.host(s2, Box::new(Echo::default()));
     lab::ask(&mut sim, client, remote, mad);
-    assert!(sim.agents[1].wakes.is_some());
+    assert!(sim.agents.wakes(1).is_some());
 }
 
 #[test]
@@ -72,7 +75,7 @@ fn a_datagram_in_the_form_of_bytes_is_understood() {
     let options = crate::ClientOptions { is_sm: true, ..Default::default() };
     let client = sim.attach(from, options).unwrap();
     let datagram = Datagram::new(Remote::gsi(to), mad);
-    let packet = sim.datagram_packet(from, &datagram);
+    let packet = sim.fabric().datagram_packet(from, &datagram);
     let bytes = packet.to_bytes(ib_types::VirtualLane::default());
     let bytes = bytes[8..bytes.len() - 6].to_vec();
     sim.send_packet(from, Packet { payload: Payload::Transport(bytes), ..packet });
@@ -300,7 +303,7 @@ proptest! {
         play.sim.run_until(play.sim.now() + std::time::Duration::from_secs(60));
         play.sim.settle(play.sim.now());
         lab::check_settled(&play.sim);
-        prop_assert!(play.sim.handed.is_empty());
-        prop_assert!(play.sim.requests.is_empty());
+        prop_assert!(lab::handed(&play.sim) == 0);
+        prop_assert!(play.sim.outstanding() == 0);
     }
 }

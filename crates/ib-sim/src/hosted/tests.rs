@@ -1,3 +1,4 @@
+use ib_link::Remote;
 use std::time::Duration;
 
 use ib_link::Incoming;
@@ -7,7 +8,7 @@ use ib_wire::mad::{Mad, MadStatus, Method, TransactionId};
 
 use super::*;
 use crate::lab::{self, lid, node};
-use crate::sim::Options;
+use crate::options::Options;
 
 const CLASS: MgmtClass = MgmtClass(0x30);
 
@@ -62,7 +63,7 @@ fn an_agent_that_acknowledges_a_request_has_not_answered_it() {
             panic!("no acknowledgement")
         };
         assert_eq!(ack.mad.rmpp().rmpp_type, RmppType::ACK);
-        assert_eq!(sim.handed.len(), 1, "the answer is still due");
+        assert_eq!(lab::handed(&sim), 1, "the answer is still due");
         // A client of the port that leaves has nothing to do with it.
         let other = lab::client(&mut sim, "h2");
         sim.detach(other);
@@ -81,6 +82,6 @@ fn an_agent_that_acknowledges_a_request_has_not_answered_it() {
         }
         assert_eq!(sim.receive(client), None);
         lab::check_settled(&sim);
-        assert!(sim.handed.is_empty() && sim.requests.is_empty());
+        assert!((lab::handed(&sim) == 0) && (sim.outstanding() == 0));
     }
 }

@@ -1,9 +1,11 @@
+use crate::sim::Sim;
 use ib_link::{Incoming, Remote};
 use ib_wire::mad::pm::{CounterSelect, ExtendedSelect};
 
 use super::*;
+use crate::ids::ClientId;
 use crate::lab::{self, lid, port};
-use crate::sim::{ClientId, Options};
+use crate::options::Options;
 
 fn made() -> (Sim, ClientId, Remote) {
     let mut sim = lab::ready(&lab::row(1), Options::default());
@@ -130,12 +132,12 @@ fn a_set_writes_what_it_selects_and_nothing_else() {
     let at = port(&sim, "s1.2");
     for bit in 0..16 {
         fill(&mut sim, "s1.2", 10);
-        let before = sim.short_counters(at);
+        let before = sim.fabric().short_counters(at, sim.now());
         let mut request = PortCounters::zeroed();
         request.port_select = 2;
         request.counter_select = CounterSelect(1 << bit);
         write(&mut sim, to, &request);
-        let after = sim.short_counters(at);
+        let after = sim.fabric().short_counters(at, sim.now());
         assert_eq!(sim.counters(at), before, "the counters of 64 bits are others");
         let changed: Vec<_> =
             before.named().into_iter().zip(after.named()).filter(|(b, a)| b != a).collect();
@@ -152,7 +154,11 @@ fn a_set_writes_what_it_selects_and_nothing_else() {
             _ => request.counter_select2 = 1 << (bit - 8),
         }
         write(&mut sim, to, &request);
-        assert_eq!(sim.short_counters(at), before, "the short counters are others");
+        assert_eq!(
+            sim.fabric().short_counters(at, sim.now()),
+            before,
+            "the short counters are others"
+        );
         let changed = before.named().into_iter().zip(sim.counters(at).named());
         let expected = usize::from(bit < 22);
         assert_eq!(changed.filter(|(b, a)| b != a).count(), expected, "bit {bit}");

@@ -1,320 +1,43 @@
-use ib_types::{Instant, VirtualLane};
-use ib_wire::mad::sm::{SlToVl, VlArbitration, VlArbitrationEntry, VlCap};
-
 use super::*;
-use crate::lab::{self, lid, node, port};
-use crate::sim::Options;
 
-fn at(nanos: u64) -> Instant {
-    Instant::from_nanos(nanos)
-}
+const AT: fn(u64) -> Instant = Instant::from_nanos;
 
-fn entry(lane: u8, weight: u8) -> VlArbitrationEntry {
-    VlArbitrationEntry { lane: VirtualLane::new(lane).unwrap(), weight }
-}
-
-/// Lanes and their weights.
-type Weights<'a> = &'a [(u8, u8)];
-
-/// Writes the tables of VL arbitration of a port.
-fn arbitrate(sim: &mut Sim, at: PortId, (high, low): (Weights<'_>, Weights<'_>), limit: u8) {
-    let table = |entries: &[(u8, u8)]| {
-        let mut table = VlArbitration::zeroed();
-        for (own, &(lane, weight)) in table.entries.iter_mut().zip(entries) {
-            *own = entry(lane, weight);
-        }
-        table
-    };
-    let (kind, ports) = (sim.node(sim.port(at).node).kind, sim.node(sim.port(at).node).ports);
-    let state = sim.port_mut(at);
-    state.info.vl_high_limit = limit;
-    let empty = VlArbitration::zeroed();
-    state.tables_mut(kind, ports).arbitration.blocks = [table(low), empty, table(high), empty];
-}
-
-/// Has h1 send so many packets of 1000 bytes on each of some lanes to h2, and returns how many of
-/// each had arrived when the first of `of` in all had.
-fn shares(high: Weights<'_>, low: Weights<'_>, limit: u8, lanes: &[u8], of: u64) -> Vec<u64> {
-    let fabric = lab::fabric(&[("h1", 1), ("h2", 1)], &["h1.1 h2.1"]);
-    let mut sim = lab::ready(&fabric, Options { lane_buffer: 1 << 20, ..Options::default() });
-    let (from, to) = (port(&sim, "h1.1"), port(&sim, "h2.1"));
-    sim.open(to);
-    arbitrate(&mut sim, from, (high, low), limit);
-    // The first packet leaves before anybody has to wait; it is not counted.
-    let first = lab::data(&sim, from, 2, lanes[0], 1000);
-    sim.send_packet(from, first);
-    for _ in 0..of {
-        for &lane in lanes {
-            let packet = lab::data(&sim, from, 2, lane, 1000);
-            sim.send_packet(from, packet);
-        }
-    }
-    lab::run_checked(&mut sim, at((of + 1) * 1024 + 200));
-    sim.receive_packet(to).unwrap();
-    let mut counts = vec![0; lanes.len()];
-    while let Some(packet) = sim.receive_packet(to) {
-        let index = lanes.iter().position(|&lane| lane == packet.sl.get()).unwrap();
-        counts[index] += 1;
-    }
-    assert_eq!(counts.iter().sum::<u64>(), of);
-    lab::run_checked(&mut sim, Instant::NEVER);
-    lab::check_settled(&sim);
-    counts
+#[test]
+fn waiting_bits_are_those_of_queues_with_packets() {
+    let mut queues = Queues::default();
+    assert!(queues.push(3, 10, AT(1)) && !queues.push(3, 11, AT(2)) && queues.push(7, 12, AT(3)));
+    assert_eq!((queues.waiting(), queues.len(), queues.len_of(3)), (1 << 3 | 1 << 7, 3, 2));
+    assert_eq!((queues.pop(3, AT(4)), queues.head(3)), (10, Some(11)));
+    queues.check();
+    assert_eq!((queues.pop(3, AT(5)), queues.waiting()), (11, 1 << 7));
+    queues.check();
+    assert_eq!(queues.into_packets(), [12]);
 }
 
 #[test]
-fn lanes_share_a_link_by_their_weights() {
-    // Weights in units of 64 bytes: 16 are a packet of 1024.
-    assert_eq!(shares(&[], &[(0, 16), (1, 48)], 0, &[0, 1], 80), [20, 60]);
-    assert_eq!(shares(&[], &[(0, 16), (1, 16), (2, 32)], 0, &[0, 1, 2], 80), [20, 20, 40]);
-    // A lane may be listed twice.
-    assert_eq!(shares(&[], &[(0, 16), (1, 16), (0, 32)], 0, &[0, 1], 80), [60, 20]);
-    // What is in no table is served when nothing else waits.
-    assert_eq!(shares(&[], &[(0, 16)], 0, &[0, 1], 80), [80, 0]);
+fn head_expires_counted_from_when_it_became_the_head() {
+    let mut queues = Queues::default();
+    queues.push(0, 1, AT(100));
+    queues.push(0, 2, AT(200));
+    assert_eq!(queues.head_expires(0, 0), Some(AT(100 + 4096)));
+    queues.pop(0, AT(300));
+    assert_eq!(queues.head_expires(0, 1), Some(AT(300 + 8192)));
+    assert_eq!(queues.head_expires(0, 20), None, "HOQLife above 19 limits nothing");
 }
 
 #[test]
-fn high_priority_comes_first_up_to_its_limit() {
-    assert_eq!(shares(&[(0, 16)], &[(1, 16)], 255, &[0, 1], 60), [60, 0], "no limit");
-    assert_eq!(shares(&[(0, 16)], &[(1, 16)], 0, &[0, 1], 60), [30, 30], "a packet each");
-    // Twice 4 KiB are eight packets.
-    assert_eq!(shares(&[(0, 16)], &[(1, 16)], 2, &[0, 1], 90), [80, 10]);
-}
-
-/// A fabric where h1 and h3 send to h2 over s1 whose buffer at h2 never drains: h2's end of the
-/// credits is kept at zero.
-fn stuck(life: u8, stall: u8) -> (Sim, PortId, PortId) {
-    let mut sim = lab::ready(&lab::row(1), Options::default());
-    let (from, out) = (port(&sim, "h1.1"), port(&sim, "s1.4"));
-    let state = sim.port_mut(out);
-    (state.info.hoq_life, state.info.vl_stall_count) = (life, stall);
-    state.credits = Some(Box::new([0; 15]));
-    (sim, from, out)
-}
-
-fn send(sim: &mut Sim, from: PortId, level: u8, payload: usize) {
-    let dlid = lid(sim, "h2");
-    let packet = lab::data(sim, from, dlid, level, payload);
-    sim.send_packet(from, packet);
-}
-
-#[test]
-fn what_stays_in_a_switch_for_too_long_is_dropped() {
-    let (mut sim, from, out) = stuck(20, 3);
-    let s1 = node(&sim, "s1");
-    sim.node_mut(s1).switch.as_mut().unwrap().info.life_time = 1;
-    for _ in 0..4 {
-        send(&mut sim, from, 0, 1000);
+fn vl_stalls_after_drops_in_sequence_only() {
+    let mut queues = Queues::default();
+    for key in 0..5 {
+        queues.push(2, key, AT(0));
     }
-    // The first arrives at 1224, the others 1024 ns behind each other; each lives for 8192 ns. The
-    // lane does not stall, however many are dropped in sequence.
-    for number in 1..=4 {
-        let dropped = 1224 + (number - 1) * 1024 + 8192;
-        sim.run_until(at(dropped - 1));
-        assert_eq!(sim.counters(out).lifetime_discards, number - 1);
-        sim.run_until(at(dropped));
-        assert_eq!(sim.counters(out).lifetime_discards, number);
-    }
-    let counters = sim.counters(out);
-    assert_eq!((counters.xmit_discards, counters.hoq_life_discards), (4, 0));
-    assert_eq!(lab::lost(&sim, "life_time"), 4);
-    assert!(sim.flights.is_empty());
-    // What came early and became the head late has no time of its own there.
-    let (mut sim, from, out) = stuck(1, 0);
-    sim.node_mut(s1).switch.as_mut().unwrap().info.life_time = 1;
-    send(&mut sim, from, 0, 1000);
-    send(&mut sim, from, 0, 1000);
-    sim.run_until(at(1224 + 1024 + 8192));
-    let counters = sim.counters(out);
-    assert_eq!((counters.hoq_life_discards, counters.lifetime_discards), (1, 1));
-    // A value above 19 is no limit.
-    let (mut sim, from, out) = stuck(20, 0);
-    send(&mut sim, from, 0, 1000);
-    sim.run_until(at(10_000_000_000));
-    assert_eq!(sim.counters(out).xmit_discards, 0);
-}
-
-#[test]
-fn what_stays_at_the_head_of_a_queue_for_too_long_is_dropped() {
-    let (mut sim, from, out) = stuck(1, 0);
-    for _ in 0..3 {
-        send(&mut sim, from, 0, 1000);
-    }
-    // The first arrives at 1224 and lives for 8192 ns; each of the next becomes the head then.
-    for (number, dropped) in [(1u64, 1224 + 8192), (2, 1224 + 2 * 8192), (3, 1224 + 3 * 8192)] {
-        sim.run_until(at(dropped - 1));
-        assert_eq!(sim.counters(out).hoq_life_discards, number - 1);
-        sim.run_until(at(dropped));
-        assert_eq!(sim.counters(out).hoq_life_discards, number);
-    }
-    let counters = sim.counters(out);
-    assert_eq!((counters.xmit_discards, counters.xmit_packets), (3, 0));
-    assert_eq!(counters.xmit_wait, 3 * 8192 / 8, "waiting ends with the last packet");
-    sim.run_until(at(1_000_000));
-    assert_eq!(sim.counters(out).xmit_wait, 3 * 8192 / 8);
-    assert_eq!(lab::lost(&sim, "head_of_queue"), 3);
-    assert!(sim.flights.is_empty());
-}
-
-#[test]
-fn a_long_life_has_no_end() {
-    let (mut sim, from, out) = stuck(20, 0);
-    send(&mut sim, from, 0, 1000);
-    sim.run_until(at(u64::MAX - 1));
-    assert_eq!(sim.counters(out).xmit_discards, 0);
-    assert_eq!(sim.flights.len(), 1);
-}
-
-#[test]
-fn a_shorter_packet_behind_a_dropped_one_goes_on() {
-    let (mut sim, from, out) = stuck(1, 0);
-    sim.port_mut(out).credits.as_mut().unwrap()[0] = 3;
-    send(&mut sim, from, 0, 1000);
-    send(&mut sim, from, 0, 100);
-    sim.run_until(at(1_000_000));
-    let counters = sim.counters(out);
-    assert_eq!((counters.xmit_discards, counters.xmit_packets), (1, 1));
-}
-
-#[test]
-fn a_lane_that_drops_too_often_stalls_for_a_while() {
-    let (mut sim, from, out) = stuck(1, 2);
-    for _ in 0..5 {
-        send(&mut sim, from, 0, 1000);
-        send(&mut sim, from, 1, 1000);
-    }
-    sim.port_mut(out).credits.as_mut().unwrap()[1] = 1000;
-    // The second drop stalls lane 0: all that waits is dropped, and all that comes.
-    let stalled = 1224 + 2 * 8192;
-    sim.run_until(at(stalled));
-    assert_eq!(sim.counters(out).hoq_life_discards, 5);
-    assert_eq!(sim.counters(out).xmit_packets, 5, "lane 1 is not held up");
-    sim.port_mut(out).credits.as_mut().unwrap()[0] = 1000;
-    send(&mut sim, from, 0, 1000);
-    sim.run_until(at(stalled + 8 * 8192 - 1));
-    assert_eq!(sim.counters(out).hoq_life_discards, 6, "in spite of credits");
-    sim.run_until(at(stalled + 8 * 8192));
-    send(&mut sim, from, 0, 1000);
-    sim.run_until(at(1_000_000));
-    assert_eq!(sim.counters(out).xmit_packets, 6);
-    assert_eq!(sim.counters(out).hoq_life_discards, 6);
-}
-
-#[test]
-fn timers_of_heads_do_not_pile_up() {
-    let (mut sim, from, out) = stuck(10, 0);
-    sim.port_mut(out).credits = None;
-    for round in 0..200u64 {
-        send(&mut sim, from, 0, 1000);
-        send(&mut sim, from, 0, 1000);
-        sim.run_until(at((round + 1) * 2500));
-    }
-    let timers = sim.queue.iter().filter(|event| matches!(event, Event::Timer(_))).count();
-    assert!(timers <= 1, "{timers}");
-}
-
-/// A ring of four switches, a host each, where every host sends to the one two further on, always
-/// the same way round. With a dateline, packets change to lane 1 when they pass from s4 to s1.
-fn ring(dateline: bool, life: u8) -> Sim {
-    let names = ["1", "2", "3", "4"];
-    let hosts = names.map(|n| format!("h{n}"));
-    let switches = names.map(|n| format!("s{n}"));
-    let nodes: Vec<(&str, u8)> = hosts
-        .iter()
-        .map(|name| (name.as_str(), 1))
-        .chain(switches.iter().map(|name| (name.as_str(), 3)))
-        .collect();
-    let fabric = lab::fabric(
-        &nodes,
-        &[
-            "h1.1 s1.3",
-            "h2.1 s2.3",
-            "h3.1 s3.3",
-            "h4.1 s4.3",
-            "s1.2 s2.1",
-            "s2.2 s3.1",
-            "s3.2 s4.1",
-            "s4.2 s1.1",
-        ],
+    assert_eq!(queues.stall(2, 2, 0, AT(10)), None);
+    queues.end_drops(2);
+    assert_eq!(queues.stall(2, 2, 0, AT(10)), None, "a packet was sent in between");
+    assert_eq!(queues.stall(2, 2, 0, AT(10)), Some(vec![0, 1, 2, 3, 4]));
+    assert!(
+        queues.is_stalled(2, AT(10 + 8 * 4096 - 1)) && !queues.is_stalled(2, AT(10 + 8 * 4096))
     );
-    let mut sim = lab::ready(&fabric, Options { lane_buffer: 4224, ..Options::default() });
-    for (index, switch) in switches.iter().enumerate() {
-        let id = node(&sim, switch);
-        for (other, host) in hosts.iter().enumerate() {
-            let dlid = lid(&sim, host);
-            lab::set_route(&mut sim, id, dlid, if other == index { 3 } else { 2 });
-        }
-        for number in 1..=3 {
-            let at = sim.port_id(id, number);
-            let kind = sim.node(id).kind;
-            let state = sim.port_mut(at);
-            state.info.hoq_life = life;
-            state.info.operational_vls = if dateline { VlCap::VL0_1 } else { VlCap::VL0 };
-            // Level 0 starts on lane 0. Who comes over the dateline, s4 to s1, goes on by lane 1; the
-            // level tells where a packet started, h3 and h4 cross the line.
-            let lane = |value| VirtualLane::new(value).unwrap();
-            let all = |value| SlToVl { lanes: [lane(value); 16] };
-            state.tables_mut(kind, 3).sl_to_vl = vec![all(0); 4];
-            if dateline && (index == 3 || index == 0) && number == 2 {
-                let mut table = all(0);
-                table.lanes[1] = lane(1);
-                state.tables_mut(kind, 3).sl_to_vl = vec![table; 4];
-            }
-        }
-        let end = port(&sim, &format!("h{}.1", index + 1));
-        sim.port_mut(end).info.operational_vls = VlCap::VL0;
-        let kind = sim.node(sim.port(end).node).kind;
-        let lane = VirtualLane::new(0).unwrap();
-        sim.port_mut(end).tables_mut(kind, 1).sl_to_vl = vec![SlToVl { lanes: [lane; 16] }];
-        sim.open(end);
-    }
-    for _ in 0..30 {
-        for (index, host) in hosts.iter().enumerate() {
-            let from = port(&sim, &format!("{host}.1"));
-            let dlid = lid(&sim, &hosts[(index + 2) % 4]);
-            let level = u8::from(dateline && index >= 2);
-            let packet = lab::data(&sim, from, dlid, level, 2000);
-            sim.send_packet(from, packet);
-        }
-    }
-    sim
-}
-
-fn arrived(sim: &mut Sim) -> usize {
-    (1..=4)
-        .map(|n| {
-            let at = port(sim, &format!("h{n}.1"));
-            std::iter::from_fn(|| sim.receive_packet(at)).count()
-        })
-        .sum()
-}
-
-#[test]
-fn a_ring_with_one_lane_comes_to_a_deadlock() {
-    let mut sim = ring(false, 20);
-    lab::run_checked(&mut sim, at(10_000_000));
-    let first = arrived(&mut sim);
-    assert!(first < 120, "{first}");
-    assert!(sim.flights.len() >= 8, "packets hold each other up");
-    assert_eq!(sim.next_at(), None, "and nothing will ever happen again");
-    assert_eq!(first + sim.flights.len(), 120);
-}
-
-#[test]
-fn a_life_at_the_head_of_the_queue_breaks_the_deadlock() {
-    let mut sim = ring(false, 4);
-    lab::run_checked(&mut sim, at(1_000_000_000));
-    let arrived = arrived(&mut sim);
-    let dropped = lab::lost(&sim, "head_of_queue") as usize;
-    assert!(dropped > 0);
-    assert_eq!(arrived + dropped, 120);
-    lab::check_settled(&sim);
-}
-
-#[test]
-fn a_ring_with_a_dateline_has_no_deadlock() {
-    let mut sim = ring(true, 20);
-    lab::run_checked(&mut sim, at(10_000_000));
-    assert_eq!(arrived(&mut sim), 120);
-    lab::check_settled(&sim);
+    queues.check();
+    assert_eq!(queues.stall(2, 0, 0, AT(10)), None, "VLStallCount 0 never stalls");
 }

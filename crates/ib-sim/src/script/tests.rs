@@ -1,7 +1,9 @@
 use super::*;
 use crate::lab;
-use crate::log::LogLevel;
-use crate::sim::Options;
+use crate::options::LogLevel;
+use crate::options::Options;
+use crate::random_faults::random_faults;
+use crate::sim::Sim;
 
 #[test]
 fn a_script_is_read_line_by_line() {
@@ -90,7 +92,7 @@ fn who_wants_to_know_is_told_of_steps_that_fail() {
 fn random_faults_are_the_same_for_the_same_seed_and_mended_at_the_end() {
     let fabric = lab::generated("torus 3x3 hosts=1");
     let time = Duration::from_millis(10);
-    let faults = |seed| random_faults(&fabric, seed, (time, 60));
+    let faults = |seed| random_faults(&fabric, seed, time, 60);
     assert_eq!(faults(1), faults(1));
     assert_ne!(faults(1), faults(2));
     for seed in 0..20 {
@@ -110,7 +112,7 @@ fn random_faults_are_the_same_for_the_same_seed_and_mended_at_the_end() {
             assert!(sim.node(id).powered);
             assert_eq!((state.info.m_key, state.info.m_key_protect), (0, 0), "{seed}");
             if let Some(switch) = &sim.node(id).switch {
-                let lies = &switch.lies;
+                let lies = &switch.deviations;
                 assert!(lies.misrouted.is_empty() && lies.ignored_blocks.is_empty(), "{seed}");
             }
             assert!(state.faults.is_none(), "{seed}");
@@ -121,7 +123,7 @@ fn random_faults_are_the_same_for_the_same_seed_and_mended_at_the_end() {
         lab::check_phys_states(&sim);
     }
     let nothing = lab::fabric(&[("h1", 1)], &[]);
-    assert_eq!(random_faults(&nothing, 1, (time, 10)), []);
+    assert_eq!(random_faults(&nothing, 1, time, 10), []);
 }
 
 #[test]
@@ -138,7 +140,7 @@ fn random_faults_leave_the_first_host_and_its_cables_alone() {
         let cables = fabric.ports_of(host).filter_map(|(id, port)| Some([id, port.peer?]));
         let spared: Vec<_> = cables.flatten().collect();
         assert!(!spared.is_empty());
-        for step in random_faults(fabric, seed, (time, 30)) {
+        for step in random_faults(fabric, seed, time, 30) {
             let targets = match &step.command {
                 Command::Unlink(one)
                 | Command::Relink(one)

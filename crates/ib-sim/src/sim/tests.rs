@@ -1,3 +1,4 @@
+use crate::options::LogLevel;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use ib_link::{Datagram, Remote};
@@ -75,7 +76,9 @@ fn a_walk_by_directed_routes_finds_exactly_the_fabric() {
 fn settling_lets_packets_arrive_and_does_not_wait_for_timers() {
     let mut sim = Sim::new(&lab::row(1), Options::default());
     let client = lab::client(&mut sim, "h1");
-    sim.schedule(Instant::from_nanos(1_000_000_000), Event::Timer(Timer::Script { step: 0 }));
+    sim.net
+        .clock
+        .schedule(Instant::from_nanos(1_000_000_000), Event::Timer(Timer::Script { step: 0 }));
     let (status, _) = lab::get(&mut sim, client, &[1, 4], (AttributeId::NODE_INFO, 0));
     assert_eq!(status.0, 0);
     assert!(sim.now() < Instant::from_nanos(1_000_000));
@@ -92,7 +95,7 @@ fn the_same_fabric_seed_and_script_give_the_same_log() {
         let mut sim = Sim::new(&fabric, options);
         let client =
             sim.attach(sim.first_end_port().unwrap(), crate::ClientOptions::default()).unwrap();
-        let steps = crate::random_faults(&fabric, seed, (Duration::from_millis(5), 30));
+        let steps = crate::random_faults(&fabric, seed, Duration::from_millis(5), 30);
         sim.load_script(&steps).unwrap();
         for step in 0..50u8 {
             let what = (AttributeId::NODE_INFO, 0);
@@ -151,7 +154,7 @@ fn a_storm_leaves_room_for_others() {
     let port = sim.first_end_port().unwrap();
     let packet = lab::data(&sim, port, 0xc000, 0, 256);
     let start = sim.now();
-    sim.send_by_lid(port, packet, None);
+    sim.net.send_by_lid(port, packet, None);
     let before = sim.steps();
     sim.keep_up(start);
     assert_eq!(sim.steps() - before, Sim::BATCH as u64, "the storm goes on");

@@ -1,5 +1,9 @@
+use crate::sim::Sim;
 use ib_link::{Incoming, Remote};
 use ib_types::{Guid, PKey, VirtualLane};
+use ib_wire::mad::sm::SlToVl;
+use ib_wire::mad::sm::SwitchInfo;
+use ib_wire::mad::sm::VlArbitration;
 use ib_wire::mad::sm::{
     CapabilityMask2, MlnxExtPortInfo, NodeDescription, NodeInfo, PhysState, PortInfo, PortState,
     VlArbitrationEntry,
@@ -8,8 +12,9 @@ use ib_wire::mad::smp;
 use ib_wire::mad::{MgmtClass, TransactionId};
 
 use super::*;
+use crate::ids::ClientId;
 use crate::lab::{self, node, port};
-use crate::sim::{ClientId, Options};
+use crate::options::Options;
 
 /// The switch s1 has 20 ports, the adapter h1 two, both to s1.
 fn made() -> (Sim, ClientId) {

@@ -1,11 +1,19 @@
+use crate::sim::Sim;
 use ib_link::{Datagram, Incoming, Remote};
 use ib_types::PKey;
 use ib_wire::mad::AttributeId;
+use ib_wire::mad::Mad;
+use ib_wire::mad::Method;
+use ib_wire::mad::TransactionId;
 use ib_wire::mad::sm::CapabilityMask;
+use ib_wire::mad::sm::NoticeDetails;
+use ib_wire::mad::sm::notice::LinkStateDetails;
+use ib_wire::mad::smp;
 
 use super::*;
+use crate::ids::ClientId;
 use crate::lab::{self, lid, port};
-use crate::sim::{ClientId, Options};
+use crate::options::Options;
 
 /// Returns a row of h1, s1, s2, h2 with a manager at h1, and forgets the traps so far.
 fn made() -> (Sim, ClientId) {

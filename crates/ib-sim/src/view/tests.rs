@@ -5,7 +5,7 @@ use ib_wire::mad::sm::{LinearForwardingBlock, SwitchInfo};
 
 use super::*;
 use crate::lab::{self, port};
-use crate::sim::Options;
+use crate::options::Options;
 
 #[test]
 fn what_changes_where_packets_go_is_counted() {
@@ -65,10 +65,10 @@ fn bytes_and_lanes_are_told_of_each_port() {
     assert!(sent > 100 && sim.sent_bytes(host) == sent && sim.sent_bytes(switch) == sent);
     assert_eq!(sim.sent_bytes(port(&sim, "h2.1")), 0);
     let level = |level| ServiceLevel::new(level).expect("a level");
-    let lanes = sim.port(switch).lanes();
-    assert_eq!(sim.lane(3, switch, level(0)), Some(0));
-    assert_eq!(sim.lane(3, switch, level(lanes - 1)), Some(lanes - 1));
-    assert_eq!(sim.lane(3, switch, level(lanes)), None);
+    let vls = sim.port(switch).data_vls();
+    assert_eq!(sim.vl(3, switch, level(0)), Some(0));
+    assert_eq!(sim.vl(3, switch, level(vls - 1)), Some(vls - 1));
+    assert_eq!(sim.vl(3, switch, level(vls)), None);
 }
 
 #[test]

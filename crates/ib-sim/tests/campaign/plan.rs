@@ -143,7 +143,7 @@ impl<'k> Plan<'k> {
 
     /// Returns the faults, counted from a moment.
     pub(crate) fn steps(&self, start: Instant) -> Vec<Step> {
-        let mut steps = random_faults(&self.kind.fabric, self.seed, (self.time, self.faults));
+        let mut steps = random_faults(&self.kind.fabric, self.seed, self.time, self.faults);
         for step in &mut steps {
             step.at += start - Instant::ZERO;
         }

@@ -67,7 +67,7 @@ fn run(seed: u64) -> Tally {
         Command::Fault(_, faults) => !faults.iter().any(|fault| matches!(fault, Fault::Delay(_))),
         _ => true,
     };
-    let faults = random_faults(&fabric, seed, (BAD, count));
+    let faults = random_faults(&fabric, seed, BAD, count);
     let faults: Vec<Step> = faults.into_iter().filter(honest).collect();
     sim.load_script(&faults).expect("the faults fit the fabric");
     if std::env::var_os("SM_FIRST").is_some() {

@@ -94,7 +94,7 @@ fn run(kind: &str, config: SmConfig) -> Option<Outcome> {
             let level = levels[&(lid(from.port), lid(to.port))];
             let (mut held, mut is_discarded) = (None, false);
             let hop = |(entered, out)| {
-                let lane = sim.lane(sim.place(entered).1, out, level);
+                let lane = sim.vl(sim.place(entered).1, out, level);
                 is_discarded |= lane.is_none();
                 if let (Some(held), Some(lane)) = (held, lane) {
                     graph.add(held, (out, lane));

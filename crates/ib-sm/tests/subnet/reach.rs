@@ -152,7 +152,7 @@ impl Run {
                     let mut held = None;
                     let walk = connected.walk_to(*from, (*to, offset), |(entered, out)| {
                         let arrival = sim.place(entered).1;
-                        let lane = sim.lane(arrival, out, level);
+                        let lane = sim.vl(arrival, out, level);
                         if lane.is_none() {
                             discarded = Some(format!("SL {} at {:?}", level.get(), sim.place(out)));
                         }
@@ -350,7 +350,7 @@ fn run(seed: u64) -> Tally {
             let mut run = Run::new(&fabric, seed, config, &[]);
             run.event(&[]);
             let time = Duration::from_secs(40);
-            let faults = random_faults(&fabric, seed, (time, 5 + rng.below(146)));
+            let faults = random_faults(&fabric, seed, time, 5 + rng.below(146));
             // Switches that ignore table writes are not cable faults: their tables remain wrong.
             let honest = faults.into_iter().filter(|step| {
                 !matches!(

@@ -81,7 +81,7 @@ fn hops((sim, model): (&Sim, &Model), steps: &[PortId], level: ServiceLevel) -> 
     let leave = |hop: &mut Hop, port: PortId| {
         hop.out = sim.place(port).1;
         hop.link = model.link_of(port);
-        hop.vl = sim.lane(hop.r#in, port, level);
+        hop.vl = sim.vl(hop.r#in, port, level);
     };
     let mut hops = vec![start(first, 0)];
     let is_switch = sim.is_switch(sim.place(first).0);

@@ -1,5 +1,6 @@
 use super::*;
 use crate::lab::{self, node, port, run, two_switches as made};
+use crate::sim::Sim;
 
 fn words(commands: &[Command]) -> Vec<String> {
     commands.iter().map(ToString::to_string).collect()

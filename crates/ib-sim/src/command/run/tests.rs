@@ -1,3 +1,4 @@
+use crate::sim::Sim;
 use ib_link::Remote;
 use ib_types::Instant;
 use ib_wire::mad::pm::{CounterSelect, PortCounters};
@@ -6,8 +7,9 @@ use ib_wire::mad::{Attribute, AttributeId};
 
 use super::*;
 use crate::counters::Counters;
+use crate::ids::ClientId;
 use crate::lab::{self, lid, node, port, run, two_switches as made};
-use crate::sim::{ClientId, Options};
+use crate::options::Options;
 
 /// Reads PortCounters of port 2 of s1, or sets all of them to zero first.
 fn port_counters(sim: &mut Sim, client: ClientId, reset: bool) -> PortCounters {
@@ -116,7 +118,7 @@ fn a_node_that_was_cleared_is_a_fresh_one_without_cables_and_faults() {
     run(&mut sim, "Clear h2");
     check_fresh(&sim);
     let s2 = node(&sim, "s2");
-    let lies = &sim.node(s2).switch.as_ref().unwrap().lies;
+    let lies = &sim.node(s2).switch.as_ref().unwrap().deviations;
     assert!(!lies.ignores_all && lies.misrouted.is_empty());
     for number in 0..=4 {
         let at = port(&sim, &format!("s2.{number}"));

@@ -1,11 +1,13 @@
+use crate::sim::Sim;
 use ib_link::{Datagram, Incoming, Remote};
 use ib_types::Instant;
 use ib_wire::mad::sm::{Notice, PortInfo};
 use ib_wire::mad::{MadStatus, TransactionId, smp};
 
 use super::*;
+use crate::ids::ClientId;
 use crate::lab::{self, port};
-use crate::sim::{ClientId, Options};
+use crate::options::Options;
 
 const KEY: u64 = 0x1234_5678_9abc_def0;
 
@@ -268,7 +270,7 @@ fn a_trap_is_repressed_with_the_right_key_only() {
     for protect in 0..4 {
         let (mut sim, client) = guarded(protect, 0);
         let at = port(&sim, "h2.1");
-        sim.trap_capabilities(at);
+        sim.net.trap_capabilities(at);
         sim.settle(sim.now());
         let Some(Incoming::Received(trap)) = sim.receive(client) else { panic!("a trap") };
         for (key, left) in [(1, true), (0, true), (KEY, false)] {
@@ -277,7 +279,11 @@ fn a_trap_is_repressed_with_the_right_key_only() {
             mad.set_m_key(key);
             sim.submit(client, &trap.reply(mad));
             sim.settle(sim.now());
-            assert_eq!(sim.waits_for_repress(at, TrapNumber::LOCAL_CHANGES), left, "{protect}");
+            assert_eq!(
+                sim.fabric().node_of(at).traps.is_pending(at, TrapNumber::LOCAL_CHANGES),
+                left,
+                "{protect}"
+            );
         }
         assert_eq!(sim.port_info(at).m_key_violations, 2, "{protect}");
         assert_eq!(lab::lost(&sim, "m_key"), 2, "{protect}");

@@ -1,9 +1,12 @@
+use crate::sim::Sim;
+use ib_types::LinkWidth;
 use ib_wire::mad::AttributeId;
 use ib_wire::mad::sm::MtuCode;
 
 use super::*;
+use crate::ids::ClientId;
 use crate::lab::{self, port};
-use crate::sim::{ClientId, Options};
+use crate::options::Options;
 
 /// Returns a row of h1, s1, h2 and what h1 sees of s1.4, which leads to h2.
 fn made() -> (Sim, ClientId, PortInfo) {
@@ -60,7 +63,7 @@ fn every_transition_of_states_ends_where_the_table_says() {
                     Start::Disabled | Start::Polling => {
                         let end = if start == Start::Disabled { here } else { there };
                         sim.port_mut(end).info.phys_state = PhysState::DISABLED;
-                        sim.update_link(end);
+                        sim.net.update_link(end);
                         down(if start == Start::Disabled {
                             PhysState::DISABLED
                         } else {

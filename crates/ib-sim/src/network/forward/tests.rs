@@ -1,10 +1,11 @@
+use crate::sim::Sim;
 use ib_link::{Datagram, Incoming, Remote};
 use ib_wire::mad::{AttributeId, Method, TransactionId};
 
 use super::*;
 use crate::counters::Counters;
 use crate::lab::{self, lid, node, port};
-use crate::sim::Options;
+use crate::options::Options;
 
 /// Sends a packet from h1 to a LID and returns the reason of its loss, if it is lost.
 fn send(sim: &mut Sim, dlid: u16) -> Option<&'static str> {
@@ -12,7 +13,7 @@ fn send(sim: &mut Sim, dlid: u16) -> Option<&'static str> {
     let before = sim.stats().lost.clone();
     let packet = lab::data(sim, from, dlid, 0, 100);
     sim.send_packet(from, packet);
-    while sim.in_transit > 0 {
+    while sim.net.clock.has_transit() {
         let next = sim.next_at().unwrap();
         lab::run_checked(sim, next);
     }
@@ -162,7 +163,7 @@ fn what_cannot_leave_the_first_port_is_lost_there() {
         sim.send_packet(from, packet);
         sim.settle(sim.now());
         lab::check_settled(sim);
-        std::mem::take(&mut sim.stats.lost).into_keys().next()
+        std::mem::take(&mut sim.net.stats.lost).into_keys().next()
     };
     assert_eq!(try_packet(&mut sim, 9, 4), Some("no_lane"), "lane 9 of 8");
     assert_eq!(try_packet(&mut sim, 0, 4096), Some("too_long"), "the MTU is 2048");
@@ -343,7 +344,7 @@ fn subnet_management_by_lid_reaches_ports_that_are_not_active() {
     let mut sim = lab::ready(&fabric, Options::default());
     for port in lab::all_ports(&sim).collect::<Vec<_>>() {
         if sim.port(port).is_up() {
-            sim.port_mut(port).info.port_state = ib_wire::mad::sm::PortState::INIT;
+            sim.port_mut(port).info.port_state = PortState::INIT;
         }
     }
     let client = lab::client(&mut sim, "h1");

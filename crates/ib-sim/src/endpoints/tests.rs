@@ -5,11 +5,12 @@ use ib_types::Mtu;
 use ib_wire::mad::sm::{MtuCode, PortState};
 use ib_wire::mad::{Mad, Method, MgmtClass, TransactionId};
 
-use super::ROOM;
 use crate::client::ClientOptions;
 use crate::lab::{self, data, lid, port, row, two_switches};
+use crate::network::link::ROOM;
+use crate::options::Options;
 use crate::packet::Payload;
-use crate::sim::{Options, Sim};
+use crate::sim::Sim;
 
 #[test]
 fn the_owner_of_a_port_is_told_of_what_arrives() {

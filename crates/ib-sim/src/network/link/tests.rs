@@ -3,7 +3,7 @@ use ib_types::{LinkSpeed, LinkWidth};
 
 use super::*;
 use crate::lab::{self, MAD_PACKET, lid, port};
-use crate::sim::Options;
+use crate::options::Options;
 
 fn at(nanos: u64) -> Instant {
     Instant::from_nanos(nanos)
@@ -16,6 +16,8 @@ fn pair(rate: LinkRate) -> Fabric {
     fabric.connect((one, 1), (other, 1), rate).unwrap();
     fabric
 }
+
+mod waiting;
 
 #[test]
 fn a_packet_takes_the_time_of_its_bytes_and_the_latency() {
@@ -65,7 +67,7 @@ fn slow_end() -> Fabric {
 
 #[test]
 fn a_sender_stops_when_the_buffer_is_full_and_goes_on_when_it_drains() {
-    let options = Options { lane_buffer: 4224, ..Options::default() };
+    let options = Options { vl_buffer: 4224, ..Options::default() };
     let mut sim = lab::ready(&slow_end(), options);
     let (from, to, dlid) = (port(&sim, "h1.1"), port(&sim, "h2.1"), lid(&sim, "h2"));
     sim.open(to);
@@ -92,7 +94,7 @@ fn a_sender_stops_when_the_buffer_is_full_and_goes_on_when_it_drains() {
 
 #[test]
 fn no_credit_is_lost_or_doubled_when_packets_are_dropped() {
-    let options = Options { lane_buffer: 4224, ..Options::default() };
+    let options = Options { vl_buffer: 4224, ..Options::default() };
     let mut sim = lab::ready(&slow_end(), options);
     let (from, out, dlid) = (port(&sim, "h1.1"), port(&sim, "s1.4"), lid(&sim, "h2"));
     for command in [
@@ -109,10 +111,10 @@ fn no_credit_is_lost_or_doubled_when_packets_are_dropped() {
         sim.send_packet(from, packet);
         if round % 50 == 20 {
             // The link goes down and comes back with packets on it and in front of it.
-            sim.retrain(out);
+            sim.net.retrain(out);
             lab::check(&sim);
             for end in [out, port(&sim, "h2.1")] {
-                sim.set_state(end, ib_wire::mad::sm::PortState::ACTIVE);
+                sim.net.set_state(end, ib_wire::mad::sm::PortState::ACTIVE);
             }
         }
         let until = sim.now() + Duration::from_nanos(900);
@@ -127,7 +129,7 @@ fn no_credit_is_lost_or_doubled_when_packets_are_dropped() {
 
 #[test]
 fn copies_of_a_packet_hold_its_room_until_the_last_has_left() {
-    let options = Options { lane_buffer: 4224, ..Options::default() };
+    let options = Options { vl_buffer: 4224, ..Options::default() };
     let mut fabric =
         lab::fabric(&[("h1", 1), ("h2", 1), ("h3", 1), ("s1", 4)], &["h1.1 s1.1", "h2.1 s1.2"]);
     let [h3, s1] = ["h3", "s1"].map(|name| fabric.find_name(name).unwrap());
@@ -154,7 +156,7 @@ fn copies_of_a_packet_hold_its_room_until_the_last_has_left() {
 
 #[test]
 fn subnet_management_passes_while_data_is_blocked() {
-    let options = Options { lane_buffer: 4224, ..Options::default() };
+    let options = Options { vl_buffer: 4224, ..Options::default() };
     let mut sim = lab::ready(&slow_end(), options);
     let (from, dlid) = (port(&sim, "h1.1"), lid(&sim, "h2"));
     for _ in 0..40 {
@@ -162,7 +164,7 @@ fn subnet_management_passes_while_data_is_blocked() {
         sim.send_packet(from, packet);
     }
     lab::run_checked(&mut sim, at(4200));
-    assert!(sim.port(from).queues.as_ref().unwrap().waiting != 0, "data is blocked");
+    assert!(sim.port(from).queues.as_ref().unwrap().waiting() != 0, "data is blocked");
     let client = lab::client(&mut sim, "h1");
     let what = (ib_wire::mad::AttributeId::NODE_INFO, 0);
     let mad = ib_wire::mad::smp::directed_request(

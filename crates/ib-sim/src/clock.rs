@@ -1,0 +1,78 @@
+//! The clock of a fabric, and the events ahead of it.
+
+use ib_types::Instant;
+
+use crate::event::{Event, EventQueue};
+
+/// Virtual time: it moves only when an event is taken or when it is set forward.
+#[derive(Clone, Debug)]
+pub(crate) struct Clock {
+    now: Instant,
+    /// Number of events that were taken.
+    steps: u64,
+    events: EventQueue<Event>,
+    /// Number of queued events that are not timers: those of packets and credits on a link.
+    in_transit: usize,
+}
+
+impl Clock {
+    pub(crate) const fn new() -> Self {
+        Self { now: Instant::ZERO, steps: 0, events: EventQueue::new(), in_transit: 0 }
+    }
+
+    #[inline]
+    pub(crate) const fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// Returns the number of events that were taken.
+    pub(crate) const fn steps(&self) -> u64 {
+        self.steps
+    }
+
+    /// Returns true if packets or credits are on a link.
+    pub(crate) const fn has_transit(&self) -> bool {
+        self.in_transit > 0
+    }
+
+    /// Returns when the next event is due.
+    pub(crate) fn next_at(&self) -> Option<Instant> {
+        self.events.next_at()
+    }
+
+    /// Adds an event.
+    #[inline]
+    pub(crate) fn schedule(&mut self, at: Instant, event: Event) {
+        self.in_transit += usize::from(!event.is_timer());
+        self.events.push(at, event);
+    }
+
+    /// Takes the next event if it is due by a moment, and sets the clock to its time.
+    #[inline]
+    pub(crate) fn pop_by(&mut self, moment: Instant) -> Option<Event> {
+        let (at, event) = self.events.pop_by(moment)?;
+        self.steps += 1;
+        self.now = self.now.max(at);
+        self.in_transit -= usize::from(!event.is_timer());
+        Some(event)
+    }
+
+    /// Sets the clock forward to a moment; one of the past changes nothing.
+    pub(crate) fn advance(&mut self, moment: Instant) {
+        self.now = self.now.max(moment);
+    }
+
+    /// Returns all events in no particular order.
+    #[cfg(test)]
+    pub(crate) fn events(&self) -> impl Iterator<Item = &Event> {
+        self.events.iter()
+    }
+
+    #[cfg(test)]
+    pub(crate) const fn in_transit(&self) -> usize {
+        self.in_transit
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,173 @@
+//! What moves packets: nodes and links, packets in flight, and who they come from and go to.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `network` | how a packet is lost, and how states of ports are changed |
+//! | `link` | output queues, transmission, credits, faults of links |
+//! | `forward` | directed routes, forwarding tables, multicast |
+//! | `endpoint` | what clients and open ports send and receive |
+//! | `cable` | links that come up and go down |
+//! | `notify` | traps to the subnet manager |
+//!
+//! Agents of nodes are above it: a packet for one of them is returned as a [`Delivery`].
+
+use std::time::Duration;
+
+use ib_topology::{Fabric, PortId};
+use ib_types::Instant;
+use ib_types::rng::Rng;
+use ib_wire::mad::sm::PortState;
+
+use crate::client::Clients;
+use crate::clock::Clock;
+use crate::fabric::FabricState;
+use crate::flight::{BLOCK, Flights};
+use crate::log::{Entry, Log};
+use crate::loss::Loss;
+use crate::open_port::OpenPorts;
+use crate::options::{LogLevel, Options};
+use crate::packet::Payload;
+use crate::stats::Stats;
+use crate::tap::Tap;
+
+mod cable;
+mod endpoint;
+mod forward;
+pub(crate) mod link;
+mod notify;
+
+/// A packet that has reached the node that it is for, and the port at which it has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub(crate) enum Delivery {
+    /// A packet of subnet management, at the port by which it entered the node.
+    Smp { port: PortId, key: u32 },
+    /// Any other packet, at an end port.
+    Data { port: PortId, key: u32 },
+}
+
+/// Nodes, links, and all packets on them.
+#[derive(Debug)]
+pub(crate) struct Network {
+    pub(crate) clock: Clock,
+    pub(crate) fabric: FabricState,
+    pub(crate) flights: Flights,
+    pub(crate) clients: Clients,
+    pub(crate) open_ports: OpenPorts,
+    pub(crate) stats: Stats,
+    pub(crate) log: Log,
+    pub(crate) tap: Tap,
+    /// The random numbers of faults.
+    pub(crate) rng: Rng,
+    limits: Limits,
+}
+
+/// Times and sizes that the options set.
+#[derive(Clone, Copy, Debug)]
+struct Limits {
+    /// From the end of one port to that of the next.
+    latency: Duration,
+    /// The buffer of each VL of a port, in blocks.
+    vl_blocks: u32,
+    /// How many packets of subnet management may wait to leave by a port.
+    management_buffer: usize,
+    /// How long a client has to answer a request that was handed to it.
+    answer_within: Duration,
+}
+
+impl Network {
+    pub(crate) fn new(fabric: &Fabric, options: &Options) -> Self {
+        Self {
+            clock: Clock::new(),
+            fabric: FabricState::new(fabric, options),
+            flights: Flights::default(),
+            clients: Clients::default(),
+            open_ports: OpenPorts::default(),
+            stats: Stats::default(),
+            log: Log::new(options.log),
+            tap: Tap::new(options.tap),
+            rng: Rng::stream(options.seed, 0x51_4d),
+            limits: Limits {
+                latency: options.latency,
+                vl_blocks: options.vl_buffer / BLOCK as u32,
+                management_buffer: options.management_buffer,
+                answer_within: options.answer_within,
+            },
+        }
+    }
+
+    /// Returns the buffer of each VL of a port, in blocks.
+    #[cfg(test)]
+    pub(crate) const fn vl_blocks(&self) -> u32 {
+        self.limits.vl_blocks
+    }
+
+    #[inline]
+    pub(crate) const fn now(&self) -> Instant {
+        self.clock.now()
+    }
+
+    /// Writes a line when things of this kind are logged.
+    #[inline]
+    pub(crate) fn log(&mut self, entry: Entry<'_>) {
+        if self.log.has(entry.level()) {
+            self.log.write(self.clock.now(), &self.fabric, entry);
+        }
+    }
+
+    /// Writes down that a packet has been delivered.
+    pub(crate) fn note_delivery(&mut self, port: PortId, key: u32) {
+        self.stats.delivered += 1;
+        if self.log.has(LogLevel::Datagrams) {
+            let flight = self.flights.get(key);
+            if let Some(mad) = flight.packet.mad() {
+                let entry = Entry::Delivered { port, packet: flight.number, mad };
+                self.log.write(self.clock.now(), &self.fabric, entry);
+            }
+        }
+    }
+
+    /// Loses a packet at a port.
+    pub(crate) fn lose(&mut self, port: PortId, key: u32, why: Loss) {
+        let flight = self.land(key);
+        self.fabric.port_mut(port).dropped += 1;
+        self.stats.lose(why);
+        self.log(Entry::Lost { port, packet: flight.number, why });
+        let now = self.now();
+        self.tap.keep(now, port, &flight.packet, flight.vl, Some(why));
+        if self.fabric.port(flight.from).has_lid(flight.packet.slid) {
+            self.open_ports.note_loss(now, port, &flight, why);
+        }
+        if let Some(request) = flight.request {
+            self.clients.fail(request, &mut self.open_ports);
+        }
+        if let Payload::Transport(bytes) = flight.packet.payload {
+            self.flights.give_buffer(bytes);
+        }
+        self.tell_of_room(port);
+    }
+
+    /// Drops a packet that cannot leave by a port.
+    pub(crate) fn discard(&mut self, port: PortId, key: u32, why: Loss) {
+        let counters = &mut self.fabric.port_mut(port).counters;
+        counters.xmit_discards += 1;
+        match why {
+            Loss::LinkDown | Loss::LinkWentDown | Loss::NotActive => {
+                counters.inactive_discards += 1;
+            }
+            Loss::TooLong => counters.neighbor_mtu_discards += 1,
+            Loss::LifeTime(_) => counters.lifetime_discards += 1,
+            Loss::HeadOfQueue(_) => counters.hoq_life_discards += 1,
+            _ => {}
+        }
+        self.lose(port, key, why);
+    }
+
+    /// Sets the state of a port and says so.
+    pub(crate) fn set_state(&mut self, port: PortId, to: PortState) {
+        if let Some(from) = self.fabric.set_state(port, to, self.clock.now()) {
+            self.log(Entry::State { port, from, to });
+            self.open_ports.wake(port);
+        }
+    }
+}

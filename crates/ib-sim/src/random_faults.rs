@@ -1,0 +1,124 @@
+//! Scripts of random faults.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use ib_topology::{Fabric, PortId};
+use ib_types::rng::Rng;
+
+use crate::command::{Command, Fault, Ignored, Target};
+use crate::script::Step;
+
+/// Returns faults at random moments of a time: links that fail and come back or flap, nodes without
+/// power, packets that are lost, late, doubled or damaged, keys that nobody knows, switches that lie;
+/// and two cables that are swapped from the start.
+///
+/// The same seed gives the same faults for the same fabric. The first host and its cables are left
+/// alone, so that there is somebody to look at what is left; only the power of the switch at their
+/// other end may fail, and keys and lies may be its. Everything is mended at the end of the time: keys are
+/// zero then, as those of a fresh port are, and switches are true. What a lie has kept out of a table
+/// stays out until somebody writes it again.
+#[must_use]
+pub fn random_faults(fabric: &Fabric, seed: u64, time: Duration, count: usize) -> Vec<Step> {
+    let mut rng = Rng::stream(seed, 0xfa_17);
+    let first = fabric.nodes().find(|(_, node)| !node.kind.is_switch()).map(|(id, _)| id);
+    let spared = |port: PortId| Some(fabric.port(port).node) == first;
+    let links: Vec<_> = fabric
+        .links()
+        .filter(|&(one, other)| !spared(one) && !spared(other))
+        .map(|(port, _)| port)
+        .collect();
+    let switches: Vec<_> = fabric.nodes().filter(|(_, node)| node.kind.is_switch()).collect();
+    let target = |port: PortId| {
+        let port = fabric.port(port);
+        Target { node: fabric.node(port.node).name.clone(), port: Some(port.number) }
+    };
+    let node_target = |name: &str| Target { node: name.to_owned(), port: None };
+    let (mut steps, mut swap) = (Vec::new(), None);
+    if links.is_empty() {
+        return steps;
+    }
+    let mut pulled = BTreeSet::new();
+    let nanos = time.as_nanos().max(1) as usize;
+    for _ in 0..count {
+        let at = Duration::from_nanos(rng.below(nanos) as u64);
+        let port = links[rng.below(links.len())];
+        let link = target(port);
+        let probability = (rng.below(50) + 1) as f64 / 100.0;
+        let short = Duration::from_nanos(rng.below(nanos / 10 + 1) as u64);
+        let others = !switches.is_empty();
+        let (command, mended) = match rng.below(if others { 11 } else { 8 }) {
+            // A cable can be pulled once; the next time it loses packets.
+            0 if !pulled.insert(port) => {
+                let fault = vec![Fault::Loss(probability)];
+                (Command::Fault(link.clone(), fault), Some(Command::Fault(link, Vec::new())))
+            }
+            0 => (Command::Unlink(link.clone()), Some(Command::Relink(link))),
+            1 => {
+                // Three times down and up again before the end.
+                let pause = short.min((time - at) / 6);
+                (Command::Flap(link, pause, pause, 3), None)
+            }
+            2 => {
+                let node = node_target(&fabric.node(fabric.port(port).node).name);
+                (Command::Power(node.clone(), false), Some(Command::Power(node, true)))
+            }
+            kind @ 3..=6 => {
+                let fault = match kind {
+                    3 => vec![Fault::Loss(probability)],
+                    4 => vec![Fault::Corruption(probability)],
+                    5 => vec![Fault::Duplication(probability)],
+                    _ => vec![
+                        Fault::Reordering(probability),
+                        Fault::HeldBack(short),
+                        Fault::Delay(short),
+                    ],
+                };
+                (Command::Fault(link.clone(), fault), Some(Command::Fault(link, Vec::new())))
+            }
+            7 => {
+                // Cables that are in their places when they are swapped, and when they are put back,
+                // whatever else happens to them.
+                let other = links[rng.below(links.len())];
+                if swap.is_none() && other != port {
+                    swap = Some(Command::Swap(link, target(other)));
+                }
+                continue;
+            }
+            kind => {
+                let (_, switch) = &switches[rng.below(switches.len())];
+                let node = node_target(&switch.name);
+                let ports = usize::from(switch.ports);
+                match kind {
+                    8 => {
+                        let (key, protect) = (rng.next_u64() | 1, rng.below(4) as u8);
+                        let set = Command::MKey(node.clone(), key, protect);
+                        (set, Some(Command::MKey(node, 0, 0)))
+                    }
+                    9 => {
+                        if ports < 2 {
+                            continue;
+                        }
+                        // Another port than the first one.
+                        let from = rng.below(ports);
+                        let to = (from + 1 + rng.below(ports - 1)) % ports;
+                        let pair = (from as u8 + 1, to as u8 + 1);
+                        let lie = Command::Misroute(node.clone(), Some(pair));
+                        (lie, Some(Command::Misroute(node, None)))
+                    }
+                    _ => {
+                        let lie = Command::IgnoreLft(node.clone(), Ignored::Blocks(vec![0]));
+                        (lie, Some(Command::IgnoreLft(node, Ignored::None)))
+                    }
+                }
+            }
+        };
+        steps.push(Step { at, command, line: None });
+        steps.extend(mended.map(|command| Step { at: time, command, line: None }));
+    }
+    if let Some(command) = swap {
+        steps.insert(0, Step { at: Duration::ZERO, command: command.clone(), line: None });
+        steps.push(Step { at: time, command, line: None });
+    }
+    steps
+}
