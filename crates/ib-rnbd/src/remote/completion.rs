@@ -30,7 +30,7 @@ impl Remote {
         }
     }
 
-    /// Carries out what follows for a message that has ended, or was not sent.
+    /// Carries out the recovery of a message that has ended, or was not sent.
     fn recover(&mut self, tag: Tag, outcome: Option<Outcome>, data: &[u8]) {
         let Tag::Command(number) = tag else { return self.rnbd.handle(tag, outcome, data) };
         let Some(part) = self.commands.part(number) else { return };
