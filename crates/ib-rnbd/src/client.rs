@@ -1,8 +1,8 @@
-//! The client: opens devices of a server, and opens them again where the server has forgotten them.
+//! The client: opens devices of a server, and reopens them after the server has lost its session state.
 //!
-//! Its user tells it when the session is connected ([`Client::connected`]), when one of its paths is
-//! ([`Client::path_connected`]) and when it has lost them all ([`Client::lost`]), sends what [`Client::poll_transmit`] returns,
-//! and hands back what became of it. What is asked of a device waits while it is not open.
+//! The user notifies it when the session is connected ([`Client::connected`]), when a path is connected
+//! ([`Client::path_connected`]) and when the last path is lost ([`Client::lost`]). The user sends the messages of
+//! [`Client::poll_transmit`], and returns their outcomes ([`Client::handle`]). Commands wait while their device is not open.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -26,51 +26,49 @@ use super::{LONGEST_NAME, VERSION};
 use ib_block::device::SECTOR;
 use ib_block::{Command, CommandError, Discard, Errno, Geometry, Origin};
 
-/// The number of a device that a client uses.
+/// The client's number of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DeviceId(u32);
 
-/// What has happened.
+/// An event of the client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClientEvent {
-    /// A device is open, and whether all is there that it had when it was open before: whoever opens it for the first time
-    /// misses nothing.
+    /// A device is open, with its geometry. A device that is open for the first time has kept all of its data.
     Opened(DeviceId, Geometry, Kept),
     /// A device cannot be opened.
     Refused(DeviceId, OpenError),
-    /// A device is open again, and others may have written to it meanwhile, which nobody knows. The changes that have waited
-    /// here have ended with [`Errno::EIO`]; whoever has others of before ends them, too.
+    /// A device is reopened, and other clients may have written to it since. Its queued changes have ended with
+    /// [`Errno::EIO`]; the user has to end its own earlier changes as well.
     Unsure(DeviceId),
     /// A device that was open cannot be opened again now, but perhaps later ([`Client::try_again`]): a client has it open to
     /// write, possibly an earlier session of this client.
     Delayed(DeviceId),
-    /// A command has ended: the user's number, and how.
+    /// A command has ended: the user's number, and the status.
     Done(u64, Errno),
 }
 
-/// Whether a device that is open again has what it had.
+/// The writes that a reopened device has kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kept {
-    /// It has.
+    /// All of them.
     All,
-    /// The server says that what was not flushed may be lost.
+    /// The flushed ones: the server reports that unflushed writes may be lost.
     Flushed,
-    /// The server, a Linux kernel, does not say: it may have been started again, with its machine.
+    /// The server, a Linux kernel, does not report it: it may have been restarted.
     Unknown,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// It is to be opened as soon as the session can.
+    /// It is opened as soon as the session is connected.
     Wanted,
-    /// It is being opened.
-    /// It was asked for when so many paths had been connected.
+    /// It was requested after this number of paths had been connected.
     Opening(u32),
-    /// It is open, under the server's number.
+    /// It is open, with this number of the server.
     Open(u32),
-    /// It was refused.
+    /// The server has refused it.
     Refused(Errno),
-    /// It was open before and is refused now, which may change.
+    /// It was open before and is refused for now.
     Delayed,
 }
 
@@ -86,7 +84,7 @@ struct Device {
     refusals: u32,
 }
 
-/// What the user has asked for and was not sent yet.
+/// A command that was not sent yet.
 #[derive(Clone, Copy, Debug)]
 struct QueuedCommand {
     device: DeviceId,
@@ -105,34 +103,34 @@ enum Greeting {
 /// The client of RNBD, in one session.
 #[derive(Debug)]
 pub struct Client {
-    /// Its number, by which servers tell it from others.
+    /// Its random number, by which servers distinguish clients.
     number: u64,
     devices: BTreeMap<DeviceId, Device>,
     last: u32,
     greeting: Greeting,
-    /// How many paths were connected, and how many of them when the greeting was sent: a server that took all others for dead
-    /// has another session on the last one, to which nobody has said who this client is.
+    /// Number of paths that were connected so far, and that number when the version was sent. A server that had lost all
+    /// other paths has begun a new session on the last one, in which the client has to send its version again.
     paths: u32,
     greeted: u32,
-    /// How often the numbers of devices were forgotten.
+    /// How often the server's numbers of devices became invalid.
     forgotten: u32,
-    /// The server's number, where it tells where data comes from.
+    /// The server's number; `None` for a Linux server, which reports none.
     server: Option<u64>,
     waiting: VecDeque<QueuedCommand>,
-    /// Devices that were open and are not wanted any more, by the server's numbers.
+    /// Devices that the user has closed, by the server's numbers.
     closing: VecDeque<u32>,
-    /// Those of them of which the server does not know yet, or has not said so: nothing is opened meanwhile, as the messages
-    /// may take different paths, and the number would be closed that was just given.
+    /// Those of them whose close was sent and not answered. No device is opened meanwhile: the messages may take different
+    /// paths, and a late close would close the device that has the number next.
     unclosed: BTreeSet<u32>,
-    /// Those that are not to be closed yet.
+    /// Devices that are not closed yet, because they have requests in flight.
     busy: BTreeSet<u32>,
     events: VecDeque<ClientEvent>,
-    /// How many bytes of data a request may have.
+    /// Maximum length of the data of a request in bytes.
     longest: u32,
 }
 
 impl Client {
-    /// Returns a client that has opened nothing yet. Its number has to be random.
+    /// Returns a client without devices. Its number must be random.
     #[must_use]
     pub fn new(number: u64) -> Self {
         Self {
@@ -153,15 +151,15 @@ impl Client {
         }
     }
 
-    /// Says how many bytes of data a request may have: devices with longer blocks are of no use.
+    /// Sets the maximum length of the data of a request in bytes. Devices with longer blocks are refused.
     pub(super) const fn set_longest(&mut self, longest: u32) {
         self.longest = longest;
     }
 
-    /// Wants a device of the server to be open, from now on and after each loss of the session.
+    /// Opens a device of the server, now and after each loss of the session.
     ///
     /// # Errors
-    /// Fails when no device can have that name.
+    /// Fails if no device can have the name.
     pub fn open(&mut self, name: &str, mode: AccessMode) -> Result<DeviceId, OpenError> {
         if name.is_empty() || name.len() > LONGEST_NAME || name.contains('\0') {
             return Err(OpenError::Name(name.to_owned()));
@@ -174,7 +172,7 @@ impl Client {
         Ok(id)
     }
 
-    /// Wants a device no more. What waits for it ends with [`Errno::ENODEV`].
+    /// Closes a device. Its queued commands end with [`Errno::ENODEV`].
     pub fn close(&mut self, id: DeviceId) {
         let Some(device) = self.devices.remove(&id) else { return };
         if let State::Open(number) = device.state {
@@ -183,7 +181,7 @@ impl Client {
         self.fail(id, Errno::ENODEV);
     }
 
-    /// Returns the server's number of a device that is open.
+    /// Returns the server's number of a device; `None` unless it is open.
     pub(super) fn number(&self, id: DeviceId) -> Option<u32> {
         match self.devices.get(&id)?.state {
             State::Open(number) => Some(number),
@@ -191,52 +189,51 @@ impl Client {
         }
     }
 
-    /// Does not close a device, by the server's number, until it is released: nothing is opened meanwhile.
+    /// Defers the close of a device, by the server's number, until it is released. No device is opened meanwhile.
     pub(super) fn hold(&mut self, number: u32) {
         self.busy.insert(number);
     }
 
-    /// Closes a device that was held, once it is wanted no more.
+    /// Ends the deferral of a close.
     pub(super) fn release(&mut self, number: u32) {
         self.busy.remove(&number);
     }
 
-    /// Returns whether the server gives no number of a device twice, as far as it has said.
+    /// Returns true if the server never reuses the number of a device.
     pub(super) const fn has_numbers(&self) -> bool {
         self.server.is_some()
     }
 
-    /// Returns what a device is like, as far as that is known.
+    /// Returns the geometry of a device that is open, or was.
     #[must_use]
     pub fn geometry(&self, id: DeviceId) -> Option<&Geometry> {
         self.devices.get(&id)?.geometry.as_ref()
     }
 
-    /// Notes that a new session is connected, and starts to open all devices in it.
+    /// Notes that a session is connected, and starts to open all devices in it.
     pub fn connected(&mut self) {
         self.forget();
         self.devices.values_mut().for_each(|device| device.refusals = 0);
         self.greeting = Greeting::Due;
     }
 
-    /// A path was connected, beside others or as the first one. What is opened from now on, or was asked to be, is so after
-    /// another greeting.
+    /// Notes that a path is connected. Before devices are opened, the version is sent again.
     pub const fn path_connected(&mut self) {
         self.paths = self.paths.wrapping_add(1);
     }
 
-    /// Returns whether the session is not known to be connected.
+    /// Returns true if the session is not connected, as far as the client was notified.
     pub(super) const fn is_unconnected(&self) -> bool {
         matches!(self.greeting, Greeting::Unconnected)
     }
 
-    /// The session has lost all of its paths. Commands that were not sent yet wait on.
+    /// Notes that the session has lost all of its paths. Queued commands keep waiting.
     pub fn lost(&mut self) {
         self.forget();
         self.greeting = Greeting::Unconnected;
     }
 
-    /// Returns how often the numbers of devices were forgotten: what was sent before means nothing after it.
+    /// Returns how often the server's numbers of devices became invalid. Messages that were sent before have old numbers.
     pub(super) const fn forgotten(&self) -> u32 {
         self.forgotten
     }
@@ -251,24 +248,24 @@ impl Client {
         }
     }
 
-    /// Asks for something to be done with a device. The user's number comes back with the event that ends it, and with
-    /// what is sent for it. Reads and writes are at most as long as the session's data.
+    /// Queues a command for a device. Its message and its [`ClientEvent::Done`] have the user's number. Reads and writes are
+    /// at most as long as the data of a request.
     pub fn submit(&mut self, device: DeviceId, user: u64, command: Command) {
         self.waiting.push_back(QueuedCommand { device, user, command });
     }
 
-    /// Returns how many commands wait to be sent.
+    /// Returns the number of queued commands.
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.waiting.len()
     }
 
-    /// Ends all that waits, with an error.
+    /// Ends all queued commands with an error.
     pub fn fail_all(&mut self, errno: Errno) {
         self.events.extend(self.waiting.drain(..).map(|it| ClientEvent::Done(it.user, errno)));
     }
 
-    /// Ends what waits for a device, with an error.
+    /// Ends the queued commands of a device with an error.
     pub fn fail(&mut self, id: DeviceId, errno: Errno) {
         self.fail_those(errno, |it| it.device == id);
     }
@@ -284,7 +281,7 @@ impl Client {
     pub fn poll_transmit(&mut self) -> Option<Outgoing> {
         match self.greeting {
             Greeting::Unconnected => return None,
-            // What is open is so in the session that was greeted before.
+            // Devices that are open belong to the session before.
             Greeting::Sent => return self.next_command(),
             Greeting::Due => {
                 (self.greeting, self.greeted) = (Greeting::Sent, self.paths);
@@ -314,7 +311,7 @@ impl Client {
         let mut wanted = self.devices.iter_mut().filter(|(_, it)| it.state == State::Wanted);
         if let Some((id, device)) = wanted.next() {
             if self.greeted != self.paths {
-                // A server that does not say who it is may give the numbers of before to other devices.
+                // A Linux server may have given the earlier numbers to other devices.
                 if self.server.is_none() {
                     self.forget();
                 }
@@ -419,7 +416,7 @@ impl Client {
         }
     }
 
-    /// A command that was sent has to be sent once more, as its session was lost and nothing of it will be done.
+    /// Queues a command again, in front of all others.
     pub fn again(&mut self, device: DeviceId, user: u64, command: Command) {
         self.waiting.push_front(QueuedCommand { device, user, command });
     }
@@ -438,7 +435,7 @@ impl Client {
             let server = (answer.extension == SessionMessage::KNOWS).then_some(answer.number);
             let before = std::mem::replace(&mut self.server, server);
             if before.is_some() && before != server {
-                // Whatever was open was so at another one.
+                // The devices were open at another server.
                 self.forget();
             }
             self.greeting = Greeting::Done;
@@ -461,7 +458,7 @@ impl Client {
     fn opened(&mut self, id: DeviceId, errno: Errno, data: &[u8]) {
         let server = self.server;
         let Some(device) = self.devices.get_mut(&id) else {
-            // It is not wanted any more.
+            // The user has closed it meanwhile.
             if let (true, Ok(Message::OpenResponse(it))) = (errno.is_ok(), Message::parse(data)) {
                 self.closing.push_back(it.device_id);
             }
@@ -515,7 +512,7 @@ impl Client {
         self.events.push_back(ClientEvent::Opened(id, geometry, kept));
     }
 
-    /// Asks for a device again that was refused for now, or that was refused and has never been open.
+    /// Opens a device again that was refused for now, or that was refused and has never been open.
     pub fn try_again(&mut self, id: DeviceId) {
         let device = self.devices.get_mut(&id);
         let may_again = |it: &&mut Device| match it.state {
@@ -536,13 +533,13 @@ impl Client {
         self.fail(id, errno);
     }
 
-    /// Returns the next thing that has happened.
+    /// Returns the next event.
     pub fn poll_event(&mut self) -> Option<ClientEvent> {
         self.events.pop_front()
     }
 }
 
-/// Returns the number of the error for what cannot be done with a device.
+/// Returns the error number of a command that a device cannot execute.
 pub(super) const fn refusal(why: CommandError) -> Errno {
     match why {
         CommandError::Unaligned => Errno::EINVAL,
@@ -552,7 +549,7 @@ pub(super) const fn refusal(why: CommandError) -> Errno {
     }
 }
 
-/// Returns what a device is like by what its server says.
+/// Returns the geometry of a device from the response of its server.
 fn geometry(response: &OpenResponse, mode: AccessMode) -> Result<Geometry, &'static str> {
     let logical_block = u32::from(response.logical_block_size);
     if logical_block < 512 || !logical_block.is_power_of_two() {

@@ -1,11 +1,11 @@
-//! Recovery of the client: what follows when a message was not sent, was lost with its path, or was refused.
+//! Recovery of the client from messages that were not sent, were lost with their path, or were refused.
 //!
 //! [`decide`] has all the rules. Its callers describe the message and its outcome, and carry out the [`Recovery`].
 
 use ib_block::Errno;
 use ib_rtrs::Outcome;
 
-/// What follows for a message.
+/// The treatment of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Recovery {
     /// The message ends with this status.
@@ -81,7 +81,7 @@ pub(crate) const MOST_REOPENINGS: u32 = 3;
 /// Maximum number of refusals after which a device that was open before is requested again.
 const MOST_REFUSALS: u32 = 30;
 
-/// Returns what follows for a message. `outcome` is `None` if the message was not sent.
+/// Decides about a message. `outcome` is `None` if the message was not sent.
 pub(crate) fn decide(message: Message, outcome: Option<Outcome>) -> Recovery {
     match message {
         Message::Session | Message::Close => decide_control(outcome),

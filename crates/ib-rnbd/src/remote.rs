@@ -1,4 +1,4 @@
-//! Devices of a server for their users: a session with its paths, RNBD, and requests of any length.
+//! Devices of a server: a session with its paths, RNBD, and commands of any length.
 //!
 //! The owner adds paths to the session ([`Remote::session`]), and passes events of HCAs to it. It calls
 //! [`Remote::handle_timeout`] at the time that [`Remote::poll_timeout`] returns. After each call it calls
@@ -37,47 +37,46 @@ use buffers::BufferPool;
 use commands::Commands;
 use devices::Devices;
 
-/// How devices of a server are used.
+/// The configuration of a [`Remote`].
 #[derive(Clone, Debug)]
 pub struct RemoteConfig {
-    /// The session. Requests of a session that was lost always come back to [`Remote`], which makes them again.
+    /// The session. [`Remote`] always sets [`ClientConfig::returns_lost`].
     pub session: ClientConfig,
-    /// How many requests may be in flight, from 1 on; no more than the server allows are.
+    /// Maximum number of requests in flight, at least 1. The server may allow fewer.
     pub depth: usize,
-    /// What becomes of the data of reads.
+    /// How data of reads arrives.
     pub reads: Reads,
-    /// Whether a server that does not say whether it still has what was not flushed is believed to have it. Otherwise a flush
-    /// after the loss of a session fails once when something was not flushed before.
+    /// True if a Linux server is trusted to keep unflushed writes when the session is lost. Otherwise the next flush fails once.
     pub trusts_cache: bool,
 }
 
-/// What becomes of the data of reads.
+/// How data of reads arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reads {
-    /// Nobody wants it.
+    /// It is dropped.
     Dropped,
-    /// It is copied out of the memory that it comes into.
+    /// It is copied from the registered memory.
     Copied,
-    /// Of so many bytes or more, whoever takes it ([`Remote::take_data`]) has it where it came in, unless others would be held
-    /// up; what is shorter is copied.
+    /// Data of at least this many bytes is lent in the registered memory ([`Remote::take_data`]), unless too much is lent
+    /// already. Shorter data is copied.
     Lent(u64),
 }
 
-/// How long data is at least where to lend it costs less than a copy does, in bytes.
+/// Minimum length of data in bytes for which lending costs less than a copy.
 pub const WORTH_LENDING: u64 = 16 << 10;
 
-/// What has happened.
+/// An event of a [`Remote`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RemoteEvent {
     /// A device is open, for the first time or again.
     Opened(DeviceId, Geometry),
-    /// It cannot be opened.
+    /// A device cannot be opened.
     Refused(DeviceId, OpenError),
-    /// Something about the session and its paths.
+    /// An event of the session.
     Session(SessionEvent),
 }
 
-/// The room of messages about devices: how long each may be, and how many there may be at once.
+/// Length in bytes and number of the buffers for answers about the session and devices.
 const ADMIN: usize = 64;
 const ADMINS: usize = 16;
 
@@ -100,19 +99,19 @@ pub struct Remote {
     config: RemoteConfig,
     admin: BufferPool,
     commands: Commands,
-    /// Messages that are in flight, by the numbers that the session knows them by.
+    /// Messages in flight, by the user's numbers of their requests.
     messages: Slab<Message>,
     devices: Devices,
     /// Devices that are refused for now, and the times at which they are opened again.
     delayed: BTreeMap<DeviceId, Instant>,
     /// Devices closed by the user that still have parts in flight, and their numbers.
     leaving: Vec<(DeviceId, u32)>,
-    /// How often the numbers of devices had been forgotten when something was sent last.
+    /// [`Client::forgotten`] when the last message was sent.
     forgotten: u32,
-    /// A message for which there was no room.
+    /// A message for which no path, permit or buffer was free.
     held: Option<Outgoing>,
     events: VecDeque<RemoteEvent>,
-    /// Whether a path has been given up for good, and not because somebody wanted that, since the last one was connected.
+    /// True if a path has been given up since the last one was connected, except by the user.
     is_given_up: bool,
 }
 
@@ -128,7 +127,7 @@ impl Remote {
         seed: [u8; 32],
     ) -> Result<Self, SetupError> {
         let session = ClientConfig { returns_lost: true, ..config.session.clone() };
-        // Two that have one number by chance take each other's writes for their own.
+        // The server attributes writes to clients by their numbers, which must differ.
         let mut hasher = DefaultHasher::new();
         seed.hash(&mut hasher);
         let client = hasher.finish();
@@ -151,10 +150,10 @@ impl Remote {
         })
     }
 
-    /// Wants a device to be open, from now on and after each loss of the session.
+    /// Opens a device, now and after each loss of the session.
     ///
     /// # Errors
-    /// Fails when no device can have that name.
+    /// Fails if no device can have the name.
     pub fn open(&mut self, name: &str, mode: AccessMode) -> Result<DeviceId, OpenError> {
         self.rnbd.open(name, mode)
     }
@@ -173,7 +172,7 @@ impl Remote {
         self.delayed.remove(&device);
     }
 
-    /// Returns what a device is like, once it is open.
+    /// Returns the geometry of a device that is open, or was.
     #[must_use]
     pub fn geometry(&self, device: DeviceId) -> Option<&Geometry> {
         self.rnbd.geometry(device)
@@ -190,10 +189,10 @@ impl Remote {
         &mut self.rtrs
     }
 
-    /// Asks for something to be done with a device that was open before; with the data of a write.
+    /// Submits a command for a device that was open before, with the data of a write.
     ///
     /// # Panics
-    /// Panics when a write has other than its length in data.
+    /// Panics if the length of the data differs from that of a write.
     pub fn submit(&mut self, device: DeviceId, user: u64, command: Command, data: &[u8]) {
         let max_io_size = self.rtrs.max_io_size();
         let Some(geometry) = self.rnbd.geometry(device) else {
@@ -207,49 +206,49 @@ impl Remote {
         }
     }
 
-    /// Returns something that has ended: the user's number, and how. [`Remote::data`] has then what was read.
+    /// Returns a command that has ended: the user's number, and the status. [`Remote::data`] returns the data of a read.
     ///
-    /// After [`Errno::ECONNABORTED`] and [`Errno::ETIMEDOUT`] it is not known what of it is done: the server does not say
-    /// what becomes of requests of paths that have failed, or takes too long.
+    /// After [`Errno::ECONNABORTED`] and [`Errno::ETIMEDOUT`] it is not known what of the command was executed: the server
+    /// does not fence failed paths, or takes too long.
     pub fn poll(&mut self) -> Option<(u64, Errno)> {
         self.commands.poll()
     }
 
-    /// Returns how often something may have been lost that was confirmed and not flushed. The next flush of its device
-    /// fails because of that, once; who speaks for several users may have to tell each of them.
+    /// Returns the number of events that may have lost confirmed, unflushed writes. The next flush of the device fails once
+    /// because of that. An owner with several clients has to report it to each of them.
     #[must_use]
     pub const fn losses(&self) -> u64 {
         self.devices.losses()
     }
 
-    /// Returns what the read has read that [`Remote::poll`] has told last, as far as it was copied.
+    /// Returns the data of the read that [`Remote::poll`] has returned last, unless it is lent.
     #[must_use]
     pub fn data(&self) -> &[u8] {
         self.commands.data()
     }
 
-    /// Takes that with its buffer, which is best given back ([`Remote::give_back`]).
+    /// Takes the data of that read. [`Remote::give_back`] reuses its buffer.
     pub fn take_data(&mut self) -> ReadData {
         self.commands.take_data()
     }
 
-    /// Takes data back whose buffer, or memory, is for what is read next.
+    /// Takes data back, to reuse its buffer.
     pub fn give_back(&mut self, data: ReadData) {
         self.commands.give_back(data);
     }
 
-    /// Returns the next thing that has happened.
+    /// Returns the next event.
     pub fn poll_event(&mut self) -> Option<RemoteEvent> {
         self.events.pop_front()
     }
 
-    /// Returns whether there is something to be told.
+    /// Returns true if [`Remote::poll`] or [`Remote::poll_event`] returns something.
     #[must_use]
     pub fn has_news(&self) -> bool {
         self.commands.has_ended() || !self.events.is_empty()
     }
 
-    /// Returns how many requests of the user have not ended.
+    /// Returns the number of commands that have not ended.
     #[must_use]
     pub fn asked(&self) -> usize {
         self.commands.pending()
@@ -271,15 +270,15 @@ impl Remote {
         }
     }
 
-    /// Asks again for a device that was refused and has never been open: another client may have closed it meanwhile.
+    /// Opens a device again that was refused and has never been open: another client may have closed it meanwhile.
     pub fn try_again(&mut self, device: DeviceId) {
         self.rnbd.try_again(device);
     }
 
-    /// Does what follows from what was told and asked for, on a processor; returns whether there was anything.
+    /// Handles events and completions, and sends messages on processor `cpu`. Returns true if there was any progress.
     ///
     /// # Errors
-    /// Fails when there is no memory for the data of requests.
+    /// Fails if there is no memory for the data of requests.
     pub fn advance(
         &mut self,
         now: Instant,
@@ -317,7 +316,7 @@ impl Remote {
                 }
                 self.forget_held();
                 self.rnbd.set_longest(self.rtrs.max_io_size());
-                // One that was lost and is back has begun already when its last path comes up.
+                // A restored session has been connected before its last path is.
                 if *event == SessionEvent::Restored || self.rnbd.is_unconnected() {
                     self.rnbd.connected();
                 }
@@ -350,19 +349,19 @@ impl Remote {
         }
     }
 
-    /// Sends what waits, as long as there is room.
+    /// Sends messages while paths, permits and buffers are free.
     fn send(&mut self, now: Instant, cx: &mut impl Adapters, cpu: u32) {
         if self.forgotten != self.rnbd.forgotten() {
-            // It has a number of before.
+            // It has an old number of its device.
             self.forget_held();
         }
         while let Some(out) = self.held.take().or_else(|| self.rnbd.poll_transmit()) {
-            // Other devices may have their numbers next.
+            // Messages in flight have old numbers, which other devices may get.
             if std::mem::replace(&mut self.forgotten, self.rnbd.forgotten()) != self.forgotten {
                 self.rtrs.recall();
                 self.leaving.clear();
             }
-            // A server that numbers devices in each session may give a number of before to the next one.
+            // A Linux server numbers devices in each session, so a new device may get an old number.
             let waits = matches!(out.tag, Tag::Open(_))
                 && !self.rnbd.has_numbers()
                 && self.rtrs.has_recalled();
@@ -373,7 +372,7 @@ impl Remote {
         }
     }
 
-    /// Sends a message; returns false when it has to wait.
+    /// Sends a message; returns false if it has to wait.
     fn send_one(&mut self, now: Instant, cx: &mut impl Adapters, cpu: u32, out: &Outgoing) -> bool {
         let mut message = Message { tag: out.tag, admin: None };
         let mut data = None;

@@ -15,7 +15,7 @@
 //! | `info` | the addresses of the server's chunks |
 //! | `post` | requests out |
 //! | `complete` | completions in: responses, heartbeats, failures |
-//! | `failover` | what follows for requests whose path has failed |
+//! | `failover` | requests of failed paths |
 //! | `fencing` | failed paths, and the requests that wait for their fences |
 //! | `close` | ends of paths, and new beginnings |
 //!
@@ -66,7 +66,7 @@ use crate::adapters::{AdapterId, Adapters};
 use crate::connection::SetupError;
 use crate::stats::{ClientPathStats, ClientStat};
 
-/// What is waited for on a path.
+/// The timers of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Timer {
     /// Its connections and the information about chunks.

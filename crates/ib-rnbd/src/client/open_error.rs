@@ -6,24 +6,24 @@ use super::LONGEST_NAME;
 use crate::recovery::may_pass;
 use ib_block::Errno;
 
-/// Why a device cannot be opened, or asked for something.
+/// Why a device cannot be opened.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// The server has said so.
+    /// The server refuses it.
     #[error("the server refuses device {name}: {errno}{}", meaning(*errno))]
     Refused {
         /// The device.
         name: String,
-        /// Why.
+        /// The error of the server.
         errno: Errno,
     },
-    /// The server's answer makes no sense.
+    /// The answer of the server is invalid.
     #[error("the server's answer about device {name} makes no sense: {what}")]
     Nonsense {
         /// The device.
         name: String,
-        /// What is wrong with it.
+        /// The fault.
         what: &'static str,
     },
     /// The reopened device has another size.
@@ -46,7 +46,7 @@ pub enum OpenError {
         /// The evidence.
         evidence: OtherData,
     },
-    /// No server could have such a device.
+    /// The name is invalid.
     #[error("{0:?}: the name of a device has 1 to {LONGEST_NAME} bytes without a zero")]
     Name(String),
 }
@@ -95,7 +95,7 @@ impl OpenError {
     }
 }
 
-/// Returns what a server means that refuses to open a device, behind the name of the error.
+/// Returns the meaning of an error of opening a device, to follow its name.
 const fn meaning(errno: Errno) -> &'static str {
     match errno {
         Errno::EPERM => ", another client has it open to write to it",

@@ -1,4 +1,4 @@
-//! What a client sends.
+//! Messages of the client.
 
 use ib_rtrs::Direction;
 use ib_wire::rnbd::{Io, IoFlags, MessageType, Open, Operation as Code};
@@ -7,29 +7,29 @@ use super::DeviceId;
 use ib_block::device::SECTOR;
 use ib_block::{Command, Operation};
 
-/// Which message an answer belongs to.
+/// The kind of a message, which identifies its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Tag {
-    /// The version.
+    /// The protocol version.
     Session,
-    /// A device that was to be opened.
+    /// A request to open a device.
     Open(DeviceId),
-    /// A device that was to be closed, by the server's number.
+    /// A request to close a device, by the server's number.
     Close(u32),
-    /// What the user has asked for, by the user's number.
+    /// A command, by the user's number.
     Command(u64),
 }
 
-/// A message that is to be sent.
+/// A message to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outgoing {
-    /// What it is, to be handed back with its answer.
+    /// Its kind, for [`Client::handle`](super::Client::handle).
     pub tag: Tag,
-    /// The way of its data.
+    /// The direction of its data.
     pub direction: Direction,
     header: [u8; Open::LENGTH],
     header_length: u16,
-    /// How much data there is, or may become, in bytes: the user's for a command.
+    /// The length of its data, or of the buffer for the data, in bytes.
     pub data_length: u32,
 }
 
@@ -47,14 +47,14 @@ impl Outgoing {
     }
 }
 
-/// Returns the message that asks for a command of a user with a device, which has the server's number.
+/// Returns the message of a command for the device with the server's number.
 pub(super) fn message(device_id: u32, user: u64, command: &Command) -> Outgoing {
     let Command { operation, offset, length, fua } = *command;
     let (code, direction) = match operation {
         Operation::Read => (Code::READ, Direction::Read),
-        // Linux asks for it as a read without data.
+        // Linux sends it as a read without data.
         Operation::Flush => (Code::FLUSH, Direction::Read),
-        // There is no other word for zeros than the zeros.
+        // The protocol has no message for zeros without data.
         Operation::Write | Operation::WriteZeroes => (Code::WRITE, Direction::Write),
         Operation::Discard => (Code::DISCARD, Direction::Write),
         Operation::SecureErase => (Code::SECURE_ERASE, Direction::Write),

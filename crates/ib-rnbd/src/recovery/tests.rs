@@ -35,7 +35,7 @@ const fn write(device: DeviceState) -> Message {
     Message::Command { is_change: true, device }
 }
 
-/// Every message, and what follows by the outcomes.
+/// Every message, and its recovery by the outcomes.
 #[rustfmt::skip]
 fn table() -> Vec<(Message, [Recovery; 8])> {
     vec![
@@ -43,13 +43,16 @@ fn table() -> Vec<(Message, [Recovery; 8])> {
         (Message::Session,           [OK,     NOTCONN, PERM,        IO,     Drop,   Drop,    Resend,  Resend]),
         (Message::Close,             [OK,     NOTCONN, PERM,        IO,     Drop,   Drop,    Resend,  Resend]),
         (open(false, false, 0),      [OK,     NOTCONN, PERM,        IO,     Drop,   Drop,    Resend,  Resend]),
+        (open(false, false, 29),     [OK,     NOTCONN, PERM,        IO,     Drop,   Drop,    Resend,  Resend]),
         (open(false, false, 30),     [OK,     NOTCONN, PERM,        IO,     Drop,   Drop,    Resend,  Resend]),
         (open(false, true, 0),       [OK,     NOTCONN, ResendLater, IO,     Drop,   Drop,    Resend,  Resend]),
         (open(false, true, 29),      [OK,     NOTCONN, ResendLater, IO,     Drop,   Drop,    Resend,  Resend]),
         (open(false, true, 30),      [OK,     NOTCONN, PERM,        IO,     Drop,   Drop,    Resend,  Resend]),
         (open(true, false, 0),       [Resend, Resend,  Resend,      Resend, Drop,   Drop,    Resend,  Resend]),
+        (open(true, false, 29),     [Resend, Resend,  Resend,      Resend, Drop,   Drop,    Resend,  Resend]),
         (open(true, false, 30),      [Resend, Resend,  Resend,      Resend, Drop,   Drop,    Resend,  Resend]),
         (open(true, true, 0),        [Resend, Resend,  Resend,      Resend, Drop,   Drop,    Resend,  Resend]),
+        (open(true, true, 29),      [Resend, Resend,  Resend,      Resend, Drop,   Drop,    Resend,  Resend]),
         (open(true, true, 30),       [Resend, Resend,  Resend,      Resend, Drop,   Drop,    Resend,  Resend]),
         (read(Closed),               [OK,     Resend,  PERM,        IO,     Resend, Resend,  TIMEOUT, Resend]),
         (read(Open(Excluded)),       [OK,     NOTCONN, PERM,        IO,     Resend, Resend,  TIMEOUT, Resend]),
@@ -77,15 +80,23 @@ fn every_message_and_outcome_has_its_recovery() {
     }
 }
 
-/// The table names every message: two kinds without details, eight requests to open, and two commands in seven states.
 #[test]
-fn table_is_complete() {
-    let is_new = |(at, (message, _)): (usize, &(Message, _))| {
-        table()[..at].iter().all(|(other, _)| other != message)
-    };
+fn table_has_every_message_once() {
+    let mut messages = vec![Message::Session, Message::Close];
+    for (is_outdated, was_open) in [(false, false), (false, true), (true, false), (true, true)] {
+        let counts = [0, MOST_REFUSALS - 1, MOST_REFUSALS];
+        messages.extend(counts.map(|count| open(is_outdated, was_open, count)));
+    }
+    let open = [Excluded, Possible, Repeated, Known].map(Open);
+    for device in open.into_iter().chain([Closed, Reopened, ReopenedAfterRestart]) {
+        messages.extend([read(device), write(device)]);
+    }
     let table = table();
-    assert!(table.iter().enumerate().all(is_new));
-    assert_eq!(table.len(), 2 + 9 + 2 * 7);
+    assert_eq!(table.len(), messages.len());
+    for message in messages {
+        let rows = table.iter().filter(|(it, _)| *it == message);
+        assert_eq!(rows.count(), 1, "{message:?}");
+    }
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Where the data of requests lies.
+//! Memory for the data of requests: registered buffers, and buffers for copies.
 
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -8,8 +8,7 @@ use ib_rtrs::{Adapters, BufferId, Client as Rtrs, Segment, SetupError};
 
 use ib_block::data::{Lent, Part, ReadData};
 
-/// Buffers that have held the data of requests, for others: memory that is fresh from the system costs more than what is
-/// done with it.
+/// Buffers for reuse: fresh memory of the system costs more than the copy of the data.
 #[derive(Debug, Default)]
 pub(super) struct SpareBuffers {
     buffers: Vec<Vec<u8>>,
@@ -17,10 +16,10 @@ pub(super) struct SpareBuffers {
 }
 
 impl SpareBuffers {
-    /// How many bytes are kept at most.
+    /// Maximum number of bytes that are kept.
     const MOST: usize = 16 << 20;
 
-    /// Returns a buffer of a length, with whatever in it.
+    /// Returns a buffer of a length, with arbitrary content.
     pub(super) fn take(&mut self, length: usize) -> Vec<u8> {
         let mut buffer = self.buffers.pop().unwrap_or_default();
         self.bytes -= buffer.capacity();
@@ -36,7 +35,7 @@ impl SpareBuffers {
     }
 }
 
-/// Registered memory in pieces of a length.
+/// Registered memory, divided into buffers of one length.
 #[derive(Debug)]
 pub(super) struct BufferPool {
     pub(super) memory: Arc<Memory>,
@@ -44,9 +43,9 @@ pub(super) struct BufferPool {
     pub(super) piece: usize,
     count: usize,
     free: Vec<usize>,
-    /// How many pieces are lent.
+    /// Number of buffers that are lent.
     lent: usize,
-    /// What was lent comes back here, however whoever has it ends.
+    /// Lent buffers come back here when their data is dropped.
     returned: Receiver<usize>,
     returns: Sender<usize>,
 }
@@ -64,7 +63,7 @@ impl BufferPool {
         Ok(Self { memory, buffer, piece, count, free, lent, returned, returns })
     }
 
-    /// Takes a piece that nobody has.
+    /// Takes a free buffer.
     pub(super) fn take(&mut self) -> Option<usize> {
         if self.lent > 0 {
             while let Ok(slot) = self.returned.try_recv() {
@@ -75,18 +74,18 @@ impl BufferPool {
         self.free.pop()
     }
 
-    /// Gives one back.
+    /// Returns a buffer to the pool.
     pub(super) fn give(&mut self, slot: usize) {
         self.free.push(slot);
     }
 
-    /// Returns how many pieces are never lent: the greater half.
+    /// Returns the number of buffers that are never lent: the greater half.
     pub(super) const fn unlent(&self) -> usize {
         self.count - self.count / 2
     }
 
-    /// Hands out what lies in some pieces, in order, where it lies. Whoever keeps that long must not hold up others: half of all
-    /// pieces can be lent, and of what is more there is a copy.
+    /// Lends the data in some buffers, in order. At most half of all buffers are lent, so that slow users do not block others;
+    /// data beyond is copied.
     pub(super) fn hand_out(&mut self, parts: Vec<Part>, spare: &mut SpareBuffers) -> ReadData {
         if self.lent + parts.len() <= self.count - self.unlent() {
             self.lent += parts.len();

@@ -9,7 +9,7 @@ use crate::{ClientEvent, Kept, Tag};
 use ib_block::Errno;
 
 impl Remote {
-    /// A message has been answered, or has failed.
+    /// Handles the end of a message.
     pub(super) fn end_message(&mut self, number: usize, outcome: Outcome) {
         let Some(Message { tag, admin }) = self.messages.try_remove(number) else { return };
         let mut data = [0; ADMIN];
@@ -23,14 +23,14 @@ impl Remote {
         self.recover(tag, Some(outcome), &data[..length]);
     }
 
-    /// A message was not sent.
+    /// Handles a message that was not sent.
     pub(super) fn forget_held(&mut self) {
         if let Some(held) = self.held.take() {
             self.recover(held.tag, None, &[]);
         }
     }
 
-    /// Carries out what follows for a message that has ended, or was not sent.
+    /// Carries out the recovery of a message that has ended, or was not sent.
     fn recover(&mut self, tag: Tag, outcome: Option<Outcome>, data: &[u8]) {
         let Tag::Command(number) = tag else { return self.rnbd.handle(tag, outcome, data) };
         let Some(part) = self.commands.part(number) else { return };
@@ -48,7 +48,7 @@ impl Remote {
         }
     }
 
-    /// Takes what RNBD tells.
+    /// Handles the events of RNBD.
     pub(super) fn collect(&mut self, now: Instant) {
         while let Some(event) = self.rnbd.poll_event() {
             match event {
@@ -77,8 +77,8 @@ impl Remote {
         }
     }
 
-    /// Returns whether no path is connected, nor will be by itself, for another reason than that somebody wanted that: who has
-    /// disconnected all paths may connect them again.
+    /// Returns true if no path is connected, nor will be by itself, unless the user has disconnected all paths: the user may
+    /// connect them again.
     pub(super) fn is_hopeless(&self) -> bool {
         let mut states = self.rtrs.paths().filter_map(|path| self.rtrs.path_state(path)).peekable();
         self.is_given_up
@@ -86,7 +86,7 @@ impl Remote {
             && states.all(|state| matches!(state, PathState::Disconnected | PathState::Closing))
     }
 
-    /// Ends all that waits to be sent.
+    /// Ends all commands that wait to be sent.
     pub(super) fn end_waiting(&mut self, errno: Errno) {
         self.forget_held();
         self.rnbd.fail_all(errno);

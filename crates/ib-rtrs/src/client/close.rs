@@ -1,4 +1,4 @@
-//! Ends of paths, and new beginnings.
+//! Adding, disconnecting and removing paths, and the end of the session.
 
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ use super::{Client, ClientEvent, Failure, PathId, PathSpec, Timer, uuid};
 use crate::adapters::{Adapter, Adapters};
 use crate::connection::{self, SetupError};
 
-/// The most paths of a session, as with Linux.
+/// Maximum number of paths of a session, as in Linux.
 const MAX_PATHS: usize = 128;
 
-/// How long the other end's farewell is awaited.
+/// Timeout of the server's confirmation of a disconnect.
 const FAREWELL: Duration = Duration::from_secs(30);
 
 /// Why a path is not added.
@@ -224,7 +224,7 @@ impl Client {
         }
     }
 
-    /// Returns what is added to the time until a path is connected again.
+    /// Returns the random part of the delay before a path is reconnected.
     pub(super) fn jitter(&mut self) -> Duration {
         let most = self.config.reconnect_jitter.as_nanos() as u64;
         if most == 0 { Duration::ZERO } else { Duration::from_nanos(self.rng.next_u64() % most) }

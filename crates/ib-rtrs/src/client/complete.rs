@@ -1,4 +1,4 @@
-//! What comes in: responses, heartbeats, failures.
+//! Completions: responses, heartbeats, failures.
 
 use ib_hca::{Data, Hca, RemoteAddress, SendOp, Wc, WcOpcode, WcStatus};
 use ib_types::Instant;
@@ -15,7 +15,7 @@ use crate::heartbeat::Beat;
 use crate::{Direction, Errno};
 
 impl Client {
-    /// Takes what a path has completed.
+    /// Handles the completions of a path.
     pub(super) fn take_completions(
         &mut self,
         now: Instant,
@@ -182,9 +182,8 @@ impl Client {
         self.timers.set((id, Timer::Probe), (), now + PROBE_AFTER);
     }
 
-    /// Looks for requests that take too long. Not where nobody fences: what the server is late with would be done again over
-    /// another path, and the late one perhaps after what was written in between. The transport and the heartbeats find dead
-    /// paths there.
+    /// Fails the path of a request that takes too long, if the server fences paths. Without fences the late request could be
+    /// executed after its repetition, and overwrite later writes: there only the transport and heartbeats detect dead paths.
     pub(super) fn watch(&mut self, now: Instant, cx: &mut impl Adapters, id: PathId) {
         let Some(most) = self.config.io_timeout else { return };
         if self.paths.get(id).is_none_or(|it| it.state != PathState::Connected || !it.fences()) {
@@ -200,7 +199,7 @@ impl Client {
     }
 }
 
-/// Returns what a heartbeat, or the answer to one, is sent by.
+/// Returns the operation that sends a heartbeat, or its acknowledgement.
 pub(crate) fn heartbeat(immediate: Immediate) -> SendOp {
     SendOp::Write { to: RemoteAddress::default(), imm: Some(immediate.0) }
 }

@@ -1,4 +1,4 @@
-//! How a session works, and how its paths are asked for.
+//! The configuration of a session and of its paths.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -57,9 +57,9 @@ pub struct ClientConfig {
     pub connect_timeout: Duration,
     /// How long a request may be in flight before its path counts as failed, where paths are fenced; `None` indefinitely.
     pub io_timeout: Option<Duration>,
-    /// How long a server that was asked to fence a path may take, as its user still works on what came over it; `None`
-    /// indefinitely. Then the requests that wait for it end with [`Errno::ETIMEDOUT`](crate::Errno::ETIMEDOUT): it is not
-    /// known what of them is done, nor when. Their chunks are used again only when the server has confirmed.
+    /// Timeout of a fence, during which the server's user may still execute requests of the failed path; `None` for none.
+    /// After that the requests that wait for it end with [`Errno::ETIMEDOUT`](crate::Errno::ETIMEDOUT): it is not known what
+    /// of them is executed, nor when. Their chunks are reused only after the server has confirmed.
     pub fence_timeout: Option<Duration>,
     /// How the end of the other side is noticed.
     pub heartbeats: Heartbeats,
@@ -112,12 +112,12 @@ impl ClientConfig {
     }
 }
 
-/// How a path is asked for.
+/// The specification of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathSpec {
     /// The HCA that it starts from.
     pub adapter: AdapterId,
-    /// Its ends, as they are told.
+    /// The addresses of its ends.
     pub address: PathAddress,
     /// The service that listens at the server.
     pub service: ServiceId,

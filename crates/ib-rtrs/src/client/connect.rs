@@ -16,7 +16,7 @@ use crate::Errno;
 use crate::adapters::{Adapter, AdapterId, Adapters};
 use crate::connection::{self, Connection, Peer, SetupError};
 
-/// How many completions of a path may wait: more than all its work requests.
+/// Capacity of the CQ of a path: more than all its work requests.
 const COMPLETIONS: u32 = 1 << 22;
 
 impl Client {
@@ -37,7 +37,7 @@ impl Client {
         }
     }
 
-    /// Asks for the next connection of a path.
+    /// Requests the next connection of a path.
     fn begin_connection(
         &mut self,
         now: Instant,
@@ -156,7 +156,7 @@ impl Client {
         None
     }
 
-    /// Connects a path once more, with smaller packets: the server carries no larger ones.
+    /// Connects a path again with the smaller path MTU that the server carries.
     fn begin_with_mtu(
         &mut self,
         now: Instant,

@@ -1,4 +1,4 @@
-//! What a session tells its user.
+//! Events of a session, completions of requests, and errors.
 
 use ib_hca::WcStatus;
 use ib_wire::mad::cm::RejectReason;
@@ -7,12 +7,12 @@ use super::{PathId, RequestId};
 use crate::Errno;
 use crate::connection::SetupError;
 
-/// What has happened.
+/// An event of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClientEvent {
-    /// All paths that were asked for are connected.
+    /// All paths that were added are connected.
     Up,
-    /// No path is connected any more. A server forgets then what the session has opened.
+    /// No path is connected any more. The server closes all objects of the session.
     Lost,
     /// A path is connected again after all were lost.
     Restored,
@@ -82,10 +82,10 @@ pub enum Failure {
     /// The server refuses it.
     #[error("the server refuses the path: {0}")]
     Refused(Errno),
-    /// Nobody listens, or the connection manager there refuses.
+    /// The connection manager of the server refuses it, for example because no server listens.
     #[error("the connection is refused: {0}")]
     Rejected(RejectReason),
-    /// Nobody answers.
+    /// The server does not answer.
     #[error("nobody answers")]
     Unreachable,
     /// It was not connected in time.
@@ -97,7 +97,7 @@ pub enum Failure {
     /// A request took too long.
     #[error("a request took too long")]
     IoTimeout,
-    /// What was sent failed.
+    /// A work request has failed.
     #[error("the transport failed: {0:?}")]
     Transport(WcStatus),
     /// The server has ended it.
@@ -131,10 +131,10 @@ pub enum Failure {
     /// The server does not know the key.
     #[error("the server does not know the key")]
     Unproven,
-    /// The server has said something that makes no sense.
+    /// The server has sent an invalid message.
     #[error("the server has sent {0}")]
     Protocol(&'static str),
-    /// The adapter cannot do what is needed.
+    /// The HCA cannot create the objects of the path.
     #[error(transparent)]
     Setup(#[from] SetupError),
 }

@@ -1,4 +1,4 @@
-//! What follows for requests whose path has failed.
+//! Failover: requests of failed paths are sent over other paths, or end.
 //!
 //! A server of this project is first requested, over a healthy path, to fence the failed path: to execute nothing of it any
 //! more. The requests are sent again only after it has confirmed that, so that none of them can overwrite later writes. A
@@ -47,7 +47,7 @@ struct FailedRequest {
     has_path: bool,
 }
 
-/// What follows for a request of a failed path.
+/// The treatment of a request of a failed path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Failover {
     /// It is sent over another path.
@@ -62,7 +62,7 @@ enum Failover {
     KeepChunk,
 }
 
-/// Returns what follows for a request of a failed path.
+/// Decides about a request of a failed path.
 const fn decide(event: Event, request: FailedRequest) -> Failover {
     let FailedRequest { is_ended, is_recalled, has_path } = request;
     let is_sent_again = has_path && !is_recalled;
@@ -162,7 +162,7 @@ impl Client {
         self.send_fences(now, cx);
     }
 
-    /// Has nobody write to where a request reads to.
+    /// Closes the region of a READ, so that the server can no longer write to it.
     pub(super) fn forget_key(&mut self, cx: &mut impl Adapters, index: u16) {
         let Some(slot) = self.slots.get(index) else { return };
         let Some(local) = slot.opened else { return };
@@ -243,7 +243,7 @@ impl Client {
         }
     }
 
-    /// Carries out what follows for the requests of a failed path.
+    /// Sends the requests of a failed path again, or ends them.
     fn go_on(&mut self, now: Instant, cx: &mut impl Adapters, slots: Vec<u16>, event: Event) {
         for index in slots {
             let Some(slot) = self.slots.get(index) else { continue };

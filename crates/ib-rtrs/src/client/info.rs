@@ -1,4 +1,4 @@
-//! Where the server's chunks are.
+//! The addresses of the server's chunks, and the proof of the key.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::proof::{Claim, Prover};
 /// The number of the receive for the information.
 pub(super) const INFO: u32 = u32::MAX;
 
-/// How many bytes a receive has for a new key, and for what only servers of this project say.
+/// Length in bytes of a receive buffer for a new key, and for messages of servers of this project.
 const KEY: u32 = 8;
 const OWN: u32 = 80;
 
@@ -167,7 +167,7 @@ impl Client {
         Ok(())
     }
 
-    /// Does what waits for a path to be connected.
+    /// Handles paths that have been connected: begins the others of the session, and requests fences.
     pub(super) fn after_path_up(&mut self, now: Instant, cx: &mut impl Adapters) {
         while let Some(id) = self.came_up.pop_front() {
             self.end_unfenced(id);
@@ -202,7 +202,7 @@ fn read(memory: &Arc<Memory>, length: usize) -> Result<Vec<u8>, Failure> {
     memory.to_vec(0, length).map_err(|_| Failure::Protocol("too much information"))
 }
 
-/// Cuts what a server says of its memory into its chunks.
+/// Divides the memory that the server describes into chunks.
 fn chunks(bytes: &[u8], limits: &Limits) -> Result<Vec<Chunk>, Failure> {
     let wrong = Failure::Protocol;
     let Ok(Message::InfoResponse(descriptors)) = Message::parse(bytes) else {

@@ -28,33 +28,33 @@ impl PathId {
 /// The state of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathState {
-    /// Its connections are being made.
+    /// It is being connected.
     Connecting,
-    /// Requests may take it.
+    /// It is connected, and takes requests.
     Connected,
-    /// It is connected again after a while.
+    /// It is reconnected after a delay.
     Waiting,
-    /// It is not connected, and will not be by itself.
+    /// It is not connected, and will not be reconnected by itself.
     Disconnected,
-    /// The other end is told that it ends.
+    /// It waits for the server's confirmation of the disconnect.
     Closing,
 }
 
-/// What follows when the server knows that a path ends, or has not answered.
+/// The state after the server has confirmed the disconnect, or has not answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum After {
     Disconnected,
     Removed,
 }
 
-/// A key to one of the server's chunks.
+/// The address and key of a chunk of the server.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Chunk {
     pub(super) addr: u64,
     pub(super) rkey: u32,
 }
 
-/// The receives of one connection: so many pieces of so many bytes, from an offset of the path's memory on.
+/// The receive buffers of one connection: their offset in the inbox, their size in bytes and their number.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Receives {
     pub(super) offset: usize,
@@ -62,14 +62,14 @@ pub(super) struct Receives {
     pub(super) count: u32,
 }
 
-/// What a connection is while the path is being connected.
+/// A connection that is being established.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Attempt {
     pub(super) connection: Connection,
     pub(super) psn: Psn,
 }
 
-/// The memory that a path receives into.
+/// The memory of a path's receive buffers.
 #[derive(Debug)]
 pub(super) struct Inbox {
     pub(super) memory: Arc<Memory>,
@@ -84,16 +84,16 @@ pub(super) struct Path {
     pub(super) spec: PathSpec,
     pub(super) uuid: [u8; 16],
     pub(super) state: PathState,
-    /// How often its connection was begun.
+    /// How often it was begun to connect.
     pub(super) reconnects: u16,
-    /// How many attempts in succession have come to nothing.
+    /// Number of attempts that have failed in succession.
     pub(super) attempts: u32,
-    /// Whether it was connected before, and whether it was asked for with the session.
+    /// True if it was connected before. True if it was added before the session was up, which waits for it.
     pub(super) was_connected: bool,
     pub(super) is_awaited: bool,
-    /// Whether it was given up, though it is wanted.
+    /// True if it was given up, and not by the user.
     pub(super) is_given_up: bool,
-    /// Whether it may begin a new session at the server.
+    /// True if it may begin a new session at the server.
     pub(super) is_first: bool,
     pub(super) local: usize,
     pub(super) cq: Option<CqId>,
@@ -101,17 +101,17 @@ pub(super) struct Path {
     pub(super) connections: Vec<Connection>,
     pub(super) capabilities: Capabilities,
     pub(super) has_new_keys: bool,
-    /// What the server has said of itself when the path was last connected.
+    /// Limits of the server when the path was last connected.
     pub(super) offered: Limits,
     pub(super) inbox: Option<Inbox>,
-    /// The own random number, while the server's proof is awaited.
+    /// The random number of the client, while the proof of the server is awaited.
     pub(super) nonce: Option<[u8; 32]>,
     pub(super) receives: Vec<Receives>,
     pub(super) chunks: Vec<Chunk>,
     pub(super) liveness: Liveness,
     pub(super) inflight: u32,
     pub(super) stats: ClientPathStats,
-    /// Connections of which the other end does not know yet that they have ended, and what follows.
+    /// Connections whose disconnect the server has not confirmed yet, and the state after that.
     pub(super) ending: Vec<ConnectionId>,
     pub(super) after: Option<After>,
 }
@@ -154,7 +154,7 @@ impl Path {
         }
     }
 
-    /// Returns whether the server fences paths.
+    /// Returns true if the server fences paths.
     pub(super) const fn fences(&self) -> bool {
         self.capabilities.contains(Capabilities::FENCE)
     }
@@ -169,7 +169,7 @@ impl Path {
         Sge { addr: inbox.memory.address() + offset, length: receives.size, lkey: inbox.key }
     }
 
-    /// Returns which connection the requests of a processor go over.
+    /// Returns the connection for requests of a processor.
     pub(super) fn connection_of(&self, cpu: u32) -> u16 {
         match self.connections.len() {
             0 | 1 => 0,

@@ -12,14 +12,14 @@ use crate::Direction;
 use crate::adapters::Adapters;
 use crate::connection;
 
-/// The longest message behind a header.
+/// Length of the longest message behind a header, in bytes.
 const LONGEST: usize = ReadHeader::LENGTH + Descriptor::LENGTH;
 
 impl Client {
-    /// Asks for something. [`Client::poll_completion`] tells when it has ended.
+    /// Sends a request. [`Client::poll_completion`] returns its completion.
     ///
     /// # Errors
-    /// Fails when no path is connected, as many requests as may be are in flight, or the request cannot be.
+    /// Fails if no path is connected, all permits are taken, or the request is invalid.
     pub fn request(
         &mut self,
         now: Instant,
@@ -51,19 +51,19 @@ impl Client {
         Ok(id)
     }
 
-    /// Has requests that are in flight come back when their path fails, as [`returns_lost`](super::ClientConfig::returns_lost)
-    /// has those of a session that was lost: the server's user would not know any more what they mean, or take them for others.
+    /// Recalls the requests in flight: if their path fails, they end instead of being sent again, as
+    /// [`returns_lost`](super::ClientConfig::returns_lost) does for lost sessions. The server's user would misunderstand them.
     pub fn recall(&mut self) {
         self.slots.recall();
     }
 
-    /// Returns whether requests that were recalled are still in flight on paths.
+    /// Returns true if recalled requests are still in flight on paths.
     #[must_use]
     pub fn has_recalled(&self) -> bool {
         self.slots.has_recalled()
     }
 
-    /// Returns how much data a request has, if it can be.
+    /// Returns the length of a request's data in bytes, if the request is valid.
     fn check(&self, request: &Request<'_>) -> Result<u32, RequestError> {
         let limits = self.session.limits().ok_or(RequestError::NoPath)?;
         let most = self.slots.max_header(LONGEST);
@@ -88,12 +88,12 @@ impl Client {
             .ok_or(RequestError::TooLong { found: length, most })
     }
 
-    /// Returns the path that a request of a processor takes.
+    /// Returns the path for a request of a processor.
     pub(super) fn choose(&mut self, cpu: u32) -> Option<PathId> {
         self.paths.choose(self.config.policy, cpu)
     }
 
-    /// Sends a request over a path. When that fails so does the path, and the request with it.
+    /// Sends a request over a path. If that fails, the path fails, and the request with it.
     pub(super) fn send_over(
         &mut self,
         now: Instant,
@@ -118,7 +118,7 @@ impl Client {
         }
     }
 
-    /// Posts a request: data if it is a write, the user's header and the message, all in one.
+    /// Posts a request: the data of a write, the user's header and the message, in one work request.
     fn post(
         &mut self,
         now: Instant,
@@ -214,7 +214,7 @@ impl Client {
         connection::send(hca, now, qp, SendOp::Write { to, imm: Some(imm.0) }, data)
     }
 
-    /// Puts what was read where it belongs, and has the server's key to it open nothing any more.
+    /// Closes the region of a READ, and copies its data from the bounce buffer to its segments.
     pub(super) fn take_data(&mut self, hca: &mut Hca, index: u16, is_good: bool) {
         let Self { slots, registrations, .. } = self;
         let Some((slot, room)) = slots.parts(index) else { return };

@@ -1,4 +1,4 @@
-//! Requests under way, one for each chunk of the server: the permits of a session, which all its paths share.
+//! Requests in flight, one for each chunk of the server: the permits of a session, which all its paths share.
 
 use std::sync::Arc;
 
@@ -14,43 +14,43 @@ use crate::Direction;
 /// The most bytes that are kept of a header, with the message behind it.
 const MAX_STRIDE: u32 = 4096;
 
-/// What becomes of a request.
+/// The state of a slot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum SlotState {
-    /// There is none.
+    /// It has no request.
     #[default]
     Free,
-    /// It is under way on a path.
+    /// Its request is in flight on a path.
     Sent(PathId),
-    /// It waits until its path is fenced.
+    /// Its request waits until its path is fenced.
     Held,
-    /// It has ended, as that took too long; but its chunk may still be used by the server.
+    /// Its request has ended, but the server may still use the chunk.
     Abandoned,
 }
 
-/// A request.
+/// The slot of a chunk, with its request.
 #[derive(Clone, Debug)]
 pub(super) struct Slot {
     pub(super) fate: SlotState,
-    /// How many requests there were before in its place.
+    /// Number of earlier requests in the slot.
     pub(super) generation: u32,
     pub(super) connection: u16,
     pub(super) direction: Direction,
     pub(super) is_admin: bool,
     pub(super) user: u64,
     pub(super) segments: Vec<Segment>,
-    /// How much data it has, and how long the user's header is.
+    /// Length of the data, and of the user's header, in bytes.
     pub(super) length: u32,
     pub(super) header: u32,
     pub(super) cpu: u32,
-    /// When it was made, and when it was last sent.
+    /// Time of the request, and time when it was last sent.
     pub(super) made: Instant,
     pub(super) sent: Instant,
-    /// Which adapter has its key open.
+    /// Index of the HCA at which the region of its READ is open.
     pub(super) opened: Option<usize>,
-    /// Whether the data comes into the session's own buffer.
+    /// True if the data arrives in the bounce buffer.
     pub(super) is_bounced: bool,
-    /// Whether it is not sent again.
+    /// True if it is not sent again.
     pub(super) is_recalled: bool,
 }
 
@@ -78,20 +78,20 @@ impl Slot {
 
 /// The memory that belongs to a request.
 pub(super) struct RequestMemory<'a> {
-    /// Where its header lies, and the message behind it.
+    /// The memory and the offset of its header, followed by the message.
     pub(super) headers: &'a Memory,
     pub(super) header_at: usize,
-    /// Where its data lies while it is put together or apart.
+    /// The memory and the offset of its bounce buffer, for data of several segments.
     pub(super) bounce: &'a Arc<Memory>,
     pub(super) bounce_at: usize,
 }
 
-/// All of them, and their memory.
+/// All slots, and their memory.
 #[derive(Debug, Default)]
 pub(super) struct Slots {
     slots: Vec<Slot>,
     free: Vec<u16>,
-    /// Headers of the user with the messages behind them, and data that goes to several pieces of memory.
+    /// Headers with messages, and bounce buffers; `None` before the first connection.
     pub(super) headers: Option<Arc<Memory>>,
     pub(super) bounce: Option<Arc<Memory>>,
     stride: usize,
@@ -99,7 +99,7 @@ pub(super) struct Slots {
 }
 
 impl Slots {
-    /// Makes as many as the server has chunks.
+    /// Creates a slot for each chunk of the server.
     pub(super) fn prepare(&mut self, limits: &Limits) -> Result<(), OutOfMemory> {
         let count = usize::from(limits.queue_depth);
         self.stride = limits.max_header_size.min(MAX_STRIDE) as usize;
@@ -111,14 +111,14 @@ impl Slots {
         Ok(())
     }
 
-    /// Has none of those that are taken sent again.
+    /// Recalls all requests: none is sent again.
     pub(super) fn recall(&mut self) {
         for slot in self.slots.iter_mut().filter(|slot| slot.fate != SlotState::Free) {
             slot.is_recalled = true;
         }
     }
 
-    /// Returns whether some of those are on a path.
+    /// Returns true if recalled requests are in flight on paths.
     pub(super) fn has_recalled(&self) -> bool {
         let mut slots = self.slots.iter();
         slots.any(|slot| slot.is_recalled && matches!(slot.fate, SlotState::Sent(_)))
@@ -129,22 +129,22 @@ impl Slots {
         self.slots.len()
     }
 
-    /// Returns how many are taken.
+    /// Returns the number of slots that are not free.
     pub(super) const fn taken(&self) -> usize {
         self.slots.len() - self.free.len()
     }
 
-    /// Returns how long a header of the user may be in front of a message of some bytes.
+    /// Returns the maximum length of the user's header before a message of some bytes.
     pub(super) const fn max_header(&self, message: usize) -> usize {
         self.stride.saturating_sub(message)
     }
 
-    /// Takes a free one.
+    /// Takes a free slot.
     pub(super) fn take(&mut self) -> Option<u16> {
         self.free.pop()
     }
 
-    /// Gives one back.
+    /// Frees a slot.
     pub(super) fn give_back(&mut self, index: u16) {
         let slot = &mut self.slots[usize::from(index)];
         slot.fate = SlotState::Free;
@@ -160,7 +160,7 @@ impl Slots {
         self.slots.get_mut(usize::from(index))
     }
 
-    /// Returns a request and the memory that belongs to it; `None` when there is none.
+    /// Returns a request and its memory; `None` if there is no such slot.
     pub(super) fn parts(&mut self, index: u16) -> Option<(&mut Slot, RequestMemory<'_>)> {
         let header_at = self.header_at(index);
         let bounce_at = self.bounce_at(index);
@@ -169,27 +169,27 @@ impl Slots {
         Some((slot, RequestMemory { headers, header_at, bounce, bounce_at }))
     }
 
-    /// Returns the number of the request in a place.
+    /// Returns the number of the request in a slot.
     pub(super) fn id(&self, index: u16) -> RequestId {
         RequestId { slot: index, generation: self.slots[usize::from(index)].generation }
     }
 
-    /// Returns where the header of a request lies in its memory.
+    /// Returns the offset of a header in its memory.
     pub(super) fn header_at(&self, index: u16) -> usize {
         usize::from(index) * self.stride
     }
 
-    /// Returns where the data of a request lies in the session's own buffer.
+    /// Returns the offset of a bounce buffer in its memory.
     pub(super) fn bounce_at(&self, index: u16) -> usize {
         usize::from(index) * self.max_io_size
     }
 
-    /// Returns those that are under way on a path.
+    /// Returns the requests in flight on a path.
     pub(super) fn on(&self, path: PathId) -> Vec<u16> {
         self.with(|slot| slot.fate == SlotState::Sent(path))
     }
 
-    /// Returns those of which something is true, in the order in which they were made.
+    /// Returns the slots that satisfy a predicate, in the order of their requests.
     pub(super) fn with(&self, is_wanted: impl Fn(&Slot) -> bool) -> Vec<u16> {
         let indices = (0..).zip(&self.slots);
         let mut found: Vec<(Instant, u16)> = indices
