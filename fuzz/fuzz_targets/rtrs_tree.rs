@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use ib_rtrs::tree::{ClientTree, PortName, Ports, ServerTree};
 use ib_rtrs::{AdapterId, Errno, PathAddress, PathSpec};
-use ib_storage::rtrs::control::{Ask, Reply};
+use ib_storage::rtrs::control::{ControlRequest, Reply};
 use libfuzzer_sys::fuzz_target;
 
 #[allow(dead_code, unreachable_pub, reason = "tests use more of it")]
@@ -39,10 +39,14 @@ fuzz_target!(|input: &[u8]| {
     let mut tree = ClientTree::default();
     let text = String::from_utf8_lossy(input);
     for (ticket, line) in text.lines().take(MOST).enumerate() {
-        let (path, value) = match Ask::parse(line) {
-            Ok(Ask::List(path) | Ask::Kind(path) | Ask::Read(path)) => (path, String::new()),
-            Ok(Ask::Write { path, value }) => (path, value),
-            Ok(Ask::Metrics) => {
+        let (path, value) = match ControlRequest::parse(line) {
+            Ok(
+                ControlRequest::List(path)
+                | ControlRequest::Kind(path)
+                | ControlRequest::Read(path),
+            ) => (path, String::new()),
+            Ok(ControlRequest::Write { path, value }) => (path, value),
+            Ok(ControlRequest::Metrics) => {
                 assert!(tree.metrics(&lab.client).ends_with('\n'));
                 continue;
             }
