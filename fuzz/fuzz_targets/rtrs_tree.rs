@@ -40,7 +40,11 @@ fuzz_target!(|input: &[u8]| {
     let text = String::from_utf8_lossy(input);
     for (ticket, line) in text.lines().take(MOST).enumerate() {
         let (path, value) = match ControlRequest::parse(line) {
-            Ok(ControlRequest::List(path) | ControlRequest::Kind(path) | ControlRequest::Read(path)) => (path, String::new()),
+            Ok(
+                ControlRequest::List(path)
+                | ControlRequest::Kind(path)
+                | ControlRequest::Read(path),
+            ) => (path, String::new()),
             Ok(ControlRequest::Write { path, value }) => (path, value),
             Ok(ControlRequest::Metrics) => {
                 assert!(tree.metrics(&lab.client).ends_with('\n'));
