@@ -10,8 +10,8 @@ use ib_wire::mad::MgmtClass;
 
 use super::frame::Frame;
 use super::message::{ClientMessage, Place, PortDetails, ServerMessage};
+use super::protocol::{VERSION, socket_name};
 use super::ring::{Files, Rings, Side};
-use super::{VERSION, name};
 use ib_os::alarm::Alarm;
 use ib_os::clock;
 use ib_os::poll;
@@ -91,9 +91,12 @@ fn failed(doing: &'static str) -> impl FnOnce(io::Error) -> AttachError {
 
 /// Calls a simulator.
 fn call(base: &str) -> Result<OwnedFd, AttachError> {
-    let no_simulator =
-        |source| AttachError::NoSimulator { socket: name(base), name: base.to_owned(), source };
-    let socket = seqpacket::call(&name(base)).map_err(no_simulator)?;
+    let no_simulator = |source| AttachError::NoSimulator {
+        socket: socket_name(base),
+        name: base.to_owned(),
+        source,
+    };
+    let socket = seqpacket::call(&socket_name(base)).map_err(no_simulator)?;
     unix::check_server(&socket).map_err(no_simulator)?;
     Ok(socket)
 }

@@ -28,7 +28,7 @@ pub struct PortDetails {
     pub node: String,
     /// The IP addresses by which others may call the port.
     pub addresses: Vec<IpAddr>,
-    /// The HCA's block of queue pair numbers at the port, below [`super::BLOCKS`].
+    /// The HCA's block of queue pair numbers at the port, below [`super::protocol::BLOCKS`].
     pub qpn_block: u8,
 }
 
@@ -160,7 +160,7 @@ impl TryFrom<WirePort> for PortDetails {
 
     fn try_from(wire: WirePort) -> Result<Self, String> {
         let mtu = Mtu::within(wire.mtu.into()).filter(|mtu| mtu.bytes() == usize::from(wire.mtu));
-        if wire.qpn_block >= super::BLOCKS {
+        if wire.qpn_block >= super::protocol::BLOCKS {
             return Err(format!("block {} of queue pair numbers", wire.qpn_block));
         }
         let port = LinkPort {

@@ -13,8 +13,8 @@ use rustix::net::{SocketFlags, accept_with};
 
 use super::frame::{Frame, MOST};
 use super::message::{ClientMessage, Place, PortDetails, ServerMessage};
+use super::protocol::{VERSION, socket_name};
 use super::ring::{Files, Rings, Side};
-use super::{VERSION, name};
 use ib_os::seqpacket::{self, Came};
 
 /// How many clients there can be.
@@ -68,7 +68,7 @@ impl AttachServer {
     /// # Errors
     /// Fails when the name is in use or too long.
     pub fn bind(base: &str) -> io::Result<Self> {
-        let listener = seqpacket::listen_at(&name(base), SocketFlags::NONBLOCK)?;
+        let listener = seqpacket::listen_at(&socket_name(base), SocketFlags::NONBLOCK)?;
         Ok(Self { listener, clients: BTreeMap::new(), next: 0, malformed: 0 })
     }
 

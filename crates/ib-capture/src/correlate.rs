@@ -33,10 +33,11 @@ use std::collections::{BTreeSet, HashMap};
 use std::io::Read;
 
 use ib_link::Direction;
-use ib_pcap::{ReadError, Statistics};
+use ib_pcap::ReadError;
 use ib_types::Qpn;
 
 mod clock;
+mod counts;
 mod ends;
 mod event;
 mod gap;
@@ -47,6 +48,7 @@ mod stream;
 mod taking;
 
 pub use clock::{ClockPoints, Clocks, Estimate};
+pub use counts::FileCounts;
 pub use event::{EventError, EventKind, What};
 pub use matching::Matched;
 pub use message::{Kind, Message, Part, Unknown};
@@ -59,25 +61,6 @@ use gap::Gaps;
 use message::Exchange;
 use stream::{Key, REQUESTS, RESPONSES, Stream};
 use taking::{Names, Taken, side, take};
-
-/// What was found in a file.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct FileCounts {
-    /// RDMA packets.
-    pub captured: u64,
-    /// Frames without one, or without a time.
-    pub foreign: u64,
-    /// Packets that were written over before they could be captured, as far as the file tells.
-    pub overwritten: Option<u64>,
-    /// Packets that the adapters have noted, as far as the file tells.
-    pub noted: Option<u64>,
-    /// How often the file tells that a packet was lost on its way.
-    pub lost: u64,
-    /// The times of the first and the last packet.
-    pub times: Option<(u64, u64)>,
-    /// Whether the file says which packets were sent and which were received.
-    pub has_directions: bool,
-}
 
 /// Collects the packets of capture files.
 #[derive(Debug, Default)]
@@ -207,20 +190,6 @@ impl Correlator {
         pairs.sort_by_key(|&pair| correlation.ends(pair));
         correlation.pairs = pairs;
         correlation
-    }
-}
-
-impl FileCounts {
-    fn count(&mut self, statistics: &Statistics) {
-        let Some(dropped) = statistics.dropped else { return };
-        *self.overwritten.get_or_insert(0) += dropped;
-        // What others count as received can be anything.
-        let is_noted = |comment: &String| comment.contains(" packets noted in both directions");
-        if let Some(noted) =
-            statistics.received.filter(|_| statistics.comments.iter().any(is_noted))
-        {
-            *self.noted.get_or_insert(0) += noted;
-        }
     }
 }
 

@@ -6,7 +6,7 @@ use ib_types::Qpn;
 use ib_wire::mad::cm::{Rep, Req};
 use ib_wire::rtrs::ConnectResponse;
 
-use super::Address;
+use super::address::Address;
 use super::cm::{self, Message};
 use super::rtrs::{Connection, Half, Side};
 
