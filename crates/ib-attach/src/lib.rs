@@ -31,7 +31,7 @@ pub mod server;
 
 pub use client::{AttachError, AttachOptions, AttachedPort, locate};
 pub use frame::Frame;
-pub use message::{Place, PortDetails};
+pub use message::{PortDetails, ResolvedPort};
 pub use protocol::{BLOCKS, VERSION, qpn_block};
 pub use ring::SLOTS;
-pub use server::{AttachServer, Said};
+pub use server::{AttachServer, ClientEvent};

@@ -20,11 +20,11 @@ mod captures;
 mod client;
 mod clock;
 mod date;
-mod held;
 pub mod message;
 mod recorder;
 mod server;
 mod target;
+mod triggered;
 
 pub use captured::{Captured, Taker};
 pub use captured::{describe, link_of};

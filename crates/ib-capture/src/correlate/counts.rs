@@ -26,7 +26,7 @@ impl FileCounts {
     pub(super) fn count(&mut self, statistics: &Statistics) {
         let Some(dropped) = statistics.dropped else { return };
         *self.overwritten.get_or_insert(0) += dropped;
-        // What others count as received can be anything.
+        // Counters of received packets in files of other programs have no defined meaning.
         let is_noted = |comment: &String| comment.contains(" packets noted in both directions");
         if let Some(noted) =
             statistics.received.filter(|_| statistics.comments.iter().any(is_noted))

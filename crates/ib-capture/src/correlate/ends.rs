@@ -263,7 +263,7 @@ fn is_connected(flow: &Flow, streams: &[Stream]) -> bool {
     })
 }
 
-/// What flows are compared by.
+/// The key by which flows are compared.
 #[derive(Clone)]
 struct Sample {
     requests: HashSet<u32>,

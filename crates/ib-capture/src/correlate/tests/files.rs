@@ -109,7 +109,7 @@ fn damaged_captures_are_correlated_as_far_as_they_can_be_read() {
         }
         let mut correlator = Correlator::default();
         for file in &damaged {
-            // What cannot be read on is kept as far as it goes.
+            // A file that cannot be read further is kept up to there.
             let Ok(mut file) = CaptureFile::new(&file[..], &[]) else { continue };
             correlator.read(&mut file).ok();
         }

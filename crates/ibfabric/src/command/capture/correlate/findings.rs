@@ -1,7 +1,7 @@
 //! What there is to report of correlated captures.
 
 use ib_capture::Correlation;
-use ib_capture::correlate::{Clocks, End, FileCounts, Matched, Message, Part, Spread};
+use ib_capture::correlate::{Clocks, FileCounts, Matched, Message, Part, QpEndpoint, Spread};
 
 use crate::cli::capture::CorrelateArgs;
 use crate::failure::Failure;
@@ -56,7 +56,7 @@ pub(crate) struct Findings {
 
 /// What was found of the messages from a queue pair to another one.
 pub(crate) struct PairFindings {
-    pub(crate) ends: [End; 2],
+    pub(crate) ends: [QpEndpoint; 2],
     pub(crate) requests: Matched,
     pub(crate) responses: Matched,
     pub(crate) messages: u64,

@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-use ib_capture::correlate::{Clocks, End, Estimate, Message, Part, Spread};
+use ib_capture::correlate::{Clocks, Estimate, Message, Part, QpEndpoint, Spread};
 
 use super::findings::{Findings, TimingFindings};
 use crate::failure::Failure;
@@ -178,7 +178,7 @@ pub(crate) fn drift(it: &Estimate) -> String {
 }
 
 /// Writes a queue pair and where it is.
-pub(crate) fn end(end: End) -> String {
+pub(crate) fn end(end: QpEndpoint) -> String {
     let qpn = end.qpn.map_or_else(|| "?".to_owned(), |qpn| qpn.to_string());
     format!("{} qp {qpn}", end.address)
 }
