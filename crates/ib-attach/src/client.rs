@@ -9,9 +9,9 @@ use ib_types::Instant;
 use ib_wire::mad::MgmtClass;
 
 use super::frame::Frame;
-use super::message::{ClientMessage, Place, PortDetails, ServerMessage};
+use super::message::{ClientMessage, PortDetails, ResolvedPort, ServerMessage};
+use super::protocol::{VERSION, socket_name};
 use super::ring::{Files, Rings, Side};
-use super::{VERSION, name};
 use ib_os::alarm::Alarm;
 use ib_os::clock;
 use ib_os::poll;
@@ -91,9 +91,12 @@ fn failed(doing: &'static str) -> impl FnOnce(io::Error) -> AttachError {
 
 /// Calls a simulator.
 fn call(base: &str) -> Result<OwnedFd, AttachError> {
-    let no_simulator =
-        |source| AttachError::NoSimulator { socket: name(base), name: base.to_owned(), source };
-    let socket = seqpacket::call(&name(base)).map_err(no_simulator)?;
+    let no_simulator = |source| AttachError::NoSimulator {
+        socket: socket_name(base),
+        name: base.to_owned(),
+        source,
+    };
+    let socket = seqpacket::call(&socket_name(base)).map_err(no_simulator)?;
     unix::check_server(&socket).map_err(no_simulator)?;
     Ok(socket)
 }
@@ -116,7 +119,7 @@ fn answer(socket: &OwnedFd, base: &str) -> Result<(ServerMessage, Vec<OwnedFd>),
 ///
 /// # Errors
 /// Fails when no simulator has the name or it does not answer.
-pub fn locate(options: &AttachOptions) -> Result<Option<Place>, AttachError> {
+pub fn locate(options: &AttachOptions) -> Result<Option<ResolvedPort>, AttachError> {
     let base = &options.name;
     let socket = call(base)?;
     let name = options.node.clone().unwrap_or_default();
@@ -140,7 +143,7 @@ pub struct AttachedPort {
     /// How often the port has changed.
     changes: u64,
     questions: u32,
-    answer: Option<(u32, Option<Place>)>,
+    answer: Option<(u32, Option<ResolvedPort>)>,
 }
 
 impl AttachedPort {
@@ -232,7 +235,7 @@ impl AttachedPort {
     ///
     /// # Errors
     /// Fails when the simulator has gone or does not answer.
-    pub fn resolve(&mut self, name: &str) -> Result<Option<Place>, AttachError> {
+    pub fn resolve(&mut self, name: &str) -> Result<Option<ResolvedPort>, AttachError> {
         self.questions += 1;
         let number = self.questions;
         let question = ClientMessage::Resolve { number, name: name.to_owned() };

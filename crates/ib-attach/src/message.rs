@@ -28,13 +28,13 @@ pub struct PortDetails {
     pub node: String,
     /// The IP addresses by which others may call the port.
     pub addresses: Vec<IpAddr>,
-    /// The HCA's block of queue pair numbers at the port, below [`super::BLOCKS`].
+    /// The HCA's block of queue pair numbers at the port, below [`super::protocol::BLOCKS`].
     pub qpn_block: u8,
 }
 
-/// A port of the fabric that a client has asked for.
+/// A port of the fabric that a client has resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct ResolvedPort {
     /// The name of its node.
     pub node: String,
     /// Its number on the node.
@@ -92,7 +92,7 @@ pub(super) enum ServerMessage {
         /// The question.
         number: u32,
         /// The port; none for a name that nobody has.
-        place: Option<WirePlace>,
+        place: Option<WireResolvedPort>,
     },
 }
 
@@ -118,9 +118,9 @@ pub(super) struct WirePort {
     qpn_block: u8,
 }
 
-/// [`Place`] as it is sent.
+/// [`ResolvedPort`] as it is sent.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct WirePlace {
+pub(super) struct WireResolvedPort {
     node: String,
     number: u8,
     prefix: u64,
@@ -160,7 +160,7 @@ impl TryFrom<WirePort> for PortDetails {
 
     fn try_from(wire: WirePort) -> Result<Self, String> {
         let mtu = Mtu::within(wire.mtu.into()).filter(|mtu| mtu.bytes() == usize::from(wire.mtu));
-        if wire.qpn_block >= super::BLOCKS {
+        if wire.qpn_block >= super::protocol::BLOCKS {
             return Err(format!("block {} of queue pair numbers", wire.qpn_block));
         }
         let port = LinkPort {
@@ -189,16 +189,16 @@ impl TryFrom<WirePort> for PortDetails {
     }
 }
 
-impl From<&Place> for WirePlace {
-    fn from(place: &Place) -> Self {
-        let Place { node, number, gid, lid } = place;
+impl From<&ResolvedPort> for WireResolvedPort {
+    fn from(place: &ResolvedPort) -> Self {
+        let ResolvedPort { node, number, gid, lid } = place;
         let (prefix, guid) = ((gid.0 >> 64) as u64, gid.0 as u64);
         Self { node: node.clone(), number: *number, prefix, guid, lid: *lid }
     }
 }
 
-impl From<WirePlace> for Place {
-    fn from(wire: WirePlace) -> Self {
+impl From<WireResolvedPort> for ResolvedPort {
+    fn from(wire: WireResolvedPort) -> Self {
         let gid = Gid::new(wire.prefix, Guid(wire.guid));
         Self { node: wire.node, number: wire.number, gid, lid: wire.lid }
     }

@@ -12,9 +12,9 @@ use ib_wire::mad::MgmtClass;
 use rustix::net::{SocketFlags, accept_with};
 
 use super::frame::{Frame, MOST};
-use super::message::{ClientMessage, Place, PortDetails, ServerMessage};
+use super::message::{ClientMessage, PortDetails, ResolvedPort, ServerMessage};
+use super::protocol::{VERSION, socket_name};
 use super::ring::{Files, Rings, Side};
-use super::{VERSION, name};
 use ib_os::seqpacket::{self, Came};
 
 /// How many clients there can be.
@@ -39,9 +39,9 @@ struct Client {
     unsent: Vec<ServerMessage>,
 }
 
-/// What a client says.
+/// An event of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Said {
+pub enum ClientEvent {
     /// It wants a port; to be answered with [`AttachServer::admit`] or [`AttachServer::refuse`].
     Hello {
         /// What the port is found by; the first host of the fabric without it.
@@ -56,10 +56,10 @@ pub enum Said {
         /// The name.
         name: String,
     },
-    /// It goes of its own will.
+    /// It disconnects.
     Bye,
-    /// It has gone, and was not heard to say so; or it has said what is no message.
-    Gone,
+    /// It has disconnected without a goodbye, or has sent a malformed message.
+    Disconnected,
 }
 
 impl AttachServer {
@@ -68,7 +68,7 @@ impl AttachServer {
     /// # Errors
     /// Fails when the name is in use or too long.
     pub fn bind(base: &str) -> io::Result<Self> {
-        let listener = seqpacket::listen_at(&name(base), SocketFlags::NONBLOCK)?;
+        let listener = seqpacket::listen_at(&socket_name(base), SocketFlags::NONBLOCK)?;
         Ok(Self { listener, clients: BTreeMap::new(), next: 0, malformed: 0 })
     }
 
@@ -114,7 +114,7 @@ impl AttachServer {
     }
 
     /// Returns what a client says next; `None` when it says nothing for now.
-    pub fn next(&mut self, client: usize) -> Option<Said> {
+    pub fn next(&mut self, client: usize) -> Option<ClientEvent> {
         let it = self.clients.get_mut(&client)?;
         it.send_rest();
         Some(match seqpacket::receive(&it.socket) {
@@ -129,20 +129,20 @@ impl AttachServer {
                 }
                 if it.rings.is_some() {
                     self.malformed += 1;
-                    return Some(Said::Gone);
+                    return Some(ClientEvent::Disconnected);
                 }
                 let classes = classes.into_iter().map(MgmtClass).collect();
-                Said::Hello { node, classes }
+                ClientEvent::Hello { node, classes }
             }
             Ok(Came::Message(ClientMessage::Resolve { number, name }, _)) => {
-                Said::Resolve { number, name }
+                ClientEvent::Resolve { number, name }
             }
-            Ok(Came::Message(ClientMessage::Bye, _)) => Said::Bye,
+            Ok(Came::Message(ClientMessage::Bye, _)) => ClientEvent::Bye,
             Ok(Came::Malformed(_)) => {
                 self.malformed += 1;
-                Said::Gone
+                ClientEvent::Disconnected
             }
-            Ok(Came::End) | Err(_) => Said::Gone,
+            Ok(Came::End) | Err(_) => ClientEvent::Disconnected,
         })
     }
 
@@ -175,7 +175,7 @@ impl AttachServer {
     }
 
     /// Answers a client that has asked for a port.
-    pub fn answer(&mut self, client: usize, number: u32, place: Option<&Place>) {
+    pub fn answer(&mut self, client: usize, number: u32, place: Option<&ResolvedPort>) {
         if let Some(it) = self.clients.get_mut(&client) {
             it.say(ServerMessage::Resolved { number, place: place.map(Into::into) });
         }

@@ -16,7 +16,7 @@ use crate::frame::Link;
 
 mod merge;
 
-use merge::{Merge, Source, Taken};
+use merge::{Merge, MergedPacket, Source};
 
 /// What a collector has counted of a queue pair. What was captured, overwritten, not written and skipped is what was
 /// noted.
@@ -285,8 +285,8 @@ impl Collector {
     }
 
     /// Writes a packet; returns false if the section has no room for it.
-    fn write_packet(&mut self, number: usize, taken: &Taken) -> bool {
-        let Taken { record, bytes, missed, .. } = taken;
+    fn write_packet(&mut self, number: usize, taken: &MergedPacket) -> bool {
+        let MergedPacket { record, bytes, missed, .. } = taken;
         if self.writer.is_none() {
             let source = &mut self.merge.sources[number];
             *source.settled.of(record) += missed;

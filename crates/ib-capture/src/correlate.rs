@@ -1,9 +1,9 @@
-//! What two captures, or both ends in one, tell together: which packets have arrived, how the clocks differ, and
-//! where the time of messages goes.
+//! Correlation of two captures, or of both ends in one: lost packets, the difference of the clocks, and the parts of the
+//! times of messages.
 //!
 //! | module | holds |
 //! |---|---|
-//! | `taking` | packets taken out of frames |
+//! | `extract` | packets of frames |
 //! | `stream` | what is kept of packets, 16 bytes each |
 //! | `gap` | when packets are missing in a file |
 //! | `ends` | both views of the same packets, and both directions of a connection |
@@ -33,21 +33,23 @@ use std::collections::{BTreeSet, HashMap};
 use std::io::Read;
 
 use ib_link::Direction;
-use ib_pcap::{ReadError, Statistics};
+use ib_pcap::ReadError;
 use ib_types::Qpn;
 
 mod clock;
+mod counts;
 mod ends;
 mod event;
+mod extract;
 mod gap;
 mod matching;
 mod message;
 mod spread;
 mod stream;
-mod taking;
 
 pub use clock::{ClockPoints, Clocks, Estimate};
-pub use event::{EventError, EventKind, What};
+pub use counts::FileCounts;
+pub use event::{EventError, EventFilter, EventKind};
 pub use matching::Matched;
 pub use message::{Kind, Message, Part, Unknown};
 pub use spread::{FRACTIONS, Spread};
@@ -55,29 +57,10 @@ pub use stream::{Address, Side};
 
 use crate::file::{CaptureFile, Item};
 use ends::{Flow, RECEIVED, SENT};
+use extract::{ExtractedPacket, Names, extract, side};
 use gap::Gaps;
 use message::Exchange;
 use stream::{Key, REQUESTS, RESPONSES, Stream};
-use taking::{Names, Taken, side, take};
-
-/// What was found in a file.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct FileCounts {
-    /// RDMA packets.
-    pub captured: u64,
-    /// Frames without one, or without a time.
-    pub foreign: u64,
-    /// Packets that were written over before they could be captured, as far as the file tells.
-    pub overwritten: Option<u64>,
-    /// Packets that the adapters have noted, as far as the file tells.
-    pub noted: Option<u64>,
-    /// How often the file tells that a packet was lost on its way.
-    pub lost: u64,
-    /// The times of the first and the last packet.
-    pub times: Option<(u64, u64)>,
-    /// Whether the file says which packets were sent and which were received.
-    pub has_directions: bool,
-}
 
 /// Collects the packets of capture files.
 #[derive(Debug, Default)]
@@ -101,7 +84,7 @@ impl Correlator {
         assert!(self.files.len() < 2, "packets are matched between two files at most");
         let number = self.files.len() as u8;
         let (mut counts, mut names) = (FileCounts::default(), Names::default());
-        let (mut gaps, mut told) = (Gaps::default(), 0_u64);
+        let (mut gaps, mut reported) = (Gaps::default(), 0_u64);
         let mut has_unknown = false;
         while let Some(item) = file.next_item()? {
             let frame = match item {
@@ -116,44 +99,44 @@ impl Correlator {
                 counts.lost += 1;
                 continue;
             }
-            let (taken, interface) = (take(&frame, number), frame.interface);
+            let (packet, interface) = (extract(&frame, number), frame.interface);
             let (time, lost) = (frame.time, frame.lost);
             drop(frame);
             let named = names.of(file, interface);
-            told = told.saturating_add(lost);
+            reported = reported.saturating_add(lost);
             gaps.frame((file.sections(), interface), named, time, lost);
-            let Some(mut taken) = taken else {
+            let Some(mut packet) = packet else {
                 counts.foreign += 1;
                 continue;
             };
             if let Some((qpn, direction)) = named {
-                taken.key.side = side(direction);
-                taken.key.sender = (direction == Direction::Send).then_some(qpn);
+                packet.key.side = side(direction);
+                packet.key.sender = (direction == Direction::Send).then_some(qpn);
             }
-            has_unknown |= taken.key.side == Side::Unknown;
+            has_unknown |= packet.key.side == Side::Unknown;
             counts.captured += 1;
-            let time = taken.told.time;
+            let time = packet.packet.time;
             let (first, last) = counts.times.unwrap_or((time, time));
             counts.times = Some((first.min(time), last.max(time)));
-            self.add(&taken);
+            self.add(&packet);
         }
         counts.has_directions = !has_unknown;
-        if told > counts.overwritten.unwrap_or(0) {
+        if reported > counts.overwritten.unwrap_or(0) {
             // The file has ended before it was counted.
-            counts.overwritten = Some(told);
+            counts.overwritten = Some(reported);
         }
         self.files.push(counts);
         self.gaps.push(gaps.sorted());
         Ok(())
     }
 
-    fn add(&mut self, taken: &Taken) {
+    fn add(&mut self, packet: &ExtractedPacket) {
         let streams = &mut self.streams;
-        let number = *self.by_key.entry(taken.key).or_insert_with(|| {
-            streams.push(Stream::new(taken.key));
+        let number = *self.by_key.entry(packet.key).or_insert_with(|| {
+            streams.push(Stream::new(packet.key));
             streams.len() - 1
         });
-        streams[number].push(&taken.told);
+        streams[number].push(&packet.packet);
     }
 
     /// Finds out what belongs together; with numbers only connections of these queue pairs are reported.
@@ -210,20 +193,6 @@ impl Correlator {
     }
 }
 
-impl FileCounts {
-    fn count(&mut self, statistics: &Statistics) {
-        let Some(dropped) = statistics.dropped else { return };
-        *self.overwritten.get_or_insert(0) += dropped;
-        // What others count as received can be anything.
-        let is_noted = |comment: &String| comment.contains(" packets noted in both directions");
-        if let Some(noted) =
-            statistics.received.filter(|_| statistics.comments.iter().any(is_noted))
-        {
-            *self.noted.get_or_insert(0) += noted;
-        }
-    }
-}
-
 /// Gives equal places to equal sequence numbers in all streams that share them.
 fn align(flows: &[Flow], streams: &mut [Stream]) {
     for flow in flows {
@@ -249,7 +218,7 @@ fn align(flows: &[Flow], streams: &mut [Stream]) {
     }
 }
 
-/// What belongs together in captures.
+/// The matched streams of captures.
 #[derive(Debug)]
 pub struct Correlation {
     files: Vec<FileCounts>,
@@ -274,7 +243,7 @@ pub struct Pair(usize);
 
 /// A queue pair at an end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct End {
+pub struct QpEndpoint {
     /// Where it is.
     pub address: Address,
     /// Its number, unless nothing tells it.
@@ -332,9 +301,12 @@ impl Correlation {
 
     /// Returns both ends of a pair, first the one that sends requests.
     #[must_use]
-    pub fn ends(&self, pair: Pair) -> [End; 2] {
+    pub fn ends(&self, pair: Pair) -> [QpEndpoint; 2] {
         let Flow { source, destination, to, sender, .. } = self.flows[pair.0];
-        [End { address: source, qpn: sender }, End { address: destination, qpn: Some(to) }]
+        [
+            QpEndpoint { address: source, qpn: sender },
+            QpEndpoint { address: destination, qpn: Some(to) },
+        ]
     }
 
     /// Returns what was counted of a pair's requests, and of the responses to them.

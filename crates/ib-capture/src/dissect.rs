@@ -12,9 +12,6 @@
 //!
 //! Nothing is ever refused: what is not known has its number, and what was not captured is missing.
 
-use std::fmt;
-use std::net::IpAddr;
-
 use ib_types::Qpn;
 use ib_wire::mad::acm::AcmMessage;
 use ib_wire::mad::{MAD_LENGTH, MgmtClass};
@@ -22,6 +19,7 @@ use ib_wire::packet::{Opcode, Packet, RoceAddresses, RoceNetwork};
 
 use crate::file::Content;
 
+mod address;
 mod cm;
 mod connections;
 pub mod fields;
@@ -30,28 +28,11 @@ pub mod layer;
 mod mad;
 mod rtrs;
 
+pub use address::Address;
 use connections::{Connections, Endpoint};
 pub use fields::{Fields, Value};
 pub use layer::Layer;
 pub use mad::Datagram;
-
-/// Where packets come from or go to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Address {
-    /// An address of IP.
-    Ip(IpAddr),
-    /// A LID.
-    Lid(u16),
-}
-
-impl fmt::Display for Address {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Ip(address) => write!(f, "{address}"),
-            Self::Lid(lid) => write!(f, "lid {lid}"),
-        }
-    }
-}
 
 /// What is in a packet.
 #[derive(Clone, Debug)]

@@ -7,23 +7,22 @@
 //! | `server` | [`CaptureServer`]: lets other processes start and stop captures |
 //! | `client` | [`CaptureClient`]: client of that server |
 //! | `message` | requests and responses between client and server |
-//! | `held` | packets that are written only after a trigger |
+//! | `triggered` | packets that are written only after a trigger |
 //! | `recorder` | [`Recorder`]: a thread that collects and writes packets |
 //! | `target` | [`Target`]: a file, rotated files, or a stream |
 //! | `background` | threads with background scheduling priority |
 //! | `clock` | [`Clock`]: the clock of packet timestamps |
-//! | `date` | dates in names of files |
 
 mod background;
 mod captured;
 mod captures;
 mod client;
 mod clock;
-mod held;
 pub mod message;
 mod recorder;
 mod server;
 mod target;
+mod triggered;
 
 pub use captured::{Captured, Taker};
 pub use captured::{describe, link_of};

@@ -17,7 +17,7 @@ use ib_os::clock;
 const PORT: u16 = 7002;
 const MOST: u64 = 16;
 
-struct End {
+struct Host {
     device: Device,
     qp: QpId,
     cq: CqId,
@@ -25,7 +25,7 @@ struct End {
     _memory: Arc<Memory>,
 }
 
-fn end(length: usize) -> End {
+fn end(length: usize) -> Host {
     let mut options = DeviceOptions::new(IpAddr::V4(Ipv4Addr::LOCALHOST));
     options.socket.port = 0;
     options.seed = Some([7; 32]);
@@ -40,7 +40,7 @@ fn end(length: usize) -> End {
     let mr = hca.reg_mr(pd, (&memory, 0, length), 0, AccessFlags::ALL).expect("a region");
     let key = hca.key(mr).expect("it is there");
     device.prepare(qp, AccessFlags::ALL).expect("it is new");
-    End { device, qp, cq, key, _memory: memory }
+    Host { device, qp, cq, key, _memory: memory }
 }
 
 fn main() {

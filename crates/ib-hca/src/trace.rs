@@ -22,7 +22,7 @@ mod packets;
 pub use messages::MessageRing;
 pub(crate) use messages::{Message, MessageLog};
 pub use options::{
-    PacketFilter, PacketTrace, Peer, Selection, SelectionId, Standing, TraceError, Trigger,
+    PacketFilter, PacketTrace, Peer, Selection, SelectionId, SelectionStatus, TraceError, Trigger,
 };
 pub(crate) use packets::PacketNote;
 pub use packets::{PacketReader, PacketRing};

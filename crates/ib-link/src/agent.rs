@@ -3,7 +3,7 @@
 use ib_types::Instant;
 use ib_wire::mad::MgmtClass;
 
-use crate::Datagram;
+use crate::datagram::Datagram;
 
 /// How a datagram arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use std::io;
 
 use ib_types::{Gid, Guid, Instant, ServiceLevel};
 
-use crate::Datagram;
+use crate::datagram::Datagram;
 
 /// What a link knows of the port that it speaks through.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -6,7 +6,7 @@
 
 use ib_types::{Instant, Psn, Qpn};
 
-use crate::Route;
+use crate::route::Route;
 
 /// Which way something went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -2,7 +2,7 @@
 
 use ib_capture::Correlation;
 use ib_capture::correlate::{
-    Clocks, End, Estimate, EventKind, FileCounts, Matched, Message, Part, Spread,
+    Clocks, Estimate, EventKind, FileCounts, Matched, Message, Part, QpEndpoint, Spread,
 };
 
 /// Number of messages that a page draws.
@@ -83,7 +83,7 @@ pub struct Findings {
 /// The results of the messages from one queue pair to another.
 pub struct PairFindings {
     /// The queue pair that sends the messages, and the one that receives them.
-    pub ends: [End; 2],
+    pub ends: [QpEndpoint; 2],
     /// Request packets, by the files in which they were captured.
     pub requests: Matched,
     /// Response packets, by the files in which they were captured.
@@ -389,7 +389,7 @@ pub fn drift(it: &Estimate) -> String {
 }
 
 /// Formats address and number of a queue pair.
-pub fn end(end: End) -> String {
+pub fn end(end: QpEndpoint) -> String {
     let qpn = end.qpn.map_or_else(|| "?".to_owned(), |qpn| qpn.to_string());
     format!("{} qp {qpn}", end.address)
 }

@@ -1,7 +1,7 @@
 use ib_types::{Gid, Guid, Mtu, ServiceLevel};
 
 use super::*;
-use crate::{AttachServer, SLOTS, Said};
+use crate::{AttachServer, ClientEvent, SLOTS};
 
 fn details() -> PortDetails {
     PortDetails {
@@ -43,7 +43,7 @@ fn pair(name: &str) -> (AttachServer, usize, AttachedPort) {
         }
     };
     let classes = vec![MgmtClass::COMMUNICATION];
-    assert_eq!(said, Said::Hello { node: Some("host:1".to_owned()), classes });
+    assert_eq!(said, ClientEvent::Hello { node: Some("host:1".to_owned()), classes });
     server.admit(client, &details()).expect("there is memory");
     let port = caller.join().expect("no panic");
     assert_eq!(*port.details(), details());
@@ -79,7 +79,7 @@ fn what_changes_and_what_is_asked_is_told_and_the_end_is_seen() {
     let asked = std::thread::spawn(move || (port.resolve("host-2").expect("an answer"), port));
     let number = loop {
         match server.next(client) {
-            Some(Said::Resolve { number, name }) => {
+            Some(ClientEvent::Resolve { number, name }) => {
                 assert_eq!(name, "host-2");
                 break number;
             }
@@ -87,7 +87,7 @@ fn what_changes_and_what_is_asked_is_told_and_the_end_is_seen() {
             other => panic!("{other:?}"),
         }
     };
-    let place = Place { node: "host-2".to_owned(), number: 1, gid: Gid(9), lid: 5 };
+    let place = ResolvedPort { node: "host-2".to_owned(), number: 1, gid: Gid(9), lid: 5 };
     server.answer(client, number, Some(&place));
     let (found, mut port) = asked.join().expect("no panic");
     assert_eq!(found, Some(place));

@@ -30,14 +30,14 @@ pub(super) struct Source {
     told: PacketCounts,
     pub(super) settled: PacketCounts,
     /// Packets that were taken, and how many of them are done; the bytes of all.
-    taken: Vec<Taken>,
+    taken: Vec<MergedPacket>,
     done: usize,
     pub(super) bytes: Vec<u8>,
 }
 
 /// A packet that waits to be written.
 #[derive(Clone)]
-pub(super) struct Taken {
+pub(super) struct MergedPacket {
     pub(super) record: PacketRecord,
     /// Where its bytes are, and behind them what is to be said of it.
     pub(super) bytes: std::ops::Range<usize>,
@@ -70,7 +70,7 @@ impl Merge {
     }
 
     /// Returns the next packet up to a time, and whose it is.
-    pub(super) fn next(&self, until: Instant) -> Option<(usize, Taken)> {
+    pub(super) fn next(&self, until: Instant) -> Option<(usize, MergedPacket)> {
         let &Reverse((at, number)) = self.heads.peek()?;
         let source = &self.sources[number];
         (at <= until).then(|| (number, source.taken[source.done].clone()))
@@ -158,7 +158,7 @@ impl Source {
             let bytes = start..self.bytes.len();
             let remark = self.packets.remark();
             self.bytes.extend(remark.as_bytes());
-            self.taken.push(Taken { record, bytes, remark: remark.len(), missed });
+            self.taken.push(MergedPacket { record, bytes, remark: remark.len(), missed });
         }
     }
 }

@@ -32,7 +32,7 @@ pub struct ClockPoints {
     counted: [u64; 2],
 }
 
-/// What is known of the difference of two clocks.
+/// The difference of two clocks, as far as it is known.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Clocks {
     /// They are one.
@@ -48,7 +48,7 @@ pub enum Clocks {
 pub struct Estimate {
     /// The time by the first clock to which the offset belongs, in nanoseconds since 1970.
     pub at: u64,
-    /// What the second clock shows more than the first, in nanoseconds.
+    /// Offset of the second clock from the first in nanoseconds.
     pub offset: f64,
     /// How far the truth can be from it during the whole capture, in nanoseconds.
     pub uncertainty: f64,
@@ -106,14 +106,14 @@ impl ClockPoints {
         let at = first + (last - first) / 2;
         // Small numbers, so that floating point loses nothing.
         let x = |time: u64| time.wrapping_sub(at).cast_signed() as f64;
-        let room = Room {
+        let room = LineBounds {
             above: points(0).map(|(at, delay)| (x(at), delay.wrapping_sub(near) as f64)).collect(),
             below: points(1)
                 .map(|(at, delay)| (x(at), delay.wrapping_neg().wrapping_sub(near) as f64))
                 .collect(),
         };
         let slope = highest(-FASTEST, FASTEST, |slope| room.width(slope));
-        // What cannot be told from no drift is none.
+        // A drift that cannot be distinguished from none is none.
         let slope = if room.width(0.0) >= 0.95 * room.width(slope) { 0.0 } else { slope };
         let width = room.width(slope);
         let middle = f64::midpoint(room.ceiling(slope), room.floor(slope));
@@ -164,15 +164,15 @@ impl Clocks {
     }
 }
 
-/// Where the line can be.
-struct Room {
+/// Bounds of the line of clock offsets.
+struct LineBounds {
     /// Points that it is below.
     above: Vec<(f64, f64)>,
     /// Points that it is above.
     below: Vec<(f64, f64)>,
 }
 
-impl Room {
+impl LineBounds {
     /// Returns the height at time 0 of the highest line of a slope that is below all points above.
     fn ceiling(&self, slope: f64) -> f64 {
         self.above.iter().map(|(x, y)| y - slope * x).fold(f64::INFINITY, f64::min)

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use ib_types::Qpn;
 use ib_wire::packet::{Opcode, Transport};
 
-use super::FileCounts;
+use super::counts::FileCounts;
 use super::stream::{Address, Key, REQUESTS, RESPONSES, Seen, Side, Stream};
 
 /// How many packets of a stream are compared with those of another.
@@ -263,7 +263,7 @@ fn is_connected(flow: &Flow, streams: &[Stream]) -> bool {
     })
 }
 
-/// What flows are compared by.
+/// The key by which flows are compared.
 #[derive(Clone)]
 struct Sample {
     requests: HashSet<u32>,

@@ -27,13 +27,13 @@ pub struct EventKind {
     pub qpn: Qpn,
     /// Which of both.
     pub direction: Direction,
-    /// Which packets.
-    pub what: What,
+    /// The packets that are events.
+    pub filter: EventFilter,
 }
 
-/// Which packets are events.
+/// The packets that are events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum What {
+pub enum EventFilter {
     /// All.
     Anything,
     /// Messages of a kind.
@@ -89,21 +89,21 @@ impl FromStr for EventKind {
         let name = operation.join(" ");
         let is = |known: &str| known.eq_ignore_ascii_case(&name);
         let kinds = [Kind::Send, Kind::Write, Kind::Read, Kind::Atomic];
-        let what = if name.is_empty() {
-            What::Anything
+        let filter = if name.is_empty() {
+            EventFilter::Anything
         } else if let Some(kind) = kinds.into_iter().find(|kind| is(kind.name())) {
-            What::Message(kind)
+            EventFilter::Message(kind)
         } else if is("response") {
-            What::Response
+            EventFilter::Response
         } else if is("ACK") {
-            What::Ack
+            EventFilter::Ack
         } else if is("NAK") {
-            What::Nak
+            EventFilter::Nak
         } else {
             let found = Operation::ALL.into_iter().find(|operation| is(&operation.to_string()));
-            What::Packet(found.ok_or(EventError::Operation(name))?)
+            EventFilter::Packet(found.ok_or(EventError::Operation(name))?)
         };
-        Ok(Self { file, qpn, direction, what })
+        Ok(Self { file, qpn, direction, filter })
     }
 }
 
@@ -113,13 +113,13 @@ impl fmt::Display for EventKind {
             write!(f, "file {} ", file + 1)?;
         }
         write!(f, "qp {} {}", self.qpn, self.direction.name())?;
-        match self.what {
-            What::Anything => Ok(()),
-            What::Message(kind) => write!(f, " {}", kind.name()),
-            What::Response => f.write_str(" response"),
-            What::Ack => f.write_str(" ACK"),
-            What::Nak => f.write_str(" NAK"),
-            What::Packet(operation) => write!(f, " {operation}"),
+        match self.filter {
+            EventFilter::Anything => Ok(()),
+            EventFilter::Message(kind) => write!(f, " {}", kind.name()),
+            EventFilter::Response => f.write_str(" response"),
+            EventFilter::Ack => f.write_str(" ACK"),
+            EventFilter::Nak => f.write_str(" NAK"),
+            EventFilter::Packet(operation) => write!(f, " {operation}"),
         }
     }
 }
@@ -135,13 +135,13 @@ impl EventKind {
         };
         let is_complete = position == end || position == Position::Only;
         let is_ack = operation == Operation::Acknowledge;
-        let fits = match self.what {
-            What::Anything => true,
-            What::Message(kind) => Kind::of(operation) == Some(kind) && is_complete,
-            What::Response => operation.is_response() && !is_ack && is_complete,
-            What::Ack => is_ack && !seen.is(Seen::REFUSAL),
-            What::Nak => seen.is(Seen::REFUSAL),
-            What::Packet(wanted) => operation == wanted,
+        let fits = match self.filter {
+            EventFilter::Anything => true,
+            EventFilter::Message(kind) => Kind::of(operation) == Some(kind) && is_complete,
+            EventFilter::Response => operation.is_response() && !is_ack && is_complete,
+            EventFilter::Ack => is_ack && !seen.is(Seen::REFUSAL),
+            EventFilter::Nak => seen.is(Seen::REFUSAL),
+            EventFilter::Packet(wanted) => operation == wanted,
         };
         fits && !seen.is(Seen::AGAIN) && !seen.is(Seen::DROPPED)
     }

@@ -5,7 +5,7 @@ use ib_wire::packet::Transport;
 use super::clock::ClockPoints;
 use super::stream::{Seen, Stream};
 
-/// What was counted of packets that two captures should both have.
+/// Counters of packets that two captures should both have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Matched {
     /// Packets that both ends have seen.

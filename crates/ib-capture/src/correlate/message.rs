@@ -8,7 +8,7 @@ use super::gap;
 use super::matching::{Both, SideBySide};
 use super::stream::{REQUESTS, RESPONSES, Seen, Stream};
 
-/// What a message does.
+/// Operation of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     /// SEND.
@@ -98,7 +98,7 @@ impl Part {
 /// A message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// What it does.
+    /// Operation.
     pub kind: Kind,
     /// The sequence number of its first packet.
     pub first: Psn,
@@ -123,7 +123,7 @@ impl Message {
     }
 }
 
-/// What is not known of messages, because it was not captured.
+/// Counters of messages whose packets were not all captured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Unknown {
     /// How many messages there are besides, of which not all packets were captured at one end or the other.
@@ -339,7 +339,7 @@ impl Exchange<'_> {
             .map(|seen| (seen.place.wrapping_sub(u32::from(seen.is(Seen::REFUSAL))), seen.time))
             .collect();
         all.sort_unstable();
-        // What acknowledges more and came earlier makes what acknowledges less needless.
+        // An earlier acknowledgement of a later packet makes a later one of an earlier packet redundant.
         let mut earliest = u64::MAX;
         all.reverse();
         all.retain(|&(_, time)| {

@@ -1,4 +1,4 @@
-//! What is kept of packets: 16 bytes each, in the streams that they belong to.
+//! Streams of packets: 16 bytes are kept of each packet.
 
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -59,7 +59,7 @@ pub enum Side {
     Unknown,
 }
 
-/// What the packets of a stream have in common.
+/// The fields that all packets of a stream share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Key {
     pub(super) source: Address,
@@ -117,8 +117,8 @@ struct Note {
     value: [u32; 2],
 }
 
-/// What is told of a packet to a stream.
-pub(super) struct Told {
+/// A packet of a stream, as read from a frame.
+pub(super) struct StreamPacket {
     pub(super) time: u64,
     pub(super) psn: Psn,
     pub(super) opcode: Opcode,
@@ -127,7 +127,7 @@ pub(super) struct Told {
     pub(super) marks: u8,
     /// How long before it its request was posted, in nanoseconds.
     pub(super) posted: Option<u64>,
-    /// What a READ asks for, in bytes.
+    /// Requested size of a READ in bytes.
     pub(super) asked: Option<u32>,
 }
 
@@ -167,7 +167,7 @@ impl Stream {
         }
     }
 
-    pub(super) fn push(&mut self, told: &Told) {
+    pub(super) fn push(&mut self, told: &StreamPacket) {
         let lane = usize::from(told.operation.is_response());
         let place = match self.first[lane] {
             None => MIDDLE | told.psn.get(),
@@ -178,7 +178,7 @@ impl Stream {
         };
         self.first[lane].get_or_insert(place);
         self.highest[lane] = self.highest[lane].max(place);
-        let Told { time, payload, opcode, marks, .. } = *told;
+        let StreamPacket { time, payload, opcode, marks, .. } = *told;
         self.lanes[lane].push(Seen { time, place, payload, opcode, marks });
         if matches!(told.operation.position(), Position::First | Position::Middle) {
             self.mtu = self.mtu.max(payload);

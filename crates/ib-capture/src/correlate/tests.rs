@@ -25,7 +25,7 @@ struct Host {
 const A: Host = Host { address: Ipv4Addr::new(10, 0, 0, 1), qpn: 0x11, file: 0 };
 const B: Host = Host { address: Ipv4Addr::new(10, 0, 0, 2), qpn: 0x12, file: 1 };
 
-/// What is written of a packet at an end.
+/// Record of a packet at an end.
 struct Written {
     time: u64,
     bytes: Vec<u8>,
@@ -40,7 +40,7 @@ struct Written {
 #[derive(Default)]
 struct Bench {
     written: [Vec<Written>; 2],
-    /// What the second clock shows more.
+    /// Offset of the second clock.
     offset: i64,
     /// Whether both ends are captured in one file.
     is_one_file: bool,
@@ -48,7 +48,7 @@ struct Bench {
     tells_missed: bool,
 }
 
-/// What happens to a packet.
+/// Fate of a packet.
 #[derive(Clone, Copy, Default)]
 struct Fate {
     /// It does not arrive.

@@ -6,7 +6,7 @@ use ib_types::Qpn;
 use ib_wire::mad::cm::{Rep, Req};
 use ib_wire::rtrs::ConnectResponse;
 
-use super::Address;
+use super::address::Address;
 use super::cm::{self, Message};
 use super::rtrs::{Connection, Half, Side};
 
@@ -36,7 +36,7 @@ struct Requested {
 
 /// One end of a connection.
 #[derive(Clone, Copy, Debug)]
-struct End {
+struct ConnectionEnd {
     /// The queue pair at the other end, where a request was seen.
     peer: Option<Qpn>,
     side: Side,
@@ -51,7 +51,7 @@ struct End {
 pub(super) struct Connections {
     /// By who has asked, and the number that the connection has there.
     requests: Bounded<(Address, u32), Requested, REQUESTS>,
-    ends: Bounded<Endpoint, End, { 2 * CONNECTIONS }>,
+    ends: Bounded<Endpoint, ConnectionEnd, { 2 * CONNECTIONS }>,
     /// Those of RTRS.
     rtrs: Bounded<u64, Connection, CONNECTIONS>,
     next: u64,
@@ -65,7 +65,7 @@ impl Connections {
 
     /// Returns what packets to a queue pair of RTRS belong to.
     pub(super) fn rtrs(&mut self, end: &Endpoint) -> Option<Half<'_>> {
-        let End { side, connection, .. } = *self.ends.get(end)?;
+        let ConnectionEnd { side, connection, .. } = *self.ends.get(end)?;
         Some(Half { side, connection: self.rtrs.get_mut(&connection)? })
     }
 
@@ -106,10 +106,10 @@ impl Connections {
             }
         };
         let peer = client.map(|client| client.qpn);
-        self.ends.insert(server, End { peer, side: Side::Server, ids, connection });
+        self.ends.insert(server, ConnectionEnd { peer, side: Side::Server, ids, connection });
         if let Some(client) = client {
             let peer = Some(rep.local_qpn);
-            self.ends.insert(client, End { peer, side: Side::Client, ids, connection });
+            self.ends.insert(client, ConnectionEnd { peer, side: Side::Client, ids, connection });
         }
     }
 }

@@ -144,16 +144,16 @@ impl fmt::Display for Datagram {
 }
 
 /// The layout of an attribute.
-struct Known {
+struct AttributeLayout {
     id: u16,
     belongs_to: fn(MgmtClass) -> bool,
     fields: &'static [FieldInfo],
 }
 
-macro_rules! known {
+macro_rules! layouts {
     ($($kind:path),+ $(,)?) => {
         &[$(
-            Known {
+            AttributeLayout {
                 id: <$kind as Attribute>::ID.0,
                 belongs_to: <$kind as Attribute>::belongs_to,
                 fields: <$kind>::FIELDS,
@@ -162,7 +162,7 @@ macro_rules! known {
     };
 }
 
-const LAYOUTS: &[Known] = known!(
+const LAYOUTS: &[AttributeLayout] = layouts!(
     ClassPortInfo,
     sm::NodeInfo,
     sm::SwitchInfo,

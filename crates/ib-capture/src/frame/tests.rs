@@ -1,3 +1,5 @@
+use std::net::IpAddr;
+
 use ib_types::{Instant, PKey, Psn, Qpn, ServiceLevel};
 use ib_wire::packet::{Bth, Opcode, Packet};
 
@@ -36,10 +38,10 @@ fn transport(length: usize) -> Vec<u8> {
 
 fn route(source: &str, destination: &str) -> Route {
     let gid = |text: &str| {
-        let address: std::net::IpAddr = text.parse().expect("an address");
+        let address: IpAddr = text.parse().expect("an address");
         match address {
-            std::net::IpAddr::V4(address) => Gid(address.to_ipv6_mapped().into()),
-            std::net::IpAddr::V6(address) => Gid(address.into()),
+            IpAddr::V4(address) => Gid(address.to_ipv6_mapped().into()),
+            IpAddr::V6(address) => Gid(address.into()),
         }
     };
     Route {
@@ -68,13 +70,13 @@ fn frames_on_ethernet_have_the_addresses_of_their_direction_and_a_right_icrc() {
             let (network, rest) = RoceNetwork::parse(&out[ETHERNET..]).expect("IP and UDP");
             let found = match network.addresses {
                 RoceAddresses::V4 { source, destination, .. } => {
-                    [source.to_string(), destination.to_string()]
+                    [source, destination].map(IpAddr::from)
                 }
                 RoceAddresses::V6 { source, destination } => {
-                    [source.to_string(), destination.to_string()]
+                    [source, destination].map(IpAddr::from)
                 }
             };
-            assert_eq!(found, [from, to]);
+            assert_eq!(found, [from, to].map(|it| it.parse::<IpAddr>().expect("an address")));
             let ports = (network.source_port, network.destination_port);
             assert_eq!(
                 ports,

@@ -7,14 +7,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use ib_capture::Link;
-use ib_hca::trace::{PacketReader, PacketTrace, Selection, SelectionId, Standing, TraceError};
+use ib_hca::trace::{
+    PacketReader, PacketTrace, Selection, SelectionId, SelectionStatus, TraceError,
+};
 use ib_link::PacketSource as _;
 
 use super::captured::{Captured, adapters};
 use super::clock::Clock;
-use super::held::Held;
 use super::recorder::{Autostop, Recorded, Recorder, RecorderHandle};
 use super::target::{Target, TargetError};
+use super::triggered::TriggeredSource;
 use ib_os::inbox::{Handle, Undone};
 
 /// Timeout of requests to the driver thread.
@@ -275,29 +277,29 @@ impl<T: Captured> Captures<T> {
     #[must_use]
     pub fn waits(&self, number: u64) -> Option<String> {
         let selected = lock(&self.state).running.get(&number)?.selected.clone();
-        let standings = move |all: &mut T| -> Vec<(u32, Standing)> {
+        let statuses = move |all: &mut T| -> Vec<(u32, SelectionStatus)> {
             let mut of = |&(adapter, selection): &Selected| {
-                Some((adapter, all.engine(adapter)?.standing(selection)))
+                Some((adapter, all.engine(adapter)?.selection_status(selection)))
             };
             selected.iter().filter_map(&mut of).collect()
         };
-        let standings = self.handle.with(PATIENCE, standings).ok()?;
+        let statuses = self.handle.with(PATIENCE, statuses).ok()?;
         let has_some =
-            |it: &Standing| it.own > usize::from(it.has_general) || it.has_general && it.is_general;
-        if standings.iter().any(|(_, it)| has_some(it)) {
+            |it: &SelectionStatus| it.own > usize::from(it.has_gsi) || it.has_gsi && it.is_gsi_only;
+        if statuses.iter().any(|(_, it)| has_some(it)) {
             return None;
         }
-        let held: usize = standings.iter().map(|(_, it)| it.held).sum();
+        let held: usize = statuses.iter().map(|(_, it)| it.taken).sum();
         if held == 0 {
-            let has_general = standings.iter().any(|(_, it)| it.has_general);
-            let but = if has_general { " but that of management datagrams" } else { "" };
+            let has_gsi = statuses.iter().any(|(_, it)| it.has_gsi);
+            let but = if has_gsi { " but that of management datagrams" } else { "" };
             return Some(format!("no queue pair{but} fits now; what fits later is captured"));
         }
         let state = lock(&self.state);
         let is_held_by = |it: &Running| {
             it.selected.iter().any(|(adapter, selection)| {
-                let of = standings.iter().filter(|(number, _)| number == adapter);
-                of.into_iter().any(|(_, standing)| standing.holders.contains(selection))
+                let of = statuses.iter().filter(|(number, _)| number == adapter);
+                of.into_iter().any(|(_, status)| status.holders.contains(selection))
             })
         };
         let holders = state.running.iter().filter(|(_, it)| is_held_by(it));
@@ -396,7 +398,7 @@ impl Taker {
         let name = format!("{name}qp {:#08x}", reader.qpn().get());
         match self.held {
             None => self.recorder.add(name, Box::new(reader)),
-            Some(keep) => self.recorder.add(name, Box::new(Held::new(reader, keep))),
+            Some(keep) => self.recorder.add(name, Box::new(TriggeredSource::new(reader, keep))),
         }
     }
 }

@@ -84,15 +84,15 @@ impl CaptureServer {
                     seqpacket::send(&socket, &answer, &[]).ok();
                     continue;
                 }
-                let place = Place::take(&clients);
-                if place.number > MOST_CLIENTS {
+                let slot = ClientSlot::take(&clients);
+                if slot.number > MOST_CLIENTS {
                     let answer = refused(format!("{MOST_CLIENTS} others ask already"));
                     seqpacket::send(&socket, &answer, &[]).ok();
                     continue;
                 }
                 let served = served.clone();
                 let serve = move || {
-                    let _place = place;
+                    let _slot = slot;
                     served.serve(&socket);
                 };
                 let thread = std::thread::Builder::new().name("capture asks".to_owned());
@@ -106,19 +106,19 @@ impl CaptureServer {
 }
 
 /// Slot of a connected client.
-struct Place {
+struct ClientSlot {
     number: usize,
     clients: Arc<AtomicUsize>,
 }
 
-impl Place {
+impl ClientSlot {
     fn take(clients: &Arc<AtomicUsize>) -> Self {
         let number = clients.fetch_add(1, Ordering::AcqRel) + 1;
         Self { number, clients: Arc::clone(clients) }
     }
 }
 
-impl Drop for Place {
+impl Drop for ClientSlot {
     fn drop(&mut self) {
         self.clients.fetch_sub(1, Ordering::AcqRel);
     }

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-use ib_attach::{AttachServer, BLOCKS, Frame, Place, SLOTS, Said, qpn_block};
+use ib_attach::{AttachServer, BLOCKS, ClientEvent, Frame, ResolvedPort, SLOTS, qpn_block};
 use ib_ibsim::server::Refused;
 use ib_link::Incoming;
 use ib_sim::{Addresses, ClientId, Packet, Payload, Sim};
@@ -160,7 +160,7 @@ impl Adapters {
         for _ in 0..MOST_MESSAGES {
             let Some(said) = self.server.next(client) else { return Ok((admitted, false)) };
             match said {
-                Said::Hello { node, classes } => {
+                ClientEvent::Hello { node, classes } => {
                     match self.admit(client, node.as_deref(), &classes, &mut cx)? {
                         Admission::Admitted => admitted = true,
                         Admission::Refused(reason) => self.refuse_hello(client, reason),
@@ -168,17 +168,17 @@ impl Adapters {
                         Admission::Claimed => return Ok((false, false)),
                     }
                 }
-                Said::Resolve { number, name } => {
+                ClientEvent::Resolve { number, name } => {
                     let place = locate(cx.sim, cx.addresses, &name).map(|port| {
                         let (node, number) = cx.sim.place(port);
                         let link = cx.sim.link_port(port);
                         let node = cx.sim.node_name(node).to_owned();
-                        Place { node, number, gid: link.gid(), lid: link.lid }
+                        ResolvedPort { node, number, gid: link.gid(), lid: link.lid }
                     });
                     self.server.answer(client, number, place.as_ref());
                 }
-                Said::Bye | Said::Gone => {
-                    let is_dead = said == Said::Gone;
+                ClientEvent::Bye | ClientEvent::Disconnected => {
+                    let is_dead = said == ClientEvent::Disconnected;
                     self.remove(client, is_dead, &mut cx)?;
                     return Ok((false, false));
                 }

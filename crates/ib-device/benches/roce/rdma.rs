@@ -24,7 +24,7 @@ const SHORTS: u64 = 256;
 const PORT: u16 = 7001;
 
 /// One end of a connection.
-struct End {
+struct Host {
     device: Device,
     qp: QpId,
     cq: CqId,
@@ -32,7 +32,7 @@ struct End {
     key: u32,
 }
 
-impl End {
+impl Host {
     fn new(address: IpAddr) -> Self {
         let mut options = DeviceOptions::new(address);
         options.socket.port = 0;
@@ -80,8 +80,8 @@ impl End {
 }
 
 /// Returns two ends that are connected; the second one has as many receives as it can have.
-fn pair(address: IpAddr) -> [End; 2] {
-    let (mut one, mut other) = (End::new(address), End::new(address));
+fn pair(address: IpAddr) -> [Host; 2] {
+    let (mut one, mut other) = (Host::new(address), Host::new(address));
     one.device.set_peer_port(other.device.port());
     other.device.set_peer_port(one.device.port());
     other.device.listen(PORT).expect("it is free");
@@ -106,7 +106,7 @@ fn pair(address: IpAddr) -> [End; 2] {
 }
 
 /// Runs one end in this thread for a while, and the other one in another; returns what the first one returns.
-fn beside<T>(other: &mut End, work: impl Fn(&mut End) + Sync, main: impl FnOnce() -> T) -> T {
+fn beside<T>(other: &mut Host, work: impl Fn(&mut Host) + Sync, main: impl FnOnce() -> T) -> T {
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -147,7 +147,7 @@ pub(crate) fn write(address: IpAddr, length: Duration) -> f64 {
 /// Returns how many messages of 64 bytes are sent in a second.
 pub(crate) fn messages(address: IpAddr, length: Duration) -> f64 {
     let [mut one, mut other] = pair(address);
-    let receive = |end: &mut End| {
+    let receive = |end: &mut Host| {
         let (_, received) = end.poll();
         for _ in 0..received {
             end.receive();
@@ -170,7 +170,7 @@ pub(crate) fn messages(address: IpAddr, length: Duration) -> f64 {
 /// Returns the median of half of the time to and fro of messages of 64 bytes, in microseconds.
 pub(crate) fn latency(address: IpAddr, rounds: usize) -> f64 {
     let [mut one, mut other] = pair(address);
-    let answer = |end: &mut End| {
+    let answer = |end: &mut Host| {
         let (_, received) = end.poll();
         for _ in 0..received {
             end.receive();

@@ -100,7 +100,7 @@ fn campaign(seed: u64) -> (Vec<u8>, Vec<Lost>) {
         for qp in qps {
             lab.device(host).hca().end_trace(qp).ok();
         }
-        lab.device(host).hca().end_general().ok();
+        lab.device(host).hca().end_gsi_trace().ok();
     }
     collect(&mut lab, &mut collector, &mut file);
     collector.end(lab.sim.now());

@@ -8,7 +8,7 @@ use super::gsi::Gsi;
 use crate::qp::Qp;
 use crate::table::Table;
 use crate::trace::{
-    PacketReader, PacketTrace, PacketTracer, Selection, SelectionId, Standing, TraceError,
+    PacketReader, PacketTrace, PacketTracer, Selection, SelectionId, SelectionStatus, TraceError,
 };
 
 /// The selections of an HCA. A queue pair is traced for the first selection that includes it.
@@ -74,22 +74,22 @@ impl Selections {
     }
 
     /// Returns the traced queue pairs of a selection; none if there is no such selection.
-    pub(super) fn standing(&self, id: SelectionId, qps: &Table<Qp>, gsi: &Gsi) -> Standing {
-        let mut standing = Standing::default();
+    pub(super) fn status(&self, id: SelectionId, qps: &Table<Qp>, gsi: &Gsi) -> SelectionStatus {
+        let mut status = SelectionStatus::default();
         let Some((_, selection)) = self.all.iter().find(|(it, _)| *it == id) else {
-            return standing;
+            return status;
         };
         if let Some(tracer) = gsi.tracer.as_ref().filter(|_| selection.includes_gsi()) {
-            standing.count(id, tracer.selection);
+            status.count(id, tracer.selection);
         }
-        standing.has_general = standing.own > 0;
+        status.has_gsi = status.own > 0;
         let included = qps.iter().filter(|qp| qp.context.is_in(selection));
         for tracer in included.filter_map(|qp| qp.tracer.as_ref()) {
-            standing.count(id, tracer.selection);
+            status.count(id, tracer.selection);
         }
-        standing.is_general = selection.qpns.iter().all(|qpn| *qpn == Qpn::GSI)
+        status.is_gsi_only = selection.qpns.iter().all(|qpn| *qpn == Qpn::GSI)
             && (selection.peers.is_empty() || !selection.qpns.is_empty());
-        standing
+        status
     }
 
     /// Starts the traces of all queue pairs that are included in a selection and not traced yet.

@@ -12,7 +12,7 @@ use crate::id::QpId;
 use crate::qp::attr::{QpAttributes, QpState, QpType};
 use crate::qp::context::QpContext;
 use crate::trace::{
-    MessageRing, PacketReader, PacketTrace, PacketTracer, Selection, SelectionId, Standing,
+    MessageRing, PacketReader, PacketTrace, PacketTracer, Selection, SelectionId, SelectionStatus,
     TraceError,
 };
 
@@ -71,24 +71,11 @@ impl Hca {
         qp.tracer.take().map(drop).ok_or(TraceError::NotTraced)
     }
 
-    /// Starts to keep the packets of queue pair 1: its management datagrams, which are kept whole.
-    ///
-    /// # Errors
-    /// As [`Hca::trace_packets`].
-    pub fn trace_general(&mut self, options: PacketTrace) -> Result<PacketReader, TraceError> {
-        if self.gsi.tracer.is_some() {
-            return Err(TraceError::Traced);
-        }
-        let (tracer, reader) = PacketTracer::start(options.whole(), Qpn::GSI)?;
-        self.gsi.tracer = Some(Box::new(tracer));
-        Ok(reader)
-    }
-
     /// Keeps no more packets of queue pair 1.
     ///
     /// # Errors
     /// Fails when none are kept.
-    pub fn end_general(&mut self) -> Result<(), TraceError> {
+    pub fn end_gsi_trace(&mut self) -> Result<(), TraceError> {
         self.gsi.tracer.take().map(drop).ok_or(TraceError::NotTraced)
     }
 
@@ -133,8 +120,8 @@ impl Hca {
 
     /// Returns what a selection has; nothing when there is no such selection.
     #[must_use]
-    pub fn standing(&self, id: SelectionId) -> Standing {
-        self.selections.standing(id, &self.qps, &self.gsi)
+    pub fn selection_status(&self, id: SelectionId) -> SelectionStatus {
+        self.selections.status(id, &self.qps, &self.gsi)
     }
 
     /// Changes what is kept of the packets of a selection, from now on; the length of the rings stays.

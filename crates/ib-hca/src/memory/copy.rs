@@ -29,6 +29,26 @@ unsafe fn word<'a>(at: *mut u8) -> &'a AtomicU64 {
     unsafe { AtomicU64::from_ptr(at.cast()) }
 }
 
+/// Copies bytes with the processor's instruction for long copies.
+///
+/// # Safety
+/// As many bytes are allocated at both addresses, and no reference to the written bytes exists. The direction flag is
+/// clear, as always between instructions of Rust.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+#[inline(always)]
+unsafe fn copy_bytes(from: *const u8, to: *mut u8, length: usize) {
+    // SAFETY: the caller has checked both ranges.
+    unsafe {
+        std::arch::asm!(
+            "rep movsb",
+            inout("rcx") length => _,
+            inout("rsi") from => _,
+            inout("rdi") to => _,
+            options(nostack, preserves_flags)
+        );
+    }
+}
+
 /// Copies bytes into shared memory.
 ///
 /// # Safety
@@ -36,18 +56,9 @@ unsafe fn word<'a>(at: *mut u8) -> &'a AtomicU64 {
 pub(super) unsafe fn store(bytes: &[u8], to: *mut u8) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     if bytes.len() >= LONG {
-        // SAFETY: the instruction reads the slice and writes as many bytes, all of which are allocated;
-        // the direction flag is clear, as it always is between instructions of Rust. To the language
-        // the block is a sequence of atomic stores of bytes.
-        unsafe {
-            std::arch::asm!(
-                "rep movsb",
-                inout("rcx") bytes.len() => _,
-                inout("rsi") bytes.as_ptr() => _,
-                inout("rdi") to => _,
-                options(nostack, preserves_flags)
-            );
-        }
+        // SAFETY: the instruction reads the slice and writes as many bytes, all of which are allocated. To the language
+        // this is a sequence of atomic stores of bytes.
+        unsafe { copy_bytes(bytes.as_ptr(), to, bytes.len()) };
         return;
     }
     let (before, words) = split(to, bytes.len());
@@ -116,16 +127,8 @@ pub(super) unsafe fn store_words<const N: usize>(head: &[u64; N], bytes: &[u8], 
 pub(super) unsafe fn load(from: *mut u8, bytes: &mut [u8]) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     if bytes.len() >= LONG {
-        // SAFETY: as for storing, the other way.
-        unsafe {
-            std::arch::asm!(
-                "rep movsb",
-                inout("rcx") bytes.len() => _,
-                inout("rsi") from => _,
-                inout("rdi") bytes.as_mut_ptr() => _,
-                options(nostack, preserves_flags)
-            );
-        }
+        // SAFETY: as for storing, with a sequence of atomic loads.
+        unsafe { copy_bytes(from, bytes.as_mut_ptr(), bytes.len()) };
         return;
     }
     let (before, words) = split(from, bytes.len());

@@ -115,29 +115,29 @@ impl Selection {
     }
 }
 
-/// What a selection has of the queue pairs that there are.
+/// The queue pairs that a selection includes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Standing {
-    /// How many queue pairs are traced for it.
+pub struct SelectionStatus {
+    /// Number of queue pairs that are traced for the selection.
     pub own: usize,
-    /// Whether one of them is that of management datagrams.
-    pub has_general: bool,
-    /// Whether that one is enough, as it asks for no other in particular.
-    pub is_general: bool,
-    /// How many it would choose, and others trace.
-    pub held: usize,
-    /// The selections that those are traced for.
+    /// True if queue pair 1 is one of them.
+    pub has_gsi: bool,
+    /// True if the selection names no other queue pair than queue pair 1.
+    pub is_gsi_only: bool,
+    /// Number of included queue pairs that are traced for other selections or readers.
+    pub taken: usize,
+    /// The selections that they are traced for.
     pub holders: Vec<SelectionId>,
 }
 
-impl Standing {
+impl SelectionStatus {
     /// Counts a queue pair that a selection would choose, and that is traced for one.
     pub(crate) fn count(&mut self, own: SelectionId, holder: Option<SelectionId>) {
         if holder == Some(own) {
             self.own += 1;
             return;
         }
-        self.held += 1;
+        self.taken += 1;
         if let Some(holder) = holder.filter(|it| !self.holders.contains(it)) {
             self.holders.push(holder);
         }

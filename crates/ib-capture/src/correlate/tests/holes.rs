@@ -38,7 +38,7 @@ fn an_acknowledgement_behind_a_hole_that_is_told_is_nobodys() {
         // The requests are all there; the acknowledgement behind the hole is of all that are before it.
         with_hole(&mut bench, 40..60, true);
         if is_one_file {
-            // What is missing at one end is nothing that the other one could have told.
+            // A packet missing at one end says nothing about the other end.
             bench.written[0].retain(|it| !it.is_missed || it.end.file == 0);
         }
         let (unknown, flights) = flights(&bench, true);

@@ -163,7 +163,7 @@ fn refusals_are_those_of_linux() {
     let asked = requested(&mut cm);
     let addresses = asked.cma.unwrap();
     assert_eq!(addresses.source, "[fd00::2]:60907".parse().unwrap());
-    assert_eq!(addresses.destination.to_string(), "fd00::1");
+    assert_eq!(addresses.destination, "fd00::1".parse::<std::net::IpAddr>().unwrap());
     let why = [0xbd, 0x1b, 0, 2, 0xef, 0xff];
     cm.reject(NOW, asked.id, RejectReason::CONSUMER, &why).unwrap();
     assert_eq!(sent(&mut cm), [expected]);

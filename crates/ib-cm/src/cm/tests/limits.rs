@@ -9,30 +9,29 @@ use crate::connection::message;
 #[test]
 fn errors_say_what_and_which() {
     let mut cm = manager(1);
-    let error = cm.close(NOW, ConnectionId(0xab)).unwrap_err().to_string();
-    assert_eq!(error, "close: there is no connection 0x000000ab");
+    let id = ConnectionId(0xab);
+    let unknown = CmError::UnknownConnection { call: "close", id };
+    assert_eq!(cm.close(NOW, id), Err(unknown));
     let id = cm.connect(NOW, &request(0x10)).unwrap();
-    let error = cm.disconnect(NOW, id, b"").unwrap_err().to_string();
-    assert_eq!(error, format!("disconnect: connection {id} is in state REQ sent"));
+    let wrong = CmError::WrongState { call: "disconnect", id, state: State::ReqSent };
+    assert_eq!(cm.disconnect(NOW, id, b""), Err(wrong));
+    let too_long = |length, limit| CmError::PrivateDataTooLong { message: "REQ", length, limit };
     let params = ConnectParams { private_data: vec![0; 93], ..request(0x10) };
-    let error = cm.connect(NOW, &params).unwrap_err().to_string();
-    assert_eq!(error, "private data of 93 bytes: a REQ holds 92");
+    assert_eq!(cm.connect(NOW, &params), Err(too_long(93, 92)));
     let addresses = CmaHeader {
         source: "10.0.0.1:5".parse().unwrap(),
         destination: "10.0.0.2".parse().unwrap(),
     };
     let params = ConnectParams { private_data: vec![0; 57], cma: Some(addresses), ..request(0x10) };
-    let error = cm.connect(NOW, &params).unwrap_err().to_string();
-    assert_eq!(error, "private data of 57 bytes: a REQ holds 56");
+    assert_eq!(cm.connect(NOW, &params), Err(too_long(57, 56)));
     let mixed = CmaHeader { destination: "::1".parse().unwrap(), ..addresses };
     let params = ConnectParams { cma: Some(mixed), ..request(0x10) };
     assert_eq!(cm.connect(NOW, &params), Err(CmError::MixedFamilies));
     let params = ConnectParams { retry_count: 8, ..request(0x10) };
-    let error = cm.connect(NOW, &params).unwrap_err().to_string();
-    assert_eq!(error, "the retry count is 8: expected 0 to 7");
+    let error = cm.connect(NOW, &params).unwrap_err();
+    assert!(matches!(error, CmError::OutOfRange { value: 8, least: 0, most: 7, .. }), "{error}");
     cm.listen(SERVICE).unwrap();
-    let error = cm.listen(SERVICE).unwrap_err().to_string();
-    assert_eq!(error, "service 0x0000000012345678 is listened for already");
+    assert_eq!(cm.listen(SERVICE), Err(CmError::ServiceInUse { service: SERVICE }));
     assert_eq!(cm.connections(), 1);
 }
 

@@ -28,7 +28,7 @@ enum Manners {
 
 /// How a connection ended for one side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
+enum Outcome {
     Established,
     Failed,
 }
@@ -43,7 +43,7 @@ struct Simulation {
     next: u64,
     manners: Manners,
     to_accept: VecDeque<(Instant, ConnectionId)>,
-    ends: [BTreeMap<ConnectionId, End>; 2],
+    ends: [BTreeMap<ConnectionId, Outcome>; 2],
     /// Those that were established, until they ended.
     live: [BTreeSet<ConnectionId>; 2],
     forgotten: [u32; 2],
@@ -129,20 +129,20 @@ impl Simulation {
             },
             CmEvent::Connected(connected) => {
                 cm.established(connected.id, b"").unwrap();
-                self.ends[side].insert(connected.id, End::Established);
+                self.ends[side].insert(connected.id, Outcome::Established);
                 self.live[side].insert(connected.id);
             }
             CmEvent::Established { id, .. } => {
-                self.ends[side].insert(id, End::Established);
+                self.ends[side].insert(id, Outcome::Established);
                 self.live[side].insert(id);
             }
             CmEvent::Rejected { id, .. } | CmEvent::Failed { id, .. } => {
-                assert_eq!(self.ends[side].insert(id, End::Failed), None);
+                assert_eq!(self.ends[side].insert(id, Outcome::Failed), None);
             }
             CmEvent::Disconnected { id, .. } => {
                 self.live[side].remove(&id);
                 // A DREQ may be faster than the RTU.
-                self.ends[side].entry(id).or_insert(End::Failed);
+                self.ends[side].entry(id).or_insert(Outcome::Failed);
             }
             CmEvent::TimeWaitExited { id } => {
                 assert!(!self.live[side].contains(&id));
@@ -226,7 +226,7 @@ fn accept(cm: &mut Cm, now: Instant, id: ConnectionId) {
 const LATER: Instant = Instant::from_nanos(300_000_000_000);
 
 /// One connection over a wire; returns how it ended for both.
-fn simulate(seed: u64, wire: Wire, manners: Manners) -> [Option<End>; 2] {
+fn simulate(seed: u64, wire: Wire, manners: Manners) -> [Option<Outcome>; 2] {
     let mut simulation = Simulation::new(seed, wire, manners);
     let id = simulation.connect(0, 0x10);
     simulation.run(LATER);
@@ -238,7 +238,7 @@ fn simulate(seed: u64, wire: Wire, manners: Manners) -> [Option<End>; 2] {
     if manners == Manners::Accepts || manners == Manners::Hesitates {
         // A side that was told by REJ counts as one that failed.
         [0, 1].map(|side| match ends[side] {
-            Some(End::Established) if live[side] == 0 => Some(End::Failed),
+            Some(Outcome::Established) if live[side] == 0 => Some(Outcome::Failed),
             end => end,
         })
     } else {
@@ -253,7 +253,7 @@ fn over_a_fair_wire_both_sides_agree() {
         let wire = Wire { lost, repeated: 150, millis: 1 + (seed % 7 * 50) as u32 };
         let manners = [Manners::Accepts, Manners::Hesitates][seed as usize % 2];
         let ends = simulate(seed, wire, manners);
-        assert_eq!(ends, [Some(End::Established); 2], "seed {seed}: {wire:?} {manners:?}");
+        assert_eq!(ends, [Some(Outcome::Established); 2], "seed {seed}: {wire:?} {manners:?}");
     }
 }
 
@@ -276,8 +276,8 @@ fn refusals_reach_the_other_side() {
         let wire = Wire { lost: 200, repeated: 200, millis: 300 };
         for manners in [Manners::Refuses, Manners::Ignores] {
             let [here, there] = simulate(seed, wire, manners);
-            assert_eq!(here, Some(End::Failed));
-            assert_ne!(there, Some(End::Established));
+            assert_eq!(here, Some(Outcome::Failed));
+            assert_ne!(there, Some(Outcome::Established));
         }
     }
 }
@@ -294,7 +294,7 @@ fn many_connections_in_both_directions() {
         simulation.run(LATER);
         for ends in &simulation.ends {
             assert_eq!(ends.len(), 40);
-            assert!(ends.values().all(|end| *end == End::Established), "seed {seed}");
+            assert!(ends.values().all(|end| *end == Outcome::Established), "seed {seed}");
         }
         simulation.finish();
         assert_eq!(simulation.forgotten, [40; 2]);

@@ -252,5 +252,5 @@ fn a_reader_that_goes_ends_it() {
     ended(&recorder);
     assert!(by_itself.load(Ordering::SeqCst));
     let recorded = recorder.finish();
-    assert!(recorded.error.expect("it was closed").contains("Broken pipe"));
+    assert!(recorded.error.is_some() && recorded.reader_left);
 }

@@ -77,7 +77,8 @@ fn what_a_full_disk_has_not_taken_whole_is_cut_away() {
     // Always full.
     let mut output = Output::open(Target::File("/dev/full".into())).expect("it can be");
     let error = output.write(&mut pending(b"block", 1)).expect_err("it is full");
-    assert_eq!(error.to_string(), "/dev/full: byte 0: No space left on device (os error 28)");
+    assert_eq!((error.name.as_str(), error.offset), ("/dev/full", Some(0)));
+    assert_eq!(error.source.kind(), ErrorKind::StorageFull);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ib_capture::correlate::{Clocks, End, FRACTIONS, Matched, Message, Part, Spread};
+use ib_capture::correlate::{Clocks, FRACTIONS, Matched, Message, Part, QpEndpoint, Spread};
 use serde::Serialize;
 
 use ib_report::findings::{Findings, PairFindings};
@@ -184,7 +184,7 @@ fn packets(matched: Matched) -> Packets {
 }
 
 fn pair(pair: &PairFindings, lists: bool) -> PairReport {
-    let end = |end: End| EndReport {
+    let end = |end: QpEndpoint| EndReport {
         address: end.address.to_string(),
         qpn: end.qpn.map(ib_types::Qpn::get),
     };

@@ -5,7 +5,7 @@ use ib_types::Qpn;
 
 /// The packets of a queue pair whose trace ends with a trigger: the last before that and those after it. Without it
 /// there are none.
-pub(super) struct Held<S> {
+pub(super) struct TriggeredSource<S> {
     source: S,
     keep: Option<u64>,
     /// The number from which on packets are returned, once it is known.
@@ -13,13 +13,13 @@ pub(super) struct Held<S> {
     passed: PacketCounts,
 }
 
-impl<S: PacketSource> Held<S> {
+impl<S: PacketSource> TriggeredSource<S> {
     pub(super) fn new(source: S, keep: Option<u64>) -> Self {
         Self { source, keep, first: None, passed: PacketCounts::default() }
     }
 }
 
-impl<S: PacketSource> PacketSource for Held<S> {
+impl<S: PacketSource> PacketSource for TriggeredSource<S> {
     fn qpn(&self) -> Qpn {
         self.source.qpn()
     }
@@ -129,7 +129,7 @@ mod tests {
     fn only_the_last_before_a_trigger_and_those_after_it_are_read() {
         let cases = [(Some(70), Some(10), 60), (Some(70), None, 0), (Some(5), Some(10), 0)];
         for (triggered, keep, first) in cases {
-            let mut held = Held::new(Script { next: 0, end: 75, triggered }, keep);
+            let mut held = TriggeredSource::new(Script { next: 0, end: 75, triggered }, keep);
             let mut found = Vec::new();
             while let Some(record) = held.next_packet(&mut Vec::new()) {
                 found.push(record.number);
@@ -137,7 +137,7 @@ mod tests {
             assert_eq!(found, (first..75).collect::<Vec<_>>());
             assert_eq!((held.overwritten().all(), held.skipped().all()), (0, first));
         }
-        let mut held = Held::new(Script { next: 0, end: 75, triggered: None }, None);
+        let mut held = TriggeredSource::new(Script { next: 0, end: 75, triggered: None }, None);
         assert_eq!(held.next_packet(&mut Vec::new()), None);
         assert_eq!(held.skipped().all(), 75);
     }

@@ -1,4 +1,4 @@
-//! Packets taken out of frames, and the ends that the names of interfaces tell.
+//! Packets of frames, and the queue pairs and directions of interfaces by their names.
 
 use std::io::Read;
 
@@ -6,20 +6,20 @@ use ib_link::Direction;
 use ib_types::Qpn;
 use ib_wire::packet::{Acknowledgement, Operation};
 
-use super::stream::{Address, Key, Seen, Side, Told};
+use super::stream::{Address, Key, Seen, Side, StreamPacket};
 use crate::file::{CaptureFile, Content, Frame};
 
-/// What interfaces are called: the queue pair and the direction, as far as their names tell.
+/// The queue pairs and directions of interfaces, if their names have them.
 #[derive(Default)]
 pub(super) struct Names {
     section: u32,
     names: Vec<Option<Option<(Qpn, Direction)>>>,
 }
 
-/// A packet that was taken out of a frame.
-pub(super) struct Taken {
+/// A packet of a frame.
+pub(super) struct ExtractedPacket {
     pub(super) key: Key,
-    pub(super) told: Told,
+    pub(super) packet: StreamPacket,
 }
 
 impl Names {
@@ -56,8 +56,8 @@ pub(super) fn side(direction: Direction) -> Side {
     }
 }
 
-/// Takes the packet out of a frame; `None` when there is none that has a time and a known operation.
-pub(super) fn take(frame: &Frame<'_>, file: u8) -> Option<Taken> {
+/// Extracts the packet of a frame; `None` if it has no time or an unknown operation.
+pub(super) fn extract(frame: &Frame<'_>, file: u8) -> Option<ExtractedPacket> {
     let Content { network, packet, .. } = frame.content.as_ref().ok()?;
     let bth = packet.bth();
     let operation = bth.opcode.operation()?;
@@ -87,7 +87,7 @@ pub(super) fn take(frame: &Frame<'_>, file: u8) -> Option<Taken> {
         side: frame.direction.map_or(Side::Unknown, side),
     };
     let asked = (operation == Operation::ReadRequest).then(|| packet.reth()).flatten();
-    let told = Told {
+    let packet = StreamPacket {
         time: frame.time?,
         psn: bth.psn,
         opcode: bth.opcode,
@@ -97,5 +97,5 @@ pub(super) fn take(frame: &Frame<'_>, file: u8) -> Option<Taken> {
         posted,
         asked: asked.map(|reth| reth.dma_length),
     };
-    Some(Taken { key, told })
+    Some(ExtractedPacket { key, packet })
 }

@@ -1,0 +1,26 @@
+//! Constants of the protocol, and the name of the socket.
+
+use ib_hca::QpnBlock;
+
+/// Protocol version, of the hello and of the rings.
+pub const VERSION: u32 = 4;
+
+/// Maximum number of HCAs that share a port; each has a block of queue pair numbers.
+pub const BLOCKS: u8 = 1 << BLOCK_BITS;
+
+/// Number of upper bits of a queue pair number that select the block.
+const BLOCK_BITS: u8 = 2;
+
+/// Returns a block of queue pair numbers for an HCA at a port.
+///
+/// # Panics
+/// Panics if there is no such block: expected a number below [`BLOCKS`].
+#[must_use]
+pub const fn qpn_block(number: u8) -> QpnBlock {
+    QpnBlock::new(number, BLOCK_BITS)
+}
+
+/// Returns the name of the socket of a simulator.
+pub(crate) fn socket_name(base: &str) -> String {
+    format!("{base}:data")
+}
