@@ -1,19 +1,19 @@
-//! What a running service answers to `ibfabric acm ctl`.
+//! Console commands of a running service: `ibfabric acm ctl`.
 
 use std::fmt::Write as _;
 use std::path::Path;
 
-use ib_acm::Address;
 use ib_acm::service::{CachedAddressView, EndpointView, NO_DATAGRAMS};
+use ib_acm::{Address, Service};
 use ib_os::clock;
 use ib_wire::acm::PerfCounters;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::daemon::Daemon;
 use super::metrics;
+use super::server::Server;
 
-/// An answer: whether it is one, in words, and as data.
+/// A reply as text and as data; `ok` is false for an error.
 #[derive(Serialize)]
 struct Reply {
     ok: bool,
@@ -21,7 +21,7 @@ struct Reply {
     data: Value,
 }
 
-/// Returns the name of the console of a service with a socket. It holds the canonical path of the socket: relative paths
+/// Returns the name of the console of a service with a socket. It contains the canonical path of the socket: relative paths
 /// and symbolic links to one socket name one console, and equal relative paths in different folders do not.
 pub fn name(socket: &Path) -> String {
     if let Ok(canonical) = socket.canonicalize() {
@@ -37,9 +37,62 @@ pub fn name(socket: &Path) -> String {
     format!("ibfabric-acm:{}", canonical.display())
 }
 
-/// What is answered when the service does not.
+/// A command of the console.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Command {
+    Status,
+    /// Prints the cached entries of one address or of all.
+    Known(Option<Address>),
+    Flush,
+    Reload,
+    Metrics,
+}
+
+impl Command {
+    /// Parses a line; an error is the message for the user.
+    pub(super) fn parse(line: &str) -> Result<Self, String> {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match words[..] {
+            ["status"] => Ok(Self::Status),
+            ["known"] => Ok(Self::Known(None)),
+            ["known", address] => match Address::parse(address) {
+                Ok(address) => Ok(Self::Known(Some(address))),
+                Err(error) => Err(format!("{address}: {error}")),
+            },
+            ["flush"] => Ok(Self::Flush),
+            ["reload"] => Ok(Self::Reload),
+            ["metrics"] => Ok(Self::Metrics),
+            _ => Err(format!(
+                "found `{line}`, expected status, known [ADDRESS], flush, reload or metrics"
+            )),
+        }
+    }
+
+    /// Executes a command and returns the reply. The caller has reloaded the files before [`Command::Reload`].
+    pub(super) fn execute(&self, service: &mut Service, server: &Server) -> String {
+        reply(Ok(match self {
+            Self::Status => status(service, server),
+            Self::Known(address) => known(service, address.as_ref()),
+            Self::Flush => {
+                let count = service.flush();
+                (format!("{count} addresses are forgotten"), json!({ "forgotten": count }))
+            }
+            Self::Reload => {
+                ("the files are read again; the log tells of what is wrong".to_owned(), Value::Null)
+            }
+            Self::Metrics => (metrics::page(service, server), metrics::data(service, server)),
+        }))
+    }
+}
+
+/// Returns the reply with an error.
+pub(super) fn error(message: String) -> String {
+    reply(Err(message))
+}
+
+/// Returns the reply if the daemon has exited.
 pub(super) fn no_answer() -> String {
-    reply(Err("the service does not answer".to_owned()))
+    error("the service does not answer".to_owned())
 }
 
 fn reply(answer: Result<(String, Value), String>) -> String {
@@ -47,39 +100,11 @@ fn reply(answer: Result<(String, Value), String>) -> String {
         Ok((text, data)) => Reply { ok: true, text, data },
         Err(text) => Reply { ok: false, text, data: Value::Null },
     };
-    serde_json::to_string(&reply).expect("it is made of text and numbers")
+    serde_json::to_string(&reply).expect("text and numbers are valid JSON")
 }
 
-/// Answers a line.
-pub(super) fn answer(daemon: &mut Daemon, line: &str) -> String {
-    let words: Vec<&str> = line.split_whitespace().collect();
-    let answer = match words[..] {
-        [metrics::PAGE] => return metrics::page(daemon),
-        ["status"] => Ok(status(daemon)),
-        ["known"] => Ok(known(daemon, None)),
-        ["known", address] => match Address::parse(address) {
-            Ok(address) => Ok(known(daemon, Some(&address))),
-            Err(error) => Err(format!("{address}: {error}")),
-        },
-        ["flush"] => {
-            let count = daemon.service.flush();
-            Ok((format!("{count} addresses are forgotten"), json!({ "forgotten": count })))
-        }
-        ["reload"] => {
-            daemon.reload();
-            Ok(("the files are read again; the log tells of what is wrong".to_owned(), Value::Null))
-        }
-        ["metrics"] => Ok((metrics::page(daemon), metrics::data(daemon))),
-        _ => Err(format!(
-            "found `{line}`, expected status, known [ADDRESS], flush, reload or metrics"
-        )),
-    };
-    reply(answer)
-}
-
-fn status(daemon: &Daemon) -> (String, Value) {
-    let endpoints = daemon.service.endpoints();
-    let counters = daemon.service.counters();
+fn status(service: &Service, server: &Server) -> (String, Value) {
+    let endpoints = service.endpoints();
     let mut text = String::new();
     for endpoint in &endpoints {
         let EndpointView {
@@ -107,9 +132,9 @@ fn status(daemon: &Daemon) -> (String, Value) {
             let _ = writeln!(text, "  {name}: {value}");
         }
     }
-    let (clients, waiting) = (daemon.server.clients(), daemon.service.pending());
+    let (clients, waiting) = (server.clients(), service.pending());
     let _ = writeln!(text, "{clients} programs, {waiting} requests wait");
-    for (name, _, value) in metrics::counts(daemon) {
+    for (name, _, value) in metrics::counts(service, server) {
         let _ = writeln!(text, "{}: {value}", name.replace('_', " "));
     }
     let endpoint = |it: &EndpointView| {
@@ -125,11 +150,10 @@ fn status(daemon: &Daemon) -> (String, Value) {
             "counters": counters, "datagrams": it.has_datagrams,
         })
     };
-    let counts: serde_json::Map<String, Value> = metrics::counts(daemon)
+    let counts: serde_json::Map<String, Value> = metrics::counts(service, server)
         .into_iter()
         .map(|(name, _, value)| (name.to_owned(), value.into()))
         .collect();
-    let _ = counters;
     let data = json!({
         "endpoints": endpoints.iter().map(endpoint).collect::<Vec<_>>(),
         "programs": clients, "waiting": waiting, "counts": counts,
@@ -137,8 +161,8 @@ fn status(daemon: &Daemon) -> (String, Value) {
     (text, data)
 }
 
-fn known(daemon: &Daemon, address: Option<&Address>) -> (String, Value) {
-    let known = daemon.service.cached(clock::now(), address);
+fn known(service: &Service, address: Option<&Address>) -> (String, Value) {
+    let known = service.cached(clock::now(), address);
     let mut text = String::new();
     for CachedAddressView { address, gid, lid, qpn, age, is_preloaded, route } in &known {
         let age = match is_preloaded {

@@ -2,22 +2,20 @@
 
 use std::fmt::Write as _;
 
+use ib_acm::Service;
 use ib_acm::service::EndpointView;
 use ib_wire::acm::PerfCounters;
 use serde_json::Value;
 
-use super::daemon::Daemon;
+use super::server::Server;
 
-/// What the console is asked for the page by.
-pub(super) const PAGE: &str = "page";
-
-/// A gauge of an endpoint: name, meaning, value.
+/// A gauge of an endpoint: name, description, value.
 type Gauge = (&'static str, &'static str, fn(&EndpointView) -> usize);
 
-/// Returns what the service has counted: name, meaning, value.
-pub(super) fn counts(daemon: &Daemon) -> Vec<(&'static str, &'static str, u64)> {
-    let counters = daemon.service.counters();
-    let rejected = daemon.server.rejected();
+/// Returns the counters of the service: name, description, value.
+pub(super) fn counts(service: &Service, server: &Server) -> Vec<(&'static str, &'static str, u64)> {
+    let counters = service.counters();
+    let rejected = server.rejected();
     vec![
         ("multicasts", "Questions sent to groups", counters.multicasts),
         ("announcements", "Questions to groups that only tell who asks", counters.announcements),
@@ -40,23 +38,23 @@ pub(super) fn counts(daemon: &Daemon) -> Vec<(&'static str, &'static str, u64)> 
     ]
 }
 
-/// Returns the page.
-pub(super) fn page(daemon: &Daemon) -> String {
+/// Returns the metrics page.
+pub(super) fn page(service: &Service, server: &Server) -> String {
     let mut text = String::new();
-    for (name, help, value) in counts(daemon) {
+    for (name, help, value) in counts(service, server) {
         let _ = writeln!(text, "# HELP ibfabric_acm_{name}_total {help}");
         let _ = writeln!(text, "# TYPE ibfabric_acm_{name}_total counter");
         let _ = writeln!(text, "ibfabric_acm_{name}_total {value}");
     }
     let gauges = [
-        ("programs", "Programs that are connected", daemon.server.clients()),
-        ("waiting", "Requests that wait", daemon.service.pending()),
+        ("programs", "Programs that are connected", server.clients()),
+        ("waiting", "Requests that wait", service.pending()),
     ];
     for (name, help, value) in gauges {
         let _ = writeln!(text, "# HELP ibfabric_acm_{name} {help}");
         let _ = writeln!(text, "# TYPE ibfabric_acm_{name} gauge\nibfabric_acm_{name} {value}");
     }
-    let endpoints = daemon.service.endpoints();
+    let endpoints = service.endpoints();
     let labels = |index: usize| {
         let it = &endpoints[index];
         format!(
@@ -90,9 +88,9 @@ pub(super) fn page(daemon: &Daemon) -> String {
     text
 }
 
-/// Returns the counts as an object.
-pub(super) fn data(daemon: &Daemon) -> Value {
-    counts(daemon)
+/// Returns the counters as an object.
+pub(super) fn data(service: &Service, server: &Server) -> Value {
+    counts(service, server)
         .into_iter()
         .map(|(name, _, value)| (name.to_owned(), Value::from(value)))
         .collect()
