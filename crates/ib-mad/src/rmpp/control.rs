@@ -3,7 +3,7 @@
 use ib_wire::mad::rmpp::{RmppFlags, RmppHeader, RmppStatus, RmppType, VERSION};
 use ib_wire::mad::{Mad, Method};
 
-/// RRespTime: no response time is provided.
+/// `RRespTime`: no response time is provided.
 pub(super) const NO_RESPONSE_TIME: u8 = 31;
 
 /// State of a receiver, as an ACK contains it.
