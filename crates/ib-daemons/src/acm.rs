@@ -3,16 +3,17 @@
 //! | module | holds |
 //! |---|---|
 //! | `config` | [`AcmConfig`], the configuration of the process |
-//! | `console`, `metrics` | answers to `ibfabric acm ctl` and to Prometheus |
+//! | `console`, `metrics` | commands of `ibfabric acm ctl`; metrics for Prometheus |
 //! | `daemon` | [`run`], the event loop |
-//! | `datagrams` | queue pairs of datagrams at an adapter |
+//! | `datagrams` | UD QPs of an HCA |
 //! | `device` | [`DevicePort`]: a port of a fabric that another process simulates |
-//! | `lock` | the lock file that keeps a second service from starting |
-//! | `server` | [`Server`]: the sockets that programs of the machine ask over |
+//! | `lock` | the lock file that prevents a second service |
+//! | `publish` | files and links by which clients find the service |
+//! | `server` | [`Server`]: the sockets of clients |
 //! | `settings` | options, addresses and routes from files |
 //! | `sim` | [`SimPorts`]: ports of a simulated fabric, in its process and its time |
-//! | `station` | ports of simulators and of this machine |
-//! | `umad` | [`UmadPort`]: a port of a real adapter, without queue pairs; `ipoib`: its IP addresses |
+//! | `open_port` | open ports of simulated fabrics and of this machine |
+//! | `umad` | [`UmadPort`]: a port of a real HCA, without UD QPs; `ipoib`: its IP addresses |
 
 mod config;
 mod console;
@@ -22,13 +23,14 @@ mod device;
 mod ipoib;
 mod lock;
 mod metrics;
+mod open_port;
+mod publish;
 mod server;
 mod settings;
 mod sim;
-mod station;
 mod umad;
 
-pub use config::{AcmConfig, DEFAULT_SOCKET, Place};
+pub use config::{AcmConfig, DEFAULT_SOCKET, PortSelection};
 pub use console::{AcmRequest, name as console_name};
 pub use daemon::run;
 pub use device::DevicePort;

@@ -13,7 +13,7 @@ use ib_wire::mad::rmpp::{RmppStatus, RmppType};
 use ib_wire::mad::{Mad, Method, MgmtClass, TransactionId};
 
 use crate::replies::{Replies, outgoing};
-use crate::rmpp::{Acknowledgement, Kind, MOST_HELD, ReceiveLimits, Sender, classify, control};
+use crate::rmpp::{Acknowledgement, Kind, MAX_HELD, ReceiveLimits, Sender, classify, control};
 use crate::timers::{Deadlines, Timer};
 use crate::{Completion, Failure, Message, Request, StartError};
 
@@ -43,7 +43,7 @@ impl Default for RequesterConfig {
     /// Tag 1, a window of 16 requests, 256 MiB of answers.
     fn default() -> Self {
         let receive = ReceiveLimits::default();
-        Self { tag: 1, window: 16, first: 1, receive, max_bytes: MOST_HELD }
+        Self { tag: 1, window: 16, first: 1, receive, max_bytes: MAX_HELD }
     }
 }
 

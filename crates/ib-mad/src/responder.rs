@@ -11,16 +11,18 @@ use std::collections::VecDeque;
 use ib_link::{Datagram, Incoming, Remote};
 use ib_types::Instant;
 use ib_wire::mad::rmpp::RmppStatus;
-use ib_wire::mad::{Mad, Method, TransactionId};
+use ib_wire::mad::{Mad, TransactionId};
 
 use crate::replies::{Replies, outgoing};
-use crate::rmpp::{Kind, MOST_HELD, ReceiveLimits, classify, control};
+use crate::rmpp::{Kind, MAX_HELD, ReceiveLimits, classify, control};
 use crate::{Failure, Message, RespondError, Timing};
 
 mod inbound;
+mod key;
 mod outbound;
 
 use inbound::Inbound;
+use key::TransferKey;
 use outbound::Outbound;
 
 /// How a responder works.
@@ -50,7 +52,7 @@ impl Default for ResponderConfig {
             max_transfers: 1024,
             max_waiting: 4096,
             receive: ReceiveLimits::default(),
-            max_bytes: MOST_HELD,
+            max_bytes: MAX_HELD,
         }
     }
 }
@@ -113,33 +115,6 @@ pub struct Responder {
     waiting: usize,
     ends: VecDeque<ResponderEvent>,
     counters: ResponderCounters,
-}
-
-/// What tells the transfers of a port apart.
-///
-/// The response bit is left out of the method, so that what goes one way and its acknowledgements
-/// share a key, and so do a request and its response but for those of Set, which Get's answers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct TransferKey {
-    transaction_id: TransactionId,
-    lid: u16,
-    qpn: u32,
-    class: u8,
-    class_version: u8,
-    method: u8,
-}
-
-impl TransferKey {
-    fn of(remote: &Remote, mad: &Mad) -> Self {
-        Self {
-            transaction_id: mad.transaction_id(),
-            lid: remote.lid,
-            qpn: remote.qpn.get(),
-            class: mad.class().0,
-            class_version: mad.class_version(),
-            method: mad.method().0 & !Method::RESPONSE_BIT,
-        }
-    }
 }
 
 impl Responder {

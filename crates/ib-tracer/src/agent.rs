@@ -7,7 +7,7 @@ use ib_types::Instant;
 use ib_wire::mad::vendor::{Oui, SourceRoute, set_ping_host};
 use ib_wire::mad::{AttributeId, ClassPortInfo, Mad, MadStatus, Method, MgmtClass};
 
-use crate::UNKNOWN_PORT;
+use crate::path::UNKNOWN_PORT;
 
 /// Answers ibtracer (class 0x30) and ibping (class 0x32) at a node.
 ///

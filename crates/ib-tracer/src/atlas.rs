@@ -6,18 +6,13 @@ use ib_types::{Guid, NodeKind};
 use ib_wire::mad::sm::{LinearForwardingBlock, PortState};
 use ib_wire::mad::smp;
 
-use crate::MAX_HOPS;
-use crate::facts::Fact;
-use crate::trace::{Hop, Stop};
+use crate::fact::Fact;
+use crate::path::{Hop, MAX_HOPS, NodeNumber, Stop};
 
 const BLOCK: u16 = LinearForwardingBlock::LIDS;
 
 /// The table entry for "no path".
 const NO_PATH: u8 = 255;
-
-/// Index of a node, in the order of discovery.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct NodeNumber(pub(crate) u32);
 
 /// A node.
 #[derive(Clone, Debug)]

@@ -18,9 +18,9 @@ use ib_mad::{Failure, Message, Request, Timing};
 use ib_wire::mad::pm::{PortCounters, PortCountersExtended};
 use ib_wire::mad::{AttributeId, Mad, Method, MgmtClass, TransactionId};
 
-use crate::atlas::{Atlas, Entry, Link, NodeNumber};
+use crate::atlas::{Atlas, Entry, Link};
+use crate::path::{Left, NodeNumber};
 use crate::probes::{Launch, Probes};
-use crate::trace::Left;
 
 /// Minimum time between a burst and the reading of the counters.
 const SHORTEST: Duration = Duration::from_millis(20);

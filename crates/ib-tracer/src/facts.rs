@@ -18,23 +18,9 @@ use ib_wire::mad::sm::{
 };
 use ib_wire::mad::{Attribute, AttributeId, Mad, MadStatus, Method, MgmtClass, TransactionId, smp};
 
-use crate::atlas::{Atlas, End, Link, NodeNumber, TracedNode};
-use crate::tracer::Via;
-
-/// A fact that a path depends on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum Fact {
-    /// The own node and port.
-    Own,
-    /// The node behind a port.
-    Link { node: NodeNumber, port: u8 },
-    /// A block of a forwarding table.
-    Block { node: NodeNumber, block: u16 },
-    /// The same block, read again to detect changes.
-    Again { node: NodeNumber, block: u16 },
-    /// A block of a multicast table, and the position of its 16 ports.
-    Multicast { node: NodeNumber, block: u16, position: u8 },
-}
+use crate::atlas::{Atlas, End, Link, TracedNode};
+use crate::fact::{Fact, Via};
+use crate::path::NodeNumber;
 
 /// A request for a part of a fact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

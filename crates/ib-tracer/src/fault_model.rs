@@ -12,10 +12,11 @@
 use std::collections::BTreeSet;
 
 use crate::atlas::{Atlas, Walked};
-use crate::facts::Fact;
+use crate::fact::Fact;
 use crate::observation::Observations;
+use crate::path::{Hop, Stop};
 use crate::probes::Launch;
-use crate::trace::{Component, Hop, Stop};
+use crate::trace::Component;
 
 /// Conflict: components of which at least one is faulty if a combined-route probe is not answered.
 #[derive(Debug, Default)]

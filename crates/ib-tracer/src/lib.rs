@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`agent`] | [`TracerAgent`]: the agent on every node along a path |
 //! | [`tracer`] | [`Tracer`]: the client, for one path or for many |
+//! | [`path`] | [`Hop`], [`Stop`]: a path hop by hop, and its end |
 //! | [`trace`] | [`Trace`]: the verdicts on one path |
 //! | [`tree`] | [`Tree`]: the verdicts on the tree of a multicast group |
 //! | [`observation`] | [`Observation`]: how many probes were sent and answered, and where they arrived |
@@ -25,9 +26,11 @@ pub mod agent;
 pub mod atlas;
 mod census;
 mod diagnosis;
+mod fact;
 mod facts;
 mod fault_model;
 pub mod observation;
+pub mod path;
 mod probes;
 pub mod trace;
 pub mod tracer;
@@ -35,17 +38,12 @@ pub mod tree;
 mod trial;
 
 pub use agent::{AgentCounters, TracerAgent};
-pub use atlas::{Atlas, End, NodeNumber, TracedNode};
+pub use atlas::{Atlas, End, TracedNode};
+pub use fact::Via;
 pub use observation::{Observation, Probe, Witness};
+pub use path::{Hop, Left, MAX_HOPS, NodeNumber, Stop, UNKNOWN_PORT};
 pub use trace::{
-    AgentState, Component, Hop, Judgement, Left, Reason, Stop, Suspicion, Target, Trace,
-    TraceError, Verdict,
+    AgentState, Component, Judgement, Reason, Suspicion, Target, Trace, TraceError, Verdict,
 };
-pub use tracer::{TraceId, Tracer, TracerConfig, TracerCounters, Via};
+pub use tracer::{TraceId, Tracer, TracerConfig, TracerCounters};
 pub use tree::{Branch, BranchEnd, Tree};
-
-/// The port number that an agent reports if it does not know the port.
-pub const UNKNOWN_PORT: u8 = 255;
-
-/// Maximum number of hops of a path: the size of a source route.
-pub const MAX_HOPS: usize = 64;

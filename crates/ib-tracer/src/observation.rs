@@ -6,8 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ib_types::Guid;
 
-use crate::atlas::NodeNumber;
-use crate::trace::Left;
+use crate::path::{Left, NodeNumber};
 
 /// A kind of probe, and its path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -17,11 +17,11 @@ use ib_wire::mad::vendor::{Oui, SourceRoute};
 use ib_wire::mad::{AttributeId, Mad, MadStatus, Method, MgmtClass, TransactionId, smp};
 use ib_wire::packet::Grh;
 
-use crate::atlas::{Atlas, End, NodeNumber, Way};
+use crate::atlas::{Atlas, End, Way};
 use crate::facts::MOST_AGAIN;
 use crate::observation::{Observations, Probe};
-use crate::trace::{AgentState, Stop};
-use crate::{MAX_HOPS, UNKNOWN_PORT};
+use crate::path::{MAX_HOPS, NodeNumber, Stop, UNKNOWN_PORT};
+use crate::trace::AgentState;
 
 /// A request to a LID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

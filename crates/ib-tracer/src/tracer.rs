@@ -12,10 +12,12 @@ use ib_wire::mad::TransactionId;
 use ib_wire::mad::sa::PathRecord;
 use ib_wire::mad::sm::MulticastForwardingBlock;
 
-use crate::atlas::{Atlas, NodeNumber, Way};
+use crate::atlas::{Atlas, Way};
 use crate::census::{self, Censuses, Inquiry};
-use crate::facts::{self, Fact, Facts, Part};
+use crate::fact::{Fact, Via};
+use crate::facts::{self, Facts, Part};
 use crate::observation::Observations;
+use crate::path::NodeNumber;
 use crate::probes::{self, Launch, Probes, Question};
 use crate::trace::{Target, Trace, TraceError, Verdict};
 use crate::tree::Tree;
@@ -25,16 +27,6 @@ mod advance;
 mod claims;
 mod evidence;
 mod judge;
-
-/// The source of a client's facts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Via {
-    /// From the nodes themselves, over directed routes.
-    #[default]
-    DirectedRoutes,
-    /// SA records of links, ports and tables, compared with the reports of the nodes.
-    Administration,
-}
 
 /// Configuration of a client.
 #[derive(Clone, Debug)]

@@ -6,9 +6,10 @@ use ib_types::Guid;
 use ib_wire::mad::sm::{MulticastForwardingBlock, PortState};
 use ib_wire::mad::smp;
 
-use crate::atlas::{Atlas, Link, NodeNumber};
-use crate::facts::Fact;
-use crate::trace::{Hop, Verdict};
+use crate::atlas::{Atlas, Link};
+use crate::fact::Fact;
+use crate::path::{Hop, NodeNumber};
+use crate::trace::Verdict;
 
 /// The tree of a multicast LID from a port.
 #[derive(Clone, Debug)]

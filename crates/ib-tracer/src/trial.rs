@@ -13,8 +13,8 @@ use ib_wire::mad::sm::NodeInfo;
 use ib_wire::mad::{AttributeId, Mad, Method, TransactionId, smp};
 
 use crate::atlas::{Atlas, Walked};
+use crate::path::Stop;
 use crate::probes::{Launch, Probes};
-use crate::trace::Stop;
 
 /// Number of probes in the first round of a trial; each later round doubles the total.
 const FIRST: u32 = 12;

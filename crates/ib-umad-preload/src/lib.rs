@@ -13,8 +13,7 @@
 //! | `interpose` | the functions of the C library: which files and descriptors are ours, all else passes |
 //! | `process` | what a process has once: the connection, the open files, the thread that receives |
 //! | `sysfs` | the files that a program finds under `/sys/class/infiniband` and `/sys/class/infiniband_mad` |
-//! | `engine` | the umad device: agents, requests and their answers, retries; sans-IO |
-//! | `rmpp` | messages of several segments; sans-IO |
+//! | `engine` | the umad device: agents, requests and their responses, retries, RMPP by `ib_mad::rmpp`; sans-IO |
 //!
 //! A descriptor is a real one, of an `eventfd(2)` that is readable while a message waits: every way to
 //! wait for it works. How to use the library is in `docs/umad-preload.md`.
@@ -24,5 +23,4 @@ mod engine;
 mod errno;
 mod interpose;
 mod process;
-mod rmpp;
 mod sysfs;

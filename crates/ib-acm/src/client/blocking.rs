@@ -181,8 +181,8 @@ impl Client {
                 }
                 Ok(read) => read,
                 Err(error) if error.kind() == io::ErrorKind::TimedOut => {
-                    let (service, patience) = (self.service.clone(), self.reply_timeout);
-                    return Err(ClientError::Timeout { service, patience });
+                    let (service, limit) = (self.service.clone(), self.reply_timeout);
+                    return Err(ClientError::Timeout { service, limit });
                 }
                 Err(error) => return Err(self.broken(error)),
             };

@@ -36,45 +36,45 @@ pub enum ClientError {
     /// The connection has failed, and so does whatever is asked on it further.
     #[error("the connection to {service} failed: {error}")]
     Broken {
-        /// Where the service is.
+        /// Address of the service.
         service: ServiceAddress,
         /// Why it failed.
         error: Arc<io::Error>,
     },
-    /// The service has ended the connection, and whatever is asked on it further fails.
+    /// The service closed the connection. All further requests on it fail.
     #[error("{service} ended the connection, {incomplete} bytes into an answer")]
     Closed {
-        /// Where the service is.
+        /// Address of the service.
         service: ServiceAddress,
-        /// How many bytes of an answer had come.
+        /// Number of received bytes of an incomplete reply.
         incomplete: usize,
     },
-    /// What the service sends is no answer, and whatever is asked on the connection further fails.
+    /// The service sent an invalid reply. All further requests on the connection fail.
     #[error("{service} does not speak the protocol: {error}")]
     Reply {
-        /// Where the service is.
+        /// Address of the service.
         service: ServiceAddress,
-        /// What was found and expected.
+        /// The found and the expected value.
         error: ReplyError,
     },
-    /// No answer has come in time.
-    #[error("no answer from {service} within {} s", .patience.as_secs_f64())]
+    /// No reply was received in time.
+    #[error("no answer from {service} within {} s", .limit.as_secs_f64())]
     Timeout {
-        /// Where the service is.
+        /// Address of the service.
         service: ServiceAddress,
-        /// How long it was waited for.
-        patience: Duration,
+        /// The time limit.
+        limit: Duration,
     },
-    /// The service answers that it cannot.
+    /// The service rejected the request with this status.
     #[error("the service refuses: {} (status {})", .0, .0.0)]
     Refused(ClientStatus),
-    /// It cannot be asked.
+    /// The request is invalid.
     #[error(transparent)]
     Request(#[from] RequestError),
 }
 
 impl ClientError {
-    /// Returns what kind of error of the system it is.
+    /// Returns the corresponding kind of system error.
     ///
     /// | status | kind |
     /// |---|---|
@@ -103,7 +103,7 @@ impl ClientError {
         }
     }
 
-    /// Returns the status with which the service has refused.
+    /// Returns the status with which the service rejected the request.
     #[must_use]
     pub const fn status(&self) -> Option<ClientStatus> {
         match self {

@@ -27,18 +27,18 @@ macro_rules! either {
 
 impl Stream {
     /// Connects, in so much time for every address that a host has.
-    pub(super) fn connect(service: &ServiceAddress, patience: Duration) -> io::Result<Self> {
+    pub(super) fn connect(service: &ServiceAddress, timeout: Duration) -> io::Result<Self> {
         match service {
             #[cfg(unix)]
             ServiceAddress::Unix(path) => {
-                let stream = connect_local(path, patience)?;
+                let stream = connect_local(path, timeout)?;
                 check_service(&stream)?;
                 Ok(Self::Unix(stream))
             }
             ServiceAddress::Tcp { host, port } => {
                 let mut last = None;
                 for address in (host.as_str(), *port).to_socket_addrs()? {
-                    match TcpStream::connect_timeout(&address, patience) {
+                    match TcpStream::connect_timeout(&address, timeout) {
                         Ok(stream) => {
                             stream.set_nodelay(true)?;
                             return Ok(Self::Tcp(stream));
@@ -113,17 +113,17 @@ pub(super) fn check_service(socket: impl std::os::fd::AsFd) -> io::Result<()> {
 #[cfg(unix)]
 fn connect_local(
     path: &std::path::Path,
-    patience: Duration,
+    timeout: Duration,
 ) -> io::Result<std::os::unix::net::UnixStream> {
     use rustix::net::{self, sockopt};
 
     let socket = net::socket(net::AddressFamily::UNIX, net::SocketType::STREAM, None)?;
     rustix::io::fcntl_setfd(&socket, rustix::io::FdFlags::CLOEXEC)?;
     // Zero would be indefinitely.
-    let patience = patience.max(Duration::from_millis(1));
-    sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, Some(patience))?;
+    let timeout = timeout.max(Duration::from_millis(1));
+    sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, Some(timeout))?;
     let address = net::SocketAddrUnix::new(path)?;
-    let deadline = Instant::now() + patience;
+    let deadline = Instant::now() + timeout;
     loop {
         match net::connect(&socket, &address) {
             Ok(()) => return Ok(socket.into()),

@@ -1,49 +1,61 @@
-//! The configuration of the service's process.
+//! Configuration of the daemon.
 
 use std::path::PathBuf;
 
-/// The socket where programs look for the service, as ibacm has it.
+/// Default path of the Unix socket, as in ibacm.
 pub const DEFAULT_SOCKET: &str = "/run/ibacm-unix.sock";
 
-/// A port that a service is at, or several.
+/// Selects ports of the service.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// Of a fabric that `ibfabric sim` simulates.
+pub enum PortSelection {
+    /// A port of a fabric that `ibfabric sim` simulates.
     Simulated {
-        /// The name of its sockets.
+        /// Name of the simulator's sockets.
         simulator: String,
-        /// The node and its port, as `NODE` or `NODE:PORT`; the first host without it.
+        /// Node and port, as `NODE` or `NODE:PORT`; `None` for the first host.
         node: Option<String>,
     },
-    /// Of this machine's adapters, as `DEV` or `DEV:PORT`; all of them where it is empty.
+    /// Ports of this machine's HCAs, as `DEV` or `DEV:PORT`; all ports if empty.
     Umad(String),
 }
 
-/// The configuration of the service's process. Options of the service are in its files.
+/// Configuration of the daemon. Options of the service are in its files.
 #[derive(Clone, Debug)]
 pub struct AcmConfig {
-    /// The ports that the service is at.
-    pub places: Vec<Place>,
-    /// The Unix socket for programs. If it and `tcp` are `None`, the files decide.
+    /// Ports of the service.
+    pub ports: Vec<PortSelection>,
+    /// The Unix socket for clients. If it and `tcp` are `None`, the files decide.
     pub socket: Option<PathBuf>,
-    /// The TCP port for programs.
+    /// The TCP port for clients.
     pub tcp: Option<u16>,
-    /// Time in microseconds for which the service looks for another request before it sleeps.
+    /// Time in microseconds for which the daemon polls for another request before it sleeps.
     pub spin: u64,
     /// True if other machines may connect to `tcp`.
     pub open: bool,
-    /// The directory of the usual files.
+    /// Directory of the default files.
     pub config: PathBuf,
-    /// The file of options, if it is not the usual one.
+    /// Options file, if not the default one.
     pub options: Option<PathBuf>,
-    /// The file of own names and addresses, if it is not the usual one.
+    /// Address file, if not the default one.
     pub addresses: Option<PathBuf>,
     /// The log file; `stdout` and `stderr` are the streams.
     pub log: Option<PathBuf>,
     /// The TCP port of metrics on the loopback device.
     pub metrics_port: Option<u16>,
-    /// Maximum number of programs that are connected at a time.
-    pub most_clients: u32,
+    /// Maximum number of connected clients.
+    pub max_clients: u32,
     /// True if systemd has opened the sockets.
     pub systemd: bool,
+}
+
+impl AcmConfig {
+    /// Returns true if the service listens on the sockets that its options name.
+    pub(super) const fn has_default_sockets(&self) -> bool {
+        self.socket.is_none() && self.tcp.is_none()
+    }
+
+    /// Returns true if the log file or the options file was specified.
+    pub(super) const fn names_log(&self) -> bool {
+        self.log.is_some() || self.options.is_some()
+    }
 }

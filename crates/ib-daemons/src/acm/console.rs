@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use ib_acm::Address;
 use ib_acm::service::{CachedAddressView, EndpointView, NO_DATAGRAMS};
+use ib_acm::{Address, Service};
 use ib_control::lines::Reply;
 use ib_control::queue::RequestSender;
 use ib_os::clock;
@@ -12,8 +12,8 @@ use ib_wire::acm::PerfCounters;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::daemon::Daemon;
 use super::metrics;
+use super::server::Server;
 
 /// A request to a running ACM service, a line of JSON such as `"status"` or `{"known":{"address":null}}`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,7 +34,7 @@ pub enum AcmRequest {
     Metrics,
 }
 
-/// Returns the name of the console of a service with a socket. It holds the canonical path of the socket: relative paths
+/// Returns the name of the console of a service with a socket. It contains the canonical path of the socket: relative paths
 /// and symbolic links to one socket name one console, and equal relative paths in different folders do not.
 pub fn name(socket: &Path) -> String {
     if let Ok(canonical) = socket.canonicalize() {
@@ -50,6 +50,39 @@ pub fn name(socket: &Path) -> String {
     format!("ibfabric-acm:{}", canonical.display())
 }
 
+impl AcmRequest {
+    /// Parses a line; an error is the line of the reply.
+    pub(super) fn parse(line: &str) -> Result<Self, String> {
+        serde_json::from_str(line).map_err(|error| {
+            let reason = format!("found `{line}`, expected a request such as \"status\": {error}");
+            Reply::failed(reason).to_line()
+        })
+    }
+
+    /// Executes a request and returns the line of the reply. The caller has reloaded the files before
+    /// [`AcmRequest::Reload`].
+    pub(super) fn execute(&self, service: &mut Service, server: &Server) -> String {
+        let result = match self {
+            Self::Status => Ok(status(service, server)),
+            Self::Known { address: None } => Ok(known(service, None)),
+            Self::Known { address: Some(address) } => match Address::parse(address) {
+                Ok(address) => Ok(known(service, Some(&address))),
+                Err(error) => Err(format!("{address}: {error}")),
+            },
+            Self::Flush => {
+                let count = service.flush();
+                Ok((format!("{count} addresses are forgotten"), json!({ "forgotten": count })))
+            }
+            Self::Reload => {
+                let text = "the files are read again; the log tells of what is wrong";
+                Ok((text.to_owned(), Value::Null))
+            }
+            Self::Metrics => Ok((metrics::page(service, server), metrics::data(service, server))),
+        };
+        Reply::from(result).to_line()
+    }
+}
+
 /// Returns the reply if the service does not respond.
 pub(super) fn no_answer() -> String {
     Reply::failed("the service does not answer").to_line()
@@ -62,34 +95,8 @@ pub(super) fn request_metrics(requests: &RequestSender) -> String {
     reply.map(|reply: Reply| reply.text).unwrap_or_default()
 }
 
-/// Executes a request.
-pub(super) fn answer(daemon: &mut Daemon, line: &str) -> String {
-    let result = match serde_json::from_str(line) {
-        Ok(AcmRequest::Status) => Ok(status(daemon)),
-        Ok(AcmRequest::Known { address: None }) => Ok(known(daemon, None)),
-        Ok(AcmRequest::Known { address: Some(address) }) => match Address::parse(&address) {
-            Ok(address) => Ok(known(daemon, Some(&address))),
-            Err(error) => Err(format!("{address}: {error}")),
-        },
-        Ok(AcmRequest::Flush) => {
-            let count = daemon.service.flush();
-            Ok((format!("{count} addresses are forgotten"), json!({ "forgotten": count })))
-        }
-        Ok(AcmRequest::Reload) => {
-            daemon.reload();
-            Ok(("the files are read again; the log tells of what is wrong".to_owned(), Value::Null))
-        }
-        Ok(AcmRequest::Metrics) => Ok((metrics::page(daemon), metrics::data(daemon))),
-        Err(error) => {
-            Err(format!("found `{line}`, expected a request such as \"status\": {error}"))
-        }
-    };
-    Reply::from(result).to_line()
-}
-
-fn status(daemon: &Daemon) -> (String, Value) {
-    let endpoints = daemon.service.endpoints();
-    let counters = daemon.service.counters();
+fn status(service: &Service, server: &Server) -> (String, Value) {
+    let endpoints = service.endpoints();
     let mut text = String::new();
     for endpoint in &endpoints {
         let EndpointView {
@@ -117,9 +124,9 @@ fn status(daemon: &Daemon) -> (String, Value) {
             let _ = writeln!(text, "  {name}: {value}");
         }
     }
-    let (clients, waiting) = (daemon.server.clients(), daemon.service.pending());
+    let (clients, waiting) = (server.clients(), service.pending());
     let _ = writeln!(text, "{clients} programs, {waiting} requests wait");
-    for (name, _, value) in metrics::counts(daemon) {
+    for (name, _, value) in metrics::counts(service, server) {
         let _ = writeln!(text, "{}: {value}", name.replace('_', " "));
     }
     let endpoint = |it: &EndpointView| {
@@ -135,11 +142,10 @@ fn status(daemon: &Daemon) -> (String, Value) {
             "counters": counters, "datagrams": it.has_datagrams,
         })
     };
-    let counts: serde_json::Map<String, Value> = metrics::counts(daemon)
+    let counts: serde_json::Map<String, Value> = metrics::counts(service, server)
         .into_iter()
         .map(|(name, _, value)| (name.to_owned(), value.into()))
         .collect();
-    let _ = counters;
     let data = json!({
         "endpoints": endpoints.iter().map(endpoint).collect::<Vec<_>>(),
         "programs": clients, "waiting": waiting, "counts": counts,
@@ -147,8 +153,8 @@ fn status(daemon: &Daemon) -> (String, Value) {
     (text, data)
 }
 
-fn known(daemon: &Daemon, address: Option<&Address>) -> (String, Value) {
-    let known = daemon.service.cached(clock::now(), address);
+fn known(service: &Service, address: Option<&Address>) -> (String, Value) {
+    let known = service.cached(clock::now(), address);
     let mut text = String::new();
     for CachedAddressView { address, gid, lid, qpn, age, is_preloaded, route } in &known {
         let age = match is_preloaded {

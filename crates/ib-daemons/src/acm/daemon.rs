@@ -1,10 +1,8 @@
-//! The loop that joins programs, service and ports.
+//! The event loop of the service, its ports and the sockets of clients.
 
-use std::fs::{self, OpenOptions, Permissions};
 use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
-use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _, symlink};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use ib_acm::config::options::ServerMode;
@@ -21,54 +19,51 @@ use ib_types::Instant;
 use ib_wire::mad::sa::PathRecord;
 
 use super::config::{AcmConfig, DEFAULT_SOCKET};
-use super::console;
+use super::console::{self, AcmRequest};
 use super::lock::Lock;
+use super::open_port::OpenPort;
+use super::publish::Published;
 use super::settings::Settings;
-use super::station::Station;
 use crate::acm::{Server, ServerOptions};
 use crate::error::{DaemonError, Verdict};
 use crate::log::{ERROR, INFO, Log, LogOptions, SYSTEM, VERBOSE};
 use crate::message::say;
 
-/// Where programs look for a Unix socket, and for the number of a port.
-const LINK: &str = "/run/ibacm.sock";
-const PORT_FILE: &str = "/run/ibacm-tcp.port";
-const PORT_LINK: &str = "/run/ibacm.port";
+/// Interval at which the route file is checked for changes.
+const ROUTE_CHECK: Duration = Duration::from_secs(5);
 
-/// How often the file of routes is looked at, whether it is another.
-const LOOK: Duration = Duration::from_secs(5);
+/// Maximum time to wait for events.
+const MAX_WAIT: Duration = Duration::from_secs(3600);
 
-/// How long is waited when nothing has to be done.
-const LONGEST_WAIT: Duration = Duration::from_secs(3600);
-
-pub(super) struct Daemon {
-    pub(super) service: Service,
-    pub(super) server: Server,
+/// The daemon: the service, its ports and the sockets of clients.
+struct Daemon {
+    service: Service,
+    server: Server,
     settings: Settings,
-    /// Those that it was started with.
+    /// Settings at the start.
     first: Settings,
     args: AcmConfig,
-    stations: Vec<Station>,
+    ports: Vec<OpenPort>,
     log: Log,
     alarm: (Alarm, usize),
     orders: Orders,
     requests: RequestQueue,
-    /// When the file of routes is looked at next.
-    look_at: Instant,
-    /// Until when it looks for more without a sleep.
+    /// Time of the next check of the route file.
+    next_route_check: Instant,
+    /// Time until which the daemon polls without sleeping.
     awake_until: Instant,
     _published: Published,
     _lock: Option<Lock>,
 }
 
-/// What files say of the routes of a port, and what is to be said of them.
-struct FilePaths {
+/// Preloaded routes of a port, and warnings about the route file.
+struct PreloadedPaths {
     id: PortId,
     paths: Vec<PathRecord>,
-    said: Vec<String>,
+    warnings: Vec<String>,
 }
 
-/// Serves as it is asked to.
+/// Runs the service until a signal or until its last port fails.
 ///
 /// # Errors
 /// Fails if the configuration cannot be used or the last port is gone.
@@ -87,17 +82,6 @@ pub fn run(args: AcmConfig, out: &mut dyn Write) -> Result<Verdict, DaemonError>
     }
 }
 
-/// Returns the file of the log, if there is to be one.
-pub(super) fn log_file(args: &AcmConfig, settings: &Settings) -> Option<PathBuf> {
-    let is_named = args.log.is_some() || args.options.is_some();
-    match &args.log {
-        Some(path) => Some(path.clone()),
-        // ibacm's usual log is for its usual places only.
-        None if args.socket.is_some() && !is_named && settings.has_usual_log() => None,
-        None => settings.log_file(),
-    }
-}
-
 fn log_flags(settings: &Settings) -> u8 {
     match settings.options.log_level {
         0 => ERROR | INFO | SYSTEM,
@@ -106,13 +90,12 @@ fn log_flags(settings: &Settings) -> u8 {
 }
 
 fn open_log(args: &AcmConfig, settings: &Settings) -> Result<Log, DaemonError> {
-    let is_named = args.log.is_some() || args.options.is_some();
-    let file = log_file(args, settings);
+    let file = settings.log_file(args);
     let log = Log::open(&LogOptions {
         flags: log_flags(settings),
         limit: 0,
         file: file.as_deref(),
-        is_default: !is_named,
+        is_default: !args.names_log(),
         erases: false,
         echoes: false,
     });
@@ -128,7 +111,7 @@ fn open_log(args: &AcmConfig, settings: &Settings) -> Result<Log, DaemonError> {
 
 impl Daemon {
     fn new(args: AcmConfig, settings: Settings, log: Log) -> Result<Self, DaemonError> {
-        if args.places.is_empty() {
+        if args.ports.is_empty() {
             let message = "no port: expected --attach NAME of a running `ibfabric sim`, or --umad";
             return Err(DaemonError::Failed(message.to_owned()));
         }
@@ -137,9 +120,10 @@ impl Daemon {
             .map_err(|error| DaemonError::Failed(format!("no random numbers: {error}")))?;
         let mut service = Service::new(settings.config.clone(), seed);
         service.set_source_of(Box::new(source_of));
-        let mut server = Server::bind(&place(&args, &settings)).map_err(DaemonError::failed)?;
-        // Only who listens says where: what another service has said stays.
-        let published = publish(&args, &settings)?;
+        let mut server =
+            Server::bind(&listen_options(&args, &settings)).map_err(DaemonError::failed)?;
+        // The addresses are published only after `bind`, so that those of a running service stay.
+        let published = Published::new(&args, &settings.options)?;
         if !server.is_listening() {
             let message = "--systemd: expected sockets of a service manager, LISTEN_FDS names none";
             return Err(DaemonError::Failed(message.to_owned()));
@@ -148,7 +132,7 @@ impl Daemon {
         let alarm = Alarm::new().map_err(failed)?;
         let orders = Orders::catch(&alarm.bell()).map_err(failed)?;
         let number = server.watch(&alarm).map_err(failed)?;
-        let stations = Station::open_all(&args.places, &settings, &mut server)?;
+        let ports = OpenPort::open_all(&args.ports, &settings, &mut server)?;
         let (sender, requests) = request_queue(alarm.bell());
         serve_console(server.unix().as_deref(), sender.clone(), &log);
         if let Some(port) = args.metrics_port {
@@ -166,64 +150,63 @@ impl Daemon {
             first: settings.clone(),
             settings,
             args,
-            stations,
+            ports,
             log,
             alarm,
             orders,
             requests,
-            look_at: Instant::NEVER,
+            next_route_check: Instant::NEVER,
             awake_until: clock::now(),
             _published: published,
             _lock: lock,
         };
         this.preload()?;
-        this.look_later();
+        this.schedule_route_check();
         Ok(this)
     }
 
-    /// Has the service know what the file of routes says, for ports that it was not read for as it is now: a new one, one
-    /// that has another LID, at which routes begin, and all of them when the file is another. A port that has no LID yet
-    /// waits. What others have learned since stays.
+    /// Preloads routes for ports for which the route file, the LID or the GID has changed. Other cached data is kept.
     fn preload(&mut self) -> Result<(), DaemonError> {
         let now = clock::now();
         let version = self.settings.routes_version();
-        let mut fresh = Vec::new();
-        for station in &mut self.stations {
-            self.service.drive(now, station.id, &mut station.port, &mut station.seen);
-            if station.wants_routes(version) {
-                station.routes_read(version);
-                fresh.push(station.id);
+        let mut changed = Vec::new();
+        for port in &mut self.ports {
+            self.service.drive(now, port.id, &mut port.port, &mut port.seen);
+            if port.needs_preload(version) {
+                port.set_preloaded(version);
+                changed.push(port.id);
             }
         }
-        let paths = self.paths(&self.settings, |station| fresh.contains(&station.id))?;
+        let paths = self.paths(&self.settings, |port| changed.contains(&port.id))?;
         self.preload_paths(paths);
         Ok(())
     }
 
-    /// Has the file of routes looked at after a while, if there is one.
-    fn look_later(&mut self) {
+    /// Schedules the next check of the route file, if there is one.
+    fn schedule_route_check(&mut self) {
         let is_watched = self.settings.has_routes();
-        self.look_at = if is_watched { clock::now() + LOOK } else { Instant::NEVER };
+        self.next_route_check =
+            if is_watched { clock::now() + ROUTE_CHECK } else { Instant::NEVER };
     }
 
-    /// Returns what files say of routes from some ports, and what is to be said of the files.
+    /// Reads the preloaded routes of some ports.
     fn paths(
         &self,
         settings: &Settings,
-        which: impl Fn(&Station) -> bool,
-    ) -> Result<Vec<FilePaths>, DaemonError> {
-        let stations = self.stations.iter().filter(|station| which(station));
-        let with_lid = stations.filter(|station| station.port.state().link.lid != 0);
-        let read = |station: &Station| {
-            let (paths, said) = settings.paths(&station.port.state())?;
-            Ok(FilePaths { id: station.id, paths, said })
+        which: impl Fn(&OpenPort) -> bool,
+    ) -> Result<Vec<PreloadedPaths>, DaemonError> {
+        let ports = self.ports.iter().filter(|port| which(port));
+        let with_lid = ports.filter(|port| port.port.state().link.lid != 0);
+        let read = |port: &OpenPort| {
+            let (paths, warnings) = settings.paths(&port.port.state())?;
+            Ok(PreloadedPaths { id: port.id, paths, warnings })
         };
         with_lid.map(read).collect()
     }
 
-    fn preload_paths(&mut self, all: Vec<FilePaths>) {
-        for FilePaths { id, paths, said } in all {
-            for line in said {
+    fn preload_paths(&mut self, all: Vec<PreloadedPaths>) {
+        for PreloadedPaths { id, paths, warnings } in all {
+            for line in warnings {
                 self.log.line(ERROR, &line);
             }
             self.service.remove_preloaded_paths(id);
@@ -247,7 +230,7 @@ impl Daemon {
                 }
             }
             while let Some(request) = self.requests.take() {
-                let reply = console::answer(&mut self, request.line());
+                let reply = self.execute(request.line());
                 request.respond(reply);
             }
             if self.round()? {
@@ -258,7 +241,20 @@ impl Daemon {
         }
     }
 
-    /// Does what there is to do; returns whether there was anything.
+    /// Executes a request and returns the line of the reply.
+    fn execute(&mut self, line: &str) -> String {
+        match AcmRequest::parse(line) {
+            Ok(request) => {
+                if request == AcmRequest::Reload {
+                    self.reload();
+                }
+                request.execute(&mut self.service, &self.server)
+            }
+            Err(reply) => reply,
+        }
+    }
+
+    /// Handles all pending input; returns true if there was any.
     fn round(&mut self) -> Result<bool, DaemonError> {
         let now = clock::now();
         let Self { service, server, .. } = self;
@@ -269,19 +265,19 @@ impl Daemon {
             moved = true;
         }
         let mut gone = Vec::new();
-        let mut is_other = self.look_at <= now;
-        for (place, station) in self.stations.iter_mut().enumerate() {
-            match station.progress() {
+        let mut is_preload_due = self.next_route_check <= now;
+        for (index, port) in self.ports.iter_mut().enumerate() {
+            match port.progress() {
                 Ok(has_moved) => moved |= has_moved,
-                Err(why) => gone.push((place, why)),
+                Err(why) => gone.push((index, why)),
             }
-            let before = station.seen;
-            moved |= service.drive(now, station.id, &mut station.port, &mut station.seen);
-            is_other |= self.settings.has_routes() && station.seen != before;
+            let before = port.seen;
+            moved |= service.drive(now, port.id, &mut port.port, &mut port.seen);
+            is_preload_due |= self.settings.has_routes() && port.seen != before;
         }
         self.lose_all(gone)?;
-        if is_other {
-            self.look_later();
+        if is_preload_due {
+            self.schedule_route_check();
             if let Err(error) = self.preload() {
                 self.log.line(ERROR, &error.into_message());
             }
@@ -301,9 +297,10 @@ impl Daemon {
     }
 
     fn wait(&mut self) -> Result<(), DaemonError> {
-        let mut until = self.service.poll_timeout().unwrap_or(Instant::NEVER).min(self.look_at);
-        for station in &mut self.stations {
-            match station.begin_wait() {
+        let mut until =
+            self.service.poll_timeout().unwrap_or(Instant::NEVER).min(self.next_route_check);
+        for port in &mut self.ports {
+            match port.begin_wait() {
                 Some(due) => until = until.min(due),
                 None => return Ok(()),
             }
@@ -311,13 +308,13 @@ impl Daemon {
         let now = clock::now();
         let limit = match now < self.awake_until {
             true => Duration::ZERO,
-            false => until.since(now).min(LONGEST_WAIT),
+            false => until.since(now).min(MAX_WAIT),
         };
         self.server.wait(limit).map_err(DaemonError::failed)?;
         let mut gone = Vec::new();
-        for (place, station) in self.stations.iter_mut().enumerate() {
-            if let Err(why) = station.end_wait(&mut self.server) {
-                gone.push((place, why));
+        for (index, port) in self.ports.iter_mut().enumerate() {
+            if let Err(why) = port.end_wait(&mut self.server) {
+                gone.push((index, why));
             }
         }
         self.lose_all(gone)?;
@@ -328,24 +325,24 @@ impl Daemon {
         Ok(())
     }
 
-    /// Goes on without ports that are gone, by their places in order.
+    /// Removes failed ports, by their indices in ascending order.
     fn lose_all(&mut self, gone: Vec<(usize, String)>) -> Result<(), DaemonError> {
-        gone.into_iter().rev().try_for_each(|(place, why)| self.lose(place, why))
+        gone.into_iter().rev().try_for_each(|(index, why)| self.lose(index, why))
     }
 
-    /// Goes on without a port that is gone; without any the service ends.
-    fn lose(&mut self, place: usize, why: String) -> Result<(), DaemonError> {
-        if self.stations.len() == 1 {
+    /// Removes a failed port. Fails if it is the last one.
+    fn lose(&mut self, index: usize, why: String) -> Result<(), DaemonError> {
+        if self.ports.len() == 1 {
             return Err(DaemonError::Failed(why));
         }
-        let station = self.stations.remove(place);
+        let port = self.ports.remove(index);
         self.log.line(ERROR, &format!("{why}; the service goes on without this port"));
-        self.service.remove_port(clock::now(), station.id);
+        self.service.remove_port(clock::now(), port.id);
         Ok(())
     }
 
-    /// Reads the files again. What cannot be used leaves all as it was.
-    pub(super) fn reload(&mut self) {
+    /// Reads the files again. If they are invalid, the settings stay unchanged.
+    fn reload(&mut self) {
         let read = Settings::read(&self.args)
             .and_then(|settings| self.paths(&settings, |_| true).map(|paths| (settings, paths)));
         match read {
@@ -353,19 +350,19 @@ impl Daemon {
                 for warning in &settings.warnings {
                     self.log.line(ERROR, warning);
                 }
-                for line in self.first.stays(&settings, &self.args) {
+                for line in self.first.restart_warnings(&settings, &self.args) {
                     self.log.line(ERROR, &line);
                 }
                 self.log.set_flags(log_flags(&settings));
                 self.service.configure(clock::now(), settings.config.clone());
                 self.settings = settings;
                 let version = self.settings.routes_version();
-                for station in &mut self.stations {
-                    station.configure(&self.settings);
-                    station.routes_read(version);
+                for port in &mut self.ports {
+                    port.configure(&self.settings);
+                    port.set_preloaded(version);
                 }
                 self.preload_paths(paths);
-                self.look_later();
+                self.schedule_route_check();
                 self.log.line(INFO, "the files were read again");
             }
             Err(error) => {
@@ -375,12 +372,12 @@ impl Daemon {
         }
     }
 
-    /// Leaves the groups, and says so to those who wait.
+    /// Leaves all groups and fails pending requests.
     fn end(&mut self) -> Verdict {
         tell("STOPPING=1");
         let now = clock::now();
         self.service.leave(now);
-        // What is sent leaves; nobody has to answer.
+        // Requests and replies are sent; responses are not awaited.
         let _ = self.round();
         let _ = self.round();
         Verdict::Good
@@ -398,7 +395,7 @@ fn serve_console(socket: Option<&Path>, requests: RequestSender, log: &Log) {
     }
 }
 
-/// Returns the own address from which this machine speaks to another one: by routing tables, without a packet.
+/// Returns the source address of packets to another address, by the routing tables of the system. No packet is sent.
 fn source_of(to: IpAddr) -> Option<IpAddr> {
     let any: IpAddr = match to {
         IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
@@ -409,8 +406,8 @@ fn source_of(to: IpAddr) -> Option<IpAddr> {
     socket.local_addr().ok().map(|address| address.ip())
 }
 
-/// Returns where the service listens.
-fn place(args: &AcmConfig, settings: &Settings) -> ServerOptions {
+/// Returns the addresses on which the service listens.
+fn listen_options(args: &AcmConfig, settings: &Settings) -> ServerOptions {
     let own_port = |open: bool, port: u16| {
         let address = if open { Ipv4Addr::UNSPECIFIED } else { Ipv4Addr::LOCALHOST };
         SocketAddr::from((address, port))
@@ -418,10 +415,10 @@ fn place(args: &AcmConfig, settings: &Settings) -> ServerOptions {
     let mut options = ServerOptions {
         unix: args.socket.clone(),
         tcp: args.tcp.map(|port| own_port(args.open, port)).into_iter().collect(),
-        most_clients: args.most_clients as usize,
+        most_clients: args.max_clients as usize,
         inherited: args.systemd,
     };
-    if !is_usual(args) {
+    if !args.has_default_sockets() {
         return options;
     }
     match settings.options.server_mode {
@@ -434,91 +431,9 @@ fn place(args: &AcmConfig, settings: &Settings) -> ServerOptions {
     options
 }
 
-/// Returns whether the service is where programs look for it.
-pub(super) const fn is_usual(args: &AcmConfig) -> bool {
-    args.socket.is_none() && args.tcp.is_none()
-}
-
-/// Publishes where the service listens, where programs look.
-fn publish(args: &AcmConfig, settings: &Settings) -> Result<Published, DaemonError> {
-    let mut published = Published(Vec::new());
-    if !is_usual(args) {
-        return Ok(published);
-    }
-    let failed = |path: &str| {
-        let path = path.to_owned();
-        move |error| DaemonError::Failed(format!("cannot make {path}: {error}"))
-    };
-    match settings.options.server_mode {
-        ServerMode::Unix => {
-            if !args.systemd && !settings.options.acme_plus_kernel_only {
-                published.link(DEFAULT_SOCKET, LINK).map_err(failed(LINK))?;
-            }
-        }
-        ServerMode::Loop | ServerMode::Open => {
-            let port = settings.options.server_port;
-            write_port(Path::new(PORT_FILE), port).map_err(failed(PORT_FILE))?;
-            published.0.push(PORT_FILE.into());
-            published.link(PORT_FILE, PORT_LINK).map_err(failed(PORT_LINK))?;
-        }
-    }
-    Ok(published)
-}
-
-/// Writes where the service listens to a file that everybody can read and its owner can write, whatever the mask of new
-/// files is and whoever has made it.
-fn write_port(path: &Path, port: u16) -> std::io::Result<()> {
-    let mut options = OpenOptions::new();
-    let mut file = options.write(true).create(true).truncate(true).mode(0o644).open(path)?;
-    file.set_permissions(Permissions::from_mode(0o644))?;
-    writeln!(file, "{port}")
-}
-
-/// Files that go with the service.
-struct Published(Vec<PathBuf>);
-
-impl Published {
-    fn link(&mut self, to: &str, at: &str) -> std::io::Result<()> {
-        if fs::symlink_metadata(at).is_ok_and(|it| it.is_symlink()) {
-            fs::remove_file(at)?;
-        }
-        symlink(to, at)?;
-        self.0.push(at.into());
-        Ok(())
-    }
-}
-
-impl Drop for Published {
-    fn drop(&mut self) {
-        for path in &self.0 {
-            let _ = fs::remove_file(path);
-        }
-    }
-}
-
-/// Tells the service manager something, if there is one.
+/// Notifies the service manager, if there is one.
 fn tell(state: &str) {
     if let Err(error) = daemon::notify(state) {
         say!("cannot tell the service manager: {error}");
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn nobody_but_its_owner_can_write_where_a_service_listens() {
-        let directory = tempfile::tempdir().expect("a directory");
-        let path = directory.path().join("ibacm.port");
-        for before in [None, Some(0o666)] {
-            if let Some(mode) = before {
-                fs::set_permissions(&path, Permissions::from_mode(mode)).expect("a mode");
-            }
-            write_port(&path, 6125).expect("a file");
-            let mode = fs::metadata(&path).expect("a file").permissions().mode();
-            assert_eq!(mode & 0o777, 0o644);
-            assert_eq!(fs::read_to_string(&path).expect("a file"), "6125\n");
-        }
     }
 }

@@ -1,19 +1,20 @@
 //! Metrics of a service in the text format of Prometheus.
 
+use ib_acm::Service;
 use ib_acm::service::EndpointView;
 use ib_types::prometheus::{MetricType, Page};
 use ib_wire::acm::PerfCounters;
 use serde_json::Value;
 
-use super::daemon::Daemon;
+use super::server::Server;
 
-/// A gauge of an endpoint: name, meaning, value.
+/// A gauge of an endpoint: name, description, value.
 type Gauge = (&'static str, &'static str, fn(&EndpointView) -> usize);
 
-/// Returns what the service has counted: name, meaning, value.
-pub(super) fn counts(daemon: &Daemon) -> Vec<(&'static str, &'static str, u64)> {
-    let counters = daemon.service.counters();
-    let rejected = daemon.server.rejected();
+/// Returns the counters of the service: name, description, value.
+pub(super) fn counts(service: &Service, server: &Server) -> Vec<(&'static str, &'static str, u64)> {
+    let counters = service.counters();
+    let rejected = server.rejected();
     vec![
         ("multicasts", "Questions sent to groups", counters.multicasts),
         ("announcements", "Questions to groups that only tell who asks", counters.announcements),
@@ -37,20 +38,20 @@ pub(super) fn counts(daemon: &Daemon) -> Vec<(&'static str, &'static str, u64)> 
 }
 
 /// Returns the page of metrics.
-pub(super) fn page(daemon: &Daemon) -> String {
+pub(super) fn page(service: &Service, server: &Server) -> String {
     let mut page = Page::default();
-    for (name, help, value) in counts(daemon) {
+    for (name, help, value) in counts(service, server) {
         let name = format!("ibfabric_acm_{name}_total");
         page.family(&name, MetricType::Counter, help).sample(&[], value);
     }
     let gauges = [
-        ("programs", "Connected clients", daemon.server.clients()),
-        ("waiting", "Requests that wait", daemon.service.pending()),
+        ("programs", "Connected clients", server.clients()),
+        ("waiting", "Requests that wait", service.pending()),
     ];
     for (name, help, value) in gauges {
         page.family(&format!("ibfabric_acm_{name}"), MetricType::Gauge, help).sample(&[], value);
     }
-    let endpoints = daemon.service.endpoints();
+    let endpoints = service.endpoints();
     let labels = |it: &EndpointView| {
         [
             ("device", it.device.to_string()),
@@ -82,8 +83,8 @@ pub(super) fn page(daemon: &Daemon) -> String {
 }
 
 /// Returns the counts as an object.
-pub(super) fn data(daemon: &Daemon) -> Value {
-    counts(daemon)
+pub(super) fn data(service: &Service, server: &Server) -> Value {
+    counts(service, server)
         .into_iter()
         .map(|(name, _, value)| (name.to_owned(), Value::from(value)))
         .collect()

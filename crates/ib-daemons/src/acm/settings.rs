@@ -1,4 +1,4 @@
-//! What options and files say of a service.
+//! Settings of the service from its configuration files.
 
 use std::fs;
 use std::io::{self, BufReader, Read as _};
@@ -16,20 +16,19 @@ use ib_wire::mad::sa::{PathRecord, Selector};
 use ib_wire::mad::sm::MtuCode;
 
 use super::config::AcmConfig;
-use super::daemon::{is_usual, log_file};
 use crate::error::DaemonError;
 use crate::log::STDERR;
 
-/// What a service is told before it starts, or starts again.
+/// Settings from the configuration files.
 #[derive(Clone)]
 pub(super) struct Settings {
     pub(super) options: Options,
     pub(super) config: ServiceConfig,
-    /// What was strange in the files.
+    /// Warnings about the files.
     pub(super) warnings: Vec<String>,
 }
 
-/// Which file there was at a path, and when it was changed last.
+/// Identity and last change of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FileVersion {
     inode: u64,
@@ -39,7 +38,7 @@ pub(super) struct FileVersion {
 }
 
 impl Settings {
-    /// Reads the files. One that nobody has named need not be there.
+    /// Reads the files. Those that were not specified are optional.
     pub(super) fn read(args: &AcmConfig) -> Result<Self, DaemonError> {
         let mut warnings = Vec::new();
         let mut note = |path: &Path, strange: &[Warning], more: usize| {
@@ -83,41 +82,39 @@ impl Settings {
         Ok(Self { options, config, warnings })
     }
 
-    /// Returns where the log goes, unless an option says so.
-    pub(super) fn log_file(&self) -> Option<PathBuf> {
-        match &self.options.log_file {
-            LogFile::Stdout => Some("stdout".into()),
-            LogFile::Stderr => Some(STDERR.into()),
-            LogFile::File(path) => Some(path.as_str().into()),
+    /// Returns the log file; `None` for no log.
+    pub(super) fn log_file(&self, args: &AcmConfig) -> Option<PathBuf> {
+        let is_default = self.options.log_file == Options::default().log_file;
+        match (&args.log, &self.options.log_file) {
+            (Some(path), _) => Some(path.clone()),
+            // ibacm's default log is used only with its default socket.
+            _ if args.socket.is_some() && !args.names_log() && is_default => None,
+            (None, LogFile::Stdout) => Some("stdout".into()),
+            (None, LogFile::Stderr) => Some(STDERR.into()),
+            (None, LogFile::File(path)) => Some(path.as_str().into()),
         }
     }
 
-    /// Returns whether nobody has named another log.
-    pub(super) fn has_usual_log(&self) -> bool {
-        self.options.log_file == Options::default().log_file
-    }
-
-    /// Returns the file that keeps a second service from starting. The usual one is that of the usual places.
+    /// Returns the lock file, which prevents a second service. The default one is used only with the default sockets.
     pub(super) fn lock_file(&self, args: &AcmConfig) -> Option<PathBuf> {
-        let is_elsewhere = args.socket.is_some() || args.tcp.is_some();
-        let is_usual = self.options.lock_file == Options::default().lock_file;
-        (!is_elsewhere || !is_usual).then(|| self.options.lock_file.as_str().into())
+        let is_default = self.options.lock_file == Options::default().lock_file;
+        (args.has_default_sockets() || !is_default).then(|| self.options.lock_file.as_str().into())
     }
 
-    /// Returns what is to be said of options that were read again, are others now, and count from the next start only.
-    pub(super) fn stays(&self, new: &Self, args: &AcmConfig) -> Vec<String> {
+    /// Returns warnings about changed options that take effect only after a restart.
+    pub(super) fn restart_warnings(&self, new: &Self, args: &AcmConfig) -> Vec<String> {
         let (old, now) = (&self.options, &new.options);
         let shown =
             |path: Option<PathBuf>| path.map_or("none".to_owned(), |it| it.display().to_string());
-        let log = |settings| shown(log_file(args, settings));
+        let log = |settings: &Self| shown(settings.log_file(args));
         let lock = |settings: &Self| shown(settings.lock_file(args));
         let mut all = vec![
             ("log_file", log(self), log(new)),
             ("lock_file", lock(self), lock(new)),
             ("recv_depth", old.recv_depth.to_string(), now.recv_depth.to_string()),
         ];
-        // The command line says otherwise.
-        if is_usual(args) {
+        // Sockets on the command line override these.
+        if args.has_default_sockets() {
             let only_kernel = |it: &Options| it.acme_plus_kernel_only.to_string();
             all.extend([
                 ("server_mode", format!("{:?}", old.server_mode), format!("{:?}", now.server_mode)),
@@ -132,7 +129,7 @@ impl Settings {
         changed.map(line).collect()
     }
 
-    /// Returns what is to be said of options that are there for ibacm alone.
+    /// Returns a warning about options that have an effect only in ibacm.
     pub(super) fn without_effect(&self) -> Option<String> {
         let options = &self.options;
         let given = [
@@ -146,12 +143,12 @@ impl Settings {
         (!given.is_empty()).then(|| format!("without effect: {}: {why}", given.join(", ")))
     }
 
-    /// Returns whether there is a file of routes.
+    /// Returns true if routes are preloaded from a file.
     pub(super) fn has_routes(&self) -> bool {
         self.options.route_preload != RoutePreload::None
     }
 
-    /// Returns the version of the file of routes; `None` where there is none.
+    /// Returns the version of the route file; `None` if there is none.
     pub(super) fn routes_version(&self) -> Option<FileVersion> {
         let file = self.options.route_data_file.as_str();
         let it = fs::metadata(file).ok().filter(|_| self.has_routes())?;
@@ -159,7 +156,7 @@ impl Settings {
         Some(FileVersion { inode: it.ino(), mode: it.mode(), length: it.len(), changed })
     }
 
-    /// Returns the paths from a port that are known from the beginning, and what is to be said of the file.
+    /// Returns the preloaded paths of a port, and warnings about the route file.
     pub(super) fn paths(
         &self,
         port: &PortState,
@@ -173,10 +170,13 @@ impl Settings {
         let own = &port.link;
         let Ok(lid) = Lid::unicast(own.lid.into()) else { return Ok((Vec::new(), Vec::new())) };
         let read = Routes::read(&name, BufReader::new(file), own.port_guid, lid);
-        let Parsed { value, warnings, .. } = read.map_err(DaemonError::failed)?;
-        let mut said: Vec<String> = warnings.iter().map(|it| it.at(&name).to_string()).collect();
+        let parsed = read.map_err(DaemonError::failed)?;
+        let mut warnings: Vec<String> =
+            parsed.warnings.iter().map(|it| it.at(&name).to_string()).collect();
+        let value = parsed.value;
         if !value.found {
-            said.push(format!("{name}: no routes of port {} with LID {}", own.port_guid, own.lid));
+            warnings
+                .push(format!("{name}: no routes of port {} with LID {}", own.port_guid, own.lid));
         }
         let path_of = |route: &ib_acm::config::routes::Route| {
             let (_, guid) = value.ports.iter().find(|(lid, _)| *lid == route.dlid)?;
@@ -197,11 +197,11 @@ impl Settings {
                 ..PathRecord::zeroed()
             })
         };
-        Ok((value.routes.iter().filter_map(path_of).collect(), said))
+        Ok((value.routes.iter().filter_map(path_of).collect(), warnings))
     }
 }
 
-/// Reads the file that was named, or the first of the usual ones that is there.
+/// Reads the specified file, or the first default one that exists.
 fn one_of(
     named: Option<&Path>,
     usual: &[PathBuf],
@@ -217,7 +217,7 @@ fn one_of(
     Ok(None)
 }
 
-/// Reads a file that not everybody may write.
+/// Reads a file that is not world-writable.
 fn trusted(path: &Path) -> Result<Vec<u8>, DaemonError> {
     let failed = |error: io::Error| DaemonError::Failed(format!("{}: {error}", path.display()));
     let mut bytes = Vec::new();
@@ -225,7 +225,7 @@ fn trusted(path: &Path) -> Result<Vec<u8>, DaemonError> {
     Ok(bytes)
 }
 
-/// Opens a file that not everybody may write.
+/// Opens a file that is not world-writable.
 fn open_trusted(path: &Path) -> Result<fs::File, DaemonError> {
     let failed = |error: io::Error| DaemonError::Failed(format!("{}: {error}", path.display()));
     let file = fs::File::open(path).map_err(failed)?;

@@ -201,12 +201,11 @@ fn groups_make_no_routes_where_lash_gives_other_service_levels() {
         let mut lab = Lab::new("torus 5x5", options(), "lash", config);
         lab.run_for(Duration::from_secs(20));
         let count = lab.hosts.len();
-        let (mut wrong, mut other_levels, mut told) = (0, 0, 0);
+        let (mut wrong, mut other_levels, mut reported) = (0, 0, 0);
         for from in 0..count {
             let differs = |(_, it): &&(_, Event)| matches!(it, Event::RoutesDiffer { .. });
             let event = lab.hosts[from].events.iter().find(differs);
-            let text = event.map(|(_, event)| event.to_string()).unwrap_or_default();
-            told += usize::from(text.contains("route_prot acm is refused, sa is used"));
+            reported += usize::from(event.is_some());
             for to in (0..count).filter(|to| *to != from) {
                 let path = lab.resolve(from, &name(to)).expect("it is there");
                 assert!(lab.leads(from, to, &path), "{from} {to} {path:?}");
@@ -230,6 +229,6 @@ fn groups_make_no_routes_where_lash_gives_other_service_levels() {
             true => assert_eq!(wrong, 0, "of {other_levels} paths"),
             false => assert_eq!(wrong, other_levels),
         }
-        assert_eq!(told > 0, check_routes);
+        assert_eq!(reported > 0, check_routes);
     }
 }

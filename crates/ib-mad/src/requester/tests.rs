@@ -103,7 +103,7 @@ fn nothing_answers_some_methods() {
     }
     let mad = Mad::new(MgmtClass::PERFORMANCE, Method::SET, TransactionId(0));
     let error = requester.start(Request::message(Remote::gsi(1), mad, vec![0; 9])).unwrap_err();
-    assert_eq!(error.to_string(), "9 bytes do not make a message of class Perf");
+    assert_eq!(error, StartError::NoMessage { class: MgmtClass::PERFORMANCE, length: 9 });
     assert_eq!(requester.outstanding(), 0);
 }
 

@@ -19,7 +19,7 @@ use ib_wire::mad::{Mad, Method, MgmtClass};
 use crate::request::AnswerFrom;
 use crate::rmpp::control::{self, turned_method};
 use crate::rmpp::{
-    Acknowledged, Acknowledgement, Kind, LONGEST_ACKNOWLEDGEMENT, Progress, ReceiveLimits,
+    Acknowledged, Acknowledgement, Kind, MAX_ACKNOWLEDGEMENT_TIME, Progress, ReceiveLimits,
     Receiver, Sender,
 };
 use crate::timers::Timer;
@@ -142,7 +142,7 @@ impl Transaction {
         let wait = timing.wait(timing.retries - self.retries_left);
         match timer {
             Timer::Answer => wait,
-            Timer::Acknowledgement => wait.min(LONGEST_ACKNOWLEDGEMENT),
+            Timer::Acknowledgement => wait.min(MAX_ACKNOWLEDGEMENT_TIME),
             Timer::Message => limits.message_time,
             Timer::Linger => limits.linger_time,
         }

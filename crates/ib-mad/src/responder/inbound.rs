@@ -7,7 +7,7 @@ use ib_types::Instant;
 use ib_wire::mad::Mad;
 use ib_wire::mad::rmpp::RmppStatus;
 
-use super::TransferKey;
+use super::key::TransferKey;
 use crate::Message;
 use crate::rmpp::{Acknowledgement, Progress, ReceiveLimits, Receiver, control};
 use crate::timers::{Deadlines, Timer};

@@ -7,9 +7,9 @@ use ib_types::{Instant, Qpn};
 use ib_wire::mad::Mad;
 use ib_wire::mad::rmpp::RmppStatus;
 
-use super::TransferKey;
+use super::key::TransferKey;
 use crate::replies::outgoing;
-use crate::rmpp::{Acknowledged, LONGEST_ACKNOWLEDGEMENT, Sender, control};
+use crate::rmpp::{Acknowledged, MAX_ACKNOWLEDGEMENT_TIME, Sender, control};
 use crate::timers::{Deadlines, Timer};
 use crate::{Failure, RespondError, Timing};
 
@@ -122,7 +122,7 @@ impl Outbound {
             transfer.started.get_or_insert(now);
             if !transfer.lost {
                 let wait = self.timing.wait(self.timing.retries - transfer.retries_left);
-                let at = now + wait.min(LONGEST_ACKNOWLEDGEMENT);
+                let at = now + wait.min(MAX_ACKNOWLEDGEMENT_TIME);
                 self.deadlines.set(key, Timer::Acknowledgement, at);
             }
             let datagram = transfer.datagram(mad);
@@ -143,7 +143,7 @@ impl Outbound {
             Acknowledged::Progress => {
                 transfer.retries_left = self.timing.retries;
                 if !transfer.lost {
-                    let at = now + self.timing.wait(0).min(LONGEST_ACKNOWLEDGEMENT);
+                    let at = now + self.timing.wait(0).min(MAX_ACKNOWLEDGEMENT_TIME);
                     self.deadlines.set(key, Timer::Acknowledgement, at);
                 }
                 self.list(key);

@@ -1,33 +1,41 @@
-//! The datagrams of a transfer that carry no data, and what a received one is for.
+//! Control datagrams of a transfer (ACK, STOP, ABORT), and classification of received datagrams.
 
 use ib_wire::mad::rmpp::{RmppFlags, RmppHeader, RmppStatus, RmppType, VERSION};
 use ib_wire::mad::{Mad, Method};
 
-use super::Acknowledgement;
+/// `RRespTime`: no response time is provided.
+pub(super) const NO_RESPONSE_TIME: u8 = 31;
 
-/// The response time that says "not known".
-pub(crate) const NO_RESPONSE_TIME: u8 = 31;
-
-/// What a received datagram is for.
+/// State of a receiver, as an ACK contains it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// No part of a transfer: all there is.
+pub struct Acknowledgement {
+    /// Last segment received in order.
+    pub segment: u32,
+    /// Last segment that may be sent.
+    pub window_last: u32,
+}
+
+/// Role of a received datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Not part of a transfer.
     Plain,
     /// A segment.
     Data,
     /// An acknowledgement.
     Acknowledgement,
-    /// The other end gives up: STOP or ABORT.
+    /// STOP or ABORT of the peer.
     End(RmppStatus),
-    /// It breaks the rules in this way.
+    /// A protocol violation.
     Bad(RmppStatus),
 }
 
-/// Tells what a datagram is for.
+/// Returns the role of a received datagram.
 ///
-/// OpenSM sets the Active flag and leaves the rest to the kernel, which is missing under ibsim: what
-/// says Active but has neither a segment number nor an end of a message is plain, too.
-pub(crate) fn classify(mad: &Mad) -> Kind {
+/// OpenSM sets only the Active flag and leaves the rest to the kernel, which is missing under ibsim. So a datagram with
+/// the Active flag but without a segment number and a First or Last flag is plain, too.
+#[must_use]
+pub fn classify(mad: &Mad) -> Kind {
     if !mad.is_rmpp() {
         return Kind::Plain;
     }
@@ -48,31 +56,36 @@ pub(crate) fn classify(mad: &Mad) -> Kind {
     }
 }
 
-/// Returns the ACK of a segment.
-pub(crate) fn acknowledge(segment: &Mad, acknowledgement: Acknowledgement) -> Mad {
+/// Returns the ACK of a segment, or of another datagram of the peer.
+#[must_use]
+pub fn acknowledge(segment: &Mad, acknowledgement: Acknowledgement) -> Mad {
     let Acknowledgement { segment: number, window_last } = acknowledgement;
     let reply = turned(segment);
     headed(&reply, RmppType::ACK, RmppStatus::NORMAL, (number, window_last))
 }
 
-/// Returns the datagram that refuses a received one: STOP for want of resources, else ABORT.
-pub(crate) fn refuse(received: &Mad, status: RmppStatus) -> Mad {
+/// Returns the response that ends a transfer of the peer: STOP if resources are exhausted, else ABORT.
+#[must_use]
+pub fn refuse(received: &Mad, status: RmppStatus) -> Mad {
     end(&turned(received), status)
 }
 
-/// Returns the datagram by which a sender gives up its own message.
-pub(crate) fn end(header: &Mad, status: RmppStatus) -> Mad {
+/// Returns the datagram by which a sender ends the transfer of its own message.
+#[must_use]
+pub fn end(header: &Mad, status: RmppStatus) -> Mad {
     let stop = status == RmppStatus::RESOURCES_EXHAUSTED;
     headed(header, if stop { RmppType::STOP } else { RmppType::ABORT }, status, (0, 0))
 }
 
-/// Returns the ACK by which the requester of a double-sided transfer lets the answer come.
-pub(crate) fn open(request: &Mad) -> Mad {
+/// Returns the ACK by which the requester of a double-sided transfer permits the response.
+#[must_use]
+pub fn open(request: &Mad) -> Mad {
     headed(request, RmppType::ACK, RmppStatus::NORMAL, (0, 1))
 }
 
-/// Returns the method of what goes the other way: with the response bit turned.
-pub(crate) const fn turned_method(method: Method) -> Method {
+/// Returns the method of datagrams in the other direction: with the response bit flipped.
+#[must_use]
+pub const fn turned_method(method: Method) -> Method {
     Method(method.0 ^ Method::RESPONSE_BIT)
 }
 

@@ -1,49 +1,100 @@
-//! Segments become a message.
+//! Reassembly of a message.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use ib_wire::mad::Mad;
 use ib_wire::mad::rmpp::{
     RmppFlags, RmppStatus, SEGMENT_LENGTH, data_per_segment, last_data, segments,
 };
 
-use super::{Acknowledgement, ReceiveLimits};
+use super::control::Acknowledgement;
 
-/// A message that is coming in.
+/// Limits of a receiver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReceiveLimits {
+    /// Number of segments by which the window grows, at least 1. As many may be received before a missing one. Linux
+    /// uses an eighth of its receive queue, 64.
+    pub window: u32,
+    /// Maximum length of a message in bytes of data. The transfer of a longer one is stopped.
+    pub max_message: usize,
+    /// Maximum time from the first segment to the last one; 40 s in Linux.
+    pub message_time: Duration,
+    /// Time during which duplicates of a complete message are acknowledged; 10 s in Linux.
+    pub linger_time: Duration,
+}
+
+impl Default for ReceiveLimits {
+    /// Returns the values of Linux, and a maximum of 64 MiB.
+    fn default() -> Self {
+        Self {
+            window: 64,
+            max_message: 64 << 20,
+            message_time: Duration::from_secs(40),
+            linger_time: Duration::from_secs(10),
+        }
+    }
+}
+
+/// Receiver of a message.
 #[derive(Debug)]
-pub(crate) struct Receiver {
+pub struct Receiver {
     per_segment: u32,
     limits: ReceiveLimits,
     state: Acknowledgement,
     data: Vec<u8>,
-    /// Segments of the window that came before one that is missing.
+    /// Segments of the window that were received before a missing one.
     ahead: BTreeMap<u32, Mad>,
+    is_complete: bool,
+    accepts_any_last_length: bool,
 }
 
-/// What a segment does.
+/// Result of a received segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Progress {
-    /// Nothing is to be sent.
+pub enum Progress {
+    /// No response is due.
     Nothing,
-    /// The state is to be told to the sender.
+    /// The sender is to be sent this ACK.
     Acknowledge(Acknowledgement),
-    /// The message is complete; the state is to be told to the sender.
+    /// The message is complete, and the sender is to be sent this ACK.
     Complete(Acknowledgement),
-    /// The transfer is over; the sender is to be told why.
+    /// The transfer has failed, and the sender is to be sent STOP or ABORT with this status.
     Failed(RmppStatus),
 }
 
 impl Receiver {
-    /// Returns a receiver that waits for the first segment of a message; `None` when the class of the
-    /// datagram has none.
-    pub(crate) fn new(mad: &Mad, limits: ReceiveLimits) -> Option<Self> {
+    /// Returns a receiver of a message in the class of a datagram; `None` if the class has no RMPP.
+    #[must_use]
+    pub fn new(mad: &Mad, limits: ReceiveLimits) -> Option<Self> {
         let per_segment = data_per_segment(mad.class())?;
         let state = Acknowledgement { segment: 0, window_last: 1 };
-        Some(Self { per_segment, limits, state, data: Vec::new(), ahead: BTreeMap::new() })
+        Some(Self {
+            per_segment,
+            limits,
+            state,
+            data: Vec::new(),
+            ahead: BTreeMap::new(),
+            is_complete: false,
+            accepts_any_last_length: false,
+        })
     }
 
-    /// Takes a segment of the message that the receiver was made for.
-    pub(crate) fn handle(&mut self, mad: &Mad) -> Progress {
+    /// Takes an impossible payload length of the last segment for a full segment, as the kernel does. Otherwise such a
+    /// length ends the transfer.
+    #[must_use]
+    pub const fn accept_any_last_length(mut self) -> Self {
+        self.accepts_any_last_length = true;
+        self
+    }
+
+    /// Returns true once all segments were received.
+    #[must_use]
+    pub const fn is_complete(&self) -> bool {
+        self.is_complete
+    }
+
+    /// Handles a segment of the message.
+    pub fn handle(&mut self, mad: &Mad) -> Progress {
         let header = mad.rmpp();
         if header.status != RmppStatus::NORMAL {
             return Progress::Failed(RmppStatus::ILLEGAL_STATUS);
@@ -57,7 +108,8 @@ impl Receiver {
                 _ => Progress::Acknowledge(self.state),
             };
         }
-        if header.segment > self.state.window_last || self.ahead.contains_key(&header.segment) {
+        let is_in_window = header.segment <= self.state.window_last && !self.is_complete;
+        if !is_in_window || self.ahead.contains_key(&header.segment) {
             return Progress::Nothing;
         }
         if header.segment != self.state.segment + 1 {
@@ -67,17 +119,19 @@ impl Receiver {
         self.advance(mad)
     }
 
-    /// Returns how many bytes it holds.
-    pub(crate) fn held(&self) -> usize {
+    /// Returns the number of bytes held.
+    #[must_use]
+    pub fn held(&self) -> usize {
         self.data.len() + self.ahead.len() * size_of::<Mad>()
     }
 
-    /// Returns the message and leaves nothing behind.
-    pub(crate) fn take_data(&mut self) -> Vec<u8> {
+    /// Removes and returns the received data.
+    #[must_use]
+    pub fn take_data(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.data)
     }
 
-    /// Takes the segment that was missing and those that waited for it.
+    /// Appends the next segment and those received ahead of it.
     fn advance(&mut self, mad: &Mad) -> Progress {
         let mut next = Some(*mad);
         while let Some(mad) = next {
@@ -87,6 +141,7 @@ impl Receiver {
             self.state.segment += 1;
             if mad.rmpp().flags.contains(RmppFlags::LAST) {
                 self.ahead.clear();
+                self.is_complete = true;
                 return Progress::Complete(self.state);
             }
             next = self.ahead.remove(&(self.state.segment + 1));
@@ -104,6 +159,7 @@ impl Receiver {
         let header = mad.rmpp();
         let length = if header.flags.contains(RmppFlags::LAST) {
             last_data(header.length_or_window, self.per_segment)
+                .or(self.accepts_any_last_length.then_some(self.per_segment))
                 .ok_or(RmppStatus::INCONSISTENT_LAST)?
         } else {
             self.per_segment
@@ -118,7 +174,7 @@ impl Receiver {
         Ok(())
     }
 
-    /// Returns what the first segment of the longest message says as payload length, or a bit more.
+    /// Returns the maximum payload length in the first segment of a message.
     fn longest_announced(&self) -> u32 {
         let max_message = u32::try_from(self.limits.max_message).unwrap_or(u32::MAX);
         segments(max_message, self.per_segment).saturating_mul(SEGMENT_LENGTH)

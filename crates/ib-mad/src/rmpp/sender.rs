@@ -1,4 +1,4 @@
-//! A message becomes segments.
+//! Segmentation of a message.
 
 use ib_wire::mad::Mad;
 use ib_wire::mad::rmpp::{
@@ -7,9 +7,9 @@ use ib_wire::mad::rmpp::{
 
 use super::control::NO_RESPONSE_TIME;
 
-/// A message that is going out.
+/// Sender of a message.
 #[derive(Debug)]
-pub(crate) struct Sender {
+pub struct Sender {
     header: Mad,
     data: Vec<u8>,
     per_segment: u32,
@@ -17,28 +17,28 @@ pub(crate) struct Sender {
     acknowledged: u32,
     sent: u32,
     window_last: u32,
-    /// May be sent although the window has no room: a receiver whose ACK was lost answers it.
+    /// Segment that is sent after a timeout regardless of the window: it triggers the ACK if that was lost.
     probe: u32,
 }
 
-/// What an acknowledgement does.
+/// Result of a received ACK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Acknowledged {
-    /// It is old or tells nothing new; the window may have grown.
+pub enum Acknowledged {
+    /// No further segment is acknowledged. The window may have grown.
     Nothing,
-    /// More segments have arrived.
+    /// Further segments are acknowledged.
     Progress,
-    /// All segments have arrived.
+    /// All segments are acknowledged.
     Complete,
-    /// It breaks the rules; the receiver is to be told how.
+    /// A protocol violation: the receiver is to be sent ABORT with this status.
     Failed(RmppStatus),
 }
 
 impl Sender {
-    /// Returns a sender of data under the headers of a datagram, whose first `window_last` segments
-    /// may be sent without an acknowledgement; `None` when the class has no transfers or the message
-    /// is longer than a transfer can say.
-    pub(crate) fn new(header: &Mad, data: Vec<u8>, window_last: u32) -> Option<Self> {
+    /// Returns a sender of data with the headers of a datagram, whose first `window_last` segments may be sent without an
+    /// ACK. Returns `None` if the class has no RMPP, or the message is too long for its length field.
+    #[must_use]
+    pub fn new(header: &Mad, data: Vec<u8>, window_last: u32) -> Option<Self> {
         let per_segment = data_per_segment(header.class())?;
         let count = segments(u32::try_from(data.len()).ok()?, per_segment);
         count.checked_mul(SEGMENT_LENGTH)?;
@@ -47,33 +47,37 @@ impl Sender {
         Some(Self { header, data, per_segment, count, acknowledged, sent, window_last, probe })
     }
 
-    /// Returns the headers that all segments share.
-    pub(crate) const fn header(&self) -> &Mad {
+    /// Returns the headers of all segments.
+    #[must_use]
+    pub const fn header(&self) -> &Mad {
         &self.header
     }
 
-    /// Returns the length of the data.
-    pub(crate) const fn length(&self) -> usize {
+    /// Returns the length of the data in bytes.
+    #[must_use]
+    pub const fn length(&self) -> usize {
         self.data.len()
     }
 
     /// Returns the number of segments.
-    pub(crate) const fn count(&self) -> u32 {
+    #[must_use]
+    pub const fn count(&self) -> u32 {
         self.count
     }
 
-    /// Returns true when the window lets a segment out.
-    pub(crate) fn can_send(&self) -> bool {
-        self.sent < self.count.min(self.let_out())
+    /// Returns true if the window permits another segment.
+    #[must_use]
+    pub fn can_send(&self) -> bool {
+        self.sent < self.count.min(self.last_permitted())
     }
 
-    /// Returns the last segment that may have been sent so far, if the message has as many.
-    fn let_out(&self) -> u32 {
+    /// Returns the last segment that the window, or a timeout, has permitted.
+    fn last_permitted(&self) -> u32 {
         self.window_last.max(self.probe)
     }
 
-    /// Returns the next segment that the window lets out.
-    pub(crate) fn next_segment(&mut self) -> Option<Mad> {
+    /// Returns the next segment, if the window permits it.
+    pub fn next_segment(&mut self) -> Option<Mad> {
         if !self.can_send() {
             return None;
         }
@@ -99,8 +103,8 @@ impl Sender {
         Some(mad)
     }
 
-    /// Takes the RMPP header of an acknowledgement.
-    pub(crate) fn handle(&mut self, header: &RmppHeader) -> Acknowledged {
+    /// Handles the RMPP header of an ACK.
+    pub fn handle(&mut self, header: &RmppHeader) -> Acknowledged {
         let (segment, window_last) = (header.segment, header.length_or_window);
         if header.status != RmppStatus::NORMAL {
             return Acknowledged::Failed(RmppStatus::ILLEGAL_STATUS);
@@ -108,8 +112,8 @@ impl Sender {
         if window_last < segment {
             return Acknowledged::Failed(RmppStatus::WINDOW_TOO_SMALL);
         }
-        // What was never let out cannot have arrived.
-        if segment > self.count.min(self.let_out()) {
+        // A segment that was never permitted cannot have been received.
+        if segment > self.count.min(self.last_permitted()) {
             return Acknowledged::Failed(RmppStatus::SEGMENT_TOO_BIG);
         }
         if segment < self.acknowledged || window_last < self.window_last {
@@ -126,13 +130,14 @@ impl Sender {
         }
     }
 
-    /// Returns true when a segment was sent and is not acknowledged.
-    pub(crate) const fn waits_for(&self, segment: u32) -> bool {
+    /// Returns true if a segment was sent and is not acknowledged.
+    #[must_use]
+    pub const fn waits_for(&self, segment: u32) -> bool {
         segment > self.acknowledged && segment <= self.sent
     }
 
-    /// Starts again behind the last acknowledged segment, which goes out whatever the window.
-    pub(crate) fn rewind(&mut self) {
+    /// Starts again behind the last acknowledged segment after a timeout. The next segment is sent regardless of the window.
+    pub fn rewind(&mut self) {
         self.sent = self.acknowledged;
         self.probe = self.acknowledged + 1;
     }

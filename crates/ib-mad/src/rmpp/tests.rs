@@ -5,6 +5,8 @@ use proptest::prelude::*;
 use super::control::{acknowledge, end, open, refuse};
 use super::*;
 
+mod transfer;
+
 fn header(class: MgmtClass) -> Mad {
     Mad::new(class, Method::GET_TABLE_RESP, TransactionId(7))
 }

@@ -3,10 +3,11 @@
 use ib_types::Instant;
 
 use super::judge::suspected;
-use super::{Asked, Source, Step, TraceId, Tracer, Via, start_of};
-use crate::atlas::{NodeNumber, Walked, Way};
-use crate::facts::Fact;
-use crate::trace::{Hop, Judgement, Reason, Stop, Trace, TraceError, Verdict};
+use super::{Asked, Source, Step, TraceId, Tracer, start_of};
+use crate::atlas::{Walked, Way};
+use crate::fact::{Fact, Via};
+use crate::path::{Hop, NodeNumber, Stop};
+use crate::trace::{Judgement, Reason, Trace, TraceError, Verdict};
 use crate::tree::{Branch, BranchEnd, Tree};
 use crate::trial;
 

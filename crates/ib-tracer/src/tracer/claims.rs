@@ -7,10 +7,11 @@ use std::collections::BTreeSet;
 
 use ib_types::Guid;
 
-use super::{Step, Tracer, Via, start_of};
-use crate::atlas::{Link, NodeNumber, Walked, Way};
-use crate::facts::Fact;
-use crate::trace::{Hop, Stop, Verdict};
+use super::{Step, Tracer, start_of};
+use crate::atlas::{Link, Walked, Way};
+use crate::fact::{Fact, Via};
+use crate::path::{Hop, NodeNumber, Stop};
+use crate::trace::Verdict;
 use crate::tree::{Branch, BranchEnd, Tree};
 
 impl Tracer {

@@ -3,11 +3,12 @@
 use ib_types::Guid;
 
 use super::Tracer;
-use crate::atlas::{Entry, Link, NodeNumber};
+use crate::atlas::{Entry, Link};
 use crate::census;
 use crate::observation::{Observation, Probe, Witness};
+use crate::path::{Hop, Left, NodeNumber};
 use crate::probes::{Launch, Launched};
-use crate::trace::{AgentState, Hop, Left};
+use crate::trace::AgentState;
 
 impl Tracer {
     /// Returns the probes that a verdict on a hop of a path to a LID rests on.

@@ -15,14 +15,15 @@ use ib_wire::mad::sm::PortState;
 use ib_wire::mad::smp;
 
 use super::{Step, Tracer};
-use crate::atlas::{Entry, Link, NodeNumber, Walked, Way};
+use crate::atlas::{Entry, Link, Walked, Way};
 use crate::census::Outcome;
 use crate::diagnosis;
-use crate::facts::Fact;
+use crate::fact::Fact;
 use crate::fault_model::conflict;
 use crate::observation::Witness;
+use crate::path::{Hop, Left, NodeNumber, Stop};
 use crate::probes::{Launch, Launched};
-use crate::trace::{AgentState, Component, Hop, Left, Reason, Stop, Suspicion, Verdict};
+use crate::trace::{AgentState, Component, Reason, Suspicion, Verdict};
 use crate::trial;
 
 /// Maximum number of faults in a candidate.

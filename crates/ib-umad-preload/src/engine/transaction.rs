@@ -3,15 +3,16 @@
 use std::time::Duration;
 
 use ib_ibsim::message::Request;
+use ib_mad::rmpp::Sender;
 use ib_types::Instant;
 use ib_umad::abi::UmadHeader;
+use ib_wire::mad::rmpp::{RmppFlags, last_data};
 use ib_wire::mad::smp::PERMISSIVE_LID;
 use ib_wire::mad::{MAD_LENGTH, Mad, Method, MgmtClass, TransactionId};
 
 use super::queue::Message;
 use super::{Engine, OWN_BITS, Timer, is_response, rmpp_is_active};
 use crate::errno::Errno;
-use crate::rmpp::Sender;
 
 /// The longest time between two attempts to send a segment, and the time when none is given.
 const SEGMENT_TIMEOUT: Duration = Duration::from_secs(2);
@@ -82,6 +83,17 @@ fn datagram(header: &UmadHeader, queue_pair: u32, mad: &Mad, length: u16) -> Req
     }
 }
 
+/// Returns the length of a segment with its headers: that of the last one depends on its data.
+fn segment_length(segment: &Mad) -> u16 {
+    let (header, offset) = (segment.rmpp(), segment.class().data_offset());
+    let room = (MAD_LENGTH - offset) as u32;
+    let data = match header.flags.contains(RmppFlags::LAST) {
+        true => last_data(header.length_or_window, room).unwrap_or(room),
+        false => room,
+    };
+    (offset + data as usize) as u16
+}
+
 impl Engine {
     /// Sends what a program wrote through an agent.
     pub(super) fn send_message(
@@ -117,11 +129,13 @@ impl Engine {
             TransactionKey::request(&mad)
         };
         let rmpp_of_its_own = !does_rmpp && mad.is_rmpp();
-        let sender = in_segments.then(|| {
-            let mut message = message.to_vec();
-            message[..24].copy_from_slice(&mad.0[..24]);
-            Sender::new(message)
-        });
+        let sender = match in_segments {
+            true => {
+                let data = message[class.data_offset()..].to_vec();
+                Some(Sender::new(&mad, data, 1).ok_or(Errno::INVALID)?)
+            }
+            false => None,
+        };
         if sender.is_none() && (header.timeout_ms == 0 || is_answer) {
             let request = datagram(header, queue_pair, &mad, MAD_LENGTH as u16);
             self.outgoing.push_back(request);
@@ -152,7 +166,8 @@ impl Engine {
         match &mut held.sender {
             None => self.outgoing.push_back(held.datagram(&held.mad, MAD_LENGTH as u16)),
             Some(sender) => {
-                while let Some((segment, length)) = sender.poll_segment() {
+                while let Some(segment) = sender.next_segment() {
+                    let length = segment_length(&segment);
                     let request = datagram(&held.header, held.queue_pair, &segment, length);
                     self.outgoing.push_back(request);
                 }
@@ -184,7 +199,7 @@ impl Engine {
         }
         held.retries_left -= 1;
         if let Some(sender) = &mut held.sender {
-            sender.restart();
+            sender.rewind();
         }
         self.transmit(now, key);
     }

@@ -1,21 +1,13 @@
 //! Messages of several segments that come in, and acknowledgements of those that go out.
 
-use std::time::Duration;
-
 use ib_ibsim::message::Request;
+use ib_mad::rmpp::{Acknowledged, Acknowledgement, Progress, ReceiveLimits, Receiver, control};
 use ib_types::Instant;
-use ib_wire::mad::rmpp::{RmppStatus, RmppType};
+use ib_wire::mad::rmpp::{RmppStatus, RmppType, VERSION};
 use ib_wire::mad::{Mad, Method};
 
 use super::transaction::TransactionKey;
 use super::{Engine, Timer, is_response, reply};
-use crate::rmpp::{self, Acknowledged, Receiver, Step};
-
-/// How long a whole message may take.
-const MESSAGE_TIMEOUT: Duration = Duration::from_secs(40);
-
-/// For how long segments of a message that is over are acknowledged again.
-const LINGER: Duration = Duration::from_secs(10);
 
 /// What tells messages that come in apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -46,9 +38,15 @@ pub(super) struct Transfer {
     pub(super) agent: u16,
     pub(super) deadline: Instant,
     receiver: Receiver,
-    /// Where it comes from, to abort it.
+    limits: ReceiveLimits,
+    /// The first datagram received, to which an ABORT responds.
     from: Request,
+    /// Headers of the first segment.
+    first: Mad,
 }
+
+/// The ACK that lets the other side of a double-sided transfer respond.
+const DIRECTION_SWITCH: Acknowledgement = Acknowledgement { segment: 0, window_last: 1 };
 
 impl Engine {
     /// Takes a datagram of a transfer.
@@ -85,31 +83,45 @@ impl Engine {
             if !waits {
                 return;
             }
-            let deadline = now + MESSAGE_TIMEOUT;
-            let transfer = Transfer { agent, deadline, receiver: Receiver::new(), from: *request };
+            let limits = ReceiveLimits::default();
+            let Some(receiver) = Receiver::new(mad, limits) else { return };
+            let receiver = receiver.accept_any_last_length();
+            let deadline = now + limits.message_time;
+            let transfer =
+                Transfer { agent, deadline, receiver, limits, from: *request, first: *mad };
             self.transfers.insert(key, transfer);
             self.timers.insert((deadline, Timer::Transfer(key)));
         }
         let transfer = self.transfers.get_mut(&key).expect("it is there or was just added");
-        let step = transfer.receiver.handle(mad);
+        if header.segment == 1 {
+            transfer.first = *mad;
+        }
+        let progress = match header.version {
+            VERSION => transfer.receiver.handle(mad),
+            _ => Progress::Failed(RmppStatus::BAD_VERSION),
+        };
         if let Some(transaction) = transaction {
             self.restart_time(now, transaction);
         }
-        match step {
-            Step::Nothing => {}
-            Step::Send(ack) => self.outgoing.push_back(reply(request, &ack)),
-            Step::Abort(abort) => {
-                self.outgoing.push_back(reply(request, &abort));
+        match progress {
+            Progress::Nothing => {}
+            Progress::Acknowledge(state) => self.acknowledge(request, mad, state),
+            Progress::Failed(status) => {
+                self.outgoing.push_back(reply(request, &control::refuse(mad, status)));
                 self.forget_transfer(key);
             }
-            Step::Whole(ack, message) => {
-                self.outgoing.push_back(reply(request, &ack));
-                self.linger(now, key);
+            Progress::Complete(state) => {
+                self.acknowledge(request, mad, state);
+                let message = self.complete(now, key);
                 if transaction.is_none_or(|key| self.forget_transaction(key).is_some()) {
                     self.deliver(agent, request, message);
                 }
             }
         }
+    }
+
+    fn acknowledge(&mut self, request: &Request, mad: &Mad, state: Acknowledgement) {
+        self.outgoing.push_back(reply(request, &control::acknowledge(mad, state)));
     }
 
     /// Takes an acknowledgement, stop or abort.
@@ -124,24 +136,29 @@ impl Engine {
         let held = self.transactions.get_mut(&key).expect("it was just found");
         let sender = held.sender.as_mut().expect("only messages with segments are found");
         match sender.handle(&header) {
-            Acknowledged::Old => {}
+            Acknowledged::Nothing => {
+                // The window may have grown.
+                if sender.can_send() {
+                    self.transmit(now, key);
+                }
+            }
             Acknowledged::Progress => {
                 self.restart_retries(key);
                 self.transmit(now, key);
             }
-            Acknowledged::Wrong(status) => {
-                self.outgoing.push_back(reply(request, &rmpp::abort(mad, status)));
+            Acknowledged::Failed(status) => {
+                self.outgoing.push_back(reply(request, &control::refuse(mad, status)));
                 self.give_up(key);
             }
-            Acknowledged::Whole if held.wants_answer() && !is_response_to(mad) => {
+            Acknowledged::Complete if held.wants_answer() && !is_response_to(mad) => {
                 held.sender = None;
                 if mad.method() == Method::GET_MULTI_RESP {
-                    self.outgoing.push_back(reply(request, &rmpp::turn(mad)));
+                    self.acknowledge(request, mad, DIRECTION_SWITCH);
                 }
                 self.restart_retries(key);
                 self.restart_time(now, key);
             }
-            Acknowledged::Whole => drop(self.forget_transaction(key)),
+            Acknowledged::Complete => drop(self.forget_transaction(key)),
         }
     }
 
@@ -159,17 +176,22 @@ impl Engine {
     /// The time of a message is over, or that of remembering it.
     pub(super) fn transfer_is_due(&mut self, _now: Instant, key: TransferKey) {
         let Some(transfer) = self.forget_transfer(key) else { return };
-        if !transfer.receiver.is_done() {
-            let abort = rmpp::abort(&Mad(transfer.from.mad), RmppStatus::TIME_TOO_LONG);
+        if !transfer.receiver.is_complete() {
+            let abort = control::refuse(&Mad(transfer.from.mad), RmppStatus::TIME_TOO_LONG);
             self.outgoing.push_back(reply(&transfer.from, &abort));
         }
     }
 
-    fn linger(&mut self, now: Instant, key: TransferKey) {
-        let Some(transfer) = self.transfers.get_mut(&key) else { return };
+    /// Returns a complete message: the headers of its first segment and its data. Duplicates of its segments are
+    /// acknowledged for a while.
+    fn complete(&mut self, now: Instant, key: TransferKey) -> Vec<u8> {
+        let Some(transfer) = self.transfers.get_mut(&key) else { return Vec::new() };
         self.timers.remove(&(transfer.deadline, Timer::Transfer(key)));
-        transfer.deadline = now + LINGER;
+        transfer.deadline = now + transfer.limits.linger_time;
         self.timers.insert((transfer.deadline, Timer::Transfer(key)));
+        let mut message = transfer.first.0[..transfer.first.class().data_offset()].to_vec();
+        message.append(&mut transfer.receiver.take_data());
+        message
     }
 
     fn forget_transfer(&mut self, key: TransferKey) -> Option<Transfer> {

@@ -9,7 +9,7 @@ use crate::output::Format;
 
 mod places;
 
-pub use places::{Place, Places};
+pub use places::{Places, PortSelection};
 
 /// Arguments of `acm`.
 #[derive(Debug, Args)]
@@ -116,7 +116,7 @@ pub struct ServeArgs {
 impl From<ServeArgs> for AcmConfig {
     fn from(args: ServeArgs) -> Self {
         Self {
-            places: args.places.0,
+            ports: args.places.0,
             socket: args.socket,
             tcp: args.tcp,
             spin: args.spin,
@@ -126,7 +126,7 @@ impl From<ServeArgs> for AcmConfig {
             addresses: args.addresses,
             log: args.log,
             metrics_port: args.metrics_port,
-            most_clients: args.most_clients,
+            max_clients: args.most_clients,
             systemd: args.systemd,
         }
     }

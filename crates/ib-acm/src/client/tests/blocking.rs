@@ -105,10 +105,6 @@ fn every_status_is_an_error_of_the_system() {
         assert_eq!((error.status(), error.kind()), (Some(ClientStatus(status)), kind));
         assert_eq!(std::io::Error::from(error).kind(), kind);
     }
-    assert_eq!(
-        ClientError::Refused(ClientStatus::ESRCADDR).to_string(),
-        "the service refuses: source address (status 7)"
-    );
 }
 
 #[test]
@@ -122,7 +118,7 @@ fn late_answers_are_not_taken_for_those_to_the_next_request() {
     let start = Instant::now();
     let error = client.resolve(None, &node("b"), NOW).unwrap_err();
     assert!(start.elapsed() >= SOON.reply);
-    assert!(error.to_string().ends_with("within 0.2 s"), "{error}");
+    assert!(matches!(error, ClientError::Timeout { limit, .. } if limit == SOON.reply), "{error}");
     client.set_reply_timeout(Duration::from_secs(30));
     assert_eq!(client.resolve(None, &node("c"), NOW).unwrap().path, path(2));
 }
@@ -179,13 +175,15 @@ fn a_service_that_is_not_there_says_where_it_was_expected() {
     drop(unused);
     let error = Client::connect(&ServiceAddress::tcp("127.0.0.1", port), SOON).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::ConnectionRefused);
-    assert!(error.to_string().starts_with(&format!("no connection to 127.0.0.1:{port}: ")));
+    let expected = ServiceAddress::tcp("127.0.0.1", port);
+    assert!(matches!(error, ClientError::Connect { service, .. } if service == expected));
     #[cfg(unix)]
     {
         let path = directory.path().join("none");
         let error = Client::connect(&ServiceAddress::Unix(path.clone()), SOON).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NotFound);
-        assert!(error.to_string().contains(&path.display().to_string()), "{error}");
+        let expected = ServiceAddress::Unix(path);
+        assert!(matches!(error, ClientError::Connect { service, .. } if service == expected));
         let error = Client::connect(&ServiceAddress::Unix("/x".repeat(200).into()), SOON);
         assert!(matches!(error, Err(ClientError::Connect { .. })));
     }

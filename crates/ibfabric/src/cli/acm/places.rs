@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use clap::error::ErrorKind;
 use clap::{ArgMatches, Args, Command, Error, FromArgMatches};
 
-pub use ib_daemons::acm::Place;
+pub use ib_daemons::acm::PortSelection;
 
 /// The places that a command line names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Places(pub Vec<Place>);
+pub struct Places(pub Vec<PortSelection>);
 
 /// The options as they stand there.
 #[derive(Debug, Args)]
@@ -43,7 +43,7 @@ impl FromArgMatches for Places {
         let options = Options::from_arg_matches(matches)?;
         let at = |id| matches.indices_of(id).into_iter().flatten();
         let simulators: BTreeMap<usize, &String> = at("attach").zip(&options.attach).collect();
-        let mut places: BTreeMap<usize, Place> = BTreeMap::new();
+        let mut places: BTreeMap<usize, PortSelection> = BTreeMap::new();
         let mut with_nodes = Vec::new();
         for (index, node) in at("node").zip(&options.node) {
             let before = simulators.range(..index).next_back();
@@ -55,15 +55,17 @@ impl FromArgMatches for Places {
             };
             with_nodes.push(of);
             let (simulator, node) = ((*simulator).clone(), Some(node.clone()));
-            places.insert(index, Place::Simulated { simulator, node });
+            places.insert(index, PortSelection::Simulated { simulator, node });
         }
         for (index, simulator) in simulators {
             if !with_nodes.contains(&index) {
                 let simulator = simulator.clone();
-                places.insert(index, Place::Simulated { simulator, node: None });
+                places.insert(index, PortSelection::Simulated { simulator, node: None });
             }
         }
-        places.extend(at("umad").zip(options.umad).map(|(index, name)| (index, Place::Umad(name))));
+        places.extend(
+            at("umad").zip(options.umad).map(|(index, name)| (index, PortSelection::Umad(name))),
+        );
         Ok(Self(places.into_values().collect()))
     }
 
@@ -85,13 +87,13 @@ mod tests {
         places: Places,
     }
 
-    fn places(line: &str) -> Result<Vec<Place>, String> {
+    fn places(line: &str) -> Result<Vec<PortSelection>, String> {
         let words = std::iter::once("acm").chain(line.split_whitespace());
         Line::try_parse_from(words).map(|line| line.places.0).map_err(|error| error.to_string())
     }
 
-    fn simulated(simulator: &str, node: Option<&str>) -> Place {
-        Place::Simulated { simulator: simulator.to_owned(), node: node.map(str::to_owned) }
+    fn simulated(simulator: &str, node: Option<&str>) -> PortSelection {
+        PortSelection::Simulated { simulator: simulator.to_owned(), node: node.map(str::to_owned) }
     }
 
     #[test]
@@ -101,7 +103,7 @@ mod tests {
         assert_eq!(places("--node x --attach a"), Ok(vec![simulated("a", Some("x"))]));
         let both = vec![simulated("a", Some("x")), simulated("a", Some("y:2"))];
         assert_eq!(places("--attach a --node x --node y:2"), Ok(both));
-        let umad = |name: &str| Place::Umad(name.to_owned());
+        let umad = |name: &str| PortSelection::Umad(name.to_owned());
         let mixed = vec![
             umad("mlx5_0:1"),
             simulated("a", Some("x")),

@@ -1,4 +1,4 @@
-//! The ports of a service: of fabrics that other processes simulate, of this machine's HCAs.
+//! Open ports of the service: of simulated fabrics and of this machine's HCAs.
 
 use std::os::fd::BorrowedFd;
 
@@ -12,59 +12,59 @@ use ib_types::Instant;
 use ib_umad::{UmadDevice, UmadError};
 use ib_wire::mad::MgmtClass;
 
-use super::config::Place;
+use super::config::PortSelection;
 use super::settings::{FileVersion, Settings};
 use crate::acm::{DevicePort, Server, UmadPort};
 use crate::error::DaemonError;
 use crate::host::{device_and_port, host_name};
 
-/// A port, and what is watched of it.
-pub(super) struct Station {
+/// An open port and its descriptors.
+pub(super) struct OpenPort {
     pub(super) id: PortId,
     pub(super) port: AnyPort,
+    /// Last value of [`Port::changes`] that the service has handled.
     pub(super) seen: Option<u64>,
-    /// The file of routes as it was read last for this port.
-    pub(super) routes: RoutesRead,
+    preload: RoutePreload,
+    /// Numbers of the descriptors that the server polls for the port.
     watched: Vec<usize>,
 }
 
-/// A file of routes that was read for a port.
+/// State of a port and of the route file when routes were last preloaded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct RoutesRead {
-    /// The LID that the port had then; 0 where it was not read.
+struct RoutePreload {
+    /// LID of the port; 0 if no routes were preloaded.
     lid: u16,
-    /// The prefix of its GID then: paths that begin at another GID are left out.
+    /// GID prefix of the port.
     gid_prefix: u64,
-    /// Which file it was, and of when.
+    /// Version of the file.
     version: Option<FileVersion>,
 }
 
-impl RoutesRead {
-    /// Returns what there is to note when a file of this version is read for a port.
+impl RoutePreload {
     const fn of(link: &LinkPort, version: Option<FileVersion>) -> Self {
         Self { lid: link.lid, gid_prefix: link.gid_prefix, version }
     }
 }
 
-/// A port of either kind.
+/// A port of any kind.
 pub(super) enum AnyPort {
-    /// Of a fabric that another process simulates.
+    /// A port of a fabric that another process simulates.
     Simulated(Box<DevicePort>),
-    /// Of this machine, with its place among the machine's ports.
+    /// A port of this machine, with its index among the machine's ports.
     Umad(Box<UmadPort>, usize),
 }
 
-impl Station {
-    /// Opens all ports of some places.
+impl OpenPort {
+    /// Opens all selected ports.
     pub(super) fn open_all(
-        places: &[Place],
+        selections: &[PortSelection],
         settings: &Settings,
         server: &mut Server,
     ) -> Result<Vec<Self>, DaemonError> {
         let mut ports = Vec::new();
-        for place in places {
-            match place {
-                Place::Simulated { simulator, node } => {
+        for selection in selections {
+            match selection {
+                PortSelection::Simulated { simulator, node } => {
                     let place = AttachOptions { name: simulator.clone(), node: node.clone() };
                     // Programs with connections have their own HCA beside it.
                     let class = MgmtClass::ACM;
@@ -76,11 +76,11 @@ impl Station {
                         .ok_or_else(|| DaemonError::Failed("no memory for messages".to_owned()))?;
                     ports.push(AnyPort::Simulated(Box::new(port)));
                 }
-                Place::Umad(name) => {
-                    for (place, device) in devices(name)? {
-                        let port = UmadPort::open(&device, names(settings, place));
+                PortSelection::Umad(name) => {
+                    for (index, device) in devices(name)? {
+                        let port = UmadPort::open(&device, names(settings, index));
                         let port = port.map_err(DaemonError::failed)?;
-                        ports.push(AnyPort::Umad(Box::new(port), place));
+                        ports.push(AnyPort::Umad(Box::new(port), index));
                     }
                 }
             }
@@ -91,12 +91,12 @@ impl Station {
             let watched = files.iter().map(|file| server.watch(file).map_err(failed));
             let watched = watched.collect::<Result<_, _>>()?;
             let id = PortId(id as u32);
-            Ok(Self { id, port, seen: None, routes: RoutesRead::default(), watched })
+            Ok(Self { id, port, seen: None, preload: RoutePreload::default(), watched })
         };
         ports.into_iter().enumerate().map(open).collect()
     }
 
-    /// Moves what can be moved; returns whether there was anything.
+    /// Handles pending I/O; returns true if there was any.
     pub(super) fn progress(&mut self) -> Result<bool, String> {
         match &mut self.port {
             AnyPort::Simulated(port) => port.progress().map_err(|error| error.to_string()),
@@ -104,19 +104,19 @@ impl Station {
         }
     }
 
-    /// Returns whether a file of routes has to be read, which has this version: it has not been since, or not for the LID and
-    /// the GID that the port has now.
-    pub(super) fn wants_routes(&self, version: Option<FileVersion>) -> bool {
+    /// Returns true if routes have to be preloaded from this version of the route file: the file, the LID or the GID of the
+    /// port has changed. A port without a LID waits.
+    pub(super) fn needs_preload(&self, version: Option<FileVersion>) -> bool {
         let link = self.port.state().link;
-        link.lid != 0 && self.routes != RoutesRead::of(&link, version)
+        link.lid != 0 && self.preload != RoutePreload::of(&link, version)
     }
 
-    /// Takes note that a file of routes has been read, or cannot be, in this version.
-    pub(super) fn routes_read(&mut self, version: Option<FileVersion>) {
-        self.routes = RoutesRead::of(&self.port.state().link, version);
+    /// Notes that routes were preloaded from this version of the route file, or that the file was unusable.
+    pub(super) fn set_preloaded(&mut self, version: Option<FileVersion>) {
+        self.preload = RoutePreload::of(&self.port.state().link, version);
     }
 
-    /// Prepares for a wait until the moment that is returned at most; `None` when there is something to do already.
+    /// Prepares to wait and returns the latest time to wake up; `None` if there is pending I/O.
     pub(super) fn begin_wait(&mut self) -> Option<Instant> {
         match &mut self.port {
             AnyPort::Simulated(port) => port.begin_wait(),
@@ -124,7 +124,7 @@ impl Station {
         }
     }
 
-    /// Takes note of what has rung.
+    /// Handles the descriptors that became readable.
     pub(super) fn end_wait(&mut self, server: &mut Server) -> Result<(), String> {
         let rang: Vec<bool> = self.watched.iter().map(|&number| server.rang(number)).collect();
         match (&mut self.port, rang[..].try_into()) {
@@ -135,10 +135,10 @@ impl Station {
         }
     }
 
-    /// Takes note of files that were read again.
+    /// Applies settings that were read again.
     pub(super) fn configure(&mut self, settings: &Settings) {
-        if let AnyPort::Umad(port, place) = &mut self.port {
-            port.set_names(names(settings, *place));
+        if let AnyPort::Umad(port, index) = &mut self.port {
+            port.set_names(names(settings, *index));
         }
     }
 }
@@ -182,7 +182,7 @@ impl Port for AnyPort {
     }
 }
 
-/// Returns the ports of this machine that a name means, with their places among all.
+/// Returns the ports of this machine with a name, and their indices among all ports.
 fn devices(name: &str) -> Result<Vec<(usize, UmadDevice)>, DaemonError> {
     let (device, port) = device_and_port("--umad", name)?;
     let all = UmadDevice::list().map_err(|error| without_ports(&error))?;
@@ -192,7 +192,7 @@ fn devices(name: &str) -> Result<Vec<(usize, UmadDevice)>, DaemonError> {
     };
     let found: Vec<_> = all.into_iter().enumerate().filter(|(_, device)| fits(device)).collect();
     if found.is_empty() {
-        // It tells which there are.
+        // The error lists the ports.
         UmadDevice::find(device, port).map_err(DaemonError::failed)?;
     }
     Ok(found)
@@ -202,14 +202,14 @@ fn without_ports(error: &UmadError) -> DaemonError {
     DaemonError::Failed(format!("{error}; a port of a simulated fabric is had with --attach"))
 }
 
-/// Returns what a port of this machine is called where no file says so: as `ib_acme -A` has it, the first one by the
-/// machine's name, and each by that and its number.
-fn names(settings: &Settings, place: usize) -> Vec<Address> {
+/// Returns the names of a port of this machine without an address file. As in `ib_acme -A`, the first port has the host
+/// name, and each port the host name with its number.
+fn names(settings: &Settings, index: usize) -> Vec<Address> {
     if !settings.config.assignments.is_empty() {
         return Vec::new();
     }
     let host = host_name();
-    let numbered = format!("{host}-{}", place + 1);
-    let first = (place == 0).then_some(host);
+    let numbered = format!("{host}-{}", index + 1);
+    let first = (index == 0).then_some(host);
     first.into_iter().chain([numbered]).filter_map(|name| Address::name(&name).ok()).collect()
 }

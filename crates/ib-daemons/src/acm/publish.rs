@@ -1,0 +1,92 @@
+//! Files and links by which clients find the service.
+
+use std::fs::{self, OpenOptions, Permissions};
+use std::io::Write as _;
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+
+use ib_acm::config::options::{Options, ServerMode};
+
+use super::config::{AcmConfig, DEFAULT_SOCKET};
+use crate::error::DaemonError;
+
+/// Paths at which clients look for the Unix socket and for the TCP port number.
+const LINK: &str = "/run/ibacm.sock";
+const PORT_FILE: &str = "/run/ibacm-tcp.port";
+const PORT_LINK: &str = "/run/ibacm.port";
+
+/// Files and links by which clients find the service. They are removed on drop.
+pub(super) struct Published(Vec<PathBuf>);
+
+impl Published {
+    /// Publishes the addresses on which the service listens, if they are those of its options.
+    pub(super) fn new(args: &AcmConfig, options: &Options) -> Result<Self, DaemonError> {
+        let mut published = Self(Vec::new());
+        if !args.has_default_sockets() {
+            return Ok(published);
+        }
+        let failed = |path: &str| {
+            let path = path.to_owned();
+            move |error| DaemonError::Failed(format!("cannot make {path}: {error}"))
+        };
+        match options.server_mode {
+            ServerMode::Unix => {
+                if !args.systemd && !options.acme_plus_kernel_only {
+                    published.link(DEFAULT_SOCKET, LINK).map_err(failed(LINK))?;
+                }
+            }
+            ServerMode::Loop | ServerMode::Open => {
+                let port = options.server_port;
+                write_port(Path::new(PORT_FILE), port).map_err(failed(PORT_FILE))?;
+                published.0.push(PORT_FILE.into());
+                published.link(PORT_FILE, PORT_LINK).map_err(failed(PORT_LINK))?;
+            }
+        }
+        Ok(published)
+    }
+
+    fn link(&mut self, to: &str, at: &str) -> std::io::Result<()> {
+        if fs::symlink_metadata(at).is_ok_and(|it| it.is_symlink()) {
+            fs::remove_file(at)?;
+        }
+        symlink(to, at)?;
+        self.0.push(at.into());
+        Ok(())
+    }
+}
+
+impl Drop for Published {
+    fn drop(&mut self) {
+        for path in &self.0 {
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+/// Writes a port number to a file with mode 0644, regardless of the umask and of the mode of an existing file.
+fn write_port(path: &Path, port: u16) -> std::io::Result<()> {
+    let mut options = OpenOptions::new();
+    let mut file = options.write(true).create(true).truncate(true).mode(0o644).open(path)?;
+    file.set_permissions(Permissions::from_mode(0o644))?;
+    writeln!(file, "{port}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn port_file_is_writable_by_its_owner_only() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("ibacm.port");
+        for before in [None, Some(0o666)] {
+            if let Some(mode) = before {
+                fs::set_permissions(&path, Permissions::from_mode(mode)).expect("a mode");
+            }
+            write_port(&path, 6125).expect("a file");
+            let mode = fs::metadata(&path).expect("a file").permissions().mode();
+            assert_eq!(mode & 0o777, 0o644);
+            assert_eq!(fs::read_to_string(&path).expect("a file"), "6125\n");
+        }
+    }
+}
