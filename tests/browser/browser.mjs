@@ -1,4 +1,4 @@
-// The program and the browser of the tests.
+// Starts `ibfabric up` and a browser for the tests.
 
 import { spawn } from "node:child_process";
 import { mkdtemp, rm } from "node:fs/promises";

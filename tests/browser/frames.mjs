@@ -1,4 +1,4 @@
-// Measures how smoothly a fabric is moved and zoomed: node frames.mjs FABRIC [SECONDS]
+// Measures frame rates while a fabric is moved and zoomed: node frames.mjs FABRIC [SECONDS]
 //
 // Prints one line of JSON. The page is moved by a script for some seconds, with all links in every frame, and the times
 // between frames are taken by requestAnimationFrame.

@@ -1,4 +1,4 @@
-// Parts of the page that compute, in the browser that runs them: layouts, forces, colours, what is picked.
+// Tests of computing parts of the page, run in the browser: layouts, forces, colors, selection by the pointer.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";

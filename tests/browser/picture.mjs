@@ -1,4 +1,4 @@
-// Takes README's picture of the page: node picture.mjs FILE.png
+// Takes the screenshot of the page for README: node picture.mjs FILE.png
 //
 // On the example fabric, while its device is exercised: a pair is chosen, and a link of its path is cut.
 

@@ -234,14 +234,14 @@ pub(crate) fn median(mut values: Vec<f64>) -> f64 {
 
 const HEAD: &str = "\
 # Benchmarks
-Written by `cargo xtask bench routing`: OpenSM and ibfabric on the same fabric in the same run, in turn.
+`cargo xtask bench routing` writes this section. It runs OpenSM and ibfabric alternately on the same fabric.
 
-* *OpenSM*: the interval in its log from `building routing` to `tables configured`, on ibsim.
+* *OpenSM*: time in its log from `building routing` to `tables configured`, on ibsim.
 * *route*: `ms.route` of `ibfabric route --format json`: hops, root detection, tables, service levels.
-* *ratio*: OpenSM over *route*.
-* *check*: `ms.check`: reachability, loops, credit loops, hops and load of all pairs.
-* *whole*: the whole command from start to exit, with the reading of the file and the check.
-* *memory*: the peak resident set of the whole command.
+* *ratio*: *OpenSM* divided by *route*.
+* *check*: `ms.check`: reachability, forwarding loops, credit loops, hops and link load of all pairs.
+* *whole*: the complete command from start to exit, with the reading of the file and the check.
+* *memory*: the peak resident set of the command.
 
 | fabric | hosts | switches | engine | OpenSM | route | ratio | check | whole | memory |
 |---|---|---|---|---|---|---|---|---|---|

@@ -38,9 +38,9 @@ pub(crate) struct Args {
 const HEADING: &str = "## Names";
 
 const HEAD: &str = "\
-Written by `cargo xtask bench acm`. First every host of a simulated fabric resolves every other one by name, with a service of IB ACM at
-each; the services have started within half a second of each other and 20 s before, so that they have heard of each other. *Packets* went over some of the paths
-that were resolved.
+`cargo xtask bench acm` writes this section. First every host of a simulated fabric resolves every other one by name, with an ACM service at
+each. The services were started within half a second, 20 s earlier, so they have cached each other's announcements. *Packets* were sent over a part of
+the resolved paths.
 
 ";
 
@@ -153,15 +153,15 @@ fn programs(args: &Args, table: &mut String) -> Chored {
     let crowd = crowd(socket, &request, 10_000)?;
     writeln!(
         table,
-        "\nThen programs ask one service for an address that it knows, over its Unix socket; program and service share the"
+        "\nThen clients query one service for a cached address, over its Unix socket. Clients and service share the"
     )?;
     writeln!(
         table,
-        "machine's processors. In the open loop requests leave when their time has come, whatever was answered; *the echo* is a"
+        "processors. In the open loop, requests are sent at fixed times, independently of responses. *The echo* is a thread that"
     )?;
     writeln!(
         table,
-        "thread that sends an answer of zeros for every request and does nothing else: what the machine's waking and waiting costs.\n"
+        "responds to every request with zeros only. It shows the cost of wake-ups and waiting on this machine.\n"
     )?;
     writeln!(table, "| what | figure |\n|---|---|")?;
     writeln!(

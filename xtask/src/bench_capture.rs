@@ -39,15 +39,14 @@ enum What {
 const HEADING: &str = "## Captures";
 
 const HEAD: &str = "\
-Written by `cargo xtask bench capture`: `ibfabric rdma bw --op write` and `lat --op send` between two addresses of loopback, while the
-client is captured by `ibfabric capture start` into a file in memory (/dev/shm) and while it is not, in turn within one run, who is first
-alternates. Client and server take all of both processors, but for the server of the last two rows, which sleeps between messages: what the
-capture writes, it writes then.
+`cargo xtask bench capture` writes this section. It runs `ibfabric rdma bw --op write` and `lat --op send` between two loopback addresses, with and
+without `ibfabric capture start` of the client into a file in memory (/dev/shm). Runs with and without alternate, and so does their order. Client
+and server use both processors completely, except the server of the last two rows: it sleeps between messages, and the capture writes then.
 
 * *off*, *on*: medians without and with the capture.
-* *ratio*: the median of the ratios of neighbours, on over off.
-* *captured*: how much of what was sent and received meanwhile the file has; the rest was overwritten and counted.
-* *another queue pair*: two queue pairs of one program, of which only the other one is captured; that one pays for it with its turns.
+* *ratio*: the median of the ratios of successive runs, on divided by off.
+* *captured*: the share of sent and received packets that is in the file; the others were overwritten and counted.
+* *another queue pair*: the rate of a queue pair that is not captured, while another one of the same program is.
 
 | what | payload kept | off | on | ratio | captured |
 |---|---|---|---|---|---|

@@ -27,13 +27,13 @@ pub(crate) struct Args {
 const HEADING: &str = "## RDMA beside soft RoCE";
 
 const HEAD: &str = "\
-Written by `cargo xtask bench rdma`: perftest on the kernel's soft RoCE (rxe) and `ibfabric rdma`, in turn in the same guest, which an
-emulator runs without KVM: everything is slower than on a machine, for both, and only the ratios say something.
+`cargo xtask bench rdma` writes this section. It runs perftest on the kernel's soft RoCE (rxe) and `ibfabric rdma` alternately in the same guest.
+An emulator runs the guest without KVM. Both are slower than on hardware, so only the ratios are meaningful.
 
-* *within the guest*: both ends in it. rxe hands packets to itself inside the kernel; ours go through UDP sockets and the loopback device.
-* *to a program beside it*: the client in the guest, over a virtio link with an MTU of 9000 and a TAP device, and `ibfabric rdma serve
-  --perftest` beside the guest for both.
-* *ratio*: ours over rxe; for latency less is better.
+* *within the guest*: both ends run in the guest. rxe delivers its packets inside the kernel; those of `ibfabric` pass UDP sockets and the loopback device.
+* *to a program beside it*: the client runs in the guest, over a virtio link with an MTU of 9000 and a TAP device. The server of both is `ibfabric
+  rdma serve --perftest` on the host.
+* *ratio*: `ibfabric` divided by rxe; for latency less is better.
 
 | what | where | rxe | ours | ratio |
 |---|---|---|---|---|

@@ -42,15 +42,15 @@ enum Place {
 const HEADING: &str = "## Block devices";
 
 const HEAD: &str = "\
-Written by `cargo xtask bench rtrs`: random reads of 256 MiB of memory, ours and others in turn.
+`cargo xtask bench rtrs` writes this section. It measures random reads of 256 MiB of memory, alternately with `ibfabric` and with other programs.
 
-* *over RTRS*: `ibfabric rtrs bench` on `ibfabric rtrs serve`, over RoCEv2 on loopback; beside fio's nbd engine on `nbdkit memory` over TCP on
-  loopback. One program at each end.
-* *over NBD and RTRS*: fio's nbd engine on the unix socket of `ibfabric nbd`, and that on `rtrs serve`: two hops and three programs; beside fio on
-  the unix socket of nbdkit, which is one hop.
-* *in a guest*: both ends in one guest with MTU 9000 which an emulator runs without KVM, so that only the ratio says something; ours over loopback, beside fio with
-  libaio on the block device of Linux' rnbd_client on its rnbd_server with a RAM disk, over soft RoCE.
-* *ratio*: ours over the other's, the median of each turn's; for latency less is better.
+* *over RTRS*: `ibfabric rtrs bench` on `ibfabric rtrs serve`, over RoCEv2 on loopback, compared with fio's nbd engine on `nbdkit memory` over TCP on
+  loopback. There is one program at each end.
+* *over NBD and RTRS*: fio's nbd engine on the Unix socket of `ibfabric nbd`, which is a client of `rtrs serve`: two hops and three programs. It is
+  compared with fio on the Unix socket of nbdkit, which is one hop.
+* *in a guest*: both ends in one guest with MTU 9000, which an emulator runs without KVM, so only the ratio is meaningful. `ibfabric` over loopback is
+  compared with fio and libaio on the block device of Linux' rnbd_client, with its rnbd_server, a RAM disk and soft RoCE.
+* *ratio*: `ibfabric` divided by the other program, the median of all runs; for latency less is better.
 
 | what | other | ours | ratio |
 |---|---|---|---|

@@ -35,15 +35,15 @@ const WINDOWS: [u8; 2] = [4, 32];
 const HEADING: &str = "## Simulator";
 
 const HEAD: &str = "\
-Written by `cargo xtask bench sim`: the same OpenSM (minhop, `-D 0x03`, no dumps) on the same fabric on ibsim
-and on `ibfabric sim`, in turn, through Debian's libumad2sim.
+`cargo xtask bench sim` writes this section. It runs the same OpenSM (minhop, `-D 0x03`, no dumps) on the same fabric, alternately on ibsim
+and on `ibfabric sim`, through Debian's libumad2sim.
 
-* *window*: how many SMPs OpenSM has on their way at once, `--maxsmps`; 4 is its default.
-* *up*: the time from OpenSM's start to SUBNET UP in its log; most of it is OpenSM's own work.
+* *window*: the maximum of outstanding SMPs, OpenSM's option `--maxsmps` [default: 4].
+* *up*: the time from OpenSM's start to SUBNET UP in its log; most of it is OpenSM's computation.
 * *discovery*, *own*, *programming*: its parts by OpenSM's log: until it is the master, until the tables are
-  computed, when next to no datagram moves, and until SUBNET UP.
-* *CPU*: what the simulator's process used until then, user and system together, with its start.
-* *memory*: the peak resident set of the simulator's process.
+  computed (nearly without MADs), and until SUBNET UP.
+* *CPU*: processor time of the simulator until SUBNET UP, user and system, with its start.
+* *memory*: the peak resident set of the simulator.
 
 | fabric | window | simulator | up | discovery | own | programming | CPU | memory |
 |---|---|---|---|---|---|---|---|---|

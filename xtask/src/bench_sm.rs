@@ -31,12 +31,12 @@ pub(crate) struct Args {
 const HEADING: &str = "## Subnet manager";
 
 const HEAD: &str = "\
-Written by `cargo xtask bench sm`: from the manager's start to SUBNET UP (minhop, OpenSM with `-D 0x03`, no dumps).
+`cargo xtask bench sm` writes this section. It measures the time from the SM's start to SUBNET UP (minhop, OpenSM with `-D 0x03`, no dumps).
 
-* *on ibsim*: the managers in turn, each on an ibsim of its own; OpenSM with its own window of 4 SMPs and with
-  `--maxsmps 32`, ours with its own window. *ratio*: to OpenSM with its own window.
-* *in process*: `ibfabric sm --sim FABRIC --once`, with the reading of the file; *check* is the check of the tables in it.
-* *memory*: the peak resident set, in process with the simulated fabric.
+* *on ibsim*: the SMs alternately, each on an ibsim of its own. OpenSM runs with its default window of 4 SMPs and with
+  `--maxsmps 32`, `ibfabric sm` with its default window. *ratio*: to OpenSM with its default window.
+* *in process*: `ibfabric sm --sim FABRIC --once`, with the reading of the file; *check* is the time of the route check in it.
+* *memory*: the peak resident set, including the simulated fabric.
 
 | fabric | where | manager | up | ratio | check | memory |
 |---|---|---|---|---|---|---|

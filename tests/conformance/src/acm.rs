@@ -1,9 +1,9 @@
-//! Real programs that ask our service of IB ACM, at hosts of a simulated fabric.
+//! `ib_acme` and librdmacm as clients of ibfabric's ACM service, at hosts of a simulated fabric.
 //!
-//! Two services find each other over the fabric. Each command line is given to Debian's `ib_acme` and to `ibfabric acme`
-//! in turn, and both must print the same and end alike; what the first one prints has to hold what a case says.
+//! Two services resolve each other's names over the fabric. Each command line is run with Debian's `ib_acme` and with `ibfabric acme`.
+//! Outputs and exit statuses must be equal, and the first output must contain the lines that the case expects.
 //!
-//! In [`guest`], librdmacm asks, which needs a kernel with RDMA.
+//! [`guest`] tests librdmacm, which needs a kernel with RDMA.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

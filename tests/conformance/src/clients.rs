@@ -1,22 +1,22 @@
-//! The programs that a simulator of ibsim's socket protocol serves, and what they must say.
+//! Clients of a simulator with ibsim's socket protocol, and their expected output.
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`fabrics`] | the fabrics on which everything is run |
+//! | [`fabrics`] | the fabrics of all runs |
 //! | [`server`] | the simulator under test: Debian's ibsim or `ibfabric sim` |
-//! | [`manager`] | a real OpenSM that stays on the simulator |
-//! | [`program`] | running a client and keeping what it says |
-//! | [`questions`] | the list of clients that are run, for a fabric |
-//! | [`normal`] | what may differ between two simulators, with the reasons |
-//! | [`tables`] | forwarding tables, whoever wrote them, in one form |
-//! | [`stage`] | a simulator, its manager and its clients, and the record of what they said |
-//! | [`steps`] | what a stage does: bring-up, questions, counters, lost links, osmtest |
-//! | [`expect`] | what a client must say by the fabric itself |
-//! | [`capture`] | what `ibfabric sim` captures while clients run on it |
-//! | [`process`] | processes that end with the run whatever happens |
+//! | [`manager`] | a real OpenSM that keeps running on the simulator |
+//! | [`program`] | runs a client and records its output |
+//! | [`questions`] | the list of clients to run on a fabric |
+//! | [`normal`] | permitted differences between two simulators, with reasons |
+//! | [`tables`] | forwarding tables of any program, in one form |
+//! | [`stage`] | a simulator, its SM and its clients, and the record of their output |
+//! | [`steps`] | steps of a stage: bring-up, queries, counters, lost links, osmtest |
+//! | [`expect`] | the output of a client that follows from the fabric |
+//! | [`capture`] | captures of `ibfabric sim` while clients run |
+//! | [`process`] | processes that never outlive the run |
 //!
 //! Two stages on the same fabric give two [`stage::Record`]s, which are compared entry by
-//! entry. The simulator, the net file and the preloaded library are all that differ.
+//! entry. Only the simulator, the net file and the preloaded library differ.
 
 pub mod capture;
 pub mod expect;

@@ -1,20 +1,20 @@
-//! Cases on which ibfabric and real peers must agree.
+//! Cases that compare ibfabric with real peers.
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`routing`] | fabrics, engines and options whose forwarding tables must be OpenSM's |
-//! | [`opensm`] | running a real OpenSM on a real ibsim, once |
-//! | [`clients`] | the programs that a simulator of ibsim's protocol serves, and what they must say |
-//! | [`acm`] | our service of IB ACM, asked by a real `ib_acme`, and by librdmacm in a guest |
-//! | [`links`] | our own links against a real ibsim, Debian's umad library and OpenSM |
-//! | [`tracer`] | our tracer on real simulators, beside `ibtracert` and `ibping` |
-//! | [`rtrs`] | RTRS and RNBD of the kernel in a guest, and ours beside it |
-//! | [`rxe`] | the kernel's soft RoCE in a guest, and real RDMA programs |
-//! | [`up`] | a crowd of real programs on `ibfabric up` |
-//! | [`sm`] | our subnet manager on real simulators, with real clients, beside a real OpenSM |
+//! | [`routing`] | fabrics, engines and options whose LFTs must equal OpenSM's |
+//! | [`opensm`] | one run of a real OpenSM on a real ibsim |
+//! | [`clients`] | clients of a simulator with ibsim's protocol, and their expected output |
+//! | [`acm`] | ibfabric's ACM service with `ib_acme`, and with librdmacm in a guest |
+//! | [`links`] | ibfabric's links with a real ibsim, Debian's umad library and OpenSM |
+//! | [`tracer`] | the tracer on real simulators, compared with `ibtracert` and `ibping` |
+//! | [`rtrs`] | RTRS and RNBD of a guest's kernel, and ibfabric's on the host |
+//! | [`rxe`] | soft RoCE of a guest's kernel, and real RDMA programs |
+//! | [`up`] | many real programs on `ibfabric up` |
+//! | [`sm`] | ibfabric's subnet manager on real simulators, with real clients, compared with OpenSM |
 //!
-//! A case is run through both peers by `cargo xtask conformance`, which also writes the check sums
-//! of what the real peer said; the tests compare ibfabric with those sums, so they need no peer.
+//! `cargo xtask conformance` runs a case with both peers, and writes check sums of the real peer's output. The tests
+//! compare ibfabric with these sums, so they need no peer.
 
 pub mod acm;
 pub mod clients;

@@ -1,5 +1,5 @@
-//! Our own links against simulators and managers that are not ours: ibsim's protocol with a real
-//! ibsim, umad through Debian's library, the SA with a real OpenSM.
+//! ibfabric's links with real peers: ibsim's protocol with a real ibsim, umad through Debian's library, the SA with a
+//! real OpenSM.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};

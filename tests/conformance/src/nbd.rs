@@ -1,5 +1,5 @@
-//! Programs that use block devices over NBD: `qemu-img`, `nbdinfo`, `nbdcopy`, `nbdsh`, `fio`, and the tools of ext4, on a
-//! device of `ibfabric rtrs serve` that `ibfabric nbd` offers.
+//! NBD clients on a device of `ibfabric rtrs serve` that `ibfabric nbd` exports: `qemu-img`, `nbdinfo`, `nbdcopy`, `nbdsh`, `fio`,
+//! and the tools of ext4.
 
 use std::fs;
 use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, Write as _};

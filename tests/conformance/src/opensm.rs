@@ -1,4 +1,4 @@
-//! Running Debian's OpenSM on Debian's ibsim, once, without privileges.
+//! One run of Debian's OpenSM on Debian's ibsim, without privileges.
 
 use std::fs;
 use std::io;

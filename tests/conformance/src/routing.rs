@@ -1,4 +1,4 @@
-//! Fabrics, engines and options on which the forwarding tables must be OpenSM's.
+//! Fabrics, engines and options whose LFTs must equal OpenSM's.
 
 use std::fmt::Write as _;
 use std::fs;

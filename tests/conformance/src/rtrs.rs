@@ -1,13 +1,13 @@
-//! RTRS and RNBD of the kernel in a guest, and `ibfabric rtrs` beside it: either end may be ours.
+//! RTRS and RNBD of a guest's kernel, and `ibfabric rtrs`, as client and as server.
 //!
 //! | module | holds |
 //! |---|---|
-//! | `ours` | cases in which the client is ours, and the device the guest's disk |
-//! | `theirs` | those in which the kernel is the client |
-//! | `deaths` | those in which an end is killed, and comes back |
-//! | `idle` | that in which nothing happens for a while |
+//! | `ours` | cases with ibfabric's client, and a disk of the guest |
+//! | `theirs` | cases with the kernel's client |
+//! | `deaths` | cases with an end that is killed and restarted |
+//! | `idle` | the case of an idle session |
 //!
-//! A case leaves no module loaded that it has loaded. Those of a whole run move a GiB and wait ten minutes, others a part
+//! A case unloads all modules that it has loaded. Cases of a whole run transfer a GiB and wait ten minutes, others a part
 //! of that.
 
 mod deaths;

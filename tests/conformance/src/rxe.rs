@@ -1,15 +1,15 @@
-//! Real RDMA programs and the kernel's soft RoCE (rxe) in a guest, among themselves and with ours.
+//! Real RDMA programs and the kernel's soft RoCE (rxe) in a guest, with each other and with ibfabric.
 //!
 //! | module | holds |
 //! |---|---|
 //! | [`cases`] | the list of cases |
-//! | `ours` | those with our adapter at one end |
-//! | `theirs` | those with `ucmatose` or perftest at the other |
-//! | [`scene`] | a guest, our program beside it, and what was checked there |
+//! | `ours` | cases with ibfabric's HCA at one end |
+//! | `theirs` | cases with `ucmatose` or perftest at the other end |
+//! | [`scene`] | a guest, ibfabric on its host, and the checks |
 //!
-//! A [`Case`] is a name and a function on a [`Scene`]. Guests are booted by the crate `interop`; one guest
-//! serves all cases of a [`Link`], so a case leaves no module loaded that it has loaded. Commands that it
-//! has not waited for are killed at its end.
+//! A [`Case`] is a name and a function on a [`Scene`]. The crate `interop` boots guests. One guest runs all cases
+//! of a [`Link`], so a case unloads all modules that it has loaded. Commands that still run at the end of a case
+//! are killed.
 //!
 //! ```
 //! use std::time::Duration;

@@ -1,25 +1,25 @@
-//! Our subnet manager on real simulators, with real clients, beside a real OpenSM.
+//! ibfabric's subnet manager on real simulators, with real clients, compared with OpenSM.
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`cases`] | the list of cases, and what each is to show |
-//! | [`scene`] | a simulator with clients on it, and what was checked there |
+//! | [`cases`] | the list of cases, with the purpose of each |
+//! | [`scene`] | a simulator with clients, and the checks |
 //! | [`ours`] | `ibfabric sm` as a process |
-//! | [`up`] | a fabric comes up: links, tables, traces |
-//! | [`answers`] | the SA answers as OpenSM's does |
-//! | [`beside`] | OpenSM and ours at once, each on a simulator of its own |
-//! | [`questions`] | what `saquery` is asked |
-//! | [`allowed`] | what may differ in an answer, with the reasons |
-//! | [`flows`] | what passes of osmtest with OpenSM passes with ours |
-//! | [`files`] | under OpenSM's name the same command line leaves the same files |
+//! | [`up`] | bring-up of a fabric: links, tables, traces |
+//! | [`answers`] | SA responses equal OpenSM's |
+//! | [`beside`] | OpenSM and `ibfabric sm` at once, each on a simulator of its own |
+//! | [`questions`] | the queries of `saquery` |
+//! | [`allowed`] | permitted differences of SA responses, with reasons |
+//! | [`flows`] | flows of osmtest that pass with OpenSM pass with `ibfabric sm` |
+//! | [`files`] | under OpenSM's name the same command line writes the same files |
 //! | [`keys`] | both programs read the same value from a line of opensm.conf, or the line is refused |
-//! | [`partitions`] | a partition file says the same to both |
-//! | [`handover`] | a subnet passes between OpenSM and ours, in both directions |
-//! | [`guarded`] | a port that is guarded by a key which the manager does not know |
-//! | [`records`] | long answers arrive whole |
+//! | [`partitions`] | a partition file gives both the same partitions |
+//! | [`handover`] | handover between OpenSM and `ibfabric sm`, in both directions |
+//! | [`guarded`] | a port with an M_Key that the SM does not have |
+//! | [`records`] | long SA responses arrive completely |
 //!
-//! What a manager did is read by programs that are not ours: `iblinkinfo`, `ibnetdiscover`,
-//! `dump_lfts`, `ibtracert`, `smpquery`, `sminfo` and `saquery`.
+//! Third-party tools read the results of an SM: `iblinkinfo`, `ibnetdiscover`, `dump_lfts`, `ibtracert`, `smpquery`,
+//! `sminfo` and `saquery`.
 
 pub mod allowed;
 pub mod answers;

@@ -1,9 +1,8 @@
-//! Our tracer and its agents on real simulators, beside a real `ibtracert` and a real `ibping`.
+//! The tracer and its agents on real simulators, compared with `ibtracert` and `ibping`.
 //!
-//! On each simulator our manager brings a fabric up. Then `ibtracert` and `ibfabric tracer` trace the same
-//! ways and must print the same; where there are agents all ways must be validated at their ends and
-//! nobody accused, where there are none that must be said plainly; and real clients must get answers from
-//! our agents.
+//! On each simulator `ibfabric sm` brings a fabric up. Then `ibtracert` and `ibfabric tracer` trace the same paths
+//! and must print the same lines. With agents, all paths must be validated at their ends, and no node accused. Without
+//! agents, the tracer must report that. Real clients must get responses from the agents.
 
 use std::fmt::Write as _;
 use std::fs;

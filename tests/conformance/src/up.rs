@@ -1,10 +1,9 @@
-//! `ibfabric up` with a crowd of real programs at once, while links are cut and restored.
+//! `ibfabric up` with many real programs at once, while links are cut and restored.
 //!
-//! Debian's libumad2sim can lock itself up as a program ends: `exit` holds the lock of its devices while it waits for the
-//! thread that receives, and that thread waits for the lock once something has come that nobody asked for any more (an
-//! answer after its time, the next part of a long answer). All threads of such a program wait for one another and none for
-//! `up`, which the system tells; they are killed and counted. With any other library, and with any thread that waits for
-//! something else, a program that does not end is a fault.
+//! Debian's libumad2sim can deadlock while a program exits: `exit` holds the lock of its devices and waits for the receiving
+//! thread. That thread waits for the lock if an unexpected message arrives, such as a late response or a further part of a long
+//! one. In such a program, all threads wait for each other and none for `up`, as the kernel reports. It is killed and counted. A program
+//! that does not exit for another reason, or with another library, is an error.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead as _, BufReader};

@@ -1,7 +1,7 @@
-//! Boots a guest, prepares it, and runs a program beside it: `beside LIMIT PREPARATION -- PROGRAM ARGUMENT…`.
+//! Boots a guest, runs a preparation in it, and then a program on the host: `beside LIMIT PREPARATION -- PROGRAM ARGUMENT…`.
 //!
-//! The preparation is one line for the guest's shell. Another line after `then`, as `beside LIMIT PREPARATION then LINE
-//! -- PROGRAM …`, is run while the program runs. What all of them say is shown, and what the guest's kernel logs.
+//! The preparation is one line for the guest's shell. Another line after `then`, as in `beside LIMIT PREPARATION then LINE
+//! -- PROGRAM …`, runs while the program runs. The output of all commands and the kernel log of the guest are printed.
 
 use std::process::Command;
 use std::thread;

@@ -1,6 +1,6 @@
-//! The port over which the guest is told what to run, and says what came of it.
+//! The serial port for commands to the guest and for their results.
 //!
-//! The messages are lines. `guest/init`, which is the other end, lists them.
+//! The messages are lines. `guest/init`, the other end, documents them.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead as _, BufReader, Write as _};

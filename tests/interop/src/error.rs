@@ -1,4 +1,4 @@
-//! Why there is no guest, and why a command came to nothing.
+//! Reasons why a guest does not run, and why a command failed.
 
 use std::io;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! Booting a guest, and what can be asked of it.
+//! Boots a guest, and runs commands in it.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};

@@ -1,4 +1,4 @@
-//! The kernel and the RAM disk: built once from Debian's packages, then kept.
+//! The kernel and the RAM disk: built once from Debian's packages, then cached.
 
 use std::env;
 use std::fs::{self, File};

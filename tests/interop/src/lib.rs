@@ -1,15 +1,15 @@
-//! A Linux guest as the peer of our programs: the kernel's soft RoCE, RTRS and RNBD.
+//! A Linux guest as a peer of ibfabric: soft RoCE, RTRS and RNBD of the kernel.
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`guest`] | booting a guest, and what can be asked of it |
-//! | [`running`] | a command that runs in the guest or beside it |
-//! | [`error`] | why there is no guest, and why a command came to nothing |
-//! | `image` | the kernel and the RAM disk: built once from Debian's packages, then kept |
-//! | `network` | the network namespace that a guest shares with the programs beside it |
-//! | `channel` | the port over which the guest is told what to run |
+//! | [`guest`] | boots a guest, and runs commands in it |
+//! | [`running`] | a command that runs in the guest or on the host |
+//! | [`error`] | reasons why a guest does not run, and why a command failed |
+//! | `image` | the kernel and the RAM disk: built once from Debian's packages, then cached |
+//! | `network` | the network namespace that a guest shares with programs on the host |
+//! | `channel` | the serial port for commands to the guest |
 //!
-//! The folder `guest` holds what the image is made from: the recipe and the guest's first process.
+//! The folder `guest` has the sources of the image: the recipe and the guest's first process.
 //!
 //! ```no_run
 //! use std::process::Command;

@@ -1,4 +1,4 @@
-//! The network namespace that a guest shares with the programs beside it.
+//! The network namespace that a guest shares with programs on the host.
 
 use std::io::Write as _;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! A command that runs in the guest or beside it.
+//! A command that runs in the guest or on the host.
 
 use std::io::{BufRead as _, BufReader, PipeReader};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};

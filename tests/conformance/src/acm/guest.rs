@@ -1,9 +1,9 @@
-//! librdmacm's own questions to our service, in a guest.
+//! Requests of librdmacm to ibfabric's ACM service, in a Linux guest.
 //!
-//! Fabric and services run in the guest, at the places where librdmacm looks. The two hosts have the guest's addresses, and
-//! those of the programs beside it, and their GIDs are those that soft RoCE has for the IPv6 addresses. So what is resolved
-//! can be used: programs that have librdmacm look for a route only, as rping does, connect over the path that the service
-//! has told. Those that take addresses from it, too, get ones of `AF_IB`, and Linux has no adapter for them on Ethernet.
+//! The fabric and the services run in the guest, at the sockets that librdmacm uses. The two hosts have the addresses of the guest
+//! and of the programs on its host. Their GIDs are those that soft RoCE has for the IPv6 addresses, so programs can connect over
+//! the resolved paths. Programs that use librdmacm for a route only, such as rping, connect. Programs that also take addresses from
+//! librdmacm get addresses of `AF_IB`, for which Linux has no HCA on Ethernet.
 
 use std::fmt::Write as _;
 use std::path::Path;

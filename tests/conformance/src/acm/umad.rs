@@ -1,5 +1,5 @@
-//! A service at an umad device, which a preloaded library makes of a simulator's port: asked by a real `ib_acme`, on
-//! fabrics that real and own subnet managers have brought up.
+//! An ACM service at an umad device, which a preloaded library provides for a simulator's port. `ib_acme` is its client; OpenSM and
+//! ibfabric's subnet manager bring the fabrics up.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! What `ibfabric sim` captures while clients run on it.
+//! Captures of `ibfabric sim` while clients run on it.
 
 use std::fs;
 use std::path::{Path, PathBuf};

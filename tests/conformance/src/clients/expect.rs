@@ -1,4 +1,4 @@
-//! What a client must say by the fabric itself.
+//! The output of a client that follows from the fabric.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 

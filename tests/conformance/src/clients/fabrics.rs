@@ -1,4 +1,4 @@
-//! The fabrics on which everything is run.
+//! The fabrics of all runs.
 
 use std::fs;
 use std::io::BufWriter;

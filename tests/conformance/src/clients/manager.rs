@@ -1,4 +1,4 @@
-//! A real OpenSM that stays on the simulator.
+//! A real OpenSM that keeps running on the simulator.
 
 use std::collections::BTreeMap;
 use std::fs;

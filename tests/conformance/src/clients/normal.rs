@@ -1,4 +1,4 @@
-//! What may differ between two simulators, with the reasons.
+//! Permitted differences between two simulators, with reasons.
 
 use super::program::{Answer, Question};
 

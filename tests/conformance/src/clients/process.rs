@@ -1,8 +1,7 @@
-//! Processes that end with the run whatever happens.
+//! Processes that never outlive the run.
 //!
-//! Every process leads a group of its own, which is killed when its [`Group`] is dropped. Should
-//! the run itself be killed, the kernel kills what [`Group::bound`] started, and `timeout` what
-//! [`Group::limited`] did.
+//! Every process leads a process group, which is killed when its [`Group`] is dropped. If the run itself is killed,
+//! the kernel kills processes of [`Group::bound`], and `timeout` those of [`Group::limited`].
 
 use std::ffi::OsStr;
 use std::fs;

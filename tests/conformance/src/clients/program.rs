@@ -1,4 +1,4 @@
-//! Running a client and keeping what it says.
+//! Runs a client and records its output.
 
 use std::fmt;
 use std::fs;

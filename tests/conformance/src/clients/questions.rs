@@ -1,4 +1,4 @@
-//! The list of clients that are run, for a fabric.
+//! The list of clients to run on a fabric.
 
 use std::collections::BTreeMap;
 

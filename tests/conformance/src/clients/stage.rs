@@ -1,4 +1,4 @@
-//! A simulator, its manager and its clients, and the record of what they said.
+//! A simulator, its SM and its clients, and the record of their output.
 
 use std::fs;
 use std::io;

@@ -1,4 +1,4 @@
-//! What a stage does: bring-up, questions, counters, lost links, osmtest.
+//! Steps of a stage: bring-up, queries, counters, lost links, osmtest.
 
 use std::fs;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Forwarding tables, whoever wrote them, in one form.
+//! Forwarding tables of any program, in one form.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -1,9 +1,9 @@
-//! libnbd's own tests, compiled from Debian's source of it. Most start nbdkit; what they start instead leads to devices of
+//! libnbd's own tests, compiled from Debian's source. Most of them start nbdkit; a replacement connects them to devices of
 //! `ibfabric nbd`.
 //!
-//! Those that are left out want what is nbdkit's: its plugins and filters, an old handshake, TLS, the metadata context
-//! `base:allocation`, `EINVAL` for a discard of a device that can only be read (here `EPERM`, as the protocol has it), or
-//! exports without a least block: those that put a load on a server ask for places that are no multiples of a sector.
+//! Tests of nbdkit's own features are excluded: plugins and filters, the old handshake, TLS, the metadata context
+//! `base:allocation`, `EINVAL` for a discard of a read-only device (here `EPERM`, as in the protocol), and exports without a
+//! minimum block size. The last ones are load tests with offsets that are not multiples of a sector.
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! An end is killed, and comes back.
+//! An end is killed and restarted.
 
 use std::process::Command;
 

@@ -1,4 +1,4 @@
-//! Nothing happens but heartbeats.
+//! A session with heartbeats only.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Our client on the kernel's server.
+//! ibfabric's client on the kernel's server.
 
 use interop::RunError;
 

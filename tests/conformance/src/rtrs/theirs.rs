@@ -1,4 +1,4 @@
-//! The kernel's client on our server.
+//! The kernel's client on ibfabric's server.
 
 use interop::RunError;
 

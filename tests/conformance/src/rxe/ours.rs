@@ -1,4 +1,4 @@
-//! The cases in which our adapter is at one end.
+//! Cases with ibfabric's HCA at one end.
 
 use std::time::Duration;
 

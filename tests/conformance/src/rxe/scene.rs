@@ -1,4 +1,4 @@
-//! A guest, our program beside it, and what was checked there.
+//! A guest, ibfabric on its host, and the checks.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;

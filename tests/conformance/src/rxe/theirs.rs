@@ -1,4 +1,4 @@
-//! The cases in which `ucmatose` or a program of perftest is at the other end of our adapter.
+//! Cases with `ucmatose` or a perftest program at the other end of ibfabric's HCA.
 
 use interop::{Finished, RunError, Running};
 

@@ -1,4 +1,4 @@
-//! What may differ between an answer of OpenSM's subnet administration and one of ours, with the reasons.
+//! Permitted differences between SA responses of OpenSM and of `ibfabric sm`, with reasons.
 
 use crate::clients::normal::{Allowed, CAME_BY, Mask, PROCESS};
 

@@ -1,4 +1,4 @@
-//! Subnet administration answers as OpenSM's does.
+//! SA responses equal OpenSM's.
 
 use super::allowed::{ALLOWED, without_order};
 use super::beside::Pair;

@@ -1,4 +1,4 @@
-//! OpenSM and ours at once, each on a simulator of its own.
+//! OpenSM and `ibfabric sm` at once, each on a simulator of its own.
 
 use std::path::Path;
 

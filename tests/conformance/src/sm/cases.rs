@@ -1,4 +1,4 @@
-//! The list of cases, and what each is to show.
+//! The list of cases, with the purpose of each.
 
 use std::path::Path;
 

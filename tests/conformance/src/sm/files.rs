@@ -1,4 +1,4 @@
-//! `ibfabric` under OpenSM's name: the same command line leaves the same files, on the real ibsim.
+//! `ibfabric` under OpenSM's name: the same command line writes the same files, on the real ibsim.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,4 +1,4 @@
-//! What passes of osmtest with OpenSM passes with ours.
+//! Flows of osmtest that pass with OpenSM pass with `ibfabric sm`.
 
 use std::time::Duration;
 

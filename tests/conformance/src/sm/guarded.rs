@@ -1,4 +1,4 @@
-//! A port that is guarded by a key which the manager does not know.
+//! A port with an M_Key that the SM does not have.
 
 use super::ours::Options;
 use super::scene::{Scene, patient};

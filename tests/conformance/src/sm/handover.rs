@@ -1,4 +1,4 @@
-//! A subnet passes between a real OpenSM and ours, in both directions.
+//! Handover between a real OpenSM and `ibfabric sm`, in both directions.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! A partition file says the same to OpenSM and to ours: the P_Keys of all ports and the groups.
+//! A partition file gives OpenSM and `ibfabric sm` the same P_Keys of all ports and the same groups.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,5 +1,4 @@
-//! What `saquery` is asked: every record, whole and by its keys, and paths by all that they can be
-//! asked by.
+//! The queries of `saquery`: each record, completely and by its keys, and paths by all supported fields.
 
 use crate::clients::program::Question;
 use crate::clients::questions::{Actors, Host, Switch};

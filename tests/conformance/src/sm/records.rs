@@ -1,4 +1,4 @@
-//! Long answers arrive whole: our own client asks our own manager through the simulator.
+//! Long SA responses arrive completely: ibfabric's client queries its SM through the simulator.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! A simulator with clients on it, and what was checked there.
+//! A simulator with clients, and the checks.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,4 +1,4 @@
-//! A fabric comes up: links, tables, traces.
+//! Bring-up of a fabric: links, tables, traces.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;

@@ -1,4 +1,4 @@
-//! A guest is played by the test.
+//! The test plays the guest.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::net::UnixStream;

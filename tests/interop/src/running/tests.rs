@@ -1,4 +1,4 @@
-//! Programs of this machine, in no namespace.
+//! Programs of this machine, outside of a network namespace.
 
 use std::process::Command;
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! Links that go and come, by the simulator's own command and by a client's.
+//! Links that go down and up, by a command of the simulator and by a client.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! osmtest's flows against OpenSM on the simulator.
+//! Flows of osmtest against OpenSM on the simulator.
 
 use super::{Duration, Question, Stage, StageError, fs};
 
