@@ -16,7 +16,7 @@
 //! | `error`, `timers` | errors of a consumer; the table of deadlines |
 //!
 //! The CM does not access queue pairs: their owner reads events and calls methods. Messages are exchanged over QP1, each
-//! with its [`Route`].
+//! with its [`Route`](ib_link::Route).
 //!
 //! ```
 //! use ib_cm::{AcceptParams, Cm, CmConfig, CmEvent, ConnectParams, ServiceId};

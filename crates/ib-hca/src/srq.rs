@@ -50,6 +50,7 @@ impl Srq {
 
     /// Takes the next receive. Returns true with it if fewer receives than the event threshold are left; the event is
     /// then disarmed.
+    #[inline]
     pub(crate) fn take(&mut self) -> Option<(RecvWr, bool)> {
         let wr = self.queue.pop_front()?;
         let is_low = (self.queue.len() as u32) < self.limit;

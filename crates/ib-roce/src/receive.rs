@@ -46,12 +46,7 @@ pub struct RoceReceiver {
     arrived: usize,
     /// How many of these were started on.
     started: usize,
-    /// The rest of the current datagram in the buffer: the next packet starts there.
-    next: usize,
-    end: usize,
-    segment: usize,
-    /// The identification that the next packet has when an own sender's datagram came as it was.
-    guess: u16,
+    rest: Segments,
     route: Route,
     headers: Headers,
     /// Headers of recent flows.
@@ -70,6 +65,34 @@ struct Datagram {
     length: usize,
     control: usize,
     is_truncated: bool,
+}
+
+/// The packets of a datagram that have not been returned yet.
+#[derive(Clone, Copy, Default)]
+struct Segments {
+    /// Their range in the buffer.
+    next: usize,
+    end: usize,
+    /// Length of each packet but the last one, which may be shorter.
+    length: usize,
+    /// Identification of the next packet, if the datagram of an own sender arrived unchanged.
+    guess: u16,
+}
+
+impl Segments {
+    const fn is_empty(&self) -> bool {
+        self.next >= self.end
+    }
+
+    /// Removes the next packet; returns its start in the buffer, its length and its expected identification.
+    #[inline]
+    fn take(&mut self) -> (usize, usize, u16) {
+        let (start, guess) = (self.next, self.guess);
+        let length = self.length.min(self.end - start);
+        self.next += length;
+        self.guess = (guess + 1) % OWN_IDENTIFICATIONS as u16;
+        (start, length, guess)
+    }
 }
 
 /// Between whom packets are: what their headers follow from.
@@ -115,10 +138,7 @@ impl RoceReceiver {
             datagrams: [datagram; CALL],
             arrived: 0,
             started: 0,
-            next: 0,
-            end: 0,
-            segment: 0,
-            guess: 0,
+            rest: Segments::default(),
             route: Route::default(),
             headers: Headers::new(nowhere, nowhere, 0, 0),
             recent: Box::new([None; FLOWS]),
@@ -143,12 +163,8 @@ impl RoceReceiver {
             if bad == MOST_BAD {
                 return Ok(None);
             }
-            if self.next < self.end {
-                let start = self.next;
-                let whole = self.segment.min(self.end - start);
-                self.next += whole;
-                let guess = self.guess;
-                self.guess = (guess + 1) % OWN_IDENTIFICATIONS as u16;
+            if !self.rest.is_empty() {
+                let (start, whole, guess) = self.rest.take();
                 if whole == CUT && self.socket.cuts {
                     self.counters.zero_checksum += 1;
                     self.refused = Some(address_of(self.route.destination));
@@ -181,7 +197,7 @@ impl RoceReceiver {
             IcrcCheck::ConsistentWithSomeId { .. } => self.counters.unverifiable += 1,
             IcrcCheck::ConsistentWithOwnId(identification) => {
                 // Datagrams of several packets may have been put together or cut on the way.
-                self.guess = (identification + 1) % OWN_IDENTIFICATIONS as u16;
+                self.rest.guess = (identification + 1) % OWN_IDENTIFICATIONS as u16;
             }
             IcrcCheck::Verified | IcrcCheck::Unchecked => {}
         }
@@ -192,7 +208,7 @@ impl RoceReceiver {
     /// Returns true when [`RoceReceiver::receive`] has packets without asking the system.
     #[must_use]
     pub const fn has_more(&self) -> bool {
-        self.next < self.end || self.started < self.arrived
+        !self.rest.is_empty() || self.started < self.arrived
     }
 
     /// Returns, once, the sender of the last packet that was dropped because of a UDP checksum of zero.
@@ -312,9 +328,9 @@ impl RoceReceiver {
             source_port: peer_port,
             ..Route::default()
         };
-        self.guess = 0;
-        self.segment = if info.segment == 0 { length } else { info.segment };
-        (self.next, self.end) = (index * room, index * room + length);
+        let start = index * room;
+        let segment = if info.segment == 0 { length } else { info.segment };
+        self.rest = Segments { next: start, end: start + length, length: segment, guess: 0 };
         if length == 0 {
             self.counters.malformed += 1;
         }

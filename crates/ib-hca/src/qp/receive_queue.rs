@@ -47,6 +47,7 @@ impl ReceiveQueue {
     }
 
     /// Takes the next receive.
+    #[inline]
     pub(super) fn take(&mut self, context: &QpContext, hca: &mut HcaResources) -> Option<RecvWr> {
         let Some(id) = context.init.srq else { return self.0.pop_front() };
         let (wr, is_low) = hca.srqs.get_mut(id.0)?.take()?;

@@ -231,6 +231,7 @@ impl SendQueue {
     }
 
     /// Removes the first request.
+    #[inline]
     pub(super) fn pop(&mut self) -> Option<Wqe> {
         let wqe = self.wqes.pop_front()?;
         self.outstanding_reads -= u32::from(wqe.is_outstanding);
