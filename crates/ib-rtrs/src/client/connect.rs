@@ -9,7 +9,7 @@ use ib_wire::rtrs::{
     Capabilities, ConnectFlags, ConnectRequest, ConnectResponse, Extension, MAGIC, VERSION,
 };
 
-use super::path::{Attempt, PathState};
+use super::path::{Attempt, Offer, PathState};
 use super::session::Limits;
 use super::{Client, Failure, PathId, Timer};
 use crate::Errno;
@@ -189,10 +189,12 @@ impl Client {
             .map_err(|_| Failure::Protocol("no response of RTRS"))?;
         let (adapter, number) = (path.spec.adapter, path.connections.len());
         if number == 0 {
-            path.has_new_keys = response.flags.contains(ConnectFlags::NEW_KEYS);
-            path.capabilities = Extension::of_response(&connected.private_data);
-            path.offered = Limits::of(&response)?;
-            if wants_proof && !path.capabilities.contains(Capabilities::PROOF) {
+            path.offer = Offer {
+                limits: Limits::of(&response)?,
+                capabilities: Extension::of_response(&connected.private_data),
+                has_new_keys: response.flags.contains(ConnectFlags::NEW_KEYS),
+            };
+            if wants_proof && !path.offer.capabilities.contains(Capabilities::PROOF) {
                 return Err(Failure::Unproven);
             }
             self.agree(id)?;
@@ -238,7 +240,7 @@ impl Client {
 
     /// Compares the limits that the server offers with those of the session.
     fn agree(&mut self, id: PathId) -> Result<(), Failure> {
-        let Some(offered) = self.paths.get(id).map(|path| path.offered) else { return Ok(()) };
+        let Some(offered) = self.paths.get(id).map(|path| path.offer.limits) else { return Ok(()) };
         if self.session.limits().is_none() {
             self.slots.prepare(&offered).map_err(SetupError::from)?;
         }

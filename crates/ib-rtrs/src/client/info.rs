@@ -35,19 +35,19 @@ impl Client {
         let wants_proof = self.config.key.is_some();
         let Self { paths, registrations, .. } = self;
         let Some(path) = paths.get_mut(id) else { return Ok(()) };
-        let depth = u32::from(path.offered.queue_depth);
+        let depth = u32::from(path.offer.limits.queue_depth);
         // An answer may take two: one that invalidates a key, and one that says so.
         let most = hca.config().max_qp_wr - 1;
-        let key = if path.has_new_keys { KEY } else { 0 };
+        let key = if path.offer.has_new_keys { KEY } else { 0 };
         let mut offset = info_length(depth);
-        path.receives.clear();
+        let mut receives = Vec::with_capacity(path.connections.len());
         for number in 0..path.connections.len() {
             let (size, spare) = match number {
                 0 => (if path.fences() { OWN } else { key }, SPARE),
                 _ => (key, 0),
             };
             let count = (2 * depth + spare).min(most);
-            path.receives.push(Receives { offset, size, count });
+            receives.push(Receives { offset, size, count });
             offset += (size * count) as usize;
         }
         let memory = Memory::zeroed(offset)?;
@@ -57,15 +57,16 @@ impl Client {
         let key = hca.key(mr).expect("it was just made");
         let info =
             ib_hca::Sge { addr: memory.address(), length: info_length(depth) as u32, lkey: key };
-        path.inbox = Some(Inbox { memory, mr, key });
+        let counts: Vec<u32> = receives.iter().map(|it| it.count).collect();
+        path.inbox = Some(Inbox { memory, mr, key, receives });
         let qp = path.connections[0].qp;
         // The first message may be a proof.
         for _ in 0..1 + u32::from(wants_proof) {
             connection::receive(hca, now, qp, WorkId { connection: 0, index: INFO }, info)?;
         }
-        for number in 0..path.connections.len() as u16 {
+        for (number, count) in (0..).zip(counts) {
             let qp = path.connections[usize::from(number)].qp;
-            for index in 0..path.receives[usize::from(number)].count {
+            for index in 0..count {
                 let sge = path.receive(number, index);
                 connection::receive(hca, now, qp, WorkId { connection: number, index }, sge)?;
             }
@@ -130,7 +131,7 @@ impl Client {
             return Err(Failure::Protocol("information that nobody has asked for"));
         }
         let inbox = path.inbox.as_ref().expect("it was received there");
-        let length = (wc.byte_len as usize).min(info_length(path.offered.queue_depth.into()));
+        let length = (wc.byte_len as usize).min(info_length(path.offer.limits.queue_depth.into()));
         let bytes = read(&inbox.memory, length)?;
         if bytes.first_chunk() == Some(&MessageType::PROOF.0.to_le_bytes()) {
             return self.take_proof(now, hca, id, &bytes);
@@ -138,7 +139,7 @@ impl Client {
         if path.nonce.is_some() {
             return Err(Failure::Unproven);
         }
-        path.chunks = chunks(&bytes, &path.offered)?;
+        path.chunks = chunks(&bytes, &path.offer.limits)?;
         let header = bytes.first_chunk().filter(|_| path.fences()).map(InfoHeader::parse);
         let epoch = header.map_or(0, |header| header.epoch);
         path.state = PathState::Connected;

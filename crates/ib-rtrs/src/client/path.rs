@@ -75,6 +75,22 @@ pub(super) struct Inbox {
     pub(super) memory: Arc<Memory>,
     pub(super) mr: MrId,
     pub(super) key: u32,
+    /// The receive buffers of each connection.
+    pub(super) receives: Vec<Receives>,
+}
+
+/// The offer of a server in its response to the first connection.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Offer {
+    pub(super) limits: Limits,
+    pub(super) capabilities: Capabilities,
+    /// True if each response has a new key of its chunk.
+    pub(super) has_new_keys: bool,
+}
+
+impl Offer {
+    const NONE: Self =
+        Self { limits: Limits::NONE, capabilities: Capabilities(0), has_new_keys: false };
 }
 
 /// A path.
@@ -99,14 +115,11 @@ pub(super) struct Path {
     pub(super) cq: Option<CqId>,
     pub(super) attempt: Option<Attempt>,
     pub(super) connections: Vec<Connection>,
-    pub(super) capabilities: Capabilities,
-    pub(super) has_new_keys: bool,
-    /// Limits of the server when the path was last connected.
-    pub(super) offered: Limits,
+    /// The offer of the server when the path was last connected.
+    pub(super) offer: Offer,
     pub(super) inbox: Option<Inbox>,
     /// The random number of the client, while the proof of the server is awaited.
     pub(super) nonce: Option<[u8; 32]>,
-    pub(super) receives: Vec<Receives>,
     pub(super) chunks: Vec<Chunk>,
     pub(super) liveness: Liveness,
     pub(super) inflight: u32,
@@ -139,12 +152,9 @@ impl Path {
             cq: None,
             attempt: None,
             connections: Vec::new(),
-            capabilities: Capabilities(0),
-            has_new_keys: false,
-            offered: Limits::NONE,
+            offer: Offer::NONE,
             inbox: None,
             nonce: None,
-            receives: Vec::new(),
             chunks: Vec::new(),
             liveness: Liveness::default(),
             inflight: 0,
@@ -156,15 +166,16 @@ impl Path {
 
     /// Returns true if the server fences paths.
     pub(super) const fn fences(&self) -> bool {
-        self.capabilities.contains(Capabilities::FENCE)
+        self.offer.capabilities.contains(Capabilities::FENCE)
     }
 
     /// Returns the memory of a receive.
     pub(super) fn receive(&self, connection: u16, index: u32) -> Sge {
-        let receives = self.receives.get(usize::from(connection)).copied().unwrap_or_default();
-        let (Some(inbox), true) = (&self.inbox, index < receives.count) else {
+        let Some(inbox) = &self.inbox else { return Sge::default() };
+        let receives = inbox.receives.get(usize::from(connection)).copied().unwrap_or_default();
+        if index >= receives.count {
             return Sge::default();
-        };
+        }
         let offset = receives.offset as u64 + u64::from(index) * u64::from(receives.size);
         Sge { addr: inbox.memory.address() + offset, length: receives.size, lkey: inbox.key }
     }
