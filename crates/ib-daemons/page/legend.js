@@ -1,11 +1,11 @@
-// What the colours mean.
+// Legend of the colours.
 
 import { DOWN, LEAST, MOST, coloursOf, css } from "./colours.js";
 import { h } from "./dom.js";
 import { number, rate } from "./format.js";
 import { RATES } from "./styles.js";
 
-/** Keeps the legend of the drawing as the reader has chosen. */
+/** Updates the legend when the colour mode or the theme changes. */
 export function legend(element, state) {
   const paint = () => {
     const colours = coloursOf(state.theme), { fabric } = state;

@@ -1,4 +1,4 @@
-// The tab of loads: what most pairs go over, and what goes over links now.
+// Tab of loads: links with the most host pairs, and the traffic of links.
 
 import { h, terms } from "./dom.js";
 import { many, number, rate } from "./format.js";
@@ -7,7 +7,7 @@ import { Table } from "./table.js";
 
 const MOST = 12; // links in a list
 
-/** Makes the panel. */
+/** Creates the panel. */
 export function loadPanel(state) {
   const { fabric } = state;
   const list = (label, title, show) => new Table({
@@ -27,7 +27,7 @@ export function loadPanel(state) {
   const shown = () => state.tab === "load";
   const chosen = () => (state.link === null ? null : String(state.link));
   const top = (values) => {
-    // The directions with the largest values, without sorting all of them.
+    // Selects the directions with the largest values, without a complete sort.
     const best = [];
     values.forEach((value, end) => {
       if (!value || (best.length === MOST && value <= best[MOST - 1].value)) return;

@@ -1,13 +1,13 @@
-// The tab of the chosen node or link: tables and counters.
+// Tab of the selected node or link: tables and counters.
 
 import { get, post } from "./api.js";
 import { h, jump, mark, renew, terms } from "./dom.js";
 import { many, number, rate } from "./format.js";
 import { Table } from "./table.js";
 
-const EVERY = 2000; // ms between two readings of the counters
+const EVERY = 2000; // ms between two updates of the counters
 
-/** Makes the panel. `report` shows errors, `goTo` shows a node on the drawing. */
+/** Creates the panel. `report` shows errors, `goTo` shows a node on the drawing. */
 export function nodePanel(state, { report, goTo }) {
   const panel = new NodePanel(state, report, goTo);
   state.on("selection", () => panel.choose());
@@ -71,7 +71,7 @@ class NodePanel {
     this.fetch();
   }
 
-  // The chosen link: what it joins, what goes over it, and a switch for it.
+  // Shows the selected link: its ends, its traffic, and a button that cuts or restores it.
   link() {
     const { state, state: { fabric, link } } = this;
     this.linkCard.hidden = link === null;
@@ -86,7 +86,8 @@ class NodePanel {
     return undefined;
   }
 
-  // Makes the card of a link. It stays until the link goes down or up: a click takes longer than it is between two events.
+  // Creates the card of a link. It is replaced only if the link's state changes, because a click lasts longer than the
+  // interval between two events.
   card(link, down) {
     const { state, state: { fabric } } = this, { a, b, width, speed, gbit } = fabric.links[link];
     const shown = { link, down, now: h("span"), pairs: h("span") };
@@ -104,7 +105,7 @@ class NodePanel {
     return shown;
   }
 
-  /** Cuts the chosen link, or restores it. */
+  /** Cuts or restores the selected link. */
   async toggle() {
     const { state } = this, { link } = state;
     if (link === null) return this.report("Choose a link first.");
@@ -169,13 +170,13 @@ class NodePanel {
   }
 }
 
-// The description of a node, where its name does not say it.
+// Returns the description of a node if it differs from the name.
 function description({ id, name, values = [] }) {
   const [, own] = values.find(([key]) => key === "description") ?? [];
   return own && own !== name ? own : null;
 }
 
-// What a port's counters know of things that should not be.
+// Returns the non-zero error counters of a port.
 function errors({ counters = {} }) {
   const names = Object.keys(counters ?? {}).filter((name) => /Error|Discard|Downed|Overrun|Recovery|Dropped/i.test(name));
   return names.reduce((sum, name) => sum + counters[name], 0);

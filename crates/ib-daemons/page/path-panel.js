@@ -1,11 +1,11 @@
-// The tab of a pair: its path, hop by hop, and what is different from before.
+// Tab of a pair: its path, hop by hop, and the difference from the previous path.
 
 import { get, post, Retry } from "./api.js";
 import { h, jump, mark, terms } from "./dom.js";
 import { many, number } from "./format.js";
 import { nodeField } from "./names.js";
 
-/** Makes the panel. `report` shows errors, `settle` takes one back, `goTo` shows a node on the drawing. */
+/** Creates the panel. `report` shows errors, `settle` removes an error, `goTo` shows a node on the drawing. */
 export function pathPanel(state, { report, settle, goTo }) {
   const panel = new PathPanel(state, report, settle, goTo);
   state.on("pair routes", () => { panel.again.reset(); panel.fetch(); });
@@ -35,7 +35,7 @@ class PathPanel {
       this.result, this.record);
   }
 
-  /** Begins to pick a pair, or stops. */
+  /** Starts or stops to pick a pair. */
   start() {
     const { state } = this;
     state.set("picking", { picking: state.picking === null ? 0 : null });
@@ -59,7 +59,7 @@ class PathPanel {
     }
     try {
       const path = await get("path", { from, to });
-      if (ticket !== this.ticket) return undefined; // another pair has been chosen
+      if (ticket !== this.ticket) return undefined; // another pair has been selected
       this.again.reset();
       const before = state.path, other = before && !same(before, path);
       if (before && !other) state.path = path;
@@ -116,7 +116,7 @@ class PathPanel {
       h("tbody", {}, hops.map(row))));
   }
 
-  // What the service at the source says of the destination's name.
+  // Shows the response of the source's ACM service for the destination's name.
   async resolve() {
     const { pair: [from, to], fabric } = this.state;
     try {

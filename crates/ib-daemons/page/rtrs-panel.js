@@ -1,13 +1,13 @@
-// The tab of RTRS: the block device, its paths and how long its requests take.
+// Tab of RTRS: the block device, its paths and the latency of its requests.
 
 import { get, post } from "./api.js";
 import { h, jump, mark, terms, unhurried } from "./dom.js";
 import { bytes, many, micros, number, size } from "./format.js";
 import { barsOfRanges, histogram } from "./histogram.js";
 
-const EVERY = 1000; // ms
+const EVERY = 1000; // ms between two updates
 
-/** Makes the panel. */
+/** Creates the panel. */
 export function rtrsPanel(state, { report }) {
   const panel = new RtrsPanel(state, report);
   state.on("tab links", () => panel.fetch());
