@@ -237,7 +237,7 @@ impl Client {
         self.exchange(kind, payload, &format!("control message {kind}"))
     }
 
-    /// Sets or clears IsSM in the port's capability mask. With IsSM the client also receives unsolicited MADs.
+    /// Sets or clears `IsSM` in the port's capability mask. With `IsSM` the client also receives unsolicited MADs.
     ///
     /// # Errors
     /// As [`Client::control`].
@@ -304,7 +304,7 @@ impl Client {
         batch::send(self.data(), requests)
     }
 
-    /// Clears IsSM and disconnects, once; for a client that is never dropped. Nothing can be sent afterwards.
+    /// Clears `IsSM` and disconnects, once; for a client that is never dropped. Nothing can be sent afterwards.
     pub fn leave(&self) {
         if self.sockets.is_attached() && !self.left.swap(true, Ordering::Relaxed) {
             let _turn = self.exchange.lock().unwrap_or_else(PoisonError::into_inner);

@@ -44,7 +44,7 @@ pub mod kind {
     pub const GET_NODE_INFO: u32 = 7;
     /// Returns the PortInfo of a port of the own node.
     pub const GET_PORT_INFO: u32 = 8;
-    /// Sets or clears IsSM.
+    /// Sets or clears `IsSM`.
     pub const SET_IS_SM: u32 = 9;
     /// Returns the first P_Key table block of the own port.
     pub const GET_PKEYS: u32 = 10;
@@ -138,7 +138,7 @@ pub struct Connect {
     pub id: u32,
     /// QP whose requests the client receives, in addition to QP0 and QP1; 0 for none.
     pub queue_pair: u32,
-    /// True if the port has IsSM.
+    /// True if the port has `IsSM`.
     pub is_sm: bool,
     /// Requested or assigned node, by name or description; empty for the first one.
     pub node: String,

@@ -347,11 +347,11 @@ impl AlarmedLink for UmadLink {
     }
 }
 
-/// Holds the port's IsSM capability until it is dropped.
+/// Holds the port's `IsSM` capability until it is dropped.
 pub struct UmadDuty(#[expect(dead_code, reason = "the open file holds IsSM")] File);
 
 impl UmadDuty {
-    /// Sets IsSM in the port's capability mask.
+    /// Sets `IsSM` in the port's capability mask.
     ///
     /// # Errors
     /// Fails if the device cannot be opened; with [`io::ErrorKind::WouldBlock`] if another process holds it.

@@ -87,7 +87,7 @@ impl UmadDevice {
         read(&path).map_or(true, |layer| layer == "InfiniBand")
     }
 
-    /// Returns the path of the issm device, which sets IsSM while it is open.
+    /// Returns the path of the issm device, which sets `IsSM` while it is open.
     pub(super) fn duty_path(&self) -> Result<String, UmadError> {
         let failed =
             |source| UmadError::Io { doing: "reading", path: CLASS_MAD.to_owned(), source };

@@ -65,7 +65,7 @@ pub struct RemoteConfig {
     pub policy: Policy,
     /// Number of connections of each path; `None` for the number of processors plus one.
     pub connections: Option<u64>,
-    /// True if the server invalidates the R_Key of each read.
+    /// True if the server invalidates the remote key of each read.
     pub need_invalidation: bool,
     /// Time limit for the first opening of the device.
     pub wait: Duration,
@@ -112,7 +112,7 @@ pub struct RtrsServeConfig {
     pub queue_depth: u64,
     /// Maximum I/O size in bytes.
     pub max_io_size: u64,
-    /// True if R_Keys of chunks remain valid after a request.
+    /// True if remote keys of chunks remain valid after a request.
     pub no_always_invalidate: bool,
     /// Networks whose clients may connect; all if empty.
     pub allow: Vec<Network>,

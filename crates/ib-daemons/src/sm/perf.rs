@@ -1,4 +1,4 @@
-//! Collection of port counters by PerfMgt queries.
+//! Collection of port counters by performance management queries.
 //!
 //! Queries are addressed by LID. At most [`WINDOW`] queries are outstanding, and only while the SM is idle.
 
@@ -30,7 +30,7 @@ struct Target {
     lid: u16,
 }
 
-/// A PerfMgt query.
+/// A performance management query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Query {
     /// ClassPortInfo of a port's node.

@@ -61,7 +61,7 @@ pub struct Attach {
     pub server: ServerAddress,
     /// Node by name or description; `None` for the first one.
     pub node: Option<String>,
-    /// True if the port has IsSM from the start.
+    /// True if the port has `IsSM` from the start.
     pub is_sm: bool,
     /// Time limit for the server to start, and for each of its replies.
     pub patience: Duration,
@@ -74,7 +74,7 @@ impl Attach {
         Self { server, node: None, is_sm: false, patience: DEFAULT_TIMEOUT }
     }
 
-    /// Returns the options from the environment: `SIM_HOST` is the node, `SIM_SET_ISSM` sets IsSM,
+    /// Returns the options from the environment: `SIM_HOST` is the node, `SIM_SET_ISSM` sets `IsSM`,
     /// [`ServerAddress::from_environment`] returns the server.
     ///
     /// # Errors

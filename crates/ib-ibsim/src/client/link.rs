@@ -48,7 +48,7 @@ impl IbsimLink {
         &self.client
     }
 
-    /// Sets or clears IsSM; see [`Client::set_is_sm`].
+    /// Sets or clears `IsSM`; see [`Client::set_is_sm`].
     ///
     /// # Errors
     /// As [`Client::control`].

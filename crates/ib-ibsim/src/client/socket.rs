@@ -153,8 +153,8 @@ impl Sockets {
     }
 }
 
-/// Receives a datagram whose sender runs as this process's user or as root, by its SCM_CREDENTIALS. The server replies
-/// after it has bound the name of the data socket, so the data socket has the same user.
+/// Receives a datagram whose sender runs as this process's user or as root, by its `SCM_CREDENTIALS`. The server
+/// replies after it has bound the name of the data socket, so the data socket has the same user.
 fn receive_from_own_user(socket: &UnixDatagram, bytes: &mut [u8]) -> io::Result<usize> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmCredentials(1))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);

@@ -15,7 +15,7 @@ use crate::server::{Address, Input, Server};
 /// undelivered.
 struct Simulator {
     stop: Arc<AtomicBool>,
-    /// True if a client has set IsSM, for which ibsim needs a separate message.
+    /// True if a client has set `IsSM`, for which ibsim needs a separate message.
     managed: Arc<AtomicBool>,
     thread: Option<JoinHandle<Vec<Request>>>,
 }

@@ -202,7 +202,7 @@ impl DataSocket {
     }
 }
 
-/// Enables SCM_CREDENTIALS, by which the kernel adds the sender's process to each datagram.
+/// Enables `SCM_CREDENTIALS`, by which the kernel adds the sender's process to each datagram.
 fn enable_credentials(socket: &UnixDatagram) -> io::Result<()> {
     let on: libc::c_int = 1;
     // SAFETY: the option's value is a live `c_int`, whose size is given.
