@@ -3,7 +3,7 @@
 // Timeouts of requests in ms. The server itself responds with an error after 60 s.
 const PATIENCE = 20_000, LONG = 65_000, OPENING = 10_000;
 const LONG_ONES = ["fabric", "addresses", "load", "resolve"]; // calls with the long timeout
-const CROWD = "If many windows show this page, close some: a browser has six connections to a server at most.";
+const CROWD = "Close some windows of this page: a browser opens at most six connections to a server.";
 const FIRST_PAUSE = 1000, MOST_PAUSE = 30_000; // ms between two connection attempts
 const AGAIN = 1000, TRIES = 10; // ms until a retry, and maximum number of retries
 
@@ -34,7 +34,7 @@ async function ask(address, options, patience) {
   try {
     response = await fetch(address, { ...options, signal });
   } catch {
-    throw signal.aborted ? late() : new ApiError("The server does not answer.");
+    throw signal.aborted ? late() : new ApiError("The server does not respond.");
   }
   const answer = await response.json().catch(() => null);
   if (answer === null && signal.aborted) throw late();
@@ -84,7 +84,7 @@ export function listen(changed, told) {
       changed(JSON.parse(event.data), first);
       first = false;
     });
-    own.addEventListener("error", () => lost(own, own.readyState === EventSource.CLOSED ? "Too many pages may be open: close some." : ""));
+    own.addEventListener("error", () => lost(own, own.readyState === EventSource.CLOSED ? "Too many pages may be open: close some of them." : ""));
   };
   const close = () => {
     clearTimeout(timer);
@@ -100,11 +100,11 @@ export function listen(changed, told) {
     if (status === 404) {
       ended = true;
       close();
-      told("ended", "This fabric has ended. The next one has another address, which ibfabric up prints behind “page:”.");
+      told("ended", "This fabric was stopped. A new one has another address, which `ibfabric up` prints after “page:”.");
       return;
     }
     const pause = Math.min(MOST_PAUSE, FIRST_PAUSE * 2 ** failures++);
-    const words = status === null ? "The connection is lost, and the server does not answer." : ["The connection is lost.", why].filter(Boolean).join(" ");
+    const words = status === null ? "The connection was lost, and the server does not respond." : ["The connection was lost.", why].filter(Boolean).join(" ");
     told("lost", `${words} The next try is in ${pause / 1000} s.`);
     timer = setTimeout(open, pause);
   };

@@ -28,7 +28,7 @@ export function logPanel(state) {
     if (state.tab !== "log" || !manager) return;
     facts.replaceChildren(terms([
       ["state", mark(manager.state)], ["subnet", mark(manager.up ? "active" : "down", manager.up ? "up" : "not up")], ["LID", manager.lid],
-      ["sweeps", number(manager.sweeps)], ["changes followed", number(manager.followed)], ["last sweep", manager.last || null], ["changes of tables", state.routes],
+      ["sweeps", number(manager.sweeps)], ["partial sweeps", number(manager.followed)], ["last sweep", manager.last || null], ["version of routes", state.routes],
       ["fabric's clock", `${state.time.toFixed(1)} s`],
     ]));
   };

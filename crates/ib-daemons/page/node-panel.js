@@ -22,7 +22,7 @@ class NodePanel {
   constructor(state, report, goTo) {
     Object.assign(this, { state, report, goTo });
     this.linkCard = h("section", { class: "card link", "aria-label": "Chosen link" });
-    this.head = h("section", { "aria-label": "Chosen node" });
+    this.head = h("section", { "aria-label": "Selected node" });
     this.ports = new Table({
       label: "Ports",
       key: ({ port }) => String(port),
@@ -98,7 +98,7 @@ class NodePanel {
       terms([
         ["rate", `${width}, ${speed} Gb/s a lane, ${gbit} Gb/s`],
         ["now", shown.now],
-        ["pairs of hosts", shown.pairs],
+        ["host pairs", shown.pairs],
       ]),
       h("p", {}, h("button", { type: "button", id: "toggle-link", class: down ? "restore" : "cut", click: () => this.toggle(), "aria-keyshortcuts": "c" },
         down ? "Restore this link" : "Cut this link", " ", h("kbd", {}, "c"))));
@@ -108,7 +108,7 @@ class NodePanel {
   /** Cuts or restores the selected link. */
   async toggle() {
     const { state } = this, { link } = state;
-    if (link === null) return this.report("Choose a link first.");
+    if (link === null) return this.report("Select a link first.");
     const up = Boolean(state.fabric.down[link]);
     try {
       await post("link", { link, up });
@@ -150,7 +150,7 @@ class NodePanel {
       terms([
         ["kind", node.kind], ["GUID", node.guid], ["LID", node.lid || "none"], ["rank", node.rank],
         ["links", many(node.ports.filter(({ link }) => link !== null).length, "link")],
-        ["part of", node.roles?.length ? node.roles.join(", ") : null],
+        ["roles", node.roles?.length ? node.roles.join(", ") : null],
         ...(node.values ?? []).map(([key, value]) => [key, String(value)]),
       ]));
     this.ports.show(node.ports, state.port === null ? null : String(state.port));

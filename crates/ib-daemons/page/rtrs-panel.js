@@ -45,7 +45,7 @@ class RtrsPanel {
 
   async exercise() {
     const seconds = Number(this.seconds.value);
-    if (!(seconds >= 1 && seconds <= 600)) return this.report("Between 1 and 600 seconds, please.");
+    if (!(seconds >= 1 && seconds <= 600)) return this.report("Expected 1 to 600 seconds.");
     try {
       await post("exercise", { seconds });
       this.report(`disk0 is written and read for ${seconds} seconds. Links show traffic as it goes.`);

@@ -116,7 +116,7 @@ export class Stage {
       first = false;
       if (data.settled) this.element.dataset.settled = "true";
     };
-    this.worker.onerror = () => this.state.set("status", { status: "The layout by force could not be computed." });
+    this.worker.onerror = () => this.state.set("status", { status: "The force-directed layout cannot be computed." });
     this.worker.postMessage({ homes: homesOf(this.fabric), ends, x, y, wide: bounds[2] - bounds[0] });
   }
 
@@ -173,7 +173,7 @@ export class Stage {
 
   lost(event) {
     event.preventDefault();
-    this.state.set("status", { status: "The graphics processor was taken away; the page waits for it to come back. With ?gl=0 it does without." });
+    this.state.set("status", { status: "The GPU context was lost; the page waits until it is restored. With ?gl=0 the page does not use WebGL." });
   }
 
   /** Returns the item at a point of the stage: `{ node }`, `{ link }` or `{}`. */
