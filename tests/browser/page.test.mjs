@@ -71,7 +71,7 @@ describe("a pair", () => {
     const second = await pathLinks();
     assert.ok(!second.includes(cut), `${second} still goes over ${cut}`);
     assert.deepEqual([second[0], second.at(-1)], [first[0], first.at(-1)]);
-    assert.match(await text("#status"), /goes another way/);
+    assert.match(await text("#status"), /path is different now/);
     await page.click("#tab-path");
     await page.waitForSelector("#path-before");
     assert.match((await rows("#path-before")).join(), /left/);
@@ -249,7 +249,7 @@ describe("the panels", () => {
     const first = paths[0].hops[0].link;
     assert.ok(paths.every(({ error, hops }) => error === null && hops[0].link === first));
     assert.deepEqual([...load.load[first]].sort((a, b) => a - b), [all.length - 1, all.length - 1]);
-    assert.match(await page.innerText("#panel-load"), new RegExp(`most, of all links\\s+${load.max}`));
+    assert.match(await page.innerText("#panel-load"), new RegExp(`maximum of all links\\s+${load.max}`));
   });
 
   test("show what services of ACM know, and ask them", async () => {
@@ -525,11 +525,11 @@ test("a fabric that has ended is said to have, and not asked any more when anoth
     await page.click("#tab-rtrs"); // which asks every second
     await page.waitForSelector("#rtrs-paths .card");
     await own.stop();
-    await status(/does not answer.*next try is in 1 s/);
+    await status(/does not respond.*next try is in 1 s/);
     await status(/next try is in 2 s/);
     await status(/next try is in 4 s/);
     own = await up("--http", port);
-    await status(/has ended.*page:/);
+    await status(/was stopped.*page:/);
     assert.match(await text("#connection"), /ended/);
     // What was true before is not said to be true now.
     assert.match(await text("#health"), /not known since/);

@@ -1,7 +1,7 @@
 //! The control protocol of all daemons: newline-delimited JSON over a private Unix socket.
 //!
-//! A request is one line, and so is its [`Reply`]. The socket has the abstract name `NAME:console`, or a path in the file
-//! system. Both ends accept only processes of the same user or of root.
+//! A request is one line, and so is its [`Reply`]. The socket has the abstract name `NAME:console`, or a path in the
+//! file system. Both ends accept only processes of the same user or of root.
 //!
 //! | module | holds |
 //! |---|---|
@@ -81,8 +81,8 @@ impl LineServer {
         Ok(Self { listener, connections: BTreeMap::new(), next: 1, refused: 0 })
     }
 
-    /// Accepts new connections; returns their keys, with which the caller watches [`LineServer::file`]. Clients beyond the
-    /// maximum get a refusal and are disconnected.
+    /// Accepts new connections; returns their keys, with which the caller watches [`LineServer::file`]. Clients beyond
+    /// the maximum get a refusal and are disconnected.
     pub fn accept(&mut self) -> Vec<usize> {
         let mut new = Vec::new();
         while let Ok((mut stream, _)) = self.listener.accept() {
@@ -117,8 +117,8 @@ impl LineServer {
         self.refused
     }
 
-    /// Returns the next request of a connection whose socket is ready; the caller repeats it until it returns no line. A
-    /// client that has not read its last reply gets no further one.
+    /// Returns the next request of a connection whose socket is ready; the caller repeats it until it returns no line.
+    /// A client that has not read its last reply gets no further one.
     pub fn next_line(&mut self, key: usize) -> Received {
         let Some(connection) = self.connections.get_mut(&key) else { return Received::Closed };
         if connection.push().is_err() {
@@ -193,7 +193,7 @@ impl LineServer {
             files.push(file);
         }
         if poll::wait_any(&mut files, -1).is_err() {
-            // Out of memory for the moment.
+            // The system is out of memory at present.
             std::thread::sleep(Duration::from_millis(100));
             return;
         }

@@ -1,6 +1,6 @@
-//! A page of text for whoever asks with HTTP on this machine, such as a collector of metrics.
+//! HTTP server of one text page on the loopback device, for collectors of metrics.
 //!
-//! `GET /metrics` is all there is. Only the loopback device is listened to.
+//! The only path is `GET /metrics`.
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -8,51 +8,51 @@ use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a client may take to ask and to take its answer.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Time limit of a client for its request, and for reading the response.
+const CLIENT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The longest request that is read.
+/// Maximum size of a request in bytes.
 const LONGEST: u64 = 16 * 1024;
 
-/// How many clients are served at once.
+/// Maximum number of simultaneous clients.
 const MOST_CLIENTS: usize = 16;
 
-/// The type of a page of metrics, as Prometheus wants it.
+/// Media type of Prometheus metrics.
 const METRICS: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// A server of one page.
+/// HTTP server of one page.
 #[derive(Debug)]
 pub struct PageServer(TcpListener);
 
 impl PageServer {
-    /// Listens on a port of the loopback device; 0 for any that is free.
+    /// Listens on a port of the loopback device; 0 for a free one.
     ///
     /// # Errors
-    /// Fails when the port is in use.
+    /// Fails if the port is in use.
     pub fn bind(port: u16) -> io::Result<Self> {
         TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map(Self)
     }
 
-    /// Returns where it listens.
+    /// Returns the listening address.
     ///
     /// # Errors
-    /// Fails when the system does.
+    /// Fails if the system call failed.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.0.local_addr()
     }
 
-    /// Serves clients, each in a thread of its own, for as long as the process lives; the page is made
-    /// again for each. When there are too many, the one that came first has to go.
+    /// Serves clients until the process exits, each one in a thread of its own. The page is generated for each request.
+    /// If there are too many clients, the oldest one is disconnected.
     ///
     /// # Errors
-    /// Fails when the system makes no further thread.
+    /// Fails if the system cannot create a thread.
     pub fn serve(self, page: impl Fn() -> String + Send + Sync + 'static) -> io::Result<()> {
         let page = Arc::new(page);
         let serve = move || {
             let mut clients: VecDeque<Arc<TcpStream>> = VecDeque::new();
             loop {
                 let Ok((stream, _)) = self.0.accept() else {
-                    // Out of files, perhaps: others may be closed meanwhile.
+                    // The process may have no free descriptors at present.
                     std::thread::sleep(Duration::from_millis(100));
                     continue;
                 };
@@ -60,16 +60,16 @@ impl PageServer {
                 if clients.len() == MOST_CLIENTS
                     && let Some(first) = clients.pop_front()
                 {
-                    // It may have gone by itself.
+                    // The client may have disconnected.
                     let _ = first.shutdown(Shutdown::Both);
                 }
                 let stream = Arc::new(stream);
                 clients.push_back(Arc::clone(&stream));
                 let page = Arc::clone(&page);
-                // A client that leaves has no answer to get; one without a thread finds that it is over.
+                // If no thread can be created, the client is disconnected.
                 let serve = move || {
                     let _ = answer(&stream, &*page);
-                    // The list holds it, too.
+                    // The list has another handle of the connection.
                     let _ = stream.shutdown(Shutdown::Both);
                 };
                 let _ = std::thread::Builder::new().name("metrics".to_owned()).spawn(serve);
@@ -79,14 +79,14 @@ impl PageServer {
     }
 }
 
-/// Reads a request and answers it.
+/// Reads a request and sends the response.
 fn answer(mut stream: &TcpStream, page: &dyn Fn() -> String) -> io::Result<()> {
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(CLIENT_TIMEOUT))?;
+    stream.set_write_timeout(Some(CLIENT_TIMEOUT))?;
     let mut lines = BufReader::new(stream.take(LONGEST));
     let mut first = String::new();
     lines.read_line(&mut first)?;
-    // The rest of the request says nothing that matters, but has to be taken.
+    // The rest of the request is read and ignored.
     let mut line = String::new();
     while lines.read_line(&mut line)? > 2 {
         line.clear();
@@ -96,8 +96,8 @@ fn answer(mut stream: &TcpStream, page: &dyn Fn() -> String) -> io::Result<()> {
     let path = path.split('?').next().unwrap_or_default();
     let (status, kind, body) = match (method, path) {
         ("GET" | "HEAD", "/metrics") => ("200 OK", METRICS, page()),
-        ("GET" | "HEAD", _) => ("404 Not Found", "text/plain", "there is /metrics\n".to_owned()),
-        _ => ("405 Method Not Allowed", "text/plain", "only GET is answered\n".to_owned()),
+        ("GET" | "HEAD", _) => ("404 Not Found", "text/plain", "expected /metrics\n".to_owned()),
+        _ => ("405 Method Not Allowed", "text/plain", "expected GET or HEAD\n".to_owned()),
     };
     let length = body.len();
     let head = format!(

@@ -1,10 +1,10 @@
-// What is chosen stands in the address behind `#`: a reload keeps it, and a link to a node can be given to others.
+// The selection is stored in the address behind `#`, so that reloads keep it and links to a node can be shared.
 //
 // `tab`, `node` with `port`, `link`, `from` and `to`: nodes by their names, a link by the node and port of its end a.
 
 const NAMES = ["tab", "node", "port", "link", "from", "to"];
 
-/** Returns the fragment of what is chosen. */
+/** Returns the address fragment of the selection. */
 export function fragmentOf(state) {
   const { fabric } = state, name = (node) => (node === null ? null : fabric.nodes[node].name);
   const end = state.link === null ? null : fabric.links[state.link].a;
@@ -17,7 +17,7 @@ export function fragmentOf(state) {
   return `#${parameters}`;
 }
 
-/** Chooses what a fragment says; what names nothing of this fabric is left out. `open` opens a tab. */
+/** Applies a fragment to the selection; unknown names are ignored. `open` opens a tab. */
 export function apply(fragment, state, open) {
   const { fabric } = state, wanted = new URLSearchParams(fragment.replace(/^#/, ""));
   const node = (key) => fabric.names.get(wanted.get(key)) ?? null;
@@ -32,7 +32,7 @@ export function apply(fragment, state, open) {
   return node("node");
 }
 
-/** Keeps the address up to date, and follows it when the reader changes it. */
+/** Keeps the address and the selection in sync. */
 export function keepAddress(state, open, show) {
   const begin = apply(location.hash, state, open);
   if (begin !== null) show(begin);

@@ -1,15 +1,15 @@
-// Questions to the server. Addresses are relative, so that the page needs to know nothing of its own.
+// Requests to the server. Addresses are relative, so the page does not need its own address.
 
-// How long answers are waited for, in ms. The server itself gives up after 60 s, and says so.
+// Timeouts of requests in ms. The server itself responds with an error after 60 s.
 const PATIENCE = 20_000, LONG = 65_000, OPENING = 10_000;
-const LONG_ONES = ["fabric", "addresses", "load", "resolve"]; // what may take the server so long
-const CROWD = "If many windows show this page, close some: a browser has six connections to a server at most.";
-const FIRST_PAUSE = 1000, MOST_PAUSE = 30_000; // ms between two tries to listen
-const AGAIN = 1000, TRIES = 10; // ms until what has failed is asked again, and how often in a row
+const LONG_ONES = ["fabric", "addresses", "load", "resolve"]; // calls with the long timeout
+const CROWD = "Close some windows of this page: a browser opens at most six connections to a server.";
+const FIRST_PAUSE = 1000, MOST_PAUSE = 30_000; // ms between two connection attempts
+const AGAIN = 1000, TRIES = 10; // ms until a retry, and maximum number of retries
 
 /**
- * An answer of the server that is an error, or none at all. `message` is a line for the reader, `status` that of the
- * answer, or null if there was none.
+ * An error response of the server, or a missing response. `message` is one line for the user. `status` is the HTTP status,
+ * or null if there was no response.
  */
 export class ApiError extends Error {
   constructor(message, status = null) {
@@ -18,11 +18,11 @@ export class ApiError extends Error {
   }
 }
 
-/** Asks for `api/WHAT` with parameters and returns what the answer's JSON says, or throws an `ApiError`. */
+/** Sends a GET request to `api/WHAT` with parameters; returns the parsed JSON or throws an `ApiError`. */
 export const get = (what, parameters = {}, patience = LONG_ONES.includes(what) ? LONG : PATIENCE) =>
   ask(`api/${what}?${new URLSearchParams(parameters)}`.replace(/\?$/, ""), {}, patience);
 
-/** Sends JSON to `api/WHAT` and returns what the answer's JSON says, or throws an `ApiError`. */
+/** Posts JSON to `api/WHAT`; returns the parsed JSON or throws an `ApiError`. */
 export const post = (what, body) => ask(`api/${what}`, {
   method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body),
 }, LONG_ONES.includes(what) ? LONG : PATIENCE);
@@ -34,7 +34,7 @@ async function ask(address, options, patience) {
   try {
     response = await fetch(address, { ...options, signal });
   } catch {
-    throw signal.aborted ? late() : new ApiError("The server does not answer.");
+    throw signal.aborted ? late() : new ApiError("The server does not respond.");
   }
   const answer = await response.json().catch(() => null);
   if (answer === null && signal.aborted) throw late();
@@ -43,18 +43,18 @@ async function ask(address, options, patience) {
   return answer;
 }
 
-/** Has what has failed done again after a second, a limited number of times in a row. */
+/** Retries a failed function after a second, a limited number of times. */
 export class Retry {
   #failures = 0;
   #timer = null;
 
-  /** Forgets former failures: what follows is another question, or one that was answered. */
+  /** Resets the number of retries: after a success, or before another request. */
   reset() {
     clearTimeout(this.#timer);
     this.#failures = 0;
   }
 
-  /** Says that `act` has failed and has it called again, unless that was done often enough. */
+  /** Reports that `act` has failed; calls it again unless the number of retries is exhausted. */
   later(act) {
     clearTimeout(this.#timer);
     if (this.#failures++ < TRIES) this.#timer = setTimeout(act, AGAIN);
@@ -62,12 +62,12 @@ export class Retry {
 }
 
 /**
- * Listens to the fabric's state while the page is visible: a connection that nobody looks at would be one less for other
- * windows.
+ * Receives the fabric's state while the page is visible. Hidden pages disconnect, because a browser limits the number of
+ * connections to a server.
  *
- * Calls `changed` with each event and whether it is the first one of its connection, and `told` with what the connection
- * is ("connecting", "live", "lost" or "ended") and a line for the reader, if there is something to say. A connection that
- * was lost is opened again after pauses that grow, until the server says that it does not know this address any more.
+ * Calls `changed` with each event and with true for the first event of a connection. Calls `told` with the state of the
+ * connection ("connecting", "live", "lost" or "ended") and a line for the user, if any. After a disconnect it reconnects
+ * with growing pauses, until the server responds that the address is unknown.
  */
 export function listen(changed, told) {
   let source = null, timer = null, failures = 0, ended = false;
@@ -84,7 +84,7 @@ export function listen(changed, told) {
       changed(JSON.parse(event.data), first);
       first = false;
     });
-    own.addEventListener("error", () => lost(own, own.readyState === EventSource.CLOSED ? "Too many pages may be open: close some." : ""));
+    own.addEventListener("error", () => lost(own, own.readyState === EventSource.CLOSED ? "Too many pages may be open: close some of them." : ""));
   };
   const close = () => {
     clearTimeout(timer);
@@ -96,15 +96,15 @@ export function listen(changed, told) {
     own.close();
     told("lost");
     const status = await get("exercise", {}, OPENING).then(() => 200, (error) => error.status);
-    if (own !== source) return; // the page has been hidden meanwhile
+    if (own !== source) return; // the page was hidden in the meantime
     if (status === 404) {
       ended = true;
       close();
-      told("ended", "This fabric has ended. The next one has another address, which ibfabric up prints behind “page:”.");
+      told("ended", "This fabric was stopped. A new one has another address, which `ibfabric up` prints after “page:”.");
       return;
     }
     const pause = Math.min(MOST_PAUSE, FIRST_PAUSE * 2 ** failures++);
-    const words = status === null ? "The connection is lost, and the server does not answer." : ["The connection is lost.", why].filter(Boolean).join(" ");
+    const words = status === null ? "The connection was lost, and the server does not respond." : ["The connection was lost.", why].filter(Boolean).join(" ");
     told("lost", `${words} The next try is in ${pause / 1000} s.`);
     timer = setTimeout(open, pause);
   };

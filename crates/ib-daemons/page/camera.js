@@ -1,8 +1,8 @@
-// Where the fabric's coordinates are on the screen: x · kx + tx, y · ky + ty, in CSS pixels.
+// Transformation from the fabric's coordinates to the screen: x · kx + tx, y · ky + ty, in CSS pixels.
 
-const MARGIN = 46, CLOSEST = 110; // pixels between two hosts at most
+const MARGIN = 46, CLOSEST = 110; // pixels; maximum pixels between two hosts
 
-/** What of the fabric is in sight. Both directions zoom together; only the whole fabric is stretched to fill the stage. */
+/** The visible part of the fabric. Both axes have the same zoom, except if the whole fabric is stretched to the stage. */
 export class Camera {
   kx = 1;
   ky = 1;
@@ -10,22 +10,22 @@ export class Camera {
   ty = 0;
   width = 1;
   height = 1;
-  fitted = true; // nobody has moved it since it showed the whole fabric
+  fitted = true; // true until the user moves the camera
 
   x(x) { return x * this.kx + this.tx; }
   y(y) { return y * this.ky + this.ty; }
 
-  /** Returns a copy that stays as it is. */
+  /** Returns a copy. */
   still() {
     return Object.assign(new Camera(), this);
   }
 
-  /** Returns whether another camera shows the same. */
+  /** Returns true if another camera has the same transformation. */
   same(other) {
     return ["kx", "ky", "tx", "ty", "width", "height"].every((key) => this[key] === other[key]);
   }
 
-  /** Shows the whole of a layout. */
+  /** Fits a whole layout into the stage. */
   fit({ bounds: [left, top, right, bottom], stretch = 1 }) {
     const wide = Math.max(right - left, 1e-3), high = Math.max(bottom - top, 1e-3);
     const kx = Math.max(this.width - 2 * MARGIN, 50) / wide, ky = Math.max(this.height - 2 * MARGIN, 50) / high;
@@ -37,14 +37,14 @@ export class Camera {
     this.fitted = true;
   }
 
-  /** Moves what is in sight by pixels. */
+  /** Moves the visible part by pixels. */
   pan(dx, dy) {
     this.tx += dx;
     this.ty += dy;
     this.fitted = false;
   }
 
-  /** Zooms about a point of the screen. */
+  /** Zooms around a point of the screen. */
   zoom(factor, x = this.width / 2, y = this.height / 2) {
     const by = Math.max(this.least / Math.min(this.kx, this.ky), Math.min(factor, CLOSEST / Math.max(this.kx, this.ky)));
     this.kx *= by;
@@ -54,7 +54,7 @@ export class Camera {
     this.fitted = false;
   }
 
-  /** Shows a place in the middle, at least so large that hosts are `pitch` pixels apart. */
+  /** Centres a position, with at least `pitch` pixels between hosts. */
   goTo(x, y, pitch = 0) {
     const by = Math.max(1, pitch / Math.min(this.kx, this.ky));
     this.kx *= by;

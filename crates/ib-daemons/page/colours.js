@@ -1,9 +1,9 @@
-// Colours of the drawing, for dark and for light pages.
+// Colours of the drawing, for dark and light pages.
 //
-// Single colours are those of Okabe and Ito, which people with any kind of colour vision tell apart. The ramp gets
-// steadily lighter, or darker, so that it can be read without any hue; it is computed in OKLab.
+// Single colours are the palette of Okabe and Ito, which is distinguishable with any kind of colour vision. The lightness
+// of the ramp is monotonic, so the ramp is readable without hues; it is computed in OKLab.
 
-/** Indices of the palette; between `LEAST` and `MOST` is the ramp. */
+/** Indices of the palette. The ramp is between `LEAST` and `MOST`. */
 export const IDLE = 0, LEAST = 1, MOST = 240, ACTIVE = 250, DOWN = 251;
 
 const THEMES = {
@@ -21,7 +21,7 @@ const THEMES = {
   },
 };
 
-/** Returns the colours of a theme, and its `palette`: 256 colours of four bytes, the last of which is how little they fade. */
+/** Returns the colours of a theme and its `palette`: 256 colours of four bytes; the fourth byte is the weight, which limits fading. */
 export function coloursOf(theme) {
   const named = THEMES[theme], palette = new Uint8Array(4 * 256);
   const set = (index, [red, green, blue], weight) => palette.set([red, green, blue, weight * 255], 4 * index);
@@ -35,16 +35,16 @@ export function coloursOf(theme) {
   return { ...named, palette };
 }
 
-/** Writes a colour of the palette as CSS has it. */
+/** Formats a colour of the palette for CSS. */
 export const css = (palette, index, alpha = 1) => `rgb(${palette[4 * index]} ${palette[4 * index + 1]} ${palette[4 * index + 2]} / ${alpha})`;
 
-/** Returns the index of the ramp's colour for a share between 0 and 1; 0 itself is idle. */
+/** Returns the index of the ramp's colour for a share between 0 and 1; 0 is the idle colour. */
 export const rampIndex = (share) => (share > 0 ? LEAST + Math.round(Math.min(1, share) * (MOST - LEAST)) : IDLE);
 
-/** Returns the three bytes of a colour that is written #rrggbb. */
+/** Returns the three bytes of a colour in the form #rrggbb. */
 export const parse = (text) => [1, 3, 5].map((at) => parseInt(text.slice(at, at + 2), 16));
 
-// A colour of the ramp, from OKLab's lightness, hue and chroma to the bytes of sRGB. Chroma that sRGB has not is taken back.
+// Converts a colour of the ramp from OKLab lightness, hue and chroma to sRGB bytes. Chroma outside of sRGB is reduced.
 function ramp({ light, hue, chroma }, at) {
   const mix = ([from, to]) => from + (to - from) * at;
   const lightness = mix(light), angle = (mix(hue) * Math.PI) / 180;

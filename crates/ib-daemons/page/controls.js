@@ -1,12 +1,12 @@
-// What pointers and keys do on the drawing.
+// Pointer and keyboard input of the drawing.
 
 import { h } from "./dom.js";
 import { many, rate } from "./format.js";
 
-const STEP = 60, ZOOM = 1.25; // pixels by arrow key; by key
-const STILL = 4; // pixels that a click may move
+const STEP = 60, ZOOM = 1.25; // pixels per arrow key; zoom factor per key
+const STILL = 4; // maximum movement of a click in pixels
 
-/** Listens to pointers on the stage; `press` is called with what was clicked and the event. */
+/** Handles pointers on the stage; calls `press` with the clicked item and the event. */
 export function pointers(stage, state, press) {
   const { element } = stage, tip = element.querySelector("#tip"), down = new Map();
   let moved = 0, last = null, over = null;
@@ -64,7 +64,7 @@ export function pointers(stage, state, press) {
     tip.hidden = true;
   }, { passive: false });
 
-  // What is shown of a link or a node changes while the pointer stays.
+  // The tooltip of a link or a node is updated while the pointer rests.
   state.on("links missing traffic load", () => { if (over && !tip.hidden) hover(...over); });
 
   function hover(x, y) {
@@ -97,9 +97,9 @@ function about(fabric, { node, link }) {
 const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 
 /**
- * Listens to keys. Those of the drawing itself count while it has the focus; letters count everywhere but where text is
- * written, the one that cuts a link only on the drawing and in the tab that shows the link. `acts` are called by name:
- * find, pick, cut, help, escape, tab(index), end(node).
+ * Handles keys. Keys of the drawing require its focus. Letters work everywhere except in text fields; the letter that cuts
+ * a link works only on the drawing and in the link's tab. `acts` has the actions: find, pick, cut, help, escape,
+ * tab(index), end(node).
  */
 export function keys(stage, state, acts) {
   stage.element.addEventListener("keydown", (event) => {

@@ -1,10 +1,10 @@
-// Elements of the page. Names come from fabric files: whatever is shown is set as text, never as markup.
+// Elements of the page. Names come from fabric files, so all values are set as text, never as markup.
 
 /**
- * Makes an element.
+ * Creates an element.
  *
- * Of the attributes, functions listen to the event that they are named after, true and false set and leave out
- * the attribute, undefined leaves it out. Children are nodes or texts; null and undefined are left out.
+ * Attributes: functions become event listeners of that name; true and false set and omit the attribute, undefined omits it.
+ * Children are nodes or texts; null and undefined are omitted.
  */
 export function h(tag, attributes = {}, ...children) {
   const element = tag === "svg" || attributes.svg ? document.createElementNS("http://www.w3.org/2000/svg", tag) : document.createElement(tag);
@@ -17,15 +17,15 @@ export function h(tag, attributes = {}, ...children) {
   return element;
 }
 
-/** Makes an element of SVG. */
+/** Creates an SVG element. */
 export const svg = (tag, attributes = {}, ...children) => h(tag, { svg: true, ...attributes }, ...children);
 
 /** Returns the element with an id. */
 export const byId = (id) => document.getElementById(id);
 
 /**
- * Shows nodes and texts in an element. What looks the same is left alone, and otherwise the focus goes to the button that
- * is where the focused one was: neither a click nor the focus is lost because of what is repeated.
+ * Replaces the content of an element by nodes and texts. Equal content is not touched. The focus moves to the button at the
+ * same position, so updates lose neither clicks nor the focus.
  */
 export function renew(element, ...children) {
   const fresh = element.cloneNode(false);
@@ -37,8 +37,8 @@ export function renew(element, ...children) {
 }
 
 /**
- * Returns a function that calls `act`, but not while a pointer is pressed in an element: a click on what has been replaced
- * before its release would be none. Of the calls that wait, only the last one is made.
+ * Returns a function that calls `act`, but delays it while a pointer is pressed in an element. Otherwise a click would be
+ * lost if its element is replaced before the release. Of several delayed calls only the last one is made.
  */
 export function unhurried(element, act) {
   let pressed = false, waiting = null;
@@ -47,7 +47,7 @@ export function unhurried(element, act) {
     const released = new AbortController();
     const release = () => {
       released.abort();
-      // The click comes after the release.
+      // The click event follows the release.
       setTimeout(() => {
         pressed = false;
         waiting?.();
@@ -62,16 +62,16 @@ export function unhurried(element, act) {
   };
 }
 
-/** Makes a list of terms and what they are. Rows whose value is null or undefined are left out. */
+/** Creates a list of terms and values. Rows with the value null or undefined are omitted. */
 export function terms(rows) {
   return h("dl", { class: "terms" }, rows.filter(([, value]) => value !== null && value !== undefined)
     .map(([term, value]) => h("div", {}, h("dt", {}, term), h("dd", {}, typeof value === "number" ? String(value) : value))));
 }
 
-/** Makes a button that looks like a link in a text. */
+/** Creates a button that looks like a link. */
 export const jump = (text, act) => h("button", { type: "button", class: "jump", click: act }, text);
 
-/** Makes a mark of a state, which has a sign and a word beside its colour. */
+/** Creates a mark of a state, with a sign and a word beside its colour. */
 export function mark(state, text = state) {
   const kind = KINDS[state.toLowerCase()] ?? "plain";
   return h("span", { class: `mark ${kind}` }, h("span", { "aria-hidden": "true" }, SIGNS[kind]), text);

@@ -1,6 +1,6 @@
-// The fabric: nodes, links, which of them are down, and what goes over them.
+// The fabric: nodes, links, inactive links, and the traffic of links.
 
-/** A fabric as the server describes it, in arrays that are indexed by the ids of nodes and links. */
+/** The fabric in arrays, which are indexed by the numbers of nodes and links. */
 export class Fabric {
   constructor({ name, engine, socket, nodes, links }) {
     Object.assign(this, { name, engine, socket, nodes, links });
@@ -8,12 +8,12 @@ export class Fabric {
     links.forEach(({ a, b }, link) => this.ends.set([a[0], b[0]], 2 * link));
     this.down = new Uint8Array(links.length);
     this.downList = [];
-    this.downSince = new Float64Array(links.length); // in seconds of the fabric's clock
+    this.downSince = new Float64Array(links.length); // in seconds of the fabric's time
     this.missing = new Uint8Array(nodes.length);
     this.missingList = []; // [node, since]
     this.addresses = new Map(); // by node: [port, LID, IP addresses] of each end port
     this.labels = labelsOf(nodes);
-    // Two numbers for each link: what goes from a to b, and from b to a.
+    // Two numbers per link: traffic from a to b, and from b to a.
     this.load = new Float64Array(2 * links.length);
     this.loadMost = 0;
     this.traffic = new Float64Array(2 * links.length);
@@ -23,7 +23,7 @@ export class Fabric {
     this.hosts = nodes.filter((node) => node.kind === "host").length;
   }
 
-  /** Returns the links of a node, by id. */
+  /** Returns the links of a node. */
   at(node) {
     return this.linksOf.subarray(this.first[node], this.first[node + 1]);
   }
@@ -33,7 +33,7 @@ export class Fabric {
     return this.ends[2 * link] === node ? this.ends[2 * link + 1] : this.ends[2 * link];
   }
 
-  /** Returns the id of the link at a port of a node, or null. */
+  /** Returns the link at a port of a node, or null. */
   linkAt(node, port) {
     for (const link of this.at(node)) {
       const { a, b } = this.links[link];
@@ -42,24 +42,24 @@ export class Fabric {
     return null;
   }
 
-  /** Returns 0 if a link is left from its end a, 1 if from b. A link from a node to itself tells by the port. */
+  /** Returns the end of a link at a node: 0 for end a, 1 for end b. The port decides if both ends are at the node. */
   side(link, node, port) {
     const { a } = this.links[link];
     return a[0] === node && (port === undefined || a[1] === port) ? 0 : 1;
   }
 
-  /** Says what a link joins. */
+  /** Returns the title of a link: both of its ends. */
   title(link) {
     const { a, b } = this.links[link];
     return `${this.nodes[a[0]].name} port ${a[1]} – ${this.nodes[b[0]].name} port ${b[1]}`;
   }
 
-  /** Returns how a node is called for people: its description with its name, if they differ. */
+  /** Returns the label of a node: its description, with its name if it differs. */
   label(node) {
     return this.labels[node];
   }
 
-  /** Takes over which links are down, and since when; returns whether that is news. */
+  /** Updates inactive links with their times; returns true if there was a change. */
   setDown(list, since = []) {
     const same = list.length === this.downList.length && list.every((link, index) => this.down[link] && this.downSince[link] === (since[index] ?? 0));
     if (same) return false;
@@ -72,7 +72,7 @@ export class Fabric {
     return true;
   }
 
-  /** Takes over which nodes are not reached, as [node, since]; returns whether that is news. */
+  /** Updates unreached nodes, as [node, since]; returns true if there was a change. */
   setMissing(list) {
     const before = this.missingList;
     if (list.length === before.length && list.every(([node, since], index) => node === before[index][0] && since === before[index][1])) return false;
@@ -82,13 +82,13 @@ export class Fabric {
     return true;
   }
 
-  /** Takes over the LIDs and IP addresses of end ports, as [node, port, LID, addresses]. */
+  /** Updates the LIDs and IP addresses of end ports, as [node, port, LID, addresses]. */
   setAddresses(list) {
     this.addresses.clear();
     for (const [node, ...port] of list) this.addresses.set(node, [...this.addresses.get(node) ?? [], port]);
   }
 
-  /** Takes over what goes over the links now; returns whether that is news. */
+  /** Updates the traffic of links; returns true if there was a change. */
   setTraffic(list) {
     const before = this.busy ?? 0;
     this.traffic.fill(0);
@@ -97,16 +97,16 @@ export class Fabric {
     return before > 0 || list.length > 0;
   }
 
-  /** Takes over how many pairs of hosts go over each link. */
+  /** Updates the number of host pairs that use each link. */
   setLoad({ load, max }) {
     load.forEach((both, link) => this.load.set(both, 2 * link));
     this.loadMost = max;
   }
 
   /**
-   * Returns up to `most` nodes that a text means, with a `hint` of why where their name does not tell: a name, description,
-   * LID or IP address that is the text comes first, then names and descriptions that begin with it, then whatever
-   * contains it, GUIDs included.
+   * Searches nodes by name, description, LID, IP address or GUID; returns at most `most` nodes. `hint` names the match if it
+   * is not in the node's name. Order: exact matches, then names and descriptions that begin with the text, then substring
+   * matches.
    */
   find(text, most = 20, kinds = null) {
     const wanted = text.trim().toLowerCase();
@@ -115,14 +115,14 @@ export class Fabric {
     for (const node of this.nodes) {
       if (kinds && !kinds.includes(node.kind)) continue;
       const { rank, hint } = this.match(node, wanted, lid);
-      // What contains it may be too many; what is the text may be behind them.
+      // The number of inexact matches is limited; exact matches may follow them.
       if (rank === null || (rank > 0 && found[rank].length >= most)) continue;
       found[rank].push({ ...node, hint });
     }
     return found.flat().slice(0, most);
   }
 
-  // How well a node fits a text: 0 is best, null not at all.
+  // Returns the rank of a node for a search text: 0 is best, null is no match.
   match(node, wanted, lid) {
     let best = { rank: null, hint: null };
     const take = (rank, hint) => { if (best.rank === null || rank < best.rank) best = { rank, hint }; };
@@ -141,12 +141,12 @@ export class Fabric {
   }
 }
 
-// Descriptions of nodes with their names, or names alone.
+// Returns the names of nodes with their descriptions, or names only.
 function labelsOf(nodes) {
   return nodes.map(({ name, description }) => (description && description !== name ? `${description} (${name})` : name));
 }
 
-// The links of each node, one node's after the other's.
+// Returns the links of all nodes, as one array grouped by node.
 function incidence(ends, nodes) {
   const first = new Uint32Array(nodes + 1);
   for (const node of ends) first[node + 1]++;
@@ -156,7 +156,7 @@ function incidence(ends, nodes) {
   return [first, links];
 }
 
-// How far a link is drawn beside the line between its nodes, in half steps: cables between the same two lie side by side.
+// Returns the offset of a link from the line between its nodes, in half steps: parallel cables are drawn side by side.
 function lanes(ends) {
   const cables = new Map();
   for (let link = 0; 2 * link < ends.length; link++) {

@@ -1,10 +1,10 @@
-// Draws links and nodes on a plain canvas, where there is no WebGL2. It is asked for with `?gl=0`.
+// Draws links and nodes on a 2D canvas, without WebGL2 or with `?gl=0`.
 
 import { IDLE, LEAST, MOST, css } from "./colours.js";
 
-const STEPS = 24; // of the ramp
+const STEPS = 24; // colours of the ramp
 
-/** Does what `GlPainter` does. */
+/** Draws plates on a 2D canvas, with the same interface as `GlPainter`. */
 export class FlatPainter {
   name = "2D canvas";
 
@@ -106,7 +106,7 @@ export class FlatPainter {
   }
 }
 
-// Fewer colours, so that many links can be drawn at once.
+// Quantises colours, so that many links can be drawn with one call.
 function coarse(index) {
   if (index === IDLE || index > MOST) return index;
   return LEAST + Math.round((Math.round(((index - LEAST) * (STEPS - 1)) / (MOST - LEAST)) * (MOST - LEAST)) / (STEPS - 1));

@@ -1,17 +1,17 @@
-// The layout by force, in a thread of its own: switches push each other off, cables pull them together.
+// Force-directed layout in a worker: switches repel each other, cables attract them.
 //
-// A host that hangs on one switch only is no body of the simulation: it has its place on an arc around its switch.
+// A host with links to one switch only is not simulated: it is placed on an arc around its switch.
 
 import { Quadtree } from "./quadtree.js";
 
-const COOLING = 0.985, COLD = 0.004, FRICTION = 0.6, EVERY = 40; // ms between two reports of the places
-const SPAN = (5 / 3) * Math.PI; // of the arc of many hosts around their switch
+const COOLING = 0.985, COLD = 0.004, FRICTION = 0.6, EVERY = 40; // EVERY: ms between two reports of positions
+const SPAN = (5 / 3) * Math.PI; // maximum angle of the arc of hosts around their switch
 
 let running = 0;
 
 /**
- * Takes `{ homes, ends, x, y, wide }`: each node's switch or -1, the nodes that links join, places to begin with and
- * how wide they are; sends `{ x, y, room, settled }` again and again until nothing moves any more.
+ * Receives `{ homes, ends, x, y, wide }`: the switch of each host or -1, the ends of links, initial positions and their
+ * width. Sends `{ x, y, room, settled }` repeatedly until the layout is stable.
  */
 onmessage = ({ data }) => {
   running++;
@@ -21,7 +21,7 @@ onmessage = ({ data }) => {
 function settle(bodies, run) {
   let heat = 1, reported = 0;
   const work = () => {
-    if (run !== running) return; // another layout has been asked for, or none
+    if (run !== running) return; // a newer layout was requested, or the layout was cancelled
     const until = performance.now() + 12;
     do {
       bodies.step(heat);
@@ -42,7 +42,7 @@ class Bodies {
   constructor({ homes, ends, x, y, wide }) {
     this.homes = homes;
     this.hosts = Array.from(homes, () => []);
-    const several = new Set(); // hosts on more than one switch
+    const several = new Set(); // hosts with links to several switches
     for (let end = 0; end < ends.length; end++) {
       const node = ends[end], other = ends[end ^ 1];
       if (homes[node] >= 0 && other !== homes[node]) several.add(node);
@@ -58,7 +58,7 @@ class Bodies {
     this.charge = this.radius.map((radius) => 2 + 1.2 * radius * radius);
     const mean = this.radius.reduce((sum, radius) => sum + radius, 0) / Math.max(1, count);
     const scale = (3 * mean * Math.sqrt(count)) / Math.max(wide, 1);
-    // Bodies in one place, or on one line, would never part.
+    // Bodies at the same position, or on one line, would never separate.
     const jitter = (index, salt) => ((Math.imul(index + salt, 2654435761) >>> 8) / 2 ** 24 - 0.5) * mean;
     this.x = Float64Array.from(this.nodes, (node, index) => x[node] * scale + jitter(index, 1));
     this.y = Float64Array.from(this.nodes, (node, index) => y[node] * scale * 1.5 + jitter(index, 77));
@@ -95,7 +95,7 @@ class Bodies {
     const tree = new Quadtree(x, y, this.charge);
     for (let body = 0; body < x.length; body++) {
       const [fx, fy] = tree.push(body);
-      // A weak pull to the middle keeps parts that no cable joins in sight.
+      // A weak force to the centre keeps disconnected parts visible.
       vx[body] = (vx[body] + (fx - x[body] * 0.012) * heat) * FRICTION;
       vy[body] = (vy[body] + (fy - y[body] * 0.012) * heat) * FRICTION;
     }
@@ -105,7 +105,7 @@ class Bodies {
     }
   }
 
-  // The places of all nodes: bodies where they are, hosts around their switches, on the side where no cables are.
+  // Returns the positions of all nodes: simulated bodies, and hosts around their switches on the side without cables.
   places() {
     const x = new Float32Array(this.homes.length), y = new Float32Array(this.homes.length);
     const room = new Float32Array(this.homes.length).fill(1);
@@ -139,7 +139,7 @@ class Bodies {
   }
 }
 
-// The arc on which hosts are around their switch: they are a unit apart.
+// Returns the arc of the hosts around their switch, with a distance of one unit between hosts.
 function arc(hosts) {
   if (!hosts) return { radius: 0, span: 0 };
   const span = Math.min(SPAN, (hosts - 1) * 0.5);

@@ -3,12 +3,12 @@
 import { LINKS, NODES, SHOW } from "./shaders.js";
 import { parse } from "./colours.js";
 
-const ROW = 1024; // places in a row of a texture
-const FEW = 5000; // so many links at most are drawn as ribbons, which are smooth but cost more than lines
+const ROW = 1024; // texels in a row of a texture
+const FEW = 5000; // maximum number of links drawn as ribbons, which are anti-aliased but slower than lines
 
-/** Draws plates, images of the fabric as a camera sees it, and shows them on a canvas. */
+/** Draws plates, images of the fabric for one camera, and shows them on a canvas. */
 export class GlPainter {
-  /** Returns a painter, or null if there is no WebGL2 here. */
+  /** Returns a painter, or null if WebGL2 is not available. */
   static on(canvas) {
     const gl = canvas.getContext("webgl2", { antialias: false, alpha: false, depth: false, stencil: false, powerPreference: "high-performance" });
     return gl && gl.getParameter(gl.MAX_VERTEX_TEXTURE_IMAGE_UNITS) >= 4 ? new GlPainter(gl, canvas) : null;
@@ -36,7 +36,7 @@ export class GlPainter {
     this.count = fabric.nodes.length;
     this.ends = this.texture(0, gl.RG32UI, gl.RG_INTEGER, gl.UNSIGNED_INT, 2, fabric.ends);
     this.kinds = fabric.nodes.map(({ kind }) => kind);
-    // Switches lie on hosts.
+    // Switches are drawn over hosts.
     const order = Uint32Array.from(fabric.nodes.keys()).sort((a, b) => (this.kinds[a] === "host" ? 0 : 1) - (this.kinds[b] === "host" ? 0 : 1));
     gl.bindVertexArray(this.points);
     gl.bindBuffer(gl.ELEMENT_ARRAY_BUFFER, this.nodeOrder);
@@ -71,7 +71,7 @@ export class GlPainter {
 
   resize() {}
 
-  /** Makes a plate of so many pixels. */
+  /** Creates a plate with a size in pixels. */
   plate(width, height) {
     const { gl } = this, texture = gl.createTexture(), frame = gl.createFramebuffer();
     gl.activeTexture(gl.TEXTURE4);
@@ -85,8 +85,8 @@ export class GlPainter {
   }
 
   /**
-   * Begins to draw `links`, in their order, onto a plate. `look` says how: `scale` in pixels of the plate by CSS pixel,
-   * `width` of links, `lane` between cables, `plain`, how much links show that do not matter most, and `sizes` of nodes.
+   * Starts to draw `links`, in order, onto a plate. `look` has `scale`, plate pixels per CSS pixel; `width` of links; `lane`,
+   * the distance of cables; `plain`, the opacity of links without priority; and `sizes` of nodes.
    */
   begin(plate, camera, links, look) {
     const { gl } = this, ribbons = links.length <= FEW;
@@ -100,7 +100,7 @@ export class GlPainter {
     gl.bufferData(gl.ELEMENT_ARRAY_BUFFER, indices(links, ribbons), gl.STREAM_DRAW);
   }
 
-  /** Draws links of those that `begin` was told, from one place in their order to another. */
+  /** Draws a range of the links passed to `begin`. */
   links(plate, from, to) {
     const { gl } = this, { look, ribbons, corners } = plate.scene, { uniforms } = this.linksProgram;
     if (to <= from) return;
@@ -167,7 +167,7 @@ export class GlPainter {
     }
   }
 
-  // Fills a texture, which has to be as large as it was, with numbers: `parts` for each place.
+  // Fills a texture of constant size with numbers: `parts` for each texel.
   texture(unit, internal, format, type, parts, values, old) {
     const { gl } = this, count = values.length / parts, rows = Math.max(1, Math.ceil(count / ROW));
     const texture = old ?? { handle: gl.createTexture(), padded: new values.constructor(rows * ROW * parts) };

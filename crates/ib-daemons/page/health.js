@@ -1,8 +1,8 @@
-// The state of the fabric at a glance: what is wrong, how much, since when.
+// Summary of the state of the fabric: number of problems, and since when.
 
 import { number } from "./format.js";
 
-/** Writes a time of the fabric's clock as a time of day; `now` is [fabric's seconds, milliseconds since 1970] of one moment. */
+/** Converts the fabric's time to the time of day; `now` is [fabric's seconds, ms since 1970] of the same time. */
 export function clock(seconds, [time, date]) {
   if (seconds <= 0) return "the start";
   const at = new Date(date - (time - seconds) * 1000), days = new Date(date).toDateString() === at.toDateString();
@@ -10,8 +10,8 @@ export function clock(seconds, [time, date]) {
 }
 
 /**
- * Returns what the header says: `kind`, which is "good", "busy", "bad" or "unknown", and `parts`, one text for each kind
- * of problem. Links that are down alone make it "busy": every node is reached over others.
+ * Returns the summary: `kind` is "good", "busy", "bad" or "unknown", `parts` has one text for each kind of problem. Inactive
+ * links alone are "busy", because all nodes are reached over other links.
  */
 export function healthOf({ fabric, manager, connected, now, heard }) {
   if (!manager && !heard) return { kind: "unknown", parts: ["state not known yet"] };
@@ -24,7 +24,7 @@ export function healthOf({ fabric, manager, connected, now, heard }) {
   const alarms = manager?.alarms ?? [], { missingList: missing, downList: down, downSince } = fabric;
   if (manager && !manager.up) add("bad", "subnet not up", null);
   if (alarms.length) {
-    // The subnet manager tells times of day.
+    // The SM reports times of day.
     const since = new Date(Math.min(...alarms.map(({ since: own }) => own)) * 1000).toLocaleTimeString();
     add("bad", `${number(alarms.length)} ${alarms.length === 1 ? "alarm" : "alarms"} since ${since}`, null);
   }

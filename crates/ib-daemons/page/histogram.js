@@ -1,4 +1,4 @@
-// Bars of how often something was how much.
+// Bar chart of a histogram.
 
 import { h, svg } from "./dom.js";
 import { number } from "./format.js";
@@ -6,9 +6,8 @@ import { number } from "./format.js";
 const WIDE = 360, HIGH = 110, BELOW = 22, ABOVE = 16, NARROWEST = 1.5, TICK = 46;
 
 /**
- * Draws a histogram of `bars`, [lower bound, upper bound, count] in rising order, on a logarithmic axis if `log`. `write`
- * writes a value; `marks` are [value, what it is], drawn as upright lines; `label` says what the whole is, `unit` what is
- * counted.
+ * Draws a histogram of `bars`, [lower bound, upper bound, count] in ascending order, on a logarithmic axis if `log`. `write`
+ * formats a value. `marks` are [value, name], drawn as vertical lines. `label` is the title, `unit` the unit of the counts.
  */
 export function histogram({ bars, log = false, write, marks = [], label, unit }) {
   const shown = bars.filter(([, , count]) => count > 0);
@@ -39,7 +38,7 @@ export function histogram({ bars, log = false, write, marks = [], label, unit })
     h("figcaption", {}, `${label}: ${number(total)} ${unit}`));
 }
 
-/** Sorts values into at most `most` bars of one width. */
+/** Sorts values into at most `most` bars of equal width. */
 export function barsOf(values, most = 24) {
   const top = values.reduce((top, value) => Math.max(top, value), 0), step = Math.max(1, Math.ceil(top / most));
   const bars = Array.from({ length: Math.max(1, Math.ceil(top / step)) }, (_, index) => [index * step, (index + 1) * step, 0]);
@@ -48,8 +47,8 @@ export function barsOf(values, most = 24) {
 }
 
 /**
- * Makes bars of the server's ranges of microseconds, [upper bound, count], of which empty ones are left out. A range
- * begins where the one before it ends, and is at most a quarter as wide as it begins, or one microsecond.
+ * Converts the server's buckets of microseconds, [upper bound, count], to bars. Empty buckets are omitted by the server.
+ * A bucket begins at the upper bound of the one before. Its width is at most 25 % of its lower bound, or 1 µs.
  */
 export function barsOfRanges(ranges) {
   return ranges.map(([upper, count], index) => {
@@ -58,7 +57,7 @@ export function barsOfRanges(ranges) {
   });
 }
 
-// Round values between two.
+// Returns round values in a range, for the axis.
 function ticks(from, to, log) {
   const values = [];
   if (log) {

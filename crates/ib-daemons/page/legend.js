@@ -1,18 +1,18 @@
-// What the colours mean.
+// Legend of the colours.
 
 import { DOWN, LEAST, MOST, coloursOf, css } from "./colours.js";
 import { h } from "./dom.js";
 import { number, rate } from "./format.js";
 import { RATES } from "./styles.js";
 
-/** Keeps the legend of the drawing as the reader has chosen. */
+/** Updates the legend when the colour mode or the theme changes. */
 export function legend(element, state) {
   const paint = () => {
     const colours = coloursOf(state.theme), { fabric } = state;
     const items = [];
     if (state.colour === "state") items.push(item(line(colours.active), `up: ${number(fabric.links.length - fabric.downList.length)}`));
     else {
-      items.push(item(line(colours.idle), state.colour === "load" ? "no pair" : "idle"));
+      items.push(item(line(colours.idle), state.colour === "load" ? "unused" : "idle"));
       items.push(scale(colours.palette, ...(state.colour === "load" ? ["few", `${number(fabric.loadMost)} pairs`] : RATES.map(rate))));
     }
     items.push(item(line(css(colours.palette, DOWN), "dashed", "✕"), `down: ${number(fabric.downList.length)}`));
@@ -21,7 +21,7 @@ export function legend(element, state) {
     if (state.link !== null || state.node !== null) items.push(item(line(colours.chosen, "thick"), "chosen"));
     const kinds = new Set(fabric.nodes.map(({ kind }) => kind));
     for (const kind of ["switch", "host", "router"]) if (kinds.has(kind)) items.push(item(shape(kind, colours[kind]), kind));
-    const what = { state: "Whether links are up", load: "Pairs of hosts by link and direction", traffic: "Bytes per second by link and direction" }[state.colour];
+    const what = { state: "Whether links are up", load: "Host pairs by link and direction", traffic: "Bytes per second by link and direction" }[state.colour];
     element.replaceChildren(h("p", {}, what), h("ul", {}, items));
   };
   state.on("colour theme links load selection path", paint);

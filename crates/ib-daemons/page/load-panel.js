@@ -1,4 +1,4 @@
-// The tab of loads: what most pairs go over, and what goes over links now.
+// Tab of loads: links with the most host pairs, and the traffic of links.
 
 import { h, terms } from "./dom.js";
 import { many, number, rate } from "./format.js";
@@ -7,7 +7,7 @@ import { Table } from "./table.js";
 
 const MOST = 12; // links in a list
 
-/** Makes the panel. */
+/** Creates the panel. */
 export function loadPanel(state) {
   const { fabric } = state;
   const list = (label, title, show) => new Table({
@@ -18,7 +18,7 @@ export function loadPanel(state) {
       { title, value: ({ value }) => value, show: ({ value }) => show(value), numeric: true },
     ],
   });
-  const loaded = list("Links that most pairs of hosts go over", "Pairs", number), busy = list("Busiest links", "Now", rate);
+  const loaded = list("Links with the most host pairs", "Pairs", number), busy = list("Busiest links", "Now", rate);
   const chart = h("div"), facts = h("div"), busyHead = h("h3");
   const element = h("div", {},
     h("h3", {}, "Pairs of hosts by link"), h("p", { class: "faint" }, "How many pairs of hosts send over a link, in each direction, by the tables that the switches have now."),
@@ -27,7 +27,7 @@ export function loadPanel(state) {
   const shown = () => state.tab === "load";
   const chosen = () => (state.link === null ? null : String(state.link));
   const top = (values) => {
-    // The directions with the largest values, without sorting all of them.
+    // Selects the directions with the largest values, without a complete sort.
     const best = [];
     values.forEach((value, end) => {
       if (!value || (best.length === MOST && value <= best[MOST - 1].value)) return;
@@ -49,8 +49,8 @@ export function loadPanel(state) {
     const mean = between.reduce((sum, value) => sum + value, 0) / (between.length || 1);
     const most = between.reduce((top, value) => Math.max(top, value), 0);
     facts.replaceChildren(terms([
-      ["engine", state.engine ?? fabric.engine], ["tables", state.routes === null ? null : `as of change ${state.routes}`],
-      ["most, of all links", number(fabric.loadMost)],
+      ["engine", state.engine ?? fabric.engine], ["routes", state.routes === null ? null : `version ${state.routes}`],
+      ["maximum of all links", number(fabric.loadMost)],
       ["between switches", between.length ? `mean ${mean.toFixed(1)}, most ${number(most)}` : null],
     ]));
     chart.replaceChildren(between.length ? histogram({

@@ -1,4 +1,4 @@
-// The tab of the log: what the subnet manager is at, and what has happened.
+// Tab of the log: state of the SM, and log lines.
 
 import { h, mark, terms } from "./dom.js";
 import { number } from "./format.js";
@@ -6,9 +6,9 @@ import { number } from "./format.js";
 const MOST = 500; // lines
 
 /**
- * Returns those of the lines a connection begins with that are not among the last ones of former connections. Lines are
- * `[time, text]`; the log's order is the same everywhere, so the first ones of `lines` may be the last ones of `heard`.
- * If none are, a line says that there may have been others in between.
+ * Returns the lines of a new connection that are not among the last lines `heard` of former connections. Lines are
+ * `[time, text]` in log order, so the first ones of `lines` may be the last ones of `heard`. If there is no overlap, a line
+ * reports that lines may be missing.
  */
 export function news(heard, lines) {
   const same = (one, other) => one[0] === other[0] && one[1] === other[1];
@@ -19,7 +19,7 @@ export function news(heard, lines) {
   return heard.length && lines.length ? [[lines[0][0], "lines before this one may be missing: the page was not connected"], ...lines] : lines;
 }
 
-/** Makes the panel. */
+/** Creates the panel. */
 export function logPanel(state) {
   const facts = h("div"), lines = h("ol", { id: "log", role: "log", "aria-label": "Log", tabindex: "0" });
   const element = h("div", {}, h("h2", {}, "Subnet manager"), facts, h("h3", {}, "Log"), lines);
@@ -28,7 +28,7 @@ export function logPanel(state) {
     if (state.tab !== "log" || !manager) return;
     facts.replaceChildren(terms([
       ["state", mark(manager.state)], ["subnet", mark(manager.up ? "active" : "down", manager.up ? "up" : "not up")], ["LID", manager.lid],
-      ["sweeps", number(manager.sweeps)], ["changes followed", number(manager.followed)], ["last sweep", manager.last || null], ["changes of tables", state.routes],
+      ["sweeps", number(manager.sweeps)], ["partial sweeps", number(manager.followed)], ["last sweep", manager.last || null], ["version of routes", state.routes],
       ["fabric's clock", `${state.time.toFixed(1)} s`],
     ]));
   };

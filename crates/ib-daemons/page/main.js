@@ -1,7 +1,7 @@
-// The page of `ibfabric up`: asks for the fabric, makes the parts of the page and keeps them up to date.
+// The page of `ibfabric up`: requests the fabric, creates the parts of the page and updates them.
 //
-// state.js holds what is chosen and known; everything else listens to it. The drawing is stage.js and what it imports,
-// the tabs are the files that end in -panel.js. Tests use `window.ibfabric`, at the end of this file.
+// state.js holds the selection and the data; all other parts subscribe to it. stage.js and its imports draw the fabric.
+// Each tab is a file that ends in -panel.js. Tests use `window.ibfabric`, at the end of this file.
 
 import { acmPanel } from "./acm-panel.js";
 import { keepAddress } from "./address.js";
@@ -24,13 +24,13 @@ import { Stage } from "./stage.js";
 import { State } from "./state.js";
 import { tabs } from "./tabs.js";
 
-const HEARD = 100; // lines of the log that the server begins with
+const HEARD = 100; // log lines that the server sends to a new connection
 const state = new State(), root = document.documentElement;
 const report = (line, problem = false) => {
   byId("status").textContent = line;
   byId("status").classList.toggle("problem", problem);
 };
-// Takes back what was reported, unless something else has been meanwhile.
+// Removes a reported error, unless a newer one has replaced it.
 const settle = (line) => { if (byId("status").textContent === line) report(""); };
 
 themes();
@@ -71,7 +71,7 @@ function start() {
     byId("stage").focus();
   });
 
-  // A host that is clicked while a pair is picked, or with Shift, becomes an end of the pair.
+  // A click on a host while a pair is picked, or with Shift, sets an end of the pair.
   const end = (id) => {
     if (fabric.nodes[id].kind !== "host") return report(`${fabric.nodes[id].name} is no host: paths go from host to host.`);
     const which = state.picking ?? (state.pair[0] === null || state.pair[1] !== null ? 0 : 1);
@@ -101,7 +101,7 @@ function start() {
       report("");
     },
   });
-  // A pair that another part of the page has set is shown.
+  // Shows a pair that another part of the page has set.
   state.on("pair", () => { if (!state.pair.includes(null) && state.tab !== "node") open("path"); });
   state.on("status", () => report(state.status, true));
   byId("health").addEventListener("click", () => open("problems"));
@@ -113,7 +113,7 @@ function start() {
   surface(stage, open);
 }
 
-/** Says in the header how the fabric is. */
+/** Shows the summary of the state in the header. */
 function showHealth() {
   const health = byId("health"), { kind, parts } = healthOf(state);
   const shown = JSON.stringify([kind, parts]);
@@ -123,10 +123,10 @@ function showHealth() {
   document.title = `${kind === "good" ? "" : "! "}${state.fabric.name} – ibfabric up`;
 }
 
-// What the server says of the fabric while it runs.
+// Subscribes to the events of the server.
 function live() {
   const { fabric } = state, connection = byId("connection"), manager = byId("manager");
-  let heard = []; // the last lines of the log, which a new connection begins with
+  let heard = []; // last log lines, compared with the first ones of a new connection
   listen((event, first) => {
     Object.assign(state, { time: event.time, manager: event.sm, now: [event.time, Date.now()], heard: true });
     const lines = first ? news(heard, event.log ?? []) : event.log ?? [];
@@ -154,12 +154,12 @@ function live() {
     showHealth();
     if (!state.manager) return;
     const { state: own, sweeps, followed } = state.manager;
-    // What was said last is not what is now.
+    // After a disconnect the last state is obsolete.
     manager.hidden = state.connected === false;
     manager.replaceChildren("subnet manager ", mark(own), " ", many(sweeps, "sweep"), ", ", many(followed, "change"), " followed");
   });
   showHealth();
-  // Loads are asked for when something shows them, and again when the tables have changed.
+  // Loads are requested when a part shows them, and again when the routes have changed.
   let loaded = null, asking = false, problem = null;
   const again = new Retry();
   const load = async () => {
@@ -180,7 +180,7 @@ function live() {
       again.later(load);
     }
     asking = false;
-    // The tables may have changed meanwhile; an answer that is older than the events is asked for again, but not at once.
+    // If the response is older than the events, it is requested again after a pause.
     if (problem === null && loaded !== state.routes) setTimeout(load, 300);
   };
   state.on("routes colour tab selection", () => { again.reset(); load(); });
@@ -210,24 +210,24 @@ function themes() {
 }
 
 /**
- * What tests and measurements use: `document.documentElement.dataset` has `ready`, `routes`, `down` (ids of links) and
- * `theme`, `#stage`'s has `drawn` and `settled`; `window.ibfabric` has these functions.
+ * Interface for tests and measurements. `document.documentElement.dataset` has `ready`, `routes`, `down` (links) and
+ * `theme`; the dataset of `#stage` has `drawn` and `settled`; `window.ibfabric` has these functions.
  */
 function surface(stage, open) {
   const { fabric } = state;
   window.ibfabric = {
     renderer: stage.painter.name,
-    /** Returns the nodes, as the server describes them. */
+    /** Returns the nodes as the server describes them. */
     nodes: () => fabric.nodes,
-    /** Returns where a node is in the window, in CSS pixels. */
+    /** Returns the position of a node in the window, in CSS pixels. */
     nodeAt: (id) => stage.nodeAt(id),
-    /** Returns where a link is in the window; `part` of its length from its end a. */
+    /** Returns a position on a link in the window; `part` is the fraction of its length from end a. */
     linkAt: (id, part) => stage.linkAt(id, part),
-    /** Returns the path that is shown, and the former one. */
+    /** Returns the present path and the former one. */
     path: () => ({ path: state.path, former: state.former }),
     /** Opens a tab. */
     open,
-    /** Moves the drawing for so many milliseconds as a reader would, and returns the times between frames. */
+    /** Moves the drawing for some milliseconds like a user; returns the times between frames. */
     tour: (ms) => tour(stage, ms),
   };
   root.dataset.ready = "true";

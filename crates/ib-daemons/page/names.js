@@ -1,18 +1,18 @@
-// Fields in which a node is found by its name.
+// Input fields that search nodes by name.
 
 import { get } from "./api.js";
 import { h } from "./dom.js";
 
-/** How often the addresses of nodes are asked for anew at most, in ms. */
+/** Minimum time between two requests for the addresses of nodes, in ms. */
 const EVERY = 2000;
 
-let asked = null; // for the addresses, and when
+let asked = null; // the last request for the addresses, and its time
 
-/** Has the fabric know the LIDs and IP addresses of its nodes as they are now; the promise is kept once it does. */
+/** Updates the LIDs and IP addresses of the fabric's nodes; the promise resolves after the update. */
 function refresh({ fabric, connected }) {
   if (connected === false) return Promise.resolve();
   if (!asked || performance.now() > asked.at + EVERY) {
-    // Without them names and GUIDs are found all the same.
+    // Without addresses, the search still finds names and GUIDs.
     const answer = get("addresses").then(({ ports }) => fabric.setAddresses(ports), () => {});
     asked = { at: performance.now(), answer };
   }
@@ -20,8 +20,8 @@ function refresh({ fabric, connected }) {
 }
 
 /**
- * Makes a combobox of an input and a list: what is written is looked for in the fabric, the arrow keys go through what is
- * found, Enter takes it. `take` is called with the node.
+ * Turns an input and a list into a combobox: text searches the fabric, arrow keys select a match, Enter accepts it. `take`
+ * is called with the node.
  */
 export function combobox(input, list, state, take, kinds = null) {
   let found = [], at = -1;
@@ -47,7 +47,7 @@ export function combobox(input, list, state, take, kinds = null) {
   input.addEventListener("focus", () => refresh(state));
   input.addEventListener("input", () => {
     search();
-    // What was written before the addresses had come is looked for again.
+    // Repeats the search when the addresses have arrived.
     const written = input.value;
     refresh(state).then(() => { if (input.value === written && document.activeElement === input) search(); });
   });
@@ -70,7 +70,7 @@ export function combobox(input, list, state, take, kinds = null) {
   input.addEventListener("blur", close);
 }
 
-/** Makes a field for a node with a label; returns `{ element, input }`. */
+/** Creates a labelled field for a node; returns `{ element, input }`. */
 export function nodeField(id, label, state, take, kinds) {
   const input = h("input", {
     type: "text", id, role: "combobox", "aria-expanded": "false", "aria-controls": `${id}-list`, "aria-autocomplete": "list",

@@ -1,13 +1,13 @@
-// The tab of the chosen node or link: tables and counters.
+// Tab of the selected node or link: tables and counters.
 
 import { get, post } from "./api.js";
 import { h, jump, mark, renew, terms } from "./dom.js";
 import { many, number, rate } from "./format.js";
 import { Table } from "./table.js";
 
-const EVERY = 2000; // ms between two readings of the counters
+const EVERY = 2000; // ms between two updates of the counters
 
-/** Makes the panel. `report` shows errors, `goTo` shows a node on the drawing. */
+/** Creates the panel. `report` shows errors, `goTo` shows a node on the drawing. */
 export function nodePanel(state, { report, goTo }) {
   const panel = new NodePanel(state, report, goTo);
   state.on("selection", () => panel.choose());
@@ -22,7 +22,7 @@ class NodePanel {
   constructor(state, report, goTo) {
     Object.assign(this, { state, report, goTo });
     this.linkCard = h("section", { class: "card link", "aria-label": "Chosen link" });
-    this.head = h("section", { "aria-label": "Chosen node" });
+    this.head = h("section", { "aria-label": "Selected node" });
     this.ports = new Table({
       label: "Ports",
       key: ({ port }) => String(port),
@@ -71,7 +71,7 @@ class NodePanel {
     this.fetch();
   }
 
-  // The chosen link: what it joins, what goes over it, and a switch for it.
+  // Shows the selected link: its ends, its traffic, and a button that cuts or restores it.
   link() {
     const { state, state: { fabric, link } } = this;
     this.linkCard.hidden = link === null;
@@ -86,7 +86,8 @@ class NodePanel {
     return undefined;
   }
 
-  // Makes the card of a link. It stays until the link goes down or up: a click takes longer than it is between two events.
+  // Creates the card of a link. It is replaced only if the link's state changes, because a click lasts longer than the
+  // interval between two events.
   card(link, down) {
     const { state, state: { fabric } } = this, { a, b, width, speed, gbit } = fabric.links[link];
     const shown = { link, down, now: h("span"), pairs: h("span") };
@@ -97,17 +98,17 @@ class NodePanel {
       terms([
         ["rate", `${width}, ${speed} Gb/s a lane, ${gbit} Gb/s`],
         ["now", shown.now],
-        ["pairs of hosts", shown.pairs],
+        ["host pairs", shown.pairs],
       ]),
       h("p", {}, h("button", { type: "button", id: "toggle-link", class: down ? "restore" : "cut", click: () => this.toggle(), "aria-keyshortcuts": "c" },
         down ? "Restore this link" : "Cut this link", " ", h("kbd", {}, "c"))));
     return shown;
   }
 
-  /** Cuts the chosen link, or restores it. */
+  /** Cuts or restores the selected link. */
   async toggle() {
     const { state } = this, { link } = state;
-    if (link === null) return this.report("Choose a link first.");
+    if (link === null) return this.report("Select a link first.");
     const up = Boolean(state.fabric.down[link]);
     try {
       await post("link", { link, up });
@@ -149,7 +150,7 @@ class NodePanel {
       terms([
         ["kind", node.kind], ["GUID", node.guid], ["LID", node.lid || "none"], ["rank", node.rank],
         ["links", many(node.ports.filter(({ link }) => link !== null).length, "link")],
-        ["part of", node.roles?.length ? node.roles.join(", ") : null],
+        ["roles", node.roles?.length ? node.roles.join(", ") : null],
         ...(node.values ?? []).map(([key, value]) => [key, String(value)]),
       ]));
     this.ports.show(node.ports, state.port === null ? null : String(state.port));
@@ -169,13 +170,13 @@ class NodePanel {
   }
 }
 
-// The description of a node, where its name does not say it.
+// Returns the description of a node if it differs from the name.
 function description({ id, name, values = [] }) {
   const [, own] = values.find(([key]) => key === "description") ?? [];
   return own && own !== name ? own : null;
 }
 
-// What a port's counters know of things that should not be.
+// Returns the non-zero error counters of a port.
 function errors({ counters = {} }) {
   const names = Object.keys(counters ?? {}).filter((name) => /Error|Discard|Downed|Overrun|Recovery|Dropped/i.test(name));
   return names.reduce((sum, name) => sum + counters[name], 0);

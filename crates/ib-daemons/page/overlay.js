@@ -1,23 +1,23 @@
-// What lies over the links: names, what is chosen or pointed at, links that are down, and the path of a pair.
+// Drawing above the links: names, the selection, inactive links, and the path of a pair.
 
 import { lineOf } from "./picking.js";
 import { homesOf } from "./rows.js";
 import { linkWidth } from "./styles.js";
-import { drawPath } from "./way.js";
+import { drawPath } from "./path.js";
 
 const FONT = "11px system-ui, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif";
-const CELL = 4; // pixels; names have that distance from nodes, too
+const CELL = 4; // pixels; also the distance of names from nodes
 const MOST_LABELS = 300, MOST_CROSSES = 600, MOST_MISSING = 4000, MOST_AROUND = 256;
-const LONG = 14; // letters of a name that is shortened where it can be
+const LONG = 14; // letters; longer names are shortened if possible
 
-/** Draws onto the canvas over the stage. */
+/** Draws onto the canvas above the stage. */
 export class Overlay {
   constructor(canvas, state) {
     this.canvas = canvas;
     this.context = canvas.getContext("2d");
     this.state = state;
     this.hover = {};
-    this.progress = Infinity; // hops of the path that are drawn
+    this.progress = Infinity; // number of path hops that are drawn
     this.homes = homesOf(state.fabric);
     this.names = shortNames(state.fabric.nodes);
     this.empty = true;
@@ -29,7 +29,7 @@ export class Overlay {
     this.empty = true;
   }
 
-  /** Draws everything anew. Where nothing is to be drawn, the canvas is taken out of sight, which makes frames cheaper. */
+  /** Redraws everything. An empty canvas is hidden, which makes frames cheaper. */
   paint(layout, camera, look, colours) {
     Object.assign(this, { layout, camera, look, colours });
     const { context, scale, state } = this;
@@ -54,7 +54,7 @@ export class Overlay {
   x(node) { return this.camera.x(this.layout.x[node]); }
   y(node) { return this.camera.y(this.layout.y[node]); }
 
-  // Where a link is drawn, from the edge of one node to that of the other.
+  // Returns the line of a link, from the edge of one node to the edge of the other.
   line(link) {
     const { fabric } = this.state, line = lineOf(fabric, this.layout, this.camera, link, this.look.lane), [ax, ay, bx, by] = line;
     const length = Math.hypot(bx - ax, by - ay), [a, b] = [0, 1].map((end) => this.look.sizes[fabric.ends[2 * link + end]] / 2 + 1);
@@ -78,7 +78,7 @@ export class Overlay {
     this.drawn++;
   }
 
-  // The links of the node that is chosen or pointed at, which would be lost among all others.
+  // Draws the links of the selected or hovered node above all others.
   around() {
     const { state: { node, fabric }, hover } = this;
     for (const [own, colour] of [[node, this.colours.chosen], [hover.node ?? null, this.colours.hover]]) {
@@ -87,7 +87,7 @@ export class Overlay {
     }
   }
 
-  // A cross in the middle of links that are down, which is seen without their colour.
+  // Draws a cross in the middle of inactive links, so that they are recognisable without colours.
   crosses() {
     const { context, state: { fabric }, colours } = this;
     if (!fabric.downList.length || fabric.downList.length > MOST_CROSSES) return;
@@ -105,7 +105,7 @@ export class Overlay {
     this.drawn++;
   }
 
-  // Nodes that are not reached: what is left of them is an empty frame.
+  // Draws unreached nodes as empty frames.
   absent() {
     const { context, colours, width, height, state: { fabric: { missingList, nodes } } } = this;
     let drawn = 0;
@@ -167,13 +167,13 @@ export class Overlay {
     context.fillText(text, x, y + 0.5);
   }
 
-  // Names where there is room for them; those of what is chosen first, then switches', then hosts'.
+  // Draws names that do not overlap others, by priority: selection, switches, hosts.
   labels() {
     const { context, state, look: { sizes }, width, height } = this, { nodes } = state.fabric;
     const first = new Set([this.hover.node, state.node, ...state.pair].filter((node) => node !== null && node !== undefined));
     state.path?.hops.forEach(({ node }) => first.add(node));
     const across = Math.ceil(width / CELL + 1), taken = new Uint8Array(across * Math.ceil(height / CELL + 1));
-    // Names that would be cut off at the edge have no room there.
+    // Names that would be clipped at the edge are omitted.
     const free = (x, y, wide, high, take) => {
       const [left, right, top, bottom] = [x, x + wide, y, y + high].map((edge) => Math.floor(edge / CELL));
       if (x < 0 || y < 0 || x + wide > width || y + high > height) return false;
@@ -205,7 +205,7 @@ export class Overlay {
       const x = this.x(node), y = this.y(node), half = sizes[node] / 2, host = nodes[node].kind === "host";
       const below = [x - wide / 2, y + half + 4], right = [x + half + 5, y - 6], above = [x - wide / 2, y - half - 17];
       const left = [x - half - 5 - wide, y - 6];
-      // Hosts in several rows have their names on the side that is away from their switch.
+      // In layouts with several rows of hosts, names are placed on the side away from the switch.
       const aside = host && this.layout.aside && this.homes[node] >= 0 ? (x < this.x(this.homes[node]) ? [left, below] : [right, below]) : [below, right];
       const place = (host ? aside : [above, right, below]).find(([lx, ly]) => free(lx, ly, wide, 12)) ?? (first.has(node) ? [right[0] + wide > width ? left[0] : right[0], right[1]] : null);
       if (!place) continue;
@@ -220,8 +220,8 @@ export class Overlay {
 }
 
 /**
- * Returns how nodes are called on the drawing: by their descriptions, or by their names without what the names of all
- * nodes begin with, where these are long. Never have two nodes the same.
+ * Returns the names of nodes on the drawing: descriptions, or names without their common prefix if these are long. Names are
+ * unique.
  */
 export function shortNames(nodes) {
   const count = new Map();

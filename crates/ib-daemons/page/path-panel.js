@@ -1,11 +1,11 @@
-// The tab of a pair: its path, hop by hop, and what is different from before.
+// Tab of a pair: its path, hop by hop, and the difference from the previous path.
 
 import { get, post, Retry } from "./api.js";
 import { h, jump, mark, terms } from "./dom.js";
 import { many, number } from "./format.js";
 import { nodeField } from "./names.js";
 
-/** Makes the panel. `report` shows errors, `settle` takes one back, `goTo` shows a node on the drawing. */
+/** Creates the panel. `report` shows errors, `settle` removes an error, `goTo` shows a node on the drawing. */
 export function pathPanel(state, { report, settle, goTo }) {
   const panel = new PathPanel(state, report, settle, goTo);
   state.on("pair routes", () => { panel.again.reset(); panel.fetch(); });
@@ -35,11 +35,11 @@ class PathPanel {
       this.result, this.record);
   }
 
-  /** Begins to pick a pair, or stops. */
+  /** Starts or stops to pick a pair. */
   start() {
     const { state } = this;
     state.set("picking", { picking: state.picking === null ? 0 : null });
-    if (state.picking === 0) this.report("Choose the host at which the path begins, then the one at which it ends.");
+    if (state.picking === 0) this.report("Select the source host of the path, then the destination host.");
   }
 
   picking() {
@@ -59,7 +59,7 @@ class PathPanel {
     }
     try {
       const path = await get("path", { from, to });
-      if (ticket !== this.ticket) return undefined; // another pair has been chosen
+      if (ticket !== this.ticket) return undefined; // another pair has been selected
       this.again.reset();
       const before = state.path, other = before && !same(before, path);
       if (before && !other) state.path = path;
@@ -67,7 +67,7 @@ class PathPanel {
         Object.assign(state, { path, former: other ? before : null });
         state.tell("path");
       }
-      if (other) this.report(path.error ? `The tables have changed: ${path.error}` : "The tables have changed: the path goes another way now.");
+      if (other) this.report(path.error ? `The routes have changed: ${path.error}` : "The routes have changed: the path is different now.");
       else this.settle(this.problem);
       this.problem = null;
     } catch (error) {
@@ -83,15 +83,15 @@ class PathPanel {
     const { state, state: { path, former, pair, fabric } } = this;
     if (!path) {
       this.result.replaceChildren(h("p", { class: "faint" }, pair[0] === null && pair[1] === null
-        ? "Choose two hosts: write their names, pick them on the drawing, or click them with Shift."
-        : pair.includes(null) ? "Choose the other host." : "The path is asked for."));
+        ? "Select two hosts: enter their names, pick them on the drawing, or click them with Shift."
+        : pair.includes(null) ? "Select the other host." : "The path is being requested."));
       return;
     }
     const links = path.hops.filter(({ link }) => link !== null).length;
     this.result.replaceChildren(
-      h("h3", {}, "Path ", path.error ? mark("failed", "ends early") : mark("active", many(links, "link"))),
+      h("h3", {}, "Path ", path.error ? mark("failed", "interrupted") : mark("active", many(links, "link"))),
       ...(path.error ? [h("p", { class: "problem" }, path.error)] : []),
-      terms([["SLID → DLID", `${path.slid} → ${path.dlid}`], ["SL", path.sl], ["tables", `as of change ${path.routes}`]]),
+      terms([["SLID → DLID", `${path.slid} → ${path.dlid}`], ["SL", path.sl], ["routes", `version ${path.routes}`]]),
       this.table(path, former, "Hops", "path-now"),
       ...(former ? [h("h3", { class: "former" }, "Before"), this.table(former, path, "Hops before", "path-before")] : []),
       h("p", { class: "buttons" }, h("button", { type: "button", id: "resolve", click: () => this.resolve() }, `Ask ${fabric.nodes[pair[0]].name}'s ACM`)));
@@ -112,17 +112,17 @@ class PathPanel {
           new_ ? h("span", { class: "sign" }, id === "path-now" ? " new" : " left") : null, down ? h("span", { class: "sign" }, " down") : null)));
     };
     return h("div", { class: "table" }, h("table", { id, "aria-label": label },
-      h("thead", {}, h("tr", {}, ["#", "Node", "In", "Out", "SL / VL", "Leaves by"].map((title) => h("th", { scope: "col" }, title)))),
+      h("thead", {}, h("tr", {}, ["#", "Node", "In", "Out", "SL / VL", "Output link"].map((title) => h("th", { scope: "col" }, title)))),
       h("tbody", {}, hops.map(row))));
   }
 
-  // What the service at the source says of the destination's name.
+  // Shows the response of the source's ACM service for the destination's name.
   async resolve() {
     const { pair: [from, to], fabric } = this.state;
     try {
       const { path, microseconds } = await post("resolve", { from, to: fabric.nodes[to].name });
       if (this.state.pair[0] !== from || this.state.pair[1] !== to) return;
-      this.record.replaceChildren(h("h3", {}, "Path record of ACM"), terms([
+      this.record.replaceChildren(h("h3", {}, "Path record from ACM"), terms([
         ["answered in", `${number(Math.round(microseconds))} µs`], ...Object.entries(path).map(([key, value]) => [key.toUpperCase(), String(value)]),
       ]));
     } catch (error) {

@@ -1,8 +1,8 @@
-// What is under the pointer: cells of the stage with the nodes and links in them.
+// Finds nodes and links below the pointer: a grid of cells with their nodes and links.
 
 const CELL = 40, NEAR_NODE = 5, NEAR_LINK = 5; // pixels
 
-/** The nodes and links in sight, by cells of the stage. It is made when it is asked for after the camera has moved. */
+/** Visible nodes and links by cells of the stage. The index is built at the first query after a move of the camera. */
 export class Picking {
   constructor(fabric) {
     this.fabric = fabric;
@@ -56,7 +56,7 @@ export class Picking {
     });
   }
 
-  // Counts what belongs to each cell, then writes it down.
+  // Counts the items of each cell, then stores them.
   cells(fill) {
     const first = new Uint32Array(this.columns * this.rows + 1);
     const inside = (c, r) => c >= 0 && r >= 0 && c < this.columns && r < this.rows;
@@ -67,7 +67,7 @@ export class Picking {
     return { first, items };
   }
 
-  // The cells that a line passes through, column by column.
+  // Yields the cells that a line crosses, column by column.
   trace([ax, ay, bx, by], add) {
     if (ax > bx) [ax, ay, bx, by] = [bx, by, ax, ay];
     const from = Math.max(0, Math.floor(ax / CELL)), to = Math.min(this.columns - 1, Math.floor(bx / CELL));
@@ -81,7 +81,7 @@ export class Picking {
   }
 }
 
-/** Returns where a link is drawn, [x, y, x, y] in CSS pixels; cables between the same two are `lane` apart. */
+/** Returns the line of a link, [x, y, x, y] in CSS pixels; parallel cables are `lane` apart. */
 export function lineOf(fabric, { x, y }, camera, link, lane) {
   const a = fabric.ends[2 * link], b = fabric.ends[2 * link + 1];
   const ax = camera.x(x[a]), ay = camera.y(y[a]), bx = camera.x(x[b]), by = camera.y(y[b]);

@@ -1,35 +1,34 @@
-// When what is drawn. All links of a large fabric take longer than a frame may, above all without a graphics processor.
+// Frame scheduling. Drawing all links of a large fabric takes longer than one frame, above all without a GPU.
 //
-// So links and nodes are drawn onto plates, a part of them each frame, as many as there is time for, and every frame shows
-// plates, moved and stretched to where the camera is: the front plate, which is somewhat larger than the stage, and behind
-// it, where that does not reach, one of the whole fabric. So all links are on the screen in every frame. Where one frame is
-// enough for everything, each frame draws everything.
+// Links and nodes are drawn onto off-screen plates, a part of them in each frame. Every frame shows the plates,
+// transformed to the present camera. The front plate is somewhat larger than the stage. Where it does not reach, a plate
+// of the whole fabric behind it is visible. If one frame is enough for everything, every frame draws everything.
 
 import { laneStep, linkWidth, nodeSize, plainAlpha } from "./styles.js";
 
-const MARGIN = 0.12; // of the stage, around it
+const MARGIN = 0.12; // fraction of the stage around it
 const QUICK = 21, SLOW = 36; // ms between two frames
-const FEWEST = 300, FIRST = 3000; // links in a frame
+const FEWEST = 300, FIRST = 3000; // links per frame: minimum, initial number
 
 /** Keeps the plates up to date and shows them. */
 export class Plates {
   constructor(painter, fabric) {
     this.painter = painter;
     this.fabric = fabric;
-    this.version = 0; // of places and colours
+    this.version = 0; // of positions and colours
     this.batch = FIRST;
     this.free = [];
     this.all = Uint32Array.from(fabric.links.keys());
     this.pitch = () => 1;
   }
 
-  /** Says that places, colours or styles are others now. `order` is the order in which links are drawn. */
+  /** Reports changed positions, colours or styles. `order` is the drawing order of links. */
   changed({ layout = this.layout, order = this.order }) {
     this.version++;
     Object.assign(this, { layout, order });
   }
 
-  /** Takes over the size of the stage: CSS pixels, and pixels of the screen for each of them. */
+  /** Sets the size of the stage in CSS pixels, and the number of screen pixels per CSS pixel. */
   resize(width, height, scale) {
     Object.assign(this, { width, height, scale });
     for (const plate of [this.front, this.whole, this.making, ...this.free]) plate?.free();
@@ -37,7 +36,7 @@ export class Plates {
     this.free = [];
   }
 
-  /** Works for a frame: draws for a while, then shows. Returns whether there is more to draw. */
+  /** Runs one frame: draws for a while, then shows. Returns true if there is more to draw. */
   frame(camera, whole, interval) {
     this.adapt(interval);
     const wanted = this.wanted(camera, whole);
@@ -49,14 +48,14 @@ export class Plates {
     return Boolean(this.making || this.wanted(camera, whole));
   }
 
-  // Fewer links in each frame if frames come late, and more if they come in time.
+  // Adapts the number of links per frame to the measured frame rate.
   adapt(interval) {
     if (!this.drew || !(interval > 0) || interval > 1000) return;
     if (interval < QUICK) this.batch = Math.min(this.batch * 1.6, this.all.length + 1);
     else if (interval > SLOW) this.batch = Math.max(FEWEST, this.batch * (interval > 2 * SLOW ? 0.45 : 0.7));
   }
 
-  // What has to be drawn next, if anything: what is in sight comes first.
+  // Returns the next part to draw, visible plates first, if any.
   wanted(camera, whole) {
     if (!this.front || this.front.version !== this.version || !same(this.front.seen, camera)) return { camera, margin: MARGIN, kind: "front" };
     const fits = same(camera, whole);
@@ -110,7 +109,7 @@ export class Plates {
     this.shown = view;
   }
 
-  // Where a plate is on the canvas.
+  // Returns the rectangle of a plate on the canvas.
   rectangle({ seen, edge, width, height }, view) {
     const sx = view.kx / seen.kx, sy = view.ky / seen.ky, { scale } = this;
     const left = (view.tx - (seen.tx + edge[0]) * sx) * scale, top = (view.ty - (seen.ty + edge[1]) * sy) * scale;
@@ -120,7 +119,7 @@ export class Plates {
 
 const same = (one, other) => one.kx === other.kx && one.ky === other.ky && one.tx === other.tx && one.ty === other.ty;
 
-// The links of an order that may be in sight of a camera, and how often their lines cover the stage.
+// Returns the links that may be visible to a camera, in order, and the total length of their lines in stage sizes.
 function visible(ends, { x, y }, order, camera, width, height) {
   const list = new Uint32Array(order.length), edge = 16;
   let count = 0, length = 0;
@@ -137,7 +136,7 @@ function visible(ends, { x, y }, order, camera, width, height) {
   return { list: list.subarray(0, count), layers: length / (width * height) };
 }
 
-// Whether a line passes the middle of the stage no farther than its corners do.
+// Returns true if a line passes the centre of the stage at most as far away as the corners.
 function crosses(ax, ay, bx, by, width, height) {
   const dx = bx - ax, dy = by - ay, reach = Math.abs(dx) * (height / 2 + 16) + Math.abs(dy) * (width / 2 + 16);
   return Math.abs(dx * (height / 2 - ay) - dy * (width / 2 - ax)) <= reach;

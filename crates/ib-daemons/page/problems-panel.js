@@ -1,11 +1,11 @@
-// The tab of problems: alarms, nodes that are not reached, links that are down.
+// Tab of problems: alarms, unreached nodes, inactive links.
 
 import { h } from "./dom.js";
 import { many, number } from "./format.js";
 import { clock } from "./health.js";
 import { Table } from "./table.js";
 
-/** Makes the panel. `goTo` shows a node on the drawing. */
+/** Creates the panel. `goTo` shows a node on the drawing. */
 export function problemsPanel(state, { goTo }) {
   const { fabric } = state, since = (seconds) => clock(seconds, state.now);
   const missing = new Table({
@@ -40,7 +40,7 @@ export function problemsPanel(state, { goTo }) {
     alarms.replaceChildren(...list.map(({ kind, since: at, text }) =>
       h("li", { "data-kind": kind }, h("strong", {}, "Alarm"), ` since ${new Date(at * 1000).toLocaleTimeString()}: ${text}`)));
   };
-  // Switches first: what hangs on them is missing because of them.
+  // Switches first, because a missing switch disconnects its hosts.
   const rank = (node) => -fabric.nodes[node].rank;
   const paint = () => {
     paintAlarms();

@@ -1,18 +1,18 @@
-// The force that many bodies have on one, after Barnes and Hut: those that are far away count as one body.
+// Force of many bodies on one body by the Barnes-Hut approximation: a group of distant bodies counts as one body.
 
-// A cell is far if it is smaller than this part of its distance. With more than √½ a body could be far from its own cell.
+// A cell is distant if its size is less than this fraction of its distance. Above √½ a body could be distant from its own cell.
 const FAR = 0.7;
-const NEAREST = 0.05; // squares of distances below this count as this
+const NEAREST = 0.05; // lower limit of squared distances
 const DEEPEST = 40;
 
-/** The cells of bodies in a plane, each with the sum of its bodies' charges and the middle of them. */
+/** Quadtree of bodies in a plane; each cell has the sum of the charges and their centre. */
 export class Quadtree {
   constructor(x, y, charge) {
     Object.assign(this, { x, y, charge });
     const room = 4 * x.length + 64;
     this.child = new Int32Array(4 * room).fill(-1);
-    this.body = new Int32Array(room).fill(-1); // the first body of a cell that is not divided
-    this.next = new Int32Array(x.length).fill(-1); // the next body of the same cell
+    this.body = new Int32Array(room).fill(-1); // first body of a leaf cell
+    this.next = new Int32Array(x.length).fill(-1); // next body of the same cell
     this.cells = 0;
     let left = Infinity, top = Infinity, right = -Infinity, bottom = -Infinity;
     for (let body = 0; body < x.length; body++) {
@@ -27,13 +27,13 @@ export class Quadtree {
     this.sum = new Float64Array(this.cells);
     this.middleX = new Float64Array(this.cells);
     this.middleY = new Float64Array(this.cells);
-    // Cells are made after those that they are parts of.
+    // Parent cells have smaller indices than their children.
     for (let cell = this.cells - 1; cell >= 0; cell--) this.gather(cell);
     this.stack = new Int32Array(4 * DEEPEST + 8);
     this.sizes = new Float64Array(4 * DEEPEST + 8);
   }
 
-  /** Returns the force on a body, away from the others: the sum of their charges by their distances. */
+  /** Returns the repulsive force on a body: the sum of the other charges divided by their distances. */
   push(body) {
     const { x, y, stack, sizes, child } = this, px = x[body], py = y[body];
     let fx = 0, fy = 0, top = 1;
@@ -89,7 +89,7 @@ export class Quadtree {
           this.body[cell] = body;
           return;
         }
-        // The body that was here alone moves into a part of the cell.
+        // The former single body of the cell moves into a child cell.
         this.divided[cell] = true;
         this.body[cell] = -1;
         const part = this.cell();

@@ -1,11 +1,11 @@
-// The layout by rank: switches in rows, hosts beneath the switch that they hang on.
+// Layered layout: switches in rows by rank, hosts beneath their switches.
 
-const LEAF_GAP = 0.9, POD_GAP = 1.6, DROP = 1.4; // in units of the distance of two hosts, like all here
+const LEAF_GAP = 0.9, POD_GAP = 1.6, DROP = 1.4; // unit of all lengths: the distance of two hosts
 const SWEEPS = 6;
 
 /**
- * Returns where the nodes are: `x`, `y`, and `room`, the distance that each has to its neighbours, with the `bounds`
- * [left, top, right, bottom] of it all, and `aside`, whether hosts are in several rows. Only the order matters for what is above what; the drawing may stretch it.
+ * Returns the layout: `x`, `y`; `room`, the distance of each node from its neighbours; `bounds` [left, top, right, bottom];
+ * and `aside`, true if hosts are in several rows. Vertical distances have no meaning, so the drawing may stretch them.
  */
 export function rowsOf(fabric) {
   const tree = new Tree(fabric);
@@ -19,7 +19,7 @@ export function rowsOf(fabric) {
   return { ...at, bounds: boundsOf(at), stretch: 4, aside };
 }
 
-/** Returns whether rows would show a fabric badly, because too many cables join switches of one rank. */
+/** Returns true if rows are unsuitable for a fabric, because too many cables connect switches of the same rank. */
 export function levelled({ nodes, links }) {
   let within = 0, between = 0;
   for (const { a, b } of links) {
@@ -31,7 +31,7 @@ export function levelled({ nodes, links }) {
   return within > between / 2;
 }
 
-/** Returns the switch that each host hangs on, as the drawing has it: the first one; -1 for all other nodes. */
+/** Returns the first switch of each host; -1 for all other nodes. */
 export function homesOf(fabric) {
   return Int32Array.from(fabric.nodes, ({ id, rank }) => {
     if (rank !== 0) return -1;
@@ -43,7 +43,7 @@ export function homesOf(fabric) {
   });
 }
 
-/** Returns the bounds [left, top, right, bottom] of places. */
+/** Returns the bounds [left, top, right, bottom] of positions. */
 export function boundsOf({ x, y }) {
   const bounds = [Infinity, Infinity, -Infinity, -Infinity];
   for (let node = 0; node < x.length; node++) {
@@ -55,7 +55,7 @@ export function boundsOf({ x, y }) {
   return x.length ? bounds : [0, 0, 1, 1];
 }
 
-// The switches by rank, and the parts that they form without the ranks above: pods, and what pods are made of.
+// Returns switches by rank, and the components that remain without the ranks above: pods, and parts of pods.
 class Tree {
   constructor(fabric) {
     this.fabric = fabric;
@@ -64,7 +64,7 @@ class Tree {
     this.rows = [];
     for (const { id, rank } of fabric.nodes) {
       if (this.homes[id] >= 0) this.hosts[this.homes[id]].push(id);
-      // Hosts without a switch, and switches that no host can reach, have a place in a row, too.
+      // Hosts without a switch, and switches that no host can reach, are placed in a row, too.
       else (this.rows[Math.max(rank ?? 0, 1)] ??= []).push(id);
     }
     this.rows = this.rows.filter((row) => row?.length);
@@ -77,7 +77,7 @@ class Tree {
     this.parts = this.rows.map((_, level) => this.partsUpTo(level));
   }
 
-  // By node, a number that nodes have in common which are joined by the rows up to a level.
+  // Returns a component number per node: nodes have the same number if rows up to a level connect them.
   partsUpTo(level) {
     const part = Int32Array.from(this.row, (_, node) => node);
     const root = (node) => {
@@ -94,8 +94,8 @@ class Tree {
     return part.map((_, node) => root(node));
   }
 
-  // Orders the rows so that few cables cross: each switch goes to the mean of its neighbours in the row below or above,
-  // by turns, and parts stay together. The best order of all turns is kept.
+  // Orders the rows to reduce crossings: sweeps up and down move each switch to the mean of its neighbours. Components are
+  // kept together. The best order of all sweeps is used.
   order() {
     this.sortAll();
     let best = this.rows.map((row) => [...row]), least = this.crossings();
@@ -118,7 +118,7 @@ class Tree {
 
   sort(row, towards) {
     const wanted = new Map(this.rows[row].map((node) => [node, this.mean(node, row + towards)]));
-    // By level from the top: where the parts of the row's nodes are wanted.
+    // Desired positions of the components of the row's nodes, by level from the top.
     const levels = [];
     for (let level = this.rows.length - 1; level >= row; level--) {
       const sums = new Map();
@@ -154,12 +154,12 @@ class Tree {
     return count ? sum / count : this.place[node];
   }
 
-  // How many pairs of cables between neighbouring rows cross.
+  // Returns the number of crossings of cables between neighbouring rows.
   crossings() {
     let crossings = 0;
     for (let row = 1; row < this.rows.length; row++) {
       const below = this.rows[row - 1].length;
-      const tree = new Uint32Array(below + 1); // of sums, as Fenwick has it
+      const tree = new Uint32Array(below + 1); // Fenwick tree of sums
       let seen = 0;
       for (const node of this.rows[row]) {
         const places = [];
@@ -180,14 +180,14 @@ class Tree {
   }
 }
 
-// Places the lowest row, as wide as the hosts beneath it need; returns the whole width.
+// Places the lowest row, with the width that the hosts beneath it need; returns the total width.
 function placeLeaves(tree, at) {
   const [leaves = []] = tree.rows;
   const most = leaves.reduce((most, leaf) => Math.max(most, tree.hosts[leaf].length), 1);
   const part = tree.parts[Math.max(0, tree.rows.length - 2)] ?? [];
   const width = (columns) => leaves.reduce((sum, leaf) => sum + Math.max(1, Math.min(columns, tree.hosts[leaf].length)) + LEAF_GAP, 0);
   tree.columns = most;
-  // Hosts in one row are easiest to read; if that makes the fabric too wide, they are in several.
+  // Hosts are placed in one row, or in several if the fabric would be too wide.
   while (tree.columns > 2 && width(tree.columns) > 60 && Math.ceil(most / tree.columns) < width(tree.columns) * 0.022) {
     tree.columns = tree.columns % 2 ? tree.columns - 1 : tree.columns - 2;
   }
@@ -203,7 +203,7 @@ function placeLeaves(tree, at) {
   return Math.max(x, 4);
 }
 
-// Places the rows above: the switches of a part are spread over what of the lowest row belongs to it.
+// Places the rows above: the switches of a component are spread over the component's part of the lowest row.
 function placeRows(tree, at, wide) {
   const gap = Math.max(5, (wide * 0.42) / Math.max(1, tree.rows.length - 1));
   tree.rows.forEach((row, level) => {
@@ -224,7 +224,7 @@ function placeRows(tree, at, wide) {
         at.room[node] = room;
       });
     }
-    // Cables within a row would lie on each other were the row straight.
+    // Rows are curved, because cables within a straight row would overlap.
     const within = row.some((node) => tree.fabric.at(node).some((link) => {
       const other = tree.fabric.across(link, node);
       return other !== node && tree.row[other] === level;

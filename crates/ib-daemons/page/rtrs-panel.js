@@ -1,13 +1,13 @@
-// The tab of RTRS: the block device, its paths and how long its requests take.
+// Tab of RTRS: the block device, its paths and the latency of its requests.
 
 import { get, post } from "./api.js";
 import { h, jump, mark, terms, unhurried } from "./dom.js";
 import { bytes, many, micros, number, size } from "./format.js";
 import { barsOfRanges, histogram } from "./histogram.js";
 
-const EVERY = 1000; // ms
+const EVERY = 1000; // ms between two updates
 
-/** Makes the panel. */
+/** Creates the panel. */
 export function rtrsPanel(state, { report }) {
   const panel = new RtrsPanel(state, report);
   state.on("tab links", () => panel.fetch());
@@ -45,7 +45,7 @@ class RtrsPanel {
 
   async exercise() {
     const seconds = Number(this.seconds.value);
-    if (!(seconds >= 1 && seconds <= 600)) return this.report("Between 1 and 600 seconds, please.");
+    if (!(seconds >= 1 && seconds <= 600)) return this.report("Expected 1 to 600 seconds.");
     try {
       await post("exercise", { seconds });
       this.report(`disk0 is written and read for ${seconds} seconds. Links show traffic as it goes.`);

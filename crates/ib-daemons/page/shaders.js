@@ -1,4 +1,4 @@
-// Programs of the graphics processor. Links and nodes are read from textures, whose rows have 1,024 places.
+// Shaders. Links and nodes are read from textures with 1,024 texels per row.
 
 const HEAD = `#version 300 es
 precision highp float;
@@ -8,20 +8,20 @@ precision highp usampler2D;
 `;
 const READ = `
 uniform sampler2D places;
-uniform vec4 camera; // pixels by distance, and where the fabric's origin is
-uniform vec2 size; // of the plate, in pixels
+uniform vec4 camera; // scale in pixels, and position of the fabric's origin
+uniform vec2 size; // size of the plate in pixels
 ivec2 cell(int index) { return ivec2(index & 1023, index >> 10); }
 vec2 place(uint node) { return texelFetch(places, cell(int(node)), 0).xy * camera.xy + camera.zw; }
 vec4 clip(vec2 at) { return vec4(at / size * vec2(2, -2) + vec2(-1, 1), 0, 1); }
 `;
 
-/** Links, as lines of one pixel (two vertices each) or as ribbons (four). */
+/** Links, as lines of one pixel (two vertices each) or as ribbons (four vertices each). */
 export const LINKS = [`${HEAD}${READ}
 uniform usampler2D ends;
 uniform sampler2D styles, palette;
-uniform float width; // of ribbons, in pixels; 0 for lines
-uniform float lane; // between two cables, in pixels
-uniform float plain; // how much links show that do not matter most
+uniform float width; // width of ribbons in pixels; 0 for lines
+uniform float lane; // distance of two cables in pixels
+uniform float plain; // opacity of links without priority
 flat out vec4 near, far;
 flat out float dashed;
 out float along, across, at;
@@ -58,9 +58,9 @@ void main() {
   if (width > 0.0) colour.a *= clamp(width / 2.0 + 0.5 - abs(across), 0.0, 1.0);
 }`];
 
-/** Nodes: switches are squares, hosts discs, routers squares on a corner. */
+/** Nodes: switches are squares, hosts are discs, routers are diamonds. */
 export const NODES = [`${HEAD}${READ}
-in float extent; // in pixels; routers' is negative, hosts' has 1,024 added
+in float extent; // size in pixels; negative for routers, plus 1,024 for hosts
 uniform vec3 host, other, router;
 flat out vec3 fill;
 flat out float half_size;
@@ -90,9 +90,9 @@ void main() {
   if (colour.a <= 0.0) discard;
 }`];
 
-/** A plate that is shown on the stage, moved and stretched. */
+/** A plate on the stage, moved and stretched. */
 export const SHOW = [`${HEAD}
-uniform vec4 target; // left, top, right, bottom in the stage's own coordinates
+uniform vec4 target; // left, top, right, bottom in clip coordinates of the stage
 out vec2 at;
 void main() {
   at = vec2(gl_VertexID & 1, gl_VertexID >> 1);

@@ -1,4 +1,4 @@
-// The drawing: layouts, the camera, what is drawn each frame.
+// The drawing: layouts, the camera, and the content of each frame.
 
 import { Camera } from "./camera.js";
 import { coloursOf } from "./colours.js";
@@ -10,8 +10,8 @@ import { Plates } from "./plates.js";
 import { boundsOf, homesOf, rowsOf } from "./rows.js";
 import { stylesOf } from "./styles.js";
 
-const HOP = 180; // ms in which a hop of a new path is drawn
-const PATIENCE = 1.5; // times as long as all links take to be drawn: so long colours rest that only traffic has changed
+const HOP = 180; // ms per hop of the animation of a new path
+const PATIENCE = 1.5; // minimum time between two traffic updates, as a multiple of the time to draw all links
 
 /** The drawing of the fabric on the elements of the page. */
 export class Stage {
@@ -44,7 +44,7 @@ export class Stage {
     state.on("path", () => this.walk());
   }
 
-  /** Asks for a frame. */
+  /** Requests a frame. */
   repaint() {
     this.stale = true;
     if (!this.asked) {
@@ -72,7 +72,7 @@ export class Stage {
     this.element.dataset.drawn = more ? "partly" : "all";
   }
 
-  /** Returns how large nodes and links are drawn now. */
+  /** Returns the present sizes of nodes and links. */
   look() {
     if (!this.looked?.camera.same(this.camera) || this.looked.layout !== this.layout || this.looked.version !== this.layout.version) {
       const look = this.plates.look(this.camera, 0);
@@ -95,7 +95,7 @@ export class Stage {
     this.repaint();
   }
 
-  /** Shows the layout that is chosen; the one by force is computed while it is shown, and remembered. */
+  /** Shows the selected layout. The force-directed layout is shown while it is computed, and then cached. */
   lay() {
     this.worker?.terminate();
     this.worker = null;
@@ -116,7 +116,7 @@ export class Stage {
       first = false;
       if (data.settled) this.element.dataset.settled = "true";
     };
-    this.worker.onerror = () => this.state.set("status", { status: "The layout by force could not be computed." });
+    this.worker.onerror = () => this.state.set("status", { status: "The force-directed layout cannot be computed." });
     this.worker.postMessage({ homes: homesOf(this.fabric), ends, x, y, wide: bounds[2] - bounds[0] });
   }
 
@@ -147,14 +147,14 @@ export class Stage {
     this.repaint();
   }
 
-  // Traffic changes all the time; where drawing takes long, most of the time is left to the reader.
+  // Traffic changes continuously. If drawing is slow, updates are delayed to leave time for user input.
   restyle() {
     if (this.later) return;
     const rest = this.styled + PATIENCE * (this.plates.took ?? 0) - performance.now();
     this.later = setTimeout(() => this.style(), Math.max(0, rest));
   }
 
-  // A new path is drawn hop by hop, unless the reader does not want things to move.
+  // A new path is animated hop by hop, unless the user prefers reduced motion.
   walk() {
     const { path } = this.state, still = matchMedia("(prefers-reduced-motion: reduce)").matches;
     this.walking = path && !still ? null : undefined;
@@ -173,15 +173,15 @@ export class Stage {
 
   lost(event) {
     event.preventDefault();
-    this.state.set("status", { status: "The graphics processor was taken away; the page waits for it to come back. With ?gl=0 it does without." });
+    this.state.set("status", { status: "The GPU context was lost; the page waits until it is restored. With ?gl=0 the page does not use WebGL." });
   }
 
-  /** Returns what is at a point of the stage: `{ node }`, `{ link }` or `{}`. */
+  /** Returns the item at a point of the stage: `{ node }`, `{ link }` or `{}`. */
   at(x, y) {
     return this.picking.at(x, y, this.layout, this.camera, this.look().sizes);
   }
 
-  /** Marks what the pointer is over. */
+  /** Highlights the item below the pointer. */
   point(target) {
     const { hover } = this.overlay;
     if (hover.node === target.node && hover.link === target.link) return;
@@ -193,19 +193,19 @@ export class Stage {
   zoom(factor, x, y) { this.camera.zoom(factor, x, y); this.repaint(); }
   fit() { this.camera.fit(this.layout); this.repaint(); }
 
-  /** Shows a node in the middle, and large enough to see its neighbours apart. */
+  /** Centres a node and zooms until its neighbours are distinguishable. */
   goTo(node, pitch = 24) {
     this.camera.goTo(this.layout.x[node], this.layout.y[node], pitch);
     this.repaint();
   }
 
-  /** Shows a node if it is out of sight. */
+  /** Moves the camera to a node if it is not visible. */
   reveal(node) {
     const x = this.camera.x(this.layout.x[node]), y = this.camera.y(this.layout.y[node]);
     if (x < 20 || y < 20 || x > this.camera.width - 20 || y > this.camera.height - 20) this.goTo(node, 0);
   }
 
-  /** Returns the neighbour of a node that is nearest to a direction of the screen, by links that are up if there are any. */
+  /** Returns the neighbour of a node in a direction of the screen, by active links if there are any. */
   neighbour(node, dx, dy) {
     let best = null, least = Infinity;
     for (const link of this.fabric.at(node)) {
@@ -219,13 +219,13 @@ export class Stage {
     return best;
   }
 
-  /** Returns where a node is, in the coordinates of the window. */
+  /** Returns the position of a node, in coordinates of the window. */
   nodeAt(node) {
     const { left, top } = this.element.getBoundingClientRect();
     return { x: left + this.camera.x(this.layout.x[node]), y: top + this.camera.y(this.layout.y[node]) };
   }
 
-  /** Returns where a part of a link is, in the coordinates of the window; `part` 0 is at its end a. */
+  /** Returns a position on a link, in coordinates of the window; `part` 0 is at its end a. */
   linkAt(link, part = 0.5) {
     const { left, top } = this.element.getBoundingClientRect();
     const [ax, ay, bx, by] = lineOf(this.fabric, this.layout, this.camera, link, this.look().lane);

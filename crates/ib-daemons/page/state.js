@@ -1,29 +1,29 @@
-// What the reader has chosen and what is known of it. Parts of the page listen to the topics that they show.
+// The user's selection and its data. Parts of the page subscribe to topics.
 
 /**
- * Holds the choices of the reader and tells whoever listens when they change.
+ * Holds the user's selection and the state of the fabric; notifies subscribers of changes.
  *
- * Topics: "fabric" (all is there), "layout", "colour", "theme", "links" (down or up), "missing" (nodes that are not reached), "traffic",
+ * Topics: "fabric" (loaded), "layout", "colour", "theme", "links" (inactive or active), "missing" (unreached nodes), "traffic",
  * "load", "routes", "manager", "log", "selection", "pair", "path", "connection", "tab".
  */
 export class State {
   fabric = null;
   layout = "rank"; // or "force"
   colour = "state"; // or "load" or "traffic"
-  node = null; // chosen
-  port = null; // of it
-  link = null; // chosen
+  node = null; // selected node
+  port = null; // selected port of the node
+  link = null; // selected link
   pair = [null, null];
-  picking = null; // which end of the pair the next click on a host sets: 0, 1 or null
-  path = null; // the way of the pair now, as the server tells it
-  former = null; // the way that it went before the tables changed
-  routes = null; // the number of the tables
-  manager = null; // what the subnet manager is at
-  time = 0; // of the fabric's clock, in seconds
-  now = [0, Date.now()]; // the fabric's clock in seconds, and the time of day in ms, when the server was heard last
-  heard = false; // whether it was
+  picking = null; // end of the pair that the next click on a host sets: 0, 1 or null
+  path = null; // present path of the pair, as the server returned it
+  former = null; // path before the last change of the routes
+  routes = null; // version of the routes
+  manager = null; // state of the SM
+  time = 0; // the fabric's time in seconds
+  now = [0, Date.now()]; // the fabric's time in seconds, and the time of day in ms, at the last event
+  heard = false; // true after the first event
   log = []; // [time, line]
-  connected = null; // false while there is no connection: nothing is asked for then by itself
+  connected = null; // false while disconnected: no automatic requests
   tab = "problems";
   #listeners = new Map();
 
@@ -35,13 +35,13 @@ export class State {
     }
   }
 
-  /** Says that something has changed. */
+  /** Notifies subscribers of a topic. */
   tell(...topics) {
     const acts = new Set(topics.flatMap((topic) => this.#listeners.get(topic) ?? []));
     for (const act of acts) act(topics);
   }
 
-  /** Sets what is named, if it differs, and says so. */
+  /** Sets fields and notifies subscribers if a value has changed. */
   set(topic, values) {
     const news = Object.entries(values).filter(([key, value]) => this[key] !== value);
     if (!news.length) return;
@@ -49,13 +49,13 @@ export class State {
     this.tell(topic);
   }
 
-  /** Chooses a node, with or without one of its ports, and the link at that port. */
+  /** Selects a node, optionally with one of its ports and the link at that port. */
   choose(node, port = null) {
     const link = node === null || port === null ? null : this.fabric.linkAt(node, port);
     this.set("selection", { node, port, link });
   }
 
-  /** Chooses a link, and leaves the chosen node if the link is one of its. */
+  /** Selects a link; keeps the selected node if it is an end of the link. */
   chooseLink(link) {
     const ends = link === null ? [] : [this.fabric.links[link].a, this.fabric.links[link].b];
     const own = ends.find(([node]) => node === this.node);

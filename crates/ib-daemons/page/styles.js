@@ -1,16 +1,16 @@
-// What links look like: two colours, one for each direction, whether they are dashed, and which of them lie on top.
+// Appearance of links: colours of both directions, dashes, and drawing order.
 
 import { ACTIVE, DOWN, rampIndex } from "./colours.js";
 
-/** Rates between these have colours of the ramp; in bytes per second. */
+/** Range of rates with colours of the ramp, in bytes per second. */
 export const RATES = [1e3, 1e10];
 
-/** Returns the share of the ramp that a rate has. The ramp is logarithmic: what is hardly busy differs from what is idle. */
+/** Returns the position of a rate in the logarithmic ramp. The lowest rate differs from idle. */
 export const rateShare = (rate) => (rate > 0 ? Math.max(0.001, Math.log(rate / RATES[0]) / Math.log(RATES[1] / RATES[0])) : 0);
 
 /**
- * Returns `bytes`, four for each link (the colours of the halves next to its ends, 1 if it is dashed, its lane + 128), and
- * `order`, the links in the order in which they are drawn: those that matter most come last.
+ * Returns `bytes`, four per link (colours of both halves, 1 if dashed, offset + 128), and `order`, the drawing order of the
+ * links: links with the highest priority are last.
  */
 export function stylesOf(fabric, colour) {
   const count = fabric.links.length, bytes = new Uint8Array(4 * count), weight = new Uint8Array(count);
@@ -37,7 +37,7 @@ export function stylesOf(fabric, colour) {
   return { bytes, order: sorted(weight) };
 }
 
-// The indices of bytes, by the bytes' values; of equal ones the first comes first.
+// Returns the indices of bytes sorted by value; the sort is stable.
 function sorted(weight) {
   const starts = new Uint32Array(257), order = new Uint32Array(weight.length);
   for (const value of weight) starts[value + 1]++;
@@ -46,20 +46,20 @@ function sorted(weight) {
   return order;
 }
 
-/** Returns how wide a node is drawn, in pixels, when a distance of one is `pitch` pixels. */
+/** Returns the width of a node in pixels if hosts are `pitch` pixels apart. */
 export function nodeSize(kind, room, pitch) {
   const size = room * pitch * (kind === "host" ? 0.5 : 0.55);
   return kind === "host" ? Math.max(1.6, Math.min(size, 15)) : Math.max(3.2, Math.min(size, 26));
 }
 
-/** Returns how wide links are drawn, in pixels. */
+/** Returns the width of links in pixels. */
 export const linkWidth = (pitch) => Math.max(1, Math.min(3, pitch / 14));
 
-/** Returns how far apart cables between the same two switches are drawn, in pixels. */
+/** Returns the distance of parallel cables in pixels. */
 export const laneStep = (pitch) => Math.min(2.5, Math.max(0.5, pitch / 12));
 
 /**
- * Returns how much links show that do not matter most, where their lines would cover the stage `layers` times: so much
- * that the densest part of a fabric still shows which of its parts are denser.
+ * Returns the opacity of links without priority if their lines would cover the stage `layers` times. It is low enough to
+ * keep differences visible in the densest part of a fabric.
  */
 export const plainAlpha = (layers) => Math.max(0.07, Math.min(0.9, 0.25 / Math.max(0.01, layers)));

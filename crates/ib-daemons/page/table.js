@@ -1,12 +1,11 @@
-// Tables that can be sorted by any of their columns.
+// Tables that can be sorted by any column.
 
 import { h, unhurried } from "./dom.js";
 import { byName } from "./format.js";
 
 /**
- * A table of rows that are objects. A column is `{ title, value, show, numeric, cut }`: `value` is what it is sorted by, and
- * shown unless `show` makes something else of a row; `cut` has the column take the room that others leave, and no more. `choose` is called with a row that was shown under the same key,
- * perhaps not the last one.
+ * A table of objects. A column is `{ title, value, show, numeric, cut }`: the table is sorted by `value`, and shows `show` or
+ * else `value`. A column with `cut` takes the remaining width. `choose` gets a row of the clicked key, possibly an older one.
  */
 export class Table {
   constructor({ label, columns, key, choose, most = 200 }) {
@@ -23,7 +22,7 @@ export class Table {
       h("table", { "aria-label": label }, h("thead", {}, h("tr", {}, this.heads)), this.body), this.rest);
   }
 
-  /** Shows rows; the one whose key is `chosen` is marked. */
+  /** Shows rows; the row with the key `chosen` is marked. */
   show(rows, chosen = null) {
     this.rows = rows;
     this.chosen = chosen;
@@ -46,7 +45,7 @@ export class Table {
     this.fill();
   }
 
-  // Rows that are shown already stay, for the sake of the focus and of clicks on them.
+  // Existing rows are updated in place, to keep the focus and to not lose clicks.
   paintRows() {
     const { columns, sorted } = this, rows = [...this.rows];
     if (sorted !== null) {
@@ -54,13 +53,13 @@ export class Table {
       rows.sort((one, other) => sign * compare(value(one), value(other)));
     }
     const focused = this.body.contains(document.activeElement) ? document.activeElement : null;
-    const there = new Map(); // rows by their keys, of which there may be several of one key
+    const there = new Map(); // existing rows by key; keys need not be unique
     for (const row of this.key ? this.body.rows : []) there.set(row.dataset.key, [...there.get(row.dataset.key) ?? [], row]);
     const wanted = rows.slice(0, this.most).map((row) => update(there.get(this.key?.(row))?.shift(), this.row(row)));
     const kept = new Set(wanted);
     for (const row of [...this.body.rows]) if (!kept.has(row)) row.remove();
     wanted.forEach((row, index) => { if (this.body.rows[index] !== row) this.body.insertBefore(row, this.body.rows[index] ?? null); });
-    // A row that has moved has lost the focus.
+    // A moved row has lost the focus.
     if (focused?.isConnected && focused !== document.activeElement) focused.focus();
     this.rest.hidden = rows.length <= this.most;
     this.rest.textContent = `and ${rows.length - this.most} more`;
@@ -71,7 +70,7 @@ export class Table {
     const act = this.choose && (() => this.choose(row));
     const cells = this.columns.map(({ value, show, numeric, cut }, index) => {
       const content = (show ?? ((own) => String(value(own) ?? "–")))(row);
-      // The first cell of a row that can be chosen is a button, for the keyboard.
+      // The first cell of a selectable row is a button, for the keyboard.
       const inner = act && index === 0 ? h("button", { type: "button", class: "jump", "aria-pressed": String(chosen) }, content) : content;
       return h("td", { class: cut ? "shrinks" : numeric ? "number" : undefined }, inner);
     });
@@ -79,7 +78,7 @@ export class Table {
   }
 }
 
-// Has a row look like a fresh one, and keeps its button; without a row the fresh one is what is wanted.
+// Updates a row to the content of a new one and keeps its button; returns the new one if there is no row.
 function update(row, fresh) {
   if (!row) return fresh;
   row.className = fresh.className;

@@ -1,10 +1,10 @@
-// Tabs: one of them can be reached by the tab key, the others from it by arrows.
+// Tabs: one tab is in the tab order, the arrow keys select the others.
 
 import { h } from "./dom.js";
 
 /**
- * Makes tabs of `[{ id, title, element }]` in a list and a place for their panels. Returns a function that opens one by
- * its id, and puts the focus on it if asked to.
+ * Creates tabs of `[{ id, title, element }]` and their panels. Returns a function that opens a tab by its id, and optionally
+ * focuses it.
  */
 export function tabs(list, place, parts, state) {
   const buttons = parts.map(({ id, title, element }, index) => {

@@ -1,5 +1,4 @@
-//! HCAs at own addresses and at ports of a fabric that another process simulates: what `rdma`, `rtrs` and `nbd`
-//! share.
+//! HCAs at local IP addresses and at ports of a simulated fabric, for `rdma`, `rtrs` and `nbd`.
 
 use std::env;
 use std::time::Duration;
@@ -12,22 +11,22 @@ use ib_types::Mtu;
 use crate::error::DaemonError;
 use crate::message::say;
 
-/// How an HCA is opened.
+/// Options of an HCA.
 #[derive(Clone, Debug)]
 pub struct PortOptions {
     /// The simulator and the port.
     pub port: AttachOptions,
     /// Maximum MTU; `None` for that of the port.
     pub mtu: Option<Mtu>,
-    /// How long something to do is looked for until the program sleeps, in microseconds.
+    /// Time in microseconds for which the HCA is polled before the process sleeps.
     pub spin: u64,
-    /// How many packets of a connection may be under way; the usual number without it.
+    /// Maximum number of outstanding packets of a connection; `None` for the default.
     pub window: Option<u32>,
-    /// What `--acm` says.
+    /// The value of `--acm`.
     pub acm: Option<String>,
 }
 
-/// Opens an adapter at an own address. The first packet with a UDP checksum of zero that it drops is reported.
+/// Opens an HCA at a local IP address. The first packet with a UDP checksum of zero that it drops is reported.
 ///
 /// # Errors
 /// Fails if the address cannot be used.
@@ -45,10 +44,10 @@ pub fn open(options: DeviceOptions) -> Result<Device, DaemonError> {
     Ok(device)
 }
 
-/// Opens an adapter at a port.
+/// Opens an HCA at a port of a simulated fabric.
 ///
 /// # Errors
-/// Fails if there is no simulator, or no such port.
+/// Fails if the simulator or the port does not exist.
 pub fn attach(options: &PortOptions) -> Result<Device, DaemonError> {
     let usual = AttachedOptions::new(options.port.clone());
     let options_of_device = AttachedOptions {
@@ -60,18 +59,18 @@ pub fn attach(options: &PortOptions) -> Result<Device, DaemonError> {
     let mut device = Device::attach(&options_of_device).map_err(DaemonError::failed)?;
     if let Some(service) = name_service(options.acm.as_deref()) {
         device.resolve_through(service, |address, why| {
-            say!("{address}: no path by IB ACM: {why}; subnet administration is asked");
+            say!("{address}: no path by ACM: {why}; querying the SA");
         });
     }
     Ok(device)
 }
 
-/// Returns the service of IB ACM that is asked for paths, if one is.
+/// Returns the ACM service that is queried for paths, if any.
 #[must_use]
 pub fn name_service(acm: Option<&str>) -> Option<ServiceAddress> {
-    let is_wanted = || env::var_os("RDMA_CM_USE_IB_ACM").is_some_and(|value| value == "1");
+    let is_enabled = || env::var_os("RDMA_CM_USE_IB_ACM").is_some_and(|value| value == "1");
     match acm {
         Some(service) => Some(ServiceAddress::from_text(service)),
-        None => is_wanted().then(ServiceAddress::find),
+        None => is_enabled().then(ServiceAddress::find),
     }
 }

@@ -1,4 +1,4 @@
-//! `ibfabric agent`: answers ibtracer and ibping at a port.
+//! `ibfabric agent`: responds to ibtracer and ibping at a port.
 
 use std::io::Write;
 
@@ -15,12 +15,12 @@ use crate::error::{DaemonError, Verdict};
 use crate::mad_port::{MadPort, MadPortConfig};
 use crate::message::say;
 
-/// The configuration of the agent.
+/// Configuration of the agent.
 #[derive(Clone, Debug)]
 pub struct AgentConfig {
     /// The port of the agent.
     pub station: MadPortConfig,
-    /// The name of the node in answers; `None` for that of the machine.
+    /// Node name in responses; `None` for the name of the machine.
     pub host_name: Option<String>,
 }
 
@@ -42,24 +42,24 @@ pub fn run(args: &AgentConfig, out: &mut dyn Write) -> Result<Verdict, DaemonErr
     let mut agent = TracerAgent::new(name);
     let failed = |error| DaemonError::Failed(format!("cannot wait for signals: {error}"));
     let alarm = Alarm::new().map_err(failed)?;
-    let mut orders = Orders::catch(&alarm.bell()).map_err(failed)?;
-    // A switch has one port 0 for all; which of its ports a datagram came in by no link tells.
+    let mut signals = Orders::catch(&alarm.bell()).map_err(failed)?;
+    // All ports of a switch share port 0, and a link does not report the port of arrival.
     let arrival_port = (port.number > 0).then_some(port.number);
     if arrival_port.is_none() {
         say!(
-            "port 0 of switch {}: no link tells by which port requests come in; this is what clients \
-             are told",
+            "port 0 of switch {}: the link does not report the port of arrival of requests; responses \
+            state this",
             port.node_guid
         );
     }
     writeln!(out, "READY")?;
     out.flush()?;
     if let Err(error) = daemon::notify("READY=1") {
-        say!("cannot tell the service manager: {error}");
+        say!("cannot notify the service manager: {error}");
     }
     loop {
         alarm.silence();
-        if let Some(Order::End) = orders.take() {
+        if let Some(Order::End) = signals.take() {
             break;
         }
         link.wait_alarmed(Instant::NEVER, &alarm).map_err(DaemonError::failed)?;
@@ -73,14 +73,14 @@ pub fn run(args: &AgentConfig, out: &mut dyn Write) -> Result<Verdict, DaemonErr
             agent.handle(now, Arrival { port: arrival_port, lid }, &datagram);
             while let Some(answer) = agent.poll_transmit(now) {
                 if let Err(error) = link.send(&answer) {
-                    say!("cannot answer LID {}: {error}", answer.remote.lid);
+                    say!("cannot respond to LID {}: {error}", answer.remote.lid);
                 }
             }
         }
     }
     let counters = agent.counters();
     say!(
-        "{} requests answered, {} of them came in by another port than expected; {} refused, {} ignored",
+        "{} requests answered, {} of them arrived at another port than expected; {} refused, {} ignored",
         counters.answered,
         counters.mismatches,
         counters.refused,

@@ -13,7 +13,7 @@ pub enum DaemonError {
     #[error("{0}")]
     Failed(String),
     /// The daemon failed, and the message was printed already.
-    #[error("it was said already")]
+    #[error("the error was reported already")]
     Reported,
     /// The reader of standard output has disconnected.
     #[error("the output is closed")]

@@ -10,10 +10,10 @@ pub fn host_name() -> String {
     short.unwrap_or("localhost").to_owned()
 }
 
-/// Returns the adapter and the port that the value of an option names: `DEV` or `DEV:PORT`.
+/// Parses the value of an option that names an HCA and optionally its port: `DEV` or `DEV:PORT`.
 ///
 /// # Errors
-/// Fails if the port is no number of 1 to 254.
+/// Fails if the port is not a number of 1 to 254.
 pub fn device_and_port<'t>(
     option: &str,
     text: &'t str,

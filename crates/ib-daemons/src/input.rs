@@ -1,4 +1,4 @@
-//! Files and numbers that daemons read.
+//! Reads files and numbers.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Event loops of the daemons, and what only one of them needs.
+//! Event loops of the daemons, and modules that only daemons need.
 //!
 //! | module | holds |
 //! |---|---|
@@ -7,15 +7,15 @@
 //! | [`sim`] | the simulator at its sockets |
 //! | [`sm`] | the subnet manager at its port |
 //! | [`up`] | the simulator with embedded hosts and the page of `ibfabric up` |
-//! | [`adapter`] | HCAs at own addresses and at ports of simulated fabrics |
+//! | [`adapter`] | HCAs at local IP addresses and at ports of simulated fabrics |
 //! | [`agent`] | the agent of ibtracer and ibping at a port |
 //! | [`mad_port`] | a port of a simulator or of this machine |
 //! | [`own_capture`] | the capture that a program makes of its own HCAs |
 //! | [`host`] | names of this machine and of its HCAs |
 //! | [`log`] | log files in OpenSM's format |
-//! | [`input`], [`routing_files`], [`result_file`] | files that are read, those of routing engines, files that are replaced as a whole |
+//! | [`input`], [`routing_files`], [`result_file`] | input files, those of routing engines, replaced files |
 //! | [`progress`] | progress of long work on a terminal |
-//! | [`message`], [`text`] | messages on standard error, words for reports |
+//! | [`message`], [`text`] | messages on standard error, plural forms |
 //! | [`error`] | errors and results of the daemons |
 
 pub mod acm;

@@ -1,4 +1,4 @@
-//! The log, in the lines that OpenSM writes: time, thread, level, text.
+//! Log files in OpenSM's format: time, thread, level, text.
 
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, Write};
@@ -11,28 +11,28 @@ use jiff::ZonedDateTime;
 
 use crate::message::say;
 
-/// Something is wrong.
+/// Log level of errors.
 pub const ERROR: u8 = 0x01;
-/// Something has happened.
+/// Log level of events.
 pub const INFO: u8 = 0x02;
-/// What is of less interest.
+/// Log level of less important events.
 pub const VERBOSE: u8 = 0x04;
-/// What the manager is doing, step by step.
+/// Log level of the SM's steps.
 pub const DEBUG: u8 = 0x08;
-/// Every datagram.
+/// Log level of MADs.
 pub const FRAMES: u8 = 0x20;
-/// The dumps are written.
+/// Log flag that writes all dump files.
 pub const ROUTING: u8 = 0x40;
-/// What is always logged.
+/// Level of lines that are always logged.
 pub const SYSTEM: u8 = 0x80;
 
-/// The word for standard output in place of a file.
+/// File name that stands for standard output.
 const STDOUT: &str = "stdout";
 
-/// The one for standard error, which OpenSM does not have.
+/// File name that stands for standard error, an extension of OpenSM's.
 pub const STDERR: &str = "stderr";
 
-/// A log; clones write to the same one, from any thread.
+/// A log. Clones write to the same file, from any thread.
 #[derive(Clone)]
 pub struct Log {
     flags: u8,
@@ -40,24 +40,24 @@ pub struct Log {
 }
 
 struct Inner {
-    /// True if a line could not be written to the file since it was opened: the file ends with its last whole line.
+    /// True if a write failed since the file was opened; the file ends with its last complete line.
     is_cut: bool,
-    /// True if that ever happened.
+    /// True if any write has failed.
     has_failed: bool,
-    /// The size in bytes at which the file begins again; 0 for none.
+    /// Size in bytes at which the file is truncated; 0 for no limit.
     limit: u64,
     target: Target,
-    /// Whether what is always logged is also said on standard output, as OpenSM does.
+    /// True if lines of level [`SYSTEM`] are also printed on standard output, as OpenSM does.
     echoes: bool,
-    /// Who is told each line, too.
+    /// Receives each line, too.
     listener: Option<Listener>,
 }
 
-/// Is told the text of each line.
+/// Callback with the text of each line.
 pub type Listener = Box<dyn FnMut(&str) + Send>;
 
 enum Target {
-    /// Errors only, as every command says them.
+    /// Errors only, as messages on standard error.
     Messages,
     Stdout,
     Stderr,
@@ -68,17 +68,17 @@ enum Target {
     },
 }
 
-/// How a log is opened.
+/// Options of a log.
 pub struct LogOptions<'o> {
-    /// The levels that are logged.
+    /// Log levels, as bits.
     pub flags: u8,
-    /// In MB; 0 for none.
+    /// Maximum size in MB; 0 for no limit.
     pub limit: u32,
-    /// `None` for errors on standard error only.
+    /// The log file; `None` for errors on standard error only.
     pub file: Option<&'o Path>,
-    /// Whether the file is one that nobody named: it gives way when it cannot be opened.
+    /// True if the file is a default, which is replaced by standard error if it cannot be opened.
     pub is_default: bool,
-    /// True if the file is emptied first.
+    /// True if the file is truncated first.
     pub erases: bool,
     /// True if lines of level [`SYSTEM`] are also printed on standard output.
     pub echoes: bool,
@@ -88,7 +88,7 @@ impl Log {
     /// Opens a log.
     ///
     /// # Errors
-    /// Fails when a file that was named cannot be opened.
+    /// Fails if a configured file cannot be opened.
     pub fn open(options: &LogOptions<'_>) -> Result<Self, String> {
         let target = match options.file {
             None => Target::Messages,
@@ -110,22 +110,22 @@ impl Log {
         Ok(Self { flags: options.flags, inner: Arc::new(Mutex::new(inner)) })
     }
 
-    /// Returns true when a level is logged.
+    /// Returns true if a level is logged.
     pub const fn has(&self, level: u8) -> bool {
         self.flags & level != 0
     }
 
-    /// Has somebody told each line that is logged from now on.
+    /// Sets a listener for further lines.
     pub fn listen(&self, listener: Listener) {
         lock(&self.inner).listener = Some(listener);
     }
 
-    /// Has other levels logged from now on.
+    /// Changes the levels.
     pub const fn set_flags(&mut self, flags: u8) {
         self.flags = flags;
     }
 
-    /// Opens the file again: the old one was renamed.
+    /// Reopens the file after it was renamed by log rotation.
     pub fn reopen(&self) {
         let mut inner = lock(&self.inner);
         if let Target::File { path, file, size } = &mut inner.target {
@@ -134,32 +134,32 @@ impl Log {
                     (*file, *size) = new;
                     inner.is_cut = false;
                 }
-                Err(error) => say!("cannot log to {} again: {error}", path.display()),
+                Err(error) => say!("cannot reopen the log {}: {error}", path.display()),
             }
         }
     }
 
-    /// Returns true if lines are missing in the file because they could not be written.
+    /// Returns true if lines are missing in the file because of write errors.
     #[must_use]
     pub fn has_failed(&self) -> bool {
         lock(&self.inner).has_failed
     }
 
-    /// Says what is to be known at the start, on standard error and in the log.
+    /// Prints a note on standard error and logs it.
     pub fn note(&self, level: u8, text: &str) {
         say!("{text}");
         self.line_unless_said(level, text);
     }
 
-    /// Logs what is said on standard error as well, unless that is where the log goes.
+    /// Logs a line that was printed on standard error, unless the log is written there.
     pub fn line_unless_said(&self, level: u8, text: &str) {
-        let is_said = matches!(lock(&self.inner).target, Target::Messages | Target::Stderr);
-        if !is_said {
+        let is_printed = matches!(lock(&self.inner).target, Target::Messages | Target::Stderr);
+        if !is_printed {
             self.line(level, text);
         }
     }
 
-    /// Logs a line of a level, if that is wanted.
+    /// Logs a line if its level is enabled.
     pub fn line(&self, level: u8, text: &str) {
         if self.flags == 0 || (level != SYSTEM && !self.has(level)) {
             return;
@@ -172,7 +172,7 @@ impl Inner {
     fn line(&mut self, level: u8, text: &str) {
         let text = &*escaped_message(text);
         if level == SYSTEM && self.echoes && !matches!(self.target, Target::Stdout) {
-            // Whoever does not listen misses nothing that is not in the log.
+            // Standard output may be closed; the line is in the log.
             let _ = write!(io::stdout(), "{text}\n\n");
         }
         if let Some(listener) = &mut self.listener {
@@ -195,7 +195,7 @@ impl Inner {
                     Err(error) => {
                         (self.is_cut, self.has_failed) = (true, true);
                         say!(
-                            "cannot write the log {}: {error}; it ends with its last whole line",
+                            "cannot write the log {}: {error}; the log ends with its last complete line",
                             path.display()
                         );
                     }
@@ -219,7 +219,7 @@ fn write_line(file: &mut File, line: &[u8]) -> io::Result<()> {
             Err(error) => error,
         };
         if written > 0 {
-            // A device has no size.
+            // Character devices cannot be truncated.
             let size = file.metadata().map_or(0, |found| found.len());
             if let Some(whole) = size.checked_sub(written as u64) {
                 file.set_len(whole).ok();
@@ -234,13 +234,13 @@ fn lock(inner: &Mutex<Inner>) -> MutexGuard<'_, Inner> {
     inner.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Opens a file to be appended to; returns its size, too.
+/// Opens a file for appending; returns it with its size.
 fn open(path: &Path, erases: bool) -> io::Result<(File, u64)> {
-    // Whatever the mask of new files is, nobody but the owner can write it.
+    // New files are writable by their owner only, whatever the umask is.
     let file = OpenOptions::new().create(true).append(true).mode(0o644).open(path)?;
     let found = file.metadata()?;
     let mode = found.permissions().mode() & 0o777;
-    // One that everybody could write before is the owner's and the group's from now on; devices are as they are.
+    // A world-writable file is restricted to its owner and group; devices are unchanged.
     if found.is_file() && mode & 0o002 != 0 {
         let expected = "expected a file that only its owner and group can write";
         file.set_permissions(Permissions::from_mode(mode & !0o002)).map_err(|error| {

@@ -1,4 +1,4 @@
-//! The port over which a daemon sends and receives MADs: of a fabric in the process, of a simulator, or of an HCA.
+//! Ports for MADs: of a simulated fabric in the process, of a simulator in another process, or of an HCA.
 
 use ib_ibsim::client::{Attach, IbsimLink, ServerAddress};
 use ib_link::{Datagram, Incoming, LinkError, LinkPort, MadLink};
@@ -10,12 +10,12 @@ use ib_umad::{UmadDevice, UmadDuty, UmadLink, UmadOptions};
 use crate::error::DaemonError;
 use crate::host::device_and_port;
 
-/// The choice of a port outside of this process.
+/// Options that select a port outside of this process.
 #[derive(Clone, Debug, Default)]
 pub struct MadPortConfig {
-    /// The name of the simulator, as `--attach` has it; empty for that of the environment.
+    /// Name of the simulator of `--attach`; empty for the one of the environment.
     pub attach: Option<String>,
-    /// The name of the simulator, as `--ibsim` has it; empty for that of the environment.
+    /// Name of the simulator of `--ibsim`; empty for the one of the environment.
     pub ibsim: Option<String>,
     /// The node of the simulated fabric.
     pub node: Option<String>,
@@ -25,22 +25,22 @@ pub struct MadPortConfig {
     pub port: Option<u8>,
 }
 
-/// A port over which a daemon sends and receives MADs.
+/// A port that sends and receives MADs.
 pub enum MadPort<'s> {
     /// Of a fabric in this process, in virtual time.
     Sim(SimLink<'s>),
     /// Of a simulator in another process.
     Ibsim(Box<IbsimLink>),
-    /// Of an HCA, for an SM with the duty that keeps other SMs of this machine away.
+    /// Of an HCA; for an SM with the lock that excludes other SMs of this machine.
     Umad(Box<UmadLink>, Option<UmadDuty>),
 }
 
 impl MadPort<'_> {
-    /// Opens a port of a simulator or an HCA. A port that `serves` receives requests, which simulators pass only to ports
-    /// with the duty of an SM.
+    /// Opens a port of a simulator or an HCA. With `serves` the port receives requests, which simulators pass only to
+    /// ports of SMs.
     ///
     /// # Errors
-    /// Fails if there is no such port, or it cannot be opened.
+    /// Fails if the port does not exist or cannot be opened.
     pub fn open(
         args: &MadPortConfig,
         umad: &UmadOptions,
@@ -66,19 +66,19 @@ impl MadPort<'_> {
         }
     }
 
-    /// Returns true if the port's time passes only while the process waits.
+    /// Returns true if the port's time advances only while the process waits.
     pub(crate) const fn is_virtual(&self) -> bool {
         matches!(self, Self::Sim(_))
     }
 
-    /// Returns true for a port of an HCA, whose subnet other hosts may depend on.
+    /// Returns true for a port of a real HCA, whose subnet may have other users.
     pub(crate) const fn is_real(&self) -> bool {
         matches!(self, Self::Umad(..))
     }
 }
 
-/// Returns the options of a port of a simulator. An empty name stands for the simulator of the environment, and `None` for
-/// its node.
+/// Returns the options of a simulator's port. An empty name and a node of `None` stand for the values of the
+/// environment.
 pub(crate) fn attach(name: &str, node: Option<&str>) -> Result<Attach, DaemonError> {
     let attach = Attach::from_environment().map_err(DaemonError::failed)?;
     let server = match name {
@@ -89,7 +89,7 @@ pub(crate) fn attach(name: &str, node: Option<&str>) -> Result<Attach, DaemonErr
     Ok(Attach { server, is_sm: false, node, ..attach })
 }
 
-/// Finds the port of an adapter that is asked for.
+/// Finds the requested port of an HCA.
 fn device(args: &MadPortConfig) -> Result<UmadDevice, DaemonError> {
     let no_ports = |error: ib_umad::UmadError| {
         let hint = "a simulated fabric is reached with --ibsim, --attach or --sim";
@@ -141,7 +141,7 @@ impl MadLink for MadPort<'_> {
 }
 
 impl AlarmedLink for MadPort<'_> {
-    /// No alarm rings for a fabric in virtual time.
+    /// Alarms are not supported for a fabric in virtual time.
     fn wait_alarmed(&mut self, until: Instant, alarm: &Alarm) -> Result<(), LinkError> {
         match self {
             Self::Sim(link) => link.wait(until),

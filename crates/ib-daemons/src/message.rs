@@ -11,11 +11,11 @@ macro_rules! say {
 }
 pub(crate) use say;
 
-/// Prints a message on standard error, behind the name of the program. Control characters are escaped, since a message may
-/// hold text of a peer.
+/// Prints a message on standard error after the name of the program. Control characters are escaped, because the
+/// message may contain text of a peer.
 pub fn print(message: Arguments<'_>) {
     let text = message.to_string();
     let text = escaped_message(&text);
-    // With standard error closed there is no other place for the message.
+    // If standard error is closed, the message is lost.
     let _ = writeln!(std::io::stderr(), "ibfabric: {text}");
 }

@@ -1,4 +1,4 @@
-//! Captures of a program's own queue pairs: `--capture`, and captures that other processes request.
+//! Captures of a process's own QPs: `--capture`, and captures requested by other processes.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,28 +16,28 @@ use crate::message::say;
 /// the flag is global.
 static HAS_FAILED: AtomicBool = AtomicBool::new(false);
 
-/// Returns true if the program's own capture was not written to its end.
+/// Returns true if the process's own capture is incomplete.
 pub fn has_failed() -> bool {
     HAS_FAILED.load(Ordering::Relaxed)
 }
 
-/// Notes that a capture or record of this process's own was not written to its end.
+/// Sets the flag that a capture or record of this process is incomplete.
 pub fn note_failure() {
     HAS_FAILED.store(true, Ordering::Relaxed);
 }
 
-/// A capture of the packets of all queue pairs of this process.
+/// Options of a capture of all QPs of this process.
 #[derive(Clone, Debug)]
 pub struct OwnCapture {
-    /// The pcapng file that is written.
+    /// The pcapng file.
     pub path: PathBuf,
-    /// Captured bytes of the payload of each message.
+    /// Number of captured payload bytes per message.
     pub payload: u16,
-    /// Size in bytes of the ring of each queue pair: a power of two.
+    /// Size in bytes of the ring buffer of each QP: a power of two.
     pub ring_bytes: usize,
 }
 
-/// The captures of a program: its own, and those that others ask for.
+/// The captures of a process: its own, and those requested by other processes.
 pub struct Tracing<T: 'static> {
     captures: Captures<T>,
     own: Option<u64>,
@@ -45,7 +45,7 @@ pub struct Tracing<T: 'static> {
 }
 
 impl<T: Captured> Tracing<T> {
-    /// Lets others capture adapters, and starts the program's own capture if one is wanted.
+    /// Serves capture requests of other processes, and starts the process's own capture if configured.
     pub fn start(
         own: Option<&OwnCapture>,
         captures: Captures<T>,
@@ -58,14 +58,14 @@ impl<T: Captured> Tracing<T> {
         let server = match CaptureServer::start(all, captures.clone()) {
             Ok(server) => Some(server),
             Err(error) => {
-                say!("`ibfabric capture` cannot ask this process: {error}");
+                say!("`ibfabric capture` cannot connect to this process: {error}");
                 None
             }
         };
         Ok(Self { captures, own, _server: server })
     }
 
-    /// Ends the program's own capture, and says what there is in the file.
+    /// Stops the process's own capture, and prints its result.
     pub fn finish(&mut self, all: &mut T) {
         let Some(own) = self.own.take() else { return };
         if let Ok(recorded) = self.captures.stop_with(all, own) {
@@ -82,7 +82,7 @@ fn start<T: Captured>(
 ) -> Result<u64, DaemonError> {
     let path = &*own.path;
     if path == Path::new("-") {
-        let why = "standard output is for the results: expected a file";
+        let why = "standard output has the results: expected a file";
         return Err(DaemonError::Failed(format!("cannot write {}: {why}", path.display())));
     }
     let trace =

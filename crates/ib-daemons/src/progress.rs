@@ -1,15 +1,15 @@
-//! What long work shows on a terminal.
+//! Progress of long work on a terminal.
 
 use std::borrow::Cow;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// A line on standard error that names the work at hand; nothing when that is no terminal.
+/// A status line on standard error; disabled if that is not a terminal.
 pub struct Progress(ProgressBar);
 
 impl Progress {
-    /// Starts a line that names the first piece of work.
+    /// Starts a line for the first step.
     #[must_use]
     pub fn start(what: &'static str) -> Self {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(5));
@@ -19,13 +19,13 @@ impl Progress {
         Self(bar)
     }
 
-    /// Names the next piece of work.
+    /// Shows the next step.
     pub fn next(&self, what: impl Into<Cow<'static, str>>) {
         self.0.set_style(spinner());
         self.0.set_message(what);
     }
 
-    /// Names the next piece of work and returns a bar for it.
+    /// Shows the next step and returns a progress bar for it.
     pub fn count(&self, what: impl Into<Cow<'static, str>>) -> &ProgressBar {
         self.next(what);
         let style = ProgressStyle::with_template("{spinner} {msg} {wide_bar} {percent} % {eta}")

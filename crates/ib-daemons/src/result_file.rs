@@ -1,4 +1,4 @@
-//! Result files: whole at every time, whatever ends the process that writes them.
+//! Result files that are replaced atomically.
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, BufWriter, Write};
@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 
 use ib_os::signals::TemporaryPath;
 
-/// Replaces a file as a whole: writes a temporary file in the same folder, syncs it and renames it.
+/// Replaces a file atomically: writes a temporary file in the same folder, syncs it and renames it.
 ///
-/// The former file remains if an error or a signal ends the writing. The new one has its owner and its permissions, of which
-/// `mask` are allowed. A device or pipe is written directly.
+/// If an error or a signal interrupts the writing, the former file remains. The new file has the owner and the
+/// permissions of the former one, masked by `mask`. A device or pipe is written directly.
 ///
 /// # Errors
-/// Fails if `write` fails, if the folder takes no file, or if the disk is full.
+/// Fails if `write` fails, the folder is not writable, or the disk is full.
 pub fn replace<E: From<io::Error>>(
     path: &Path,
     mask: u32,
@@ -27,12 +27,12 @@ pub fn replace<E: From<io::Error>>(
     }
     let path = &target(path);
     let temporary = TemporaryPath::new(temporary_path(path));
-    // A process with the same number may have been killed.
+    // A killed process with the same PID may have left a temporary file.
     let _ = fs::remove_file(temporary.path());
     let mut options = File::options();
     let file = options.write(true).create_new(true).mode(0o666 & mask).open(temporary.path())?;
     if let Some(former) = former {
-        // Only root can give a file away. The permissions follow, since `chown` may clear some.
+        // Only root can change the owner. Permissions are set afterwards, because `chown` may clear some.
         let _ = fchown(&file, Some(former.uid()), Some(former.gid()));
         file.set_permissions(Permissions::from_mode(former.mode() & 0o777 & mask))?;
     }
@@ -40,23 +40,23 @@ pub fn replace<E: From<io::Error>>(
     write(&mut out)?;
     out.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
     temporary.persist(path)?;
-    // The name is on the disk when the folder is. Some file systems cannot sync a folder.
+    // The rename is durable once the folder is synced. Some file systems cannot sync a folder.
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let _ = File::open(folder.unwrap_or(Path::new("."))).and_then(|folder| folder.sync_all());
     Ok(())
 }
 
-/// Returns the temporary file's path, which is in the folder of the file.
+/// Returns the path of the temporary file, in the folder of the file.
 pub fn temporary_path(path: &Path) -> PathBuf {
     let mut temporary = path.as_os_str().to_owned();
     temporary.push(format!(".{}.tmp", std::process::id()));
     PathBuf::from(temporary)
 }
 
-/// Returns the file that a path stands for: symbolic links stay, and their target is replaced.
+/// Resolves symbolic links, so that their target is replaced.
 fn target(path: &Path) -> PathBuf {
     let mut target = path.to_owned();
-    // As many links as the kernel follows.
+    // The kernel follows at most 40 links.
     for _ in 0..40 {
         let Ok(link) = fs::read_link(&target) else { break };
         target = target.parent().unwrap_or(Path::new("")).join(link);

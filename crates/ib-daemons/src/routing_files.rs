@@ -1,4 +1,4 @@
-//! Files and numbers that the routing engines are configured with.
+//! Input files and options of the routing engines.
 
 use std::path::{Path, PathBuf};
 
@@ -19,45 +19,44 @@ pub struct EngineFiles {
     pub cn_guids: Option<PathBuf>,
     /// Port GUIDs of I/O nodes (ftree).
     pub io_guids: Option<PathBuf>,
-    /// How many hops a path to an I/O node may lead back up (ftree); `None` for none.
+    /// Maximum number of reverse hops on paths to I/O nodes (ftree); `None` for none.
     pub max_reverse_hops: Option<u64>,
-    /// Starts numbering the tree at its first root (ftree).
+    /// True if the indexing starts at the first root (ftree).
     pub quasi_ftree_indexing: bool,
-    /// Ports that link load equalisation does not count: a switch GUID and a port per line, or a
-    /// port GUID, which stands for the switch port that leads to it.
+    /// Ports that link balancing ignores: a switch GUID and a port per line, or a port GUID, which stands for the
+    /// switch port connected to it.
     pub ignore_guids: Option<PathBuf>,
-    /// Port GUIDs to be routed first, in order.
+    /// Port GUIDs that are routed first, in order.
     pub guid_routing_order: Option<PathBuf>,
-    /// Ports to be tried first, in order: a switch GUID and its ports per line.
+    /// Order in which ports are tried: a switch GUID and its ports per line.
     pub port_search_ordering: Option<PathBuf>,
-    /// Weights of links in hops: a switch GUID, a port and a weight per line.
+    /// Hop weights of links: a switch GUID, a port and a weight per line.
     pub hop_weights: Option<PathBuf>,
-    /// Identifiers that break ties of rank: a switch GUID and a number per line (updn).
+    /// IDs that break ties of rank: a switch GUID and a number per line (updn).
     pub ids_guids: Option<PathBuf>,
-    /// Lets root switches reach each other (updn, ftree).
+    /// True if root switches are connected with each other (updn, ftree).
     pub connect_roots: bool,
-    /// Counts routes to switches in link load equalisation.
+    /// True if routes to switches are counted by link balancing.
     pub port_profile_switch_nodes: bool,
-    /// Shifts the search for the least used port from LID to LID.
+    /// True if the search for the least used port starts at the port after the last one.
     pub port_shifting: bool,
-    /// Draws among least used ports by this seed; 0, and without it, draws nothing.
+    /// Seed of the random choice among least used ports; 0 or `None` for no random choice.
     pub scatter_ports: Option<u64>,
-    /// Does not draw for the ports of --guid-routing-order.
+    /// True if the ports of `--guid-routing-order` are excluded from the random choice.
     pub guid_routing_order_no_scatter: bool,
-    /// The lowest virtual lane to use; 0 without it (lash).
+    /// Lowest VL to use (lash); `None` for 0.
     pub lash_start_vl: Option<u64>,
-    /// The number of data virtual lanes of every link; 8 without it (lash).
+    /// Number of data VLs of every link (lash); `None` for 8.
     pub virtual_lanes: Option<u64>,
-    /// Forwarding tables to load (file).
+    /// LFTs to load (file).
     pub lfts: Option<PathBuf>,
-    /// Lid matrix to load (file).
+    /// LID matrix to load (file).
     pub lid_matrix: Option<PathBuf>,
-    /// Forwarding tables whose entries are kept wherever they still are least-hop ports (minhop,
-    /// updn, dor).
+    /// LFTs whose entries are kept if they are least-hop ports (minhop, updn, dor).
     pub keep_lfts: Option<PathBuf>,
 }
 
-/// Reads every file that the engines' options name; `warn` is told what had to be passed over.
+/// Reads the files of the engines' options; warnings about ignored lines are passed to `warn`.
 ///
 /// # Errors
 /// Fails if a file cannot be read or parsed.
@@ -103,8 +102,8 @@ pub fn read(
                 !ports.is_empty()
                     && ports.iter().all(|&port| (1..=highest).contains(&port) && new(port))
             });
-            let wanted = || format!("different ports of 1 to {highest} behind the GUID");
-            Ok((entry.guid, ports.ok_or_else(|| expected(entry, &wanted()))?))
+            let expectation = || format!("different ports of 1 to {highest} behind the GUID");
+            Ok((entry.guid, ports.ok_or_else(|| expected(entry, &expectation()))?))
         })?,
         hop_weights: lines(args.hop_weights.as_deref(), warn, |entry| {
             let highest = highest_port(subnet, entry)?;
@@ -113,10 +112,10 @@ pub fn read(
                     Ok((entry.guid, port, weight))
                 }
                 _ => {
-                    let wanted = format!(
+                    let expectation = format!(
                         "a port of 1 to {highest} and a weight of 1 to 255 behind the GUID"
                     );
-                    Err(expected(entry, &wanted))
+                    Err(expected(entry, &expectation))
                 }
             }
         })?,
@@ -143,10 +142,10 @@ pub fn read(
     })
 }
 
-/// How many warnings about one file are printed one by one.
+/// Maximum number of individual warnings about one file.
 pub(crate) const MOST_WARNINGS: usize = 20;
 
-/// Reads a file that belongs to the subnet. Calls `warn` for each entry that is ignored.
+/// Reads a file of the subnet. Calls `warn` for each ignored entry.
 ///
 /// # Errors
 /// Fails if the file cannot be read or parsed.
@@ -168,8 +167,7 @@ pub fn load_warned<T>(
     Ok(Some(loaded.value))
 }
 
-/// Reads a file of GUIDs; lines that are none, or not those that are looked for, are named and
-/// discarded.
+/// Reads a file of GUIDs. Invalid lines and unknown GUIDs are reported and ignored.
 fn guids(
     path: Option<&Path>,
     check: &dyn Fn(Guid) -> Result<(), &'static str>,
@@ -177,13 +175,12 @@ fn guids(
 ) -> Result<Option<Vec<Guid>>, DaemonError> {
     let parse = |entry: &GuidEntry| match check(entry.guid) {
         Ok(()) => Ok(entry.guid),
-        Err(wanted) => Err(format!("found {}, expected {wanted}", entry.guid)),
+        Err(expectation) => Err(format!("found {}, expected {expectation}", entry.guid)),
     };
     path.map(|path| lines(Some(path), warn, parse)).transpose()
 }
 
-/// Reads a file of GUIDs with something behind each; lines that cannot be used are named and
-/// discarded.
+/// Reads a file of GUIDs with values. Invalid lines are reported and ignored.
 fn lines<T>(
     path: Option<&Path>,
     warn: &dyn Fn(String),
@@ -211,7 +208,7 @@ fn lines<T>(
     Ok(parsed)
 }
 
-/// Says what a line of a GUID list should have held.
+/// Returns the error for a line of a GUID list.
 fn expected(entry: &GuidEntry, what: &str) -> String {
     match entry.rest.as_str() {
         "" => format!("found {} alone, expected {what}", entry.guid),
@@ -219,7 +216,7 @@ fn expected(entry: &GuidEntry, what: &str) -> String {
     }
 }
 
-/// Returns the highest port of the switch that a line names.
+/// Returns the highest port number of a line's switch.
 fn highest_port(subnet: &Subnet<'_>, entry: &GuidEntry) -> Result<u8, String> {
     match subnet.find_switch(entry.guid) {
         Some(switch) => Ok(subnet.switch(switch).ports),
@@ -227,14 +224,14 @@ fn highest_port(subnet: &Subnet<'_>, entry: &GuidEntry) -> Result<u8, String> {
     }
 }
 
-/// Reads a switch GUID and a port, or a port GUID, which stands for the switch port behind it.
+/// Parses a switch GUID and a port, or a port GUID, which stands for the switch port connected to it.
 fn ignored_port(subnet: &Subnet<'_>, entry: &GuidEntry) -> Result<(Guid, u8), String> {
     match words(&entry.rest)[..] {
         [Some(port)] => {
             let highest = highest_port(subnet, entry)?;
-            let wanted = || format!("a port of 0 to {highest} behind the GUID");
+            let expectation = || format!("a port of 0 to {highest} behind the GUID");
             let port = Some(port).filter(|&port| port <= highest);
-            Ok((entry.guid, port.ok_or_else(|| expected(entry, &wanted()))?))
+            Ok((entry.guid, port.ok_or_else(|| expected(entry, &expectation()))?))
         }
         [] => subnet
             .find_end_port(entry.guid)

@@ -1,15 +1,15 @@
-//! Servers and clients of block devices over RTRS.
+//! RTRS servers and clients of block devices.
 //!
 //! | module | holds |
 //! |---|---|
-//! | `config`, `endpoint` | configurations; ends of paths and networks |
-//! | `serve` | [`serve()`], the server of block devices |
+//! | `config`, `endpoint` | configurations; endpoints of paths and networks |
+//! | `serve` | [`serve()`], the block server |
 //! | [`bench`] | the benchmark of a device |
-//! | [`remote`] | a device of a server, and the wait until it is open |
-//! | `paths` | HCAs, and the paths that start from them |
-//! | `nbd` | [`nbd()`], a device of a server for programs of this machine |
-//! | `control` | statistics and controls over a socket |
-//! | `mount` | [`mount()`], the same as files |
+//! | [`remote`] | opening of a remote device |
+//! | `paths` | HCAs at the local endpoints of paths |
+//! | `nbd` | [`nbd()`], NBD export of a remote device |
+//! | `control` | statistics and control over a socket |
+//! | `mount` | [`mount()`], statistics and control as files |
 
 pub mod bench;
 mod config;

@@ -1,4 +1,4 @@
-//! The daemon of the simulator: a simulated fabric that ibsim's clients and HCAs attach to, and its console.
+//! The simulator daemon: a simulated fabric for clients of the ibsim protocol and for HCAs, and its console.
 //!
 //! | module | holds |
 //! |---|---|
@@ -6,10 +6,10 @@
 //! | `server` | the fabric joined to the sockets of its clients, its SM and its files |
 //! | `serve` | the loop of the simulator |
 //! | `adapters` | HCAs of other processes |
-//! | `console`, `query`, `dump` | commands of the console and their answers |
-//! | `control` | answers to control messages of ibsim's clients |
+//! | `console`, `query`, `dump` | commands of the console and their replies |
+//! | `control` | replies to control messages of ibsim clients |
 //! | `manager` | the subnet manager at the first host |
-//! | `record`, `capture`, `sink` | records and replays, packet captures, the files of both |
+//! | `record`, `capture`, `sink` | recording and replay, packet captures, the output files of both |
 
 use std::fmt::Write as _;
 use std::io::Write;
@@ -52,10 +52,10 @@ pub struct Simulation {
 }
 
 impl Simulation {
-    /// Makes the fabric with agents, faults and addresses of a configuration.
+    /// Creates the fabric with agents, faults and addresses of a configuration.
     ///
     /// # Errors
-    /// Fails if a file cannot be used, or names nodes that the fabric has not.
+    /// Fails if a file cannot be used, or names nodes that the fabric does not have.
     pub fn new(fabric: &Fabric, config: &SimConfig) -> Result<Self, DaemonError> {
         let script = config.script.as_deref().map(text).transpose()?;
         let sim = simulated(fabric, config, script.as_deref())?;
@@ -64,10 +64,10 @@ impl Simulation {
         Ok(Self { sim, addresses, conditions })
     }
 
-    /// Runs a record on the fabric.
+    /// Replays a record on the fabric.
     ///
     /// # Errors
-    /// Fails if the record is of another fabric or configuration.
+    /// Fails if the record was made with another fabric or configuration.
     pub fn replay(mut self, config: &SimConfig, path: &Path) -> Result<Verdict, DaemonError> {
         record::replay(&mut self.sim, config, &self.conditions, path)
     }
@@ -85,7 +85,7 @@ impl Simulation {
         serve::run(self.into_server(server, config)?, output)
     }
 
-    /// Joins the fabric to a server of ibsim's clients, for a caller with a loop of its own.
+    /// Joins the fabric to a server of ibsim clients, for a caller with a loop of its own.
     pub(crate) fn into_server(
         self,
         server: Server,
@@ -96,7 +96,7 @@ impl Simulation {
     }
 }
 
-/// Makes the fabric and tells it of everything that the options ask for.
+/// Creates the fabric and loads agents, scripts and random faults.
 fn simulated(
     fabric: &Fabric,
     config: &SimConfig,
@@ -145,7 +145,7 @@ fn simulated(
     Ok(sim)
 }
 
-/// Has agents for ibtracer and ibping on nodes.
+/// Adds agents for ibtracer and ibping to nodes.
 fn host_agents(sim: &mut Sim, names: &str) -> Result<(), DaemonError> {
     let nodes: Vec<_> = if names.is_empty() {
         sim.node_ids().collect()
@@ -173,7 +173,7 @@ fn addresses(sim: &Sim, config: &SimConfig) -> Result<Addresses, DaemonError> {
     Ok(addresses)
 }
 
-/// Returns everything that a run depends on beside what comes in.
+/// Returns all conditions of a run except its input, for comparison by a replay.
 fn conditions(fabric: &Fabric, config: &SimConfig, script: Option<&str>) -> Conditions {
     let sum = |text: &str| format!("{:08x}", crc32fast::hash(text.as_bytes()));
     vec![
@@ -191,11 +191,11 @@ fn conditions(fabric: &Fabric, config: &SimConfig, script: Option<&str>) -> Cond
     ]
 }
 
-/// Returns all of a fabric that matters to a simulator, in words.
+/// Returns a text with all attributes of a fabric that affect the simulation.
 fn described(fabric: &Fabric) -> String {
     let mut text = String::new();
     for (id, node) in fabric.nodes() {
-        // All fields: one that is added must not be forgotten here.
+        // The pattern lists all fields, so that a new field is not forgotten here.
         let NodeSpec {
             kind,
             name,
@@ -213,12 +213,12 @@ fn described(fabric: &Fabric) -> String {
             "{kind} {name:?} {guid} {system_guid} {description:?} {ports} \
              {vendor_id} {device_id} {revision} {enhanced_port0}"
         )
-        .expect("a string takes everything");
+        .expect("writing to a string succeeds");
         for (_, port) in fabric.ports_of(id) {
             let peer = port.peer.map(|peer| peer.0);
             let LinkRate { width, speed } = port.rate;
             writeln!(text, "{} {} {width}{speed} {peer:?}", port.number, port.guid)
-                .expect("a string takes everything");
+                .expect("writing to a string succeeds");
         }
     }
     text

@@ -1,19 +1,19 @@
-//! The daemon of the subnet manager: its event loop and what it shows.
+//! The subnet manager daemon: its event loop, files, console and metrics.
 //!
 //! | module | holds |
 //! |---|---|
 //! | `options` | [`ManagerOptions`], the configuration of the process |
 //! | [`settings`], [`conf`] | the keys of OpenSM's configuration file; the file |
 //! | [`reasons`] | reasons why keys and options are refused |
-//! | `port` | the port that the subnet is managed from |
-//! | `drive` | [`run`], the loop that joins manager and port |
-//! | `daemon` | the manager with log, files, plans and counters; `hosted` makes one for a simulator |
+//! | `port` | the port of the SM |
+//! | `drive` | [`run`], the event loop of SM and port |
+//! | `daemon` | the SM with log, files, plans and counters; `hosted` creates one for a simulator |
 //! | `events` | log lines of fabric events |
-//! | `planner` | the thread that plans |
+//! | `planner` | the thread that computes plans |
 //! | `cache`, `dump`, `files` | files in OpenSM's formats |
-//! | `shared`, `console`, `metrics` | state, answers to `ibfabric sm ctl`, metrics |
-//! | `perf` | the counters of all ports |
-//! | `shown` | state of the manager for the process that hosts it |
+//! | `shared`, `console`, `metrics` | state of the SM, replies to `ibfabric sm ctl`, metrics |
+//! | `perf` | collection of port counters |
+//! | `shown` | state of the SM for the process that hosts it |
 
 use ib_os::alarm::Alarm;
 use ib_types::{Guid, Instant};
@@ -45,7 +45,7 @@ pub use options::{ManagerOptions, PartitionsSource, Place, SmConfigSource};
 pub use port::list as list_ports;
 pub(crate) use shown::Shown;
 
-/// Makes a manager for a fabric in this process that lives in real time; `sm ctl` asks it by a name.
+/// Creates an SM for a fabric that this process simulates in real time, with a console for `sm ctl`.
 pub(crate) fn hosted(
     options: &ManagerOptions,
     guid: Guid,

@@ -1,6 +1,6 @@
-//! Words for messages and reports.
+//! Plural forms for messages and reports.
 
-/// Returns a number with the word for what it counts, in the plural where that is due.
+/// Formats a number with its noun in singular or plural.
 #[must_use]
 pub fn counted(number: impl TryInto<u64> + Copy, what: &str) -> String {
     let number = number.try_into().unwrap_or(u64::MAX);

@@ -1,4 +1,4 @@
-//! The daemon of `ibfabric up`: a fabric, its manager, hosts and a page in one process.
+//! The daemon of `ibfabric up`: a fabric, its SM, hosts and a web page in one process.
 //!
 //! | module | holds |
 //! |---|---|
@@ -7,9 +7,9 @@
 //! | `serve` | the loop: simulator, SM, hosts and page |
 //! | `embedded_hosts` | the hosts: an ACM service at each, a block device between some |
 //! | `self_test` | the self-test of `--check` |
-//! | [`web`] | the HTTP server of the page and its API |
-//! | `page` | the answers of the API |
-//! | `exercise` | the load generator of the block device |
+//! | `page` | the responses of the API |
+//! | `load_generator` | the load generator of the block device |
+//! | `load_generator` | the load generator of the block device |
 //! | `pass`, `tables` | passes over the device, LFTs of switches: shared by self-test, load generator and page |
 //! | `path_request` | path requests to ACM services |
 //! | `record` | the packets of the device's queue pairs, in a file |
@@ -25,10 +25,10 @@ use crate::sim::{SimConfig, Simulation};
 
 mod config;
 mod embedded_hosts;
-mod exercise;
 pub mod hosts;
 #[cfg(test)]
 mod lab;
+mod load_generator;
 mod page;
 mod pass;
 mod path_request;
@@ -53,9 +53,8 @@ pub fn run(
 ) -> Result<Verdict, DaemonError> {
     let sim_config = sim_config(config);
     let simulation = Simulation::new(&fabric, &sim_config)?;
-    let server = Server::bind(Address::Name(config.socket.clone())).map_err(|error| {
-        DaemonError::Failed(format!("{error}; --socket gives this one another name"))
-    })?;
+    let server = Server::bind(Address::Name(config.socket.clone()))
+        .map_err(|error| DaemonError::Failed(format!("{error}; --socket selects another name")))?;
     let page = page(config, &fabric)?;
     let hosts = EmbeddedHosts::new(config, fabric, page)?;
     serve::run(simulation.into_server(server, &sim_config)?, hosts, output)

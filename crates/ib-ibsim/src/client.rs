@@ -1,8 +1,7 @@
-//! The client's side of the sockets.
+//! The client's side of the protocol.
 //!
-//! [`IbsimLink`] is a port of a simulated fabric as a [`MadLink`](ib_link::MadLink): the fabric of a
-//! real ibsim or of our own server. Below it, [`Client`] is the bare connection: control messages
-//! with their answers, and requests that go and come without blocking.
+//! [`IbsimLink`] is a port of a simulated fabric as a [`MadLink`](ib_link::MadLink), for ibsim and for our own server.
+//! Below it, [`Client`] is the connection: control messages with their replies, and non-blocking requests.
 //!
 //! ```no_run
 //! use ib_link::MadLink;
@@ -38,99 +37,99 @@ pub use link::IbsimLink;
 pub use queue::{Inbox, Outbox};
 use socket::Sockets;
 
-/// How long a client that leaves waits for the server to say so.
-const GOODBYE: Duration = Duration::from_millis(200);
+/// Time limit of the server's reply when a client disconnects.
+const DISCONNECT_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// How long a client that comes waits for the port to say who it is.
-const INTRODUCTION: Duration = Duration::from_millis(500);
+/// Time limit of the port's NodeInfo response when a client attaches.
+const NODE_INFO_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// How often is tried whether a server has come up.
-const TRY_EVERY: Duration = Duration::from_millis(50);
+/// Interval between attempts to connect to a server.
+const RETRY_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Why a client cannot attach, or a control message was not answered.
+/// Error of attaching, or of a control message.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
-    /// Nobody listens.
+    /// No server listens.
     #[error("no simulator listens at {server} after {seconds:.1} s: {source}")]
     NoServer {
-        /// Where one was looked for.
+        /// Address of the server.
         server: String,
-        /// How long, in seconds.
+        /// Time limit in seconds.
         seconds: f64,
-        /// What the system said last.
+        /// Last error of the system.
         source: io::Error,
     },
-    /// The server said no.
+    /// The server has refused the request.
     #[error("the simulator at {server} refuses {what}")]
     Refused {
-        /// The server.
+        /// Address of the server.
         server: String,
-        /// What it refuses.
+        /// The refused request.
         what: String,
     },
-    /// The server does not answer.
+    /// The server has not replied in time.
     #[error("the simulator at {server} did not answer {what} within {seconds:.1} s")]
     Silent {
-        /// The server.
+        /// Address of the server.
         server: String,
-        /// What was asked.
+        /// The request.
         what: String,
-        /// How long the answer was waited for, in seconds.
+        /// Time limit in seconds.
         seconds: f64,
     },
-    /// The answer is none.
-    #[error("the simulator at {server} answered {what} with no message: {source}")]
+    /// The reply is malformed.
+    #[error("the simulator at {server} sent a malformed reply to {what}: {source}")]
     Message {
-        /// The server.
+        /// Address of the server.
         server: String,
-        /// What was asked.
+        /// The request.
         what: String,
-        /// What is wrong with the answer.
+        /// The error of the parser.
         source: MessageError,
     },
-    /// The name of the node does not fit into the message.
+    /// The name of the node is too long for the message.
     #[error("the name {node:?} has {} bytes, expected at most 31", node.len())]
     Node {
-        /// The name.
+        /// Name of the node.
         node: String,
     },
-    /// The system failed.
+    /// A system call failed.
     #[error("{doing} for the simulator at {server}: {source}")]
     Io {
-        /// What was being done.
+        /// The operation.
         doing: &'static str,
-        /// The server.
+        /// Address of the server.
         server: String,
-        /// What the system said.
+        /// Error of the system.
         source: io::Error,
     },
 }
 
-/// A client's connection; shared by threads it still exchanges one control message at a time.
+/// A client's connection. Several threads can share it: control messages are exchanged one at a time.
 ///
-/// Dropping it says goodbye to the server.
+/// Disconnects when dropped.
 pub struct Client {
     server: String,
     sockets: Sockets,
     number: u32,
     node: String,
     patience: Duration,
-    /// Held while a control message waits for its answer.
+    /// Locked while a control message waits for its reply.
     exchange: Mutex<()>,
     left: AtomicBool,
     is_sm: AtomicBool,
-    /// What the port itself says.
+    /// Port GUID from the port's own NodeInfo.
     port_guid: Option<Guid>,
 }
 
 impl Client {
-    /// Attaches to a node of a simulator. Waits for the server to come up, and for its answer, no
-    /// longer than [`Attach::patience`] each.
+    /// Attaches to a node of a simulator. Waits at most [`Attach::patience`] for the server to start, and again for its
+    /// reply.
     ///
     /// # Errors
-    /// Fails when no server comes up or it refuses, as ibsim does for an unknown node and for more
-    /// clients than it has room for.
+    /// Fails if no server listens, or if it refuses, as ibsim does for an unknown node and if it has no room for
+    /// further clients.
     pub fn attach(attach: &Attach) -> Result<Self, ClientError> {
         let started = Instant::now();
         loop {
@@ -142,12 +141,12 @@ impl Client {
                 }
                 result => return result,
             };
-            if started.elapsed() + TRY_EVERY >= attach.patience {
+            if started.elapsed() + RETRY_INTERVAL >= attach.patience {
                 let seconds = started.elapsed().as_secs_f64();
                 let server = attach.server.to_string();
                 return Err(ClientError::NoServer { server, seconds, source: error });
             }
-            std::thread::sleep(TRY_EVERY);
+            std::thread::sleep(RETRY_INTERVAL);
         }
     }
 
@@ -181,71 +180,70 @@ impl Client {
         let id = client.sockets.id();
         let connect = Connect { id, queue_pair: 0, is_sm: false, node };
         let answer = client.exchange(kind::CONNECT, &connect.to_bytes(), &what)?;
-        // ibsim tells the number here alone; the header of its answer says 0.
+        // ibsim returns the number in the payload only; the header of its reply has client 0.
         let connected = Connect::parse(&answer.payload);
         (client.number, client.node) = (connected.id, connected.node);
         let connected = client.sockets.connect_data(client.number);
         connected.map_err(failed("connecting the data socket"))?;
-        let port_guid = client.ask_port_guid();
-        client.port_guid = port_guid.map_err(failed("asking the port for its NodeInfo"))?;
+        let port_guid = client.query_port_guid();
+        client.port_guid = port_guid.map_err(failed("querying the NodeInfo of the port"))?;
         if attach.is_sm {
-            // Not with the wish: ibsim then tells nobody, neither by the port's capability mask nor by
-            // trap 144, and where others are told, their questions come while the port's own answer
-            // is waited for, and would be lost.
+            // A separate message is used, because ibsim sets neither IsSM nor sends trap 144 for the flag in the
+            // connect message. On other servers, SMs would query this port during the attach, and their MADs would be
+            // lost.
             client.set_is_sm(true)?;
         }
         Ok(client)
     }
 
-    /// Returns the server's name for messages.
+    /// Returns the server's address, for messages.
     #[must_use]
     pub fn server(&self) -> &str {
         &self.server
     }
 
-    /// Returns the number by which the server knows the client.
+    /// Returns the client's number at the server.
     #[must_use]
     pub const fn number(&self) -> u32 {
         self.number
     }
 
-    /// Returns the node that the server attached the client to, as the server calls it.
+    /// Returns the name of the node to which the server has attached the client.
     #[must_use]
     pub fn node(&self) -> &str {
         &self.node
     }
 
-    /// Returns the socket of the requests, to wait for.
+    /// Returns the data socket, for polling.
     #[must_use]
     pub fn data(&self) -> BorrowedFd<'_> {
         self.sockets.data()
     }
 
-    /// Returns the socket of the control messages; nothing comes from it unasked.
+    /// Returns the control socket. It receives replies only.
     #[must_use]
     pub fn control_socket(&self) -> BorrowedFd<'_> {
         self.sockets.control()
     }
 
-    /// Asks the server something, one of [`kind`], and waits for the answer.
+    /// Sends a control message of a [`kind`] and waits for the reply.
     ///
     /// # Errors
-    /// Fails when the server refuses, has gone or does not answer in time.
+    /// Fails if the server refuses, has exited or does not reply in time.
     ///
     /// # Panics
-    /// Panics when the payload has more than 64 bytes.
+    /// Panics if the payload has more than 64 bytes.
     pub fn control(&self, kind: u32, payload: &[u8]) -> Result<Control, ClientError> {
         self.exchange(kind, payload, &format!("control message {kind}"))
     }
 
-    /// Takes up or gives up the duty of a subnet manager: with it come datagrams that nobody asked
-    /// for, and the port's capability mask says so.
+    /// Sets or clears `IsSM` in the port's capability mask. With `IsSM` the client also receives unsolicited MADs.
     ///
     /// # Errors
     /// As [`Client::control`].
     pub fn set_is_sm(&self, is_sm: bool) -> Result<(), ClientError> {
         if is_sm {
-            // Before it is certain: it is given back in any case.
+            // Set before the reply, so that it is cleared even if the reply is lost.
             self.is_sm.store(true, Ordering::Relaxed);
         }
         self.control(kind::SET_IS_SM, &u32::from(is_sm).to_ne_bytes()).map(drop)?;
@@ -253,10 +251,10 @@ impl Client {
         Ok(())
     }
 
-    /// Asks for the upper half of the port's GIDs and for its GUID.
+    /// Returns the GID prefix and the GUID of the port.
     ///
-    /// Of the GUID the port's own NodeInfo is believed first: what ibsim tells with the GID is the
-    /// GUID of the node, and that in its machine's byte order.
+    /// The GUID is taken from the port's own NodeInfo if possible, because ibsim returns the node's GUID, in the byte
+    /// order of its machine.
     ///
     /// # Errors
     /// As [`Client::control`].
@@ -267,8 +265,8 @@ impl Client {
         Ok((prefix, self.port_guid.unwrap_or(Guid(u64::from_be_bytes(guid)))))
     }
 
-    /// Asks the own port for its GUID as anybody else would: with a directed route of no hops.
-    fn ask_port_guid(&self) -> io::Result<Option<Guid>> {
+    /// Queries the NodeInfo of the own port with a directed-route SMP without hops.
+    fn query_port_guid(&self) -> io::Result<Option<Guid>> {
         let mut mad = Mad::new(MgmtClass::SUBN_DIRECTED_ROUTE, Method::GET, TransactionId(1));
         mad.set_attribute_id(AttributeId::NODE_INFO);
         mad.0[32..36].fill(0xff);
@@ -284,7 +282,7 @@ impl Client {
         if self.send(&[request.to_bytes()])? == 0 {
             return Ok(None);
         }
-        let (mut inbox, deadline) = (Inbox::new(), clock::now() + INTRODUCTION);
+        let (mut inbox, deadline) = (Inbox::new(), clock::now() + NODE_INFO_TIMEOUT);
         while clock::now() < deadline {
             while let Some(answer) = inbox.next(self)? {
                 let mad = Mad(answer.mad);
@@ -298,31 +296,30 @@ impl Client {
         Ok(None)
     }
 
-    /// Sends requests as far as the server takes them now and returns how many went.
+    /// Sends requests until the socket is full; returns the number of sent requests.
     ///
     /// # Errors
-    /// Fails when the server has gone.
+    /// Fails if the server has exited.
     pub fn send(&self, requests: &[[u8; Request::LENGTH]]) -> io::Result<usize> {
         batch::send(self.data(), requests)
     }
 
-    /// Gives back the duty of a subnet manager and says goodbye to the server, once; for a client that
-    /// is never dropped. Nothing can be sent afterwards.
+    /// Clears `IsSM` and disconnects, once; for a client that is never dropped. Nothing can be sent afterwards.
     pub fn leave(&self) {
         if self.sockets.is_attached() && !self.left.swap(true, Ordering::Relaxed) {
             let _turn = self.exchange.lock().unwrap_or_else(PoisonError::into_inner);
-            // ibsim does not take the duty from a client that leaves: its port would go on saying that
-            // there is a manager, whom the others ask in vain.
+            // ibsim does not clear IsSM when a client disconnects, so other SMs would query this port.
             if self.is_sm.swap(false, Ordering::Relaxed) {
                 let duty = Control::new(self.number, kind::SET_IS_SM, &0_u32.to_ne_bytes());
-                if self.sockets.say(&duty.to_bytes()).is_ok() {
-                    let _ = self.sockets.hear(&mut [0; Control::LENGTH], GOODBYE);
+                if self.sockets.send_control(&duty.to_bytes()).is_ok() {
+                    let _ =
+                        self.sockets.receive_control(&mut [0; Control::LENGTH], DISCONNECT_TIMEOUT);
                 }
             }
             let goodbye = Control::new(self.number, kind::DISCONNECT, &[]).to_bytes();
-            // A server that has gone need not be told.
-            if self.sockets.say(&goodbye).is_ok() {
-                let _ = self.sockets.hear(&mut [0; Control::LENGTH], GOODBYE);
+            // An error means that the server has exited.
+            if self.sockets.send_control(&goodbye).is_ok() {
+                let _ = self.sockets.receive_control(&mut [0; Control::LENGTH], DISCONNECT_TIMEOUT);
             }
         }
     }
@@ -332,16 +329,16 @@ impl Client {
         let server = || self.server.clone();
         let what = || what.to_owned();
         let failed = |doing| move |source| ClientError::Io { doing, server: server(), source };
-        // An answer that came after its question was given up answers nothing now.
+        // A late reply to an earlier request is discarded.
         self.sockets.discard_answers().map_err(failed("reading old answers"))?;
-        let question = Control::new(self.number, kind, payload).to_bytes();
-        self.sockets.say(&question).map_err(failed("sending a control message"))?;
+        let request = Control::new(self.number, kind, payload).to_bytes();
+        self.sockets.send_control(&request).map_err(failed("sending a control message"))?;
         let deadline = Instant::now() + self.patience;
         let mut bytes = [0; Control::LENGTH + 1];
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
-            let heard = self.sockets.hear(&mut bytes, left);
-            let Some(length) = heard.map_err(failed("receiving an answer"))? else {
+            let received = self.sockets.receive_control(&mut bytes, left);
+            let Some(length) = received.map_err(failed("receiving an answer"))? else {
                 let seconds = self.patience.as_secs_f64();
                 return Err(ClientError::Silent { server: server(), what: what(), seconds });
             };

@@ -1,10 +1,9 @@
-//! The two messages: [`Control`] and [`Request`]. Numbers are in the machine's byte order unless said
-//! otherwise.
+//! The messages [`Control`] and [`Request`]. Numbers are in the machine's byte order unless noted otherwise.
 
-/// The first word of a control message.
+/// Magic number of control messages.
 const MAGIC: u32 = 0xdead_beef;
 
-/// The status of a request that could not be delivered or answered: `ETIMEDOUT`.
+/// Status of an undelivered or unanswered request: `ETIMEDOUT`.
 pub const TIMED_OUT: u32 = 110;
 
 /// A control message, 80 bytes.
@@ -15,80 +14,80 @@ pub const TIMED_OUT: u32 = 110;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Control {
-    /// The client's number; zero in its first message.
+    /// Number of the client; 0 in its first message.
     pub client: u32,
-    /// What is asked.
+    /// Type of the message, one of [`kind`].
     pub kind: u32,
-    /// The number of bytes of the payload that count, at most 64.
+    /// Number of used bytes of the payload, at most 64.
     pub length: u32,
-    /// What belongs to it.
+    /// Payload.
     pub payload: [u8; 64],
 }
 
-/// The types of control messages.
+/// Types of control messages.
 pub mod kind {
-    /// The answer when something is wrong.
+    /// The reply to a refused message.
     pub const ERROR: u32 = 0;
     /// Attaches to a node; see [`Connect`](super::Connect).
     pub const CONNECT: u32 = 1;
-    /// Leaves.
+    /// Disconnects.
     pub const DISCONNECT: u32 = 2;
-    /// Asks for the LID and state of the own port.
+    /// Returns LID and state of the own port.
     pub const GET_PORT: u32 = 3;
-    /// Asks for vendor, device, hardware and firmware.
+    /// Returns vendor, device, hardware and firmware version.
     pub const GET_VENDOR: u32 = 4;
-    /// Asks for the own port's GID.
+    /// Returns the GID of the own port.
     pub const GET_GID: u32 = 5;
-    /// Asks for the own port's GUID.
+    /// Returns the GUID of the own port.
     pub const GET_GUID: u32 = 6;
-    /// Asks for the own node's NodeInfo.
+    /// Returns the NodeInfo of the own node.
     pub const GET_NODE_INFO: u32 = 7;
-    /// Asks for the PortInfo of a port of the own node.
+    /// Returns the PortInfo of a port of the own node.
     pub const GET_PORT_INFO: u32 = 8;
-    /// Takes up or gives up the duty of a subnet manager.
+    /// Sets or clears `IsSM`.
     pub const SET_IS_SM: u32 = 9;
-    /// Asks for the own port's first block of P_Keys.
+    /// Returns the first P_Key table block of the own port.
     pub const GET_PKEYS: u32 = 10;
 }
 
-/// Why bytes are no message.
+/// Error of parsing a message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MessageError {
-    /// The length is wrong.
+    /// The size is wrong.
     #[error("found {found} bytes, expected {expected}")]
     Length {
-        /// The length of what came.
+        /// Size of the datagram in bytes.
         found: usize,
-        /// The length of the message.
+        /// Size of the message in bytes.
         expected: usize,
     },
-    /// A control message does not start with its magic number.
+    /// A control message does not start with the magic number.
     #[error("found {found:#010x} at byte 0, expected 0xdeadbeef")]
     Magic {
-        /// What stands there.
+        /// Found number.
         found: u32,
     },
-    /// A length inside the message is too large.
+    /// A size within the message is too large.
     #[error("found {found} at byte {at}, expected a length of at most {most}")]
     Payload {
-        /// Where the length stands.
+        /// Offset of the size.
         at: usize,
-        /// What it says.
+        /// Found size.
         found: u64,
-        /// What it may say.
+        /// Maximum size.
         most: u64,
     },
 }
 
 impl Control {
-    /// The length on the wire.
+    /// Size of the message in bytes.
     pub const LENGTH: usize = 80;
 
-    /// Makes a message with the payload given.
+    /// Creates a message with a payload.
     ///
     /// # Panics
-    /// Panics when the payload has more than 64 bytes.
+    /// Panics if the payload has more than 64 bytes.
     #[must_use]
     pub fn new(client: u32, kind: u32, payload: &[u8]) -> Self {
         let mut message = Self { client, kind, length: payload.len() as u32, payload: [0; 64] };
@@ -96,11 +95,10 @@ impl Control {
         message
     }
 
-    /// Reads a message.
+    /// Parses a message.
     ///
     /// # Errors
-    /// Fails when the length or the magic number is wrong, or the payload is said to be longer than
-    /// there is room for.
+    /// Fails if the size or the magic number is wrong, or if the size of the payload exceeds 64 bytes.
     pub fn parse(bytes: &[u8]) -> Result<Self, MessageError> {
         let bytes: &[u8; Self::LENGTH] = bytes
             .try_into()
@@ -117,7 +115,7 @@ impl Control {
         Ok(Self { client: word(bytes, 4), kind: word(bytes, 8), length, payload })
     }
 
-    /// Returns the message's bytes.
+    /// Formats the message.
     #[must_use]
     pub fn to_bytes(&self) -> [u8; Self::LENGTH] {
         let mut bytes = [0; Self::LENGTH];
@@ -136,21 +134,21 @@ impl Control {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Connect {
-    /// What the client's data socket is called by: its process on Unix sockets, its port on UDP.
+    /// Suffix of the data socket's name: the PID on Unix sockets, the port on UDP.
     pub id: u32,
-    /// The queue pair whose requests it wants besides 0 and 1; zero for none.
+    /// QP whose requests the client receives, in addition to QP0 and QP1; 0 for none.
     pub queue_pair: u32,
-    /// Whether it has the duty of a subnet manager.
+    /// True if the port has `IsSM`.
     pub is_sm: bool,
-    /// The node that it wants to be on, or is on, by name or description; empty for the first.
+    /// Requested or assigned node, by name or description; empty for the first one.
     pub node: String,
 }
 
 impl Connect {
-    /// The length on the wire.
+    /// Size of the payload in bytes.
     pub const LENGTH: usize = 44;
 
-    /// Reads the payload of a control message. Bytes of the name that are not UTF-8 are replaced.
+    /// Parses the payload of a control message. Bytes of the name that are not UTF-8 are replaced.
     #[must_use]
     pub fn parse(payload: &[u8; 64]) -> Self {
         let name = &payload[12..Self::LENGTH];
@@ -163,7 +161,7 @@ impl Connect {
         }
     }
 
-    /// Returns the payload's bytes; a name is cut to 31 bytes.
+    /// Formats the payload; a name is cut to 31 bytes.
     #[must_use]
     pub fn to_bytes(&self) -> [u8; Self::LENGTH] {
         let mut bytes = [0; Self::LENGTH];
@@ -177,7 +175,7 @@ impl Connect {
     }
 }
 
-/// A management datagram with its addresses, 288 bytes.
+/// A MAD with its addresses, 288 bytes.
 ///
 /// ```text
 ///  0  DLID, big-endian, and two zeros    4  SLID, likewise
@@ -187,30 +185,30 @@ impl Connect {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// Where it goes.
+    /// DLID.
     pub dlid: u16,
-    /// Where it comes from; zero to have it filled in.
+    /// SLID; 0 if the server inserts it.
     pub slid: u16,
-    /// The queue pair that it goes to.
+    /// Destination QP number.
     pub destination_queue_pair: u32,
-    /// The queue pair that it comes from.
+    /// Source QP number.
     pub source_queue_pair: u32,
-    /// Zero, or [`TIMED_OUT`] on a request that comes back.
+    /// 0, or [`TIMED_OUT`] for a returned request.
     pub status: u32,
-    /// The number of bytes of the MAD that count, at most 256.
+    /// Number of used bytes of the MAD, at most 256.
     pub length: u16,
     /// The MAD.
     pub mad: [u8; 256],
 }
 
 impl Request {
-    /// The length on the wire, on a machine of 64 bits.
+    /// Size of the message in bytes, on 64-bit machines.
     pub const LENGTH: usize = 288;
 
-    /// Reads a request.
+    /// Parses a request.
     ///
     /// # Errors
-    /// Fails when the length is wrong or the MAD is said to be longer than 256 bytes.
+    /// Fails if the size is wrong, or if the size of the MAD exceeds 256 bytes.
     pub fn parse(bytes: &[u8]) -> Result<Self, MessageError> {
         let bytes: &[u8; Self::LENGTH] = bytes
             .try_into()
@@ -232,7 +230,7 @@ impl Request {
         })
     }
 
-    /// Returns the request's bytes.
+    /// Formats the request.
     #[must_use]
     pub fn to_bytes(&self) -> [u8; Self::LENGTH] {
         let mut bytes = [0; Self::LENGTH];
@@ -247,7 +245,7 @@ impl Request {
     }
 }
 
-/// Reads four bytes in the machine's order.
+/// Reads four bytes in the machine's byte order.
 fn word(bytes: &[u8], at: usize) -> u32 {
     u32::from_ne_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
 }

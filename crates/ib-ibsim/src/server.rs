@@ -1,9 +1,8 @@
-//! The simulator's side of the sockets.
+//! The simulator's side of the protocol.
 //!
-//! [`Server::wait`] blocks until something arrives, [`Server::next`] hands out what arrived, one
-//! message after the other and each client in its turn, and [`Server::answer`] and
-//! [`Server::send`] reply. Nothing ever blocks on a client: what one does not take is kept for it,
-//! and what it does not take at all is dropped once it has gone.
+//! [`Server::wait`] blocks until there is input. [`Server::next`] returns the input message by message, clients in
+//! turn. [`Server::answer`] and [`Server::send`] reply. No call blocks on a client: messages for a client whose socket
+//! is full are queued up to a limit, and discarded when it disconnects.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -24,87 +23,85 @@ mod socket;
 pub use socket::{Address, BindError};
 use socket::{ControlSocket, DataSocket, Sender, bound_ports};
 
-/// How many messages are kept for a client that takes none.
+/// Maximum number of queued messages for a client that does not read.
 const MOST_KEPT: usize = 65_536;
 
-/// How many control messages are read in succession while clients have something to say.
+/// Maximum number of control messages that are read in succession while clients have input.
 const CONTROL_TURNS: u32 = 4;
 
-/// Clients have numbers below this one.
+/// Upper limit of client numbers.
 const MOST_NUMBERS: u32 = 1 << 16;
 
-/// How many files are left for consoles and whatever else when clients are turned away.
+/// Number of file descriptors reserved for consoles and other uses; further clients are refused.
 const SPARE_FILES: usize = 96;
 
-/// How often is looked whether clients are still alive.
+/// Interval between checks for exited clients.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
-/// The token of the control socket; clients have the tokens behind it, watched files the ones
-/// from the middle on.
+/// Poll token of the control socket. Clients have the tokens behind it; watched files use the upper half.
 const CONTROL: Token = Token(0);
 
-/// The token of the timer that has the clients looked after.
+/// Poll token of the timer for the check of clients.
 const TICK: Token = Token(usize::MAX - 1);
 
-/// What arrived.
+/// Input of the server.
 #[derive(Clone, Debug)]
 pub enum Input {
-    /// Somebody wants to be a client; to be answered with [`Server::accept`] or
-    /// [`Server::refuse`].
+    /// A client wants to attach; the caller replies with [`Server::accept`] or [`Server::refuse`].
     Connect {
-        /// Who, for the answer.
+        /// The client, for the reply.
         ticket: Ticket,
-        /// What it wants.
+        /// The connect message.
         connect: Connect,
     },
-    /// A client's control message, which is to be answered with [`Server::answer`].
+    /// A control message of a client; the caller replies with [`Server::answer`].
     Control {
         /// The client.
         client: u32,
         /// The message.
         message: Control,
     },
-    /// A client's management datagram.
+    /// A MAD from a client.
     Request {
         /// The client.
         client: u32,
-        /// The datagram with its addresses.
+        /// The MAD with its addresses.
         request: Request,
     },
-    /// A client left or died; its number will be used again.
+    /// A client has disconnected or exited; its number will be reused.
     Gone {
         /// The client.
         client: u32,
     },
-    /// A watched file can be read or written.
+    /// A watched file is ready.
     Ready(usize),
 }
 
-/// Somebody who waits for the answer to a connect message.
+/// A client that waits for the reply to its connect message.
 #[derive(Clone, Debug)]
 pub struct Ticket {
     sender: Sender,
     connect: Connect,
 }
 
-/// What was refused, by kind.
+/// Numbers of dropped messages, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Refused {
-    /// Datagrams that are no message: wrong length, wrong magic number, impossible lengths.
+    /// Malformed datagrams: wrong size, wrong magic number, inconsistent sizes.
     pub malformed: u64,
-    /// Messages that name a client which their sender is not, or that another user sent, and
-    /// requests from a LID that is not their client's.
+    /// Messages with the number of another client or from another user, and requests whose SLID is not a LID of the
+    /// client's port.
     pub forged: u64,
-    /// Messages for clients that took nothing for too long.
+    /// Messages for clients that did not read for too long.
     pub overflowed: u64,
 }
 
 struct Client {
     data: DataSocket,
     control: Sender,
-    /// What the client has not taken yet.
+    /// Queued messages.
     kept: VecDeque<[u8; Request::LENGTH]>,
-    /// Whether it said that it takes nothing now.
+    /// True while the client's socket is full.
     full: bool,
 }
 
@@ -115,30 +112,29 @@ pub struct Server {
     poll: Poll,
     events: Events,
     clients: Vec<Option<Client>>,
-    /// The clients for whom something was kept since the last flush.
+    /// Clients with messages queued since the last flush.
     unsent: Vec<u32>,
-    /// The clients whose sockets may hold something, in turn.
+    /// Clients whose sockets may have input, in turn.
     ready: VecDeque<u32>,
-    /// How many files the process may have open.
+    /// Maximum number of file descriptors of the process.
     files: usize,
     control_ready: bool,
-    /// How many control messages are read before it is a client's turn.
+    /// Number of control messages that may be read before the clients' input.
     control_turns: u32,
     inputs: VecDeque<Input>,
     watched: BTreeMap<usize, i32>,
     batch: Batch<{ Request::LENGTH }>,
-    /// The client whose datagrams the batch holds, and which of them are still to be handed out.
+    /// The client of the present batch, and the datagrams of the batch that were not returned yet.
     batched: (u32, Range<usize>),
     tick: Tick,
     refused: Refused,
 }
 
 impl Server {
-    /// Opens the control socket. The process may have as many files open from now on as the system
-    /// lets it.
+    /// Opens the control socket. Raises the soft limit of file descriptors to the hard limit.
     ///
     /// # Errors
-    /// Fails when the name or port is in use or cannot be had.
+    /// Fails if the name or the port is in use or not available.
     pub fn bind(address: Address) -> Result<Self, BindError> {
         let files = poll::allow_files();
         let control = ControlSocket::bind(&address)?;
@@ -173,13 +169,13 @@ impl Server {
         })
     }
 
-    /// Returns where the server listens.
+    /// Returns the listening address.
     #[must_use]
     pub const fn address(&self) -> &Address {
         &self.address
     }
 
-    /// Returns what was refused so far.
+    /// Returns the numbers of dropped messages.
     #[must_use]
     pub const fn refused(&self) -> Refused {
         self.refused
@@ -209,16 +205,16 @@ impl Server {
         Ok(())
     }
 
-    /// Watches a file no longer; it must still be open.
+    /// Stops watching a file, which must still be open.
     ///
     /// # Errors
-    /// Fails when the file was not watched.
+    /// Fails if the file was not watched.
     pub fn unwatch(&mut self, key: usize) -> io::Result<()> {
         let file = self.watched.remove(&key).ok_or(io::ErrorKind::NotFound)?;
         self.poll.registry().deregister(&mut SourceFd(&file))
     }
 
-    /// Has a watched file come up again behind all that has arrived, without anything new.
+    /// Reports a watched file as ready once more, after all present input.
     pub fn again(&mut self, key: usize) {
         self.inputs.push_back(Input::Ready(key));
     }
@@ -242,7 +238,7 @@ impl Server {
         self.wait(Some(Duration::ZERO))
     }
 
-    /// Returns whether there is something left to hand out.
+    /// Returns true if there is input to return.
     fn is_busy(&self) -> bool {
         !self.batched.1.is_empty()
             || !self.inputs.is_empty()
@@ -250,14 +246,13 @@ impl Server {
             || self.control_ready
     }
 
-    /// Waits until something arrives, at most for a time; returns at once while there is something
-    /// left to hand out.
+    /// Waits for input up to a time limit; returns at once if there is input to return.
     ///
     /// # Errors
-    /// Fails when the system does.
+    /// Fails if a system call failed.
     pub fn wait(&mut self, limit: Option<Duration>) -> io::Result<()> {
         let busy = self.is_busy();
-        // The tick comes before any limit that is longer.
+        // The timer limits longer waits.
         let limit = limit.filter(|&limit| limit < LOOK_EVERY);
         match self.poll.poll(&mut self.events, if busy { Some(Duration::ZERO) } else { limit }) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
@@ -301,7 +296,7 @@ impl Server {
         Ok(())
     }
 
-    /// Returns the next message that arrived; `None` when there is nothing more for now.
+    /// Returns the next input; `None` if there is none now.
     #[allow(clippy::should_implement_trait, reason = "nothing ends: later there may be more")]
     pub fn next(&mut self) -> Option<Input> {
         loop {
@@ -336,7 +331,7 @@ impl Server {
                 self.control_ready = false;
                 return;
             }
-            // An error here is about an earlier answer to somebody who has gone.
+            // An error refers to an earlier reply to an exited client.
             Err(_) => return,
         };
         if !sender.is_own_user() {
@@ -390,14 +385,13 @@ impl Server {
             Err(_) => return self.forget(client),
         };
         self.batched = (client, 0..count);
-        // Fewer than were asked for means that the socket was empty, and what comes later is told
-        // again.
+        // A partial batch means that the socket was empty; later input causes a new event.
         if count == BATCH {
             self.ready.push_back(client);
         }
     }
 
-    /// Has it told when a client takes something again, while it takes nothing.
+    /// Enables the event that a client's socket is writable again, while the socket is full.
     fn watch_client(&mut self, client: u32) {
         let Some(Some(state)) = self.clients.get(client as usize) else { return };
         let source = state.data.as_fd().as_raw_fd();
@@ -409,11 +403,10 @@ impl Server {
         }
     }
 
-    /// Makes a client of somebody; the answer carries the name of the node that it is on. Returns
-    /// the client's number.
+    /// Accepts a client; the reply has the name of its node. Returns the client's number.
     ///
     /// # Errors
-    /// Fails when the sockets for it cannot be had; it is refused then.
+    /// Fails if its socket cannot be opened; the client is refused then.
     pub fn accept(&mut self, ticket: &Ticket, node: &str) -> io::Result<u32> {
         if self.client_count() + SPARE_FILES > self.files {
             self.refuse(ticket);
@@ -447,8 +440,8 @@ impl Server {
         Ok(client)
     }
 
-    /// Opens the socket of a new client: under the lowest number that no client has, and whose name or
-    /// port nobody else has either.
+    /// Opens the socket of a new client with the lowest free number whose name or port is not in use by another
+    /// process.
     fn open(&self, id: u32) -> io::Result<(u32, DataSocket)> {
         let free = |&number: &u32| self.clients.get(number as usize).is_none_or(Option::is_none);
         for client in (0..MOST_NUMBERS).filter(free) {
@@ -460,12 +453,12 @@ impl Server {
         Err(io::ErrorKind::AddrInUse.into())
     }
 
-    /// Turns somebody away.
+    /// Refuses a client.
     pub fn refuse(&mut self, ticket: &Ticket) {
         self.reply(&ticket.sender, &Control::new(0, kind::ERROR, &[]));
     }
 
-    /// Answers a client's control message.
+    /// Replies to a client's control message.
     pub fn answer(&mut self, client: u32, message: &Control) {
         if let Some(Some(state)) = self.clients.get(client as usize) {
             let sender = state.control.clone();
@@ -474,29 +467,28 @@ impl Server {
     }
 
     fn reply(&self, to: &Sender, message: &Control) {
-        // Who does not take the answer has gone, which the next look will find.
+        // An error means that the client has exited, which the next check will detect.
         let _ = self.control.send(to, &message.to_bytes());
     }
 
-    /// Refuses a request that claims to come from somebody else: its client gets it back as one that
-    /// was not delivered.
+    /// Refuses a request with the SLID of another port: it is returned as undelivered.
     pub fn refuse_request(&mut self, client: u32, request: &Request) {
         self.refused.forged += 1;
         self.send(client, &Request { status: TIMED_OUT, ..*request });
     }
 
-    /// Sends a client away: [`Input::Gone`] follows.
+    /// Disconnects a client; [`Input::Gone`] follows.
     pub fn disconnect(&mut self, client: u32) {
         self.forget(client);
     }
 
-    /// Returns how many clients are attached.
+    /// Returns the number of clients.
     #[must_use]
     pub fn client_count(&self) -> usize {
         self.clients.iter().flatten().count()
     }
 
-    /// Hands a client a datagram; it leaves with [`Server::flush`] at the latest.
+    /// Queues a MAD for a client; it is sent by the next [`Server::flush`] at the latest.
     pub fn send(&mut self, client: u32, request: &Request) {
         let Some(Some(state)) = self.clients.get_mut(client as usize) else { return };
         if state.kept.len() >= MOST_KEPT {
@@ -512,7 +504,7 @@ impl Server {
         }
     }
 
-    /// Sends what is kept, as far as the clients take it.
+    /// Sends queued messages until the sockets are full.
     pub fn flush(&mut self) {
         let mut unsent = std::mem::take(&mut self.unsent);
         for client in unsent.drain(..) {
@@ -536,7 +528,7 @@ impl Server {
         }
     }
 
-    /// Looks for clients that died without a word.
+    /// Checks for clients that exited without a disconnect message.
     fn look(&mut self) {
         let ports = match self.address {
             Address::Port(_) => bound_ports(),
@@ -558,7 +550,7 @@ impl Server {
             return;
         };
         let source = state.data.as_fd().as_raw_fd();
-        // A socket that is about to be closed need not be watched; it cannot matter if it was not.
+        // The socket is about to be closed, so a failure does not matter.
         let _ = self.poll.registry().deregister(&mut SourceFd(&source));
         self.inputs.push_back(Input::Gone { client });
     }

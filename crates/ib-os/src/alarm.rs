@@ -1,4 +1,4 @@
-//! What ends a wait early: another thread, or a signal.
+//! Alarms: another thread or a signal ends a wait early.
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -10,22 +10,22 @@ use ib_types::Instant;
 
 use crate::poll;
 
-/// A file that can be read after somebody has rung.
+/// A file descriptor that is readable after its [`Bell`] was rung.
 #[derive(Debug)]
 pub struct Alarm {
     reader: UnixStream,
     bell: Bell,
 }
 
-/// What rings an [`Alarm`], from any thread.
+/// Rings an [`Alarm`], from any thread.
 #[derive(Clone, Debug)]
 pub struct Bell(Arc<UnixStream>);
 
 impl Alarm {
-    /// Makes an alarm that nobody has rung.
+    /// Creates an alarm that was not rung.
     ///
     /// # Errors
-    /// Fails when the system has no more files.
+    /// Fails if the system has no more file descriptors.
     pub fn new() -> io::Result<Self> {
         let (reader, writer) = UnixStream::pair()?;
         reader.set_nonblocking(true)?;
@@ -33,23 +33,23 @@ impl Alarm {
         Ok(Self { reader, bell: Bell(Arc::new(writer)) })
     }
 
-    /// Returns what rings it.
+    /// Returns the bell of the alarm.
     #[must_use]
     pub fn bell(&self) -> Bell {
         self.bell.clone()
     }
 
-    /// Waits until it rings, and makes it silent again.
+    /// Waits until the alarm is rung, and resets it.
     ///
     /// # Errors
-    /// Fails when the system does.
+    /// Fails if the system call failed.
     pub fn wait(&self) -> io::Result<()> {
         poll::wait(self.as_fd(), false, -1)?;
         self.silence();
         Ok(())
     }
 
-    /// Makes it silent again.
+    /// Resets the alarm.
     pub fn silence(&self) {
         let mut rings = [0; 256];
         while matches!((&self.reader).read(&mut rings), Ok(length) if length > 0) {}
@@ -63,20 +63,20 @@ impl AsFd for Alarm {
 }
 
 impl Bell {
-    /// Rings. One ring more or less makes no difference to an alarm that rings already.
+    /// Rings the alarm. Further rings before its reset have no effect.
     pub fn ring(&self) {
         let _ = (&*self.0).write(&[1]);
     }
 
-    /// Returns a file that rings when it is written to.
+    /// Returns a file descriptor that rings the alarm when it is written to.
     pub fn file(&self) -> io::Result<UnixStream> {
         self.0.try_clone()
     }
 }
 
-/// A link whose wait also ends when an alarm rings.
+/// A link whose wait can be ended by an alarm.
 pub trait AlarmedLink: MadLink {
-    /// Waits until something comes, the clock reaches a moment, or the alarm rings.
+    /// Waits until a MAD arrives, a time is reached, or the alarm is rung.
     ///
     /// # Errors
     /// As [`MadLink::wait`].

@@ -1,12 +1,12 @@
-//! Many datagrams with one system call: `recvmmsg(2)` and `sendmmsg(2)`.
+//! Several datagrams per system call: `recvmmsg(2)` and `sendmmsg(2)`.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// How many datagrams one call moves at most.
+/// Maximum number of datagrams per call.
 pub const BATCH: usize = 16;
 
-/// Buffers for datagrams of one size.
+/// Buffers for datagrams of `SIZE` bytes.
 pub struct Batch<const SIZE: usize> {
     buffers: Box<[[u8; SIZE]; BATCH]>,
     lengths: [usize; BATCH],
@@ -19,22 +19,21 @@ impl<const SIZE: usize> Default for Batch<SIZE> {
 }
 
 impl<const SIZE: usize> Batch<SIZE> {
-    /// Returns a batch without datagrams.
+    /// Creates an empty batch.
     #[must_use]
     pub fn new() -> Self {
         Self { buffers: Box::new([[0; SIZE]; BATCH]), lengths: [0; BATCH] }
     }
 
-    /// Receives what has arrived, up to [`BATCH`] datagrams, and returns how many; zero when there
-    /// is nothing yet.
+    /// Receives up to [`BATCH`] datagrams and returns their number; 0 if there are none yet.
     pub fn receive(&mut self, socket: BorrowedFd<'_>) -> io::Result<usize> {
         let mut vectors = self
             .buffers
             .each_mut()
             .map(|buffer| libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: SIZE });
         let mut headers = vectors.each_mut().map(header);
-        // SAFETY: the headers name `BATCH` live buffers of `SIZE` bytes each, which nothing else
-        // uses during the call; no address, control data or timeout is asked for.
+        // SAFETY: the headers point to `BATCH` live buffers of `SIZE` bytes each, which nothing else uses during the
+        // call; no address, control data or timeout is passed.
         let count = unsafe {
             libc::recvmmsg(
                 socket.as_raw_fd(),
@@ -52,21 +51,21 @@ impl<const SIZE: usize> Batch<SIZE> {
             };
         }
         for (length, header) in self.lengths.iter_mut().zip(&headers) {
-            // A datagram that was cut is longer than any legal one: so it shall appear.
+            // The size of a truncated datagram is set above the valid maximum.
             let cut = header.msg_hdr.msg_flags & libc::MSG_TRUNC != 0;
             *length = if cut { SIZE + 1 } else { header.msg_len as usize };
         }
         Ok(count as usize)
     }
 
-    /// Returns a datagram of the last call; `None` when it was longer than `SIZE`.
+    /// Returns a datagram of the last call; `None` if it was longer than `SIZE`.
     pub fn datagram(&self, index: usize) -> Option<&[u8]> {
         self.buffers[index].get(..self.lengths[index])
     }
 }
 
-/// Sends datagrams, up to [`BATCH`], over a connected socket and returns how many went; zero when
-/// the other side takes none now.
+/// Sends up to [`BATCH`] datagrams over a connected socket and returns the number of sent ones; 0 if the receiver's
+/// buffer is full.
 pub fn send<const SIZE: usize>(
     socket: BorrowedFd<'_>,
     datagrams: &[[u8; SIZE]],
@@ -76,12 +75,12 @@ pub fn send<const SIZE: usize>(
         return Ok(0);
     }
     let mut vectors: [libc::iovec; BATCH] = std::array::from_fn(|index| libc::iovec {
-        // The system only reads from what is sent.
+        // The system only reads the buffers.
         iov_base: datagrams[index.min(count - 1)].as_ptr().cast_mut().cast(),
         iov_len: SIZE,
     });
     let mut headers = vectors.each_mut().map(header);
-    // SAFETY: the first `count` headers name live buffers of `SIZE` bytes, which the call reads.
+    // SAFETY: the first `count` headers point to live buffers of `SIZE` bytes, which the call reads.
     let sent = unsafe {
         libc::sendmmsg(
             socket.as_raw_fd(),
@@ -100,7 +99,7 @@ pub fn send<const SIZE: usize>(
     Ok(sent as usize)
 }
 
-/// Makes the header of a message of one piece.
+/// Returns the header of a message with one buffer.
 pub fn header(vector: &mut libc::iovec) -> libc::mmsghdr {
     // SAFETY: all bits zero are a valid `mmsghdr`: null pointers and zero lengths.
     let mut header: libc::mmsghdr = unsafe { std::mem::zeroed() };

@@ -3,13 +3,13 @@
 /// Returns the number of the processor that the calling thread runs on; it may run on another one when this returns.
 #[must_use]
 pub fn current() -> u32 {
-    // SAFETY: the call takes nothing and returns a number.
+    // SAFETY: the call has no arguments and returns a number.
     let number = unsafe { libc::sched_getcpu() };
-    // It fails where the system does not know.
+    // The call fails if the system does not support it.
     u32::try_from(number).unwrap_or(0)
 }
 
-/// Returns how many processors the machine may have, those that are switched off included: at least 1.
+/// Returns the maximum number of processors of the machine, including offline ones; at least 1.
 #[must_use]
 pub fn count() -> u32 {
     // SAFETY: the call takes a number and returns one.
@@ -20,16 +20,18 @@ pub fn count() -> u32 {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn a_thread_runs_on_one_of_the_processors() {
+    fn number_of_the_processor_is_valid() {
         let count = super::count();
         assert!(super::current() < count, "{} of {count}", super::current());
-        // A thread that may run on one only runs there.
+        // A thread with an affinity to one processor runs there only.
         let mut set = rustix::thread::CpuSet::new();
-        let own = rustix::thread::sched_getaffinity(None).expect("it is known");
-        let last = (0..count as usize).rfind(|&cpu| own.is_set(cpu)).expect("there is one");
+        let own = rustix::thread::sched_getaffinity(None).expect("the system reports the affinity");
+        let last =
+            (0..count as usize).rfind(|&cpu| own.is_set(cpu)).expect("the affinity is not empty");
         set.set(last);
         let thread = std::thread::spawn(move || {
-            rustix::thread::sched_setaffinity(None, &set).expect("it may run there");
+            rustix::thread::sched_setaffinity(None, &set)
+                .expect("the processor is in the affinity");
             super::current()
         });
         assert_eq!(thread.join().expect("no panic"), last as u32);

@@ -26,7 +26,7 @@ pub enum Detached {
 pub struct Starting(UnixStream);
 
 /// Forks a background process in a new session. The calling process waits until [`Starting::finish`]. The working
-/// directory is unchanged, so that relative paths stay valid.
+/// directory is unchanged, so that relative paths remain valid.
 ///
 /// To be called before the first thread is started and the first device is opened.
 ///
@@ -68,19 +68,19 @@ fn status_of(child: libc::pid_t) -> u8 {
 }
 
 impl Starting {
-    /// Leaves the terminal and its standard files, and lets the caller go.
+    /// Detaches from the terminal and its standard files, and reports success to the caller.
     ///
     /// # Errors
-    /// Fails when the standard files cannot be replaced.
+    /// Fails if the standard files cannot be replaced.
     pub fn finish(mut self) -> io::Result<()> {
         let nothing = OpenOptions::new().read(true).write(true).open("/dev/null")?;
         for standard in 0..=2 {
-            // SAFETY: the call takes numbers of files only, and nobody owns the standard ones.
+            // SAFETY: the call takes file descriptors only, and the standard ones have no owner.
             if unsafe { libc::dup2(nothing.as_raw_fd(), standard) } < 0 {
                 return Err(io::Error::last_os_error());
             }
         }
-        // The caller may have been killed meanwhile.
+        // The caller may have been killed.
         let _ = self.0.write_all(&[1]);
         Ok(())
     }
@@ -91,16 +91,16 @@ impl Starting {
 /// Returns false if there is no service manager to notify.
 ///
 /// # Errors
-/// Fails when the socket that the environment names takes no message.
+/// Fails if the message cannot be sent to the socket of the environment.
 pub fn notify(state: &str) -> io::Result<bool> {
     match std::env::var_os("NOTIFY_SOCKET").filter(|path| !path.is_empty()) {
         None => Ok(false),
-        Some(path) => tell(path.as_bytes(), state).map(|()| true),
+        Some(path) => send_message(path.as_bytes(), state).map(|()| true),
     }
 }
 
-/// Sends a message to a socket with a path, or with an abstract name behind an `@`.
-fn tell(path: &[u8], state: &str) -> io::Result<()> {
+/// Sends a message to a socket with a path, or with an abstract name after an `@`.
+fn send_message(path: &[u8], state: &str) -> io::Result<()> {
     let address = match path.strip_prefix(b"@") {
         Some(name) => SocketAddr::from_abstract_name(name)?,
         None => SocketAddr::from_pathname(std::ffi::OsStr::from_bytes(path))?,

@@ -45,10 +45,10 @@ impl<T> Clone for Handle<T> {
 #[non_exhaustive]
 pub enum Undone {
     /// The inbox was dropped.
-    #[error("the adapter has gone")]
+    #[error("the HCA was closed")]
     Gone,
     /// The driver thread did not run the work in time.
-    #[error("the adapter's program does not drive it at the moment")]
+    #[error("the program of the HCA does not respond")]
     Busy,
 }
 

@@ -7,7 +7,7 @@
 //! | [`tick`] | a periodic timer: `timerfd_create(2)` |
 //! | [`clock`] | the monotonic clock and the local time |
 //! | [`cpu`] | the processors of this machine |
-//! | [`inbox`] | work of other threads for what one thread drives |
+//! | [`inbox`] | work queue from other threads to a driver thread |
 //! | [`scheduling`] | scheduling policy and processor time of the calling thread |
 //! | [`signals`] | termination and reload signals; temporary files that are removed on them |
 //! | [`daemon`] | processes in the background, and `sd_notify(3)` |

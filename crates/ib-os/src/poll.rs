@@ -1,10 +1,10 @@
-//! Waits for files: `poll(2)` and `ppoll(2)`.
+//! Waits for file descriptors: `poll(2)` and `ppoll(2)`.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::time::Duration;
 
-/// Waits until a file can be read or, when asked for, written, at most so many milliseconds. A
+/// Waits until a file is readable, or with `writable` until it is writable, at most for a number of milliseconds. A
 /// signal ends the wait early.
 pub fn wait(file: BorrowedFd<'_>, writable: bool, milliseconds: i32) -> io::Result<()> {
     wait_any(&mut [watched(file, writable)], milliseconds)
@@ -13,7 +13,7 @@ pub fn wait(file: BorrowedFd<'_>, writable: bool, milliseconds: i32) -> io::Resu
 /// Waits until one of several files is ready; see [`watched`].
 pub fn wait_any(files: &mut [libc::pollfd], milliseconds: i32) -> io::Result<()> {
     let count = files.len() as libc::nfds_t;
-    // SAFETY: the call reads and writes the live structures that it is told of.
+    // SAFETY: the call reads and writes the live structures that it is given.
     if unsafe { libc::poll(files.as_mut_ptr(), count, milliseconds) } < 0 {
         let error = io::Error::last_os_error();
         if error.kind() != io::ErrorKind::Interrupted {
@@ -23,15 +23,15 @@ pub fn wait_any(files: &mut [libc::pollfd], milliseconds: i32) -> io::Result<()>
     Ok(())
 }
 
-/// Waits until one of several files is ready, with a limit that is finer than [`wait_any`]'s.
+/// Waits until one of several files is ready, with a resolution of nanoseconds.
 pub fn wait_any_for(files: &mut [libc::pollfd], limit: Duration) -> io::Result<()> {
     let limit = libc::timespec {
         tv_sec: libc::time_t::try_from(limit.as_secs()).unwrap_or(libc::time_t::MAX),
         tv_nsec: limit.subsec_nanos().into(),
     };
     let count = files.len() as libc::nfds_t;
-    // SAFETY: the call reads the live limit, and reads and writes the live structures that it is
-    // told of. No mask of signals is given.
+    // SAFETY: the call reads the live time limit, and reads and writes the live structures that it is given. There is
+    // no signal mask.
     let result =
         unsafe { libc::ppoll(files.as_mut_ptr(), count, &raw const limit, std::ptr::null()) };
     if result < 0 {
@@ -43,13 +43,13 @@ pub fn wait_any_for(files: &mut [libc::pollfd], limit: Duration) -> io::Result<(
     Ok(())
 }
 
-/// Returns a file as [`wait_any`] takes it.
+/// Returns the `pollfd` of a file for [`wait_any`].
 pub fn watched(file: BorrowedFd<'_>, writable: bool) -> libc::pollfd {
     let events = libc::POLLIN | if writable { libc::POLLOUT } else { 0 };
     libc::pollfd { fd: file.as_raw_fd(), events, revents: 0 }
 }
 
-/// Returns a file as [`wait_any`] takes it that shall only tell when nobody is at the other end any more.
+/// Returns the `pollfd` of a file for [`wait_any`] that is ready only after the peer has disconnected.
 pub fn hung_up(file: BorrowedFd<'_>) -> libc::pollfd {
     libc::pollfd { fd: file.as_raw_fd(), events: libc::POLLRDHUP, revents: 0 }
 }
@@ -72,7 +72,7 @@ impl<'f> Interest<'f> {
         Self { file, reads: true, writes: false }
     }
 
-    /// Returns it as [`wait_any`] takes it. A file that nothing is wanted of tells nevertheless when it has broken.
+    /// Returns the `pollfd` for [`wait_any`]. Without a direction it still reports errors.
     pub fn watched(&self) -> libc::pollfd {
         let reads = if self.reads { libc::POLLIN } else { 0 };
         let writes = if self.writes { libc::POLLOUT } else { 0 };
@@ -80,14 +80,14 @@ impl<'f> Interest<'f> {
     }
 }
 
-/// Has the system let the process open as many files as it may, and returns how many that is.
+/// Raises the soft limit of file descriptors to the hard limit; returns the limit.
 pub fn allow_files() -> usize {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the call writes the live structure that it is given.
     if unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) } != 0 {
         return usize::MAX;
     }
-    // Files beyond this many are of no use: nothing here has more clients.
+    // A higher limit is of no use, because no server here has more clients.
     let most = limit.rlim_max.min(1 << 16);
     if limit.rlim_cur < most {
         let raised = libc::rlimit { rlim_cur: most, ..limit };

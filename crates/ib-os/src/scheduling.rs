@@ -13,7 +13,7 @@ pub fn only_when_idle() {
 /// Returns the processor time of the calling thread, and its number of involuntary context switches.
 #[must_use]
 pub fn usage() -> (Duration, i64) {
-    // SAFETY: zeros are a value of this structure of numbers.
+    // SAFETY: zeros are a valid value of this structure of numbers.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
     // SAFETY: the call writes to the live structure.
     unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) };

@@ -1,4 +1,4 @@
-//! JSON objects, with files beside them, over a private Unix socket that keeps messages apart.
+//! JSON messages with file descriptors over a private Unix socket of type `SOCK_SEQPACKET`.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -12,10 +12,10 @@ use rustix::net::{
 };
 use serde::{Deserialize, Serialize};
 
-/// The longest message.
+/// Maximum size of a message in bytes.
 const LONGEST: usize = 64 * 1024;
 
-/// Opens the socket of an abstract name, for others to call.
+/// Listens on an abstract name.
 pub fn listen_at(name: &str, flags: SocketFlags) -> io::Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC | flags;
     let listener = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
@@ -32,7 +32,7 @@ pub fn call(name: &str) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// Sends a message, with files.
+/// Sends a message with file descriptors.
 pub fn send<M: Serialize>(socket: impl AsFd, message: &M, files: &[&OwnedFd]) -> io::Result<()> {
     let text = serde_json::to_vec(message).map_err(io::Error::other)?;
     if text.len() > LONGEST {
@@ -58,19 +58,19 @@ pub fn request<M: Serialize>(socket: impl AsFd, message: &M, files: &[&OwnedFd])
     }
 }
 
-/// What came over the socket.
+/// Result of [`receive`].
 pub enum Came<M> {
-    /// A message, with the descriptors that came with it.
+    /// A message with its file descriptors.
     Message(M, Vec<OwnedFd>),
-    /// What is no message, and why.
+    /// The reason why the data is not a valid message.
     Malformed(String),
-    /// No message is there now.
+    /// There is no message yet.
     Nothing,
-    /// The other side has gone.
+    /// The peer has disconnected.
     End,
 }
 
-/// Takes the next message; it does not wait for one.
+/// Returns the next message without waiting.
 pub fn receive<M: for<'a> Deserialize<'a>>(socket: impl AsFd) -> io::Result<Came<M>> {
     let mut bytes = vec![0; LONGEST];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
@@ -78,7 +78,8 @@ pub fn receive<M: for<'a> Deserialize<'a>>(socket: impl AsFd) -> io::Result<Came
     let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
     let mut take = || recvmsg(&socket, &mut [IoSliceMut::new(&mut bytes)], &mut ancillary, flags);
     let received = match take() {
-        // The peer has closed the socket with unread messages. The error is reported once, before the remaining messages.
+        // The peer has closed the socket with unread messages. The error is reported once, before the remaining
+        // messages.
         Err(rustix::io::Errno::CONNRESET) => take(),
         received => received,
     };

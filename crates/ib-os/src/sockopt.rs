@@ -1,4 +1,4 @@
-//! Options of sockets.
+//! Socket options.
 
 use std::io;
 use std::os::fd::{AsRawFd as _, BorrowedFd};
@@ -13,8 +13,8 @@ pub fn set<T: Copy>(file: BorrowedFd<'_>, level: i32, name: i32, value: T) -> io
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Sets the size of a buffer, beyond what is allowed to all where the process may, and returns what
-/// the system made of it.
+/// Sets the size of a socket buffer, beyond the limit of the system if the process is privileged. Returns the actual
+/// size.
 pub fn buffer(file: BorrowedFd<'_>, (force, name, size): (i32, i32, usize)) -> io::Result<usize> {
     let wanted = i32::try_from(size).unwrap_or(i32::MAX);
     set(file, libc::SOL_SOCKET, force, wanted)
@@ -29,11 +29,11 @@ pub fn buffer(file: BorrowedFd<'_>, (force, name, size): (i32, i32, usize)) -> i
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(usize::try_from(got).unwrap_or(0)) }
 }
 
-/// Attaches a program of the classic BPF machine, which sees every datagram before the socket takes it.
+/// Attaches a classic BPF program, which filters every datagram before it is queued.
 pub fn attach_filter(file: BorrowedFd<'_>, program: &[libc::sock_filter]) -> io::Result<()> {
     let program = libc::sock_fprog {
         len: program.len() as libc::c_ushort,
-        // The system only reads it.
+        // The system only reads the program.
         filter: program.as_ptr().cast_mut(),
     };
     set(file, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, program)

@@ -1,20 +1,19 @@
-//! A timer that ticks: `timerfd_create(2)`.
+//! Periodic timer: `timerfd_create(2)`.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::time::Duration;
 
-/// A file that can be read once in every period.
+/// A file descriptor that is readable once in every period.
 ///
-/// Who waits for files without a limit and has this one among them is spared to set a timer of the
-/// system's again with every wait.
+/// Including it in a wait without a time limit is cheaper than a time limit for each wait.
 pub struct Tick(OwnedFd);
 
 impl Tick {
     /// Starts a timer.
     ///
     /// # Errors
-    /// Fails when the system has no more files.
+    /// Fails if the system has no more file descriptors.
     pub fn every(period: Duration) -> io::Result<Self> {
         // SAFETY: the call takes no memory.
         let file = unsafe {
@@ -23,7 +22,7 @@ impl Tick {
         if file < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the file was just made and is nobody else's.
+        // SAFETY: the file was just created and has no other owner.
         let file = unsafe { OwnedFd::from_raw_fd(file) };
         let period = libc::timespec {
             tv_sec: period.as_secs() as libc::time_t,
@@ -37,11 +36,11 @@ impl Tick {
         if result < 0 { Err(io::Error::last_os_error()) } else { Ok(Self(file)) }
     }
 
-    /// Takes the ticks that were, so that the file can be read only after the next one.
+    /// Resets the timer's file descriptor until the next tick.
     pub fn take(&self) {
         let mut ticks = 0u64;
-        // SAFETY: the call writes up to eight bytes into the live number. It fails when there was
-        // no tick, which is as good.
+        // SAFETY: the call writes up to eight bytes into the live number. It fails if there was no tick, which does not
+        // matter.
         unsafe { libc::read(self.0.as_raw_fd(), (&raw mut ticks).cast(), size_of::<u64>()) };
     }
 }

@@ -54,7 +54,7 @@ pub fn listen(path: &Path, mode: u32) -> io::Result<UnixListener> {
     }
     if let Ok(there) = std::fs::symlink_metadata(path) {
         if !there.file_type().is_socket() {
-            let what = "what is there is no socket";
+            let what = "the path is not a socket";
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, what));
         }
         match UnixStream::connect(path) {

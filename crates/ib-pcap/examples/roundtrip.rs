@@ -1,4 +1,4 @@
-//! A capture file in memory: two packets with a remark and a gap are written as pcapng and read again.
+//! A capture file in memory: two packets with a comment and a drop count are written as pcapng and read again.
 //!
 //! ```text
 //! $ cargo run -p ib-pcap --example roundtrip

@@ -8,54 +8,54 @@
 //! +-----------------------+------+-------+---------+---------+---------+------
 //! ```
 //!
-//! All but the time is big-endian. The record's length counts the header and is a multiple of 8,
-//! though in capture files the bytes end with the packet; the length on the wire counts from the LRH
-//! to the VCRC. Source: Endace, "ERF Types Reference Guide", type 21.
+//! All fields but the time are big-endian. The record length (rlen) includes the header and is a multiple of 8,
+//! although in capture files the data ends with the packet. The wire length (wlen) is the size from the LRH to the
+//! VCRC. Source: Endace, "ERF Types Reference Guide", type 21.
 
-/// The header of an ERF record.
+/// Header of an ERF record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ErfHeader {
-    /// The time in nanoseconds since 1970.
+    /// Time in nanoseconds since 1970.
     pub time: u64,
-    /// What the record holds, [`ErfHeader::INFINIBAND`].
+    /// Record type, [`ErfHeader::INFINIBAND`].
     pub kind: u8,
-    /// The port of the capture card, 0 to 3.
+    /// Port of the capture card, 0 to 3.
     pub port: u8,
-    /// Not all of the packet is in the record.
+    /// True if the packet is truncated.
     pub truncated: bool,
-    /// The packet was received with an error.
+    /// True if the packet was received with an error.
     pub receive_error: bool,
-    /// How many packets were lost since the record before.
+    /// Number of packets lost since the previous record.
     pub lost: u16,
-    /// The length on the wire in bytes, from the LRH to the VCRC.
+    /// Wire length in bytes, from the LRH to the VCRC.
     pub wire_length: u16,
 }
 
-/// Why bytes are not an ERF record.
+/// Error of parsing an ERF record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ErfError {
     /// The record ends within its headers.
     #[error("the ERF record ends at byte {found}: expected {expected} bytes of headers")]
     Truncated {
-        /// How long the headers are at least.
+        /// Minimum size of the headers in bytes.
         expected: usize,
-        /// The length of the record.
+        /// Size of the record in bytes.
         found: usize,
     },
-    /// The record does not hold an InfiniBand packet.
+    /// The record does not contain an InfiniBand packet.
     #[error("the ERF record's type at byte 8 is {found}: expected 21 (InfiniBand)")]
     Type {
-        /// The type.
+        /// Record type.
         found: u8,
     },
 }
 
 impl ErfHeader {
-    /// The length in bytes, without extension headers.
+    /// Size of the header in bytes, without extension headers.
     pub const LENGTH: usize = 16;
 
-    /// The type of records that hold native InfiniBand packets.
+    /// Record type of native InfiniBand packets.
     pub const INFINIBAND: u8 = 21;
 
     const EXTENSION: u8 = 0x80;
@@ -64,7 +64,7 @@ impl ErfHeader {
     const TRUNCATED: u8 = 0x08;
     const RECEIVE_ERROR: u8 = 0x10;
 
-    /// Returns the bytes of a header in front of as many bytes of a packet.
+    /// Formats the header of a record with `captured` bytes of the packet.
     #[must_use]
     pub fn to_bytes(&self, captured: usize) -> [u8; Self::LENGTH] {
         let mut bytes = [0; Self::LENGTH];
@@ -82,11 +82,11 @@ impl ErfHeader {
         bytes
     }
 
-    /// Reads a record of an InfiniBand packet and returns its header and what there is of the
-    /// packet. Extension headers are passed over, and so is what comes after the packet.
+    /// Parses a record of an InfiniBand packet; returns its header and the captured part of the packet. Extension
+    /// headers and padding are skipped.
     ///
     /// # Errors
-    /// Returns an error when the headers are cut off or the record holds something else.
+    /// Fails if the headers are truncated, or if the record has another type.
     pub fn parse(record: &[u8]) -> Result<(Self, &[u8]), ErfError> {
         let short = |expected| ErfError::Truncated { expected, found: record.len() };
         let head: &[u8; Self::LENGTH] = record.first_chunk().ok_or(short(Self::LENGTH))?;
@@ -120,8 +120,8 @@ impl ErfHeader {
 
 const BILLION: u64 = 1_000_000_000;
 
-/// Turns nanoseconds into seconds of 32 bits and 32 bits after the point, rounded up so that the
-/// way back gives the same nanoseconds. The seconds end in 2106.
+/// Converts nanoseconds to a 32.32 fixed-point number of seconds. Rounds up, so that the conversion back returns the
+/// same nanoseconds. Seconds overflow in 2106.
 fn to_fixed_point(nanoseconds: u64) -> u64 {
     let fraction = ((nanoseconds % BILLION) << 32).div_ceil(BILLION);
     ((nanoseconds / BILLION) << 32) | fraction

@@ -1,76 +1,76 @@
-//! What can be wrong with a capture file, and with what is to become one.
+//! Errors of reading and writing capture files.
 
 use std::io;
 
-/// Why a capture file cannot be read on.
+/// Error of reading a capture file.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReadError {
     /// The stream failed.
     #[error("byte {offset}: {source}")]
     Io {
-        /// How far the stream was read.
+        /// Number of bytes read before the error.
         offset: u64,
-        /// What the system said.
+        /// Error of the system.
         source: io::Error,
     },
-    /// The file ends within something.
+    /// The file is truncated.
     #[error("byte {offset}: the file ends within {what}: expected {expected} bytes, found {found}")]
     Truncated {
-        /// What is cut off.
+        /// The truncated item.
         what: &'static str,
-        /// Where it starts.
+        /// Offset of the item.
         offset: u64,
-        /// How many bytes it has.
+        /// Size of the item in bytes.
         expected: u64,
-        /// How many of them there are.
+        /// Number of bytes found.
         found: u64,
     },
-    /// A field has a value that it cannot have.
+    /// A field has an invalid value.
     #[error("byte {offset}: {what} is {found}: expected {expected}")]
     Value {
         /// The field.
         what: &'static str,
-        /// Where it stands, or its block for a field of an option.
+        /// Offset of the field; of its block for a field of an option.
         offset: u64,
-        /// What it could be.
+        /// Expected values.
         expected: String,
-        /// The value.
+        /// Found value.
         found: String,
     },
 }
 
-/// Why something cannot become part of a capture file.
+/// Error of writing a capture file.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WriteError {
     /// The stream failed.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// A packet or a statistic names an interface that was not written.
+    /// A packet or statistics refer to an interface that was not written.
     #[error("interface {found} is not in the file: expected one of the {count} written before")]
     NoSuchInterface {
-        /// The interface.
+        /// Number of the interface.
         found: u32,
-        /// How many there are.
+        /// Number of written interfaces.
         count: u32,
     },
-    /// Something is longer than a block can be.
+    /// An item is too long for a block.
     #[error("{what} has {found} bytes: expected at most {limit}")]
     TooLong {
-        /// What is too long.
+        /// The item.
         what: &'static str,
-        /// Its length.
+        /// Its size in bytes.
         found: usize,
-        /// The longest there can be.
+        /// Maximum size in bytes.
         limit: usize,
     },
-    /// More bytes of a packet were captured than there were.
+    /// The captured size of a packet exceeds its original size.
     #[error("{captured} bytes captured of a packet of {original}: expected no more than it has")]
     MoreThanAll {
-        /// The number of bytes given.
+        /// Captured size in bytes.
         captured: usize,
-        /// The length that was told.
+        /// Original size in bytes.
         original: u32,
     },
 }

@@ -1,4 +1,4 @@
-//! The numbers of pcapng, and how numbers lie in a file.
+//! Constants of pcapng, and the encoding of numbers.
 //!
 //! Source: the IETF draft "PCAP Next Generation (pcapng) Capture File Format".
 
@@ -13,7 +13,7 @@ pub(crate) mod block {
     pub(crate) const ENHANCED_PACKET: u32 = 6;
 }
 
-/// Option codes; those above the first two mean something else in every block.
+/// Option codes. Codes other than the first two have a different meaning in each block type.
 pub(crate) mod option {
     pub(crate) const END: u16 = 0;
     pub(crate) const COMMENT: u16 = 1;
@@ -36,13 +36,13 @@ pub(crate) mod option {
     pub(crate) const STATISTICS_DELIVERED: u16 = 8;
 }
 
-/// The number in a section header that tells the order of the bytes.
+/// Byte-order magic of a section header.
 pub(crate) const MAGIC: u32 = 0x1a2b_3c4d;
 
-/// The longest block that is read or written, in bytes.
+/// Maximum size of a block that is read or written, in bytes.
 pub(crate) const MAX_BLOCK: usize = 1 << 24;
 
-/// Ten to the minus nine seconds.
+/// Value of `if_tsresol` for nanoseconds.
 pub(crate) const NANOSECONDS: u8 = 9;
 
 macro_rules! numbers {
@@ -58,7 +58,7 @@ macro_rules! numbers {
                     }
                 }
 
-                /// Adds a number to the bytes.
+                /// Appends a number.
                 pub(crate) fn $write(self, bytes: &mut Vec<u8>, number: $number) {
                     match self {
                         Self::Little => bytes.extend(number.to_le_bytes()),
@@ -73,12 +73,12 @@ macro_rules! numbers {
 numbers!(u16 put_u16 u16, u32 put_u32 u32, u64 put_u64 u64);
 
 impl ByteOrder {
-    /// Reads a time or another pair of words, the upper one first whatever the order of bytes.
+    /// Reads a 64-bit value in two words; the upper word is first in both byte orders.
     pub(crate) fn words(self, bytes: &[u8]) -> u64 {
         u64::from(self.u32(bytes)) << 32 | u64::from(self.u32(&bytes[4..]))
     }
 
-    /// Adds a time, the upper word first whatever the order of bytes.
+    /// Appends a 64-bit value in two words; the upper word is first in both byte orders.
     pub(crate) fn put_words(self, bytes: &mut Vec<u8>, value: u64) {
         self.put_u32(bytes, (value >> 32) as u32);
         self.put_u32(bytes, value as u32);

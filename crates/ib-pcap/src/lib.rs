@@ -4,11 +4,11 @@
 //! |---|---|
 //! | [`mod@write`] | [`Writer`]: interfaces, packets and statistics become pcapng blocks |
 //! | [`read`] | [`Reader`]: pcapng or pcap become interfaces, packets and statistics |
-//! | [`model`] | what both speak: [`Section`], [`Interface`], [`Packet`], [`Statistics`] |
+//! | [`model`] | types of both: [`Section`], [`Interface`], [`Packet`], [`Statistics`] |
 //! | [`erf`] | the record header that carries native InfiniBand packets |
 //!
-//! A packet goes straight to or comes straight from a stream, so a file of any length takes the
-//! memory of one packet. Times are nanoseconds since 1970; nothing here reads a clock.
+//! Packets are streamed, so files of any size need the memory of one packet. Times are nanoseconds since 1970; no
+//! function reads a clock.
 //!
 //! ```
 //! use ib_pcap::{Event, Interface, LinkType, Packet, Reader, Section, Writer};

@@ -1,6 +1,6 @@
-//! What a capture file holds.
+//! Content of capture files.
 
-/// The kind of link that an interface's packets come from.
+/// Link type of an interface.
 ///
 /// The numbers are those of the tcpdump group's registry of link-layer header types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -11,13 +11,13 @@ impl LinkType {
     pub const ETHERNET: Self = Self(1);
     /// IPv4 or IPv6 packets.
     pub const RAW_IP: Self = Self(101);
-    /// ERF records; [`crate::erf`] makes those of InfiniBand.
+    /// ERF records; [`crate::erf`] formats those of InfiniBand.
     pub const ERF: Self = Self(197);
-    /// Native InfiniBand packets that start with the LRH, without a record header.
+    /// Native InfiniBand packets from the LRH on, without a record header.
     pub const INFINIBAND: Self = Self(247);
 }
 
-/// The order of the bytes of numbers in a pcapng section.
+/// Byte order of a pcapng section.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ByteOrder {
     /// Least significant byte first.
@@ -27,40 +27,40 @@ pub enum ByteOrder {
     Big,
 }
 
-/// What is known about a whole capture: a section header block.
+/// Section header block: attributes of a whole capture.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Section {
-    /// The order of the bytes.
+    /// Byte order.
     pub byte_order: ByteOrder,
-    /// The machine.
+    /// Hardware of the machine.
     pub hardware: Option<String>,
-    /// The operating system.
+    /// Operating system.
     pub os: Option<String>,
-    /// The program that wrote the file.
+    /// Application that has written the file.
     pub application: Option<String>,
-    /// Remarks.
+    /// Comments.
     pub comments: Vec<String>,
 }
 
-/// Where packets were captured: an interface description block.
+/// Interface description block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interface {
-    /// The kind of its packets.
+    /// Link type.
     pub link_type: LinkType,
-    /// How many bytes of a packet are kept at most; 0 for no limit. The writer cuts to it.
+    /// Snap length in bytes; 0 for no limit. The writer truncates packets to it.
     pub snap_length: u32,
-    /// The name, such as `leaf1:7`.
+    /// Name, such as `leaf1:7`.
     pub name: Option<String>,
-    /// What it is.
+    /// Description.
     pub description: Option<String>,
-    /// The speed in bit/s.
+    /// Speed in bit/s.
     pub speed: Option<u64>,
-    /// Remarks.
+    /// Comments.
     pub comments: Vec<String>,
 }
 
 impl Interface {
-    /// Makes an interface without a limit and without a name.
+    /// Returns an interface without a name and a limit.
     #[must_use]
     pub fn new(link_type: LinkType) -> Self {
         Self {
@@ -87,7 +87,7 @@ impl Interface {
         self
     }
 
-    /// Sets how many bytes of a packet are kept at most; 0 for no limit.
+    /// Sets the snap length in bytes; 0 for no limit.
     #[must_use]
     pub fn snap_length(mut self, bytes: u32) -> Self {
         self.snap_length = bytes;
@@ -95,20 +95,20 @@ impl Interface {
     }
 }
 
-/// What a capture knows of how a packet came about: the option `epb_flags`.
+/// Flags of a packet: the option `epb_flags`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct PacketFlags(pub u32);
 
 impl PacketFlags {
-    /// The packet was received.
+    /// Direction: the packet was received.
     pub const INBOUND: Self = Self(1);
-    /// The packet was sent.
+    /// Direction: the packet was sent.
     pub const OUTBOUND: Self = Self(2);
-    /// A bit of the upper half: the packet had a wrong CRC.
+    /// Link-layer error: the packet had a wrong CRC.
     pub const CRC_ERROR: Self = Self(1 << 24);
-    /// A bit of the upper half: the packet was longer than allowed.
+    /// Link-layer error: the packet was too long.
     pub const TOO_LONG: Self = Self(1 << 25);
-    /// A bit of the upper half: the packet was shorter than allowed.
+    /// Link-layer error: the packet was too short.
     pub const TOO_SHORT: Self = Self(1 << 26);
 
     /// Returns the flags with others added.
@@ -118,27 +118,27 @@ impl PacketFlags {
     }
 }
 
-/// One packet: an enhanced packet block.
+/// Enhanced packet block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Packet<'a> {
-    /// The interface, counted from 0 in the order of the section.
+    /// Number of the interface in its section.
     pub interface: u32,
-    /// The time in nanoseconds since 1970; `None` in the simple packets of pcapng.
+    /// Time in nanoseconds since 1970; `None` in simple packet blocks.
     pub time: Option<u64>,
-    /// The length of the whole packet in bytes.
+    /// Original size of the packet in bytes.
     pub original_length: u32,
-    /// The bytes that were captured, from the first on.
+    /// Captured bytes.
     pub data: &'a [u8],
-    /// How it came about.
+    /// Flags.
     pub flags: Option<PacketFlags>,
-    /// How many packets the interface lost since the one before.
+    /// Number of packets dropped by the interface since the previous packet.
     pub dropped: Option<u64>,
-    /// Remarks.
+    /// Comments.
     pub comments: Vec<&'a str>,
 }
 
 impl<'a> Packet<'a> {
-    /// Makes a packet that was captured whole.
+    /// Returns a packet that was captured completely.
     #[must_use]
     pub fn new(interface: u32, time: u64, data: &'a [u8]) -> Self {
         Self {
@@ -152,14 +152,14 @@ impl<'a> Packet<'a> {
         }
     }
 
-    /// Adds a remark.
+    /// Adds a comment.
     #[must_use]
     pub fn comment(mut self, comment: &'a str) -> Self {
         self.comments.push(comment);
         self
     }
 
-    /// Sets how it came about.
+    /// Sets the flags.
     #[must_use]
     pub fn flags(mut self, flags: PacketFlags) -> Self {
         self.flags = Some(flags);
@@ -167,40 +167,40 @@ impl<'a> Packet<'a> {
     }
 }
 
-/// What an interface counted: an interface statistics block.
+/// Interface statistics block.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
-    /// The interface, counted from 0 in the order of the section.
+    /// Number of the interface in its section.
     pub interface: u32,
-    /// When it was counted, in nanoseconds since 1970.
+    /// Time of the statistics in nanoseconds since 1970.
     pub time: u64,
-    /// When the capture began.
+    /// Start time of the capture.
     pub start: Option<u64>,
-    /// When it ended.
+    /// End time of the capture.
     pub end: Option<u64>,
-    /// Packets that came.
+    /// Number of received packets.
     pub received: Option<u64>,
-    /// Packets that the interface lost for want of room.
+    /// Number of packets dropped by the interface because of missing resources.
     pub dropped: Option<u64>,
-    /// Packets that passed the filter.
+    /// Number of packets that passed the filter.
     pub accepted: Option<u64>,
-    /// Packets that the system lost.
+    /// Number of packets dropped by the operating system.
     pub os_dropped: Option<u64>,
-    /// Packets that reached the program.
+    /// Number of packets delivered to the application.
     pub delivered: Option<u64>,
-    /// Remarks.
+    /// Comments.
     pub comments: Vec<String>,
 }
 
-/// The next thing in a capture file.
+/// The next item of a capture file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event<'a> {
-    /// A section begins, which has interfaces of its own, counted from 0 again.
+    /// Start of a section, which has interfaces of its own, numbered from 0 again.
     Section(Section),
-    /// An interface, which is now the last of [`crate::Reader::interfaces`].
+    /// An interface, which is the last one of [`crate::Reader::interfaces`] now.
     Interface(Interface),
     /// A packet.
     Packet(Packet<'a>),
-    /// What an interface counted.
+    /// Statistics of an interface.
     Statistics(Statistics),
 }

@@ -1,4 +1,4 @@
-//! Reading pcapng and classic pcap.
+//! Reads pcapng and classic pcap.
 
 mod classic;
 mod options;
@@ -10,43 +10,42 @@ use crate::error::ReadError;
 use crate::format::{MAX_BLOCK, block};
 use crate::model::{ByteOrder, Event, Interface};
 
-/// Reads a capture file event by event.
+/// Reads a capture file item by item.
 ///
-/// It is strict: what a file says of its own lengths must be true. Blocks that it does not know are
-/// passed over and counted. It holds the interfaces of the section and one block, at most 16 MiB,
-/// and takes no more memory for a block than the file has bytes for it.
+/// All sizes in the file are checked. Blocks of unknown types are skipped and counted. The reader keeps the interfaces
+/// of the section and one block of at most 16 MiB. It allocates no more memory for a block than the file has bytes.
 #[derive(Debug)]
 pub struct Reader<R: Read> {
     input: Input<R>,
     format: Format,
     interfaces: Vec<Interface>,
-    /// How to read the times of each interface.
+    /// Time resolution and offset of each interface.
     clocks: Vec<Clock>,
     skipped: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Format {
-    /// Only the type of the first section header has been read.
+    /// State before the first block: only the type of the section header has been read.
     Pcapng { started: bool, order: ByteOrder },
-    /// How many events came before the packets, and how many nanoseconds a unit of time has.
+    /// Number of items before the packets, and number of nanoseconds per time unit.
     Classic { started: u8, order: ByteOrder, unit: u32 },
 }
 
-/// What a unit of time is, and what is added to it.
+/// Time resolution and offset of an interface.
 #[derive(Clone, Copy, Debug)]
 struct Clock {
-    /// The option `if_tsresol`: an exponent of ten, or of two with the upper bit set, negative.
+    /// Option `if_tsresol`: negative exponent of 10, or of 2 if the upper bit is set.
     resolution: u8,
-    /// The option `if_tsoffset`, in seconds.
+    /// Option `if_tsoffset`, in seconds.
     offset: i64,
 }
 
 impl<R: Read> Reader<R> {
-    /// Finds out which of the two formats the stream has.
+    /// Detects the format of the stream.
     ///
     /// # Errors
-    /// Returns an error of the stream, and one when it starts as neither.
+    /// Fails if the stream fails, or if its magic number is unknown.
     pub fn new(input: R) -> Result<Self, ReadError> {
         let mut input = Input { stream: input, offset: 0, start: 0, bytes: Vec::new() };
         input.fill("the magic number", 4)?;
@@ -64,29 +63,28 @@ impl<R: Read> Reader<R> {
         Ok(Self { input, format, interfaces, clocks, skipped: 0 })
     }
 
-    /// Returns the interfaces of the section so far, by their numbers.
+    /// Returns the interfaces of the section up to now.
     #[must_use]
     pub fn interfaces(&self) -> &[Interface] {
         &self.interfaces
     }
 
-    /// Returns how many blocks of unknown types were passed over.
+    /// Returns the number of skipped blocks of unknown types.
     #[must_use]
     pub fn skipped_blocks(&self) -> u64 {
         self.skipped
     }
 
-    /// Returns how many bytes were read, which is where the next block starts.
+    /// Returns the number of bytes read, which is the offset of the next block.
     #[must_use]
     pub fn offset(&self) -> u64 {
         self.input.offset
     }
 
-    /// Returns the next event; `None` at the end of the file.
+    /// Returns the next item; `None` at the end of the file.
     ///
     /// # Errors
-    /// Returns an error of the stream, and the first contradiction within the file. After an error
-    /// nothing sensible can be read.
+    /// Fails if the stream fails, and at the first inconsistency of the file. Do not continue after an error.
     pub fn next_event(&mut self) -> Result<Option<Event<'_>>, ReadError> {
         match self.format {
             Format::Pcapng { .. } => self.next_block(),
@@ -95,20 +93,20 @@ impl<R: Read> Reader<R> {
     }
 }
 
-/// A stream that knows how far it was read.
+/// A stream with its position.
 #[derive(Debug)]
 struct Input<R> {
     stream: R,
-    /// How many bytes were read.
+    /// Number of bytes read.
     offset: u64,
-    /// Where the bytes start.
+    /// Offset of `bytes`.
     start: u64,
-    /// What was read last.
+    /// The bytes that were last read.
     bytes: Vec<u8>,
 }
 
 impl<R: Read> Input<R> {
-    /// Reads as many bytes; the memory for them grows as they come.
+    /// Reads a number of bytes; allocates memory as they arrive.
     fn fill(&mut self, what: &'static str, length: usize) -> Result<(), ReadError> {
         if self.fill_or_end(what, length)? {
             return Ok(());
@@ -117,7 +115,7 @@ impl<R: Read> Input<R> {
         Err(ReadError::Truncated { what, offset, expected, found: 0 })
     }
 
-    /// Reads as many bytes, or none at the end of the stream.
+    /// Reads a number of bytes; returns false at the end of the stream.
     fn fill_or_end(&mut self, what: &'static str, length: usize) -> Result<bool, ReadError> {
         self.start = self.offset;
         self.bytes.clear();
@@ -125,7 +123,7 @@ impl<R: Read> Input<R> {
         Ok(length == 0 || !self.bytes.is_empty())
     }
 
-    /// Reads as many bytes after those that are there, or none at the end of the stream.
+    /// Reads a number of bytes and appends them; returns false at the end of the stream.
     fn extend(&mut self, what: &'static str, length: usize) -> Result<(), ReadError> {
         let before = self.bytes.len();
         let expected = length as u64;
@@ -144,8 +142,8 @@ impl<R: Read> Input<R> {
     }
 }
 
-/// Makes the error of a number.
-#[allow(clippy::needless_pass_by_value, reason = "callers pass what they have just made")]
+/// Returns the error of a field with a number.
+#[allow(clippy::needless_pass_by_value, reason = "callers pass temporary values")]
 fn wrong(
     what: &'static str,
     offset: u64,
@@ -155,7 +153,7 @@ fn wrong(
     ReadError::Value { what, offset, expected: expected.to_string(), found: found.to_string() }
 }
 
-/// Returns a length if a block or a record may have it.
+/// Returns the size of a block or a record if it is valid.
 fn bounded(what: &'static str, offset: u64, length: u32) -> Result<usize, ReadError> {
     let length = length as usize;
     if length > MAX_BLOCK {

@@ -1,4 +1,4 @@
-//! Writing pcapng.
+//! Writes pcapng.
 
 use std::io::Write;
 
@@ -9,14 +9,14 @@ use crate::model::{ByteOrder, Interface, Packet, PacketFlags, Section, Statistic
 
 /// Writes a pcapng section block by block.
 ///
-/// Every block goes to the stream with one `write_all`, so that a reader that follows the file
-/// never meets half a block for long; use a `BufWriter` for speed, and
-/// [`Writer::flush_every_packet`] where somebody watches. All times are nanoseconds.
+/// Each block is passed to the stream with one `write_all`, so that a process that follows the file rarely finds an
+/// incomplete block. Use a `BufWriter` for throughput, and [`Writer::flush_every_packet`] for live captures. All times
+/// are nanoseconds.
 #[derive(Debug)]
 pub struct Writer<W: Write> {
     out: W,
     order: ByteOrder,
-    /// The snap length of each interface.
+    /// Snap length of each interface.
     interfaces: Vec<u32>,
     flush: bool,
     block: Vec<u8>,
@@ -26,7 +26,7 @@ impl<W: Write> Writer<W> {
     /// Starts a section.
     ///
     /// # Errors
-    /// Returns an error of the stream, and one when the options are longer than a block can be.
+    /// Fails if the stream fails, or if the options are too long for a block.
     pub fn new(out: W, section: &Section) -> Result<Self, WriteError> {
         let order = section.byte_order;
         let mut writer =
@@ -35,7 +35,7 @@ impl<W: Write> Writer<W> {
         order.put_u32(&mut writer.block, MAGIC);
         order.put_u16(&mut writer.block, 1);
         order.put_u16(&mut writer.block, 0);
-        // The length of the section is not known.
+        // The size of the section is unknown.
         order.put_u64(&mut writer.block, u64::MAX);
         writer.texts(option::COMMENT, section.comments.iter())?;
         writer.texts(option::SECTION_HARDWARE, section.hardware.iter())?;
@@ -45,15 +45,15 @@ impl<W: Write> Writer<W> {
         Ok(writer)
     }
 
-    /// Lets the stream be flushed after every packet, or not any more.
+    /// Enables or disables a flush after every packet.
     pub fn flush_every_packet(&mut self, flush: bool) {
         self.flush = flush;
     }
 
-    /// Adds an interface and returns its number, by which packets name it.
+    /// Adds an interface and returns its number for its packets.
     ///
     /// # Errors
-    /// Returns an error of the stream, and one when the options are longer than a block can be.
+    /// Fails if the stream fails, or if the options are too long for a block.
     pub fn interface(&mut self, interface: &Interface) -> Result<u32, WriteError> {
         let order = self.order;
         self.begin(block::INTERFACE);
@@ -73,23 +73,22 @@ impl<W: Write> Writer<W> {
         Ok(number)
     }
 
-    /// Adds a packet, cut to the snap length of its interface. One without a time gets time 0.
+    /// Adds a packet, truncated to the snap length of its interface. A packet without a time gets time 0.
     ///
     /// # Errors
-    /// Returns an error of the stream, and one when the packet's interface or length is not
-    /// possible; then nothing is written.
+    /// Fails if the stream fails. Fails without writing if the interface does not exist or the size is invalid.
     pub fn packet(&mut self, packet: &Packet<'_>) -> Result<(), WriteError> {
         self.record(&[], packet)
     }
 
-    /// Adds a native InfiniBand packet, from the LRH to the VCRC, to an interface whose link type is
-    /// [`LinkType::ERF`](crate::LinkType::ERF), behind the record header that this needs.
+    /// Adds a native InfiniBand packet, from the LRH to the VCRC, to an interface with the link type
+    /// [`LinkType::ERF`](crate::LinkType::ERF); prepends the ERF header.
     ///
-    /// `port` is 0 to 3 and tells the ports of a capture card apart. The interface's snap length
-    /// counts the header; the lengths of the packet do not.
+    /// `port` is the port of the capture card, 0 to 3. The snap length of the interface includes the ERF header; the
+    /// sizes of the packet do not.
     ///
     /// # Errors
-    /// As [`Writer::packet`], and when the packet is longer than 65,535 bytes.
+    /// As [`Writer::packet`], and if the packet is longer than 65,535 bytes.
     pub fn infiniband(&mut self, packet: &Packet<'_>, port: u8) -> Result<(), WriteError> {
         let wire_length = u16::try_from(packet.original_length).map_err(|_| {
             let (found, limit) = (packet.original_length as usize, u16::MAX.into());
@@ -113,7 +112,7 @@ impl<W: Write> Writer<W> {
         self.record(&header.to_bytes(kept), packet)
     }
 
-    /// Adds a packet behind a header that counts as a part of it.
+    /// Adds a packet with a prepended header, which counts as part of the packet.
     fn record(&mut self, header: &[u8], packet: &Packet<'_>) -> Result<(), WriteError> {
         let snap_length = *self.known(packet.interface)? as usize;
         let (captured, original) = (packet.data.len(), packet.original_length);
@@ -151,10 +150,10 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// Adds what an interface counted.
+    /// Adds statistics of an interface.
     ///
     /// # Errors
-    /// Returns an error of the stream, and one when the interface is not in the file.
+    /// Fails if the stream fails, or if the interface does not exist.
     pub fn statistics(&mut self, statistics: &Statistics) -> Result<(), WriteError> {
         self.known(statistics.interface)?;
         let order = self.order;
@@ -192,7 +191,7 @@ impl<W: Write> Writer<W> {
         &self.out
     }
 
-    /// Returns the stream, to take from it what was written: whole blocks.
+    /// Returns the stream; the data written to it consists of complete blocks.
     pub const fn get_mut(&mut self) -> &mut W {
         &mut self.out
     }
@@ -200,7 +199,7 @@ impl<W: Write> Writer<W> {
     /// Flushes the stream.
     ///
     /// # Errors
-    /// Returns an error of the stream.
+    /// Fails if the stream fails.
     pub fn flush(&mut self) -> Result<(), WriteError> {
         Ok(self.out.flush()?)
     }
@@ -208,7 +207,7 @@ impl<W: Write> Writer<W> {
     /// Flushes the stream and returns it.
     ///
     /// # Errors
-    /// Returns an error of the stream.
+    /// Fails if the stream fails.
     pub fn finish(mut self) -> Result<W, WriteError> {
         self.out.flush()?;
         Ok(self.out)
@@ -221,14 +220,14 @@ impl<W: Write> Writer<W> {
         })
     }
 
-    /// Starts a block, whose length comes in `end`.
+    /// Starts a block; `end` sets its size.
     fn begin(&mut self, kind: u32) {
         self.block.clear();
         self.order.put_u32(&mut self.block, kind);
         self.order.put_u32(&mut self.block, 0);
     }
 
-    /// Ends the block and hands it to the stream.
+    /// Completes the block and writes it to the stream.
     fn end(&mut self) -> Result<(), WriteError> {
         self.order.put_u32(&mut self.block, u32::from(option::END));
         let length = self.block.len() + 4;
@@ -236,7 +235,7 @@ impl<W: Write> Writer<W> {
             return Err(WriteError::TooLong { what: "the block", found: length, limit: MAX_BLOCK });
         }
         self.order.put_u32(&mut self.block, length as u32);
-        // The same four bytes stand at both ends of the block.
+        // A block has its size at both ends.
         let end = self.block.len();
         self.block.copy_within(end - 4..end, 4);
         Ok(self.out.write_all(&self.block)?)
@@ -274,13 +273,13 @@ impl<W: Write> Writer<W> {
         self.order.put_u16(&mut self.block, length);
     }
 
-    /// Fills the block up to whole words.
+    /// Pads the block to a multiple of four bytes.
     fn pad(&mut self) {
         self.block.resize(self.block.len().next_multiple_of(4), 0);
     }
 }
 
-/// What a packet's block has beside the packet and its options, with room to spare.
+/// Maximum size of a packet block without packet and options, rounded up.
 const MARGIN: usize = 64;
 
 #[cfg(test)]

@@ -15,10 +15,10 @@ const RIGHT: f64 = 12.0;
 const TOP: f64 = 26.0;
 const BOTTOM: f64 = 46.0;
 
-/// The widest that a bar is drawn.
+/// Maximum width of a bar.
 const MAX_BAR: f64 = 64.0;
 
-/// Makes the two histograms.
+/// Returns both histograms.
 pub(crate) fn both(subnet: &Subnet<'_>, report: &CheckReport, scale: &Scale) -> String {
     let mut section = String::new();
     if report.hops.routes() > 0 {
@@ -78,7 +78,7 @@ fn loads(subnet: &Subnet<'_>, report: &CheckReport, scale: &Scale) -> String {
             } else {
                 format!("{} to {} routes", html::count(from), html::count(to))
             };
-            // Every label of a few bars, and about five of many.
+            // Every label if there are few bars, and about five otherwise.
             let labelled = (index as usize).is_multiple_of(count.div_ceil(7));
             let total: u64 = links.iter().sum();
             let style = |class: usize| format!("load-{class}");
@@ -102,11 +102,11 @@ fn loads(subnet: &Subnet<'_>, report: &CheckReport, scale: &Scale) -> String {
 }
 
 pub(crate) struct Bar {
-    /// What it is made of, from the bottom up: a style and a number each.
+    /// Parts of the bar from the bottom up: style and value of each.
     pub(crate) parts: Vec<(String, u64)>,
-    /// What is written below it.
+    /// Label below the bar.
     pub(crate) label: Option<String>,
-    /// What is said of it when it is pointed at.
+    /// Tooltip.
     pub(crate) title: String,
 }
 
@@ -120,11 +120,11 @@ pub(crate) struct Chart {
     pub(crate) id: &'static str,
     pub(crate) heading: &'static str,
     pub(crate) description: String,
-    /// The name of the horizontal axis.
+    /// Name of the horizontal axis.
     pub(crate) across: &'static str,
-    /// The name of the vertical axis.
+    /// Name of the vertical axis.
     pub(crate) up: &'static str,
-    /// A line to draw, as a fraction of the width, and its name.
+    /// A vertical line, as a fraction of the width, and its name.
     pub(crate) mark: Option<(f64, String)>,
 }
 
@@ -209,7 +209,7 @@ impl Chart {
         svg
     }
 
-    /// Says what the bars show to those who cannot see them.
+    /// Describes the bars for screen readers.
     fn spoken(&self, bars: &[Bar]) -> String {
         let bars: Vec<&str> =
             bars.iter().filter(|bar| bar.value() > 0).map(|bar| bar.title.as_str()).collect();
@@ -217,7 +217,7 @@ impl Chart {
     }
 }
 
-/// Returns a round distance of rules such that there are three to six.
+/// Returns a round distance of grid lines, so that there are three to six.
 fn tick(highest: u64) -> u64 {
     let mut unit = 1;
     loop {

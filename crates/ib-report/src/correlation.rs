@@ -17,7 +17,7 @@ mod timeline;
 
 use timeline::timeline;
 
-/// What stands on the page, and what its words mean.
+/// Introduction of the page, and definitions of its terms.
 const MAIN: &str = "\
 <div class=\"cards\">
 {{figures}}</div>
@@ -95,7 +95,7 @@ fn figures(findings: &Findings) -> String {
         &sum(|pair| pair.messages),
         "",
         &[
-            ("queue pairs that ask", html::count(findings.pairs.len() as u64)),
+            ("requesting queue pairs", html::count(findings.pairs.len() as u64)),
             ("incomplete", sum(|pair| pair.broken)),
             ("bytes", sum(|pair| pair.bytes)),
             ("packets sent again", html::count(findings.matched.sent_again)),
@@ -172,7 +172,7 @@ fn chart(
             )
         }
     };
-    // Whole decades, so that their labels are there.
+    // Complete decades, so that their labels are shown.
     let first = first / BINS_PER_DECADE * BINS_PER_DECADE;
     let bars: Vec<Bar> = (first..=last)
         .map(|bin| {
@@ -200,7 +200,7 @@ fn chart(
     .draw(&bars)
 }
 
-/// Writes a time at a glance.
+/// Formats a time with few digits.
 fn time(nanos: f64) -> String {
     let (value, unit) = match nanos {
         ..1e3 => (nanos, "ns"),

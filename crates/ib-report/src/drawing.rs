@@ -1,4 +1,4 @@
-//! The fabric: what the page's script draws, and a still picture without script.
+//! The drawing of the fabric: the data of the page's script, and a static picture without script.
 
 use std::collections::BTreeMap;
 
@@ -14,37 +14,37 @@ mod still;
 
 const SCRIPT: &str = concat!(include_str!("fabric.js"), include_str!("explore.js"));
 
-/// Links that carry less than this, as a multiple of the mean, are not pointed out.
+/// Minimum load of links in the list of hot links, as a multiple of the mean.
 const HOT: f64 = 1.25;
 
 /// All links between two switches.
 struct Bundle {
-    /// The switches; the first is the lower one.
+    /// The switches; the first one has the lower number.
     ends: (usize, usize),
-    /// How far the middle is pulled aside.
+    /// Offset of the middle of the curve.
     bend: f64,
     cables: Vec<Cable>,
 }
 
-/// A link: the port at each end, and the routes that leave by it.
+/// A link: port and number of routes at each end.
 struct Cable {
     ports: (u8, u8),
     routes: (u32, u32),
 }
 
 impl Bundle {
-    /// Returns the most routes on a cable from the first switch, and from the second.
+    /// Returns the highest numbers of routes on a cable: from the first switch, and from the second one.
     fn most(&self) -> (u32, u32) {
         let most = |of: &dyn Fn(&Cable) -> u32| self.cables.iter().map(of).max().unwrap_or(0);
         (most(&|cable| cable.routes.0), most(&|cable| cable.routes.1))
     }
 }
 
-/// The fabric with a place for each switch and a load for each link.
+/// The fabric with the position of each switch and the load of each link.
 pub(crate) struct Drawing<'a> {
     subnet: &'a Subnet<'a>,
     load: &'a LinkLoad,
-    /// The number of credit loops, drawn or not.
+    /// Number of credit loops, including those that are not drawn.
     loops: usize,
     layout: &'a Layout,
     scale: &'a Scale,
@@ -52,34 +52,34 @@ pub(crate) struct Drawing<'a> {
     data: Data<'a>,
 }
 
-/// What the script draws; the names are those that it reads.
+/// Data of the script; the field names are read by the script.
 #[derive(Serialize)]
 struct Data<'a> {
     shape: &'static str,
-    /// By switch, like all that follow up to `bundles`.
+    /// By switch, like all fields up to `bundles`.
     names: Vec<&'a str>,
     guids: Vec<String>,
     lids: Vec<u16>,
-    /// The names of the hosts, by port.
+    /// Names of the hosts, by port.
     hosts: Vec<Vec<&'a str>>,
     x: Vec<i64>,
     y: Vec<i64>,
-    /// How far the next switch of the row is.
+    /// Distance to the next switch of the row.
     room: Vec<i64>,
-    /// The width and height of all.
+    /// Width and height of the drawing.
     extent: (i64, i64),
-    /// The two switches, how far the middle is pulled aside, and for each cable its ports and the
-    /// routes that leave by them.
+    /// Both switches, the offset of the middle, and for each cable its ports and the numbers of routes that leave by
+    /// them.
     bundles: Vec<Vec<i64>>,
-    /// From the top down: where the row is, and what it is called.
+    /// Rows from the top down: position and label.
     rows: Vec<(i64, String)>,
     mean: f64,
     bounds: [u32; 8],
-    /// The links to point out, by switch and port, the most loaded first.
+    /// Hot links, by switch and port, the most loaded one first.
     hot: Vec<(u16, u8)>,
     /// Credit loops, by switch and port.
     loops: Vec<Vec<(u16, u8)>>,
-    /// The switches at which packets get lost or go round.
+    /// Switches at which packets are lost or enter a forwarding loop.
     faulty: Vec<u16>,
 }
 
@@ -135,13 +135,13 @@ impl<'a> Drawing<'a> {
         }
     }
 
-    /// Makes the script elements with the data and the code; nothing when there is no switch.
+    /// Returns the script elements with data and code; nothing if there is no switch.
     pub(crate) fn script(&self) -> String {
         if self.data.names.is_empty() {
             return String::new();
         }
         let json = serde_json::to_string(&self.data).expect("numbers and strings only");
-        // A `<` can only be within a string, where this escape means the same.
+        // `<` occurs only within strings, where this escape has the same meaning.
         let json = json.replace('<', "\\u003c");
         format!(
             "<script type=\"application/json\" id=\"fabric-data\">{json}</script>\n\
@@ -149,7 +149,7 @@ impl<'a> Drawing<'a> {
         )
     }
 
-    /// Makes the section of the page in which the fabric is drawn.
+    /// Returns the section with the drawing.
     pub(crate) fn figure(&self) -> String {
         if self.data.names.is_empty() {
             return "<section><p>There is no switch to draw.</p></section>".to_owned();
@@ -157,7 +157,7 @@ impl<'a> Drawing<'a> {
         let switches = html::counted(self.data.names.len() as u64, "switch", "switches");
         let arranged = match self.layout.shape {
             Shape::Rows => "in rows by rank, the switches with hosts at the bottom",
-            Shape::Grid => "in a grid, as their ports tell",
+            Shape::Grid => "in a grid that follows from their ports",
             Shape::Circle => "on a circle, neighbours close together",
         };
         let cables = || self.bundles.iter().flat_map(|bundle| &bundle.cables);
@@ -185,7 +185,7 @@ impl<'a> Drawing<'a> {
         )
     }
 
-    /// Says which credit loops are drawn.
+    /// Returns the label of the drawn credit loops.
     fn loops_shown(&self) -> String {
         match (self.data.loops.len(), self.loops) {
             (shown, all) if shown < all => {
@@ -220,7 +220,7 @@ fn flattened(bundle: &Bundle) -> Vec<i64> {
     numbers
 }
 
-/// Rounds a length to a tenth, in tenths: the unit of the script.
+/// Converts a length to tenths, the unit of the script.
 fn whole(length: f64) -> i64 {
     (length * 10.0).round() as i64
 }

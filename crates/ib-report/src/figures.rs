@@ -1,4 +1,4 @@
-//! The verdict, the figures, what is wrong, and notes.
+//! The verdict, the key figures, the problems, and notes.
 
 use std::fmt::Write as _;
 
@@ -9,10 +9,10 @@ use crate::html;
 use crate::routing::Choice;
 use crate::summary::Summary;
 
-/// How many nodes that are cut off are named.
+/// Maximum number of cut-off nodes that are listed.
 const CUT_OFF_SHOWN: usize = 64;
 
-/// Makes the title of the page.
+/// Returns the title of the page.
 pub(crate) fn title(routing: &Routing, summary: &Summary, choice: Choice<'_>) -> String {
     let verdict = if summary.is_sound() { "sound" } else { "faulty" };
     let hosts = html::counted(summary.hosts as u64, "host", "hosts");
@@ -20,12 +20,12 @@ pub(crate) fn title(routing: &Routing, summary: &Summary, choice: Choice<'_>) ->
     format!("{fabric} routed by {}: {verdict}, {hosts}", routing.engine)
 }
 
-/// Makes the heading of the page.
+/// Returns the heading of the page.
 pub(crate) fn heading(choice: Choice<'_>) -> String {
     format!("Routes of {}", html::text(choice.fabric))
 }
 
-/// Makes the verdict in one or a few sentences, and says when another engine had to serve.
+/// Returns the verdict in one or a few sentences, with a hint if another engine had to be used.
 pub(crate) fn verdict(routing: &Routing, summary: &Summary, choice: Choice<'_>) -> String {
     let refused: Vec<&str> = choice.refusals.iter().map(|(engine, _)| engine.name()).collect();
     if refused.is_empty() {
@@ -33,7 +33,7 @@ pub(crate) fn verdict(routing: &Routing, summary: &Summary, choice: Choice<'_>) 
     }
     format!(
         "{}\n<p class=\"verdict warn\"><strong>Fallback</strong> {} could not route this subnet, {} \
-         did; the <a href=\"#notes-heading\">notes</a> say why.</p>",
+         did; the <a href=\"#notes-heading\">notes</a> state the reason.</p>",
         state(summary),
         refused.join(", "),
         routing.engine
@@ -59,7 +59,7 @@ fn state(summary: &Summary) -> String {
     }
     if summary.forwarding_loops > 0 {
         let lids = html::counted(summary.forwarding_loops as u64, "LID", "LIDs");
-        wrong.push(format!("{lids} whose packets go round for ever."));
+        wrong.push(format!("{lids} with a forwarding loop."));
     }
     if summary.credit_loops > 0 {
         let loops = html::counted(summary.credit_loops as u64, "credit loop", "credit loops");
@@ -68,7 +68,7 @@ fn state(summary: &Summary) -> String {
     format!("<p class=\"verdict bad\"><strong>Faulty</strong> {}</p>", wrong.join(" "))
 }
 
-/// Makes the figures, in groups.
+/// Returns the key figures, in groups.
 pub(crate) fn figures(
     subnet: &Subnet<'_>,
     routing: &Routing,
@@ -116,7 +116,7 @@ pub(crate) fn figures(
     groups.iter().map(Group::draw).collect()
 }
 
-/// A figure that is shown large, and others that belong to it.
+/// A large key figure with its details.
 struct Group {
     name: &'static str,
     figure: String,
@@ -151,7 +151,7 @@ impl Group {
     }
 }
 
-/// Makes the section that names what is wrong; nothing when nothing is.
+/// Returns the section of problems; nothing if there are none.
 pub(crate) fn faults(subnet: &Subnet<'_>, report: &CheckReport, summary: &Summary) -> String {
     let mut found = String::new();
     if !summary.cut_off.is_empty() {
@@ -167,7 +167,7 @@ pub(crate) fn faults(subnet: &Subnet<'_>, report: &CheckReport, summary: &Summar
         found.push_str(&more(reach.unreachable, reach.first.len()));
     }
     if reach.looping_lids > 0 {
-        found.push_str("<h3>Packets that go round for ever</h3>\n");
+        found.push_str("<h3>Forwarding loops</h3>\n");
         found.push_str(&html::list("ul", reach.loops.iter().map(|found| found.describe(subnet))));
     }
     if report.credit.loops > 0 {
@@ -186,7 +186,7 @@ pub(crate) fn faults(subnet: &Subnet<'_>, report: &CheckReport, summary: &Summar
                 index + 1,
                 html::count(report.credit.loops as u64),
                 credit_loop.cycle.len(),
-                html::counted(lanes, "lane of a link", "lanes of links"),
+                html::counted(lanes, "channel", "channels"),
                 html::list("ol", credit_loop.describe(subnet))
             );
         }
@@ -197,7 +197,7 @@ pub(crate) fn faults(subnet: &Subnet<'_>, report: &CheckReport, summary: &Summar
     }
     format!(
         "<section class=\"faults\" aria-labelledby=\"faults-heading\">\n\
-         <h2 id=\"faults-heading\">What is wrong</h2>\n{found}</section>\n"
+         <h2 id=\"faults-heading\">Problems</h2>\n{found}</section>\n"
     )
 }
 
@@ -208,7 +208,7 @@ fn more(total: u64, shown: usize) -> String {
     }
 }
 
-/// Makes the section of what is worth knowing; nothing when there is nothing.
+/// Returns the section of notes; nothing if there are none.
 pub(crate) fn notes(
     subnet: &Subnet<'_>,
     routing: &Routing,

@@ -76,7 +76,7 @@ pub struct Findings {
     pub timing: Option<TimingFindings>,
     /// True if both files are the same capture.
     is_twice_the_same: bool,
-    /// What is unknown, and why, one sentence each.
+    /// Unknown results with their reasons, one sentence each.
     pub notes: Vec<String>,
 }
 
@@ -242,7 +242,7 @@ impl Thinned {
     }
 }
 
-/// Returns what is unknown, and why.
+/// Returns the unknown results with their reasons.
 fn notes(correlation: &Correlation, findings: &Findings) -> Vec<String> {
     let mut notes = Vec::new();
     let name = |file: u8| &findings.files[usize::from(file)].0;
@@ -289,9 +289,7 @@ fn notes(correlation: &Correlation, findings: &Findings) -> Vec<String> {
         )),
     }
     if findings.pairs.is_empty() {
-        notes.push(
-            "no connection of the queue pairs that were asked for is in the files".to_owned(),
-        );
+        notes.push("the files have no connection of the requested queue pairs".to_owned());
     }
     if findings.is_twice_the_same {
         notes.push(
@@ -324,7 +322,7 @@ fn notes(correlation: &Correlation, findings: &Findings) -> Vec<String> {
         && findings.spreads[Part::Queue as usize].is_none()
     {
         notes.push(
-            "no packet says when its request was posted: queue times and totals are unknown"
+            "the time at which requests were posted is not in the file: queue times and totals are unknown"
                 .to_owned(),
         );
     }

@@ -1,20 +1,20 @@
-//! Escaping, numbers and the filling of templates.
+//! Escaping, number formats and templates.
 
-/// Fills the places of a template, written `{{name}}`, with their values.
+/// Replaces the placeholders of a template, `{{name}}`, by their values.
 ///
-/// What is filled in is not looked through again, so that a value may hold braces itself.
+/// Values are not searched for placeholders, so they may contain braces.
 ///
 /// # Panics
-/// Panics when the template has a place without a value.
+/// Panics if a placeholder has no value.
 pub(crate) fn fill(template: &str, values: &[(&str, &str)]) -> String {
     let mut filled = String::with_capacity(
         template.len() + values.iter().map(|(_, value)| value.len()).sum::<usize>(),
     );
     let mut rest = template;
     while let Some((before, after)) = rest.split_once("{{") {
-        let (name, after) = after.split_once("}}").expect("a place that is opened is closed");
+        let (name, after) = after.split_once("}}").expect("the placeholder is closed");
         let (_, value) =
-            values.iter().find(|(known, _)| *known == name).expect("every place has a value");
+            values.iter().find(|(known, _)| *known == name).expect("every placeholder has a value");
         filled.push_str(before);
         filled.push_str(value);
         rest = after;
@@ -23,15 +23,15 @@ pub(crate) fn fill(template: &str, values: &[(&str, &str)]) -> String {
     filled
 }
 
-/// A page: what all of them have.
+/// Common parts of all pages.
 pub(crate) struct Page<'a> {
     pub(crate) title: &'a str,
     pub(crate) heading: &'a str,
     pub(crate) style: &'a str,
     pub(crate) verdict: &'a str,
-    /// What stands below the verdict.
+    /// Content below the verdict.
     pub(crate) main: &'a str,
-    /// What its words mean, at the end.
+    /// Definitions at the end.
     pub(crate) about: &'a str,
     /// Script elements.
     pub(crate) script: &'a str,
@@ -56,8 +56,7 @@ impl Page<'_> {
     }
 }
 
-/// Makes text safe between tags and in quoted attributes; control characters, which HTML does not
-/// allow, become U+FFFD.
+/// Escapes text for elements and quoted attributes. Control characters, which HTML does not allow, become U+FFFD.
 pub(crate) fn text(raw: &str) -> String {
     let mut safe = String::with_capacity(raw.len());
     for character in raw.chars() {
@@ -76,14 +75,14 @@ pub(crate) fn text(raw: &str) -> String {
     safe
 }
 
-/// Makes a list of lines that are not safe yet.
+/// Returns a list; the lines are escaped.
 pub(crate) fn list(kind: &str, lines: impl IntoIterator<Item = String>) -> String {
     let items: String =
         lines.into_iter().map(|line| format!("<li><bdi>{}</bdi></li>\n", text(&line))).collect();
     format!("<{kind}>\n{items}</{kind}>\n")
 }
 
-/// Writes a number with commas between thousands.
+/// Formats an integer with grouped thousands.
 pub(crate) fn count(number: impl TryInto<u64>) -> String {
     let digits = number.try_into().unwrap_or(u64::MAX).to_string();
     let mut grouped = String::with_capacity(digits.len() * 4 / 3);
@@ -96,8 +95,7 @@ pub(crate) fn count(number: impl TryInto<u64>) -> String {
     grouped
 }
 
-/// Writes a number that is not negative with commas between thousands and a fixed number of
-/// decimal places.
+/// Formats a non-negative number with grouped thousands and a fixed number of decimal places.
 pub(crate) fn decimal(number: f64, places: usize) -> String {
     let plain = format!("{number:.places$}");
     match plain.split_once('.') {
@@ -108,7 +106,7 @@ pub(crate) fn decimal(number: f64, places: usize) -> String {
     }
 }
 
-/// Writes a number in at most four characters where it is read at a glance: 950, 12k, 4.6M.
+/// Formats a number in at most four characters: 950, 12k, 4.6M.
 pub(crate) fn short(number: u64) -> String {
     let scaled = |unit: u64, suffix: char| {
         let tenths = (number * 10 + unit / 2) / unit;
@@ -126,7 +124,7 @@ pub(crate) fn short(number: u64) -> String {
     }
 }
 
-/// Writes a number and its noun.
+/// Formats a number with its noun.
 pub(crate) fn counted(number: impl TryInto<u64>, one: &str, many: &str) -> String {
     let number = number.try_into().unwrap_or(u64::MAX);
     format!("{} {}", count(number), if number == 1 { one } else { many })

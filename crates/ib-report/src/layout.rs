@@ -1,12 +1,12 @@
-//! Where each switch is drawn.
+//! The position of each switch in the drawing.
 //!
 //! | module | draws |
 //! |---|---|
 //! | `rows` | trees: a row per rank, the switches of a pod together |
 //! | `grid` | meshes, tori and hypercubes whose ports are cabled alike everywhere |
-//! | `circle` | everything else: on a circle, neighbours close together |
+//! | `circle` | all other fabrics: on a circle, neighbours close together |
 //!
-//! Lengths are in units of which switches next to each other are [`PITCH`] apart.
+//! The unit of lengths: neighbouring switches are [`PITCH`] apart.
 
 use ib_routing::{Subnet, SwitchId};
 
@@ -16,17 +16,16 @@ mod circle;
 mod grid;
 mod rows;
 
-/// The distance of two switches next to each other.
+/// Distance of neighbouring switches.
 pub(crate) const PITCH: f64 = 10.0;
 
-/// The distance of two rows of a tree. Rows are scaled apart from columns, so it only has to be
-/// fine enough for bent links.
+/// Distance of two rows of a tree. Rows and columns are scaled separately, so it only has to be fine enough for curves.
 const ROW: f64 = 100.0;
 
-/// How a fabric is laid out.
+/// Shape of a layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
-    /// A row per rank.
+    /// One row per rank.
     Rows,
     /// Rows and columns of a mesh or torus.
     Grid,
@@ -35,7 +34,7 @@ pub(crate) enum Shape {
 }
 
 impl Shape {
-    /// Returns the name that the script knows.
+    /// Returns the name of the shape in the script.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Rows => "rows",
@@ -45,19 +44,18 @@ impl Shape {
     }
 }
 
-/// A place for every switch.
+/// The position of every switch.
 #[derive(Debug)]
 pub(crate) struct Layout {
     pub(crate) shape: Shape,
-    /// By switch: to the right and down.
+    /// By switch: coordinates to the right and down.
     pub(crate) places: Vec<(f64, f64)>,
     /// By switch: its rank above the hosts; empty without rows.
     pub(crate) ranks: Vec<usize>,
 }
 
 impl Layout {
-    /// Finds the layout that suits a subnet; the roots of the engine help where it is not clear
-    /// which way is up.
+    /// Selects the layout of a subnet; the engine's roots determine the ranks if these are ambiguous.
     pub(crate) fn new(subnet: &Subnet<'_>, roots: &[SwitchId]) -> Self {
         let graph = Graph::new(subnet);
         let ranked = |ranks: Vec<usize>| {
@@ -79,8 +77,8 @@ impl Layout {
         }
     }
 
-    /// Returns how far the middle of a link is pulled aside, so that it does not run through the
-    /// switches between its ends: to the right when it is upright, else down.
+    /// Returns the offset of the middle of a link, so that it does not cross the switches between its ends: to the
+    /// right for vertical links, else down.
     pub(crate) fn bend(&self, from: usize, to: usize) -> f64 {
         let ((from_x, from_y), (to_x, to_y)) = (self.places[from], self.places[to]);
         let (across, down) = ((to_x - from_x).abs(), (to_y - from_y).abs());
@@ -89,7 +87,7 @@ impl Layout {
         match self.shape {
             Shape::Rows if down < 0.5 => -0.5 * ROW,
             Shape::Grid if !straight && !next => {
-                // Links that start side by side are bent apart, so that they can be told apart.
+                // Links that start next to each other have different offsets, so that they are distinguishable.
                 let start = from_x.min(to_x).max(from_y.min(to_y)) / PITCH;
                 -(0.6 + 0.13 * (start % 4.0)) * PITCH
             }
@@ -97,7 +95,7 @@ impl Layout {
         }
     }
 
-    /// Returns the rows from the top down: where each is, its rank and how many switches it has.
+    /// Returns the rows from the top down: position, rank and number of switches.
     pub(crate) fn rows(&self) -> Vec<(f64, usize, usize)> {
         let ranks = self.ranks.iter().max().map_or(0, |&top| top + 1);
         (0..ranks)
@@ -109,8 +107,7 @@ impl Layout {
             .collect()
     }
 
-    /// Returns by switch how much room its name has: the distance to the next switch of its row,
-    /// at most two steps.
+    /// Returns the room for the name of each switch: the distance to the next switch of its row, at most two steps.
     pub(crate) fn rooms(&self) -> Vec<f64> {
         let mut rooms = vec![PITCH; self.places.len()];
         if self.shape != Shape::Rows {
@@ -130,7 +127,7 @@ impl Layout {
         rooms
     }
 
-    /// Returns the width and height that all switches take up.
+    /// Returns width and height of the layout.
     pub(crate) fn extent(&self) -> (f64, f64) {
         let span = |values: &dyn Fn(&(f64, f64)) -> f64| {
             let (low, high) = self

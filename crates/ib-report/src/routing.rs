@@ -10,7 +10,7 @@ use crate::scale::Scale;
 use crate::summary::Summary;
 use crate::{charts, figures, html, worst};
 
-/// What stands on the page of a report, and what its words mean.
+/// Introduction of the page, and definitions of its terms.
 const MAIN: &str = "\
 <div class=\"cards\">
 {{figures}}</div>
@@ -39,7 +39,7 @@ pub struct Choice<'a> {
     pub refusals: &'a [Refusal],
 }
 
-/// Returns the page about the tables of a subnet.
+/// Returns the page about the LFTs of a subnet.
 #[must_use]
 pub fn page(
     subnet: &Subnet<'_>,

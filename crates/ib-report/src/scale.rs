@@ -1,15 +1,14 @@
-//! The classes of link load: fixed multiples of the mean, so that a colour means the same on
-//! every page.
+//! Classes of link load: fixed multiples of the mean, so that colours have the same meaning on all pages.
 
 use ib_routing::Subnet;
 use ib_routing::check::LinkLoad;
 
 use crate::html;
 
-/// Where one class ends and the next begins, as multiples of the mean load.
+/// Bounds between classes, as multiples of the mean load.
 const MULTIPLES: [f64; 8] = [0.5, 0.75, 0.9, 1.1, 1.25, 1.5, 2.0, 3.0];
 
-/// The names of the classes; class `n` has the style `load-n`.
+/// Names of the classes; class `n` has the style `load-n`.
 const NAMES: [&str; CLASSES] = [
     "unused",
     "below 0.5",
@@ -23,20 +22,20 @@ const NAMES: [&str; CLASSES] = [
     "3 and more",
 ];
 
-/// The number of classes: unused links, and one more than there are bounds between the others.
+/// Number of classes, including unused links.
 pub(crate) const CLASSES: usize = MULTIPLES.len() + 2;
 
-/// Returns the routes over every directed link between switches.
+/// Returns the number of routes of every directed link between switches.
 pub(crate) fn loads(subnet: &Subnet<'_>, load: &LinkLoad) -> impl Iterator<Item = u32> {
     subnet.switch_ids().flat_map(move |switch| {
         subnet.switch_links(switch).map(move |(port, ..)| load.load(switch, port))
     })
 }
 
-/// Sorts loads into classes from 0, unused, to 9, thrice the mean and more.
+/// Assigns loads to classes from 0, unused, to 9, at least three times the mean.
 pub(crate) struct Scale {
     pub(crate) mean: f64,
-    /// The lowest load of each class from the third on.
+    /// Minimum load of each class from the third one on.
     pub(crate) bounds: [u32; MULTIPLES.len()],
 }
 
@@ -49,12 +48,12 @@ impl Scale {
         if load == 0 { 0 } else { 1 + self.bounds.partition_point(|&bound| bound <= load) }
     }
 
-    /// Returns how often the mean goes into a load; 0 when nothing is used.
+    /// Returns a load as a multiple of the mean; 0 if no link is used.
     pub(crate) fn times_mean(&self, load: u32) -> f64 {
         if self.mean > 0.0 { f64::from(load) / self.mean } else { 0.0 }
     }
 
-    /// Makes the legend, with the number of directed links in each class.
+    /// Returns the legend, with the number of directed links of each class.
     pub(crate) fn legend(&self, subnet: &Subnet<'_>, load: &LinkLoad) -> String {
         let mut links = [0_u64; CLASSES];
         for load in loads(subnet, load) {

@@ -14,7 +14,7 @@ pub struct Summary {
     pub switches: usize,
     /// Number of channel adapters and routers that the SM reaches.
     pub hosts: usize,
-    /// Number of LIDs, those of ports with several counted each.
+    /// Number of LIDs; ports with several LIDs count once per LID.
     pub lids: usize,
     /// Number of links that the SM reaches.
     pub links: usize,
@@ -85,9 +85,9 @@ impl Examples {
 /// Routes over the directed links between switches.
 #[derive(Debug, Serialize)]
 pub struct Load {
-    /// Routes over the most loaded one.
+    /// Number of routes of the most loaded link.
     pub max: u32,
-    /// Routes over one, on average.
+    /// Mean number of routes of a link.
     pub mean: f64,
     /// Coefficient of variation.
     pub cv: f64,
@@ -98,9 +98,9 @@ pub struct Load {
 pub struct MetricsSummary {
     /// Effective bisection bandwidth, from 0 to 1.
     pub effective_bisection: f64,
-    /// Most flows on a link in a shift pattern.
+    /// Maximum number of flows on a link in a shift pattern.
     pub shift_contention: u32,
-    /// Most flows on a link, on average over the shift patterns.
+    /// Mean over the shift patterns of the maximum number of flows on a link.
     pub shift_contention_mean: f64,
 }
 

@@ -1,5 +1,5 @@
-//! The binary interface of `/dev/infiniband/umadN`, version 5. Numbers are in the machine's byte
-//! order unless said otherwise.
+//! The binary interface of `/dev/infiniband/umadN`, version 5. Numbers are in the machine's byte order unless noted
+//! otherwise.
 //!
 //! ```text
 //!  0 agent  4 status  8 timeout in ms  12 retries  16 length
@@ -8,79 +8,79 @@
 //! 52 flow label, big-endian   56 index of the P_Key (2)   58 reserved (6)
 //! ```
 //!
-//! Without `ENABLE_PKEY` the header ends at byte 56.
+//! Without `ENABLE_PKEY` the header has 56 bytes.
 
-/// The version that `/sys/class/infiniband_mad/abi_version` tells.
+/// ABI version in `/sys/class/infiniband_mad/abi_version`.
 pub const ABI_VERSION: u32 = 5;
 
-/// The length of the header until `ENABLE_PKEY` was called.
+/// Size of the header in bytes before `ENABLE_PKEY`.
 pub const SHORT_HEADER: usize = 56;
 
-/// The length of the header after `ENABLE_PKEY` was called.
+/// Size of the header in bytes after `ENABLE_PKEY`.
 pub const HEADER: usize = 64;
 
-/// How many agents an open file can have.
+/// Maximum number of agents of an open file.
 pub const MOST_AGENTS: usize = 32;
 
-/// Registers an agent: 28 bytes, see [`Registration::from_old`].
+/// ioctl: registers an agent; 28 bytes, see [`Registration::from_old`].
 pub const REGISTER_AGENT: u32 = 0xc01c_1b01;
 
-/// Removes an agent: its number, 4 bytes.
+/// ioctl: removes an agent; its number, 4 bytes.
 pub const UNREGISTER_AGENT: u32 = 0x4004_1b02;
 
-/// Asks for headers of 64 bytes; only before the first agent.
+/// ioctl: enables headers of 64 bytes; only before the first agent.
 pub const ENABLE_PKEY: u32 = 0x1b03;
 
-/// Registers an agent: 40 bytes, see [`Registration::from_new`].
+/// ioctl: registers an agent; 40 bytes, see [`Registration::from_new`].
 pub const REGISTER_AGENT2: u32 = 0xc028_1b04;
 
-/// A flag of [`REGISTER_AGENT2`]: the program does RMPP itself.
+/// Flag of [`REGISTER_AGENT2`]: RMPP is done in userspace.
 pub const USER_RMPP: u32 = 1;
 
-/// The header before a datagram.
+/// The header of a MAD.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UmadHeader {
-    /// The agent that sends or that received.
+    /// The sending or receiving agent.
     pub agent: u32,
-    /// Zero, or an error number: [`libc::ETIMEDOUT`] for a request that nobody answered.
+    /// 0, or an error number: [`libc::ETIMEDOUT`] for a request without a response.
     pub status: u32,
-    /// How long to wait for an answer; zero when there will be none.
+    /// Timeout of the response in milliseconds; 0 if there is no response.
     pub timeout_ms: u32,
-    /// How often to send again.
+    /// Number of retransmissions.
     pub retries: u32,
-    /// Received: the length of header and message.
+    /// Of a received MAD: size of header and message in bytes.
     pub length: u32,
-    /// The other queue pair.
+    /// Remote QP number.
     pub queue_pair: u32,
-    /// Its key.
+    /// Remote Q_Key.
     pub q_key: u32,
-    /// The other LID.
+    /// Remote LID.
     pub lid: u16,
-    /// The service level.
+    /// SL.
     pub sl: u8,
-    /// The low bits of the own LID.
+    /// Path bits of the local LID.
     pub path_bits: u8,
-    /// Whether there is a global route header.
+    /// True if there is a GRH.
     pub grh_present: bool,
-    /// The index of the own GID.
+    /// Index of the local GID.
     pub gid_index: u8,
-    /// The hop limit.
+    /// Hop limit.
     pub hop_limit: u8,
-    /// The traffic class.
+    /// Traffic class.
     pub traffic_class: u8,
-    /// The other GID.
+    /// Remote GID.
     pub gid: [u8; 16],
-    /// The flow label.
+    /// Flow label.
     pub flow_label: u32,
-    /// The index of the P_Key.
+    /// Index of the P_Key.
     pub p_key_index: u16,
 }
 
 impl UmadHeader {
-    /// Reads a header of 56 or 64 bytes; the P_Key's index is 0 in the shorter one.
+    /// Parses a header of 56 or 64 bytes; the P_Key index is 0 in the shorter one.
     ///
     /// # Panics
-    /// Panics when there are fewer than 56 bytes.
+    /// Panics if there are fewer than 56 bytes.
     #[must_use]
     pub fn parse(bytes: &[u8]) -> Self {
         let big = |at: usize| u32::from_be_bytes(chunk(bytes, at));
@@ -107,7 +107,7 @@ impl UmadHeader {
         }
     }
 
-    /// Returns the 64 bytes of the long header; the short one is their beginning.
+    /// Formats the header of 64 bytes; the header of 56 bytes is its beginning.
     #[must_use]
     pub fn to_bytes(&self) -> [u8; HEADER] {
         let mut bytes = [0; HEADER];
@@ -129,34 +129,34 @@ impl UmadHeader {
     }
 }
 
-/// What an agent is registered for.
+/// Registration of an agent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Registration {
-    /// The agent's number, which the device fills in.
+    /// Number of the agent, set by the device.
     pub agent: u32,
-    /// The own queue pair: 0 or 1.
+    /// Local QP: 0 or 1.
     pub queue_pair: u32,
-    /// The class; zero for an agent that only sends.
+    /// Management class; 0 for an agent that only sends.
     pub class: u8,
-    /// The version of the class.
+    /// Version of the class.
     pub class_version: u8,
     /// Flags: [`USER_RMPP`].
     pub flags: u32,
-    /// The methods that it wants unasked, a bit each.
+    /// Methods of unsolicited MADs to receive, one bit each.
     pub methods: u128,
-    /// The OUI of a vendor's class, 24 bits.
+    /// OUI of a vendor class, 24 bits.
     pub oui: u32,
-    /// The version of RMPP that the kernel does for the agent: 0 for none, or 1.
+    /// RMPP version that the kernel handles for the agent: 0 for none, or 1.
     pub rmpp_version: u8,
 }
 
 impl Registration {
-    /// The length that [`REGISTER_AGENT`] takes.
+    /// Size of the structure of [`REGISTER_AGENT`] in bytes.
     pub const OLD: usize = 28;
-    /// The length that [`REGISTER_AGENT2`] takes.
+    /// Size of the structure of [`REGISTER_AGENT2`] in bytes.
     pub const NEW: usize = 40;
 
-    /// Reads what [`REGISTER_AGENT`] takes.
+    /// Parses the structure of [`REGISTER_AGENT`].
     ///
     /// ```text
     /// 0 agent   4 methods (16)   20 queue pair   21 class   22 version   23 OUI (3)   26 RMPP version
@@ -178,7 +178,7 @@ impl Registration {
         }
     }
 
-    /// Returns what [`REGISTER_AGENT`] takes; it has no flags.
+    /// Formats the structure of [`REGISTER_AGENT`]; it has no flags.
     #[must_use]
     pub fn to_old(&self) -> [u8; Self::OLD] {
         let mut bytes = [0; Self::OLD];
@@ -193,7 +193,7 @@ impl Registration {
         bytes
     }
 
-    /// Reads what [`REGISTER_AGENT2`] takes.
+    /// Parses the structure of [`REGISTER_AGENT2`].
     ///
     /// ```text
     ///  0 agent   4 queue pair   8 class   9 version   12 flags   16 methods (16)   32 OUI (4)
@@ -216,7 +216,7 @@ impl Registration {
         }
     }
 
-    /// Returns what [`REGISTER_AGENT2`] takes.
+    /// Formats the structure of [`REGISTER_AGENT2`].
     #[must_use]
     pub fn to_new(&self) -> [u8; Self::NEW] {
         let mut bytes = [0; Self::NEW];
@@ -234,13 +234,13 @@ impl Registration {
     }
 }
 
-/// Puts words together, the lowest first.
+/// Concatenates words, the least significant one first.
 fn words(words: impl Iterator<Item = u128>, bits: u32) -> u128 {
     words.zip(0..).fold(0, |sum, (word, index)| sum | word << (index * bits))
 }
 
 fn chunk<const LENGTH: usize>(bytes: &[u8], at: usize) -> [u8; LENGTH] {
-    *bytes[at..].first_chunk().expect("the structure is as long as its layout says")
+    *bytes[at..].first_chunk().expect("the structure has the size of its layout")
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
-//! A file by its number alone. A preloaded library may have invented the number, so nothing is done
-//! with it but `read`, `write`, `ioctl`, `poll` and `close`.
+//! An open file by its descriptor number. A preloaded library may emulate it, so only `read`, `write`, `ioctl`, `poll`
+//! and
+//! `close` are called with the number.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -8,10 +9,10 @@ use std::path::Path;
 use super::sysfs::c_path;
 use ib_os::alarm::Alarm;
 
-/// Numbers from this one on are invented by libumad2sim.
+/// Numbers from this one on are emulated by libumad2sim.
 const INVENTED: i32 = 1024;
 
-/// How long an alarm may ring unheard while an invented file is waited for, in milliseconds.
+/// Maximum delay of an alarm in milliseconds during a wait for an emulated file.
 const SLICE: i32 = 10;
 
 /// An open file.
@@ -25,15 +26,15 @@ impl File {
         if number < 0 { Err(io::Error::last_os_error()) } else { Ok(Self(number)) }
     }
 
-    /// Returns true when the system does not know the file.
+    /// Returns true if a preloaded library emulates the file.
     pub(super) fn is_invented(&self) -> bool {
         // SAFETY: the call takes numbers only.
         self.0 >= INVENTED && unsafe { libc::fcntl(self.0, libc::F_GETFD) } < 0
     }
 
-    /// Returns the file as the system knows it, unless a library has invented it.
+    /// Returns the file descriptor; `None` if a preloaded library emulates the file.
     pub(super) fn known(&self) -> Option<BorrowedFd<'_>> {
-        // SAFETY: the file is open as long as this is borrowed.
+        // SAFETY: the file is open while it is borrowed.
         (!self.is_invented()).then(|| unsafe { BorrowedFd::borrow_raw(self.0) })
     }
 
@@ -47,36 +48,36 @@ impl File {
         result(unsafe { libc::write(self.0, bytes.as_ptr().cast(), bytes.len()) })
     }
 
-    /// Does an ioctl whose structure has the length of the buffer, as the number of it says.
+    /// Executes an ioctl. The buffer has the size that the number of the ioctl contains.
     pub(super) fn control(&self, request: u32, argument: &mut [u8]) -> io::Result<()> {
         debug_assert_eq!((request >> 16 & 0x3fff) as usize, argument.len());
         let argument = argument.as_mut_ptr();
-        // SAFETY: the call reads and writes the live buffer, whose length the request names.
+        // SAFETY: the call reads and writes the live buffer, whose size the request contains.
         result(unsafe { libc::ioctl(self.0, request.into(), argument) } as isize).map(drop)
     }
 
-    /// Waits until the file can be read, at most so many milliseconds.
+    /// Waits until the file is readable, at most for a number of milliseconds.
     pub(super) fn wait(&self, milliseconds: i32) -> io::Result<()> {
         let mut polled = libc::pollfd { fd: self.0, events: libc::POLLIN, revents: 0 };
-        // SAFETY: the call reads and writes the one live structure that it is told of.
+        // SAFETY: the call reads and writes the one live structure that it is given.
         match result(unsafe { libc::poll(&raw mut polled, 1, milliseconds) } as isize) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(()),
             result => result.map(drop),
         }
     }
 
-    /// Waits until the file can be read or an alarm rings, at most so many milliseconds.
+    /// Waits until the file is readable or an alarm rings, at most for a number of milliseconds.
     pub(super) fn wait_alarmed(&self, milliseconds: i32, alarm: &Alarm) -> io::Result<()> {
         let bell = ib_os::poll::watched(alarm.as_fd(), false);
         if !self.is_invented() {
             let own = libc::pollfd { fd: self.0, events: libc::POLLIN, revents: 0 };
             return ib_os::poll::wait_any(&mut [own, bell], milliseconds);
         }
-        // Whoever invents files cannot wait for another one beside it.
+        // A library that emulates files cannot poll them together with other files.
         let mut left = milliseconds;
         loop {
             let mut polled = libc::pollfd { fd: self.0, events: libc::POLLIN, revents: 0 };
-            // SAFETY: the call reads and writes the one live structure that it is told of.
+            // SAFETY: the call reads and writes the one live structure that it is given.
             let ready = unsafe { libc::poll(&raw mut polled, 1, left.min(SLICE)) };
             match result(ready as isize) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
@@ -96,13 +97,12 @@ impl File {
 
 impl Drop for File {
     fn drop(&mut self) {
-        // SAFETY: the file is ours and not used again.
+        // SAFETY: this is the owner of the file, which is not used afterwards.
         unsafe { libc::close(self.0) };
     }
 }
 
-/// Returns what a call means. libumad2sim returns a negative error number where the system returns
-/// -1 and stores it.
+/// Returns the result of a call. libumad2sim returns a negative error number, the system returns -1 and sets `errno`.
 fn result(value: isize) -> io::Result<usize> {
     match value {
         0.. => Ok(value as usize),

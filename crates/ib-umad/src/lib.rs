@@ -1,11 +1,11 @@
-//! The kernel's devices for management datagrams, `/dev/infiniband/umadN`.
+//! The kernel's umad devices, `/dev/infiniband/umadN`.
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`abi`] | the binary interface: the header before every datagram, the ioctls |
-//! | `sysfs` | [`UmadDevice`]: which devices there are, and what is known of their ports |
+//! | [`abi`] | the binary interface: the header of MADs, the ioctls |
+//! | `sysfs` | [`UmadDevice`]: list of devices, attributes of their ports |
 //! | `link` | [`UmadLink`]: a port of a real HCA as a [`MadLink`](ib_link::MadLink) |
-//! | `file` | an open file, real or invented by a preloaded library |
+//! | `file` | an open file, of the kernel or emulated by a preloaded library |
 //!
 //! ```no_run
 //! use ib_link::MadLink;
@@ -28,36 +28,36 @@ mod sysfs;
 pub use link::{UmadAgent, UmadDuty, UmadLink, UmadMessage, UmadOptions, UmadRmpp};
 pub use sysfs::UmadDevice;
 
-/// Why a device cannot be used.
+/// Error of a umad device.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum UmadError {
-    /// There is no such port.
+    /// The port does not exist.
     #[error("no device {wanted} under /sys/class/infiniband_mad, found: {known}")]
     NoDevice {
-        /// What was looked for.
+        /// The requested device.
         wanted: String,
-        /// What there is.
+        /// The existing devices.
         known: String,
     },
-    /// A file says something unexpected.
-    #[error("{path} says {found:?}, expected {expected}")]
+    /// A file has unexpected content.
+    #[error("{path}: found {found:?}, expected {expected}")]
     Content {
-        /// The file.
+        /// Path of the file.
         path: String,
-        /// What it says.
+        /// Its content.
         found: String,
-        /// What was expected.
+        /// The expected content.
         expected: &'static str,
     },
-    /// The system failed.
+    /// A system call failed.
     #[error("{doing} {path}: {source}")]
     Io {
-        /// What was being done.
+        /// The operation.
         doing: &'static str,
-        /// With which file.
+        /// Path of the file.
         path: String,
-        /// What the system said.
+        /// Error of the system.
         source: io::Error,
     },
 }

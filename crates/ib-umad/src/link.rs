@@ -1,4 +1,4 @@
-//! A port of a real HCA as a link.
+//! A port of a real HCA as a [`MadLink`](ib_link::MadLink).
 
 use std::collections::BTreeMap;
 use std::io;
@@ -20,40 +20,40 @@ use super::{UmadDevice, UmadError};
 use ib_os::alarm::{Alarm, AlarmedLink};
 use ib_os::clock;
 
-/// A class that a link sends and receives.
+/// A management class of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UmadAgent {
     /// The class.
     pub class: MgmtClass,
-    /// The OUI of a vendor's class, 24 bits.
+    /// OUI of a vendor class, 24 bits.
     pub oui: u32,
-    /// The methods that are wanted unasked, a bit each.
+    /// Methods of unsolicited MADs to receive, one bit each.
     pub methods: u128,
 }
 
-/// Who cuts messages of several segments and puts them together.
+/// The implementation of RMPP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UmadRmpp {
-    /// The user of the link, who sees every datagram.
+    /// The user of the link, which receives every segment.
     #[default]
     User,
     /// The kernel; see [`UmadLink::send_message`] and [`UmadLink::receive_message`].
     Kernel,
 }
 
-/// How a link is opened.
+/// Options of a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UmadOptions {
-    /// The classes.
+    /// Management classes.
     pub agents: Vec<UmadAgent>,
-    /// Who does RMPP.
+    /// Implementation of RMPP.
     pub rmpp: UmadRmpp,
-    /// How long the kernel takes an answer to a request. Later ones are dropped.
+    /// Timeout of the kernel for the response to a request. Later responses are dropped.
     pub answer_timeout: Duration,
 }
 
 impl UmadOptions {
-    /// Asks for classes without unasked datagrams, RMPP by the user and a second for answers.
+    /// Returns the options for classes without unsolicited MADs, with RMPP in userspace and a timeout of one second.
     #[must_use]
     pub fn classes(classes: &[MgmtClass]) -> Self {
         let agents = classes.iter().map(|&class| UmadAgent { class, oui: 0x00_1405, methods: 0 });
@@ -90,36 +90,35 @@ impl UmadOptions {
     }
 }
 
-/// A message as the kernel gives it.
+/// A received message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UmadMessage {
-    /// The other end.
+    /// The remote end.
     pub remote: Remote,
-    /// The own queue pair.
+    /// Local QP number.
     pub local_qpn: Qpn,
-    /// Whether this is the beginning of a request that nobody answered.
+    /// True if this is the beginning of a request without a response.
     pub lost: bool,
-    /// The bytes: 256, or as many as a message of several segments has.
+    /// The message: 256 bytes, or the size of a message of several segments.
     pub bytes: Vec<u8>,
 }
 
-/// A request that the kernel still waits for.
+/// A request without a response yet.
 struct Waiting {
-    /// What stood in the upper half of the transaction identifier, which the kernel uses.
+    /// Upper half of the transaction ID, which the kernel overwrites.
     upper: u64,
-    /// The request as it was sent again, meanwhile: the kernel takes no second one.
+    /// The retransmitted request; the kernel does not accept it before the first attempt has ended.
     again: Option<Vec<u8>>,
     datagram: Datagram,
-    /// Whether a first segment came, after which the kernel waits no longer.
+    /// True if the first segment of a response was received, after which the kernel's timeout does not apply.
     answered: bool,
 }
 
 /// A port of an HCA.
 ///
-/// A request that the kernel got no answer to in time is [`Incoming::Lost`], unless it was sent again
-/// meanwhile: then that attempt starts. Transaction identifiers pass whole when no two requests of a
-/// class that wait at the same time have the same lower half. Global route headers and other P_Keys
-/// than the first are not sent.
+/// A request without a response within the kernel's timeout is [`Incoming::Lost`]. If it was retransmitted meanwhile,
+/// the retransmission is sent then. Transaction IDs are preserved if no two outstanding requests of a class have the
+/// same lower half. GRHs, and P_Keys other than the first one, are not sent.
 pub struct UmadLink {
     device: UmadDevice,
     file: File,
@@ -131,10 +130,10 @@ pub struct UmadLink {
 }
 
 impl UmadLink {
-    /// Opens a port's device and registers an agent for every class.
+    /// Opens the device of a port and registers an agent for each class.
     ///
     /// # Errors
-    /// Fails when the device cannot be opened or the kernel refuses an agent.
+    /// Fails if the device cannot be opened or the kernel rejects an agent.
     pub fn open(device: &UmadDevice, options: &UmadOptions) -> Result<Self, UmadError> {
         let path = device.path();
         let failed = |doing| {
@@ -143,7 +142,7 @@ impl UmadLink {
         };
         let file = File::open(Path::new(&path), libc::O_RDWR | libc::O_NONBLOCK);
         let file = file.map_err(failed("opening"))?;
-        // libumad2sim accepts the wish and goes on with short headers.
+        // libumad2sim accepts the request and continues with short headers.
         let long = file.control(ENABLE_PKEY, &mut []).is_ok() && !file.is_invented();
         let mut agents = Vec::new();
         for &agent in &options.agents {
@@ -161,18 +160,17 @@ impl UmadLink {
         })
     }
 
-    /// Returns the file that can be read when something comes; `None` when a preloaded library has invented it, and the
-    /// system knows nothing of it.
+    /// Returns the file descriptor that is readable when a MAD has arrived; `None` if a preloaded library emulates the
+    /// device.
     #[must_use]
     pub fn file(&self) -> Option<BorrowedFd<'_>> {
         self.file.known()
     }
 
-    /// Sends a message of any length; one that is longer than a datagram needs
-    /// [`UmadRmpp::Kernel`] and RMPP's Active flag.
+    /// Sends a message of any size. More than 256 bytes require [`UmadRmpp::Kernel`] and RMPP's Active flag.
     ///
     /// # Errors
-    /// Fails when no agent has the class or the kernel refuses.
+    /// Fails if no agent has the class, or if the kernel rejects the message.
     pub fn send_message(&mut self, remote: &Remote, message: &[u8]) -> Result<(), LinkError> {
         let mut mad = Mad::default();
         let length = message.len().min(MAD_LENGTH);
@@ -180,17 +178,17 @@ impl UmadLink {
         self.write(&Datagram::new(*remote, mad), message)
     }
 
-    /// Returns the next message that came.
+    /// Returns the next received message.
     ///
     /// # Errors
-    /// Fails when the device has gone.
+    /// Fails if the device was removed.
     pub fn receive_message(&mut self) -> Result<Option<UmadMessage>, LinkError> {
         loop {
             let length = match self.file.read(&mut self.buffer) {
                 Ok(length) => length,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
                 Err(error) if error.raw_os_error() == Some(libc::ENOSPC) => {
-                    // The header tells how much room the message needs.
+                    // The header contains the required size.
                     let needed = UmadHeader::parse(&self.buffer[..self.header]).length as usize;
                     self.buffer.resize(needed.max(self.buffer.len() * 2), 0);
                     continue;
@@ -208,7 +206,7 @@ impl UmadLink {
         }
     }
 
-    /// Turns what was read into a message; nothing when it only starts another attempt.
+    /// Converts a read message; returns `None` if it only starts a retransmission.
     fn incoming(
         &mut self,
         header: &UmadHeader,
@@ -284,8 +282,9 @@ impl UmadLink {
             let before = self.waiting.insert(key(mad), waiting);
             let waits = before.is_some_and(|before| !before.answered);
             if waits && !mad.is_rmpp() {
-                // The kernel refuses it until the first attempt is over.
-                let waiting = self.waiting.get_mut(&key(mad)).expect("it was just stored");
+                // The kernel rejects it until the first attempt has ended.
+                let waiting =
+                    self.waiting.get_mut(&key(mad)).expect("the entry was inserted above");
                 waiting.again = Some(bytes);
                 return Ok(());
             }
@@ -313,8 +312,8 @@ impl MadLink for UmadLink {
         self.write(datagram, &datagram.mad.0)
     }
 
-    /// Of a message of several segments that the kernel put together only the first 256 bytes come
-    /// this way; [`UmadLink::receive_message`] returns it whole.
+    /// Returns only the first 256 bytes of a message that the kernel has reassembled; [`UmadLink::receive_message`]
+    /// returns all.
     fn receive(&mut self) -> Result<Option<Incoming>, LinkError> {
         let Some(message) = self.receive_message()? else { return Ok(None) };
         let mut mad = Mad::default();
@@ -348,16 +347,14 @@ impl AlarmedLink for UmadLink {
     }
 }
 
-/// The duty of a subnet manager at a port, until it is dropped: the port's capability mask says so
-/// meanwhile.
-pub struct UmadDuty(#[expect(dead_code, reason = "it is held open and nothing else")] File);
+/// Holds the port's `IsSM` capability until it is dropped.
+pub struct UmadDuty(#[expect(dead_code, reason = "the open file holds IsSM")] File);
 
 impl UmadDuty {
-    /// Takes the duty.
+    /// Sets `IsSM` in the port's capability mask.
     ///
     /// # Errors
-    /// Fails when the device cannot be opened; one that another process holds is
-    /// [`io::ErrorKind::WouldBlock`].
+    /// Fails if the device cannot be opened; with [`io::ErrorKind::WouldBlock`] if another process holds it.
     pub fn take(device: &UmadDevice) -> Result<Self, UmadError> {
         let path = device.duty_path()?;
         let file = File::open(Path::new(&path), libc::O_RDWR | libc::O_NONBLOCK);
@@ -365,20 +362,20 @@ impl UmadDuty {
     }
 }
 
-/// Returns what the kernel tells waiting requests apart by.
+/// Returns the key by which the kernel matches responses to requests.
 fn key(mad: &Mad) -> (u8, u32) {
     let TransactionId(id) = mad.transaction_id();
     (mad.class().0, id as u32)
 }
 
-/// Returns true for a request that has an answer.
+/// Returns true if a MAD is a request with a response.
 fn wants_answer(mad: &Mad) -> bool {
     let about_a_transfer = mad.is_rmpp() && mad.rmpp().rmpp_type != RmppType::DATA;
     !mad.method().is_response() && mad.method().response().is_some() && !about_a_transfer
 }
 
-/// Registers an agent and returns its number. A kernel or library without the newer call gets the
-/// older one; an agent without RMPP there sees every datagram, too.
+/// Registers an agent and returns its number. If a kernel or library lacks the newer ioctl, the older one is used; an
+/// agent without RMPP then receives every MAD, too.
 fn register(file: &File, agent: UmadAgent, rmpp: UmadRmpp) -> io::Result<u32> {
     let by_user = agent.class.may_use_rmpp() && rmpp == UmadRmpp::User;
     let registration = Registration {

@@ -1,5 +1,5 @@
-//! What sysfs tells of devices and ports. Files are opened with the C library's `open`, so that a
-//! preloaded library can stand in for them.
+//! Devices and ports in sysfs. Files are opened with the C library's `open`, so that a preloaded library can emulate
+//! them.
 
 use std::ffi::CString;
 use std::io;
@@ -13,22 +13,22 @@ use super::UmadError;
 const CLASS_MAD: &str = "/sys/class/infiniband_mad";
 const CLASS: &str = "/sys/class/infiniband";
 
-/// A port with a device for management datagrams.
+/// A port with a umad device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UmadDevice {
-    /// The HCA's name, for example `mlx5_0`.
+    /// Name of the HCA, for example `mlx5_0`.
     pub name: String,
-    /// The port.
+    /// Port number.
     pub port: u8,
-    /// The number N of `umadN`.
+    /// Number N of `umadN`.
     pub number: u32,
 }
 
 impl UmadDevice {
-    /// Lists all, by number.
+    /// Returns all devices, by number.
     ///
     /// # Errors
-    /// Fails when `/sys/class/infiniband_mad` cannot be read.
+    /// Fails if `/sys/class/infiniband_mad` cannot be read.
     pub fn list() -> Result<Vec<Self>, UmadError> {
         let failed =
             |source| UmadError::Io { doing: "reading", path: CLASS_MAD.to_owned(), source };
@@ -46,10 +46,10 @@ impl UmadDevice {
         Ok(devices)
     }
 
-    /// Finds a port; without a number the first of its HCA.
+    /// Finds a port; without a port number, the first port of the HCA.
     ///
     /// # Errors
-    /// Fails when there is no such device; the error lists those that there are.
+    /// Fails if the device does not exist; the error lists the existing ones.
     pub fn find(name: &str, port: Option<u8>) -> Result<Self, UmadError> {
         let devices = Self::list()?;
         let is_it = |device: &&Self| device.name == name && port.is_none_or(|p| p == device.port);
@@ -67,26 +67,27 @@ impl UmadDevice {
         format!("/dev/infiniband/umad{}", self.number)
     }
 
-    /// Returns true when the port's link is up: somebody can be managed through it.
+    /// Returns true if the port's link is up.
     ///
     /// # Errors
-    /// Fails when the file of its state is missing or says something unexpected.
+    /// Fails if the state file is missing or has unexpected content.
     pub fn is_linked(&self) -> Result<bool, UmadError> {
-        // Such as `4: ACTIVE`; 1 is down.
+        // For example `4: ACTIVE`; 1 is Down.
         let path = format!("{CLASS}/{}/ports/{}/state", self.name, self.port);
         let text = read(&path)?;
         let number = text.split(':').next().and_then(|number| number.trim().parse::<u8>().ok());
         number.map(|state| state > 1).ok_or_else(|| unexpected(&path, &text, "a state"))
     }
 
-    /// Returns true for a port of InfiniBand: others, such as those of RoCE, have no subnet. Where nobody says it is one.
+    /// Returns true for a port with link layer InfiniBand, also if the link layer is unknown. Ports of RoCE have no
+    /// subnet.
     #[must_use]
     pub fn is_infiniband(&self) -> bool {
         let path = format!("{CLASS}/{}/ports/{}/link_layer", self.name, self.port);
         read(&path).map_or(true, |layer| layer == "InfiniBand")
     }
 
-    /// Returns the path of the device by which the duty of a subnet manager is taken.
+    /// Returns the path of the issm device, which sets `IsSM` while it is open.
     pub(super) fn duty_path(&self) -> Result<String, UmadError> {
         let failed =
             |source| UmadError::Io { doing: "reading", path: CLASS_MAD.to_owned(), source };
@@ -102,14 +103,14 @@ impl UmadDevice {
                 return Ok(format!("/dev/infiniband/{name}"));
             }
         }
-        // The kernel numbers both alike.
+        // The kernel usually numbers umad and issm devices equally.
         Ok(format!("/dev/infiniband/issm{}", self.number))
     }
 
-    /// Reads what is known of the port now.
+    /// Reads the attributes of the port.
     ///
     /// # Errors
-    /// Fails when a file is missing or says something unexpected.
+    /// Fails if a file is missing or has unexpected content.
     pub fn link_port(&self) -> Result<LinkPort, UmadError> {
         let adapter = format!("{CLASS}/{}", self.name);
         let port = format!("{adapter}/ports/{}", self.port);
@@ -128,7 +129,7 @@ impl UmadDevice {
     }
 }
 
-/// Reads a number, decimal or with 0x in front.
+/// Reads a decimal number, or a hexadecimal one with the prefix 0x.
 fn number_in(path: &str) -> Result<u32, UmadError> {
     let text = read(path)?;
     let number = match text.strip_prefix("0x") {
@@ -138,7 +139,7 @@ fn number_in(path: &str) -> Result<u32, UmadError> {
     number.map_err(|_| unexpected(path, &text, "a number"))
 }
 
-/// Reads groups of 16 bits with colons between.
+/// Reads hexadecimal groups of 16 bits, separated by colons.
 fn groups(path: &str, count: usize) -> Result<u128, UmadError> {
     let text = read(path)?;
     let groups: Result<Vec<u16>, _> =
@@ -147,7 +148,7 @@ fn groups(path: &str, count: usize) -> Result<u128, UmadError> {
         Ok(groups) if groups.len() == count => {
             Ok(groups.iter().fold(0, |sum, &group| sum << 16 | u128::from(group)))
         }
-        _ => Err(unexpected(path, &text, "hexadecimal groups with colons between")),
+        _ => Err(unexpected(path, &text, "hexadecimal groups separated by colons")),
     }
 }
 
@@ -155,7 +156,7 @@ fn unexpected(path: &str, found: &str, expected: &'static str) -> UmadError {
     UmadError::Content { path: path.to_owned(), found: found.to_owned(), expected }
 }
 
-/// Reads a short file without the white space at its ends.
+/// Reads a short file and trims white space.
 fn read(path: &str) -> Result<String, UmadError> {
     let failed = |source| UmadError::Io { doing: "reading", path: path.to_owned(), source };
     let file = super::file::File::open(Path::new(path), libc::O_RDONLY).map_err(failed)?;
@@ -164,7 +165,7 @@ fn read(path: &str) -> Result<String, UmadError> {
     Ok(String::from_utf8_lossy(&bytes[..length]).trim().to_owned())
 }
 
-/// Returns a path for the C library.
+/// Converts a path for the C library.
 pub(super) fn c_path(path: &Path) -> io::Result<CString> {
     Ok(CString::new(path.as_os_str().as_encoded_bytes())?)
 }

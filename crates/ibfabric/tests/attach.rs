@@ -223,7 +223,7 @@ fn whoever_cannot_be_served_is_told_why() {
         assert_eq!(output.status.code(), Some(2));
         text(&output.stderr)
     };
-    assert!(bw("host-2", "host-3").contains("has an adapter already"));
+    assert!(bw("host-2", "host-3").contains("has an HCA already"));
     assert!(bw("nobody", "host-3").contains("there is no port \"nobody\""));
     assert!(bw("host-2:9", "host-3").contains("there is no port \"host-2:9\""));
     assert!(bw("host-3", "nobody").contains("nobody: expected NODE"));

@@ -193,7 +193,7 @@ fn others_attach_and_everything_is_cleaned_up() {
     let directory = tempfile::tempdir().expect("a directory");
     let name = name("stay");
     let (running, said) = ready(up(&name, directory.path(), &["--size", "8M"]));
-    assert!(said.iter().any(|line| line.contains("services of IB ACM at 32 hosts")), "{said:?}");
+    assert!(said.iter().any(|line| line.contains("ACM services at 32 hosts")), "{said:?}");
     // A second one has no place.
     let second = up(&name, directory.path(), &[]).output().expect("it runs");
     let why = text(&second.stderr);

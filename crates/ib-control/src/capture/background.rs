@@ -1,27 +1,27 @@
-//! Threads that take what others leave of the processors.
+//! Threads with background scheduling priority.
 
 use std::time::Duration;
 
 use ib_os::scheduling::usage;
 
-/// How much of a processor a background thread takes: all that is free, and next to nothing where others would have to
-/// make room for it.
+/// Limits the processor time of a background thread: unlimited on idle processors, and very little if it preempts other
+/// threads.
 ///
-/// A thread of `SCHED_IDLE` still disturbs when all processors are busy: whoever has just slept for a moment finds his
-/// caches cold and has to be switched to, and the processors share what is behind them. That somebody wanted
-/// the processor meanwhile shows in how often the thread was switched off against its will.
+/// A thread of `SCHED_IDLE` still disturbs others on busy processors: woken threads wait for a context switch and find
+/// cold caches, and processors share caches and memory. The number of involuntary context switches shows that another
+/// thread needed the processor.
 pub(super) struct Modesty {
-    /// The part of a processor that may be taken.
+    /// Fraction of a processor that may be used.
     duty: f64,
     spent: Duration,
     switched_off: i64,
 }
 
-/// What is taken at least, and at most.
+/// Minimum and maximum of the fraction.
 const LEAST: f64 = 0.01;
 const MOST: f64 = 1.0;
 
-/// How long a pause is at most.
+/// Maximum duration of a pause.
 const LONGEST: Duration = Duration::from_millis(100);
 
 impl Modesty {
@@ -30,7 +30,7 @@ impl Modesty {
         Self { duty: MOST, spent, switched_off }
     }
 
-    /// Returns how long to sleep after what was done since the last call.
+    /// Returns the duration of the pause after the work since the last call.
     pub(super) fn pause(&mut self) -> Duration {
         let (spent, switched_off) = usage();
         let took = spent.saturating_sub(self.spent);
@@ -53,10 +53,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_is_disturbed_takes_little_and_slowly_more_again() {
+    fn disturbance_reduces_the_fraction_which_recovers_slowly() {
         let (mut modesty, some) = (Modesty::new(), Duration::from_micros(100));
         assert_eq!(modesty.pause_after(some, false), Duration::ZERO);
-        // A quarter is left: three times as long is slept.
+        // With a fraction of a quarter, the pause is three times as long as the work.
         assert_eq!(modesty.pause_after(some, true), some * 3);
         for _ in 0..5 {
             modesty.pause_after(some, true);

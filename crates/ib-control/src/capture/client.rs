@@ -28,13 +28,13 @@ pub enum ClientError {
         source: io::Error,
     },
     /// The program does not respond.
-    #[error("{0} does not answer")]
+    #[error("{0} does not respond")]
     Silent(String),
     /// The program has disconnected.
-    #[error("{0} has gone")]
+    #[error("{0} has disconnected")]
     Gone(String),
     /// The response is malformed, probably of another version.
-    #[error("{name} has answered what is not understood: {what}")]
+    #[error("{name} has sent a malformed response: {what}")]
     Malformed {
         /// The name of its socket.
         name: String,

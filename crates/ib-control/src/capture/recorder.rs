@@ -331,7 +331,7 @@ impl Work {
             return;
         }
         if let Some(end) = self.closing {
-            return self.go_on_closing(end);
+            return self.continue_closing(end);
         }
         loop {
             if self.pending.is_empty() && !self.fill() {
@@ -415,10 +415,10 @@ impl Work {
             return;
         }
         self.closing = Some(end);
-        self.go_on_closing(end);
+        self.continue_closing(end);
     }
 
-    fn go_on_closing(&mut self, end: WallClock) {
+    fn continue_closing(&mut self, end: WallClock) {
         if let Err(error) = self.output.write(&mut self.pending) {
             return self.fail(error);
         }
@@ -427,12 +427,12 @@ impl Work {
             self.pending.clear();
             self.collector.end(self.clock.now());
             self.collector.output(&mut self.pending.bytes);
-            return self.go_on_closing(end);
+            return self.continue_closing(end);
         }
         if self.pending.is_empty() {
             (self.closing, self.is_over) = (None, true);
         } else if WallClock::now() >= end {
-            let waited = format!("nobody has read for {} seconds", PATIENCE.as_secs());
+            let waited = format!("the reader has not read for {} seconds", PATIENCE.as_secs());
             let source = io::Error::new(io::ErrorKind::TimedOut, waited);
             let name = self.output.name().display().to_string();
             let offset = Some(self.output.offset());

@@ -79,14 +79,15 @@ impl CaptureServer {
                     }
                 };
                 if !ib_os::unix::is_own_user(&socket) {
-                    let why = "only the program's own user may ask".to_owned();
+                    let why = "only the user of the program can capture it".to_owned();
                     let answer = Answer::Refused { why, is_foreign: true };
                     seqpacket::send(&socket, &answer, &[]).ok();
                     continue;
                 }
                 let slot = ClientSlot::take(&clients);
                 if slot.number > MOST_CLIENTS {
-                    let answer = refused(format!("{MOST_CLIENTS} others ask already"));
+                    let answer =
+                        refused(format!("{MOST_CLIENTS} clients are connected, the maximum"));
                     seqpacket::send(&socket, &answer, &[]).ok();
                     continue;
                 }
@@ -95,7 +96,7 @@ impl CaptureServer {
                     let _slot = slot;
                     served.serve(&socket);
                 };
-                let thread = std::thread::Builder::new().name("capture asks".to_owned());
+                let thread = std::thread::Builder::new().name("capture client".to_owned());
                 // If no thread can be created, the socket is closed, which the client detects.
                 thread.spawn(serve).ok();
             }
@@ -159,7 +160,7 @@ impl<T: Captured> Served<T> {
                     let has_stream = !files.is_empty();
                     (self.answer(ask, files), has_stream)
                 }
-                Ok(Came::Malformed(why)) => (refused(format!("that is no question: {why}")), false),
+                Ok(Came::Malformed(why)) => (refused(format!("invalid request: {why}")), false),
                 Ok(Came::End) | Err(_) => break,
             };
             if let Answer::Capture(info) = &answer
@@ -232,7 +233,7 @@ impl<T: Captured> Served<T> {
     fn start(&self, start: &Start, files: Vec<OwnedFd>) -> Result<Answer, String> {
         if start.version != VERSION {
             return Err(format!(
-                "the question is of version {}, this program is of version {VERSION}",
+                "the request has version {}, this program has version {VERSION}",
                 start.version
             ));
         }

@@ -140,7 +140,10 @@ impl Output {
             self.files.push_back(self.name.clone());
             while most.is_some_and(|most| self.files.len() > most.max(1)) {
                 // Another process may have removed it.
-                fs::remove_file(self.files.pop_front().expect("there are some")).ok();
+                fs::remove_file(
+                    self.files.pop_front().expect("the list is longer than its maximum"),
+                )
+                .ok();
             }
         }
         Ok(())

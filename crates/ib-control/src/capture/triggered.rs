@@ -1,14 +1,14 @@
-//! Packets that are read only after something has happened.
+//! Packets that are kept until a trigger.
 
 use ib_link::{PacketCounts, PacketRecord, PacketSource};
 use ib_types::Qpn;
 
-/// The packets of a queue pair whose trace ends with a trigger: the last before that and those after it. Without it
-/// there are none.
+/// The packets of a queue pair whose trace ends with a trigger: the last ones before the trigger, and those after it.
+/// Without a trigger no packets are returned.
 pub(super) struct TriggeredSource<S> {
     source: S,
     keep: Option<u64>,
-    /// The number from which on packets are returned, once it is known.
+    /// Number of the first packet that is returned, once it is known.
     first: Option<u64>,
     passed: PacketCounts,
 }
@@ -55,7 +55,7 @@ impl<S: PacketSource> PacketSource for TriggeredSource<S> {
     }
 
     fn waiting(&self) -> (u64, u64) {
-        // Nobody has to hurry.
+        // The wait for a trigger is not urgent.
         (0, self.source.waiting().1)
     }
 
@@ -80,7 +80,7 @@ impl<S: PacketSource> PacketSource for TriggeredSource<S> {
 mod tests {
     use super::*;
 
-    /// So many packets, with a trigger after some of them.
+    /// A source of packets, with a trigger after some of them.
     struct Script {
         next: u64,
         end: u64,
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_last_before_a_trigger_and_those_after_it_are_read() {
+    fn packets_around_the_trigger_are_returned() {
         let cases = [(Some(70), Some(10), 60), (Some(70), None, 0), (Some(5), Some(10), 0)];
         for (triggered, keep, first) in cases {
             let mut held = TriggeredSource::new(Script { next: 0, end: 75, triggered }, keep);

@@ -76,7 +76,7 @@ impl LineServer {
             files.push(file);
         }
         if poll::wait_any(&mut files, -1).is_err() {
-            // Out of memory for the moment.
+            // The system is out of memory at present.
             std::thread::sleep(Duration::from_millis(100));
             return;
         }

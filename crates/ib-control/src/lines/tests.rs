@@ -25,11 +25,11 @@ fn requests_get_replies_in_order() {
                 seen.push(line);
             }
             Received::Pending => std::thread::yield_now(),
-            Received::Closed => panic!("the client still asks"),
+            Received::Closed => panic!("the client is still connected"),
         }
     }
     assert_eq!(seen, ["one two", "three"]);
-    // The client reads the last answer, and leaves.
+    // The client reads the last reply and disconnects.
     let ended = (0..5000).any(|_| {
         std::thread::sleep(Duration::from_millis(1));
         server.next_line(key) == Received::Closed
@@ -103,7 +103,7 @@ fn refusals_are_sent_and_counted() {
     assert!(answer.starts_with("{\"ok\":false") && answer.contains("too many"), "{answer}");
     let (mut stream, key) = kept.into_iter().next().expect("the first one");
     let writer = std::thread::spawn(move || {
-        // The other side closes before all of it has gone.
+        // The server closes the connection before all data was sent.
         let _ = stream.write_all(&[b'x'; LONGEST + 5000]);
         let mut answer = String::new();
         let _ = stream.read_to_string(&mut answer);

@@ -1,7 +1,7 @@
 use super::*;
 
-/// Asks a server of the page `up 1` and returns its whole answer.
-fn ask(request: &str) -> String {
+/// Sends a request to a server of the page `up 1` and returns the response.
+fn request(request: &str) -> String {
     let server = PageServer::bind(0).expect("a free port");
     let address = server.address().expect("an address");
     assert!(address.ip().is_loopback());
@@ -14,39 +14,39 @@ fn ask(request: &str) -> String {
 }
 
 #[test]
-fn the_page_is_served() {
-    let answer = ask("GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
+fn get_returns_the_page() {
+    let answer = request("GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
     assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
     assert!(answer.contains("\r\nContent-Length: 5\r\n"), "{answer}");
     assert!(answer.ends_with("\r\n\r\nup 1\n"), "{answer}");
 }
 
 #[test]
-fn head_has_no_page() {
-    let answer = ask("HEAD /metrics?all HTTP/1.0\r\n\r\n");
+fn head_returns_no_page() {
+    let answer = request("HEAD /metrics?all HTTP/1.0\r\n\r\n");
     assert!(answer.contains("Content-Length: 5"), "{answer}");
     assert!(answer.ends_with("\r\n\r\n"), "{answer}");
 }
 
 #[test]
-fn nothing_else_is_there() {
-    assert!(ask("GET / HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404 "));
-    assert!(ask("POST /metrics HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 405 "));
-    assert!(ask("\r\n\r\n").starts_with("HTTP/1.1 405 "));
+fn other_paths_and_methods_are_errors() {
+    assert!(request("GET / HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404 "));
+    assert!(request("POST /metrics HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 405 "));
+    assert!(request("\r\n\r\n").starts_with("HTTP/1.1 405 "));
 }
 
 #[test]
-fn clients_that_ask_nothing_keep_nobody_waiting() {
+fn idle_clients_do_not_block_others() {
     let server = PageServer::bind(0).expect("a free port");
     let address = server.address().expect("an address");
     server.serve(|| "up 1\n".to_owned()).expect("a thread");
     let silent: Vec<TcpStream> =
         (0..80).map(|_| TcpStream::connect(address).expect("connected")).collect();
     let mut stream = TcpStream::connect(address).expect("connected");
-    stream.set_read_timeout(Some(PATIENCE / 2)).expect("a limit");
+    stream.set_read_timeout(Some(CLIENT_TIMEOUT / 2)).expect("a limit");
     stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").expect("sent");
     let mut answer = String::new();
-    stream.read_to_string(&mut answer).expect("answered before the others run out of time");
+    stream.read_to_string(&mut answer).expect("a response before the timeout of the idle clients");
     assert!(answer.ends_with("up 1\n"), "{answer}");
     drop(silent);
 }

@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn a_line_begins_as_opensm_begins_it() {
+fn line_has_the_prefix_of_opensm() {
     let time = jiff::civil::date(2026, 11, 5).at(9, 4, 0, 42_000);
     let text =
         prefix(&time.to_zoned_datetime(jiff::tz::TimeZone::UTC).expect("a valid time"), INFO);
@@ -16,7 +16,7 @@ fn logged(flags: u8, limit: u32, lines: &[(u8, &str)]) -> String {
     let file = Some(path.as_path());
     let options =
         LogOptions { flags, limit, file, is_default: false, erases: false, echoes: false };
-    let log = Log::open(&options).expect("it can be opened");
+    let log = Log::open(&options).expect("the log can be opened");
     for &(level, text) in lines {
         log.line(level, text);
     }
@@ -37,22 +37,22 @@ fn levels_are_chosen_by_flags() {
 }
 
 #[test]
-fn a_log_begins_anew_at_its_limit() {
+fn log_is_truncated_at_its_limit() {
     let long = "x".repeat(400 << 10);
     let text = logged(0x03, 1, &[(INFO, &long), (INFO, &long), (INFO, &long), (INFO, "end")]);
-    assert_eq!(text.lines().count(), 2, "the third line begins a new file");
+    assert_eq!(text.lines().count(), 2, "the third line truncates the file");
     assert!(text.ends_with(" -> end\n"));
 }
 
 #[test]
-fn a_log_is_opened_again_after_it_was_renamed() {
+fn renamed_log_is_reopened() {
     let place = tempfile::tempdir().expect("a temporary directory");
     let (path, old) = (place.path().join("log"), place.path().join("log.1"));
     std::fs::write(&path, "before\n").expect("written");
     let file = Some(path.as_path());
     let mut options =
         LogOptions { flags: 3, limit: 0, file, is_default: false, erases: false, echoes: false };
-    let log = Log::open(&options).expect("it can be opened");
+    let log = Log::open(&options).expect("the log can be opened");
     log.line(INFO, "one");
     std::fs::rename(&path, &old).expect("renamed");
     log.line(INFO, "two");
@@ -66,7 +66,7 @@ fn a_log_is_opened_again_after_it_was_renamed() {
 }
 
 #[test]
-fn a_log_that_everybody_could_write_is_not_for_everybody_any_more() {
+fn world_writable_log_is_restricted() {
     use std::os::unix::fs::PermissionsExt as _;
     let place = tempfile::tempdir().expect("a temporary directory");
     let path = place.path().join("log");
@@ -77,7 +77,7 @@ fn a_log_that_everybody_could_write_is_not_for_everybody_any_more() {
         let file = Some(path.as_path());
         let (erases, echoes) = (false, false);
         let options = LogOptions { flags: 3, limit: 0, file, is_default: false, erases, echoes };
-        Log::open(&options).expect("it can be opened").line(INFO, "one");
+        Log::open(&options).expect("the log can be opened").line(INFO, "one");
         let mode = std::fs::metadata(&path).expect("a file").permissions().mode();
         assert_eq!(mode & 0o777, after, "{before:o}");
     }

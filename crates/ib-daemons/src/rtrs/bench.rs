@@ -94,26 +94,25 @@ pub struct Latency {
 /// Measures a device of a server.
 ///
 /// # Errors
-/// Fails if the device cannot be opened or does not fit the workload, and if the connection is closed for good.
+/// Fails if the device cannot be opened or does not fit the workload, or if the connection is closed.
 pub fn bench(
     remote: &RemoteDeviceConfig,
     config: &BenchConfig,
 ) -> Result<BenchReport, DaemonError> {
     if config.verify && !config.changes() {
         return Err(DaemonError::Failed(
-            "--verify compares with data that it has written: expected a --rw that writes"
-                .to_owned(),
+            "--verify reads back written data: expected a --rw that writes".to_owned(),
         ));
     }
     let alarm = Alarm::new().map_err(DaemonError::failed)?;
-    let failed = |error| DaemonError::Failed(format!("waiting for signals: {error}"));
+    let failed = |error| DaemonError::Failed(format!("cannot wait for signals: {error}"));
     let mut orders = Orders::catch_end(&alarm.bell()).map_err(failed)?;
     let depth = (config.iodepth * config.jobs) as usize;
     let reads = if config.verify { Reads::Copied } else { Reads::Dropped };
     let how = Use { writes: config.changes(), depth: depth.max(64), reads };
     let mut opened = remote::open(remote, &how, &mut orders)?;
     let measured = measure(remote, config, &mut opened.disk, &opened.geometry, orders);
-    // Closed on errors as well, so that the device is free for others at once.
+    // The device is closed after errors, too, so that other clients can open it at once.
     let closed = opened.close();
     let report = measured?;
     closed?;
@@ -137,7 +136,7 @@ fn measure(
         bench.read_back(disk)?;
     }
     if bench.is_ended {
-        say!("ended early: these are the figures until then");
+        say!("interrupted: the results cover the time until now");
     }
     Ok(bench.report(device, disk))
 }
@@ -305,7 +304,7 @@ impl<'a> Bench<'a> {
 
     /// Makes progress on the device, and waits if there is none; returns false once the device is closed.
     fn step(&mut self, disk: &mut RemoteDisk) -> Result<bool, DaemonError> {
-        let failed = |error| DaemonError::Failed(format!("driving the HCAs: {error}"));
+        let failed = |error| DaemonError::Failed(format!("cannot drive the HCAs: {error}"));
         self.is_ended |= self.orders.take() == Some(Order::End);
         let moved = disk.progress().map_err(failed)?;
         let mut ended = false;

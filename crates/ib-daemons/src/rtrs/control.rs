@@ -1,4 +1,4 @@
-//! What of statistics and paths others may see and change.
+//! Statistics and control of paths over a socket.
 
 use ib_device::address_of;
 use ib_rtrs::Errno;
@@ -6,10 +6,10 @@ use ib_storage::rtrs::control::{Control, PathFinder};
 
 use super::config::ControlConfig;
 use super::endpoint::{Endpoint, RequestedPath};
-use super::paths::Ways;
+use super::paths::PathSources;
 use crate::error::DaemonError;
 
-/// Opens what others ask by, if anything was asked for.
+/// Opens the control socket and the metrics server, if configured.
 pub(super) fn open(args: &ControlConfig) -> Result<Option<Control>, DaemonError> {
     let (socket, port) = (args.control.as_deref(), args.metrics_port);
     if socket.is_none() && port.is_none() {
@@ -18,22 +18,22 @@ pub(super) fn open(args: &ControlConfig) -> Result<Option<Control>, DaemonError>
     Control::open(socket, port).map(Some).map_err(DaemonError::failed)
 }
 
-/// Returns what finds the ways of paths that are added.
-pub(super) fn path_finder(mut ways: Ways) -> PathFinder {
+/// Returns the function that resolves paths added over the control socket.
+pub(super) fn path_finder(mut sources: PathSources) -> PathFinder {
     Box::new(move |devices, address| {
         let source = address.source.map(Endpoint::from);
         let path = RequestedPath { source, server: address.destination.into() };
         let is_v4 = |end: &Endpoint| match end {
             Endpoint::Ip(address) => Some(address.is_ipv4()),
-            Endpoint::Gid(gid) => (!ways.are_in_fabric()).then(|| address_of(*gid).is_ipv4()),
+            Endpoint::Gid(gid) => (!sources.are_in_fabric()).then(|| address_of(*gid).is_ipv4()),
             Endpoint::Name(_) => None,
         };
         if let Some(source) = path.source.as_ref().and_then(is_v4)
             && is_v4(&path.server).is_some_and(|server| server != source)
         {
-            let what = "both ends of a path have to be of one kind, IPv4 or IPv6";
+            let what = "both ends of a path need addresses of the same family, IPv4 or IPv6";
             return Err((Errno::EINVAL, what.to_owned()));
         }
-        ways.path(devices, &path).map_err(|why| (Errno::EHOSTUNREACH, why.into_message()))
+        sources.path(devices, &path).map_err(|why| (Errno::EHOSTUNREACH, why.into_message()))
     })
 }

@@ -1,4 +1,4 @@
-//! Ends of paths, and networks, as options and control files name them.
+//! Endpoints of paths, and networks, in the notation of options and control files.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -7,23 +7,23 @@ use std::str::FromStr;
 use ib_rtrs::Address;
 use ib_types::Gid;
 
-/// A path.
+/// A path as requested by the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestedPath {
-    /// The own end, if it was given.
+    /// Local endpoint, if specified.
     pub source: Option<Endpoint>,
-    /// The server's.
+    /// Endpoint of the server.
     pub server: Endpoint,
 }
 
-/// An end of a path.
+/// An endpoint of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Endpoint {
-    /// An address of IP.
+    /// An IP address.
     Ip(IpAddr),
     /// A GID.
     Gid(Gid),
-    /// A name, which something else tells the address of.
+    /// A name, which is resolved to an address.
     Name(String),
 }
 
@@ -64,7 +64,7 @@ impl fmt::Display for Endpoint {
     }
 }
 
-/// Refuses what names an address or a device of iWARP: as the kernel and rdma-core name them.
+/// Rejects addresses and devices of iWARP in the notations of the kernel and of rdma-core.
 fn refuse_iwarp(text: &str) -> Result<(), String> {
     let behind = |start: &str| text.strip_prefix(start).and_then(|rest| rest.chars().next());
     let is_number = |found: Option<char>| found.is_some_and(|found| found.is_ascii_digit());
@@ -89,13 +89,15 @@ impl FromStr for RequestedPath {
         if let (Endpoint::Ip(source), Endpoint::Ip(server)) = (&source, &server)
             && source.is_ipv4() != server.is_ipv4()
         {
-            return Err("both ends of a path have to be of one kind, IPv4 or IPv6".into());
+            return Err(
+                "both ends of a path need addresses of the same family, IPv4 or IPv6".into()
+            );
         }
         Ok(Self { source: Some(source), server })
     }
 }
 
-/// A network.
+/// An IP network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Network {
     address: IpAddr,
@@ -119,7 +121,7 @@ impl FromStr for Network {
 }
 
 impl Network {
-    /// Returns whether an address belongs to it.
+    /// Returns true if an address belongs to the network.
     #[must_use]
     pub fn contains(&self, address: IpAddr) -> bool {
         let (own, other, width) = match (self.address, address.to_canonical()) {
@@ -129,7 +131,7 @@ impl Network {
             (IpAddr::V6(own), IpAddr::V6(other)) => (own.to_bits(), other.to_bits(), 128),
             _ => return false,
         };
-        // All bits behind the network's count for nothing.
+        // Host bits of the network address are ignored.
         (own ^ other).checked_shr(width - u32::from(self.bits)).unwrap_or(0) == 0
     }
 }

@@ -1,4 +1,4 @@
-//! `rtrs mount`: statistics of programs that run, and what changes their paths, as files.
+//! `rtrs mount`: statistics and control of RTRS processes as files.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -10,13 +10,13 @@ use ib_storage::rtrs::mount::TreeMount;
 use crate::error::{DaemonError, Verdict};
 use crate::message::say;
 
-/// Serves statistics and controls as files of a directory until a signal stops the process.
+/// Serves statistics and control as files of a directory until a signal stops the process.
 ///
 /// # Errors
-/// Fails if the directory cannot be mounted on.
+/// Fails if the directory cannot be mounted.
 pub fn mount(dir: &Path, control: &[PathBuf], out: &mut dyn Write) -> Result<Verdict, DaemonError> {
     let alarm = Alarm::new().map_err(DaemonError::failed)?;
-    let failed = |error| DaemonError::failed(format_args!("waiting for signals: {error}"));
+    let failed = |error| DaemonError::failed(format_args!("cannot wait for signals: {error}"));
     let mut orders = Orders::catch_end(&alarm.bell()).map_err(failed)?;
     let mount = TreeMount::open(dir, control.to_vec(), alarm.bell());
     let mount = mount.map_err(DaemonError::failed)?;
@@ -28,7 +28,7 @@ pub fn mount(dir: &Path, control: &[PathBuf], out: &mut dyn Write) -> Result<Ver
             return Ok(Verdict::Good);
         }
         if mount.is_over() {
-            say!("{}: somebody has ended it", dir.display());
+            say!("{}: the file system was unmounted", dir.display());
             return Ok(Verdict::Good);
         }
         alarm.wait().map_err(failed)?;

@@ -1,4 +1,4 @@
-//! `ibfabric nbd`: a device of a server for programs of this machine.
+//! `ibfabric nbd`: exports a remote device to local NBD clients.
 
 use std::io::Write;
 use std::os::fd::AsFd as _;
@@ -15,27 +15,27 @@ use super::remote::{self, Opened, Use};
 use crate::error::{DaemonError, Verdict};
 use crate::message::say;
 
-/// The length of requests that are done best, in bytes.
+/// Preferred request size in bytes.
 const PREFERRED: u32 = 4096;
 
-/// Exports a device of a server over NBD until a signal stops the process.
+/// Exports a remote device over NBD until a signal stops the process.
 ///
 /// # Errors
 /// Fails if the device or the NBD socket cannot be used.
 pub fn nbd(args: &NbdConfig, out: &mut dyn Write) -> Result<Verdict, DaemonError> {
     let alarm = Alarm::new().map_err(DaemonError::failed)?;
-    let failed = |error| DaemonError::failed(format_args!("waiting for signals: {error}"));
+    let failed = |error| DaemonError::failed(format_args!("cannot wait for signals: {error}"));
     let mut orders = Orders::catch_end(&alarm.bell()).map_err(failed)?;
     let (depth, reads) = (args.depth, Reads::Lent(WORTH_LENDING));
     let how = Use { writes: !args.read_only, depth, reads };
     let mut opened = remote::open(&args.remote, &how, &mut orders)?;
     let offered = offer(args, &mut opened, (&alarm, &mut orders), out);
-    // Whatever has ended it: the device is free at once for others.
+    // The device is closed in any case, so that other clients can open it at once.
     let closed = opened.close();
     offered.and_then(|verdict| closed.map(|()| verdict))
 }
 
-/// Offers a device that is open, until that is to end.
+/// Exports an open device until a signal stops the process.
 fn offer(
     args: &NbdConfig,
     Opened { disk, geometry, .. }: &mut Opened,
@@ -55,12 +55,12 @@ fn offer(
         None => writeln!(out, "READY")?,
     }
     out.flush()?;
-    let failed = |error| DaemonError::failed(format_args!("driving the adapters: {error}"));
+    let failed = |error| DaemonError::failed(format_args!("cannot drive the HCAs: {error}"));
     loop {
         alarm.silence();
         let moved = disk.progress().map_err(failed)? | server.progress(disk);
         while let Some(why) = server.poll_failed() {
-            say!("a program's connection has ended: {why}");
+            say!("an NBD client has disconnected: {why}");
         }
         if !remote::tell(disk) {
             return Err(DaemonError::Reported);

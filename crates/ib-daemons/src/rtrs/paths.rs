@@ -1,4 +1,4 @@
-//! The HCAs that paths start from, and where paths lead.
+//! HCAs at the local endpoints of paths, and resolution of paths to servers.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
@@ -15,35 +15,35 @@ use super::endpoint::{Endpoint, RequestedPath};
 use crate::adapter::{self as port, PortOptions};
 use crate::error::DaemonError;
 
-/// The HCAs that paths start from: by their addresses, or at ports of a simulated fabric.
-pub(super) struct Ways {
+/// The HCAs at local endpoints: by IP address, or at ports of a simulated fabric.
+pub(super) struct PathSources {
     link: LinkConfig,
     port: u16,
     adapters: BTreeMap<IpAddr, AdapterId>,
     ports: Vec<Port>,
-    /// At which port a path starts that does not say where.
+    /// Index of the port of the next path without a local endpoint.
     next: usize,
 }
 
 /// An HCA at a port of a simulated fabric.
 struct Port {
-    /// As which node it was asked for; the first host without a name.
+    /// Requested node; empty for the first host.
     name: String,
     id: AdapterId,
 }
 
-impl Ways {
+impl PathSources {
     pub(super) fn new(args: &RemoteDeviceConfig) -> Self {
         let (link, ports) = (args.link.clone(), Vec::new());
         Self { link, port: args.port, adapters: BTreeMap::new(), ports, next: 0 }
     }
 
-    /// Returns whether paths lead through a simulated fabric.
+    /// Returns true if paths lead through a simulated fabric.
     pub(super) const fn are_in_fabric(&self) -> bool {
         self.link.attach.is_some()
     }
 
-    /// Returns the specification of a path. Opens the HCA that the path starts from if it is not open.
+    /// Returns the specification of a path. Opens the HCA at its local endpoint if necessary.
     pub(super) fn path(
         &mut self,
         devices: &mut Devices,
@@ -60,7 +60,7 @@ impl Ways {
         };
         if source == server && link.is_one_port() {
             return Err(DaemonError::Failed(format!(
-                "{source}: the adapter would talk to itself; expected another own address before an @"
+                "{source}: source and destination are the same HCA; expected another local address before the @"
             )));
         }
         let adapter = match adapters.get(&source) {
@@ -90,7 +90,7 @@ impl Ways {
         };
         let to = &path.server;
         let failed = |error: &dyn std::fmt::Display| DaemonError::Failed(format!("{to}: {error}"));
-        let device = devices.device(id).expect("it was just added");
+        let device = devices.device(id).expect("the HCA was added above");
         if let Endpoint::Ip(server) = to
             && device.address_beside(*server).is_some()
         {
@@ -110,7 +110,7 @@ impl Ways {
         devices.path_to_gid(id, gid, self.port).map_err(|error| failed(&error))
     }
 
-    /// Returns the own port that an end of a path names: as it was asked for, by its GID or by an address.
+    /// Returns the local port of an endpoint: by its requested name, its GID or an IP address.
     fn own_port(&self, devices: &mut Devices, source: &Endpoint) -> Result<AdapterId, DaemonError> {
         let named = source.to_string();
         let mut is_it = |port: &&Port| {
@@ -140,12 +140,12 @@ fn gid_of(address: IpAddr) -> Option<Gid> {
     }
 }
 
-/// Returns the address of an end on Ethernet.
+/// Returns the IP address of an endpoint on Ethernet.
 fn on_ethernet(end: &Endpoint) -> Result<IpAddr, DaemonError> {
     let wrong = |what: &str| Err(DaemonError::Failed(format!("{end}: {what}")));
     match end {
         Endpoint::Ip(address) => Ok(*address),
-        // The GIDs of RoCE are IP addresses.
+        // GIDs of RoCE are IP addresses.
         Endpoint::Gid(gid) => Ok(address_of(*gid)),
         Endpoint::Name(_) => {
             wrong("expected an IP address, or --attach for a name in a simulated fabric")
@@ -153,7 +153,7 @@ fn on_ethernet(end: &Endpoint) -> Result<IpAddr, DaemonError> {
     }
 }
 
-/// Opens an adapter at each port of a simulated fabric that is asked for; returns also what they were asked for as.
+/// Opens an HCA at each requested port of a simulated fabric; returns the ports with their requested names.
 pub(super) fn attach_all(link: &LinkConfig) -> Result<Vec<(String, Device)>, DaemonError> {
     let Some(simulator) = &link.attach else { return Ok(Vec::new()) };
     let nodes = if link.node.is_empty() {
@@ -171,7 +171,7 @@ pub(super) fn attach_all(link: &LinkConfig) -> Result<Vec<(String, Device)>, Dae
     nodes.into_iter().map(open).collect()
 }
 
-/// Opens an adapter at an own address.
+/// Opens an HCA at a local IP address.
 pub(super) fn adapter(address: IpAddr, args: &LinkConfig) -> Result<Device, DaemonError> {
     let mut options = DeviceOptions::new(address);
     options.socket.port = args.udp_port;
@@ -182,16 +182,16 @@ pub(super) fn adapter(address: IpAddr, args: &LinkConfig) -> Result<Device, Daem
     port::open(options)
 }
 
-/// Returns the own address from which a server is reached; on loopback another one than the server's and those of other
-/// paths.
+/// Returns the local address that reaches a server. On loopback it differs from the address of the server and those of
+/// other paths.
 fn own_address(server: IpAddr, taken: &BTreeMap<IpAddr, AdapterId>) -> Result<IpAddr, DaemonError> {
     if server.is_ipv4() && server.is_loopback() {
         let mut all = (1..=254).map(|last| IpAddr::V4(Ipv4Addr::new(127, 0, 0, last)));
         let free = all.find(|own| *own != server && !taken.contains_key(own));
-        return Ok(free.expect("not all of them are taken"));
+        return Ok(free.expect("the loopback network has more addresses than paths"));
     }
     let failed = |error: std::io::Error| {
-        DaemonError::Failed(format!("finding the own address to {server}: {error}"))
+        DaemonError::Failed(format!("cannot find the local address for {server}: {error}"))
     };
     let any = if server.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
     let socket = UdpSocket::bind(any).map_err(failed)?;

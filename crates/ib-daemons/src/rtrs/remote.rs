@@ -1,4 +1,4 @@
-//! A device of a server, and the wait until it is open.
+//! Opening of a remote device.
 
 use std::path::Path;
 use std::time::Duration;
@@ -14,31 +14,31 @@ use ib_wire::rnbd::AccessMode;
 
 use super::config::RemoteDeviceConfig;
 use super::control;
-use super::paths::Ways;
+use super::paths::PathSources;
 use crate::error::DaemonError;
 use crate::message::say;
 use crate::own_capture::Tracing;
 
-/// How a device is used.
+/// Usage of a device.
 pub struct Use {
-    /// True if it is written.
+    /// True if the device is written.
     pub writes: bool,
     /// Maximum number of outstanding requests.
     pub depth: usize,
-    /// How data of reads arrives.
+    /// Delivery of read data.
     pub reads: Reads,
 }
 
-/// A device that is open, and the captures of its adapters.
+/// An open device with the captures of its HCAs.
 pub struct Opened {
     /// The device.
     pub disk: RemoteDisk,
-    /// Its geometry.
+    /// Geometry of the device.
     pub geometry: Geometry,
     tracing: Tracing<Devices>,
 }
 
-/// Opens a device, and waits until it is open.
+/// Opens a device and waits until it is open.
 ///
 /// # Errors
 /// Fails if a path or the device cannot be opened in time.
@@ -48,9 +48,9 @@ pub fn open(
     orders: &mut Orders,
 ) -> Result<Opened, DaemonError> {
     let control = control::open(&args.control)?;
-    let (mut devices, mut ways) = (Devices::new(), Ways::new(args));
+    let (mut devices, mut sources) = (Devices::new(), PathSources::new(args));
     let paths: Result<Vec<PathSpec>, DaemonError> =
-        args.path.iter().map(|path| ways.path(&mut devices, path)).collect();
+        args.path.iter().map(|path| sources.path(&mut devices, path)).collect();
     let paths = paths?;
     let captures = devices.captures().map_err(DaemonError::failed)?;
     let tracing = Tracing::start(args.capture.as_ref(), captures, &mut devices)?;
@@ -64,22 +64,22 @@ pub fn open(
     let failed = |error| DaemonError::failed(format_args!("{}: {error}", args.device));
     let mut disk = RemoteDisk::open(devices, &paths, config, &args.device, mode).map_err(failed)?;
     if let Some(control) = control {
-        disk.set_control(control, control::path_finder(ways));
+        disk.set_control(control, control::path_finder(sources));
     }
     match until_open(args, &mut disk, orders) {
         Ok(geometry) => Ok(Opened { disk, geometry, tracing }),
         Err(why) => {
-            // The server need not find out by itself.
+            // Closing the session saves the server from detecting the disconnect by itself.
             close((disk, tracing)).ok();
             Err(why)
         }
     }
 }
 
-/// Retry interval of opening a device that another client has open.
+/// Retry interval while another client has the device open.
 const RETRY: Duration = Duration::from_millis(500);
 
-/// Waits until the device is open. A dead client may have it open still: the server closes it after a while.
+/// Waits until the device is open. A dead client may still have it open until the server closes its session.
 fn until_open(
     args: &RemoteDeviceConfig,
     disk: &mut RemoteDisk,
@@ -94,37 +94,40 @@ fn until_open(
             disk.try_again();
         }
         if orders.take() == Some(Order::End) {
-            return Err(DaemonError::Failed(format!("{}: ended before it was open", args.device)));
+            return Err(DaemonError::Failed(format!(
+                "{}: interrupted before it was open",
+                args.device
+            )));
         }
         disk.progress().map_err(failed)?;
         while let Some(event) = disk.poll_event() {
             match event {
                 RemoteEvent::Opened(_, geometry) => return Ok(geometry),
                 RemoteEvent::Refused(_, error) if error.may_pass() => {
-                    let told = error.to_string();
-                    if why.as_ref() != Some(&told) {
-                        say!("{told}; it is tried again");
+                    let failure = error.to_string();
+                    if why.as_ref() != Some(&failure) {
+                        say!("{failure}; retrying");
                     }
-                    why = Some(told);
+                    why = Some(failure);
                     again = clock::now() + RETRY;
                 }
                 RemoteEvent::Refused(_, error) => return Err(DaemonError::failed(error)),
                 RemoteEvent::Session(ClientEvent::PathDown { path, why: reason, retried }) => {
                     let name = disk.rtrs().spec(path).map(|spec| spec.address.to_string());
-                    let told = format!("{}: {reason}", name.unwrap_or_default());
+                    let failure = format!("{}: {reason}", name.unwrap_or_default());
                     if !retried {
-                        return Err(DaemonError::Failed(told));
+                        return Err(DaemonError::Failed(failure));
                     }
-                    if why.as_ref() != Some(&told) {
-                        say!("{told}; it is tried again");
+                    if why.as_ref() != Some(&failure) {
+                        say!("{failure}; retrying");
                     }
-                    why = Some(told);
+                    why = Some(failure);
                 }
                 RemoteEvent::Session(_) => {}
             }
         }
         if clock::now() >= end {
-            let why = why.unwrap_or_else(|| "nobody answers".to_owned());
+            let why = why.unwrap_or_else(|| "the server does not respond".to_owned());
             return Err(DaemonError::Failed(format!(
                 "{}: not open after {} s: {why}",
                 args.device,
@@ -135,7 +138,7 @@ fn until_open(
     }
 }
 
-/// Says what has happened to paths and to the device; returns false once it is open no more, for good.
+/// Prints events of paths and of the device; returns false after the device was closed.
 pub fn tell(disk: &mut RemoteDisk) -> bool {
     while let Some(event) = disk.poll_event() {
         let name = |path| disk.rtrs().spec(path).map(|spec| spec.address.to_string());
@@ -146,20 +149,20 @@ pub fn tell(disk: &mut RemoteDisk) -> bool {
             }
             RemoteEvent::Opened(..) => say!("the device is open again"),
             RemoteEvent::Session(ClientEvent::PathDown { path, why, retried }) => {
-                let then = if retried { "; it is tried again" } else { "" };
+                let then = if retried { "; retrying" } else { "" };
                 say!("{}: {why}{then}", name(path).unwrap_or_default());
             }
             RemoteEvent::Session(ClientEvent::PathUp(path)) => {
                 say!("{}: connected", name(path).unwrap_or_default());
             }
-            RemoteEvent::Session(ClientEvent::Lost) => say!("no path is left; requests wait"),
+            RemoteEvent::Session(ClientEvent::Lost) => say!("no path is connected; requests wait"),
             RemoteEvent::Session(_) => {}
         }
     }
     true
 }
 
-/// Returns the key of a file, if one is named.
+/// Reads the key file, if configured.
 pub(super) fn key(path: Option<&Path>) -> Result<Option<SharedKey>, DaemonError> {
     let Some(path) = path else { return Ok(None) };
     let failed =
@@ -175,12 +178,12 @@ pub(super) fn key(path: Option<&Path>) -> Result<Option<SharedKey>, DaemonError>
 fn session(args: &RemoteDeviceConfig) -> Result<ClientConfig, DaemonError> {
     let name = args.session.clone().unwrap_or_else(|| {
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-        // Names have no dots.
+        // The name of a session has no dots.
         let host = host.trim().replace(['.', '/'], "-");
         format!("ibfabric-{host}-{}", std::process::id())
     });
     let processors = ib_os::cpu::count();
-    // The first one is for other things than data, mostly.
+    // The first connection carries few data requests.
     let usual = u64::from(processors).min(4095) + 1;
     let config = ClientConfig {
         processors,
@@ -196,10 +199,10 @@ fn session(args: &RemoteDeviceConfig) -> Result<ClientConfig, DaemonError> {
 }
 
 impl Opened {
-    /// Closes the session, and waits until the server knows, or a while has passed. Ends the program's own capture.
+    /// Closes the session, and waits for the server's confirmation up to a time limit. Stops the process's own capture.
     ///
     /// # Errors
-    /// Fails if an HCA cannot be driven any more.
+    /// Fails if the HCAs fail.
     pub fn close(self) -> Result<(), DaemonError> {
         close((self.disk, self.tracing))
     }
@@ -212,7 +215,7 @@ fn close((mut disk, mut tracing): (RemoteDisk, Tracing<Devices>)) -> Result<(), 
 }
 
 fn close_session(disk: &mut RemoteDisk) -> Result<(), DaemonError> {
-    let failed = |error| DaemonError::failed(format_args!("closing the session: {error}"));
+    let failed = |error| DaemonError::failed(format_args!("cannot close the session: {error}"));
     let (rtrs, devices) = disk.session();
     rtrs.close(clock::now(), devices);
     let end: Instant = clock::now() + Duration::from_secs(2);

@@ -1,4 +1,4 @@
-//! `rtrs serve`: devices for clients of RNBD.
+//! `rtrs serve`: block server for RNBD clients.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -65,7 +65,7 @@ pub fn serve(args: &RtrsServeConfig, out: &mut dyn Write) -> Result<Verdict, Dae
         };
         let disk = disk.map_err(DaemonError::failed)?;
         if disk.geometry().read_only {
-            say!("{}: it cannot be written, so it is offered to be read", export.name);
+            say!("{}: the file is not writable: the export is read-only", export.name);
         }
         if let Store::File(path) = &export.store
             && let Ok(found) = std::fs::metadata(path)
@@ -73,7 +73,7 @@ pub fn serve(args: &RtrsServeConfig, out: &mut dyn Write) -> Result<Verdict, Dae
             && found.is_file()
         {
             say!(
-                "{}: the last {rest} bytes of {} are no whole block and not offered",
+                "{}: the last {rest} bytes of {} are not a whole block and are not exported",
                 export.name,
                 path.display()
             );
@@ -85,27 +85,27 @@ pub fn serve(args: &RtrsServeConfig, out: &mut dyn Write) -> Result<Verdict, Dae
             |error| DaemonError::failed(format_args!("{name} port {}: {error}", args.port));
         server.listen(adapter, args.port).map_err(failed)?;
     }
-    let failed = |error| DaemonError::failed(format_args!("waiting for signals: {error}"));
+    let failed = |error| DaemonError::failed(format_args!("cannot wait for signals: {error}"));
     let mut orders = Orders::catch_end(&server.bell()).map_err(failed)?;
-    let mut names = Names::new();
+    let mut names = Reporter::new();
     writeln!(out, "READY")?;
     out.flush()?;
     loop {
         let moved = server.progress().map_err(DaemonError::failed)?;
         while let Some(event) = server.poll_event() {
             match event {
-                BlockEvent::Session(event) => names.tell(&server, &event),
+                BlockEvent::Session(event) => names.print_event(&server, &event),
                 BlockEvent::Refused { session, what, errno } => {
-                    names.tell_once(format!("session {session}: {what} is refused: {errno}"));
+                    names.print_limited(format!("session {session}: {what} was refused: {errno}"));
                 }
                 BlockEvent::Unkept { device, errno } => {
-                    names.tell_once(format!(
-                        "{device}: it cannot be kept who has written to it: {errno}: when this is started again, \
-                         what clients had under way fails"
+                    names.print_limited(format!(
+                        "{device}: cannot store the writers of the device: {errno}; after a restart, outstanding \
+                         requests of clients fail"
                     ));
                 }
                 BlockEvent::Failed { device, operation, errno } => {
-                    names.tell_once(format!("{device}: a {operation} fails: {errno}"));
+                    names.print_limited(format!("{device}: a {operation} failed: {errno}"));
                 }
             }
         }
@@ -126,46 +126,46 @@ pub fn serve(args: &RtrsServeConfig, out: &mut dyn Write) -> Result<Verdict, Dae
     }
 }
 
-/// What was told of sessions and paths, which are not there any more when their end is.
-struct Names {
+/// Reporter of sessions and paths, for messages after their end; rate limit of messages.
+struct Reporter {
     sessions: BTreeMap<SessionId, String>,
     paths: BTreeMap<ServerPathId, String>,
-    /// What was said, and when: it is not said again for a while.
-    said: BTreeMap<String, Instant>,
-    /// How many lines may be said until a moment, and whether that more cannot was said.
-    room: (usize, Instant),
+    /// Recently printed lines with their times; they are not repeated for some time.
+    printed: BTreeMap<String, Instant>,
+    /// Number of lines that may still be printed, and the end of this period.
+    budget: (usize, Instant),
 }
 
-impl Names {
+impl Reporter {
     fn new() -> Self {
-        let (sessions, paths, said) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        Self { sessions, paths, said, room: (0, Instant::ZERO) }
+        let (sessions, paths, printed) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        Self { sessions, paths, printed, budget: (0, Instant::ZERO) }
     }
 
-    /// Says something that may happen again and again: once in a while, and not everything of what others make up.
-    fn tell_once(&mut self, line: String) {
-        const AGAIN: Duration = Duration::from_mins(10);
+    /// Prints a line unless it was printed recently. Clients can cause such lines, so their rate is limited.
+    fn print_limited(&mut self, line: String) {
+        const REPEAT_AFTER: Duration = Duration::from_mins(10);
         const MINUTE: Duration = Duration::from_mins(1);
         const MOST: usize = 60;
         let now = clock::now();
-        self.said.retain(|_, at| now.since(*at) < AGAIN);
-        if self.said.contains_key(&line) {
+        self.printed.retain(|_, at| now.since(*at) < REPEAT_AFTER);
+        if self.printed.contains_key(&line) {
             return;
         }
-        if self.room.1 <= now {
-            self.room = (MOST, now + MINUTE);
+        if self.budget.1 <= now {
+            self.budget = (MOST, now + MINUTE);
         }
-        match self.room.0 {
+        match self.budget.0 {
             0 => return,
-            1 => say!("more like these are not said for a minute"),
+            1 => say!("further messages are suppressed for a minute"),
             _ => say!("{line}"),
         }
-        self.room.0 -= 1;
-        self.said.insert(line, now);
+        self.budget.0 -= 1;
+        self.printed.insert(line, now);
     }
 
-    /// Says what has happened.
-    fn tell(&mut self, server: &BlockServer, event: &ServerEvent) {
+    /// Prints an event of the server.
+    fn print_event(&mut self, server: &BlockServer, event: &ServerEvent) {
         let session = |names: &Self, id| names.sessions.get(id).cloned().unwrap_or_default();
         match event {
             ServerEvent::SessionUp { session, name } => {
@@ -189,7 +189,7 @@ impl Names {
             }
             ServerEvent::Refused { from, why } => {
                 let from = address_of(*from);
-                self.tell_once(format!("a connection from {from} is refused: {why}"));
+                self.print_limited(format!("a connection from {from} was refused: {why}"));
             }
         }
     }

@@ -1,13 +1,13 @@
-//! HCAs in other processes, at ports of the fabric.
+//! HCAs of other processes, attached to ports of the fabric.
 //!
-//! The simulator keeps the SMA and the counters of a port. Its HCA has all queue pairs above 0, and serves the
-//! management classes that it has registered. If the HCA's process is killed, the port is Down until another HCA
-//! attaches. If the HCA detaches regularly, the port state is unchanged.
+//! The simulator keeps the SMA and the counters of a port. Its HCA has all QPs except QP0, and serves the management
+//! classes that it has registered. If the HCA's process is killed, the port is Down until another HCA attaches. If the
+//! HCA detaches regularly, the port state is unchanged.
 //!
-//! HCAs share a port if they serve different classes. Each has a block of queue pair numbers, which selects the HCA
-//! of a packet; multicast packets are passed to all. If an HCA that serves the CM class does not read, packets wait,
-//! as on a port of its own. Packets to other HCAs, such as that of an ACM service, are then dropped, so that they do not
-//! block connections.
+//! HCAs share a port if they serve different classes. Each has a block of QP numbers, which selects the HCA of a
+//! packet; multicast packets are passed to all. If an HCA that serves the CM class does not read, packets wait, as on a
+//! port of its own. Packets to other HCAs, such as that of an ACM service, are then dropped, so that they do not block
+//! connections.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -31,46 +31,46 @@ mod ports;
 
 pub(crate) use admission::PortClaim;
 use admission::{Admission, EmbeddedPorts};
-use ports::{Known, details, locate};
+use ports::{PortAttributes, details, locate};
 
-/// How many packets of an HCA may wait to leave by its port; further ones wait in its ring.
+/// Maximum number of packets of an HCA that wait at its port; further ones wait in its ring.
 const MOST_WAITING: usize = 32;
 
 /// Number of further packets that an HCA without connections may queue, so that packets of other HCAs do not block it.
 const MORE_WAITING: usize = 8;
 
-/// How many frames of an HCA are taken before it is another one's turn.
+/// Maximum number of frames that are taken from one HCA per round.
 const TURN: usize = 64;
 
-/// How many messages of a process are answered before it is another one's turn.
+/// Maximum number of messages of a process that are handled per round.
 const MOST_MESSAGES: usize = 16;
 
-/// The most classes that one HCA serves.
+/// Maximum number of management classes of an HCA.
 const MOST_CLASSES: usize = 8;
 
-/// What wakes up so soon is waited for awake: the system's clock is too coarse.
+/// Shorter waits are done by polling, because the system's timers are too coarse.
 const SOON: Duration = Duration::from_millis(2);
 
-/// A file of an HCA's process.
+/// A file descriptor of an HCA's process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum File {
-    /// By which it talks.
+    /// The socket of its messages.
     Socket,
-    /// By which it wakes the simulator.
+    /// The event descriptor that wakes the simulator.
     Bell,
 }
 
-/// Returns the key by which a file is watched.
+/// Returns the poll key of a file descriptor.
 pub(super) const fn key_of(client: usize, file: File) -> usize {
     1 + 2 * client + matches!(file, File::Bell) as usize
 }
 
-/// Returns the file that has a key.
+/// Returns the process and the kind of file descriptor of a poll key.
 pub(super) const fn file_of(key: usize) -> (usize, File) {
     ((key - 1) / 2, if key.is_multiple_of(2) { File::Bell } else { File::Socket })
 }
 
-/// The HCAs of a fabric.
+/// The HCAs of other processes.
 pub(super) struct Adapters {
     server: AttachServer,
     adapters: BTreeMap<usize, Adapter>,
@@ -78,25 +78,28 @@ pub(super) struct Adapters {
     by_client: BTreeMap<ClientId, usize>,
     /// HCAs that wait for ports of embedded hosts, and ports that these may have again; `None` without embedded hosts.
     embedded: Option<EmbeddedPorts>,
-    /// The ports whose HCAs have died.
+    /// Ports whose HCA's process was killed.
     down: BTreeSet<PortId>,
-    /// Whether the last look has moved anything.
+    /// True if the last round has moved frames.
     is_busy: bool,
-    /// Packets that came from another LID than their port's, and datagrams that found no room.
+    /// Number of packets whose SLID was not that of their port.
     forged: u64,
+    /// Number of frames that were dropped because a ring was full.
     overflowed: u64,
 }
 
 /// An HCA in another process.
 struct Adapter {
     port: PortId,
-    /// The classes of management that it serves, and its clients of the fabric, one for each.
+    /// Management classes that the HCA serves.
     classes: Vec<MgmtClass>,
+    /// Clients of the simulator, one per class.
     clients: Vec<ClientId>,
-    /// Its block of queue pair numbers.
+    /// Block of QP numbers.
     block: u8,
-    told: Known,
-    /// Whether something that came for it found no room.
+    /// Port attributes that were last reported to the HCA.
+    reported: PortAttributes,
+    /// True if frames for the HCA are waiting for room in its ring.
     is_full: bool,
 }
 
@@ -109,7 +112,7 @@ pub(super) struct Context<'a> {
 }
 
 impl Adapters {
-    /// Opens the socket of a simulator.
+    /// Opens the sockets of a simulator.
     pub(super) fn bind(base: &str) -> Result<Self, DaemonError> {
         let server = AttachServer::bind(base).map_err(|error| {
             DaemonError::Failed(format!("cannot listen on @{base}:data: {error}"))
@@ -127,7 +130,7 @@ impl Adapters {
         })
     }
 
-    /// Takes new processes.
+    /// Accepts new processes; returns their numbers.
     pub(super) fn accept(&mut self) -> Vec<usize> {
         self.server.accept()
     }
@@ -143,8 +146,8 @@ impl Adapters {
         self.server.refuse(client, why.to_owned());
     }
 
-    /// Does what a process asks for whose file is ready; returns whether it has a bell now that is to be
-    /// watched, and whether it may have more to say.
+    /// Handles input on a file descriptor of a process. Returns whether the process has been admitted, so that its
+    /// event descriptor has to be watched, and whether more input may be pending.
     pub(super) fn ready(
         &mut self,
         client: usize,
@@ -158,13 +161,13 @@ impl Adapters {
         }
         let mut admitted = false;
         for _ in 0..MOST_MESSAGES {
-            let Some(said) = self.server.next(client) else { return Ok((admitted, false)) };
-            match said {
+            let Some(message) = self.server.next(client) else { return Ok((admitted, false)) };
+            match message {
                 ClientEvent::Hello { node, classes } => {
                     match self.admit(client, node.as_deref(), &classes, &mut cx)? {
                         Admission::Admitted => admitted = true,
                         Admission::Refused(reason) => self.refuse_hello(client, reason),
-                        // Further messages are read after the answer.
+                        // Further messages are read after the reply.
                         Admission::Claimed => return Ok((false, false)),
                     }
                 }
@@ -178,7 +181,7 @@ impl Adapters {
                     self.server.answer(client, number, place.as_ref());
                 }
                 ClientEvent::Bye | ClientEvent::Disconnected => {
-                    let is_dead = said == ClientEvent::Disconnected;
+                    let is_dead = message == ClientEvent::Disconnected;
                     self.remove(client, is_dead, &mut cx)?;
                     return Ok((false, false));
                 }
@@ -187,7 +190,7 @@ impl Adapters {
         Ok((admitted, true))
     }
 
-    /// Takes an HCA away. What it has sent before is still sent.
+    /// Removes an HCA after sending the frames that it has queued.
     fn remove(
         &mut self,
         client: usize,
@@ -197,7 +200,7 @@ impl Adapters {
         let Context { sim, recorder, .. } = cx;
         let sim = &mut **sim;
         if let Some(adapter) = self.adapters.remove(&client) {
-            // No more than its ring can hold: who goes on filling it is not waited for.
+            // At most the size of the ring: the HCA may continue to fill it.
             for _ in 0..SLOTS {
                 if !self.send_next(client, &adapter, sim, recorder)? {
                     break;
@@ -207,7 +210,7 @@ impl Adapters {
             for id in &clients {
                 self.by_client.remove(id);
             }
-            let others = self.by_port.get_mut(&port).expect("an adapter is at a port");
+            let others = self.by_port.get_mut(&port).expect("the HCA is at a port");
             others.retain(|other| *other != client);
             if !others.is_empty() {
                 detach(&clients, sim, recorder);
@@ -223,7 +226,7 @@ impl Adapters {
             } else if is_dead {
                 let (node, number) = sim.place(port);
                 say!(
-                    "the adapter at port {number} of {} has died: the port is down",
+                    "the process of the HCA at port {number} of {} was killed: the port is down",
                     sim.node_name(node)
                 );
                 self.down.insert(port);
@@ -238,7 +241,7 @@ impl Adapters {
         Ok(())
     }
 
-    /// Sends the next frame of an HCA; returns whether there was one.
+    /// Sends the next frame of an HCA; returns true if there was one.
     fn send_next(
         &mut self,
         client: usize,
@@ -254,13 +257,13 @@ impl Adapters {
                 sim.give_buffer(bytes);
                 return Ok(false);
             }
-            // News of losses come from here.
+            // Loss notifications are sent by the simulator only.
             Some(None | Some(Frame::Lost { .. })) => sim.give_buffer(bytes),
             Some(Some(Frame::Packet { slid, dlid, sl, grh })) => {
                 let payload = Payload::Transport(bytes);
                 let packet = Packet { slid, dlid, sl, grh, payload };
                 if !sim.has_lid(adapter.port, slid) {
-                    // Nobody may pretend to be another port.
+                    // The SLID must be a LID of the port.
                     self.forged += 1;
                     return Ok(true);
                 }
@@ -270,7 +273,7 @@ impl Adapters {
             Some(Some(frame @ Frame::Datagram { .. })) => {
                 let datagram = frame.datagram(&bytes);
                 sim.give_buffer(bytes);
-                // Subnet management is the simulator's.
+                // QP0 belongs to the simulator's SMA.
                 let datagram =
                     datagram.filter(|it| it.remote.qpn.get() != 0 && it.local_qpn.get() != 0);
                 if let (Some(datagram), Some(&id)) = (datagram, adapter.clients.first()) {
@@ -282,8 +285,7 @@ impl Adapters {
         Ok(true)
     }
 
-    /// Moves what can be moved, in both directions; `opened` gets the ports for whose HCAs something has come, those of
-    /// other processes or not.
+    /// Moves frames in both directions. Adds ports with input to `opened`, including those of embedded hosts.
     pub(super) fn work(
         &mut self,
         sim: &mut Sim,
@@ -309,13 +311,13 @@ impl Adapters {
         if moved {
             sim.keep_up(now);
         }
-        // All of these are looked at anyway.
+        // Input of HCAs of other processes is moved in every round.
         opened.extend(std::iter::from_fn(|| sim.next_open()));
         for &client in &clients {
             let Some(adapter) = self.adapters.get_mut(&client) else { continue };
-            let known = Known::of(sim, adapter.port);
-            if known != adapter.told {
-                adapter.told = known;
+            let attributes = PortAttributes::of(sim, adapter.port);
+            if attributes != adapter.reported {
+                adapter.reported = attributes;
                 let details = details(sim, addresses, (adapter.port, adapter.block));
                 self.server.tell(client, &details);
             }
@@ -344,7 +346,8 @@ impl Adapters {
         let Self { server, adapters, by_port, overflowed, .. } = self;
         let here = &by_port[&port];
         let mut moved = false;
-        // Loss notifications do not change the fabric, so they are not recorded. All HCAs get them: only they know the sender.
+        // Loss notifications do not change the fabric, so they are not recorded. All HCAs get them: only they know the
+        // sender.
         while server.has_room(here[0])
             && let Some(lost) = sim.next_loss(port)
         {
@@ -360,9 +363,9 @@ impl Adapters {
         let mut taken = 0;
         while let Some(packet) = sim.peek_packet(port) {
             // A packet to a number in no block is passed to the first HCA, which drops and counts it.
-            let known = here.iter().any(|client| is_for(packet, adapters[client].block));
+            let has_target = here.iter().any(|client| is_for(packet, adapters[client].block));
             let is_target = |client: &usize| {
-                if known { is_for(packet, adapters[client].block) } else { *client == here[0] }
+                if has_target { is_for(packet, adapters[client].block) } else { *client == here[0] }
             };
             let waits =
                 |client: &usize| adapters[client].has_connections() && !server.has_room(*client);
@@ -408,7 +411,7 @@ impl Adapters {
         self.server.flush(client);
     }
 
-    /// Says to all HCAs that the simulator sleeps; returns how long it may.
+    /// Announces to all HCAs that the simulator is about to sleep; returns the maximum time of its sleep.
     pub(super) fn before_sleep(&mut self, sim: &Sim, limit: Option<Duration>) -> Option<Duration> {
         if self.is_busy {
             return Some(Duration::ZERO);
@@ -433,7 +436,7 @@ impl Adapters {
         self.adapters.values().map(|adapter| adapter.port)
     }
 
-    /// Returns what was refused.
+    /// Returns the numbers of dropped frames.
     pub(super) const fn refused(&self) -> Refused {
         let malformed = self.server.malformed();
         Refused { malformed, forged: self.forged, overflowed: self.overflowed }
@@ -441,24 +444,24 @@ impl Adapters {
 }
 
 impl Adapter {
-    /// Returns whether it cannot share its port with another one, which serves these classes.
+    /// Returns true if this HCA cannot share its port with one that serves these classes.
     fn conflicts(&self, classes: &[MgmtClass]) -> bool {
         let is_bare = classes.is_empty() && self.classes.is_empty();
         is_bare || self.classes.iter().any(|class| classes.contains(class))
     }
 
-    /// Returns true if it serves the CM class: connection requests to the port are passed to it.
+    /// Returns true if the HCA serves the CM class: connection requests to the port are passed to it.
     fn has_connections(&self) -> bool {
         self.classes.contains(&MgmtClass::COMMUNICATION)
     }
 
-    /// Returns how many packets may wait to leave by its port before it is made to wait.
+    /// Returns the maximum number of packets that may wait at the port before the HCA's ring is no longer read.
     fn most_waiting(&self) -> usize {
         MOST_WAITING + if self.has_connections() { 0 } else { MORE_WAITING }
     }
 }
 
-/// Returns true if a packet is for the HCA with a block of queue pair numbers.
+/// Returns true if a packet is for the HCA with a block of QP numbers.
 fn is_for(packet: &Packet, block: u8) -> bool {
     let Payload::Transport(bytes) = &packet.payload else { return false };
     let destination = bytes.first_chunk().map(|header| Bth::parse(header).destination);
@@ -478,7 +481,7 @@ fn detach(clients: &[ClientId], sim: &mut Sim, recorder: &mut Option<&mut Record
     }
 }
 
-/// Records what happens next to a fabric as it is now.
+/// Records the next input, with the present time of the fabric.
 fn record(recorder: &mut Option<&mut Recorder>, sim: &Sim, write: impl FnOnce(&mut Recorder)) {
     if let Some(recorder) = recorder {
         recorder.mark(sim);

@@ -1,4 +1,4 @@
-//! `--pcap`: every packet that is sent or lost, as pcapng.
+//! `--pcap`: all sent and lost packets, as pcapng.
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -14,11 +14,11 @@ use crate::error::DaemonError;
 use crate::message::say;
 use crate::own_capture;
 
-/// A capture file that grows.
+/// A capture file that is being written.
 pub(super) struct Capture {
     writer: Writer<Sink>,
     interfaces: BTreeMap<PortId, u32>,
-    /// The time of day at the start of the fabric's clock, in nanoseconds.
+    /// The time of day at the start of the simulation, in nanoseconds since 1970.
     start: u64,
 }
 
@@ -38,23 +38,23 @@ impl Capture {
         Ok(Self { writer, interfaces: BTreeMap::new(), start })
     }
 
-    /// Tells whether it goes to standard output.
+    /// Returns true if the capture is written to standard output.
     pub(super) fn is_on_stdout(&self) -> bool {
         self.writer.get_ref().path() == Path::new("-")
     }
 
-    /// Writes and flushes the packets sent and lost since the last call.
-    /// Returns false if the capture has ended, after printing the reason: the reader has disconnected, or a write failed.
+    /// Writes and flushes the packets sent and lost since the last call. Returns false if the capture has stopped,
+    /// after printing the reason: the reader has disconnected, or a write failed.
     pub(super) fn write(&mut self, sim: &mut Sim) -> bool {
         let packets = sim.take_packets();
         let Err(error) = self.add(sim, packets) else { return true };
         let is_left =
             matches!(&error, WriteError::Io(error) if error.kind() == ErrorKind::BrokenPipe);
         if is_left {
-            say!("nobody reads the capture any more: it ends here");
+            say!("the reader of the capture has disconnected: the capture stops");
         } else {
             let path = self.writer.get_ref().path().display();
-            say!("{path}: {error}: it ends here, the fabric keeps running");
+            say!("{path}: {error}: the capture stops, the fabric keeps running");
             own_capture::note_failure();
         }
         false

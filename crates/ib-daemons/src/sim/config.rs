@@ -11,17 +11,17 @@ use crate::sm::ManagerOptions;
 /// The configuration of the simulator's process.
 #[derive(Clone, Debug)]
 pub struct SimConfig {
-    /// The subnet manager at the first host; `None` for none.
+    /// The subnet manager at the first host, if any.
     pub manager: Option<ManagerOptions>,
-    /// Names of the nodes with agents for ibtracer and ibping, with commas between; all nodes if it is empty.
+    /// Names of the nodes with agents for ibtracer and ibping, separated by commas; all nodes if empty.
     pub agents: Option<String>,
-    /// The seed of all random numbers.
+    /// Seed of all random numbers.
     pub seed: u64,
-    /// The file of commands with their times.
+    /// The script: a file of commands with their times.
     pub script: Option<PathBuf>,
     /// Number of random faults.
     pub random_faults: usize,
-    /// The time in which random faults happen.
+    /// The period in which random faults happen.
     pub random_time: Duration,
     /// The file of IP addresses of ports.
     pub addresses: Option<PathBuf>,
@@ -33,22 +33,22 @@ pub struct SimConfig {
     pub log_level: LogLevel,
     /// The file that records all input, for a replay.
     pub record: Option<PathBuf>,
-    /// Latency of a packet from port to port, without the time of its bytes.
+    /// Latency of a packet from port to port, without its serialization time.
     pub latency: Duration,
     /// Size in bytes of the buffer of each VL of a port.
     pub lane_buffer: u32,
-    /// The largest MTU of ports.
+    /// Maximum MTU of ports.
     pub mtu: Mtu,
     /// `LinearFDBCap` of all switches.
     pub linear_cap: u16,
     /// `MulticastFDBCap` of all switches.
     pub mcast_cap: u16,
-    /// Time in which a client has to answer a request.
+    /// Time limit for a client's response to a MAD.
     pub answer_within: Duration,
 }
 
 impl Default for SimConfig {
-    /// Returns the configuration of a simulator without manager, agents and files.
+    /// Returns the configuration of a simulator without SM, agents and files.
     fn default() -> Self {
         let options = Options::default();
         Self {

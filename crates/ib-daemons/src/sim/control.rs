@@ -1,14 +1,14 @@
-//! Answers to control messages: what a client wants to know of its own port.
+//! Replies to control messages of ibsim clients: attributes of their ports.
 
 use ib_ibsim::message::{Control, kind};
 use ib_sim::{ClientId, Sim};
 
-/// Tells whether a client takes up the duty of a subnet manager.
+/// Returns true if a client announces itself as an SM.
 pub(super) fn flag(message: &Control) -> bool {
     message.payload[..4] != [0; 4]
 }
 
-/// Answers a client's control message; an error where it asks for what there is not.
+/// Returns the reply to a control message; an error message if the request is unknown.
 pub(super) fn answer(sim: &Sim, client: ClientId, message: &Control) -> Control {
     let payload = sim.client_port(client).and_then(|port| payload(sim, port, message));
     match payload {
@@ -33,7 +33,7 @@ fn payload(sim: &Sim, port: ib_topology::PortId, message: &Control) -> Option<Ve
             bytes[..4].copy_from_slice(&node.vendor_id.to_ne_bytes());
             bytes[4..8].copy_from_slice(&u32::from(node.device_id).to_ne_bytes());
             bytes[8..12].copy_from_slice(&node.revision.to_ne_bytes());
-            // The version of the firmware, of which there is one.
+            // The firmware version is always 1.
             bytes[16..].copy_from_slice(&1u64.to_ne_bytes());
             bytes
         }
@@ -51,7 +51,7 @@ fn payload(sim: &Sim, port: ib_topology::PortId, message: &Control) -> Option<Ve
             let number = if message.payload[0] == 0 { own } else { message.payload[0] };
             let mut bytes = [0; 64];
             sim.port_info(sim.find_port(owner, number)?).emit(&mut bytes);
-            // The port says by which port it was asked, as an answer on the wire does.
+            // LocalPortNum is the port that received the request, as in a PortInfo response.
             bytes[28] = link.number;
             bytes.to_vec()
         }

@@ -1,4 +1,4 @@
-//! `Dump`: what nodes and ports say of themselves, and what of it is wrong.
+//! `Dump`: attributes of nodes and ports, and the faults that commands have injected.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::query::named_node;
 use ib_control::lines::Reply;
 
-/// Shows all nodes, the one that is named, or one port of it.
+/// Prints all nodes, one node, or one port of a node.
 pub(super) fn dump(sim: &Sim, rest: &str) -> Reply {
     let (nodes, only): (Vec<_>, _) = if rest.is_empty() {
         (sim.node_ids().collect(), None)
@@ -61,7 +61,7 @@ fn dump_port(sim: &Sim, port: PortId, text: &mut String) -> Value {
     let to = peer
         .as_ref()
         .map_or_else(String::new, |(name, number)| format!(" to \"{name}\"[{number}]"));
-    // A key of zero is none.
+    // An M_Key of 0 means no protection.
     let key = match info.m_key {
         0 => String::new(),
         key => format!(" m_key {key:#018x} protect {}", info.m_key_protect),
@@ -88,7 +88,7 @@ fn dump_port(sim: &Sim, port: PortId, text: &mut String) -> Value {
     })
 }
 
-/// Writes a line for each of the commands; returns them in words.
+/// Writes a line for each command; returns the commands as text.
 fn in_force(indent: &str, commands: &[Command], text: &mut String) -> Vec<String> {
     let words: Vec<String> = commands.iter().map(ToString::to_string).collect();
     for command in &words {
@@ -98,5 +98,5 @@ fn in_force(indent: &str, commands: &[Command], text: &mut String) -> Vec<String
 }
 
 fn line(text: &mut String, line: &str) {
-    writeln!(text, "{line}").expect("a string takes everything");
+    writeln!(text, "{line}").expect("writing to a string succeeds");
 }

@@ -1,4 +1,4 @@
-//! `ibfabric sim --sm`: a subnet manager at the first host, which keeps the fabric up.
+//! `ibfabric sim --sm`: an SM at the first host of the fabric.
 
 use ib_os::alarm::Alarm;
 use ib_sim::{ClientId, ClientOptions, Sim};
@@ -11,21 +11,21 @@ use crate::log::Listener;
 use crate::message::say;
 use crate::sm::{Daemon, ManagerOptions, News, Shown, hosted};
 
-/// A manager in the process of its fabric.
+/// An SM in the simulator's process.
 pub(crate) struct Manager {
     daemon: Daemon,
     pub(super) client: ClientId,
     pub(super) alarm: Alarm,
-    /// Whether the subnet was up.
+    /// True once the subnet was up or another SM is the master.
     pub(super) was_up: bool,
 }
 
-/// What the manager's port has of the simulator.
+/// Options of the SM's client.
 pub(super) const OPTIONS: ClientOptions =
     ClientOptions { is_sm: true, queue_pair: 0, class: None, told_of_losses: true };
 
 impl Manager {
-    /// Starts a manager with a list of engines at a client's port.
+    /// Starts an SM at the port of a client.
     pub(super) fn start(
         sim: &Sim,
         (client, port): (ClientId, PortId),
@@ -38,32 +38,32 @@ impl Manager {
         Ok(Self { daemon, client, alarm, was_up: false })
     }
 
-    /// Returns when it has something to do.
+    /// Returns the time of the SM's next timer.
     pub(super) fn due(&self) -> Option<Instant> {
         self.daemon.poll_timeout()
     }
 
-    /// Returns whether something has come for it that it has not taken yet.
-    pub(super) fn is_asked(&self, sim: &Sim) -> bool {
+    /// Returns true if the SM has received MADs that it has not handled.
+    pub(super) fn has_input(&self, sim: &Sim) -> bool {
         sim.has_incoming(self.client)
     }
 
-    /// Returns what it is and has done.
+    /// Returns the state of the SM.
     pub(crate) fn shown(&self) -> Shown {
         self.daemon.shown()
     }
 
-    /// Returns its place at the fabric.
+    /// Returns the SM's client of the simulator.
     pub(crate) const fn client(&self) -> ClientId {
         self.client
     }
 
-    /// Has somebody told each line of its log.
+    /// Sets a listener for the SM's log lines.
     pub(crate) fn listen(&self, listener: Listener) {
         self.daemon.listen(listener);
     }
 
-    /// Takes what has come for it and sends what it has to say, until neither is left.
+    /// Handles the SM's input and timers and sends its MADs, until there is nothing left to do.
     pub(super) fn work(
         &mut self,
         sim: &mut Sim,
@@ -80,7 +80,7 @@ impl Manager {
                     recorder.mark(sim);
                 }
                 sim.submit(self.client, datagram);
-                // One after the other they find the caches warm and the queues empty.
+                // Delivering each MAD at once keeps caches warm and queues short.
                 sim.keep_up(now);
                 if let Some(recorder) = &mut recorder {
                     recorder.submit(self.client, datagram);
@@ -90,11 +90,11 @@ impl Manager {
             for news in news {
                 match news {
                     News::Up(_) => self.was_up = true,
-                    // It was logged, which is said on standard error here.
+                    // The reason was logged, and the log is standard error here.
                     News::NoPlan(_) if !self.was_up => return Err(DaemonError::Reported),
                     News::NoPlan(_) => {}
                     News::Standby(other) => {
-                        say!("the fabric has another subnet manager: {other}");
+                        say!("the fabric has another SM: {other}");
                         self.was_up = true;
                     }
                 }

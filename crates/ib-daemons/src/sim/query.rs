@@ -1,4 +1,4 @@
-//! What a console can ask, beside the commands that change the fabric.
+//! Execution of console requests.
 
 use std::fmt::Write as _;
 
@@ -16,7 +16,7 @@ use super::server::SimServer;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum SimRequest {
-    /// A line as on ibsim's console.
+    /// A command of ibsim's console.
     Command(String),
 }
 
@@ -31,19 +31,20 @@ pub(super) fn execute_request(server: &mut SimServer, line: &str) -> (Reply, Opt
     }
 }
 
-/// What can be asked beside the commands that change the fabric, as an error names it.
-const QUESTIONS: &str = "Dump, Route, Counters, Attached, Addresses, Stats, X, Quit or help";
+/// Names of the commands that only print, for error messages.
+const PRINTING_COMMANDS: &str =
+    "Dump, Route, Counters, Attached, Addresses, Stats, X, Quit or help";
 
-/// Does what a line says. Returns the answer, and the command if the fabric was told of it: one that
-/// failed has left its line in the log, too, and a replay has to leave the same.
+/// Executes a line. Returns the reply, and the command if it was passed to the fabric. Failed commands are included,
+/// because they were logged, and a replay must log the same.
 fn execute(server: &mut SimServer, line: &str) -> (Reply, Option<String>) {
     let line = line.trim();
     let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     let rest = rest.trim();
     let name = word.to_ascii_lowercase();
-    let stands_alone =
+    let has_no_arguments =
         matches!(name.as_str(), "help" | "?" | "start" | "quit" | "stats" | "attached");
-    if stands_alone && !rest.is_empty() {
+    if has_no_arguments && !rest.is_empty() {
         return (Reply::failed(format!("found {rest:?}, expected nothing after {word}")), None);
     }
     let reply = match name.as_str() {
@@ -68,7 +69,7 @@ fn execute(server: &mut SimServer, line: &str) -> (Reply, Option<String>) {
         "dump" => dump::dump(&server.sim, rest),
         "route" => route(&server.sim, rest),
         "verbose" | "wait" => Reply::failed(format!(
-            "{word} is ibsim's: use the option --log-level, or a script's `at TIME`"
+            "{word} is not supported: use the option --log-level, or `at TIME` in a script"
         )),
         _ => return run(&mut server.sim, line),
     };
@@ -80,7 +81,8 @@ fn run(sim: &mut Sim, line: &str) -> (Reply, Option<String>) {
         Ok(command) => command,
         Err(mut error) => {
             if error.expected == Command::NAMES {
-                error.expected = format!("{}, {QUESTIONS}", Command::NAMES.replace(" or ", ", "));
+                error.expected =
+                    format!("{}, {PRINTING_COMMANDS}", Command::NAMES.replace(" or ", ", "));
             }
             return (Reply::failed(error), None);
         }
@@ -117,12 +119,12 @@ fn stats(server: &SimServer) -> Reply {
         match value.as_object() {
             Some(parts) => {
                 for (part, count) in parts {
-                    writeln!(text, "{name}.{part} {count}").expect("a string takes everything");
+                    writeln!(text, "{name}.{part} {count}").expect("writing to a string succeeds");
                 }
             }
             None => {
                 let shown = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-                writeln!(text, "{name} {shown}").expect("a string takes everything");
+                writeln!(text, "{name} {shown}").expect("writing to a string succeeds");
             }
         }
     }
@@ -145,7 +147,7 @@ fn attached(server: &SimServer) -> Reply {
             report.received,
             report.lost
         )
-        .expect("a string takes everything");
+        .expect("writing to a string succeeds");
         list.push(json!({
             "client": number, "node": name, "port": port_number, "is_sm": report.is_sm,
             "sent": report.sent, "received": report.received, "lost": report.lost,
@@ -154,7 +156,8 @@ fn attached(server: &SimServer) -> Reply {
     for port in server.adapters.ports() {
         let (node, port_number) = server.sim.place(port);
         let name = server.sim.node_name(node);
-        writeln!(text, "adapter at \"{name}\"[{port_number}]").expect("a string takes everything");
+        writeln!(text, "adapter at \"{name}\"[{port_number}]")
+            .expect("writing to a string succeeds");
         list.push(json!({ "adapter": true, "node": name, "port": port_number }));
     }
     Reply::done(text, Value::Array(list))
@@ -177,7 +180,7 @@ fn addresses(server: &SimServer, rest: &str) -> Reply {
         };
         if sim.is_switch(node) {
             return Reply::failed(format!(
-                "{target} is of a switch: expected an adapter, whose ports have addresses"
+                "{target} is a switch port: expected an HCA, whose ports have IP addresses"
             ));
         }
     }
@@ -186,17 +189,17 @@ fn addresses(server: &SimServer, rest: &str) -> Reply {
     for (port, addresses) in server.addresses.iter() {
         let (node, number) = sim.place(port);
         let name = sim.node_name(node);
-        let wanted = only.as_ref().is_none_or(|target| {
+        let is_selected = only.as_ref().is_none_or(|target| {
             sim.find_node(&target.node) == Some(node)
                 && target.port.is_none_or(|port| port == number)
         });
-        if !wanted {
+        if !is_selected {
             continue;
         }
         let guid = sim.link_port(port).port_guid;
         let shown: Vec<String> = addresses.iter().map(ToString::to_string).collect();
         writeln!(text, "{guid} \"{name}\"[{number}] {}", shown.join(" "))
-            .expect("a string takes everything");
+            .expect("writing to a string succeeds");
         list.push(json!({
             "guid": guid.to_string(), "node": name, "port": number, "addresses": shown,
         }));
@@ -204,7 +207,7 @@ fn addresses(server: &SimServer, rest: &str) -> Reply {
     Reply::done(text, Value::Array(list))
 }
 
-/// Returns the node that a target names, if it has the port that the target names.
+/// Returns the node of a target; an error if it does not have the target's port.
 pub(super) fn named_node(sim: &Sim, target: &Target) -> Result<NodeId, CommandError> {
     if target.port.is_some() {
         return sim.target_port(target).map(|port| sim.place(port).0);
@@ -229,7 +232,7 @@ fn counters(sim: &Sim, port: PortId) -> Reply {
         counters.named().into_iter().map(|(name, value)| (name.to_owned(), value.into())).collect();
     let mut text = String::new();
     for (name, value) in counters.named() {
-        writeln!(text, "{name} {value}").expect("a string takes everything");
+        writeln!(text, "{name} {value}").expect("writing to a string succeeds");
     }
     Reply::done(text, Value::Object(data))
 }
@@ -248,15 +251,15 @@ fn route(sim: &Sim, rest: &str) -> Reply {
     for port in steps {
         let (node, number) = sim.place(port);
         let name = sim.node_name(node);
-        writeln!(text, "\"{name}\"[{number}]").expect("a string takes everything");
+        writeln!(text, "\"{name}\"[{number}]").expect("writing to a string succeeds");
         list.push(json!({"node": name, "port": number}));
     }
     let data = json!({"ports": list, "arrives": end.is_none(), "why": end.map(|e| e.to_string())});
     match end {
         None => Reply::done(text, data),
         Some(why) => {
-            let way = text.lines().collect::<Vec<_>>().join(", ");
-            Reply { ok: false, text: format!("{why}, after {way}"), data }
+            let route = text.lines().collect::<Vec<_>>().join(", ");
+            Reply { ok: false, text: format!("{why}, after {route}"), data }
         }
     }
 }

@@ -1,20 +1,19 @@
-//! `--record` and `--replay`: what a fabric was told, and when; `--log`.
+//! `--record` and `--replay`: all input of a fabric with its times; `--log`.
 //!
 //! ```text
 //! ibfabric record 4
-//! with seed 0             what the fabric was made of, a line each
-//! @ 1234567 4321          what follows came at this moment, in nanoseconds, after so many steps
-//! attach 0 17 1 0 - 1     client, port, is a subnet manager, queue pair, class, is told of losses
+//! with seed 0             conditions of the run, one per line
+//! @ 1234567 4321          time in nanoseconds and number of simulation steps before the following input
+//! attach 0 17 1 0 - 1     client, port, is an SM, queue pair, class, gets loss notifications
 //! mad 0 4 1 1 2147549184 0 65535 0 - 256 0104…
-//!                         client, LID, queue pairs (theirs, own), Q_Key, path bits, P_Key, service level,
-//!                         global route header, length, datagram
-//! sm 0 1                  client, is a subnet manager
+//!                         client, DLID, QP numbers (remote, local), Q_Key, path bits, P_Key, SL, GRH, length, MAD
+//! sm 0 1                  client, is an SM
 //! detach 0
-//! done unlink "S"[1]      a command of the console
-//! failed link "S"[1] "T"  one that could not be done
-//! open 17                 an adapter has come to a port; close, down and up are written like it
-//! packet 17 3 4 0 - 2464… port, LIDs (own, theirs), service level, global route header, bytes from the BTH on
-//! take 17 4               so many packets that had come to a port were taken
+//! done unlink "S"[1]      a command of the console that succeeded
+//! failed link "S"[1] "T"  a command of the console that failed
+//! open 17                 an HCA was attached to a port; close, down and up have the same form
+//! packet 17 3 4 0 - 2464… port, SLID, DLID, SL, GRH, bytes from the BTH on
+//! take 17 4               number of packets that were received from a port
 //! ```
 
 use std::fmt::Write as _;
@@ -39,14 +38,14 @@ use crate::own_capture;
 
 const FIRST_LINE: &str = "ibfabric record 4";
 
-/// The words before commands of the console that could be done, and that could not.
+/// Prefixes of console commands that succeeded and that failed.
 const DONE: &str = "done";
 const FAILED: &str = "failed";
 
-/// What a fabric was made of, by name: a replay has to make the same.
+/// Conditions of a run, by name: a replay requires the same ones.
 pub(super) type Conditions = Vec<(&'static str, String)>;
 
-/// A file that grows line by line, until it can be written no further.
+/// An output file of lines. After the first write error, further output is discarded.
 struct Lines {
     sink: Sink,
     has_failed: bool,
@@ -57,7 +56,7 @@ impl Lines {
         Ok(Self { sink: Sink::create(path, std::io::stderr())?, has_failed: false })
     }
 
-    /// Writes text, whose last line may go on with the next call.
+    /// Writes text; an incomplete last line is continued by the next call.
     fn write(&mut self, text: &str) {
         self.done(|sink| {
             for line in text.split_inclusive('\n') {
@@ -74,14 +73,14 @@ impl Lines {
         self.done(Sink::flush);
     }
 
-    /// Does something with the file. With the first error it ends, and the fabric keeps running.
+    /// Runs an operation on the file. At the first error the file ends, and the fabric keeps running.
     fn done(&mut self, act: impl FnOnce(&mut Sink) -> std::io::Result<()>) {
         if self.has_failed {
             return;
         }
         if let Err(error) = act(&mut self.sink) {
             let path = self.sink.path().display();
-            say!("{path}: {error}: it ends here, the fabric keeps running");
+            say!("{path}: {error}: the file ends here, the fabric keeps running");
             self.has_failed = true;
             own_capture::note_failure();
         }
@@ -107,9 +106,9 @@ impl Log {
 /// The file of `--record`.
 pub(super) struct Recorder {
     lines: Lines,
-    /// The clock and the steps of the fabric before what comes next.
+    /// Time and number of steps of the fabric before the next input.
     state: (Instant, u64),
-    /// Those that were last written.
+    /// Time and number of steps that were last written.
     written: Option<(Instant, u64)>,
 }
 
@@ -123,7 +122,7 @@ impl Recorder {
         Ok(Self { lines, state: (Instant::ZERO, 0), written: None })
     }
 
-    /// What comes next comes to the fabric as it is now.
+    /// Sets the time and the number of steps of the next input.
     pub(super) const fn mark(&mut self, sim: &Sim) {
         self.state = (sim.now(), sim.steps());
     }
@@ -131,8 +130,8 @@ impl Recorder {
     fn line(&mut self, text: &str) {
         if self.written != Some(self.state) {
             self.written = Some(self.state);
-            let (moment, steps) = self.state;
-            self.lines.write(&format!("@ {} {steps}\n", moment.as_nanos()));
+            let (time, steps) = self.state;
+            self.lines.write(&format!("@ {} {steps}\n", time.as_nanos()));
         }
         self.lines.write(text);
         self.lines.write("\n");
@@ -141,8 +140,11 @@ impl Recorder {
     pub(super) fn attach(&mut self, client: ClientId, port: PortId, options: ClientOptions) {
         let (is_sm, queue_pair) = (u8::from(options.is_sm), options.queue_pair);
         let class = options.class.map_or_else(|| "-".to_owned(), |class| class.0.to_string());
-        let told = u8::from(options.told_of_losses);
-        self.line(&format!("attach {client} {} {is_sm} {queue_pair} {class} {told}", port.0));
+        let gets_losses = u8::from(options.told_of_losses);
+        self.line(&format!(
+            "attach {client} {} {is_sm} {queue_pair} {class} {gets_losses}",
+            port.0
+        ));
     }
 
     pub(super) fn detach(&mut self, client: ClientId) {
@@ -170,7 +172,7 @@ impl Recorder {
         self.line(&text);
     }
 
-    /// Something happens at a port: `open`, `close`, `down` or `up`.
+    /// Records an event of a port: `open`, `close`, `down` or `up`.
     pub(super) fn port(&mut self, what: &str, port: PortId) {
         self.line(&format!("{what} {}", port.0));
     }
@@ -196,15 +198,15 @@ impl Recorder {
         self.lines.flush();
     }
 
-    /// Writes how far the run went, so that a replay goes as far.
+    /// Writes the time and the number of steps at the end of the run, so that a replay runs as far.
     pub(super) fn finish(mut self, sim: &Sim) {
-        let (moment, steps) = (sim.now(), sim.steps());
-        self.lines.write(&format!("@ {} {steps}\n", moment.as_nanos()));
+        let (time, steps) = (sim.now(), sim.steps());
+        self.lines.write(&format!("@ {} {steps}\n", time.as_nanos()));
         self.flush();
     }
 }
 
-/// Runs a record on a fabric.
+/// Replays a record on a fabric.
 pub(super) fn replay(
     sim: &mut Sim,
     config: &SimConfig,
@@ -228,7 +230,8 @@ pub(super) fn replay(
         match lines.next() {
             Some((_, line)) if line == expected => {}
             Some((number, line)) => {
-                let expected = format!("{expected:?}: a replay needs what the run was made of");
+                let expected =
+                    format!("{expected:?}: a replay needs the conditions of the recorded run");
                 return Err(wrong(number, line, &expected));
             }
             None => return Err(wrong(text.lines().count(), "", &format!("{expected:?}"))),
@@ -236,12 +239,12 @@ pub(super) fn replay(
     }
     for (number, line) in lines {
         if let Some(state) = line.strip_prefix("@ ") {
-            let state = state.split_once(' ').and_then(|(moment, steps)| {
-                Some((Instant::from_nanos(moment.parse().ok()?), steps.parse().ok()?))
+            let state = state.split_once(' ').and_then(|(time, steps)| {
+                Some((Instant::from_nanos(time.parse().ok()?), steps.parse().ok()?))
             });
-            let (moment, steps) =
+            let (time, steps) =
                 state.ok_or_else(|| wrong(number, line, "nanoseconds and steps behind @"))?;
-            sim.repeat(steps, moment);
+            sim.repeat(steps, time);
             drain(sim);
             if sim.steps() != steps {
                 let expected = format!("at most {} steps", sim.steps());
@@ -267,7 +270,7 @@ pub(super) fn replay(
     Ok(Verdict::Good)
 }
 
-/// Takes what came for clients that are not there.
+/// Discards received MADs of clients, because there are no clients during a replay.
 fn drain(sim: &mut Sim) {
     while let Some(client) = sim.next_woken() {
         while sim.receive(client).is_some() {}
@@ -275,27 +278,27 @@ fn drain(sim: &mut Sim) {
 }
 
 fn replay_line(sim: &mut Sim, line: &str) -> Result<(), &'static str> {
-    const KNOWN: &str = "attach, detach, sm, mad, done, failed or @ with what belongs to it";
-    let (word, rest) = line.split_once(' ').ok_or(KNOWN)?;
+    const SYNTAX: &str = "attach, detach, sm, mad, done, failed or @ with their arguments";
+    let (word, rest) = line.split_once(' ').ok_or(SYNTAX)?;
     if word == DONE || word == FAILED {
         let command: Command = rest.parse().map_err(|_| "a command of the console")?;
         return match (word == DONE, sim.run(&command)) {
             (true, Ok(())) | (false, Err(_)) => Ok(()),
-            (true, Err(_)) => Err("a command that can be done: here it fails"),
-            (false, Ok(())) => Err("a command that fails: here it can be done"),
+            (true, Err(_)) => Err("a command that succeeds: it failed in the replay"),
+            (false, Ok(())) => Err("a command that fails: it succeeded in the replay"),
         };
     }
     let mut words = rest.split(' ');
     if matches!(word, "open" | "close" | "down" | "up" | "packet" | "take") {
         return replay_port(sim, word, &mut words);
     }
-    let mut number = || words.next().and_then(|word| word.parse::<u32>().ok()).ok_or(KNOWN);
+    let mut number = || words.next().and_then(|word| word.parse::<u32>().ok()).ok_or(SYNTAX);
     let client = ClientId(number()?);
     match word {
         "attach" => {
             let port = PortId(number()?);
             let (is_sm, queue_pair) = (number()? != 0, number()?);
-            let class = match words.next().ok_or(KNOWN)? {
+            let class = match words.next().ok_or(SYNTAX)? {
                 "-" => None,
                 class => Some(MgmtClass(class.parse().map_err(|_| "a class")?)),
             };
@@ -328,12 +331,12 @@ fn replay_line(sim: &mut Sim, line: &str) -> Result<(), &'static str> {
             let remote = Remote { lid, qpn: theirs, q_key, sl, p_key, path_bits, grh };
             sim.submit(client, &Datagram { remote, local_qpn: own, length, mad: Mad(mad) });
         }
-        _ => return Err(KNOWN),
+        _ => return Err(SYNTAX),
     }
     Ok(())
 }
 
-/// Repeats what happened at a port.
+/// Replays an event of a port.
 fn replay_port<'a>(
     sim: &mut Sim,
     word: &str,
@@ -372,7 +375,7 @@ fn level(number: u32) -> Result<ServiceLevel, &'static str> {
     level.ok_or("a service level of 0 to 15")
 }
 
-/// Returns a header as it stands in a record.
+/// Formats an optional GRH for a record.
 fn header(grh: Option<&Grh>) -> String {
     let Some(grh) = grh else { return "-".to_owned() };
     let (mut bytes, mut text) = ([0; Grh::LENGTH], String::new());
@@ -390,7 +393,7 @@ fn parsed_header(text: &str) -> Option<Option<Grh>> {
 
 fn hex(text: &mut String, bytes: &[u8]) {
     for byte in bytes {
-        write!(text, "{byte:02x}").expect("a string takes everything");
+        write!(text, "{byte:02x}").expect("writing to a string succeeds");
     }
 }
 

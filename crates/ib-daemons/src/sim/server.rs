@@ -27,17 +27,17 @@ use super::{control, query};
 use crate::error::DaemonError;
 use crate::message::say;
 
-/// How much is taken in before what came of it is handed out.
+/// Maximum number of inputs that are read before their results are sent.
 const INPUTS: usize = 256;
 
-/// The keys of watched files: the signals, the console's listener, and its connections behind.
+/// Poll keys of the signals, of the console's listener, and behind it of the console's connections.
 const SIGNALS: usize = 0;
 const CONSOLE: usize = 1;
-/// The key of the SM's alarm, larger than any number of connections.
+/// Poll key of the SM's alarm, larger than any number of connections.
 const MANAGER: usize = usize::MAX / 4;
-/// Keys of the owner's files.
+/// Poll keys of the owner's files.
 const OWNER: usize = MANAGER + 1;
-/// The key of the listener for HCAs, and behind it those of their files.
+/// Poll key of the listener for HCAs, and behind it those of their files.
 const ADAPTERS: usize = usize::MAX / 8;
 
 /// A fabric with its sockets, its SM and its files.
@@ -51,7 +51,7 @@ pub(crate) struct SimServer {
     pub(super) server: Server,
     pub(super) console: LineServer,
     pub(super) adapters: Adapters,
-    /// The fabric's number of each client of the server.
+    /// Simulator client of each client of the server.
     pub(super) clients: BTreeMap<u32, ClientId>,
     numbers: BTreeMap<ClientId, u32>,
     started: WallClock,
@@ -145,8 +145,8 @@ impl SimServer {
         mem::take(&mut self.is_woken)
     }
 
-    /// Waits until there is input on a socket or one of `files`, or until `due` in the fabric's time or `limit` from now,
-    /// whichever comes first.
+    /// Waits until there is input on a socket or one of `files`, or until `due` in the fabric's time or `limit` from
+    /// now, whichever comes first.
     pub(crate) fn wait(
         &mut self,
         due: Option<Instant>,
@@ -156,7 +156,7 @@ impl SimServer {
         let manager = self.manager.as_ref().and_then(Manager::due);
         let due = [self.sim.due(), manager, due].into_iter().flatten().min();
         // Embedded hosts may have sent MADs to the SM after its turn.
-        let has_requests = self.manager.as_ref().is_some_and(|it| it.is_asked(&self.sim));
+        let has_requests = self.manager.as_ref().is_some_and(|it| it.has_input(&self.sim));
         let due = if has_requests || !self.opened.is_empty() { Some(Instant::ZERO) } else { due };
         let until_due = due.map(|at| at.since(self.now()));
         let until_due = self.adapters.before_sleep(&self.sim, until_due);
@@ -169,7 +169,7 @@ impl SimServer {
         self.is_stopped
     }
 
-    /// Writes what has happened until now to the log and the captures.
+    /// Writes the log and the captures up to now.
     pub(crate) fn close(&mut self) {
         self.advance();
         self.write_out();
@@ -231,7 +231,7 @@ impl SimServer {
         for _ in 0..INPUTS {
             let Some(input) = self.server.next() else { break };
             self.take(input, now)?;
-            // The client of the first response works on it while further requests are processed.
+            // The client can handle the first response while further requests are processed.
             if !is_answered {
                 is_answered = self.hand_all_out();
             }
@@ -280,7 +280,7 @@ impl SimServer {
         Ok(())
     }
 
-    /// Refuses an HCA a port of an embedded host.
+    /// Refuses an HCA's request for a port of an embedded host.
     pub(crate) fn refuse(&mut self, claim: &PortClaim, reason: &str) {
         let (node, number) = self.sim.place(claim.port);
         let reason = format!("port {number} of {}: {reason}", self.sim.node_name(node));
@@ -336,7 +336,7 @@ impl SimServer {
                     self.server.again(key);
                 }
             }
-            // The manager works in every round.
+            // The SM works in every round.
             Input::Ready(MANAGER) => {}
             Input::Ready(OWNER..) => self.is_woken = true,
             Input::Ready(CONSOLE) => {
@@ -355,13 +355,13 @@ impl SimServer {
         Ok(())
     }
 
-    /// Has a file of an HCA's process watched, or sends the process away.
+    /// Watches a file of an HCA's process, or disconnects the process.
     fn watch_adapter(&mut self, client: usize, file: adapters::File) {
         let key = ADAPTERS + adapters::key_of(client, file);
         let watched =
             self.adapters.file(client, file).is_some_and(|it| self.server.watch(it, key).is_ok());
         if watched {
-            // Something may have come before.
+            // Input may have arrived before.
             self.server.again(key);
         } else {
             self.adapters.refuse(client, "the simulator has no more files");
@@ -412,7 +412,7 @@ impl SimServer {
 
     fn request(&mut self, client: u32, request: &Request, now: Instant) -> Result<(), DaemonError> {
         let Some(&id) = self.clients.get(&client) else { return Ok(()) };
-        // Zero has the port fill in its own; a permissive one goes with directed routes.
+        // With SLID 0 the port inserts its own. Directed-route SMPs have the permissive LID.
         let own = self.sim.client_port(id).is_some_and(|port| self.sim.has_lid(port, request.slid));
         if !matches!(request.slid, 0 | PERMISSIVE_LID) && !own {
             self.server.refuse_request(client, request);
@@ -421,13 +421,13 @@ impl SimServer {
         let Some(port) = self.sim.client_port(id) else { return Ok(()) };
         let datagram = datagram(&self.sim, port, request);
         self.sim.submit(id, &datagram);
-        // One after the other they find the caches warm and the queues empty.
+        // Delivering each MAD at once keeps caches warm and queues short.
         self.sim.keep_up(now);
         self.record(|recorder| recorder.submit(id, &datagram));
         Ok(())
     }
 
-    /// Hands all clients what has come for them; returns whether anything had.
+    /// Passes received MADs to all clients; returns true if there were any.
     fn hand_all_out(&mut self) -> bool {
         let mut any = false;
         while let Some(client) = self.sim.next_woken() {
@@ -438,7 +438,7 @@ impl SimServer {
         any
     }
 
-    /// Hands a client what has come for it.
+    /// Passes received MADs to a client.
     fn hand_out(&mut self, id: ClientId) {
         let Some(&number) = self.numbers.get(&id) else {
             return self.adapters.hand_out(&mut self.sim, id);
@@ -449,12 +449,12 @@ impl SimServer {
         }
     }
 
-    /// Answers the next line of a console, if there is one.
+    /// Executes the next line of a console, if there is one.
     fn read_console(&mut self, key: usize) -> Result<(), DaemonError> {
         let connection = key - CONSOLE;
         match self.console.next_line(connection) {
             Received::Line(line) => {
-                // Scripts change GUIDs, too.
+                // Commands of scripts may have changed GUIDs.
                 self.addresses.update(&self.sim);
                 let (reply, command) = query::execute_request(self, &line);
                 if let Some(command) = command {
@@ -465,7 +465,7 @@ impl SimServer {
             }
             Received::Pending => {}
             Received::Closed => {
-                // The file has to be open to be unwatched; one that cannot be was not watched.
+                // The file has to be unwatched while it is open. An error means that it was not watched.
                 let _ = self.server.unwatch(key);
                 self.console.close(connection);
             }
@@ -479,7 +479,7 @@ impl SimServer {
         }
     }
 
-    /// Writes what has happened to the files that were asked for.
+    /// Writes the log, the record and the capture up to now.
     fn write_out(&mut self) {
         if let Some(log) = &mut self.log {
             log.write(&self.sim.take_log());
@@ -505,8 +505,7 @@ impl SimServer {
     }
 }
 
-/// Returns the datagram that a message of a client at a port carries. The protocol names no P_Key: it
-/// is the first one of the port's table, as with any client that does not choose.
+/// Returns the datagram of a client's message. The protocol has no P_Key: the first one of the port's table is used.
 fn datagram(sim: &Sim, port: PortId, request: &Request) -> Datagram {
     let smp = request.destination_queue_pair == 0;
     let remote = if smp { Remote::smi(request.dlid) } else { Remote::gsi(request.dlid) };
@@ -529,7 +528,7 @@ fn datagram(sim: &Sim, port: PortId, request: &Request) -> Datagram {
     }
 }
 
-/// Returns the message for a client to which something has come; `lid` is its port's.
+/// Returns the message for a client about a received or lost MAD; `lid` is the LID of its port.
 fn message(incoming: &Incoming, lid: u16) -> Request {
     match incoming {
         Incoming::Received(datagram) => Request {

@@ -1,4 +1,4 @@
-//! Files of recordings. After a write error, a file ends with its last whole part.
+//! Output files of captures and records. After a write error, a file ends with its last complete part.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -11,14 +11,14 @@ use crate::error::DaemonError;
 /// Number of bytes that are buffered before they are written.
 const PART: usize = 64 << 10;
 
-/// A file that grows by parts: lines, or blocks.
+/// An output file, written in parts: lines or blocks.
 pub(super) struct Sink {
     out: Out,
     path: PathBuf,
     /// Size of the file in bytes.
     offset: u64,
     pending: Vec<u8>,
-    /// End offset of the whole parts in `pending`.
+    /// Offsets in `pending` at which complete parts end.
     ends: Vec<usize>,
 }
 
@@ -28,7 +28,7 @@ enum Out {
 }
 
 impl Sink {
-    /// Creates a file, or empties it; `stream` takes its place for `-`.
+    /// Creates or truncates a file; writes to `stream` if the path is `-`.
     pub(super) fn create(path: &Path, stream: impl Write + 'static) -> Result<Self, DaemonError> {
         let out = if path == Path::new("-") {
             Out::Stream(Box::new(stream))
@@ -47,7 +47,7 @@ impl Sink {
         &self.path
     }
 
-    /// Ends a part; writes the buffer if it is full.
+    /// Completes a part; writes the buffer if it is full.
     ///
     /// # Errors
     /// As [`Sink::flush`].
@@ -63,7 +63,7 @@ impl Write for Sink {
         Ok(bytes.len())
     }
 
-    /// Writes the buffer. After a failure the file ends with its last whole part.
+    /// Writes the buffer. After a failure the file is truncated to its last complete part.
     fn flush(&mut self) -> io::Result<()> {
         let Self { out, offset, pending, ends, .. } = self;
         let mut written = 0;
@@ -85,7 +85,7 @@ impl Write for Sink {
         };
         if let (Err(_), Out::File(file)) = (&result, &mut *out) {
             written = ends.iter().copied().take_while(|end| *end <= written).last().unwrap_or(0);
-            // A device has no length.
+            // Character devices cannot be truncated.
             file.set_len(*offset + written as u64).ok();
         }
         *offset += written as u64;

@@ -1,4 +1,4 @@
-//! What outlives the manager: the LIDs, M_Keys and neighbours of ports, in OpenSM's files.
+//! Caches that outlive the SM: LIDs, M_Keys and neighbours of ports, in OpenSM's file formats.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -12,21 +12,21 @@ use ib_types::Guid;
 use super::files::{self, Job};
 use super::shared::lock;
 
-/// The first and the last LID of ports, by GUID.
+/// First and last LID of each port, by port GUID.
 pub(super) type Lids = BTreeMap<Guid, (u16, u16)>;
 
-/// What is kept in a directory.
+/// The cache directory and its LIDs.
 pub(super) struct Cache {
-    /// The LIDs of all ports that were ever seen.
+    /// LIDs of all ports that were ever in the subnet.
     pub(super) lids: Lids,
-    /// `None` when nothing is kept.
+    /// `None` if the cache is not written.
     store: Option<Arc<Store>>,
 }
 
-/// The files.
+/// The files of the cache directory.
 struct Store {
     directory: PathBuf,
-    /// What they hold, by name.
+    /// Present content of the files, by file name.
     written: Mutex<BTreeMap<&'static str, String>>,
 }
 
@@ -35,8 +35,8 @@ const KEYS: &str = "guid2mkey";
 const NEIGHBORS: &str = "neighbors";
 
 impl Cache {
-    /// Opens a directory, which is made when it is missing, and reads the LIDs there. What cannot be
-    /// used is said by `warn`, and the manager goes on without it.
+    /// Opens a directory and reads its LIDs; creates the directory if it is missing. Errors are passed to `warn`, and
+    /// the SM continues without the cache.
     pub(super) fn open(directory: Option<&Path>, warn: &mut dyn FnMut(String)) -> Self {
         let mut cache = Self { lids: Lids::new(), store: None };
         let Some(directory) = directory else { return cache };
@@ -47,7 +47,7 @@ impl Cache {
                 cache.store = Some(Arc::new(Store { directory, written }));
             }
             Err(error) => {
-                warn(format!("cannot keep LIDs in {shown}: {error}; they are not kept"));
+                warn(format!("cannot write the LID cache in {shown}: {error}; LIDs are not kept"));
             }
         }
         let path = directory.join(LIDS);
@@ -60,7 +60,7 @@ impl Cache {
                     shared(&path, &bytes, &lids).into_iter().for_each(warn);
                     cache.lids = lids;
                 }
-                Err(error) => warn(format!("{error}; the LIDs of the cache are not used")),
+                Err(error) => warn(format!("{error}; the cached LIDs are ignored")),
             },
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             Err(error) => warn(format!("cannot read {}: {error}", path.display())),
@@ -68,14 +68,14 @@ impl Cache {
         cache
     }
 
-    /// Returns true if the directory can be written.
+    /// Returns true if the directory is writable.
     pub(super) const fn is_kept(&self) -> bool {
         self.store.is_some()
     }
 
-    /// Takes note of what has become of a sweep: LIDs by port, the key of all ports, and the links.
+    /// Stores the result of a sweep: LIDs by port, the M_Key of all ports, and the links.
     ///
-    /// Returns the job that writes it; a file that would not change is left alone.
+    /// Returns the job that writes the files. Unchanged files are not written.
     pub(super) fn keep(&mut self, now: Lids, m_key: u64, fabric: &Arc<Fabric>) -> Option<Job> {
         self.lids.extend(&now);
         let (store, fabric) = (Arc::clone(self.store.as_ref()?), Arc::clone(fabric));
@@ -85,14 +85,15 @@ impl Cache {
 }
 
 impl Store {
-    /// Writes the files that change; returns what could not be written, a sentence each.
+    /// Writes the files that have changed; returns the errors.
     fn write(&self, all: &Lids, now: &Lids, m_key: u64, fabric: &Fabric) -> Vec<String> {
         let mut texts = [(LIDS, String::new()), (KEYS, String::new()), (NEIGHBORS, String::new())];
         for (guid, (first, last)) in all {
-            writeln!(texts[0].1, "{guid} {first:#06x} {last:#06x}\n").expect("memory");
+            writeln!(texts[0].1, "{guid} {first:#06x} {last:#06x}\n")
+                .expect("writing to memory succeeds");
         }
         for guid in now.keys() {
-            writeln!(texts[1].1, "{guid} {m_key:#018x}\n").expect("memory");
+            writeln!(texts[1].1, "{guid} {m_key:#018x}\n").expect("writing to memory succeeds");
         }
         let end = |port| {
             let port = fabric.port(port);
@@ -107,10 +108,11 @@ impl Store {
         };
         for (one, other) in fabric.links() {
             let directions = [(end(one), end(other)), (end(other), end(one))];
-            // A loopback plug has one end.
+            // A loopback plug connects a port with itself.
             let count = if one == other { 1 } else { 2 };
             for ((guid, port), (peer, peer_port)) in directions.into_iter().take(count) {
-                writeln!(texts[2].1, "{guid}:{port} {peer}:{peer_port}\n").expect("memory");
+                writeln!(texts[2].1, "{guid}:{port} {peer}:{peer_port}\n")
+                    .expect("writing to memory succeeds");
             }
         }
         let mut failed = Vec::new();
@@ -129,7 +131,7 @@ impl Store {
     }
 }
 
-/// Says which ports of a file have LIDs of other ports, and where they stand.
+/// Returns a warning for each port of a file with a LID of another port.
 fn shared(path: &Path, bytes: &[u8], lids: &Lids) -> Vec<String> {
     let text = String::from_utf8_lossy(bytes);
     let line = |guid: Guid| {
@@ -140,13 +142,13 @@ fn shared(path: &Path, bytes: &[u8], lids: &Lids) -> Vec<String> {
         text.lines().position(is_it).map_or(0, |at| at + 1)
     };
     let mut owners: BTreeMap<u16, Guid> = BTreeMap::new();
-    let mut said = Vec::new();
+    let mut warnings = Vec::new();
     for (&guid, &(first, last)) in lids {
         let other = (first..=last).find_map(|lid| Some((lid, *owners.get(&lid)?)));
         if let Some((lid, other)) = other {
-            said.push(format!(
-                "{}:{}: found LID {lid:#06x} of port {guid}, which is that of {other} in line {} as \
-                 well; the line is ignored",
+            warnings.push(format!(
+                "{}:{}: found LID {lid:#06x} of port {guid}, which port {other} in line {} has, too; \
+                 the line is ignored",
                 path.display(),
                 line(guid),
                 line(other)
@@ -155,10 +157,10 @@ fn shared(path: &Path, bytes: &[u8], lids: &Lids) -> Vec<String> {
             owners.extend((first..=last).map(|lid| (lid, guid)));
         }
     }
-    said
+    warnings
 }
 
-/// Finds out whether files can be made in a directory.
+/// Checks that files can be created in a directory.
 pub(super) fn probe(directory: &Path) -> std::io::Result<()> {
     let path = directory.join(format!(".{}.tmp", std::process::id()));
     std::fs::File::create(&path)?;

@@ -1,4 +1,4 @@
-//! OpenSM's configuration file, read and written: a key and its value on each line.
+//! Reads and writes OpenSM's configuration file: a key and its value on each line.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -8,28 +8,27 @@ use crate::error::DaemonError;
 use crate::input;
 use crate::result_file;
 
-/// Where OpenSM looks for the file when it is told of none.
+/// OpenSM's default path of the file.
 pub const DEFAULT: &str = "/etc/opensm/opensm.conf";
 
-/// Where OpenSM looks for partitions when it is told of no file.
+/// OpenSM's default path of the partition file.
 pub const PARTITIONS: &str = "/etc/opensm/partitions.conf";
 
-/// Reads the text of a file into settings; returns what is to be said of it, a sentence each: what
-/// means nothing here.
+/// Reads the text of a file into settings; returns notes about ignored keys.
 ///
 /// # Errors
-/// Fails on the first value that is none of its key, and on what cannot be had here.
+/// Fails at the first invalid or unsupported value.
 pub fn read(path: &Path, text: &[u8], settings: &mut Settings) -> Result<Vec<String>, DaemonError> {
     let usual = Path::new(PARTITIONS);
     let notes = apply(&path.display().to_string(), text, settings)?;
-    // OpenSM's own file names it whether it is there or not.
+    // OpenSM writes this default path even if the file does not exist.
     if settings.partition_config_file.as_deref().is_some_and(|p| p == usual && !p.exists()) {
         settings.partition_config_file = None;
     }
     Ok(notes)
 }
 
-/// Applies the lines of a file; returns what is to be said of them.
+/// Applies the lines of a file; returns notes about ignored keys.
 fn apply(name: &str, bytes: &[u8], settings: &mut Settings) -> Result<Vec<String>, DaemonError> {
     let mut notes = Vec::new();
     for (line, number) in bytes.split(|&byte| byte == b'\n').zip(1..) {
@@ -72,7 +71,7 @@ fn apply(name: &str, bytes: &[u8], settings: &mut Settings) -> Result<Vec<String
                 )));
             }
             notes.push(format!(
-                "{name}:{number}: {key}: ignored: OpenSM knows it, but there is no such thing here"
+                "{name}:{number}: {key}: ignored: ibfabric does not support this key of OpenSM"
             ));
         }
     }
@@ -85,8 +84,7 @@ fn without_comment(line: &[u8]) -> Result<&str, std::str::Utf8Error> {
     std::str::from_utf8(&line[..end]).map(str::trim)
 }
 
-/// Splits a line at its first blank. Quotes around the value, two of a kind, are left out; a quote alone
-/// is no value.
+/// Splits a line at its first blank and removes quotes around the value. A single quote character is not a value.
 fn key_and_value(line: &str) -> (&str, &str) {
     let (key, value) = line.split_once([' ', '\t']).unwrap_or((line, ""));
     let value = value.trim();
@@ -97,12 +95,12 @@ fn key_and_value(line: &str) -> (&str, &str) {
     (key, inner('"').or_else(|| inner('\'')).unwrap_or(value))
 }
 
-/// Returns true for a key that OpenSM knows.
+/// Returns true if OpenSM has the key.
 fn is_key(word: &str) -> bool {
     KEYS.iter().any(|key| key.name == word) || IGNORED.iter().any(|(name, _)| *name == word)
 }
 
-/// Returns true for two ways of writing nothing at all.
+/// Returns true if both values are zero, in any notation.
 fn both_zero(one: &str, other: &str) -> bool {
     let zero = |text| input::number::<u64>(text) == Some(0);
     zero(one) && zero(other)
@@ -111,14 +109,15 @@ fn both_zero(one: &str, other: &str) -> bool {
 /// Writes a file with all keys and their values.
 ///
 /// # Errors
-/// Fails when the file cannot be written, or has no notation for a value: `#` would start a comment.
+/// Fails if the file cannot be written, or if a value cannot be represented: `#` would start a comment.
 pub fn write(path: &Path, settings: &Settings) -> Result<(), DaemonError> {
     let mut text = Vec::new();
     let mut settings = settings.clone();
-    writeln!(text, "# How ibfabric manages a subnet. The keys are OpenSM's.").expect("memory");
+    writeln!(text, "# Configuration of the subnet manager, with OpenSM's keys.")
+        .expect("writing to memory succeeds");
     for key in KEYS {
         if !key.about.is_empty() {
-            write!(text, "\n# {}\n", key.about).expect("memory takes everything");
+            write!(text, "\n# {}\n", key.about).expect("writing to memory succeeds");
         }
         let value = (key.field)(&mut settings).show();
         let line = notation(key.name, &value).ok_or_else(|| {
@@ -128,13 +127,13 @@ pub fn write(path: &Path, settings: &Settings) -> Result<(), DaemonError> {
                 key.name
             ))
         })?;
-        writeln!(text, "{line}").expect("memory takes everything");
+        writeln!(text, "{line}").expect("writing to memory succeeds");
     }
     result_file::replace(path, 0o777, |out| out.write_all(&text))
         .map_err(|error| DaemonError::Failed(format!("cannot write {}: {error}", path.display())))
 }
 
-/// Returns the line that is read as a key with a value, in quotes if necessary; `None` if there is none.
+/// Returns the line for a key and a value, with quotes if necessary; `None` if the value cannot be represented.
 fn notation(key: &str, value: &str) -> Option<String> {
     let lines = [format!("{key} {value}"), format!("{key} \"{value}\"")];
     lines.into_iter().find(|line| {

@@ -39,9 +39,9 @@ pub(super) fn answer(shared: &Shared, line: &str) -> String {
     let result = match serde_json::from_str(line) {
         Ok(SmRequest::Status) => Ok(status(&state)),
         Ok(SmRequest::Sweep) => match idle_reason(&state) {
-            Some(why) => Err(format!("{why}: nothing is swept, and no file is read")),
+            Some(why) => Err(format!("{why}: no sweep is started")),
             None => {
-                shared.ask_for_sweep();
+                shared.request_sweep();
                 Ok(("a sweep starts".to_owned(), Value::Null))
             }
         },
@@ -57,21 +57,21 @@ pub(super) fn answer(shared: &Shared, line: &str) -> String {
 
 type Answer = (String, Value);
 
-/// Returns why a manager sweeps nothing.
+/// Returns the reason why an SM does not sweep.
 fn idle_reason(state: &State) -> Option<String> {
     match state.info.as_ref()?.state {
         SmState::STANDBY => {
             let mut others = state.managers.iter();
             let master = others.find(|(_, _, info)| info.state == SmState::MASTER);
             let master = master.map(|(name, guid, _)| format!("; the master is {guid} ('{name}')"));
-            Some(format!("this manager stands by{}", master.unwrap_or_default()))
+            Some(format!("this SM is in standby{}", master.unwrap_or_default()))
         }
-        SmState::NOT_ACTIVE => Some("this manager is not active".to_owned()),
+        SmState::NOT_ACTIVE => Some("this SM is not active".to_owned()),
         _ => None,
     }
 }
 
-/// Returns the word for a manager's state.
+/// Returns the word for an SM state.
 pub(super) fn state_word(state: SmState) -> &'static str {
     match state {
         SmState::NOT_ACTIVE => "not active",
@@ -83,7 +83,7 @@ pub(super) fn state_word(state: SmState) -> &'static str {
 }
 
 fn status(state: &State) -> Answer {
-    let Some(info) = &state.info else { return ("the manager starts\n".to_owned(), Value::Null) };
+    let Some(info) = &state.info else { return ("the SM is starting\n".to_owned(), Value::Null) };
     let word = state_word(info.state);
     let mut text =
         format!("{word}, priority {}, at port {}; {}\n", info.priority, info.guid, state.activity);
@@ -101,7 +101,7 @@ fn status(state: &State) -> Answer {
             if report.cached { " (cached)" } else { "" },
             quality_words(state.quality),
         )
-        .expect("memory");
+        .expect("writing to memory succeeds");
         let refusals = refusals(&report.plan.refusals, &mut text);
         let ms = |time: std::time::Duration| time.as_secs_f64() * 1e3;
         up = json!({
@@ -135,24 +135,24 @@ fn status(state: &State) -> Answer {
         counted(traffic.sent, "SMP"),
         traffic.retries
     )
-    .expect("memory");
+    .expect("writing to memory succeeds");
     for (name, guid, other) in state.managers.iter() {
         let word = state_word(other.state);
         writeln!(text, "manager {guid} ('{name}'): {word}, priority {}", other.priority)
-            .expect("memory");
+            .expect("writing to memory succeeds");
     }
     if let Some(why) = &state.no_plan {
-        writeln!(text, "no plan: {why}").expect("memory");
+        writeln!(text, "no plan: {why}").expect("writing to memory succeeds");
     }
     for ShownAlarm { alarm, since } in state.alarms.iter() {
         let seconds = since.elapsed().unwrap_or_default().as_secs();
-        writeln!(text, "ALARM since {seconds} s: {alarm}").expect("memory");
+        writeln!(text, "ALARM since {seconds} s: {alarm}").expect("writing to memory succeeds");
     }
     if let Some(why) = &state.rejected {
-        writeln!(text, "rejected: {why}").expect("memory");
+        writeln!(text, "rejected: {why}").expect("writing to memory succeeds");
     }
     for fault in state.faults.iter() {
-        writeln!(text, "fault: {fault}").expect("memory");
+        writeln!(text, "fault: {fault}").expect("writing to memory succeeds");
     }
     let managers = state.managers.iter().map(|(name, guid, info)| {
         json!({
@@ -212,17 +212,18 @@ pub(super) fn alarm_data(shown: &ShownAlarm) -> Value {
     data
 }
 
-/// Returns what the tables in the switches do, in words.
+/// Formats the quality of the present LFTs.
 pub(super) fn quality_words(quality: Option<TableQuality>) -> String {
     let Some(quality) = quality else { return "reachability not known".to_owned() };
     format!("{} unreachable, {}", quality.unreachable, counted(quality.credit_loops, "credit loop"))
 }
 
-/// Says which engines could not route the subnet, and returns it as data.
+/// Lists the engines that could not route the subnet, as text and as data.
 fn refusals(refusals: &[Refusal], text: &mut String) -> Vec<Value> {
     let said = refusals.iter().map(|refusal| {
         let (engine, reason) = (refusal.0, reason(refusal));
-        writeln!(text, "{engine} cannot route this subnet: {reason}").expect("memory");
+        writeln!(text, "{engine} cannot route this subnet: {reason}")
+            .expect("writing to memory succeeds");
         json!({ "engine": engine.name(), "reason": reason })
     });
     said.collect()
@@ -235,7 +236,7 @@ fn last(state: &State) -> Result<&Last, String> {
         .ok_or_else(|| idle_reason(state).unwrap_or_else(|| "the subnet is not up".to_owned()))
 }
 
-/// Returns the LID and the name of each switch of the tables, by its row.
+/// Returns LID and name of each switch, by its row in the LFTs.
 fn switches<'s>(state: &'s State, last: &Last) -> Vec<(Guid, u16, &'s str)> {
     let names: BTreeMap<Guid, (u16, &str)> = state
         .ports
@@ -260,7 +261,7 @@ fn routes(state: &State) -> Result<Answer, String> {
     let rows: Vec<Value> = switches(state, last)
         .into_iter()
         .map(|(guid, lid, name)| {
-            writeln!(text, "{guid} LID {lid} '{name}'").expect("memory");
+            writeln!(text, "{guid} LID {lid} '{name}'").expect("writing to memory succeeds");
             json!({ "guid": guid.to_string(), "lid": lid, "name": name })
         })
         .collect();
@@ -280,7 +281,7 @@ fn routes(state: &State) -> Result<Answer, String> {
     Ok((text, data))
 }
 
-/// Returns the table of a switch, in the lines of `opensm-lfts.dump`.
+/// Returns the LFT of a switch in the format of `opensm-lfts.dump`.
 fn table(state: &State, wanted: &str) -> Result<Answer, String> {
     let last = last(state)?;
     let guid = wanted.parse::<Guid>().ok();
@@ -302,7 +303,7 @@ fn table(state: &State, wanted: &str) -> Result<Answer, String> {
     let mut text = format!("Unicast lids [0-{max}] of switch Lid {lid} guid {guid} ('{name}'):\n");
     let mut entries = Vec::new();
     for (lid, &port) in (0u16..).zip(table).filter(|&(_, &port)| port != NO_PATH) {
-        // The LIDs of a port follow each other.
+        // The LIDs of a port are consecutive.
         let owner = owners.range(..=lid).next_back().filter(|(first, (guid, _))| {
             plan.end_ports.get(guid).is_some_and(|&(_, count)| lid - **first < count)
         });
@@ -312,7 +313,7 @@ fn table(state: &State, wanted: &str) -> Result<Answer, String> {
             }
             None => writeln!(text, "{lid:#06x} {port:03}"),
         }
-        .expect("memory");
+        .expect("writing to memory succeeds");
         entries.push(json!({ "lid": lid, "port": port }));
     }
     let data = json!({ "guid": guid.to_string(), "lid": lid, "name": name, "entries": entries });

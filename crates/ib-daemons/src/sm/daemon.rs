@@ -1,5 +1,5 @@
-//! A manager with everything around it that outlives a sweep: log, files, plans, counters, and what is
-//! shown to those who ask. It owns no link: whoever has one drives it.
+//! The SM with its log, files, plans, counters and the state for console and metrics. Its owner sends and receives its
+//! MADs.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -28,17 +28,17 @@ use crate::error::DaemonError;
 use crate::input;
 use crate::log::{DEBUG, ERROR, FRAMES, INFO, Log, LogOptions, ROUTING, SYSTEM, VERBOSE};
 
-/// What its driver should know.
+/// An event for the SM's owner.
 pub(crate) enum News {
     /// The subnet is up.
     Up(Box<SweepReport>),
-    /// It cannot be brought up as it is.
+    /// The subnet cannot be routed, with the reason.
     NoPlan(String),
-    /// Another manager is the master: this one.
+    /// Another SM is the master: its description.
     Standby(String),
 }
 
-/// A manager with everything around it.
+/// The SM with its log, files, plans and counters.
 pub(crate) struct Daemon {
     manager: SubnetManager,
     options: ManagerOptions,
@@ -53,22 +53,21 @@ pub(crate) struct Daemon {
     /// True if a file of the cache or a dump could not be written.
     has_unwritten: bool,
     dumps: Option<PathBuf>,
-    /// Whether all dumps are written.
+    /// True if all dump files are written.
     dumps_all: bool,
     planner: Planner,
     perf: Option<Perf>,
     shared: Arc<Shared>,
-    /// Whether the reason why there is no plan ends the program, which says it then.
+    /// True if the process ends when there is no plan. Its owner then prints the reason.
     ends_without_plan: bool,
-    /// Why engines could not route the subnet when it was brought up last.
+    /// Reasons why engines could not route the subnet at the last sweep.
     refusals: Vec<String>,
-    /// What the manager was doing when it was looked at last.
+    /// Activity of the SM at the last call of [`Daemon::work`].
     activity: &'static str,
 }
 
 impl Daemon {
-    /// Makes a manager at the port with a GUID, which starts at once. Without a bell it plans while
-    /// everything else waits.
+    /// Creates and starts an SM at the port with a GUID. Plans are computed in another thread if `bell` is given.
     pub(super) fn new(
         options: &ManagerOptions,
         config: SmConfig,
@@ -143,7 +142,7 @@ impl Daemon {
         })
     }
 
-    /// Takes what came out of the link.
+    /// Handles a received or lost MAD.
     pub(crate) fn handle(&mut self, now: Instant, incoming: &Incoming) {
         if self.log.has(FRAMES) {
             let (verb, datagram) = match incoming {
@@ -158,7 +157,7 @@ impl Daemon {
         }
     }
 
-    /// Does what is due by now.
+    /// Handles timers that have expired.
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         self.manager.handle_timeout(now);
         if let Some(perf) = &mut self.perf {
@@ -166,21 +165,21 @@ impl Daemon {
         }
     }
 
-    /// Returns when there is something to do.
+    /// Returns the time of the next timer.
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
         let perf = self.perf.as_ref().and_then(|perf| perf.poll_timeout(self.is_idle()));
         [self.manager.poll_timeout(), perf].into_iter().flatten().min()
     }
 
-    /// Returns true when counters may be collected.
+    /// Returns true if port counters may be collected.
     fn is_idle(&self) -> bool {
         self.manager.activity() == "idle" && self.manager.info().state == SmState::MASTER
     }
 
-    /// Sends what there is to be sent, has plans made, writes files, and returns what there is to say.
+    /// Sends MADs, computes plans and writes files; returns events for the owner.
     ///
     /// # Errors
-    /// Fails when `send` does.
+    /// Fails if `send` fails.
     pub(crate) fn work(
         &mut self,
         now: Instant,
@@ -190,7 +189,7 @@ impl Daemon {
             self.reload(now);
         }
         let failed = self.writer.failed();
-        self.tell_unwritten(&failed);
+        self.log_unwritten(&failed);
         let mut news = Vec::new();
         let frames = self.log.has(FRAMES).then(|| self.log.clone());
         let send = &mut |datagram: &Datagram| {
@@ -206,7 +205,7 @@ impl Daemon {
             while let Some(datagram) = self.manager.poll_transmit(now) {
                 send(&datagram)?;
             }
-            // The state comes first: LIDs of the cache may count no more.
+            // State events come first, because they may discard LIDs of the cache.
             while let Some(event) = self.manager.poll_event() {
                 self.take_event(now, event, &mut news);
             }
@@ -223,13 +222,13 @@ impl Daemon {
         }
         let activity = self.manager.activity();
         if std::mem::replace(&mut self.activity, activity) != activity {
-            self.log.line(DEBUG, &format!("The manager is {activity}"));
+            self.log.line(DEBUG, &format!("The SM is {activity}"));
         }
         self.show();
         Ok(news)
     }
 
-    /// Shows what changes all the time.
+    /// Updates the state for console and metrics.
     fn show(&self) {
         let Self { manager, .. } = self;
         if manager.info().state == SmState::STANDBY {
@@ -253,7 +252,7 @@ impl Daemon {
         self.shared.update(|state| state.alarms = alarms);
     }
 
-    /// Reads the partitions again and explores the whole subnet.
+    /// Reads the partitions again and starts a heavy sweep.
     pub(crate) fn reload(&mut self, now: Instant) {
         let rejected = match (self.options.partitions)() {
             Ok(partitions) => {
@@ -264,7 +263,7 @@ impl Daemon {
                 None
             }
             Err(error) => {
-                let text = format!("{error}; the partitions stay as they were");
+                let text = format!("{error}; the partitions are unchanged");
                 self.log.line(ERROR, &text);
                 Some(text)
             }
@@ -281,7 +280,7 @@ impl Daemon {
         &self.log
     }
 
-    /// Opens the log again.
+    /// Reopens the log file.
     pub(crate) fn reopen_log(&mut self) {
         self.log.reopen();
     }
@@ -289,7 +288,7 @@ impl Daemon {
     /// Writes the remaining files.
     pub(crate) fn end(&mut self) {
         let failed = self.writer.finish();
-        self.tell_unwritten(&failed);
+        self.log_unwritten(&failed);
     }
 
     /// Returns true if a file of the cache or a dump could not be written.
@@ -298,7 +297,7 @@ impl Daemon {
     }
 
     /// Logs which files could not be written; `sm --once` prints it, too.
-    fn tell_unwritten(&mut self, failed: &[String]) {
+    fn log_unwritten(&mut self, failed: &[String]) {
         for text in failed {
             self.has_unwritten = true;
             if self.ends_without_plan {
@@ -321,7 +320,7 @@ impl Daemon {
             SmEvent::Fault(fault) => self.complain(&fault.to_string()),
             SmEvent::Warning(text) => self.complain(&text),
             SmEvent::AlarmRaised(alarm) => {
-                // The reason why there is no plan is logged by its own event.
+                // A missing plan is logged by its own event.
                 if alarm.kind() != AlarmKind::NoPlan {
                     self.complain(&format!("ALARM: {alarm}"));
                 }
@@ -343,7 +342,7 @@ impl Daemon {
                 self.log.line(SYSTEM, &format!("Entering {word} state"));
                 self.show_others();
                 if state != SmState::MASTER {
-                    // What was true of the subnet is another manager's business now.
+                    // The state of the subnet is maintained by another SM now.
                     self.shared.update(|state| {
                         (state.last, state.no_plan) = (None, None);
                         state.alarms = Arc::default();
@@ -351,7 +350,7 @@ impl Daemon {
                     });
                 }
                 if state == SmState::STANDBY {
-                    // The other master may assign other LIDs meanwhile.
+                    // The other SM may assign other LIDs.
                     if !self.options.honor_guid2lid {
                         self.cache.lids.clear();
                         self.lids.guid2lid.clear();
@@ -364,19 +363,19 @@ impl Daemon {
                 self.up(now, &report);
                 news.push(News::Up(report));
             }
-            SmEvent::Trap(notice) => self.tell(events::trap(&notice)),
-            SmEvent::Exploration(exploration) => self.tell(events::exploration(&exploration)),
-            SmEvent::Port(change) => self.tell(events::port(&change)),
-            SmEvent::Link(change) => self.tell(events::link(&change)),
+            SmEvent::Trap(notice) => self.log_event(events::trap(&notice)),
+            SmEvent::Exploration(exploration) => self.log_event(events::exploration(&exploration)),
+            SmEvent::Port(change) => self.log_event(events::port(&change)),
+            SmEvent::Link(change) => self.log_event(events::link(&change)),
             _ => {}
         }
     }
 
-    fn tell(&self, (level, text): events::Line) {
+    fn log_event(&self, (level, text): events::Line) {
         self.log.line(level, &text);
     }
 
-    /// Returns the manager that this one stands back for, in words.
+    /// Returns the description of the SM with the highest precedence.
     fn best_other(&self) -> String {
         let others = self.manager.managers();
         let other = others.max_by_key(|(guid, _, info)| {
@@ -387,7 +386,7 @@ impl Daemon {
                 let state = state_word(*state);
                 format!("{guid} ('{}'), {state}, priority {priority}", name.description)
             }
-            None => "one that told us so".to_owned(),
+            None => "unknown".to_owned(),
         }
     }
 
@@ -399,8 +398,8 @@ impl Daemon {
         self.shared.update(|state| state.managers = managers);
     }
 
-    /// Says which engines could not route the subnet, and which one did, when that has changed.
-    fn tell_refusals(&mut self, refusals: &[Refusal], engine: &str) {
+    /// Logs the engines that could not route the subnet, and the one that did, if there is a change.
+    fn log_refusals(&mut self, refusals: &[Refusal], engine: &str) {
         let texts: Vec<String> = refusals
             .iter()
             .map(|refusal| format!("{} cannot route this subnet: {}", refusal.0, reason(refusal)))
@@ -417,7 +416,7 @@ impl Daemon {
         self.refusals = texts;
     }
 
-    /// Keeps, shows and dumps a subnet that was just brought up.
+    /// Updates cache, state and dump files after the subnet was brought up.
     fn up(&mut self, now: Instant, report: &SweepReport) {
         let plan = &report.plan;
         let lids: Lids = plan
@@ -434,18 +433,18 @@ impl Daemon {
         {
             self.writer.write(Kind::Cache, job);
         }
-        // Only the first sweep assigns all again; a port that comes back has the LIDs it had.
+        // Only the first sweep reassigns LIDs; ports that return get their previous LIDs.
         self.lids.reassign = false;
         self.lids.guid2lid = self.cache.lids.clone();
         self.manager.set_lids(self.lids.clone());
         let engine = plan.routing.engine.name();
-        self.tell_refusals(&plan.refusals, engine);
+        self.log_refusals(&plan.refusals, engine);
         self.log.line(INFO, &format!("ucast: {engine} tables configured on all switches"));
         for note in &plan.notes {
             self.log.line(VERBOSE, note);
         }
         for line in events::up(report) {
-            self.tell(line);
+            self.log_event(line);
         }
         let without = if self.has_interval { "" } else { " (sweep disabled)" };
         self.log.line(INFO, &format!("SUBNET UP{without}"));
@@ -483,10 +482,10 @@ impl Daemon {
     }
 }
 
-/// Opens the log that is asked for.
+/// Opens the configured log.
 ///
 /// # Errors
-/// Fails when a file that was named cannot be opened.
+/// Fails if the configured file cannot be opened.
 pub(super) fn open_log(options: &ManagerOptions) -> Result<Log, DaemonError> {
     let log = Log::open(&LogOptions {
         flags: options.log_flags,
@@ -501,7 +500,7 @@ pub(super) fn open_log(options: &ManagerOptions) -> Result<Log, DaemonError> {
     Ok(log)
 }
 
-/// Reads names for node GUIDs.
+/// Reads the map from node GUIDs to names.
 fn names(path: Option<&Path>) -> Result<BTreeMap<Guid, String>, DaemonError> {
     let Some(path) = path else { return Ok(BTreeMap::new()) };
     name_map::parse(&path.display().to_string(), &input::bytes(path)?).map_err(DaemonError::failed)

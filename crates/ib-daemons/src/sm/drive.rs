@@ -1,4 +1,4 @@
-//! The loop that joins a manager to its port.
+//! The event loop of an SM and its port.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use crate::log::{ERROR, INFO, Log, SYSTEM};
 use crate::mad_port::MadPort;
 use crate::message::say;
 
-/// A subnet that was brought up.
+/// The event that the subnet was brought up.
 #[derive(Debug)]
 pub struct SubnetUp<'s> {
     /// The report of the sweep.
@@ -39,18 +39,18 @@ pub struct SubnetUp<'s> {
 /// Prints the report of a subnet that was brought up.
 pub type Report<'r> = dyn FnMut(&SubnetUp<'_>) -> Result<(), DaemonError> + 'r;
 
-/// The name of the console when nobody names one.
+/// Default name of the console.
 const SOCKET: &str = "sm";
 
-/// How many managers of a machine have names of their own.
+/// Maximum number of SMs on a machine with default names.
 const MOST_MANAGERS: u8 = 9;
 
-/// Manages as it is asked to: in the background once everything is there that it needs.
+/// Runs the SM. With `background` the process detaches after its setup.
 ///
 /// # Errors
 /// Fails if the configuration cannot be used, the port is lost, or the report cannot be printed.
 pub fn run(options: &ManagerOptions, out: &mut Report<'_>) -> Result<Verdict, DaemonError> {
-    let failed = |error| DaemonError::Failed(format!("cannot go on in the background: {error}"));
+    let failed = |error| DaemonError::Failed(format!("cannot detach from the terminal: {error}"));
     let mut starting = None;
     if options.background && !options.once {
         match background::detach().map_err(failed)? {
@@ -77,7 +77,7 @@ pub fn run(options: &ManagerOptions, out: &mut Report<'_>) -> Result<Verdict, Da
     }
 }
 
-/// Sets everything up, says that it is, and manages.
+/// Sets up the SM, calls `is_set_up`, and runs the event loop.
 fn manage(
     options: &ManagerOptions,
     log: &Log,
@@ -98,14 +98,14 @@ fn manage(
     driver.run(out)
 }
 
-/// A manager at its port.
+/// An SM at its port.
 struct Driver<'r, 's> {
     options: &'r ManagerOptions,
     port: MadPort<'s>,
     daemon: Daemon,
     alarm: Alarm,
     orders: Orders,
-    /// Until the subnet is up first.
+    /// Start of the process, until the subnet is up for the first time.
     started: Option<WallClock>,
 }
 
@@ -132,10 +132,10 @@ impl<'r, 's> Driver<'r, 's> {
         Ok(Self { options, port, daemon, alarm, orders, started })
     }
 
-    /// Works until it is told to end, or until the subnet is up if that is all.
+    /// Runs until it is stopped, or with `once` until the subnet is up.
     fn run(mut self, out: &mut Report<'_>) -> Result<Verdict, DaemonError> {
         if self.options.inactive {
-            tell("READY=1");
+            notify("READY=1");
         }
         let result = loop {
             match self.round(out) {
@@ -144,7 +144,7 @@ impl<'r, 's> Driver<'r, 's> {
                 Err(failure) => break Err(failure),
             }
         };
-        tell("STOPPING=1");
+        notify("STOPPING=1");
         self.daemon.end();
         match result {
             Ok(Verdict::Good) if self.options.once && self.daemon.has_unwritten() => {
@@ -154,10 +154,10 @@ impl<'r, 's> Driver<'r, 's> {
         }
     }
 
-    /// Does what there is to do, and waits for more; returns how it ended.
+    /// Runs one round: signals, due work, and input. Returns the verdict at the end.
     fn round(&mut self, out: &mut Report<'_>) -> Result<Option<Verdict>, DaemonError> {
         let Self { port, daemon, alarm, orders, .. } = self;
-        // In this order: who rings after it ends the next wait.
+        // The alarm is reset first, so that later signals and requests end the next wait.
         alarm.silence();
         while let Some(order) = orders.take() {
             match order {
@@ -173,7 +173,7 @@ impl<'r, 's> Driver<'r, 's> {
         self.port.wait_alarmed(until, &self.alarm).map_err(DaemonError::failed)?;
         while let Some(incoming) = self.port.receive().map_err(DaemonError::failed)? {
             self.daemon.handle(self.port.now(), &incoming);
-            // What is answered leaves before more is taken in.
+            // Responses are sent before the next MAD is received.
             if let Some(verdict) = self.work(out)? {
                 return Ok(Some(verdict));
             }
@@ -182,7 +182,7 @@ impl<'r, 's> Driver<'r, 's> {
         Ok(None)
     }
 
-    /// Sends what there is to be sent and says what is new; returns how it ended.
+    /// Sends MADs and handles events; returns the verdict at the end.
     fn work(&mut self, out: &mut Report<'_>) -> Result<Option<Verdict>, DaemonError> {
         let Self { port, daemon, .. } = self;
         let mut unsent = Vec::new();
@@ -195,19 +195,19 @@ impl<'r, 's> Driver<'r, 's> {
             Ok(()) => Ok(()),
         })?;
         for error in unsent {
-            // Whoever waits for an answer asks again.
+            // The MAD is retransmitted after its timeout.
             daemon.complain(&error);
         }
         for news in news {
-            if let Some(verdict) = self.tell_of(news, out)? {
+            if let Some(verdict) = self.handle_event(news, out)? {
                 return Ok(Some(verdict));
             }
         }
         Ok(None)
     }
 
-    /// Says what is new, and whether that is the end.
-    fn tell_of(
+    /// Handles an event; returns the verdict at the end.
+    fn handle_event(
         &mut self,
         news: News,
         out: &mut Report<'_>,
@@ -215,13 +215,13 @@ impl<'r, 's> Driver<'r, 's> {
         let Self { options, port, started, .. } = self;
         match news {
             News::Up(sweep) => {
-                tell("READY=1\nSTATUS=The subnet is up");
+                notify("READY=1\nSTATUS=The subnet is up");
                 if !options.as_opensm {
                     let started = started.take();
                     let clock = if port.is_virtual() { "fabric" } else { "wall" };
                     out(&SubnetUp { sweep: &sweep, started, clock })?;
                 }
-                // OpenSM has done what it could, too, whatever did not answer.
+                // OpenSM reports success, too, if some nodes do not respond.
                 let verdict = || match options.as_opensm {
                     true => Verdict::Good,
                     false => verdict(&sweep),
@@ -230,45 +230,44 @@ impl<'r, 's> Driver<'r, 's> {
             }
             News::NoPlan(why) if options.once => Err(DaemonError::Failed(why)),
             News::NoPlan(_) => {
-                tell("STATUS=The subnet cannot be routed");
+                notify("STATUS=The subnet cannot be routed");
                 Ok(None)
             }
             News::Standby(other) if (port.is_real() || options.once) && !options.standby => {
                 Err(DaemonError::Failed(format!(
-                    "this subnet has a manager: {other}; with --standby this one waits until that \
-                     one fails"
+                    "this subnet has an SM: {other}; --standby makes this one wait until the other one fails"
                 )))
             }
             News::Standby(_) => {
-                tell("READY=1\nSTATUS=Another manager is the master");
+                notify("READY=1\nSTATUS=Another manager is the master");
                 Ok(None)
             }
         }
     }
 }
 
-/// Returns what a sweep means for the exit status.
+/// Returns the verdict of a sweep, for the exit status.
 fn verdict(sweep: &SweepReport) -> Verdict {
     let reaches_all = sweep.quality.is_some_and(|quality| quality.unreachable == 0);
     Verdict::good_if(reaches_all && sweep.faults == 0)
 }
 
-/// Makes sure that a port is the one that is to be managed from.
+/// Checks that the opened port has the configured GUID.
 ///
 /// # Errors
-/// Fails when it is another one.
+/// Fails if it has another GUID.
 fn check_port(options: &ManagerOptions, guid: Guid) -> Result<(), DaemonError> {
     if options.guid.is_zero() || options.guid == guid {
         return Ok(());
     }
     Err(DaemonError::Failed(format!(
-        "{}: found {}, expected {guid}, the GUID of the port that was opened; of a simulator the \
-         node is chosen with --node NAME, or SIM_HOST in the environment",
+        "{}: found {}, expected {guid}, the GUID of the opened port; at a simulator, --node NAME or the \
+        environment variable SIM_HOST selects the node",
         options.guid_origin, options.guid
     )))
 }
 
-/// Opens what others ask the manager by.
+/// Opens the console and the metrics server.
 pub(super) fn serve(
     options: &ManagerOptions,
     shared: &Arc<Shared>,
@@ -277,7 +276,7 @@ pub(super) fn serve(
     let name = options.socket.as_deref().unwrap_or(SOCKET);
     let mut bound = LineServer::bind(name);
     if options.socket.is_none() && !options.once {
-        // Of several managers on one machine the first one has the usual name.
+        // The first SM on a machine has the default name.
         for number in 2..=MOST_MANAGERS {
             if bound.is_ok() {
                 break;
@@ -285,9 +284,9 @@ pub(super) fn serve(
             let other = format!("{SOCKET}-{number}");
             bound = LineServer::bind(&other);
             if bound.is_ok() {
-                let why = format!("@{name}:console is another manager's");
-                let ask = format!("this one is asked with `ibfabric sm ctl --socket {other}`");
-                log.note(INFO, &format!("{why}: {ask}"));
+                let why = format!("@{name}:console belongs to another SM");
+                let hint = format!("use `ibfabric sm ctl --socket {other}` for this one");
+                log.note(INFO, &format!("{why}: {hint}"));
             }
         }
     }
@@ -304,7 +303,7 @@ pub(super) fn serve(
         Err(_) if options.once => {}
         Err(error) => log.note(
             ERROR,
-            &format!("nobody can ask this manager: @{name}:console: {error}; see --socket"),
+            &format!("this SM has no console: @{name}:console: {error}; see --socket"),
         ),
     }
     if let Some(port) = options.metrics_port {
@@ -320,14 +319,14 @@ pub(super) fn serve(
     Ok(())
 }
 
-/// Tells the service manager something, if there is one.
-fn tell(state: &str) {
+/// Notifies the service manager, if there is one.
+fn notify(state: &str) {
     if let Err(error) = background::notify(state) {
-        say!("cannot tell the service manager: {error}");
+        say!("cannot notify the service manager: {error}");
     }
 }
 
-/// A file with the number of the process, as long as it runs.
+/// A file with the process ID, which is removed at the end.
 struct PidFile<'p>(&'p Path);
 
 impl<'p> PidFile<'p> {

@@ -13,7 +13,7 @@ use ib_types::Guid;
 use super::{cache, files};
 use crate::log::{INFO, Log};
 
-/// What there is to dump.
+/// Data of the dump files.
 pub(super) struct Dump {
     pub(super) fabric: Arc<Fabric>,
     pub(super) own_port: Guid,
@@ -21,21 +21,22 @@ pub(super) struct Dump {
     pub(super) lids: LidOptions,
     /// The ports of each multicast LID, by switch.
     pub(super) multicast: BTreeMap<Guid, BTreeMap<u16, Vec<u8>>>,
-    /// Whether all is written, and not only the list of links.
+    /// True if all files are written, false for the list of links only.
     pub(super) all: bool,
 }
 
-/// Returns the directory for dumps, which is made when it is missing. Without the right to write the
-/// usual one, which nobody named, the current one serves.
+/// Returns the directory of dump files; creates it if it is missing. If OpenSM's default directory is not writable, the
+/// current directory is used.
 ///
 /// # Errors
-/// Fails when a directory that was named cannot be written.
-pub(super) fn directory(wanted: &Path, is_usual: bool, log: &Log) -> Result<PathBuf, String> {
-    let shown = wanted.display();
-    match std::fs::create_dir_all(wanted).and_then(|()| cache::probe(wanted)) {
-        Ok(()) => Ok(wanted.to_owned()),
+/// Fails if a configured directory is not writable.
+pub(super) fn directory(configured: &Path, is_usual: bool, log: &Log) -> Result<PathBuf, String> {
+    let shown = configured.display();
+    match std::fs::create_dir_all(configured).and_then(|()| cache::probe(configured)) {
+        Ok(()) => Ok(configured.to_owned()),
         Err(_) if is_usual => {
-            let text = format!("cannot write to {shown}; dump files go to the current directory");
+            let text =
+                format!("cannot write to {shown}; dump files are written to the current directory");
             log.note(INFO, &text);
             Ok(PathBuf::from("."))
         }
@@ -47,9 +48,9 @@ impl Dump {
     /// Writes the files.
     ///
     /// # Errors
-    /// Fails with what could not be written, and why.
+    /// Returns the file that could not be written, and the reason.
     pub(super) fn write(&self, directory: &Path) -> Result<(), String> {
-        // The LIDs are those of the plan, whatever the ports had before.
+        // The plan's LIDs are used, because ports may have had others before.
         let guid2lid = self.plan.end_ports.iter().map(|(&guid, &(first, count))| {
             let first = first.get();
             (guid, (first, first + count - 1))
@@ -72,15 +73,15 @@ impl Dump {
             return put("opensm.mcfdbs", &self.multicast());
         }
         let mut bytes = Vec::new();
-        dump::subnet_list::write(&mut bytes, &subnet).expect("memory takes everything");
+        dump::subnet_list::write(&mut bytes, &subnet).expect("writing to memory succeeds");
         put("opensm-subnet.lst", &bytes)?;
         if self.all {
-            return Err("the routes are those of a larger subnet: only its links are dumped".into());
+            return Err("the routes are those of a larger subnet: only the links are dumped".into());
         }
         Ok(())
     }
 
-    /// Returns the multicast forwarding tables as `opensm.mcfdbs` has them.
+    /// Returns the multicast forwarding tables in the format of `opensm.mcfdbs`.
     fn multicast(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         for switch in &self.plan.switches {
@@ -88,11 +89,12 @@ impl Dump {
             else {
                 continue;
             };
-            writeln!(bytes, "\nSwitch {switch}\nLID    : Out Port(s)").expect("memory");
+            writeln!(bytes, "\nSwitch {switch}\nLID    : Out Port(s)")
+                .expect("writing to memory succeeds");
             for (lid, ports) in groups {
-                write!(bytes, "0x{lid:04X} :").expect("memory");
+                write!(bytes, "0x{lid:04X} :").expect("writing to memory succeeds");
                 for port in ports {
-                    write!(bytes, " 0x{port:03X} ").expect("memory");
+                    write!(bytes, " 0x{port:03X} ").expect("writing to memory succeeds");
                 }
                 bytes.push(b'\n');
             }

@@ -1,4 +1,4 @@
-//! What a manager's events are in the log.
+//! Log lines of the SM's events.
 
 use ib_link::Datagram;
 use ib_sm::fault::PortName;
@@ -8,35 +8,35 @@ use ib_wire::mad::sm::{Notice, TrapNumber};
 use super::console::quality_words;
 use crate::log::{INFO, VERBOSE};
 
-/// A level and a text.
+/// Log level and text.
 pub(super) type Line = (u8, String);
 
 pub(super) fn exploration(Exploration { why, is_whole }: &Exploration) -> Line {
-    let what = if *is_whole { "Heavy sweep" } else { "Sweep of what has changed" };
+    let what = if *is_whole { "Heavy sweep" } else { "Partial sweep" };
     (INFO, format!("{what}: {why}"))
 }
 
-/// Ports that were there from the start are of less interest than those that come and go.
+/// Ports found by the first sweep are logged at a lower level than later changes.
 pub(super) fn port(change: &PortChange) -> Line {
     let PortChange { guid, lids: (first, last), at, is_new, is_first } = change;
     let what = if *is_new { "Discovered new" } else { "Removed" };
-    let place = placed(at);
+    let place = port_text(at);
     let text = format!("{what} port with GUID:{guid} LID range [{first},{last}] of node: {place}");
     (if *is_first { VERBOSE } else { INFO }, text)
 }
 
 pub(super) fn link(LinkChange { ends: (one, other), is_new }: &LinkChange) -> Line {
     let what = if *is_new { "Discovered new" } else { "Removed" };
-    (INFO, format!("{what} link between {} and {}", placed(one), placed(other)))
+    (INFO, format!("{what} link between {} and {}", port_text(one), port_text(other)))
 }
 
-fn placed(at: &PortName) -> String {
+fn port_text(at: &PortName) -> String {
     let PortName { description, node_guid, port, .. } = at;
     let port = port.map_or_else(String::new, |port| format!(" port {port}"));
     format!("{description} ({node_guid}){port}")
 }
 
-/// What changes the subnet is of more interest than what repeats itself.
+/// Traps that change the subnet are logged at a higher level than others.
 pub(super) fn trap(notice: &Notice) -> Line {
     let Notice { is_generic, notice_type, producer, trap, issuer_lid, .. } = notice;
     let kind = notice_type.0;
@@ -68,7 +68,7 @@ pub(super) fn trap(notice: &Notice) -> Line {
     (if changes.contains(trap) { INFO } else { VERBOSE }, text)
 }
 
-/// Returns how much a subnet that is up holds, and what that took.
+/// Returns the size of the subnet and the costs of the sweep.
 pub(super) fn up(report: &SweepReport) -> [Line; 2] {
     let SweepReport { plan, written, nodes, smps, retries, cached, .. } = report;
     let lids: usize = plan.end_ports.values().map(|&(_, lids)| usize::from(lids)).sum();
@@ -82,8 +82,8 @@ pub(super) fn up(report: &SweepReport) -> [Line; 2] {
     );
     let ms = |time: std::time::Duration| time.as_millis();
     let took = format!(
-        "explored in {} ms, planned in {} ms, written in {} ms; {smps} SMPs, {retries} of them again, \
-         {} blocks of forwarding tables",
+        "explored in {} ms, planned in {} ms, written in {} ms; {smps} SMPs, {retries} retransmissions, \
+         {} LFT blocks",
         ms(report.discover),
         ms(report.plan_time),
         ms(report.program),
@@ -92,7 +92,7 @@ pub(super) fn up(report: &SweepReport) -> [Line; 2] {
     [(INFO, what), (VERBOSE, took)]
 }
 
-/// Returns what a datagram is, sent or received.
+/// Returns the log text of a MAD.
 pub(super) fn datagram(verb: &str, datagram: &Datagram) -> String {
     let mad = &datagram.mad;
     let (method, class) = (mad.method(), mad.class());

@@ -1,4 +1,4 @@
-//! The daemon's files, replaced as a whole by a thread of their own.
+//! A writer thread for the daemon's files. Files are replaced atomically.
 
 use std::io::{self, Write as _};
 use std::path::Path;
@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use super::shared::lock;
 use crate::result_file;
 
-/// Replaces a file as a whole: a daemon that is killed leaves the former one.
+/// Replaces a file atomically: if the daemon is killed, the former content remains.
 ///
 /// # Errors
 /// Fails if the directory cannot be written or the disk is full.
@@ -17,19 +17,19 @@ pub(super) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     result_file::replace(path, 0o777, |out| out.write_all(bytes))
 }
 
-/// Writes something; returns what went wrong, a sentence each.
+/// A job that writes files; returns the errors.
 pub(super) type Job = Box<dyn FnOnce() -> Vec<String> + Send>;
 
-/// Writes files in a thread of its own, so that nobody waits for a disk.
+/// A thread that writes files, so that the SM does not wait for a disk.
 pub(super) struct Writer {
-    desk: Arc<(Mutex<Desk>, Condvar)>,
+    queue: Arc<(Mutex<JobQueue>, Condvar)>,
     thread: Option<JoinHandle<()>>,
     failed: Receiver<String>,
 }
 
-/// What there is to write: of each kind the newest.
+/// Queued jobs: the newest of each kind.
 #[derive(Default)]
-struct Desk {
+struct JobQueue {
     jobs: [Option<Job>; 2],
     ends: bool,
 }
@@ -45,33 +45,33 @@ impl Writer {
     /// Starts the thread.
     ///
     /// # Errors
-    /// Fails when the system makes no further thread.
+    /// Fails if the system cannot create a thread.
     pub(super) fn start() -> io::Result<Self> {
-        let desk = Arc::<(Mutex<Desk>, Condvar)>::default();
+        let queue = Arc::<(Mutex<JobQueue>, Condvar)>::default();
         let (sender, failed) = channel();
-        let own = Arc::clone(&desk);
+        let own = Arc::clone(&queue);
         let thread = std::thread::Builder::new().name("files".to_owned());
         let thread = Some(thread.spawn(move || write(&own, &sender))?);
-        Ok(Self { desk, thread, failed })
+        Ok(Self { queue, thread, failed })
     }
 
-    /// Has files written; those of the kind that were not begun yet are not any more.
+    /// Queues a job; it replaces a queued job of the same kind.
     pub(super) fn write(&self, kind: Kind, job: Job) {
-        lock(&self.desk.0).jobs[kind as usize] = Some(job);
-        self.desk.1.notify_one();
+        lock(&self.queue.0).jobs[kind as usize] = Some(job);
+        self.queue.1.notify_one();
     }
 
-    /// Returns what has gone wrong since it was asked last.
+    /// Returns the errors since the last call.
     pub(super) fn failed(&self) -> Vec<String> {
         self.failed.try_iter().collect()
     }
 
-    /// Waits until everything is written; returns what has gone wrong.
+    /// Waits until all jobs are done; returns the errors.
     pub(super) fn finish(&mut self) -> Vec<String> {
-        lock(&self.desk.0).ends = true;
-        self.desk.1.notify_one();
+        lock(&self.queue.0).ends = true;
+        self.queue.1.notify_one();
         if let Some(thread) = self.thread.take() {
-            // A thread that panicked has said so.
+            // A panic in the thread has been printed already.
             let _ = thread.join();
         }
         self.failed()
@@ -84,21 +84,21 @@ impl Drop for Writer {
     }
 }
 
-fn write(desk: &(Mutex<Desk>, Condvar), failed: &Sender<String>) {
+fn write(queue: &(Mutex<JobQueue>, Condvar), failed: &Sender<String>) {
     loop {
-        let mut left = lock(&desk.0);
+        let mut jobs = lock(&queue.0);
         let job = loop {
-            if let Some(job) = left.jobs.iter_mut().find_map(Option::take) {
+            if let Some(job) = jobs.jobs.iter_mut().find_map(Option::take) {
                 break job;
             }
-            if left.ends {
+            if jobs.ends {
                 return;
             }
-            left = desk.1.wait(left).unwrap_or_else(std::sync::PoisonError::into_inner);
+            jobs = queue.1.wait(jobs).unwrap_or_else(std::sync::PoisonError::into_inner);
         };
-        drop(left);
+        drop(jobs);
         for text in job() {
-            // The writer is only dropped after this thread.
+            // The receiver exists longer than this thread.
             let _ = failed.send(text);
         }
     }

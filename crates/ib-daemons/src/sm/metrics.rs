@@ -10,7 +10,7 @@ use ib_wire::mad::sm::{PortState, SmState};
 
 use super::shared::{PortCounts, State, lock};
 
-/// A counter of a port: name, what it counts, where it stands in either set of counters.
+/// A port counter: name, description, its values in both counter attributes.
 struct Counter {
     name: &'static str,
     help: &'static str,
@@ -26,10 +26,10 @@ macro_rules! counters {
     };
 }
 
-/// How many bytes the unit of the counters of data is.
+/// Size in bytes of the unit of data counters.
 const WORD: u64 = 4;
 
-// The names are those of infiniband_exporter, behind `infiniband_port_` and before `_total`.
+// Names are those of infiniband_exporter, without the prefix `infiniband_port_` and the suffix `_total`.
 counters! {
     "transmit_data_bytes" "Bytes sent"
         Some(|c| u64::from(c.xmit_data) * WORD), Some(|c| c.xmit_data.wrapping_mul(WORD));
@@ -95,7 +95,7 @@ pub(super) fn page(state: &State) -> String {
     page.into_text()
 }
 
-/// Returns all values, for those who read JSON.
+/// Returns all values as JSON.
 pub(super) fn samples(state: &State) -> Vec<Sample> {
     families(state).into_iter().flat_map(|family| family.samples).collect()
 }
@@ -121,22 +121,22 @@ fn families(state: &State) -> Vec<Family> {
         (vec![("state", name.to_owned())], f64::from(own == Some(code)))
     };
     let all = states.into_iter().map(in_state).collect();
-    add("state", MetricType::Gauge, "Whether the manager is in this state", all);
+    add("state", MetricType::Gauge, "1 if the SM is in this state", all);
     let (traffic, counters) = (&state.traffic, &state.counters);
     add("smps_total", MetricType::Counter, "SMPs sent", one(traffic.sent as f64));
-    add("smp_retries_total", MetricType::Counter, "SMPs sent again", one(traffic.retries as f64));
+    add(
+        "smp_retries_total",
+        MetricType::Counter,
+        "SMPs retransmitted",
+        one(traffic.retries as f64),
+    );
     add(
         "smps_lost_total",
         MetricType::Counter,
-        "SMPs that the link lost",
+        "SMPs without a response",
         one(traffic.lost as f64),
     );
-    add(
-        "sweeps_total",
-        MetricType::Counter,
-        "Heavy sweeps that ended",
-        one(counters.sweeps as f64),
-    );
+    add("sweeps_total", MetricType::Counter, "Completed heavy sweeps", one(counters.sweeps as f64));
     add("light_sweeps_total", MetricType::Counter, "Light sweeps", one(counters.looks as f64));
     add(
         "routings_total",
@@ -144,26 +144,21 @@ fn families(state: &State) -> Vec<Family> {
         "Computations of routes",
         one(counters.routings as f64),
     );
-    let help = "Explorations that only asked nodes which had told of changes";
+    let help = "Partial sweeps of changed nodes";
     add("followed_total", MetricType::Counter, help, one(counters.followed as f64));
     let cached = one(counters.cached as f64);
-    add("cached_routings_total", MetricType::Counter, "Cached routes that served", cached);
-    add("traps_total", MetricType::Counter, "Traps that were taken", one(counters.traps as f64));
+    add("cached_routings_total", MetricType::Counter, "Routes taken from the cache", cached);
+    add("traps_total", MetricType::Counter, "Received traps", one(counters.traps as f64));
     add(
         "faults_total",
         MetricType::Counter,
         "Faults since the start",
         one(state.fault_count as f64),
     );
-    add(
-        "faults",
-        MetricType::Gauge,
-        "Faults that the last sweep met",
-        one(state.faults.len() as f64),
-    );
-    add("managers", MetricType::Gauge, "Other managers", one(state.managers.len() as f64));
+    add("faults", MetricType::Gauge, "Faults of the last sweep", one(state.faults.len() as f64));
+    add("managers", MetricType::Gauge, "Other SMs", one(state.managers.len() as f64));
     let no_plan = one(f64::from(state.no_plan.is_some()));
-    add("no_plan", MetricType::Gauge, "Whether the subnet as it is now cannot be routed", no_plan);
+    add("no_plan", MetricType::Gauge, "1 if the present subnet cannot be routed", no_plan);
     let raised = |kind: AlarmKind| state.alarms.iter().find(|it| it.alarm.kind() == kind);
     let alarm = |kind: AlarmKind| {
         (vec![("kind", kind.name().to_owned())], f64::from(raised(kind).is_some()))
@@ -175,19 +170,19 @@ fn families(state: &State) -> Vec<Family> {
         Some((vec![("kind", kind.name().to_owned())], at.as_secs_f64()))
     };
     let since = AlarmKind::ALL.into_iter().filter_map(since).collect();
-    let help = "When the alarm was raised, in seconds since 1970";
+    let help = "Time at which the alarm was raised, in seconds since 1970";
     add("alarm_since_timestamp_seconds", MetricType::Gauge, help, since);
     if let Some(quality) = state.quality {
-        let help = "Pairs of a switch and a LID whose packets do not arrive with the tables in the switches";
+        let help = "Pairs of a switch and a LID without a route in the present LFTs";
         add("unreachable", MetricType::Gauge, help, one(quality.unreachable as f64));
-        let help = "Pairs of hosts whose packets do not arrive with the tables in the switches";
+        let help = "Pairs of hosts without a route in the present LFTs";
         add(
             "unreachable_host_pairs",
             MetricType::Gauge,
             help,
             one(quality.unreachable_host_pairs as f64),
         );
-        let help = "Credit loops of the tables in the switches";
+        let help = "Credit loops of the present LFTs";
         add("credit_loops", MetricType::Gauge, help, one(quality.credit_loops as f64));
     }
     if let Some(last) = &state.last {
@@ -204,11 +199,11 @@ fn families(state: &State) -> Vec<Family> {
         add(
             "sweep_seconds",
             MetricType::Gauge,
-            "How long the steps of the last heavy sweep took",
+            "Durations of the steps of the last heavy sweep",
             steps,
         );
         let at = last.at.duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-        let help = "When the subnet was brought up last, in seconds since 1970";
+        let help = "Time of the last SUBNET UP, in seconds since 1970";
         add("subnet_up_timestamp_seconds", MetricType::Gauge, help, one(at.as_secs_f64()));
         add(
             "sweep_smps",
@@ -217,11 +212,16 @@ fn families(state: &State) -> Vec<Family> {
             one(report.smps as f64),
         );
         let retries = one(report.retries as f64);
-        add("sweep_retries", MetricType::Gauge, "SMPs sent again in the last heavy sweep", retries);
+        add(
+            "sweep_retries",
+            MetricType::Gauge,
+            "SMPs retransmitted in the last heavy sweep",
+            retries,
+        );
         add("nodes", MetricType::Gauge, "Nodes", one(report.nodes as f64));
         add("switches", MetricType::Gauge, "Switches", one(report.plan.switches.len() as f64));
         let engine = vec![("engine", report.plan.routing.engine.name().to_owned())];
-        add("engine", MetricType::Gauge, "The routing engine that served", vec![(engine, 1.0)]);
+        add("engine", MetricType::Gauge, "The routing engine in use", vec![(engine, 1.0)]);
     }
     let mut by_state: BTreeMap<&str, f64> = BTreeMap::new();
     for port in state.ports.iter().filter(|port| port.number > 0) {
@@ -231,7 +231,7 @@ fn families(state: &State) -> Vec<Family> {
     let by_state = by_state.into_iter();
     let by_state = by_state.map(|(name, n)| (vec![("state", name.to_owned())], n)).collect();
     add("ports", MetricType::Gauge, "Ports by state, as the last heavy sweep left them", by_state);
-    // Whoever collects waits for a copy, not for a page.
+    // The counters are locked for a copy only, not while the page is formatted.
     let (counts, rounds, failures, seconds) = {
         let counts = lock(&state.counts);
         (counts.ports.clone(), counts.rounds, counts.failures, counts.seconds)

@@ -1,6 +1,6 @@
-//! The counters of all ports, collected by queries to their nodes.
+//! Collection of port counters by performance management queries.
 //!
-//! Queries go to LIDs, a few at a time, and only while the manager has nothing else to do.
+//! Queries are addressed by LID. At most [`WINDOW`] queries are outstanding, and only while the SM is idle.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -16,13 +16,13 @@ use ib_wire::mad::{AttributeId, ClassPortInfo, Mad, Method, MgmtClass, Transacti
 
 use super::shared::{Counts, PortCounts, lock};
 
-/// What tells the queries from the manager's own requests.
+/// Tag of transaction IDs that distinguishes the queries from the SM's own requests.
 const TAG: u16 = 0x70;
 
-/// How many queries are on their way at once.
+/// Maximum number of outstanding queries.
 const WINDOW: usize = 16;
 
-/// A port whose counters are asked for.
+/// A port whose counters are queried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Target {
     node: Guid,
@@ -30,26 +30,26 @@ struct Target {
     lid: u16,
 }
 
-/// A query.
+/// A performance management query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Query {
-    /// What the node of a LID can count.
+    /// ClassPortInfo of a port's node.
     Ability(Target),
     Narrow(Target),
     Wide(Target),
 }
 
-/// Collects counters.
+/// The collector of port counters.
 pub(super) struct Perf {
     interval: Duration,
     timing: Timing,
     requester: Requester,
     targets: Vec<Target>,
     queue: VecDeque<Query>,
-    asked: BTreeMap<TransactionId, Query>,
-    /// Whether the node of a LID has counters of 64 bits, by node.
+    outstanding: BTreeMap<TransactionId, Query>,
+    /// True if a node has 64-bit counters, by node GUID.
     wide: BTreeMap<Guid, bool>,
-    /// When the next collection begins; `None` while one runs.
+    /// Start of the next collection; `None` while a collection is in progress.
     next: Option<Instant>,
     began: Instant,
     counts: Arc<Mutex<Counts>>,
@@ -68,7 +68,7 @@ impl Perf {
             }),
             targets: Vec::new(),
             queue: VecDeque::new(),
-            asked: BTreeMap::new(),
+            outstanding: BTreeMap::new(),
             wide: BTreeMap::new(),
             next: None,
             began: Instant::ZERO,
@@ -76,7 +76,7 @@ impl Perf {
         }
     }
 
-    /// Has the ports of a subnet that was just brought up.
+    /// Sets the ports after a sweep.
     pub(super) fn set_ports(&mut self, now: Instant, ports: &[PortStatus]) {
         let has_link = |port: &&PortStatus| {
             let info = port.info.as_ref();
@@ -95,26 +95,26 @@ impl Perf {
         self.next.get_or_insert(now);
     }
 
-    /// Takes what came out of the link. Returns true when it was an answer to a query.
+    /// Handles a received or lost MAD; returns true if it was a response to a query.
     pub(super) fn handle(&mut self, now: Instant, incoming: &Incoming) -> bool {
         let taken = self.requester.handle(now, incoming);
         self.collect(now);
         taken
     }
 
-    /// Does what is due by now.
+    /// Handles timers that have expired.
     pub(super) fn handle_timeout(&mut self, now: Instant) {
         self.requester.handle_timeout(now);
         self.collect(now);
     }
 
-    /// Returns when there is something to do, while the manager is idle or not.
+    /// Returns the time of the next timer.
     pub(super) fn poll_timeout(&self, idle: bool) -> Option<Instant> {
         let next = self.next.filter(|_| idle && !self.targets.is_empty());
         [self.requester.poll_timeout(), next].into_iter().flatten().min()
     }
 
-    /// Returns the next query to be sent; nothing new while the manager is busy.
+    /// Returns the next query to send; new queries are sent only while the SM is idle.
     pub(super) fn poll_transmit(&mut self, now: Instant, idle: bool) -> Option<Datagram> {
         if idle {
             if self.next.is_some_and(|at| at <= now) && !self.targets.is_empty() {
@@ -124,8 +124,8 @@ impl Perf {
                 && let Some(query) = self.queue.pop_front()
             {
                 let request = self.request(query);
-                let id = self.requester.start(request).expect("a Get is answered");
-                self.asked.insert(id, query);
+                let id = self.requester.start(request).expect("a Get has a response");
+                self.outstanding.insert(id, query);
             }
         }
         self.requester.poll_transmit(now)
@@ -138,7 +138,7 @@ impl Perf {
         let targets = std::mem::take(&mut self.targets);
         for &target in &targets {
             if self.wide.contains_key(&target.node) {
-                self.ask_for_counters(target);
+                self.queue_queries(target);
             } else if unknown.insert(target.node) {
                 self.queue.push_back(Query::Ability(target));
             }
@@ -146,7 +146,7 @@ impl Perf {
         self.targets = targets;
     }
 
-    fn ask_for_counters(&mut self, target: Target) {
+    fn queue_queries(&mut self, target: Target) {
         self.queue.push_back(Query::Narrow(target));
         if self.wide.get(&target.node) == Some(&true) {
             self.queue.push_back(Query::Wide(target));
@@ -168,18 +168,19 @@ impl Perf {
                 mad.set_attribute(&PortCounters { port_select, ..PortCounters::zeroed() });
             }
             Query::Wide(_) => {
-                let wanted = PortCountersExtended { port_select, ..PortCountersExtended::zeroed() };
-                mad.set_attribute(&wanted);
+                let attribute =
+                    PortCountersExtended { port_select, ..PortCountersExtended::zeroed() };
+                mad.set_attribute(&attribute);
             }
         }
         Request::new(Remote::gsi(target.lid), mad).with_timing(self.timing)
     }
 
-    /// Takes note of answers, and ends the collection with the last one.
+    /// Handles responses; the last one completes the collection.
     fn collect(&mut self, now: Instant) {
         let mut ended = false;
         while let Some(completion) = self.requester.poll_event() {
-            let Some(query) = self.asked.remove(&completion.transaction_id) else { continue };
+            let Some(query) = self.outstanding.remove(&completion.transaction_id) else { continue };
             ended = true;
             let answer = completion.result.ok().filter(|answer| answer.status().is_ok());
             let counts = Arc::clone(&self.counts);
@@ -190,7 +191,7 @@ impl Perf {
             };
             match query {
                 Query::Ability(target) => {
-                    // Who does not say may be asked again with the next collection.
+                    // Without a response the node is queried again in the next collection.
                     let info = answer.and_then(|a| a.mad().attribute::<ClassPortInfo>());
                     if let Some(info) = info {
                         let mask = PmCapabilityMask(info.capability_mask);
@@ -201,7 +202,7 @@ impl Perf {
                         let ports = self.targets[first..].iter().copied();
                         let ports = ports.take_while(|port| port.node == target.node);
                         for port in ports.collect::<Vec<_>>() {
-                            self.ask_for_counters(port);
+                            self.queue_queries(port);
                         }
                     }
                 }
@@ -218,7 +219,7 @@ impl Perf {
                 }
             }
         }
-        if ended && self.queue.is_empty() && self.asked.is_empty() {
+        if ended && self.queue.is_empty() && self.outstanding.is_empty() {
             let mut counts = lock(&self.counts);
             counts.rounds += 1;
             counts.seconds = now.since(self.began).as_secs_f64();

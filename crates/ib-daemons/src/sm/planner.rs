@@ -1,4 +1,4 @@
-//! Plans are made in a thread of their own, so that the manager goes on answering.
+//! Computes plans in another thread, so that the SM keeps responding.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 
@@ -7,9 +7,9 @@ use ib_sm::{Plan, PlanError, PlanJob};
 
 type Made = (u64, Result<Plan, PlanError>);
 
-/// Makes plans, the last one of which counts.
+/// Computes plans; only the newest one is used.
 pub(super) struct Planner {
-    /// `None` makes plans at once: for links whose time stands still meanwhile.
+    /// Bell of the SM's loop. `None` computes plans synchronously, for links in virtual time.
     bell: Option<Bell>,
     started: u64,
     made: Receiver<Made>,
@@ -17,18 +17,18 @@ pub(super) struct Planner {
 }
 
 impl Planner {
-    /// Returns a planner that rings when a plan is made; without a bell it makes plans at once.
+    /// Creates a planner. It rings the bell when a plan is complete; without a bell it computes synchronously.
     pub(super) fn new(bell: Option<Bell>) -> Self {
         let (sender, made) = channel();
         Self { bell, started: 0, made, sender }
     }
 
-    /// Starts to make a plan; one that is being made already is forgotten.
+    /// Starts to compute a plan; the result of an earlier one is ignored.
     pub(super) fn start(&mut self, job: Box<PlanJob>) {
         self.started += 1;
         let (number, sender) = (self.started, self.sender.clone());
         let make = move || {
-            // Nobody waits any more for what a planner that is gone had started.
+            // The planner may have been dropped.
             let _ = sender.send((number, job.run()));
         };
         match self.bell.clone() {
@@ -42,7 +42,7 @@ impl Planner {
         }
     }
 
-    /// Returns the plan that was started last, once it is made.
+    /// Returns the newest plan once it is complete.
     pub(super) fn take(&mut self) -> Option<Result<Plan, PlanError>> {
         let newest = self.made.try_iter().find(|&(number, _)| number == self.started);
         newest.map(|(_, plan)| plan)

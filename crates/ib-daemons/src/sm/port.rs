@@ -1,4 +1,4 @@
-//! The port that a subnet is managed from.
+//! The port of the SM.
 
 use ib_ibsim::client::{Attach, IbsimLink};
 use ib_link::MadLink as _;
@@ -11,7 +11,7 @@ use super::options::{ManagerOptions, Place};
 use crate::error::DaemonError;
 use crate::mad_port::{MadPort, attach};
 
-/// Opens a port of a fabric in this process: of a node, or with a GUID, or the first.
+/// Opens a port of a fabric that this process simulates: by node, by GUID, or the first end port.
 pub(super) fn of_sim<'s>(
     sim: &'s mut Sim,
     node: Option<&str>,
@@ -20,24 +20,25 @@ pub(super) fn of_sim<'s>(
     let port = match node {
         Some(name) => {
             let port = sim.find_node(name).and_then(|node| sim.end_port(node));
-            port.ok_or_else(|| format!("--node {name}: there is no such node"))
+            port.ok_or_else(|| format!("--node {name}: the fabric has no such node"))
         }
-        None if !guid.is_zero() => with_guid(sim, guid)
-            .ok_or_else(|| format!("--guid {guid}: no port with LIDs has that GUID")),
-        None => sim.first_end_port().ok_or_else(|| "no port to manage from".to_owned()),
+        None if !guid.is_zero() => {
+            with_guid(sim, guid).ok_or_else(|| format!("--guid {guid}: no end port has this GUID"))
+        }
+        None => sim.first_end_port().ok_or_else(|| "the fabric has no end port".to_owned()),
     };
     let port = port.map_err(DaemonError::Failed)?;
     let options = ClientOptions { is_sm: true, ..ClientOptions::default() };
     SimLink::attach(sim, port, options).map(MadPort::Sim).map_err(DaemonError::failed)
 }
 
-/// Opens a port that is outside of this process.
+/// Opens a port of a simulator in another process, or a umad device.
 ///
 /// # Errors
-/// Fails when there is none, or somebody else has it.
+/// Fails if the port does not exist or is in use.
 pub(super) fn open(options: &ManagerOptions) -> Result<MadPort<'static>, DaemonError> {
     let device = match &options.place {
-        Place::Sim { .. } => unreachable!("a fabric in this process is opened otherwise"),
+        Place::Sim { .. } => unreachable!("`manage` opens ports of this process with `of_sim`"),
         Place::Ibsim { name, node } => {
             let attach = Attach { is_sm: true, ..attach(name, node.as_deref())? };
             let link = IbsimLink::attach(&attach).map_err(DaemonError::failed)?;
@@ -46,13 +47,13 @@ pub(super) fn open(options: &ManagerOptions) -> Result<MadPort<'static>, DaemonE
         Place::Umad { name, port } => UmadDevice::find(name, *port).map_err(without_ports)?,
         Place::AnyUmad => choose(options.guid)?,
     };
-    let patience = options.transaction_timeout;
-    let link = UmadLink::open(&device, &UmadOptions::manager(patience));
+    let timeout = options.transaction_timeout;
+    let link = UmadLink::open(&device, &UmadOptions::manager(timeout));
     let link = link.map_err(DaemonError::failed)?;
     let duty = UmadDuty::take(&device).map_err(|error| match &error {
         UmadError::Io { source, .. } if source.kind() == std::io::ErrorKind::WouldBlock => {
             let UmadDevice { name, port, .. } = &device;
-            let message = format!("another subnet manager of this machine has {name}:{port}");
+            let message = format!("another SM on this machine uses {name}:{port}");
             DaemonError::Failed(message)
         }
         _ => DaemonError::failed(error),
@@ -60,7 +61,7 @@ pub(super) fn open(options: &ManagerOptions) -> Result<MadPort<'static>, DaemonE
     Ok(MadPort::Umad(Box::new(link), Some(duty)))
 }
 
-/// Returns the port with LIDs that has a GUID.
+/// Returns the end port with a GUID.
 fn with_guid(sim: &Sim, guid: Guid) -> Option<PortId> {
     let ports = sim.node_ids().flat_map(|node| {
         let numbers = if sim.is_switch(node) { 0..=0 } else { 1..=u8::MAX };
@@ -69,7 +70,7 @@ fn with_guid(sim: &Sim, guid: Guid) -> Option<PortId> {
     ports.into_iter().find(|&port| sim.link_port(port).port_guid == guid)
 }
 
-/// Chooses the port with a GUID; without one the first whose link is up, or else the first.
+/// Returns the port with a GUID. If the GUID is 0, returns the first port with a link, or else the first port.
 fn choose(guid: Guid) -> Result<UmadDevice, DaemonError> {
     let devices = UmadDevice::list().map_err(without_ports)?;
     if guid.is_zero() {
@@ -87,13 +88,13 @@ fn choose(guid: Guid) -> Result<UmadDevice, DaemonError> {
         known.push(format!("{} ({}:{})", port.port_guid, device.name, device.port));
     }
     let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-    Err(DaemonError::Failed(format!("found no port with GUID {guid}, there is: {known}")))
+    Err(DaemonError::Failed(format!("found no port with GUID {guid}, expected one of: {known}")))
 }
 
-/// Returns the ports of this machine, or the one that a simulator gives its clients, a line each.
+/// Lists the ports of this machine, or the port that a simulator assigns to its clients, one per line.
 ///
 /// # Errors
-/// Fails if the machine has no ports, or the simulator does not answer.
+/// Fails if the machine has no ports, or if the simulator does not respond.
 pub fn list(place: &Place) -> Result<String, DaemonError> {
     let mut text = String::new();
     if let Place::Ibsim { name, node } = place {
@@ -102,8 +103,8 @@ pub fn list(place: &Place) -> Result<String, DaemonError> {
         let guid = link.port().map_err(DaemonError::failed)?.port_guid;
         let node = link.client().node();
         return Ok(format!(
-            "{guid} node {node} of the simulator at {}; SIM_HOST in the environment names another \
-             node\n",
+            "{guid} node {node} of the simulator at {}; the environment variable SIM_HOST selects another \
+            node\n",
             attach.server
         ));
     }
@@ -115,7 +116,7 @@ pub fn list(place: &Place) -> Result<String, DaemonError> {
     Ok(text)
 }
 
-/// Says what an error means to somebody who has no InfiniBand.
+/// Adds a hint to an error on machines without InfiniBand.
 fn without_ports(error: UmadError) -> DaemonError {
     match &error {
         UmadError::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {

@@ -1,7 +1,7 @@
-//! How a subnet is managed, under the names of OpenSM's configuration file.
+//! Configuration of the SM, with the keys of OpenSM's configuration file.
 //!
-//! Every way to set something - the file, the options of `ibfabric sm`, OpenSM's command line - ends in
-//! a `Field` of [`Settings`], which reads and shows values in one notation.
+//! The configuration file, the options of `ibfabric sm` and OpenSM's command line all set a `Field` of [`Settings`],
+//! which parses and formats values.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -22,17 +22,17 @@ mod keys;
 
 pub(crate) use keys::{IGNORED, KEYS, REFUSED};
 
-/// The log's errors and its few important messages.
+/// Default log levels: errors and important messages.
 pub(crate) const LOG_DEFAULT: u8 = 0x03;
 
-/// Everything that can be set of a manager, beside where its subnet is.
+/// All settings of an SM except the location of its subnet.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// What goes to the manager as it is; `partitions`, `qos` and the times come from below.
+    /// The SM's configuration; `partitions`, `qos` and the times are set from the fields below.
     pub config: SmConfig,
-    /// The options of the engines.
+    /// Files and options of the routing engines.
     pub engines: EngineFiles,
-    /// The GUID of the port to manage from; zero for any.
+    /// GUID of the SM's port; 0 for any.
     pub guid: u64,
     pub(crate) lmc: u8,
     pub(crate) sm_sl: u8,
@@ -42,34 +42,35 @@ pub struct Settings {
     pub(crate) transaction_retries: u32,
     pub(crate) sminfo_polling_timeout: u32,
     pub(crate) max_wire_smps: u32,
-    /// The file of partitions.
+    /// The partition file.
     pub partition_config_file: Option<PathBuf>,
-    /// True if LIDs of the cache count after another manager was the master.
+    /// True if LIDs of the cache remain valid after another SM was the master.
     pub honor_guid2lid: bool,
     /// True if the process continues in the background.
     pub daemon: bool,
-    /// True if the manager starts in the state NOT ACTIVE.
+    /// True if the SM starts in the state NOT-ACTIVE.
     pub inactive: bool,
-    /// The levels that are logged.
+    /// Log levels, as bits.
     pub log_flags: u8,
     /// The log file.
     pub log_file: Option<PathBuf>,
-    /// In MB; 0 for no limit.
+    /// Maximum size of the log file in MB; 0 for no limit.
     pub log_max_size: u32,
-    /// True if the log file is appended to, not emptied.
+    /// True if the log file is appended to, not truncated.
     pub accum_log_file: bool,
     /// The directory of dump files.
     pub dump_files_dir: Option<PathBuf>,
-    /// The file with names of nodes.
+    /// The file that maps node GUIDs to names.
     pub node_name_map: Option<PathBuf>,
     pub(crate) qos: bool,
-    /// Of all ports, then of adapters, ports 0 of switches, other ports of switches, and routers.
+    /// VL settings of all ports, and of CAs, switch ports 0, external switch ports and routers, which override those of
+    /// all.
     pub(crate) lanes: [Lanes; 5],
-    /// Who has set a key: an option, or a line of the configuration file.
+    /// Origin of each key that was set: an option, or a line of the configuration file.
     pub origins: BTreeMap<&'static str, String>,
 }
 
-/// What the `qos_` keys say of a kind of port.
+/// Values of the `qos_` keys of a port type.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Lanes {
     pub(crate) max_vls: u8,
@@ -84,7 +85,7 @@ pub(crate) struct Lanes {
 pub(crate) struct HighLimit(Option<u8>);
 
 impl Default for Settings {
-    /// OpenSM's defaults, but for 64 SMPs on their way.
+    /// Returns OpenSM's defaults, except for 64 outstanding SMPs.
     fn default() -> Self {
         Self {
             config: SmConfig::default(),
@@ -121,19 +122,19 @@ impl Settings {
     /// Fails with the value found and the values expected.
     ///
     /// # Panics
-    /// Panics when there is no such key.
+    /// Panics if the key does not exist.
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
         let key = KEYS.iter().find(|known| known.name == key).expect("a key of the table");
         (key.field)(self).read(value)
     }
 
-    /// Sets a key to an argument, which may be a path of any bytes.
+    /// Sets a key from a command line argument. Paths may contain bytes that are not UTF-8.
     ///
     /// # Errors
     /// Fails with the value found and the values expected.
     ///
     /// # Panics
-    /// Panics when there is no such key.
+    /// Panics if the key does not exist.
     pub fn set_argument(&mut self, key: &str, value: &OsStr) -> Result<(), String> {
         let key = KEYS.iter().find(|known| known.name == key).expect("a key of the table");
         match (key.field)(self) {
@@ -145,17 +146,17 @@ impl Settings {
         }
     }
 
-    /// Takes note of who has set a key.
+    /// Stores the origin of a key.
     pub fn set_by(&mut self, key: &'static str, origin: String) {
         self.origins.insert(key, origin);
     }
 
-    /// Returns who has set a key, for messages.
+    /// Returns the origin of a key, or its name, for messages.
     pub fn origin<'k>(&'k self, key: &'k str) -> &'k str {
         self.origins.get(key).map_or(key, String::as_str)
     }
 
-    /// Reads a file that a key names.
+    /// Reads the file that a key is set to.
     fn read(&self, key: &str, path: &Path) -> Result<Vec<u8>, DaemonError> {
         let named = |failure: DaemonError| {
             DaemonError::Failed(format!("{}: {}", self.origin(key), failure.into_message()))
@@ -163,10 +164,10 @@ impl Settings {
         input::bytes(path).map_err(named)
     }
 
-    /// Reads the partitions that the settings name.
+    /// Reads the configured partitions.
     ///
     /// # Errors
-    /// Fails when the file cannot be read or holds something else.
+    /// Fails if the file cannot be read or is invalid.
     pub fn partitions(&self) -> Result<Partitions, DaemonError> {
         const KEY: &str = "partition_config_file";
         let Some(path) = &self.partition_config_file else { return Ok(Partitions::default()) };
@@ -174,12 +175,12 @@ impl Settings {
         partitions.map_err(|error| DaemonError::Failed(format!("{}: {error}", self.origin(KEY))))
     }
 
-    /// Makes sure that all files can be read that are read again whenever routes are made.
+    /// Checks that all files of the routing engines are readable, because they are read again for each plan.
     ///
     /// # Errors
     /// Fails with the option and the file that cannot be read.
     fn check_files(&self) -> Result<(), DaemonError> {
-        /// They are written, or read elsewhere.
+        /// Files that are written, or read elsewhere.
         const OTHERS: [&str; 3] = ["partition_config_file", "log_file", "dump_files_dir"];
         let mut own = self.clone();
         for key in KEYS.iter().filter(|key| !OTHERS.contains(&key.name)) {
@@ -191,16 +192,16 @@ impl Settings {
         tables.map_or(Ok(()), |path| self.read("--keep-lfts", path).map(drop))
     }
 
-    /// Returns what the manager is told. What files have that cannot be used is logged, once.
+    /// Returns the SM's configuration. Problems of files are logged once.
     ///
     /// # Errors
-    /// Fails when a file that is named cannot be used.
+    /// Fails if a configured file cannot be used.
     pub fn config(&self, log: &Log) -> Result<SmConfig, DaemonError> {
         self.check_files()?;
         let mut config = self.config.clone();
         config.partitions = self.partitions()?;
         config.max_smps = match self.max_wire_smps {
-            // OpenSM's word for as many as there are.
+            // OpenSM's value for no limit.
             0 => 1 << 16,
             window => window as usize,
         };
@@ -212,9 +213,9 @@ impl Settings {
         config.routing.lids.lmc = Lmc::new(self.lmc).expect("the field admits an LMC");
         config.qos = self.qos.then(|| self.qos_config());
         let engines = self.engines.clone();
-        let (log, said) = (log.clone(), Mutex::new(BTreeSet::new()));
+        let (log, logged) = (log.clone(), Mutex::new(BTreeSet::new()));
         let warn = move |text: String| {
-            if said.lock().unwrap_or_else(PoisonError::into_inner).insert(text.clone()) {
+            if logged.lock().unwrap_or_else(PoisonError::into_inner).insert(text.clone()) {
                 log.line(ERROR, &text);
             }
         };
@@ -228,7 +229,7 @@ impl Settings {
         let [all, ca, switch0, switch_external, router] = &self.lanes;
         let of = |own: &Lanes| {
             let mut qos = PortQos::default();
-            let turns = |text: &str| PortQos::turns(text).expect("it was read before");
+            let entries = |text: &str| PortQos::turns(text).expect("the field was validated");
             for lanes in [all, own] {
                 if lanes.max_vls > 0 {
                     qos.max_vls = lanes.max_vls;
@@ -237,13 +238,13 @@ impl Settings {
                     qos.high_limit = limit;
                 }
                 if let Some(text) = &lanes.vlarb_high {
-                    qos.vlarb_high = turns(text);
+                    qos.vlarb_high = entries(text);
                 }
                 if let Some(text) = &lanes.vlarb_low {
-                    qos.vlarb_low = turns(text);
+                    qos.vlarb_low = entries(text);
                 }
                 if let Some(text) = &lanes.sl2vl {
-                    qos.sl2vl = PortQos::lanes(text).expect("it was read before");
+                    qos.sl2vl = PortQos::lanes(text).expect("the field was validated");
                 }
             }
             qos
@@ -257,18 +258,18 @@ impl Settings {
     }
 }
 
-/// A value that a key sets, in the notation of OpenSM's file.
+/// A field that a key sets, in the notation of OpenSM's file.
 pub(crate) enum Field<'s> {
     /// `TRUE` or `FALSE`.
     Switch(&'s mut bool),
     Byte(&'s mut u8, std::ops::RangeInclusive<u8>),
-    /// A byte that is shown in hexadecimal digits.
+    /// A byte in hexadecimal digits, with its maximum.
     Code(&'s mut u8, u8),
     Short(&'s mut u16),
     Number(&'s mut u32, std::ops::RangeInclusive<u32>),
-    /// A number of an engine's options.
+    /// A number of a routing engine, with its maximum.
     Option(&'s mut Option<u64>, u64),
-    /// 64 bits in hexadecimal digits.
+    /// A 64-bit number in hexadecimal digits.
     Long(&'s mut u64),
     File(&'s mut Option<PathBuf>),
     Engines(&'s mut EngineList),
@@ -278,11 +279,11 @@ pub(crate) enum Field<'s> {
     Levels(&'s mut Option<String>),
 }
 
-/// What OpenSM writes for no value.
+/// OpenSM's notation of an unset value.
 const NULL: &str = "(null)";
 
 impl Field<'_> {
-    /// Takes a value.
+    /// Parses a value.
     ///
     /// # Errors
     /// Fails with the value found and the values expected.
@@ -339,7 +340,7 @@ impl Field<'_> {
         Ok(())
     }
 
-    /// Says what values there are.
+    /// Returns the expected values.
     fn takes(&self) -> String {
         match self {
             Self::Switch(_) => "TRUE or FALSE".to_owned(),
@@ -354,15 +355,15 @@ impl Field<'_> {
             Self::Option(_, most) => numbers(0, *most),
             Self::Long(_) => "a 64-bit number".to_owned(),
             Self::File(_) => "a path".to_owned(),
-            Self::Engines(_) => "names with commas between".to_owned(),
+            Self::Engines(_) => "names, separated by commas".to_owned(),
             Self::Enforce(_) => "both, in, out or off".to_owned(),
             Self::HighLimit(_) => "-1 to 255".to_owned(),
-            Self::Turns(_) => "lane:weight, with commas between".to_owned(),
-            Self::Levels(_) => "16 lanes with commas between".to_owned(),
+            Self::Turns(_) => "VL:weight entries, separated by commas".to_owned(),
+            Self::Levels(_) => "16 VLs, separated by commas".to_owned(),
         }
     }
 
-    /// Returns the value as it is read.
+    /// Formats the value as it is parsed.
     pub(crate) fn show(&self) -> String {
         let truth = |value: bool| if value { "TRUE" } else { "FALSE" }.to_owned();
         match self {
@@ -392,13 +393,13 @@ impl Field<'_> {
     }
 }
 
-/// Says which numbers are admitted.
+/// Describes a range of numbers.
 fn numbers(low: u64, high: u64) -> String {
     if low == high { low.to_string() } else { format!("a number of {low} to {high}") }
 }
 
-/// Returns what a key says, what it takes and what it is when nobody says, for the help of options;
-/// nothing when there is no such key.
+/// Returns the description of a key with its values and its default, for the help of options; `None` if the key does
+/// not exist.
 #[must_use]
 pub fn describe(name: &str) -> Option<String> {
     let key = KEYS.iter().find(|key| key.name == name)?;
@@ -410,11 +411,11 @@ pub fn describe(name: &str) -> Option<String> {
         about.strip_suffix(takes.as_str()).map_or(about, |about| about.trim_end_matches(": "));
     Some(match usual.as_str() {
         NULL => format!("{about}: {takes}"),
-        _ => format!("{about}: {takes}; {usual} without it"),
+        _ => format!("{about}: {takes} [default: {usual}]"),
     })
 }
 
-/// Reads TRUE or FALSE. OpenSM takes every other spelling for FALSE.
+/// Parses TRUE or FALSE. OpenSM reads any other text as FALSE.
 fn switch(text: &str) -> Option<bool> {
     match text {
         "TRUE" => Some(true),

@@ -1,4 +1,4 @@
-//! What a running manager shows to those who ask: its console and its metrics.
+//! State of a running SM for its console and its metrics.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,14 +12,14 @@ use ib_types::Guid;
 use ib_wire::mad::pm::{PortCounters, PortCountersExtended};
 use ib_wire::mad::sm::SmInfo;
 
-/// What is shown, and what may be asked for.
+/// State and pending requests.
 pub(super) struct Shared {
     state: Mutex<State>,
-    wants_sweep: AtomicBool,
+    is_sweep_requested: AtomicBool,
     bell: Bell,
 }
 
-/// What is shown.
+/// State of the SM.
 #[derive(Clone, Default)]
 pub(super) struct State {
     pub(super) info: Option<SmInfo>,
@@ -27,51 +27,51 @@ pub(super) struct State {
     pub(super) requested: String,
     pub(super) traffic: RequesterCounters,
     pub(super) counters: SmCounters,
-    /// Faults and other errors since the start.
+    /// Number of faults and other errors since the start.
     pub(super) fault_count: u64,
-    /// What is wrong now.
+    /// Present faults.
     pub(super) faults: Arc<Vec<String>>,
-    /// The alarms that are raised now.
+    /// Present alarms.
     pub(super) alarms: Arc<Vec<ShownAlarm>>,
     /// Quality of the forwarding tables in the switches; `None` if it is not known.
     pub(super) quality: Option<TableQuality>,
-    /// Why a file was not taken when it was read again.
+    /// Reason why the last reload of a file failed.
     pub(super) rejected: Option<String>,
-    /// Why there is no plan, when there is none.
+    /// Reason why there is no plan, if there is none.
     pub(super) no_plan: Option<String>,
-    /// Other managers: name, GUID, state, priority.
+    /// Other SMs: name, GUID, attributes.
     pub(super) managers: Arc<Vec<(String, Guid, SmInfo)>>,
     pub(super) ports: Arc<Vec<PortStatus>>,
     pub(super) last: Option<Arc<Last>>,
     pub(super) counts: Arc<Mutex<Counts>>,
 }
 
-/// An alarm, and when it was raised.
+/// An alarm with the time at which it was raised.
 #[derive(Clone)]
 pub(crate) struct ShownAlarm {
     pub(crate) alarm: Alarm,
     pub(crate) since: SystemTime,
 }
 
-/// The last time that the subnet was brought up.
+/// The last sweep that has brought the subnet up.
 pub(super) struct Last {
     pub(super) report: SweepReport,
     pub(super) at: SystemTime,
 }
 
-/// The counters of ports, by node GUID and number.
+/// Counters of all ports, by node GUID and port number.
 #[derive(Default)]
 pub(super) struct Counts {
     pub(super) ports: BTreeMap<(Guid, u8), PortCounts>,
-    /// Collections that were finished.
+    /// Number of completed collections.
     pub(super) rounds: u64,
-    /// Queries without an answer.
+    /// Number of queries without a response.
     pub(super) failures: u64,
-    /// How long the last collection took, in seconds.
+    /// Duration of the last collection in seconds.
     pub(super) seconds: f64,
 }
 
-/// The counters of a port.
+/// Counters of a port, 32-bit and 64-bit.
 #[derive(Clone, Copy, Default)]
 pub(super) struct PortCounts {
     pub(super) narrow: Option<PortCounters>,
@@ -81,32 +81,32 @@ pub(super) struct PortCounts {
 impl Shared {
     pub(super) fn new(bell: Bell) -> Arc<Self> {
         let state = Mutex::new(State::default());
-        Arc::new(Self { state, wants_sweep: AtomicBool::new(false), bell })
+        Arc::new(Self { state, is_sweep_requested: AtomicBool::new(false), bell })
     }
 
-    /// Changes what is shown.
+    /// Changes the state.
     pub(super) fn update(&self, change: impl FnOnce(&mut State)) {
         change(&mut lock(&self.state));
     }
 
-    /// Returns what is shown now.
+    /// Returns a copy of the state.
     pub(super) fn state(&self) -> State {
         lock(&self.state).clone()
     }
 
-    /// Asks for a sweep.
-    pub(super) fn ask_for_sweep(&self) {
-        self.wants_sweep.store(true, Ordering::SeqCst);
+    /// Requests a sweep.
+    pub(super) fn request_sweep(&self) {
+        self.is_sweep_requested.store(true, Ordering::SeqCst);
         self.bell.ring();
     }
 
-    /// Returns whether a sweep was asked for since it was asked last.
+    /// Returns true if a sweep was requested since the last call.
     pub(super) fn take_sweep(&self) -> bool {
-        self.wants_sweep.swap(false, Ordering::SeqCst)
+        self.is_sweep_requested.swap(false, Ordering::SeqCst)
     }
 }
 
-/// Locks what nobody leaves half changed.
+/// Locks a mutex. No panic leaves its data in an inconsistent state.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

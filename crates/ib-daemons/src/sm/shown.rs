@@ -1,4 +1,4 @@
-//! What a process that hosts a manager shows of it.
+//! State of an SM for the process that hosts it.
 
 use std::sync::Arc;
 
@@ -10,26 +10,26 @@ use super::daemon::Daemon;
 use super::events;
 use crate::log::Listener;
 
-/// What a manager is and has done.
+/// State and progress of an SM.
 pub(crate) struct Shown {
-    /// Its state, as OpenSM's log names it.
+    /// SM state as OpenSM's log prints it.
     pub(crate) state: String,
-    /// Heavy sweeps that have brought the subnet up.
+    /// Number of heavy sweeps that have brought the subnet up.
     pub(crate) sweeps: u64,
-    /// How often only what had changed was explored.
+    /// Number of partial sweeps.
     pub(crate) followed: u64,
-    /// Whether the subnet is up as the last sweep has found it.
+    /// True if the last sweep has brought the subnet up.
     pub(crate) is_up: bool,
-    /// What the last sweep has done, or why it has not brought the subnet up.
+    /// Result of the last sweep, or the reason why the subnet is not up.
     pub(crate) last: String,
-    /// The alarms that are raised now, as `sm ctl status --json` has them.
+    /// Present alarms, in the format of `sm ctl status --json`.
     pub(crate) alarms: Vec<Value>,
-    /// The plan that was written last.
+    /// The plan that was last written to the switches.
     pub(crate) plan: Option<Arc<Plan>>,
 }
 
 impl Daemon {
-    /// Returns what it is and has done.
+    /// Returns the state of the SM.
     pub(crate) fn shown(&self) -> Shown {
         let state = self.shared().state();
         let word = state.info.map_or("starting", |info| state_word(info.state));
@@ -53,7 +53,7 @@ impl Daemon {
         }
     }
 
-    /// Has somebody told each line of its log.
+    /// Sets a listener for log lines.
     pub(crate) fn listen(&self, listener: Listener) {
         self.log().listen(listener);
     }

@@ -7,7 +7,7 @@ use ib_routing::EngineList;
 use crate::own_capture::OwnCapture;
 use crate::sm::ManagerOptions;
 
-/// The configuration of a process with a fabric, its manager and its hosts.
+/// The configuration of a process with a fabric, its SM and its hosts.
 #[derive(Clone, Debug)]
 pub struct UpConfig {
     /// The name of the fabric, for the page.

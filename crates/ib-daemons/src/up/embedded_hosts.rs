@@ -17,7 +17,7 @@ use ib_types::Instant;
 use ib_wire::mad::sa::PathRecord;
 
 use super::config::UpConfig;
-use super::exercise::Exercise;
+use super::load_generator::LoadGenerator;
 use super::page::{FabricView, Page, Scene};
 use super::path_request::{destination, path_of};
 use super::record::{Record, Target};
@@ -28,23 +28,25 @@ use crate::own_capture::{self, Tracing};
 use crate::text::counted;
 use crate::up::hosts::{BlockPair, Hosts, PORT, PairEvent, PairOptions, Reply};
 
-/// The device.
+/// Name of the block device.
 const DEVICE: &str = "disk0";
 
-/// How many requests of it may be in flight.
+/// Maximum number of outstanding requests of the block device.
 const DEPTH: u16 = 64;
 
-/// How long names and paths may take to be found, and how often it is looked for ports that have come.
-const PATIENCE: Duration = Duration::from_secs(60);
-const LOOK: Duration = Duration::from_secs(1);
+/// Time limit of each stage: links become active, paths are resolved, the device is connected.
+const STAGE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How far it is.
+/// Interval between searches for ports without a host.
+const SEARCH_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Progress of the start.
 enum Stage {
-    /// There is nobody.
+    /// No hosts yet.
     Empty,
-    /// The paths of the device are resolved: by the number of the request.
+    /// The device's paths are being resolved; results by request number.
     Resolving(Vec<Option<PathRecord>>),
-    /// They are connected.
+    /// The device's paths are being connected.
     Connecting,
     Ready,
 }
@@ -52,7 +54,7 @@ enum Stage {
 /// The embedded hosts of a fabric, from the discovery of their ports to the connected block device.
 pub(super) struct EmbeddedHosts {
     hosts: Hosts,
-    /// Ports that HCAs of other processes have.
+    /// Ports that are used by HCAs of other processes.
     away: BTreeSet<PortId>,
     /// The hosts of the device's client and of its server.
     ends: [Vec<PortId>; 2],
@@ -64,12 +66,13 @@ pub(super) struct EmbeddedHosts {
     stage: Stage,
     self_test: Option<SelfTest>,
     page: Option<Page>,
-    exercise: Exercise,
+    load_generator: LoadGenerator,
     lines: VecDeque<String>,
-    /// Until when the stage has to be over, and when it is looked for ports next.
+    /// Time limit of the stage.
     deadline: Instant,
-    /// Until when it is waited for ports that are in use.
+    /// Time limit until links are active.
     managed_until: Option<Instant>,
+    /// Time of the next search for ports without a host.
     look: Instant,
     nbd: PathBuf,
     write: Option<Target>,
@@ -98,7 +101,7 @@ impl EmbeddedHosts {
             None => config.check.then(Target::scratch).transpose()?,
         };
         let engines = config.engine.clone();
-        let mut hosts = Hosts::new(names(), seed);
+        let mut hosts = Hosts::new(service_config(), seed);
         let tracing = match config.check {
             true => None,
             false => {
@@ -117,7 +120,7 @@ impl EmbeddedHosts {
             stage: Stage::Empty,
             self_test: config.check.then(|| SelfTest::new(fabric, engines, config.is_json)),
             page,
-            exercise: Exercise::default(),
+            load_generator: LoadGenerator::default(),
             lines: VecDeque::new(),
             deadline: Instant::NEVER,
             managed_until: None,
@@ -131,9 +134,9 @@ impl EmbeddedHosts {
         })
     }
 
-    /// Puts hosts to all end ports of adapters that have none.
+    /// Adds hosts at all end ports of HCAs that have a LID and no host.
     fn populate(&mut self, sim: &mut Sim, addresses: &Addresses) -> Result<(), DaemonError> {
-        self.look = sim.now() + LOOK;
+        self.look = sim.now() + SEARCH_INTERVAL;
         let ports: Vec<PortId> = addresses.iter().map(|(port, _)| port).collect();
         for port in ports {
             let is_free = !self.hosts.has(port) && !self.away.contains(&port);
@@ -148,7 +151,7 @@ impl EmbeddedHosts {
         Ok(())
     }
 
-    /// Returns whether it can begin. Where somebody else manages the fabric, ports may take their time.
+    /// Returns true if the SM has activated links, or after a timeout. An external SM may start later.
     fn is_managed(&mut self, sim: &Sim, addresses: &Addresses) -> bool {
         let ends = addresses.iter().filter_map(|(port, _)| Some((port, sim.peer(port)?)));
         let (mut linked, mut active) = (0, 0);
@@ -157,16 +160,16 @@ impl EmbeddedHosts {
             active += usize::from(sim.is_active(port, peer));
         }
         let now = sim.now();
-        let until = *self.managed_until.get_or_insert(now + PATIENCE);
-        self.look = now + LOOK;
+        let until = *self.managed_until.get_or_insert(now + STAGE_TIMEOUT);
+        self.look = now + SEARCH_INTERVAL;
         active >= linked.min(2) || now >= until
     }
 
-    /// Begins: chooses the hosts of the device, and has its paths resolved.
+    /// Adds hosts, selects those of the block device, and starts to resolve its paths.
     fn begin(&mut self, sim: &mut Sim, addresses: &Addresses) -> Result<(), DaemonError> {
         self.populate(sim, addresses)?;
         let ports: Vec<PortId> = self.hosts.ports().collect();
-        self.tell_line(format!("names: services of IB ACM at {}", counted(ports.len(), "host")));
+        self.print_line(format!("names: ACM services at {}", counted(ports.len(), "host")));
         let paths = match ports.len() {
             0 | 1 => 0,
             2 | 3 => 1,
@@ -175,21 +178,21 @@ impl EmbeddedHosts {
         self.ends = [ports[..paths].to_vec(), ports[ports.len() - paths..].to_vec()];
         for place in 0..paths {
             let to = Address::Gid(sim.link_port(self.ends[1][place]).gid());
-            let (from, wanted) = (self.ends[0][place], vec![destination(&to)]);
-            if let Some(message) = self.hosts.ask(sim, from, place as u64, wanted) {
+            let (from, entries) = (self.ends[0][place], vec![destination(&to)]);
+            if let Some(message) = self.hosts.ask(sim, from, place as u64, entries) {
                 self.hosts.answered(Reply { port: from, number: place as u64, message });
             }
         }
         self.stage = Stage::Resolving(vec![None; paths]);
-        self.deadline = sim.now() + PATIENCE;
+        self.deadline = sim.now() + STAGE_TIMEOUT;
         if paths == 0 {
-            self.tell_line(format!("{DEVICE}: none, as that takes two hosts"));
+            self.print_line(format!("{DEVICE}: none, because a block device needs two hosts"));
             self.get_ready(sim);
         }
         Ok(())
     }
 
-    /// Connects the device over the paths that are resolved.
+    /// Connects the device over the resolved paths.
     fn connect(&mut self, sim: &Sim, paths: &[PathRecord]) -> Result<(), DaemonError> {
         if let Some(write) = self.write.take() {
             let ports = self.ends.concat();
@@ -210,24 +213,24 @@ impl EmbeddedHosts {
         }
         self.pair = Some(pair);
         self.stage = Stage::Connecting;
-        self.deadline = sim.now() + PATIENCE;
+        self.deadline = sim.now() + STAGE_TIMEOUT;
         Ok(())
     }
 
-    /// Offers the device to programs, once it is open.
+    /// Exports the device to NBD clients once it is open.
     fn offer(&mut self, sim: &Sim) -> Result<(), DaemonError> {
         let Some(&geometry) = self.pair.as_ref().and_then(BlockPair::geometry) else {
             return Ok(());
         };
         let export = NbdExport {
             name: DEVICE.to_owned(),
-            description: "a device of a simulated fabric".to_owned(),
+            description: "block device of a simulated fabric".to_owned(),
             geometry,
             preferred: 4096,
         };
         let address = NbdAddress::Unix(self.nbd.clone());
         let programs = NbdServer::listen(&address, Arc::new([export])).map_err(|error| {
-            DaemonError::Failed(format!("{error}; --nbd gives it another place"))
+            DaemonError::Failed(format!("{error}; --nbd selects another socket"))
         })?;
         self.programs = Some(programs);
         let name = |port: &PortId| sim.node_name(sim.place(*port).0).to_owned();
@@ -235,11 +238,11 @@ impl EmbeddedHosts {
         let [from, to] = ends.map(|names| names.join(" and "));
         let (mib, paths) = (self.size >> 20, self.ends[0].len());
         let paths = counted(paths, "path");
-        self.tell_line(format!("{DEVICE}: {mib} MiB at {to}, used by {from} over {paths}"));
-        self.tell_line(format!("{DEVICE}: NBD at {}", self.nbd.display()));
+        self.print_line(format!("{DEVICE}: {mib} MiB at {to}, used by {from} over {paths}"));
+        self.print_line(format!("{DEVICE}: NBD at {}", self.nbd.display()));
         if let Some(path) = self.record.as_ref().and_then(Record::path) {
-            let line = format!("capture: packets go to {}", path.display());
-            self.tell_line(line);
+            let line = format!("capture: packets are written to {}", path.display());
+            self.print_line(line);
         }
         self.get_ready(sim);
         Ok(())
@@ -257,7 +260,7 @@ impl EmbeddedHosts {
     }
 
     /// Queues a line for standard output. A self-test prints its results only.
-    fn tell_line(&mut self, line: String) {
+    fn print_line(&mut self, line: String) {
         if self.self_test.is_none() {
             self.lines.push_back(line);
         }
@@ -277,7 +280,7 @@ impl EmbeddedHosts {
         self.lines.push_back("try:".to_owned());
         let ports: Vec<PortId> = self.hosts.ports().collect();
         let pairs = format!("ibfabric tracer --ibsim={name} --all-pairs");
-        // One that nothing of this has.
+        // A port that is not used by the block device.
         let free = ports.iter().find(|port| !self.ends.iter().flatten().any(|end| end == *port));
         let adapter = free.map(|&port| {
             let node = sim.node_name(sim.place(port).0);
@@ -292,10 +295,10 @@ impl EmbeddedHosts {
             Some(device).filter(|_| self.programs.is_some()),
         ];
         self.lines.extend(commands.into_iter().flatten().map(|command| format!("  {command}")));
-        self.lines.push_back("it stays until Ctrl-C, or SIGTERM, ends it".to_owned());
+        self.lines.push_back("running until Ctrl-C or SIGTERM".to_owned());
     }
 
-    /// Takes answers of services, for whoever has asked.
+    /// Passes responses of ACM services to the stage, the self-test or the page that sent the request.
     fn take_replies(&mut self, sim: &Sim) -> Result<bool, DaemonError> {
         let mut moved = false;
         while let Some(reply) = self.hosts.poll_reply() {
@@ -305,7 +308,7 @@ impl EmbeddedHosts {
                 (Stage::Resolving(paths), _) => match found {
                     Ok(path) => paths[reply.number as usize] = Some(path),
                     Err(status) => {
-                        self.lack_device(sim, format!("a path is not resolved: {status}"))?;
+                        self.lack_device(sim, format!("cannot resolve a path: {status}"))?;
                     }
                 },
                 (_, Some(self_test)) => self_test.take_reply(reply.number, found),
@@ -319,7 +322,7 @@ impl EmbeddedHosts {
         Ok(moved)
     }
 
-    /// Goes on with what has to be there in the end.
+    /// Continues with the next stage when the present one is complete.
     fn advance(&mut self, sim: &mut Sim, addresses: &Addresses) -> Result<(), DaemonError> {
         match &self.stage {
             Stage::Empty => {
@@ -336,8 +339,8 @@ impl EmbeddedHosts {
             Stage::Ready => {}
         }
         if sim.now() >= self.deadline {
-            let seconds = PATIENCE.as_secs();
-            self.lack_device(sim, format!("it is not connected after {seconds} s"))?;
+            let seconds = STAGE_TIMEOUT.as_secs();
+            self.lack_device(sim, format!("not connected after {seconds} s"))?;
         }
         if sim.now() >= self.look {
             self.populate(sim, addresses)?;
@@ -345,12 +348,12 @@ impl EmbeddedHosts {
         Ok(())
     }
 
-    /// Writes packets. With the first error the file ends, and the fabric keeps running; a self-test needs the packets.
+    /// Writes packets. At the first error the capture stops and the fabric keeps running; a self-test fails instead.
     fn write_record(&mut self, sim: &Sim) -> Result<(), DaemonError> {
         let Some(record) = &mut self.record else { return Ok(()) };
         match record.work(sim, &mut self.hosts) {
             Err(error) if self.self_test.is_none() => {
-                say!("{}: it ends here, the fabric keeps running", error.into_message());
+                say!("{}: the capture stops, the fabric keeps running", error.into_message());
                 own_capture::note_failure();
                 if let Some(record) = self.record.take() {
                     record.abandon(&mut self.hosts);
@@ -361,12 +364,12 @@ impl EmbeddedHosts {
         }
     }
 
-    /// Says what has happened to the device, which people want to know of.
-    fn tell(&mut self) {
+    /// Logs failed requests of the device.
+    fn log_failures(&mut self) {
         let Some(pair) = &mut self.pair else { return };
         while let Some(event) = pair.poll_event() {
             if let PairEvent::Server(BlockEvent::Failed { device, operation, errno }) = event {
-                say!("{device}: a {operation} fails: {errno}");
+                say!("{device}: a {operation} failed: {errno}");
             }
         }
     }
@@ -383,15 +386,16 @@ impl EmbeddedHosts {
         if let Some(pair) = &mut self.pair {
             moved |= pair.work(sim, &mut self.hosts).map_err(DaemonError::failed)?;
             if let Some(programs) = self.programs.as_mut().filter(|_| self.self_test.is_none()) {
-                moved |= if self.exercise.is_running() {
-                    let is_wanted = programs.connections() > 0;
-                    self.exercise.work(sim.now(), pair, is_wanted) | programs.progress_without()
+                moved |= if self.load_generator.is_running() {
+                    let is_interrupted = programs.connections() > 0;
+                    self.load_generator.work(sim.now(), pair, is_interrupted)
+                        | programs.progress_without()
                 } else {
                     programs.progress(pair)
                 };
             }
         }
-        self.tell();
+        self.log_failures();
         self.write_record(sim)?;
         if let (Some(self_test), Stage::Ready) = (&mut self.self_test, &self.stage) {
             let (hosts, pair, record) = (&mut self.hosts, &mut self.pair, &mut self.record);
@@ -413,7 +417,8 @@ impl EmbeddedHosts {
         let record = self.record.as_ref().map(Record::due);
         let self_test = self.self_test.as_ref().and_then(SelfTest::due);
         let page = self.page.as_ref().and_then(Page::due);
-        let own = [self.hosts.poll_timeout(), pair, record, self_test, page, self.exercise.due()];
+        let own =
+            [self.hosts.poll_timeout(), pair, record, self_test, page, self.load_generator.due()];
         own.into_iter().flatten().chain([self.deadline, self.look]).min()
     }
 
@@ -422,7 +427,7 @@ impl EmbeddedHosts {
         self.hosts.look_at(port);
     }
 
-    /// Returns the descriptors that are readable when requests of browsers and captures are queued.
+    /// Returns the file descriptors that are readable if requests of browsers or captures are queued.
     pub(super) fn wakeups(&self) -> Vec<BorrowedFd<'_>> {
         self.page.as_ref().map(Page::bell).into_iter().chain(self.hosts.bell()).collect()
     }
@@ -446,7 +451,7 @@ impl EmbeddedHosts {
             nbd: &self.nbd,
             programs: self.programs.as_ref().map_or(0, NbdServer::connections),
             is_idle: self.programs.as_ref().is_none_or(NbdServer::is_idle),
-            exercise: &mut self.exercise,
+            load_generator: &mut self.load_generator,
         };
         page.show(&mut view, scene);
         Ok(())
@@ -455,14 +460,14 @@ impl EmbeddedHosts {
     /// Removes the host of a port, for an HCA of another process, or returns the reason why it keeps the port.
     pub(super) fn yield_port(&mut self, sim: &mut Sim, port: PortId) -> Result<(), String> {
         if self.ends.iter().flatten().any(|&end| end == port) {
-            return Err(format!("it is one of those of {DEVICE}; --node names another one"));
+            return Err(format!("{DEVICE} uses this port; --node selects another node"));
         }
         if self.self_test.is_some() {
             return Err("the self-test needs its host".to_owned());
         }
         self.hosts.remove(sim, port);
         if let Some(page) = &mut self.page {
-            page.forget_questions(port);
+            page.cancel_requests(port);
         }
         self.away.insert(port);
         Ok(())
@@ -515,7 +520,7 @@ impl EmbeddedHosts {
     }
 }
 
-/// Returns how services of names work where all hosts of a fabric are in one process: none knows all others unasked.
-fn names() -> ServiceConfig {
+/// Returns the configuration of ACM services: without announcements, and with a small cache.
+fn service_config() -> ServiceConfig {
     ServiceConfig { announcements: 0, max_destinations: 128, ..ServiceConfig::default() }
 }

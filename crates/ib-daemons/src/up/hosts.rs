@@ -1,4 +1,4 @@
-//! Embedded hosts of a simulated fabric, in the simulator's process and virtual time. Each has an HCA and an ACM service.
+//! Hosts of a simulated fabric in the simulator's process and virtual time. Each has an HCA and an ACM service.
 //!
 //! | module | holds |
 //! |---|---|
@@ -29,47 +29,48 @@ mod pair;
 use captured::Capturing;
 pub use pair::{BlockPair, PORT, PairError, PairEvent, PairOptions};
 
-/// The only port of a host's service.
+/// The port of a host's ACM service.
 const OWN: AcmPort = AcmPort(1);
 
-/// How many messages a host's queue pairs for names take before they are looked at.
+/// Number of receive WRs of a host's ACM QPs.
 const DEPTH: u32 = 64;
 
-/// A host.
+/// An embedded host.
 struct Host {
-    /// Node and port number, as in interface names, and the address of the HCA.
+    /// Node name and port number, as in interface names.
     name: String,
+    /// GID of the HCA's port.
     gid: Gid,
     service: Service,
-    /// How often its port had changed when the service was told last.
+    /// Change counter of the port when the service was last updated.
     seen: Option<u64>,
     due: Option<Instant>,
 }
 
-/// The answer to what a program has asked a service, as it goes over the service's socket.
+/// The response of an ACM service to a resolve request, as a message of the service's socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reply {
-    /// The host.
+    /// The host's port.
     pub port: PortId,
-    /// What the request is known by.
+    /// Number of the request.
     pub number: u64,
-    /// The message.
+    /// The response message.
     pub message: Vec<u8>,
 }
 
-/// Why a host cannot be.
+/// The reason why a host cannot be added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum HostError {
-    /// It can have no HCA.
+    /// The HCA cannot be attached.
     #[error(transparent)]
     Device(#[from] SimDeviceError),
-    /// There is no memory for messages.
+    /// Message buffers could not be allocated.
     #[error("no memory for messages")]
     OutOfMemory,
 }
 
-/// Hosts, by the ports of their HCAs.
+/// Embedded hosts, by the ports of their HCAs.
 #[derive(Default)]
 pub struct Hosts {
     devices: SimDevices,
@@ -84,16 +85,16 @@ pub struct Hosts {
 }
 
 impl Hosts {
-    /// Returns none yet. What HCAs and services choose follows from the seed.
+    /// Creates an empty collection. All random numbers of HCAs and services are derived from the seed.
     #[must_use]
     pub fn new(config: ServiceConfig, seed: [u8; 32]) -> Self {
         Self { config, seed, ..Self::default() }
     }
 
-    /// Puts a host to an end port, which a subnet manager has configured, under some names.
+    /// Adds a host at an end port that the SM has configured, with names and addresses.
     ///
     /// # Errors
-    /// Fails when the port has an HCA, no LID, or there is no memory.
+    /// Fails if the port has an HCA already or has no LID, or if memory is exhausted.
     pub fn add(
         &mut self,
         sim: &mut Sim,
@@ -121,7 +122,7 @@ impl Hosts {
         Ok(())
     }
 
-    /// Takes a host away with all that it knew; returns whether there was one.
+    /// Removes a host with its state; returns true if there was one.
     pub fn remove(&mut self, sim: &mut Sim, port: PortId) -> bool {
         let Some(host) = self.hosts.remove(&port) else { return false };
         if let Some(due) = host.due {
@@ -132,18 +133,18 @@ impl Hosts {
         self.devices.detach(sim, port)
     }
 
-    /// Returns the ports that have hosts.
+    /// Returns the ports of the hosts.
     pub fn ports(&self) -> impl Iterator<Item = PortId> {
         self.hosts.keys().copied()
     }
 
-    /// Returns whether a port has a host.
+    /// Returns true if a port has a host.
     #[must_use]
     pub fn has(&self, port: PortId) -> bool {
         self.hosts.contains_key(&port)
     }
 
-    /// Returns the service of a host, to look at.
+    /// Returns the ACM service of a host.
     #[must_use]
     pub fn service(&self, port: PortId) -> Option<&Service> {
         self.hosts.get(&port).map(|host| &host.service)
@@ -154,13 +155,13 @@ impl Hosts {
         self.devices.get_mut(port)
     }
 
-    /// Something may have come for the HCA of a port, if it is one of a host.
+    /// Reports that the HCA of a port may have received packets. Ports without a host are ignored.
     pub fn look_at(&mut self, port: PortId) {
         self.devices.get_mut(port);
     }
 
-    /// Has a program at a host ask its service for a path. The answer comes now or with [`Hosts::poll_reply`], under the
-    /// number. Nothing when there is no host.
+    /// Sends a resolve request to the service of a host. Returns the response if it is available at once; otherwise
+    /// [`Hosts::poll_reply`] returns it later. If the port has no host, there is no response.
     pub fn ask(
         &mut self,
         sim: &mut Sim,
@@ -171,7 +172,7 @@ impl Hosts {
         let host = self.hosts.get_mut(&port)?;
         let mut request = Vec::new();
         Resolve::request(number.to_be_bytes(), entries).put(ByteOrder::NATIVE, &mut request);
-        let header = ClientHeader::parse(request.first_chunk().expect("it has a header"));
+        let header = ClientHeader::parse(request.first_chunk().expect("a request has a header"));
         let message = (&header, &request[HEADER..], ByteOrder::NATIVE);
         let mut answer = Vec::new();
         let is_answered = host.service.request(sim.now(), ClientId(number), message, &mut answer);
@@ -179,12 +180,12 @@ impl Hosts {
         is_answered.then_some(answer)
     }
 
-    /// Returns the oldest answer that a waiting program has not taken.
+    /// Returns the next response to a request of [`Hosts::ask`].
     pub fn poll_reply(&mut self) -> Option<Reply> {
         self.replies.pop_front()
     }
 
-    /// Takes the answer that has come at once to where the others are.
+    /// Queues a response that [`Hosts::ask`] has returned at once.
     pub fn answered(&mut self, reply: Reply) {
         self.replies.push_back(reply);
     }
@@ -201,10 +202,10 @@ impl Hosts {
         self.ports.poll_other(port)
     }
 
-    /// Does what can be done at this moment; returns whether there was anything.
+    /// Does all work that is due now; returns true if there was any.
     pub fn work(&mut self, sim: &mut Sim) -> bool {
         self.capturing.clock.set(sim.now());
-        let mut moved = self.do_as_told() | self.devices.progress(sim);
+        let mut moved = self.run_queued() | self.devices.progress(sim);
         while let Some(port) = self.devices.poll_moved() {
             moved = true;
             self.drive(sim, port);
@@ -219,14 +220,14 @@ impl Hosts {
         moved
     }
 
-    /// Returns when [`Hosts::work`] has something to do although nothing comes in.
+    /// Returns when [`Hosts::work`] has something to do without input.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         let services = self.due.first().map(|&(at, _)| at);
         services.into_iter().chain(self.devices.poll_timeout()).min()
     }
 
-    /// Lets a service do what it has to do.
+    /// Runs the service of a host.
     fn drive(&mut self, sim: &mut Sim, port: PortId) {
         let Self { devices, ports, hosts, due, replies, .. } = self;
         let Some(host) = hosts.get_mut(&port) else { return };

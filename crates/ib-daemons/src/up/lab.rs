@@ -1,4 +1,4 @@
-//! A fabric for tests that a manager has configured.
+//! A simulated fabric for tests, configured by an SM.
 
 use ib_sim::{ClientOptions, Options, Sim};
 use ib_sm::{SmConfig, SmEvent, SubnetManager};
@@ -7,13 +7,13 @@ use ib_topology::generate::{self, Kind};
 
 use super::page::model::Model;
 
-/// Makes a fabric of a kind.
+/// Generates a fabric of a kind.
 pub(super) fn fabric(kind: &str, words: &[&str]) -> Fabric {
     let kind = Kind::parse(kind, words).expect("a kind");
-    generate::generate(&kind, &generate::Options::default()).expect("it can be made")
+    generate::generate(&kind, &generate::Options::default()).expect("the fabric can be generated")
 }
 
-/// A fabric with its manager.
+/// A fabric with an SM.
 pub(super) struct Lab {
     pub(super) sim: Sim,
     manager: SubnetManager,
@@ -23,9 +23,9 @@ pub(super) struct Lab {
 impl Lab {
     pub(super) fn new(fabric: &Fabric) -> Self {
         let mut sim = Sim::new(fabric, Options::default());
-        let port = sim.first_end_port().expect("there are hosts");
+        let port = sim.first_end_port().expect("the fabric has a host");
         let options = ClientOptions { is_sm: true, told_of_losses: true, ..Default::default() };
-        let client = sim.attach(port, options).expect("nobody else is there");
+        let client = sim.attach(port, options).expect("the port has no other client");
         let guid = sim.link_port(port).port_guid;
         let manager = SubnetManager::new(SmConfig::default(), guid, sim.now());
         let mut lab = Self { sim, manager, client };
@@ -33,7 +33,7 @@ impl Lab {
         lab
     }
 
-    /// Lets the manager bring the subnet up.
+    /// Runs the SM until the subnet is up.
     pub(super) fn manage(&mut self) {
         let Self { sim, manager, client } = self;
         manager.sweep(sim.now());
@@ -60,14 +60,14 @@ impl Lab {
                 is_idle = false;
             }
             if is_idle {
-                sim.settle(manager.poll_timeout().expect("it goes on"));
+                sim.settle(manager.poll_timeout().expect("the SM has a timer"));
             }
         }
     }
 
-    /// Has a command of the console done.
+    /// Runs a command of the simulator's console.
     pub(super) fn run(&mut self, command: &str) {
-        self.sim.run(&command.parse().expect("a command")).expect("it can be done");
+        self.sim.run(&command.parse().expect("a command")).expect("the command succeeds");
         self.sim.settle(self.sim.now());
     }
 }

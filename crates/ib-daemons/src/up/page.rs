@@ -1,13 +1,13 @@
-//! The page of the fabric: what browsers are told, and what they may change.
+//! The web page of the fabric: responses of the API, and commands that change the fabric.
 //!
 //! | module | holds |
 //! |---|---|
-//! | `files` | the files of the page |
-//! | `model` | what never changes of the fabric, and the numbers of nodes and links |
-//! | `state` | what changes all the time |
-//! | `missing` | nodes that are not reached |
-//! | `way`, `load` | the way from a node to another one, how many pairs of hosts use each link |
-//! | `node`, `names`, `device` | all of a node, of its service of names, of the block device |
+//! | `files` | the static files of the page |
+//! | `model` | constant data of the fabric: nodes, links and their numbers |
+//! | `state` | variable state: links, traffic, the SM |
+//! | `missing` | nodes that the SM does not reach |
+//! | `path`, `load` | the path between two nodes, the number of host pairs that use each link |
+//! | `node`, `acm`, `device` | details of a node, of its ACM service, of the block device |
 
 use std::collections::BTreeMap;
 use std::os::fd::BorrowedFd;
@@ -21,53 +21,53 @@ use ib_types::Instant;
 use ib_wire::acm::ClientStatus;
 use ib_wire::mad::sa::PathRecord;
 
-use super::exercise::Exercise;
+use super::load_generator::LoadGenerator;
 use crate::error::DaemonError;
 use crate::sim::Manager;
 use crate::up::hosts::{BlockPair, Hosts, Reply};
-use crate::up::web::{Answer, Asked, Json, Refusal, Request, Resolve, Start, Way, Web};
+use crate::up::web::{Answer, ApiCall, Json, PathQuery, Refusal, Request, Resolve, Start, Web};
 
+mod acm;
 mod device;
 mod files;
 mod load;
 mod log_lines;
 mod missing;
 pub(super) mod model;
-mod names;
 mod node;
+mod path;
 mod state;
-mod way;
 
 use load::Loads;
 use log_lines::condensed;
 use model::{Model, json};
-use node::Places;
+use node::NodeContext;
 use state::States;
 
-/// Questions to services of names have numbers from here on.
-const FIRST_QUESTION: u64 = 1 << 32;
+/// First number of the page's resolve requests.
+const FIRST_REQUEST: u64 = 1 << 32;
 
-/// The longest exercise in seconds.
+/// Maximum duration of a run of the load generator in seconds.
 const LONGEST_EXERCISE: u32 = 600;
 
-/// The page.
+/// The web page.
 pub(super) struct Page {
     web: Web,
     model: Arc<Model>,
     states: States,
     loads: Loads,
-    /// What the manager has logged since the last view.
-    heard: Option<Arc<Mutex<Vec<String>>>>,
-    /// Whether there are lines that those who listen have not been told.
+    /// Lines that the SM has logged since the last view.
+    sm_lines: Option<Arc<Mutex<Vec<String>>>>,
+    /// True if there are log lines that were not published yet.
     has_lines: bool,
-    /// Who waits for the answer of a service of names, since when, by the number of the question.
+    /// Outstanding resolve requests by number, with their start time.
     waiting: BTreeMap<u64, (Request, Instant)>,
-    questions: u64,
-    /// Whether something was asked for that others have to go on with.
-    has_asked: bool,
+    next_request: u64,
+    /// True if calls were handled, so that the loop runs again at once.
+    has_changed: bool,
 }
 
-/// The fabric as the page shows and changes it.
+/// The simulated fabric, for the page.
 pub(super) struct FabricView<'a> {
     /// The fabric.
     pub(super) sim: &'a mut Sim,
@@ -77,23 +77,26 @@ pub(super) struct FabricView<'a> {
     pub(super) manager: Option<&'a Manager>,
 }
 
-/// The hosts and the block device as the page shows and changes them.
+/// Hosts and block device, for the page.
 pub(super) struct Scene<'a> {
     pub(super) hosts: &'a mut Hosts,
-    /// The block device: its name, its client and server, their hosts.
+    /// Name of the block device.
     pub(super) device: &'static str,
+    /// Client and server of the block device.
     pub(super) pair: Option<&'a BlockPair>,
+    /// Hosts of the client and of the server.
     pub(super) ends: &'a [Vec<PortId>; 2],
-    /// Where programs find it, and how many use it.
+    /// NBD socket of the block device.
     pub(super) nbd: &'a Path,
+    /// Number of NBD clients.
     pub(super) programs: usize,
-    /// Whether nothing is in flight for programs, those that have gone included.
+    /// True if no NBD request is outstanding, including those of disconnected clients.
     pub(super) is_idle: bool,
-    pub(super) exercise: &'a mut Exercise,
+    pub(super) load_generator: &'a mut LoadGenerator,
 }
 
 impl Page {
-    /// Serves it on a port of the loopback device, 0 for any that is free.
+    /// Starts the web server on a port of the loopback device; port 0 selects a free one.
     pub(super) fn start(
         port: u16,
         fabric: Fabric,
@@ -101,7 +104,7 @@ impl Page {
     ) -> Result<Self, DaemonError> {
         let web = Web::start(port, files::FILES).map_err(|error| {
             DaemonError::Failed(format!(
-                "cannot serve the page at 127.0.0.1:{port}: {error}; --http gives it another port"
+                "cannot serve the page at 127.0.0.1:{port}: {error}; --http selects another port"
             ))
         })?;
         Ok(Self {
@@ -109,15 +112,15 @@ impl Page {
             model: Arc::new(Model::new(fabric, name, engine, socket)),
             states: States::default(),
             loads: Loads::default(),
-            heard: None,
+            sm_lines: None,
             has_lines: false,
             waiting: BTreeMap::new(),
-            questions: FIRST_QUESTION,
-            has_asked: false,
+            next_request: FIRST_REQUEST,
+            has_changed: false,
         })
     }
 
-    /// Returns where it is.
+    /// Returns the URL of the page.
     pub(super) fn url(&self) -> String {
         self.web.url()
     }
@@ -130,56 +133,57 @@ impl Page {
         self.web.silence();
     }
 
-    /// Returns when there is something to do although nobody asks.
+    /// Returns when [`Page::show`] has something to do without a request.
     pub(super) fn due(&self) -> Option<Instant> {
         let listeners = self.web.listeners();
-        self.has_asked.then_some(Instant::ZERO).or((listeners > 0).then(|| self.states.due()))
+        self.has_changed.then_some(Instant::ZERO).or((listeners > 0).then(|| self.states.due()))
     }
 
-    /// Tells those who listen what there is, and answers who has asked.
+    /// Answers requests, and publishes the state of the fabric to listeners.
     pub(super) fn show(&mut self, view: &mut FabricView<'_>, mut scene: Scene<'_>) {
         self.take_lines(view);
-        self.has_asked = false;
+        self.has_changed = false;
         while let Some(request) = self.web.poll_request() {
-            self.has_asked = true;
-            if let Asked::Resolve(resolve) = &request.asked {
+            self.has_changed = true;
+            if let ApiCall::Resolve(resolve) = &request.call {
                 let resolve = resolve.clone();
                 self.resolve(view.sim, scene.hosts, &resolve, request);
                 continue;
             }
-            let answer = self.answer(&request.asked, view, &mut scene);
+            let answer = self.answer(&request.call, view, &mut scene);
             request.answer(answer.unwrap_or_else(Answer::Refused));
         }
         if self.web.listeners() == 0 {
-            return self.states.forget();
+            return self.states.reset();
         }
         if view.sim.now() < self.states.due() {
             return;
         }
         let has_to = self.web.has_newcomers() | std::mem::take(&mut self.has_lines);
-        if let Some(members) = self.states.look((view.sim, &self.model, view.manager), has_to) {
+        if let Some(members) = self.states.update((view.sim, &self.model, view.manager), has_to) {
             self.web.publish(&members);
         }
     }
 
-    /// Takes what the fabric and its manager have logged.
+    /// Publishes new log lines of the simulator and of the SM.
     fn take_lines(&mut self, view: &mut FabricView<'_>) {
         let now = view.sim.now();
-        let heard = self.heard.get_or_insert_with(|| {
+        let sm_lines = self.sm_lines.get_or_insert_with(|| {
             view.sim.set_log(LogLevel::Events);
-            let heard = Arc::new(Mutex::new(Vec::new()));
+            let sm_lines = Arc::new(Mutex::new(Vec::new()));
             if let Some(manager) = view.manager {
-                manager.listen(listener(Arc::clone(&heard)));
+                manager.listen(listener(Arc::clone(&sm_lines)));
             }
-            heard
+            sm_lines
         });
-        let heard = std::mem::take(&mut *heard.lock().unwrap_or_else(PoisonError::into_inner));
-        for line in heard {
-            self.web.log(now, &format!("manager: {line}"));
+        let sm_lines =
+            std::mem::take(&mut *sm_lines.lock().unwrap_or_else(PoisonError::into_inner));
+        for line in sm_lines {
+            self.web.log(now, &format!("SM: {line}"));
             self.has_lines = true;
         }
         for line in condensed(&view.sim.take_log()) {
-            // The fabric's lines begin with their time.
+            // The simulator's log lines begin with their time.
             let (at, line) = line.split_once(' ').unwrap_or(("", &line));
             let seconds = at.parse::<f64>().ok();
             let at = seconds.map_or(now, |seconds| Instant::from_nanos((seconds * 1e9) as u64));
@@ -190,77 +194,78 @@ impl Page {
 
     fn answer(
         &self,
-        asked: &Asked,
+        call: &ApiCall,
         view: &mut FabricView<'_>,
         scene: &mut Scene<'_>,
     ) -> Result<Answer, Refusal> {
         let model = &*self.model;
         let plan = || view.manager.and_then(|manager| manager.shown().plan);
-        let said = match *asked {
-            Asked::Fabric => model.json(),
-            Asked::Path(Way { from, to }) => {
+        let json = match *call {
+            ApiCall::Fabric => model.json(),
+            ApiCall::Path(PathQuery { from, to }) => {
                 let nodes = [model.node(from)?, model.node(to)?];
-                way::way((view.sim, model, plan().as_deref()), nodes)?
+                path::path((view.sim, model, plan().as_deref()), nodes)?
             }
-            Asked::Addresses => node::addresses(view.sim, view.addresses),
-            Asked::Load => {
+            ApiCall::Addresses => node::addresses(view.sim, view.addresses),
+            ApiCall::Load => {
                 let engine = plan().map_or("", |plan| plan.routing.engine.name());
                 return Ok(self.loads.answer(view.sim, &self.model, engine));
             }
-            Asked::Node(id) => {
-                let places = Places {
+            ApiCall::Node(id) => {
+                let context = NodeContext {
                     hosts: scene.hosts,
                     ends: scene.ends,
                     device: scene.device,
                     manager: view.manager,
                     addresses: view.addresses,
                 };
-                node::node((view.sim, model), &places, model.node(id)?)
+                node::node((view.sim, model), &context, model.node(id)?)
             }
-            Asked::Names(id) => {
+            ApiCall::Names(id) => {
                 let port = self.host(scene.hosts, id)?;
-                let service = scene.hosts.service(port).expect("there is a host");
-                names::names(service, view.sim.now())
+                let service =
+                    scene.hosts.service(port).expect("`host` returned the port of a host");
+                acm::acm(service, view.sim.now())
             }
-            Asked::Device => {
+            ApiCall::Device => {
                 let names = (scene.device, scene.nbd, scene.programs);
                 device::device(view.sim, scene.pair, names)
             }
-            Asked::Exercise => json(&scene.exercise.progress()),
-            Asked::Link(link) => set_link(view.sim, model.link(link.link)?.0, link.up)?,
-            Asked::Start(start) => begin(view.sim.now(), start, scene)?,
-            Asked::Resolve(_) => unreachable!("these are answered later"),
+            ApiCall::Exercise => json(&scene.load_generator.progress()),
+            ApiCall::Link(link) => set_link(view.sim, model.link(link.link)?.0, link.up)?,
+            ApiCall::Start(start) => begin(view.sim.now(), start, scene)?,
+            ApiCall::Resolve(_) => unreachable!("`show` handles resolve requests"),
         };
-        Ok(Answer::Json(said))
+        Ok(Answer::Json(json))
     }
 
-    /// Returns the port of the host that a node is.
+    /// Returns the port of a node's host.
     fn host(&self, hosts: &Hosts, id: u32) -> Result<PortId, Refusal> {
         let node = self.model.node(id)?;
         let port = self.model.end_port(node).filter(|&port| hosts.has(port));
         port.ok_or_else(|| {
             let name = &self.model.fabric.node(node).name;
-            Refusal::not_found(format!("{name} has no service of names here"))
+            Refusal::not_found(format!("{name} has no ACM service in this process"))
         })
     }
 
-    /// Has a service of names asked.
+    /// Sends a resolve request to the ACM service of a host.
     fn resolve(&mut self, sim: &mut Sim, hosts: &mut Hosts, what: &Resolve, request: Request) {
         let port = self.host(hosts, what.from);
-        let entry = port.and_then(|port| Ok((port, names::question(sim, port, &what.to)?)));
+        let entry = port.and_then(|port| Ok((port, acm::destination_of(sim, port, &what.to)?)));
         let (port, entry) = match entry {
             Ok(found) => found,
             Err(refusal) => return request.answer(refusal),
         };
-        let number = self.questions;
-        self.questions += 1;
+        let number = self.next_request;
+        self.next_request += 1;
         self.waiting.insert(number, (request, sim.now()));
         if let Some(message) = hosts.ask(sim, port, number, vec![entry]) {
             hosts.answered(Reply { port, number, message });
         }
     }
 
-    /// The answer of a service to a question, if it was the page's.
+    /// Passes the response to a resolve request to the client that waits for it.
     pub(super) fn take_reply(
         &mut self,
         now: Instant,
@@ -269,30 +274,30 @@ impl Page {
     ) {
         if let Some((request, since)) = self.waiting.remove(&number) {
             let micros = now.since(since).as_secs_f64() * 1e6;
-            match names::resolved(found, micros) {
+            match acm::resolved(found, micros) {
                 Ok(json) => request.answer(Answer::Json(json)),
                 Err(refusal) => request.answer(refusal),
             }
         }
     }
 
-    /// A host has gone, and what was asked there is not answered any more.
-    pub(super) fn forget_questions(&mut self, port: PortId) {
+    /// Answers the outstanding resolve requests of a removed host with an error.
+    pub(super) fn cancel_requests(&mut self, port: PortId) {
         let (node, model) = (|id: u32| self.model.node(id).ok(), &self.model);
-        let is_there = |(_, (request, _)): (&u64, &mut (Request, Instant))| match &request.asked {
-            Asked::Resolve(resolve) => {
+        let is_there = |(_, (request, _)): (&u64, &mut (Request, Instant))| match &request.call {
+            ApiCall::Resolve(resolve) => {
                 node(resolve.from).and_then(|node| model.end_port(node)) == Some(port)
             }
             _ => false,
         };
         let gone = self.waiting.extract_if(.., |number, it| is_there((number, it)));
         for (_, (request, _)) in gone {
-            request.answer(Refusal::conflict("the host has gone"));
+            request.answer(Refusal::conflict("the host was removed"));
         }
     }
 }
 
-/// Cuts a link at a port or restores it, as the console does.
+/// Cuts or restores the link of a port.
 fn set_link(sim: &mut Sim, port: PortId, up: bool) -> Result<Json, Refusal> {
     let (node, number) = sim.place(port);
     let target = Target { node: sim.node_name(node).to_owned(), port: Some(number) };
@@ -301,7 +306,7 @@ fn set_link(sim: &mut Sim, port: PortId, up: bool) -> Result<Json, Refusal> {
     Ok(Json::from_static(b"{}"))
 }
 
-/// Has the device exercised.
+/// Starts the load generator.
 fn begin(now: Instant, Start { seconds }: Start, scene: &mut Scene<'_>) -> Result<Json, Refusal> {
     if !(1..=LONGEST_EXERCISE).contains(&seconds) {
         let error = format!("{seconds} seconds: expected 1 to {LONGEST_EXERCISE}");
@@ -309,22 +314,22 @@ fn begin(now: Instant, Start { seconds }: Start, scene: &mut Scene<'_>) -> Resul
     }
     let name = scene.device;
     let Some(geometry) = scene.pair.and_then(BlockPair::geometry) else {
-        return Err(Refusal::conflict(format!("there is no {name} in this fabric")));
+        return Err(Refusal::conflict(format!("this fabric has no {name}")));
     };
-    if scene.exercise.is_running() {
-        return Err(Refusal::conflict(format!("{name} is exercised already")));
+    if scene.load_generator.is_running() {
+        return Err(Refusal::conflict(format!("the load generator of {name} is running already")));
     }
     if !scene.is_idle {
-        let error = format!("a program uses {name} over NBD: an exercise would be in its way");
+        let error = format!("{name} is in use by an NBD client: disconnect it first");
         return Err(Refusal::conflict(error));
     }
-    scene.exercise.start(now, geometry.size, Duration::from_secs(seconds.into()));
+    scene.load_generator.start(now, geometry.size, Duration::from_secs(seconds.into()));
     Ok(Json::from_static(b"{}"))
 }
 
-/// Returns what keeps lines until the next view.
-fn listener(heard: Arc<Mutex<Vec<String>>>) -> crate::log::Listener {
+/// Returns a log listener that stores lines until the next view.
+fn listener(sm_lines: Arc<Mutex<Vec<String>>>) -> crate::log::Listener {
     Box::new(move |line| {
-        heard.lock().unwrap_or_else(PoisonError::into_inner).push(line.to_owned());
+        sm_lines.lock().unwrap_or_else(PoisonError::into_inner).push(line.to_owned());
     })
 }

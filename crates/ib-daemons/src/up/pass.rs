@@ -1,59 +1,62 @@
-//! A pass over a part of the device: all of it is written, read and compared, or read and kept.
+//! A pass over a part of the block device, which writes, compares or saves all of it.
 
 use std::ops::Range;
 
 use ib_block::{Command, Operation};
 use ib_storage::nbd::Backing;
 
-/// How long requests are, and how many are in flight.
+/// Size of a request in bytes.
 const LENGTH: u64 = 64 << 10;
+
+/// Maximum number of outstanding requests.
 const MOST: usize = 48;
 
-/// What is done.
+/// Operation of a pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Task {
     Write,
-    /// It is read, and what is other than it should be counts as wrong.
+    /// Reads, and counts requests with unexpected data.
     Compare,
-    /// It is read, and becomes what it should be.
-    Keep,
+    /// Reads, and stores the data as the expected content.
+    Save,
 }
 
-/// What is there, or should be.
+/// The content to write or to expect.
 #[derive(Debug)]
 pub(super) enum Content {
-    /// A pattern, of which each number is another one.
+    /// A pattern; each number has a different one.
     Pattern(u64),
-    /// Bytes from a place on.
+    /// Offset of the first byte, and the bytes.
     Bytes(u64, Vec<u8>),
 }
 
-/// A pass.
+/// A pass over a part of the device.
 #[derive(Debug)]
 pub(super) struct Pass {
     task: Task,
     part: Range<u64>,
     next: u64,
-    under_way: usize,
-    /// Bytes that were written or read.
+    outstanding: usize,
+    /// Number of bytes written or read.
     pub(super) done: u64,
-    /// Requests that read something else, and requests that failed.
+    /// Number of requests that read wrong data.
     pub(super) wrong: u64,
+    /// Number of requests that failed.
     pub(super) errors: u64,
 }
 
 impl Pass {
     pub(super) const fn new(task: Task, part: Range<u64>) -> Self {
         let next = part.start;
-        Self { task, part, next, under_way: 0, done: 0, wrong: 0, errors: 0 }
+        Self { task, part, next, outstanding: 0, done: 0, wrong: 0, errors: 0 }
     }
 
-    /// Goes on; returns whether there was anything.
+    /// Makes progress; returns true if there was any.
     pub(super) fn work(&mut self, device: &mut impl Backing, content: &mut Content) -> bool {
         let mut moved = false;
         while let Some((offset, errno)) = device.poll() {
             moved = true;
-            self.under_way -= 1;
+            self.outstanding -= 1;
             let data = device.take_data();
             if errno.is_ok() {
                 let length = self.length(offset);
@@ -62,8 +65,8 @@ impl Pass {
                     let found = data.copied();
                     let is_whole = found.len() as u64 == length;
                     match self.task {
-                        Task::Keep if is_whole => content.keep(offset, &found),
-                        Task::Compare if is_whole && content.is(offset, &found) => {}
+                        Task::Save if is_whole => content.save(offset, &found),
+                        Task::Compare if is_whole && content.matches(offset, &found) => {}
                         _ => self.wrong += 1,
                     }
                 }
@@ -72,52 +75,52 @@ impl Pass {
             }
             device.give_back(data);
         }
-        while self.next < self.part.end && self.under_way < MOST {
+        while self.next < self.part.end && self.outstanding < MOST {
             moved = true;
             let (offset, length) = (self.next, self.length(self.next));
             let (operation, data) = match self.task {
                 Task::Write => (Operation::Write, content.bytes(offset, length)),
-                Task::Compare | Task::Keep => (Operation::Read, Vec::new()),
+                Task::Compare | Task::Save => (Operation::Read, Vec::new()),
             };
             let command = Command { operation, offset, length, fua: false };
             device.submit(offset, command, &data);
-            (self.next, self.under_way) = (offset + length, self.under_way + 1);
+            (self.next, self.outstanding) = (offset + length, self.outstanding + 1);
         }
         moved
     }
 
-    /// Asks for nothing more.
+    /// Stops submitting requests.
     pub(super) const fn stop(&mut self) {
         self.part.end = self.next;
     }
 
-    /// Returns how many requests all of it takes.
+    /// Returns the number of requests of the whole pass.
     pub(super) const fn requests(&self) -> u64 {
         (self.part.end - self.part.start).div_ceil(LENGTH)
     }
 
-    /// Returns where it asks next.
+    /// Returns the offset of the next request.
     pub(super) const fn next(&self) -> u64 {
         self.next
     }
 
-    /// Returns how many requests are in flight.
-    pub(super) const fn under_way(&self) -> usize {
-        self.under_way
+    /// Returns the number of outstanding requests.
+    pub(super) const fn outstanding(&self) -> usize {
+        self.outstanding
     }
 
     pub(super) const fn is_over(&self) -> bool {
-        self.next == self.part.end && self.under_way == 0
+        self.next == self.part.end && self.outstanding == 0
     }
 
-    /// Returns how long the request at a place is.
+    /// Returns the size of the request at an offset.
     fn length(&self, offset: u64) -> u64 {
         LENGTH.min(self.part.end - offset)
     }
 }
 
 impl Content {
-    /// Returns what is at a place.
+    /// Returns the bytes at an offset.
     fn bytes(&self, offset: u64, length: u64) -> Vec<u8> {
         match self {
             Self::Pattern(number) => {
@@ -134,7 +137,7 @@ impl Content {
         }
     }
 
-    fn is(&self, offset: u64, data: &[u8]) -> bool {
+    fn matches(&self, offset: u64, data: &[u8]) -> bool {
         match self {
             Self::Pattern(number) => {
                 let mut words = data.as_chunks::<8>().0.iter().zip(offset / 8..);
@@ -147,7 +150,7 @@ impl Content {
         }
     }
 
-    fn keep(&mut self, offset: u64, data: &[u8]) {
+    fn save(&mut self, offset: u64, data: &[u8]) {
         if let Self::Bytes(from, bytes) = self {
             let at = (offset - *from) as usize;
             bytes[at..at + data.len()].copy_from_slice(data);

@@ -1,4 +1,4 @@
-//! The packets of the device's queue pairs, in a file.
+//! Capture file of the packets of the block device's QPs.
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, Seek as _, Write as _};
@@ -16,13 +16,13 @@ use ib_types::Instant;
 use crate::error::DaemonError;
 use crate::up::hosts::Hosts;
 
-/// How often rings are looked at.
+/// Interval between reads of the ring buffers.
 const EVERY: Duration = Duration::from_millis(5);
 
-/// The ring of each queue pair in bytes.
+/// Size in bytes of the ring buffer of each QP.
 const RING: usize = 1 << 20;
 
-/// How many packets were in a file, and how many others there were.
+/// Numbers of captured and lost packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Counted {
     pub(super) noted: u64,
@@ -30,45 +30,46 @@ pub(super) struct Counted {
     pub(super) overwritten: u64,
 }
 
-/// What a file has.
+/// Content of a capture file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ReadBack {
-    /// Packets of queue pairs, and frames that are none.
+    /// Number of RDMA packets.
     pub(super) packets: u64,
-    pub(super) foreign: u64,
+    /// Number of other frames.
+    pub(super) other: u64,
 }
 
-/// Where packets go.
+/// The output file.
 pub(super) struct Target {
     file: File,
-    /// Nothing for a file without a name, which nobody wants afterwards.
+    /// `None` for an anonymous file, which is used by the self-test only.
     path: Option<PathBuf>,
 }
 
 impl Target {
-    /// Opens a file, and empties it. What may have to wait for a reader is none: nothing else would go on meanwhile.
+    /// Opens and truncates a file. Pipes and sockets are errors, because a write to them could block the process.
     pub(super) fn named(path: PathBuf) -> Result<Self, DaemonError> {
         let failed = |error| DaemonError::Failed(format!("{}: {error}", path.display()));
         if path == Path::new("-") {
-            let message =
-                "standard output is for what is told, and packets are read back: expected a file";
+            let message = "standard output has the lines of `up`, and the packets are read back: expected a file";
             return Err(failed(io::Error::other(message)));
         }
         let waits = |kind: fs::FileType| kind.is_fifo() || kind.is_socket();
         if fs::metadata(&path).is_ok_and(|known| waits(known.file_type())) {
-            let message = "found a pipe, expected a file: it would have to wait for the reader";
+            let message =
+                "found a pipe or a socket, expected a file: writes could block the fabric";
             return Err(failed(io::Error::other(message)));
         }
         let file = create_alone(&path, File::options().read(true).write(true));
         Ok(Self { file: file.map_err(failed)?, path: Some(path) })
     }
 
-    /// Opens a file that has no name.
+    /// Creates an anonymous file in the directory for temporary files.
     pub(super) fn scratch() -> Result<Self, DaemonError> {
         let directory = std::env::temp_dir();
         let file = tempfile::tempfile_in(&directory).map_err(|error| {
             DaemonError::Failed(format!(
-                "a file for packets in {}: {error}; TMPDIR names another place",
+                "cannot create a file for packets in {}: {error}; TMPDIR selects another directory",
                 directory.display()
             ))
         })?;
@@ -76,12 +77,12 @@ impl Target {
     }
 
     fn failed(&self, error: &dyn std::fmt::Display) -> DaemonError {
-        let path = self.path.as_deref().unwrap_or(Path::new("the trace"));
+        let path = self.path.as_deref().unwrap_or(Path::new("the capture"));
         DaemonError::Failed(format!("{}: {error}", path.display()))
     }
 }
 
-/// A file that is written.
+/// A capture that is being written.
 pub(super) struct Record {
     collector: Collector,
     target: Target,
@@ -91,7 +92,7 @@ pub(super) struct Record {
 }
 
 impl Record {
-    /// Starts to capture what queue pairs of a service at some ports send and receive.
+    /// Starts to capture packets of the QPs of a service at some ports.
     pub(super) fn start(
         target: Target,
         payload: u16,
@@ -116,7 +117,7 @@ impl Record {
         Ok(Self { collector, target, bytes: Vec::new(), due: now, selected })
     }
 
-    /// Returns where somebody wants the packets.
+    /// Returns the path of the capture file, if it has one.
     pub(super) fn path(&self) -> Option<&Path> {
         self.target.path.as_deref()
     }
@@ -125,14 +126,14 @@ impl Record {
         self.due
     }
 
-    /// Ends the capture where it is: nothing more is traced.
+    /// Stops the capture without a final flush.
     pub(super) fn abandon(self, hosts: &mut Hosts) {
         for (port, id) in self.selected {
             hosts.device(port).into_iter().for_each(|device| device.hca().deselect(id));
         }
     }
 
-    /// Writes what has come.
+    /// Adds new QPs, and writes their packets every [`EVERY`].
     pub(super) fn work(&mut self, sim: &Sim, hosts: &mut Hosts) -> Result<(), DaemonError> {
         let now = sim.now();
         while let Some((port, reader)) = hosts.poll_selected() {
@@ -157,7 +158,7 @@ impl Record {
         written.map_err(|error| self.target.failed(&error))
     }
 
-    /// Ends the file; returns how many packets there were.
+    /// Finishes the file; returns the numbers of packets.
     pub(super) fn finish(&mut self, sim: &Sim, hosts: &mut Hosts) -> Result<Counted, DaemonError> {
         self.due = Instant::ZERO;
         self.work(sim, hosts)?;
@@ -172,7 +173,7 @@ impl Record {
         Ok(sum)
     }
 
-    /// Reads the file back.
+    /// Reads the file back and counts its frames.
     pub(super) fn read_back(&self) -> Result<ReadBack, DaemonError> {
         let mut file = &self.target.file;
         file.rewind().map_err(|error| self.target.failed(&error))?;
@@ -183,7 +184,7 @@ impl Record {
             if let Item::Frame(frame) = item {
                 let is_packet = frame.content.is_ok();
                 found.packets += u64::from(is_packet);
-                found.foreign += u64::from(!is_packet);
+                found.other += u64::from(!is_packet);
             }
         }
         Ok(found)

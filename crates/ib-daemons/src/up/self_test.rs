@@ -63,7 +63,7 @@ struct Check {
     result: CheckResult,
 }
 
-const TAKES_TWO_HOSTS: &str = "none, as that takes two hosts";
+const TAKES_TWO_HOSTS: &str = "none, because a block device needs two hosts";
 
 /// Result of the self-test; field names are JSON keys.
 #[derive(Serialize)]
@@ -332,7 +332,7 @@ fn capture(record: &mut Record, sim: &Sim, hosts: &mut Hosts) -> Result<CheckRes
         captured: counted.captured,
         overwritten: counted.overwritten,
         read_back: read.packets,
-        non_rdma: read.foreign,
+        non_rdma: read.other,
     }))
 }
 

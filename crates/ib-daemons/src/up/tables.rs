@@ -1,4 +1,4 @@
-//! The tables that switches have at a moment, as routing sees them.
+//! A copy of LIDs and LFTs, for computations in other threads.
 
 use ib_routing::{Lfts, Subnet};
 use ib_sim::Sim;
@@ -7,14 +7,14 @@ use ib_types::{Lid, Lmc};
 
 use crate::error::DaemonError;
 
-/// LIDs of end ports and forwarding tables of switches, copied.
+/// Copied LIDs of end ports and LFTs of switches.
 pub(super) struct Tables {
     lids: Vec<(NodeId, u8, Option<Lid>, Lmc)>,
     entries: Vec<Box<[u8]>>,
 }
 
 impl Tables {
-    /// Copies those of a fabric.
+    /// Copies the LIDs and LFTs of a simulated fabric.
     pub(super) fn of(sim: &Sim, fabric: &Fabric) -> Self {
         let (mut lids, mut entries) = (Vec::new(), Vec::with_capacity(fabric.node_count()));
         for (node, spec) in fabric.nodes() {
@@ -30,7 +30,7 @@ impl Tables {
         Self { lids, entries }
     }
 
-    /// Gives the ports of a fabric their LIDs.
+    /// Sets the LIDs of a fabric's end ports.
     pub(super) fn set_lids(&self, fabric: &mut Fabric) -> Result<(), DaemonError> {
         for &(node, number, lid, lmc) in &self.lids {
             fabric.set_lid(node, number, lid, lmc).map_err(DaemonError::failed)?;
@@ -38,7 +38,7 @@ impl Tables {
         Ok(())
     }
 
-    /// Returns the tables of the switches of a subnet.
+    /// Returns the LFTs of the switches of a subnet.
     pub(super) fn lfts(&self, subnet: &Subnet<'_>) -> Lfts {
         let mut lfts = Lfts::new(subnet);
         for id in subnet.switch_ids() {

@@ -1,20 +1,20 @@
-//! A page for browsers of this machine, and what it asks the loop of a simulated fabric, over HTTP.
+//! HTTP server of the web page and its JSON API, on the loopback device.
 //!
 //! | module | holds |
 //! |---|---|
-//! | `ask` | [`Asked`], [`Request`], [`Answer`]: what is asked of the loop, and what it says |
-//! | `feed` | states and lines of the log on their way to those who listen |
-//! | `guard` | who may ask: the token, the `Host` header; what all answers have in their headers |
-//! | `routes` | paths and methods |
-//! | `serve` | connections, and how many there may be |
-//! | `patient` | connections whose other end takes nothing are given up |
+//! | `request` | [`ApiCall`], [`Request`], [`Answer`]: the calls of the API that the loop answers |
+//! | `feed` | server-sent events: states of the fabric and log lines |
+//! | `guard` | access control by token and `Host` header; security headers of all responses |
+//! | `routes` | HTTP paths and methods |
+//! | `serve` | connections and their limits |
+//! | `write_timeout` | a stream that fails if its peer reads nothing for some time |
 //!
-//! The server has a thread of its own. The loop watches [`Web::bell`], takes requests from [`Web::poll_request`] and
-//! answers each at once or later; as long as [`Web::listeners`] is not 0 it publishes states. It never waits for anybody:
-//! who reads slowly misses states, and who does not read at all is forgotten.
+//! The server runs in its own thread. The loop polls [`Web::bell`], takes requests from [`Web::poll_request`], and
+//! answers each one, at once or later. While [`Web::listeners`] is not 0, the loop publishes states. The loop never
+//! waits for a client: a slow client misses states, and a client that reads nothing is disconnected.
 //!
-//! Only the loopback device is listened to. Every path begins with a token that nobody can guess, and a request whose
-//! `Host` is not this machine is refused, so neither other users nor pages of other sites can ask anything.
+//! The server listens on the loopback device only. Every path begins with an unguessable token. A request whose `Host`
+//! is not this machine gets status 403. So neither other users nor pages of other sites can use the API.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -26,32 +26,32 @@ use std::thread::JoinHandle;
 use ib_types::Instant;
 use tokio::sync::{oneshot, watch};
 
-mod ask;
 mod feed;
 mod guard;
-mod patient;
+mod request;
 mod routes;
 mod serve;
+mod write_timeout;
 
-pub use ask::{Answer, Asked, Json, Link, Refusal, Request, Resolve, Start, Way};
+pub use request::{Answer, ApiCall, Json, Link, PathQuery, Refusal, Request, Resolve, Start};
 
-use ask::Desk;
 use feed::Feed;
 use guard::Token;
 use ib_os::alarm::Alarm;
+use request::RequestQueue;
 
 /// A file of the page.
 #[derive(Clone, Copy, Debug)]
 pub struct File {
-    /// Its name, such as `app.css`; the one whose name is empty is the page itself.
+    /// File name, such as `app.css`; empty for the page itself.
     pub name: &'static str,
-    /// Its media type.
+    /// Media type.
     pub kind: &'static str,
-    /// What is in it.
+    /// Content in bytes.
     pub content: &'static [u8],
 }
 
-/// The server, at the side of the loop.
+/// Handle of the server, for the loop.
 #[derive(Debug)]
 pub struct Web {
     address: SocketAddr,
@@ -60,16 +60,16 @@ pub struct Web {
     requests: Receiver<Request>,
     feed: Arc<Feed>,
     states: watch::Sender<Arc<str>>,
-    /// Ends the thread when it is dropped.
+    /// Stops the server's thread when dropped.
     end: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Web {
-    /// Serves a page on a port of the loopback device; 0 for any that is free.
+    /// Starts the server on a port of the loopback device; port 0 selects a free one.
     ///
     /// # Errors
-    /// Fails when the port is in use, or the system has no thread or no randomness.
+    /// Fails if the port is in use, or if the system provides no thread or no random bytes.
     pub fn start(port: u16, files: &'static [File]) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
         listener.set_nonblocking(true)?;
@@ -77,15 +77,15 @@ impl Web {
         let token = Token::new()?;
         let alarm = Alarm::new()?;
         let (sender, requests) = channel();
-        let desk = Desk::new(sender, alarm.bell());
+        let queue = RequestQueue::new(sender, alarm.bell());
         let feed = Arc::new(Feed::new(alarm.bell()));
         let (states, _) = watch::channel(Arc::from(""));
-        let place = routes::Place::new(token.clone(), files, desk, Arc::clone(&feed), &states);
+        let context = routes::Context::new(token.clone(), files, queue, Arc::clone(&feed), &states);
         let (end, ended) = oneshot::channel();
         let runtime = serve::runtime()?;
         let run = move || {
-            runtime.block_on(serve::serve(listener, place, ended));
-            // Who computes an answer that nobody waits for any more is not waited for, either.
+            runtime.block_on(serve::serve(listener, context, ended));
+            // Does not wait for answers that are still being computed: their clients are disconnected.
             runtime.shutdown_background();
         };
         let thread = std::thread::Builder::new().name("web".to_owned()).spawn(run)?;
@@ -93,47 +93,47 @@ impl Web {
         Ok(Self { address, token, alarm, requests, feed, states, end, thread })
     }
 
-    /// Returns where browsers find the page.
+    /// Returns the URL of the page.
     #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}/{}/", self.address, self.token.as_str())
     }
 
-    /// Returns what can be read when somebody has asked something or begins to listen.
+    /// Returns a file descriptor that is readable if a request or a new listener has arrived.
     #[must_use]
     pub fn bell(&self) -> BorrowedFd<'_> {
         self.alarm.as_fd()
     }
 
-    /// Makes the bell silent.
+    /// Resets the bell until the next request or listener.
     pub fn silence(&self) {
         self.alarm.silence();
     }
 
-    /// Returns the next request.
+    /// Returns the next request of a client.
     pub fn poll_request(&mut self) -> Option<Request> {
         self.requests.try_recv().ok()
     }
 
-    /// Returns how many listen to states.
+    /// Returns the number of clients that listen to states.
     #[must_use]
     pub fn listeners(&self) -> usize {
         self.feed.listeners()
     }
 
-    /// Returns whether somebody has begun to listen since this was asked last, and waits for a state.
+    /// Returns true if a listener has been added since the last call; it needs a state.
     #[must_use]
     pub fn has_newcomers(&self) -> bool {
         self.feed.take_newcomers()
     }
 
-    /// Tells all who listen a state: the members of a JSON object without its braces. A member `log` is added for each, with
-    /// the lines that it has not had.
+    /// Publishes a state to all listeners: the members of a JSON object without its braces. The server adds a member
+    /// `log` with the lines that the listener has not received yet.
     pub fn publish(&self, members: &str) {
         self.states.send_replace(Arc::from(members));
     }
 
-    /// Notes a line of the log, which comes with the next state.
+    /// Adds a log line, which is sent with the next state.
     pub fn log(&self, at: Instant, line: &str) {
         self.feed.log(at, line);
     }
@@ -143,7 +143,7 @@ impl Drop for Web {
     fn drop(&mut self) {
         drop(self.end.take());
         if let Some(thread) = self.thread.take() {
-            // It has nothing to say.
+            // The thread returns nothing; a panic in it has been printed already.
             let _ = thread.join();
         }
     }

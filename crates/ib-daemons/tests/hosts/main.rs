@@ -1,4 +1,4 @@
-//! Hosts of a simulated fabric in its process: names at each, block devices between some.
+//! Embedded hosts of a simulated fabric: name resolution between all hosts, block devices between some.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ mod managed;
 
 use managed::Managed;
 
-/// The device.
+/// Size of the block device in bytes.
 const SIZE: u64 = 16 << 20;
 
 struct Lab {
@@ -28,7 +28,7 @@ struct Lab {
     ports: Vec<PortId>,
     pair: Option<BlockPair>,
     events: Vec<PairEvent>,
-    asked: u64,
+    requests: u64,
 }
 
 impl Lab {
@@ -37,10 +37,10 @@ impl Lab {
         let ports = managed.end_ports();
         let mut hosts = Hosts::new(ServiceConfig::default(), [7; 32]);
         for (number, &port) in ports.iter().enumerate() {
-            hosts.add(&mut managed.sim, port, vec![name(number)]).expect("there is room");
+            hosts.add(&mut managed.sim, port, vec![name(number)]).expect("memory is sufficient");
         }
         let (pair, events) = (None, Vec::new());
-        let mut lab = Self { managed, hosts, ports, pair, events, asked: 0 };
+        let mut lab = Self { managed, hosts, ports, pair, events, requests: 0 };
         lab.run_for(Duration::from_secs(20));
         lab
     }
@@ -49,14 +49,14 @@ impl Lab {
         self.managed.sim.now()
     }
 
-    /// Does what can be done now, and goes on to the next thing that happens by a moment.
+    /// Does all work that is due now, and advances the time to the next event before `until`.
     fn step(&mut self, until: Instant) {
         let Self { managed, hosts, pair, events, .. } = self;
         loop {
             managed.manage();
             let mut moved = hosts.work(&mut managed.sim);
             if let Some(pair) = pair {
-                moved |= pair.work(&managed.sim, hosts).expect("there is memory");
+                moved |= pair.work(&managed.sim, hosts).expect("memory is sufficient");
                 events.extend(std::iter::from_fn(|| pair.poll_event()));
             }
             if !moved {
@@ -86,10 +86,10 @@ impl Lab {
         }
     }
 
-    /// Has a host find another one by its name.
+    /// Resolves the name of a host at another one.
     fn resolve(&mut self, from: usize, to: usize) -> PathRecord {
-        self.asked += 1;
-        let (number, port) = (self.asked, self.ports[from]);
+        self.requests += 1;
+        let (number, port) = (self.requests, self.ports[from]);
         let entry = name(to).to_entry(EntryFlags::DESTINATION).expect("a name");
         let mut answer = self.hosts.ask(&mut self.managed.sim, port, number, vec![entry]);
         self.run_until(Duration::from_secs(10), |lab| {
@@ -99,21 +99,21 @@ impl Lab {
             }
             answer.is_some()
         });
-        let bytes = answer.expect("it has come");
+        let bytes = answer.expect("the loop waits for the response");
         let header = ClientHeader::parse(bytes.first_chunk().expect("a header"));
         assert_eq!(header.status, ClientStatus::SUCCESS);
         let (_, order) = header.length().expect("a length");
         Resolve::parse(header, &bytes[HEADER..], order).entries[0].path_record()
     }
 
-    /// Makes a pair with paths from the first hosts to the last ones.
+    /// Connects a block pair with paths from the first hosts to the last ones.
     fn connect(&mut self, paths: usize) {
         let ends: [Vec<usize>; 2] =
             [(0..paths).collect(), (self.ports.len() - paths..self.ports.len()).collect()];
         let hosts = ends.clone().map(|end| end.into_iter().map(|host| self.ports[host]).collect());
         let device = "disk0".to_owned();
         let options = PairOptions { device, size: SIZE, depth: 64, hosts, seed: [3; 32] };
-        let mut pair = BlockPair::new(&mut self.hosts, options).expect("there is room");
+        let mut pair = BlockPair::new(&mut self.hosts, options).expect("memory is sufficient");
         for (place, (&from, &to)) in ends[0].iter().zip(&ends[1]).enumerate() {
             let path = self.resolve(from, to);
             let now = self.now();
@@ -124,31 +124,32 @@ impl Lab {
     }
 
     fn pair(&mut self) -> &mut BlockPair {
-        self.pair.as_mut().expect("it is there")
+        self.pair.as_mut().expect("a pair was connected")
     }
 
-    /// Has something done, in pieces of a length, so many at once; `each` is shown what each has read.
+    /// Reads or writes the whole device with 32 outstanding requests; passes offset and data of each completion to
+    /// `each`.
     fn all(&mut self, operation: Operation, mut each: impl FnMut(&mut Self, u64, &[u8])) {
         const LENGTH: u64 = 128 << 10;
-        let (mut next, mut under_way) = (0, 0);
-        while next < SIZE || under_way > 0 {
-            while next < SIZE && under_way < 32 {
+        let (mut next, mut outstanding) = (0, 0);
+        while next < SIZE || outstanding > 0 {
+            while next < SIZE && outstanding < 32 {
                 let command = Command { operation, offset: next, length: LENGTH, fua: false };
                 let data = match operation {
                     Operation::Write => pattern(next, LENGTH),
                     _ => Vec::new(),
                 };
                 self.pair().submit(next, command, &data);
-                (next, under_way) = (next + LENGTH, under_way + 1);
+                (next, outstanding) = (next + LENGTH, outstanding + 1);
             }
             let mut done = None;
             self.run_until(Duration::from_secs(60), |lab| {
                 done = lab.pair().poll();
                 done.is_some()
             });
-            let (offset, errno) = done.expect("it has ended");
+            let (offset, errno) = done.expect("the loop waits for a completion");
             assert_eq!(errno, Errno::OK);
-            under_way -= 1;
+            outstanding -= 1;
             let data = self.pair().take_data();
             each(self, offset, &data.copied());
             self.pair().give_back(data);
@@ -156,11 +157,11 @@ impl Lab {
     }
 
     fn has(&self, is_it: impl Fn(&ClientEvent) -> bool) -> bool {
-        use ib_rnbd::RemoteEvent as Told;
+        use ib_rnbd::RemoteEvent;
         let events = self.events.iter();
         events
             .into_iter()
-            .any(|it| matches!(it, PairEvent::Client(Told::Session(event)) if is_it(event)))
+            .any(|it| matches!(it, PairEvent::Client(RemoteEvent::Session(event)) if is_it(event)))
     }
 }
 
@@ -173,7 +174,7 @@ fn pattern(offset: u64, length: u64) -> Vec<u8> {
 }
 
 #[test]
-fn every_host_finds_every_other_one_by_its_name() {
+fn hosts_resolve_the_names_of_all_hosts() {
     let mut lab = Lab::new("fat-tree 4 2");
     let count = lab.ports.len();
     for (from, to) in (0..count).flat_map(|from| (0..count).map(move |to| (from, to))) {
@@ -181,18 +182,18 @@ fn every_host_finds_every_other_one_by_its_name() {
         let expected = [from, to].map(|host| lab.managed.sim.link_port(lab.ports[host]).lid);
         assert_eq!([path.slid, path.dlid], expected, "{from} to {to}");
     }
-    // One that has gone is not found; one that has come again is.
-    let (gone, node) = (lab.ports[1], name(1));
-    assert!(lab.hosts.remove(&mut lab.managed.sim, gone) && !lab.hosts.has(gone));
+    // A removed host can be added again.
+    let (port, node) = (lab.ports[1], name(1));
+    assert!(lab.hosts.remove(&mut lab.managed.sim, port) && !lab.hosts.has(port));
     lab.run_for(Duration::from_secs(1));
-    lab.hosts.add(&mut lab.managed.sim, gone, vec![node]).expect("there is room");
+    lab.hosts.add(&mut lab.managed.sim, port, vec![node]).expect("memory is sufficient");
     lab.run_for(Duration::from_secs(10));
     let path = lab.resolve(1, 0);
-    assert_eq!(path.slid, lab.managed.sim.link_port(gone).lid);
+    assert_eq!(path.slid, lab.managed.sim.link_port(port).lid);
 }
 
 #[test]
-fn data_outlive_a_path_that_is_cut() {
+fn data_is_intact_after_a_path_was_cut() {
     let mut lab = Lab::new("fat-tree 4 2");
     lab.connect(2);
     lab.all(Operation::Write, |_, _, _| {});

@@ -1,39 +1,39 @@
-//! Where a simulator is and what a client wants of it; the environment that Debian's library reads.
+//! Address of a simulator and options of a client, also from the environment variables of Debian's library.
 
 use std::fmt;
 use std::time::Duration;
 
-/// How long a client waits for a server and for its answers unless told otherwise.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Default time limit for the server to start, and for each of its replies.
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Where a simulator is found.
+/// Address of a simulator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServerAddress {
-    /// By abstract Unix names that start with this one.
+    /// Prefix of abstract Unix socket names.
     Name(String),
-    /// By UDP.
+    /// UDP.
     Udp {
-        /// The name or address of the machine.
+        /// Host name or IP address.
         host: String,
-        /// The port of its control socket.
+        /// Port of the control socket.
         port: u16,
     },
 }
 
-/// Why the environment names no server.
+/// Error of an environment variable.
 #[derive(Debug, thiserror::Error)]
 #[error("IBSIM_SERVER_PORT is {found:?}, expected a port number")]
 pub struct AddressError {
-    /// What it says.
+    /// Value of the variable.
     pub found: String,
 }
 
 impl ServerAddress {
-    /// Returns what the environment names: UDP with `IBSIM_SERVER_NAME` and `IBSIM_SERVER_PORT`
-    /// (7070), else the socket name of `IBSIM_SOCKNAME` (`sim`).
+    /// Returns the address from the environment: UDP with `IBSIM_SERVER_NAME` and `IBSIM_SERVER_PORT` [default: 7070],
+    /// or else the socket name `IBSIM_SOCKNAME` [default: sim].
     ///
     /// # Errors
-    /// Fails when the port is no number.
+    /// Fails if the port is not a number.
     pub fn from_environment() -> Result<Self, AddressError> {
         let Some(host) = text("IBSIM_SERVER_NAME") else {
             return Ok(Self::Name(text("IBSIM_SOCKNAME").unwrap_or_else(|| "sim".to_owned())));
@@ -54,28 +54,28 @@ impl fmt::Display for ServerAddress {
     }
 }
 
-/// What a client wants.
+/// Options of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attach {
-    /// The simulator.
+    /// Address of the simulator.
     pub server: ServerAddress,
-    /// The node to speak through, by name or description; `None` for the first one.
+    /// Node by name or description; `None` for the first one.
     pub node: Option<String>,
-    /// Whether to have the duty of a subnet manager from the start.
+    /// True if the port has `IsSM` from the start.
     pub is_sm: bool,
-    /// How long to wait for the server to come up, and for each of its answers.
+    /// Time limit for the server to start, and for each of its replies.
     pub patience: Duration,
 }
 
 impl Attach {
-    /// Attaches to the first node of a simulator.
+    /// Returns the options to attach to the first node of a simulator.
     #[must_use]
     pub const fn new(server: ServerAddress) -> Self {
-        Self { server, node: None, is_sm: false, patience: PATIENCE }
+        Self { server, node: None, is_sm: false, patience: DEFAULT_TIMEOUT }
     }
 
-    /// Returns what the environment asks for: `SIM_HOST` names the node, `SIM_SET_ISSM` gives the
-    /// duty of a subnet manager, [`ServerAddress::from_environment`] the server.
+    /// Returns the options from the environment: `SIM_HOST` is the node, `SIM_SET_ISSM` sets `IsSM`,
+    /// [`ServerAddress::from_environment`] returns the server.
     ///
     /// # Errors
     /// As [`ServerAddress::from_environment`].
@@ -88,7 +88,7 @@ impl Attach {
     }
 }
 
-/// Returns a variable of the environment unless it is empty.
+/// Returns the value of an environment variable; `None` if it is empty.
 fn text(name: &str) -> Option<String> {
     let value = std::env::var_os(name)?.to_string_lossy().into_owned();
     (!value.is_empty()).then_some(value)

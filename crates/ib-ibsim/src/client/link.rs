@@ -1,4 +1,4 @@
-//! A port of a simulated fabric as a link.
+//! A port of a simulated fabric as a [`MadLink`](ib_link::MadLink).
 
 use std::io;
 use std::os::fd::AsFd;
@@ -14,13 +14,13 @@ use crate::message::{Control, Request, TIMED_OUT, kind};
 use ib_os::alarm::{Alarm, AlarmedLink};
 use ib_os::clock;
 
-/// For how many requests is remembered what stood in the bits of a transaction that the simulator uses.
+/// Number of received requests whose upper transaction ID bits are stored, because the simulator uses these bits.
 const REMEMBERED: usize = 1 << 16;
 
-/// A port of a simulator in another process: a real ibsim or [`Server`](crate::server::Server).
+/// A port of a simulator in another process: ibsim or [`Server`](crate::server::Server).
 ///
-/// Transaction identifiers pass whole, although the simulator uses their upper 16 bits. A request
-/// that comes back undelivered is [`Incoming::Lost`]. Dropping the link says goodbye to the server.
+/// Transaction IDs are preserved, although the simulator uses their upper 16 bits. An undelivered request is returned
+/// as [`Incoming::Lost`]. The link disconnects when dropped.
 pub struct IbsimLink {
     client: Client,
     inbox: Inbox,
@@ -42,13 +42,13 @@ impl IbsimLink {
         })
     }
 
-    /// Returns the connection below.
+    /// Returns the underlying connection.
     #[must_use]
     pub const fn client(&self) -> &Client {
         &self.client
     }
 
-    /// Takes up or gives up the duty of a subnet manager; see [`Client::set_is_sm`].
+    /// Sets or clears `IsSM`; see [`Client::set_is_sm`].
     ///
     /// # Errors
     /// As [`Client::control`].
@@ -64,7 +64,7 @@ impl IbsimLink {
         match error {
             ClientError::Io { source, doing, .. } => self.failed(doing, source),
             other => LinkError::Io {
-                doing: "asking for the port".to_owned(),
+                doing: "querying the port".to_owned(),
                 source: io::Error::other(other),
             },
         }
@@ -80,11 +80,11 @@ impl IbsimLink {
         }
     }
 
-    /// Turns what came into what the trait says.
+    /// Converts a received message to the link's type.
     fn incoming(&mut self, request: &Request) -> Incoming {
         let mut mad = Mad(request.mad);
         let lost = request.status == TIMED_OUT;
-        // Responses leave with the identifier that their request came with, and come back so.
+        // A response has the transaction ID of its request, also if it is returned as undelivered.
         if lost != mad.method().is_response() {
             mad.set_transaction_id(self.upper_bits.restore(mad.transaction_id()));
         }
@@ -117,7 +117,7 @@ impl MadLink for IbsimLink {
         Ok(LinkPort {
             node_guid: node.node_guid,
             port_guid,
-            // Before a subnet manager has set it, ibsim's PortInfo says 0 and its GID the default.
+            // Before an SM has set the GID prefix, ibsim's PortInfo has 0 and its GID has the default prefix.
             gid_prefix: if info.gid_prefix == 0 { gid_prefix } else { info.gid_prefix },
             number: info.local_port,
             lid: info.lid,

@@ -1,4 +1,4 @@
-//! What waits to be sent and what came.
+//! Queues of requests to send and of received requests.
 
 use std::collections::VecDeque;
 use std::io;
@@ -7,28 +7,28 @@ use super::Client;
 use crate::message::Request;
 use ib_os::batch::Batch;
 
-/// Requests that wait until the server takes them, in order.
+/// Requests to send, in order.
 #[derive(Default)]
 pub struct Outbox {
     kept: VecDeque<[u8; Request::LENGTH]>,
 }
 
 impl Outbox {
-    /// Adds a request at the end.
+    /// Appends a request.
     pub fn push(&mut self, request: &Request) {
         self.kept.push_back(request.to_bytes());
     }
 
-    /// Returns true when nothing waits.
+    /// Returns true if the queue is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.kept.is_empty()
     }
 
-    /// Sends what the server takes now.
+    /// Sends requests until the socket is full.
     ///
     /// # Errors
-    /// Fails when the server has gone.
+    /// Fails if the server has exited.
     pub fn flush(&mut self, client: &Client) -> io::Result<()> {
         while !self.kept.is_empty() {
             let (first, _) = self.kept.as_slices();
@@ -41,7 +41,7 @@ impl Outbox {
     }
 }
 
-/// Requests that came and were not handed out yet.
+/// Received requests.
 pub struct Inbox {
     batch: Batch<{ Request::LENGTH }>,
     came: VecDeque<Request>,
@@ -49,22 +49,22 @@ pub struct Inbox {
 }
 
 impl Inbox {
-    /// Makes an empty one.
+    /// Creates an empty queue.
     #[must_use]
     pub fn new() -> Self {
         Self { batch: Batch::new(), came: VecDeque::new(), malformed: 0 }
     }
 
-    /// Returns how many datagrams were no request.
+    /// Returns the number of malformed datagrams.
     #[must_use]
     pub const fn malformed(&self) -> u64 {
         self.malformed
     }
 
-    /// Returns the next request; `None` when there is none now.
+    /// Returns the next request; `None` if there is none now.
     ///
     /// # Errors
-    /// Fails when the server has gone or the system fails.
+    /// Fails if the server has exited or a system call failed.
     pub fn next(&mut self, client: &Client) -> io::Result<Option<Request>> {
         while self.came.is_empty() {
             let count = self.batch.receive(client.data())?;

@@ -1,4 +1,4 @@
-//! A client's two sockets: abstract Unix names or UDP.
+//! The two sockets of a client: abstract Unix names or UDP.
 
 use std::io::{self, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -15,19 +15,19 @@ use crate::message::Control;
 use crate::socket_name;
 use ib_os::unix::check_user;
 
-/// Process numbers on Linux are below this one; higher ones name further clients of a process.
+/// Upper limit of PIDs on Linux; higher numbers identify further clients of a process.
 const PROCESSES: u32 = 1 << 22;
 
-/// A client's sockets.
+/// Control and data socket of a client.
 pub(super) enum Sockets {
-    /// Abstract Unix names made of a number.
+    /// Unix sockets with abstract names that contain a number.
     Name { base: String, id: u32, control: UnixDatagram, data: UnixDatagram, attached: bool },
-    /// UDP.
+    /// UDP sockets.
     Udp { server: SocketAddr, id: u32, control: UdpSocket, data: UdpSocket, attached: bool },
 }
 
 impl Sockets {
-    /// Opens both and connects the one for control messages.
+    /// Opens both sockets and connects the control socket.
     pub(super) fn open(server: &ServerAddress) -> io::Result<Self> {
         match server {
             ServerAddress::Name(base) => {
@@ -52,14 +52,14 @@ impl Sockets {
         }
     }
 
-    /// Returns what the server shall call the client by.
+    /// Returns the ID of the client for the connect message.
     pub(super) const fn id(&self) -> u32 {
         match self {
             Self::Name { id, .. } | Self::Udp { id, .. } => *id,
         }
     }
 
-    /// Connects the socket for requests once the server has told the client's number.
+    /// Connects the data socket after the server has returned the client's number.
     pub(super) fn connect_data(&mut self, number: u32) -> io::Result<()> {
         match self {
             Self::Name { base, data, attached, .. } => {
@@ -77,14 +77,14 @@ impl Sockets {
         }
     }
 
-    /// Returns whether there is a server to say goodbye to.
+    /// Returns true if the client is attached, so that it has to disconnect.
     pub(super) const fn is_attached(&self) -> bool {
         match self {
             Self::Name { attached, .. } | Self::Udp { attached, .. } => *attached,
         }
     }
 
-    pub(super) fn say(&self, bytes: &[u8]) -> io::Result<()> {
+    pub(super) fn send_control(&self, bytes: &[u8]) -> io::Result<()> {
         match self {
             Self::Name { control, .. } => control.send(bytes),
             Self::Udp { control, .. } => control.send(bytes),
@@ -92,9 +92,13 @@ impl Sockets {
         .map(drop)
     }
 
-    /// Waits for a control message; `None` when none came in time.
-    pub(super) fn hear(&self, bytes: &mut [u8], limit: Duration) -> io::Result<Option<usize>> {
-        // A limit of zero would be none at all.
+    /// Receives a control message; `None` after the time limit.
+    pub(super) fn receive_control(
+        &self,
+        bytes: &mut [u8],
+        limit: Duration,
+    ) -> io::Result<Option<usize>> {
+        // A timeout of zero would mean no limit.
         let limit = Some(limit.max(Duration::from_millis(1)));
         let heard = match self {
             Self::Name { control, .. } => {
@@ -114,12 +118,12 @@ impl Sockets {
         }
     }
 
-    /// Throws away the control messages that lie there.
+    /// Discards pending control messages.
     pub(super) fn discard_answers(&self) -> io::Result<()> {
         let socket = self.control().as_raw_fd();
         let mut bytes = [0_u8; Control::LENGTH];
         loop {
-            // SAFETY: the call writes at most the length given into a live buffer.
+            // SAFETY: the call writes at most the given length into a live buffer.
             let length = unsafe {
                 libc::recv(socket, bytes.as_mut_ptr().cast(), bytes.len(), libc::MSG_DONTWAIT)
             };
@@ -149,8 +153,8 @@ impl Sockets {
     }
 }
 
-/// Receives a datagram whose sender is this process's user or root, by what the kernel adds to it. The server answers after it
-/// has taken the name of the data socket, so that the control socket's user is that of both.
+/// Receives a datagram whose sender runs as this process's user or as root, by its `SCM_CREDENTIALS`. The server
+/// replies after it has bound the name of the data socket, so the data socket has the same user.
 fn receive_from_own_user(socket: &UnixDatagram, bytes: &mut [u8]) -> io::Result<usize> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmCredentials(1))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
@@ -164,8 +168,7 @@ fn receive_from_own_user(socket: &UnixDatagram, bytes: &mut [u8]) -> io::Result<
     Ok(received.bytes)
 }
 
-/// Binds the control socket under the first number that is free: the process's own, as the clients
-/// of ibsim do, or one that no process has.
+/// Binds the control socket to the first free number: the PID, as clients of ibsim do, or a number above all PIDs.
 fn bind_control(base: &str) -> io::Result<(u32, UnixDatagram)> {
     let process = std::process::id();
     for further in 0..1_u32 << 10 {

@@ -11,11 +11,11 @@ use super::*;
 use crate::message::TIMED_OUT;
 use crate::server::{Address, Input, Server};
 
-/// A server in a thread: it tells of port 3, sends every request back as its answer, and loses what
-/// goes to LID 99.
+/// A server in a thread: it reports port 3, sends every request back as its response, and returns requests to LID 99 as
+/// undelivered.
 struct Simulator {
     stop: Arc<AtomicBool>,
-    /// Whether a client has said that it is a manager, which ibsim needs in a message of its own.
+    /// True if a client has set `IsSM`, for which ibsim needs a separate message.
     managed: Arc<AtomicBool>,
     thread: Option<JoinHandle<Vec<Request>>>,
 }
@@ -32,7 +32,10 @@ impl Simulator {
             while !stopped.load(Ordering::Relaxed) {
                 while let Some(input) = server.next() {
                     if let Input::Connect { connect, .. } = &input {
-                        assert!(!connect.is_sm, "others would ask before the client listens");
+                        assert!(
+                            !connect.is_sm,
+                            "other SMs would query the port before the client listens"
+                        );
                     }
                     if let Input::Control { message, .. } = &input
                         && message.kind == kind::SET_IS_SM
@@ -51,7 +54,7 @@ impl Simulator {
 
     fn stop(mut self) -> Vec<Request> {
         self.stop.store(true, Ordering::Relaxed);
-        self.thread.take().expect("it runs").join().expect("it ends well")
+        self.thread.take().expect("the server runs").join().expect("the server has not panicked")
     }
 }
 
@@ -95,7 +98,7 @@ fn serve(server: &mut Server, input: Input, seen: &mut Vec<Request>) {
             if request.dlid == 99 {
                 request.status = TIMED_OUT;
             } else {
-                // As ibsim does, it leaves its own mark where it finds the way back.
+                // ibsim, too, replaces bits of the transaction ID.
                 request.mad[8..10].copy_from_slice(&[0, 5]);
                 request.mad[3] |= 0x80;
                 (request.dlid, request.slid) = (17, request.dlid);
@@ -124,21 +127,21 @@ fn get(lid: u16, id: u64) -> Datagram {
 fn next(link: &mut IbsimLink) -> Incoming {
     let deadline = link.now() + Duration::from_secs(5);
     loop {
-        if let Some(incoming) = link.receive().expect("the server is there") {
+        if let Some(incoming) = link.receive().expect("the server runs") {
             return incoming;
         }
         assert!(link.now() < deadline, "nothing came");
-        link.wait(deadline).expect("the server is there");
+        link.wait(deadline).expect("the server runs");
     }
 }
 
 #[test]
-fn datagrams_go_there_and_back_whole() {
+fn requests_and_responses_are_unchanged() {
     let name = unique("whole");
     let simulator = Simulator::new(Address::Name(name.clone()));
-    let mut link = IbsimLink::attach(&attach(&name)).expect("it answers");
+    let mut link = IbsimLink::attach(&attach(&name)).expect("the server replies");
     assert_eq!(link.client().node(), "here");
-    let port = link.port().expect("it tells");
+    let port = link.port().expect("the server replies");
     assert_eq!((port.number, port.lid, port.sm_lid), (3, 17, 4));
     assert_eq!((port.node_guid, port.port_guid), (Guid(0x10), Guid(0x13)));
     assert_eq!(port.gid_prefix, 0xfe80_0000_0000_0000);
@@ -156,7 +159,7 @@ fn datagrams_go_there_and_back_whole() {
     link.send(&sent).expect("sent");
     assert_eq!(next(&mut link), Incoming::Lost(sent));
 
-    assert_eq!(link.receive().expect("nothing wrong"), None);
+    assert_eq!(link.receive().expect("the server runs"), None);
     let before = link.now();
     link.wait(before + Duration::from_millis(20)).expect("waits");
     assert!(link.now() - before >= Duration::from_millis(20));
@@ -166,11 +169,11 @@ fn datagrams_go_there_and_back_whole() {
 }
 
 #[test]
-fn a_lost_response_comes_back_as_it_was_sent() {
+fn undelivered_response_is_returned_unchanged() {
     let name = unique("response");
     let simulator = Simulator::new(Address::Name(name.clone()));
-    let mut link = IbsimLink::attach(&attach(&name)).expect("it answers");
-    // The link's own request of the same number has other upper bits than the one it answers.
+    let mut link = IbsimLink::attach(&attach(&name)).expect("the server replies");
+    // The link's own request has the same lower bits and other upper bits than the request it responds to.
     link.send(&get(5, 0x1111_0000_0000_0009)).expect("sent");
     assert!(matches!(next(&mut link), Incoming::Received(_)));
     let mut response = get(99, 0x0002_0000_0000_0009);
@@ -182,20 +185,21 @@ fn a_lost_response_comes_back_as_it_was_sent() {
 }
 
 #[test]
-fn a_manager_says_that_it_is_one() {
+fn sm_sets_is_sm_by_a_separate_message() {
     let name = unique("manager");
     let simulator = Simulator::new(Address::Name(name.clone()));
-    let client = IbsimLink::attach(&attach(&name)).expect("it answers");
+    let client = IbsimLink::attach(&attach(&name)).expect("the server replies");
     assert!(!simulator.managed.load(Ordering::Relaxed));
     drop(client);
-    let link = IbsimLink::attach(&Attach { is_sm: true, ..attach(&name) }).expect("it answers");
+    let link =
+        IbsimLink::attach(&Attach { is_sm: true, ..attach(&name) }).expect("the server replies");
     assert!(simulator.managed.load(Ordering::Relaxed));
     drop(link);
     simulator.stop();
 }
 
 #[test]
-fn several_links_of_one_process_and_links_over_udp() {
+fn process_has_several_links_and_links_over_udp() {
     let name = unique("several");
     let simulator = Simulator::new(Address::Name(name.clone()));
     let mut links: Vec<_> =
@@ -210,21 +214,21 @@ fn several_links_of_one_process_and_links_over_udp() {
     simulator.stop();
 
     let free = std::net::UdpSocket::bind("127.0.0.1:0").expect("a port");
-    let port = free.local_addr().expect("its number").port();
+    let port = free.local_addr().expect("an address").port();
     drop(free);
     let simulator = Simulator::new(Address::Port(port));
     let server = ServerAddress::Udp { host: "127.0.0.1".to_owned(), port };
-    let mut link = IbsimLink::attach(&Attach::new(server)).expect("it answers");
+    let mut link = IbsimLink::attach(&Attach::new(server)).expect("the server replies");
     link.send(&get(5, 1)).expect("sent");
     assert!(matches!(next(&mut link), Incoming::Received(_)));
     simulator.stop();
 }
 
 #[test]
-fn what_fails_says_where() {
+fn errors_name_the_server() {
     let name = unique("nobody");
     let patience = Duration::from_millis(150);
-    let error = IbsimLink::attach(&Attach { patience, ..attach(&name) }).err().expect("nobody");
+    let error = IbsimLink::attach(&Attach { patience, ..attach(&name) }).err().expect("no server");
     assert!(matches!(error, ClientError::NoServer { .. }), "{error}");
     assert!(error.to_string().contains(&format!("@{name}:ctl")), "{error}");
     let server = ServerAddress::Udp { host: "127.0.0.1".to_owned(), port: 1 };
@@ -233,18 +237,20 @@ fn what_fails_says_where() {
 
     let name = unique("silent");
     let silent = Server::bind(Address::Name(name.clone())).expect("a free name");
-    let error = IbsimLink::attach(&Attach { patience, ..attach(&name) }).err().expect("silence");
+    let error = IbsimLink::attach(&Attach { patience, ..attach(&name) }).err().expect("no reply");
     assert!(matches!(error, ClientError::Silent { .. }), "{error}");
     drop(silent);
 
     let name = unique("refuses");
     let simulator = Simulator::new(Address::Name(name.clone()));
     let node = Some("nowhere".to_owned());
-    let error = IbsimLink::attach(&Attach { node, ..attach(&name) }).err().expect("a refusal");
+    let error =
+        IbsimLink::attach(&Attach { node, ..attach(&name) }).err().expect("the server refuses");
     assert!(matches!(error, ClientError::Refused { .. }), "{error}");
     assert!(error.to_string().contains("\"nowhere\""), "{error}");
     let node = Some("n".repeat(32));
-    let error = IbsimLink::attach(&Attach { node, ..attach(&name) }).err().expect("too long");
+    let error =
+        IbsimLink::attach(&Attach { node, ..attach(&name) }).err().expect("the name is too long");
     assert!(matches!(error, ClientError::Node { .. }), "{error}");
 
     let mut link = IbsimLink::attach(&attach(&name)).expect("room");
@@ -255,7 +261,7 @@ fn what_fails_says_where() {
 }
 
 #[test]
-fn a_manager_that_leaves_gives_its_duty_back() {
+fn disconnected_sm_clears_is_sm() {
     let name = unique("duty");
     let simulator = Simulator::new(Address::Name(name.clone()));
     let attach = Attach { is_sm: true, ..Attach::new(ServerAddress::Name(name)) };

@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::*;
 
 #[test]
-fn wrong_messages_are_refused_in_words() {
+fn malformed_messages_are_errors_with_reasons() {
     let error = Control::parse(&[0; 79]).expect_err("too short").to_string();
     assert_eq!(error, "found 79 bytes, expected 80");
     let error = Control::parse(&[0; 80]).expect_err("no magic").to_string();
@@ -18,7 +18,7 @@ fn wrong_messages_are_refused_in_words() {
 }
 
 #[test]
-fn a_connect_carries_the_name_of_the_node() {
+fn connect_message_has_the_name_of_the_node() {
     let connect =
         Connect { id: 4711, queue_pair: 0, is_sm: true, node: "H-0002c90000100000".to_owned() };
     let control = Control::new(0, kind::CONNECT, &connect.to_bytes());
@@ -30,7 +30,7 @@ fn a_connect_carries_the_name_of_the_node() {
 
 proptest! {
     #[test]
-    fn requests_survive_the_wire(
+    fn requests_can_be_parsed_after_formatting(
         dlid: u16, slid: u16, destination_queue_pair: u32, source_queue_pair: u32, status: u32,
         length in 0u16..=256, mad in prop::collection::vec(any::<u8>(), 256),
     ) {
@@ -42,8 +42,8 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
-        // Whatever comes of it, it does not panic.
+    fn parsing_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        // The result may be an error.
         let _ = (Control::parse(&bytes), Request::parse(&bytes));
     }
 }

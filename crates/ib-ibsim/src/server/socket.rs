@@ -1,4 +1,4 @@
-//! The sockets themselves: abstract Unix names or loopback UDP.
+//! Sockets of the server: abstract Unix names or loopback UDP.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -12,13 +12,13 @@ use rustix::process::Uid;
 
 use crate::socket_name;
 
-/// Where a simulator listens.
+/// Listening address of a simulator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
-    /// Abstract Unix names that start with this one; `IBSIM_SOCKNAME`.
+    /// Prefix of abstract Unix socket names; `IBSIM_SOCKNAME`.
     Name(String),
-    /// UDP on the loopback device: control on this port, the client of number 0 on the next one, and
-    /// so on; `IBSIM_SERVER_PORT`. A number whose port somebody else has is passed over.
+    /// UDP on the loopback device: the control socket on this port, client N on the Nth port behind it;
+    /// `IBSIM_SERVER_PORT`. Numbers whose port is in use are skipped.
     Port(u16),
 }
 
@@ -31,17 +31,17 @@ impl fmt::Display for Address {
     }
 }
 
-/// Why a simulator cannot listen.
+/// Error of opening the control socket.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot listen on {address}: {source}")]
 pub struct BindError {
-    /// Where.
+    /// Listening address.
     pub address: String,
-    /// What the system said.
+    /// Error of the system.
     pub source: io::Error,
 }
 
-/// Who sent a control message.
+/// Sender of a control message.
 #[derive(Clone, Debug)]
 pub(super) enum Sender {
     Name { address: UnixAddress, process: i32, user: u32 },
@@ -61,7 +61,8 @@ impl PartialEq for Sender {
 }
 
 impl Sender {
-    /// Tells whether the sender runs as the user of this process; UDP does not tell.
+    /// Returns true if the sender runs as the user of this process. UDP senders always pass, because their user is
+    /// unknown.
     pub(super) fn is_own_user(&self) -> bool {
         match self {
             Self::Name { user, .. } => ib_os::unix::is_trusted(Uid::from_raw(*user)),
@@ -69,7 +70,7 @@ impl Sender {
         }
     }
 
-    /// Tells whether the sender may call itself by an identity: a name made of it, or any port.
+    /// Returns true if the sender may use an ID: its socket name must contain it; on UDP any port is allowed.
     pub(super) fn may_be(&self, server: &Address, id: u32) -> bool {
         match (self, server) {
             (Self::Name { address, .. }, Address::Name(base)) => {
@@ -82,12 +83,12 @@ impl Sender {
         }
     }
 
-    /// Tells whether the sender's process has ended, or its socket on UDP, where `ports` are those
-    /// that somebody has; `None` when the system does not say.
+    /// Returns true if the sender's process has exited. On UDP, `ports` are the used ports, and the sender has exited
+    /// if its port is not used. Returns `None` if this is unknown.
     pub(super) fn is_dead(&self, ports: Option<&HashSet<u16>>) -> bool {
         match self {
             Self::Name { process, .. } => {
-                // SAFETY: signal 0 is sent to nobody, it only asks whether the process exists.
+                // SAFETY: signal 0 is not delivered; the call only checks whether the process exists.
                 let exists = unsafe { libc::kill(*process, 0) } == 0;
                 !exists && io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH)
             }
@@ -96,7 +97,7 @@ impl Sender {
     }
 }
 
-/// Returns the UDP ports of IPv4 that somebody has; `None` when the system does not say.
+/// Returns the UDP ports of IPv4 that are in use; `None` if the system does not list them.
 pub(super) fn bound_ports() -> Option<HashSet<u16>> {
     let text = std::fs::read_to_string("/proc/net/udp").ok()?;
     let port = |line: &str| {
@@ -106,7 +107,7 @@ pub(super) fn bound_ports() -> Option<HashSet<u16>> {
     Some(text.lines().skip(1).filter_map(port).collect())
 }
 
-/// The socket that control messages arrive at.
+/// The control socket.
 pub(super) enum ControlSocket {
     Name(UnixDatagram),
     Port(UdpSocket),
@@ -118,7 +119,7 @@ impl ControlSocket {
             Address::Name(base) => {
                 let socket = UnixDatagram::bind_addr(&socket_name(base, "ctl")?)?;
                 socket.set_nonblocking(true)?;
-                ask_for_credentials(&socket)?;
+                enable_credentials(&socket)?;
                 Ok(Self::Name(socket))
             }
             Address::Port(port) => {
@@ -137,7 +138,7 @@ impl ControlSocket {
         }
     }
 
-    /// Receives a datagram and who sent it; `None` when there is none.
+    /// Receives a datagram with its sender; `None` if there is none.
     pub(super) fn receive(&self, bytes: &mut [u8]) -> io::Result<Option<(usize, Sender)>> {
         let result = match self {
             Self::Name(socket) => receive_with_credentials(socket, bytes),
@@ -164,7 +165,7 @@ impl ControlSocket {
     }
 }
 
-/// The socket for one client's datagrams, connected to the client's own.
+/// The data socket for one client, connected to the client's data socket.
 pub(super) enum DataSocket {
     Name(UnixDatagram),
     Port(UdpSocket),
@@ -201,8 +202,8 @@ impl DataSocket {
     }
 }
 
-/// Has the kernel tell with each datagram which process sent it.
-fn ask_for_credentials(socket: &UnixDatagram) -> io::Result<()> {
+/// Enables `SCM_CREDENTIALS`, by which the kernel adds the sender's process to each datagram.
+fn enable_credentials(socket: &UnixDatagram) -> io::Result<()> {
     let on: libc::c_int = 1;
     // SAFETY: the option's value is a live `c_int`, whose size is given.
     let result = unsafe {

@@ -3,7 +3,7 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 
 use super::*;
 
-/// A name that no other test and no other run uses.
+/// Returns a name that no other test and no other run uses.
 fn unique(what: &str) -> String {
     format!("ibfabric-test-{}-{what}", std::process::id())
 }
@@ -12,7 +12,7 @@ fn abstract_name(base: &str, what: &str) -> SocketAddr {
     SocketAddr::from_abstract_name(format!("{base}:{what}\0")).expect("a short name")
 }
 
-/// The sockets of a client as libumad2sim has them.
+/// The sockets of a client, as libumad2sim opens them.
 struct Peer {
     base: String,
     control: UnixDatagram,
@@ -41,7 +41,7 @@ impl Peer {
         Control::parse(&bytes[..length]).expect("well formed")
     }
 
-    /// Connects with the help of the server, which runs on this thread.
+    /// Connects to the server, which runs on this thread.
     fn connect(&self, server: &mut Server, id: u32) -> u32 {
         let wish = Connect { id, queue_pair: 0, is_sm: false, node: "here".to_owned() };
         self.say(&Control::new(0, kind::CONNECT, &wish.to_bytes()));
@@ -80,7 +80,7 @@ fn request(number: u8) -> Request {
 }
 
 #[test]
-fn a_client_comes_asks_and_goes() {
+fn client_connects_sends_requests_and_disconnects() {
     let base = unique("comes");
     let mut server = Server::bind(Address::Name(base.clone())).expect("a free name");
     let peer = Peer::new(&base, 17);
@@ -113,7 +113,7 @@ fn a_client_comes_asks_and_goes() {
 }
 
 #[test]
-fn what_is_wrong_is_refused_and_counted() {
+fn malformed_and_forged_messages_are_counted() {
     let base = unique("wrong");
     let mut server = Server::bind(Address::Name(base.clone())).expect("a free name");
     let (honest, liar) = (Peer::new(&base, 21), Peer::new(&base, 22));
@@ -133,7 +133,7 @@ fn what_is_wrong_is_refused_and_counted() {
 }
 
 #[test]
-fn a_client_that_takes_nothing_does_not_stop_the_others() {
+fn stalled_client_does_not_block_others() {
     let base = unique("slow");
     let mut server = Server::bind(Address::Name(base.clone())).expect("a free name");
     let (slow, quick) = (Peer::new(&base, 31), Peer::new(&base, 32));
@@ -146,7 +146,7 @@ fn a_client_that_takes_nothing_does_not_stop_the_others() {
     server.flush();
     let mut bytes = [0; 300];
     quick.data.recv(&mut bytes).expect("it is served");
-    // When it wakes up, everything is there, in order.
+    // The queued messages arrive in order when the client reads again.
     for number in 0..100 {
         slow.data.set_nonblocking(true).expect("a flag");
         let length = loop {
@@ -160,7 +160,7 @@ fn a_client_that_takes_nothing_does_not_stop_the_others() {
 }
 
 #[test]
-fn a_client_that_died_is_forgotten() {
+fn exited_client_is_removed() {
     let base = unique("dies");
     let mut server = Server::bind(Address::Name(base.clone())).expect("a free name");
     let peer = Peer::new(&base, 41);
@@ -172,8 +172,8 @@ fn a_client_that_died_is_forgotten() {
 }
 
 #[test]
-fn clients_may_come_over_udp_beside_foreign_sockets() {
-    // The port behind that of the server is somebody else's.
+fn udp_ports_in_use_are_skipped() {
+    // The port behind that of the server is in use by another socket.
     let (port, _foreign) = std::iter::repeat_with(|| {
         let free = std::net::UdpSocket::bind("127.0.0.1:0").expect("a port");
         free.local_addr().expect("its number").port()
@@ -199,7 +199,7 @@ fn clients_may_come_over_udp_beside_foreign_sockets() {
     let mut bytes = [0; 300];
     let length = control.recv(&mut bytes).expect("an answer");
     assert_eq!(Control::parse(&bytes[..length]).expect("well formed").client, client);
-    assert!(client > 0, "the number of the foreign socket is passed over");
+    assert!(client > 0, "the number of the other socket is skipped");
     data.connect(("127.0.0.1", port + 1 + client as u16)).expect("loopback");
     data.send(&request(5).to_bytes()).expect("sent");
     assert!(matches!(input(&mut server), Input::Request { .. }));

@@ -4,7 +4,7 @@ use std::os::unix::net::UnixDatagram;
 use super::*;
 
 #[test]
-fn datagrams_arrive_in_order_and_long_ones_are_told() {
+fn datagrams_arrive_in_order_and_truncation_is_detected() {
     let (here, there) = UnixDatagram::pair().expect("a pair of sockets");
     let sent: Vec<[u8; 8]> = (0..5).map(|number| [number; 8]).collect();
     assert_eq!(send(here.as_fd(), &sent).expect("room for five"), 5);
@@ -15,11 +15,11 @@ fn datagrams_arrive_in_order_and_long_ones_are_told() {
         assert_eq!(batch.datagram(index), Some(&datagram[..]));
     }
     assert_eq!(batch.datagram(5), None);
-    assert_eq!(batch.receive(there.as_fd()).expect("nothing is no error"), 0);
+    assert_eq!(batch.receive(there.as_fd()).expect("an empty socket is not an error"), 0);
 }
 
 #[test]
-fn a_full_receiver_takes_no_more() {
+fn full_receiver_accepts_no_datagrams() {
     let (here, _there) = UnixDatagram::pair().expect("a pair of sockets");
     let datagrams = [[0u8; 8]; BATCH];
     let mut total = 0;

@@ -6,7 +6,7 @@ use super::*;
 fn refused_client_reads_the_reason() {
     let name = format!("seqpacket-test-{}", std::process::id());
     let listener = listen_at(&name, SocketFlags::empty()).expect("a free name");
-    // The server may close before the client has sent something, or without reading it.
+    // The server may close before the client has sent a message, or without reading it.
     for is_early in [false, true] {
         let client = call(&name).expect("it listens");
         let server = accept_with(&listener, SocketFlags::CLOEXEC).expect("a client");

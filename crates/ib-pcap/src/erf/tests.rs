@@ -13,7 +13,7 @@ const HEADER: ErfHeader = ErfHeader {
 };
 
 #[test]
-fn a_record_is_read_as_it_was_written() {
+fn record_can_be_parsed_after_formatting() {
     let mut record = HEADER.to_bytes(5).to_vec();
     assert_eq!(record[8..], [21, 0x0e, 0, 24, 0, 3, 0x01, 0x22]);
     record.extend(b"start");
@@ -21,7 +21,7 @@ fn a_record_is_read_as_it_was_written() {
 }
 
 #[test]
-fn extension_headers_and_fill_are_passed_over() {
+fn extension_headers_and_padding_are_skipped() {
     let mut record = ErfHeader { wire_length: 4, ..HEADER }.to_bytes(4).to_vec();
     record[8] |= 0x80;
     record.extend([0x83, 0, 0, 0, 0, 0, 0, 0, 0x03, 0, 0, 0, 0, 0, 0, 0]);
@@ -33,7 +33,7 @@ fn extension_headers_and_fill_are_passed_over() {
 }
 
 #[test]
-fn other_records_are_refused() {
+fn records_of_other_types_are_errors() {
     let mut record = HEADER.to_bytes(0);
     record[8] = 2;
     let error = ErfHeader::parse(&record).unwrap_err().to_string();
@@ -49,7 +49,7 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_make_it_panic(record in prop::collection::vec(any::<u8>(), 0..64)) {
+    fn parsing_never_panics(record in prop::collection::vec(any::<u8>(), 0..64)) {
         let _ = ErfHeader::parse(&record);
         let mut record = record;
         if record.len() > 8 {

@@ -1,4 +1,4 @@
-//! Classic pcap.
+//! Reads classic pcap.
 //!
 //! Source: the IETF draft "PCAP Capture File Format".
 
@@ -9,7 +9,7 @@ use crate::error::ReadError;
 use crate::format::NANOSECONDS;
 use crate::model::{ByteOrder, Event, Interface, LinkType, Packet, Section};
 
-/// Returns what the first four bytes, read as little-endian, say.
+/// Returns byte order and time unit of a magic number, which is read as little-endian.
 pub(super) fn format(magic: u32) -> Option<Format> {
     const MICROSECONDS: u32 = 0xa1b2_c3d4;
     const NANOSECONDS: u32 = 0xa1b2_3c4d;
@@ -28,7 +28,7 @@ pub(super) fn format(magic: u32) -> Option<Format> {
 }
 
 impl<R: Read> Reader<R> {
-    /// Returns the section and the interface that the file header stands for, then the packets.
+    /// Returns section and interface from the file header, then the packets.
     pub(super) fn next_record(
         &mut self,
         started: u8,
@@ -45,7 +45,7 @@ impl<R: Read> Reader<R> {
                     let found = format!("{}.{}", version.0, version.1);
                     return Err(wrong("the version", 4, "2.4", found));
                 }
-                // The upper bits of the link type tell of an FCS.
+                // The upper bits of the link type are about the FCS.
                 let link_type = LinkType(order.u32(&header[16..]) as u16);
                 let interface = Interface::new(link_type).snap_length(order.u32(&header[12..]));
                 self.interfaces.push(interface);

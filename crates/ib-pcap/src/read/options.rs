@@ -1,21 +1,21 @@
-//! The options at the end of a block.
+//! Options at the end of a block.
 
 use super::wrong;
 use crate::error::ReadError;
 use crate::format::option;
 use crate::model::ByteOrder;
 
-/// The options of a block, one after the other.
+/// Iterator over the options of a block.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Options<'a> {
     order: ByteOrder,
-    /// What is left of them.
+    /// Remaining bytes.
     bytes: &'a [u8],
-    /// Where that stands in the file.
+    /// Offset of the remaining bytes in the file.
     offset: u64,
 }
 
-/// One option.
+/// An option.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Field<'a> {
     pub(super) code: u16,
@@ -29,13 +29,13 @@ impl<'a> Options<'a> {
         Self { order, bytes, offset }
     }
 
-    /// Returns the next option; `None` at the end, which need not be marked.
+    /// Returns the next option; `None` at the end. The end-of-options marker is not required.
     pub(super) fn next(&mut self) -> Result<Option<Field<'a>>, ReadError> {
         let (order, offset) = (self.order, self.offset);
         if self.bytes.is_empty() {
             return Ok(None);
         }
-        // A block's length is a multiple of four, and so is what is left of it.
+        // The size of a block is a multiple of four, and so is the size of the rest.
         let code = order.u16(self.bytes);
         let length = usize::from(order.u16(&self.bytes[2..]));
         if code == option::END {
@@ -77,7 +77,7 @@ impl<'a> Field<'a> {
         Ok(self.order.u64(self.sized(8)?))
     }
 
-    /// Returns a time, whose upper word comes first.
+    /// Returns a 64-bit time, whose upper word is first.
     pub(super) fn words(self) -> Result<u64, ReadError> {
         Ok(self.order.words(self.sized(8)?))
     }

@@ -1,4 +1,4 @@
-//! The blocks of pcapng.
+//! Reads blocks of pcapng.
 
 use std::io::Read;
 
@@ -11,7 +11,7 @@ use crate::model::{
 };
 
 impl<R: Read> Reader<R> {
-    /// Returns what the next block of a known type says.
+    /// Returns the next block of a known type.
     pub(super) fn next_block(&mut self) -> Result<Option<Event<'_>>, ReadError> {
         let (kind, order) = loop {
             let Some((kind, order)) = self.read_block()? else { return Ok(None) };
@@ -43,8 +43,8 @@ impl<R: Read> Reader<R> {
         }))
     }
 
-    /// Reads a block so that what is between its lengths lies in the input's bytes, and returns its
-    /// type and the order of bytes; `None` at the end of the file.
+    /// Reads the body of a block into the input's bytes; returns its type and byte order, or `None` at the end of the
+    /// file.
     fn read_block(&mut self) -> Result<Option<(u32, ByteOrder)>, ReadError> {
         let Format::Pcapng { started, order } = self.format else { return Ok(None) };
         let input = &mut self.input;
@@ -59,7 +59,7 @@ impl<R: Read> Reader<R> {
         input.fill("the length of a block", 4)?;
         let mut length = [0; 4];
         length.copy_from_slice(&input.bytes);
-        // A section header tells the order before its length can be understood.
+        // A section header has its byte order before its size can be interpreted.
         let mut head = 8;
         if kind == block::SECTION {
             input.fill("the byte-order magic", 4)?;
@@ -92,12 +92,12 @@ impl<R: Read> Reader<R> {
     }
 }
 
-/// What is between the lengths of a block; without the byte-order magic in a section header.
+/// Body of a block; of a section header without the byte-order magic.
 #[derive(Clone, Copy)]
 struct Body<'a> {
     order: ByteOrder,
     bytes: &'a [u8],
-    /// Where it stands in the file.
+    /// Offset in the file.
     offset: u64,
 }
 
@@ -128,7 +128,7 @@ impl<'a> Body<'a> {
         self.needs("an interface description", 8)?;
         let link_type = LinkType(self.order.u16(self.bytes));
         let mut interface = Interface::new(link_type).snap_length(self.order.u32(&self.bytes[4..]));
-        // Microseconds, unless the interface says otherwise.
+        // The default resolution is microseconds.
         let mut clock = Clock { resolution: 6, offset: 0 };
         let mut options = self.options(8);
         while let Some(field) = options.next()? {
@@ -172,7 +172,7 @@ impl<'a> Body<'a> {
         Ok(packet)
     }
 
-    /// Reads a packet of the first interface that has no time and no options.
+    /// Reads a simple packet block, which belongs to the first interface and has neither time nor options.
     fn simple_packet(self, interfaces: &[Interface]) -> Result<Packet<'a>, ReadError> {
         self.needs("a simple packet", 4)?;
         let Some(interface) = interfaces.first() else {
@@ -214,7 +214,7 @@ impl<'a> Body<'a> {
         Ok(statistics)
     }
 
-    /// Returns the interface that the block starts with.
+    /// Returns the interface number at the start of the block.
     fn known(self, clocks: &[Clock]) -> Result<(u32, Clock), ReadError> {
         let interface = self.order.u32(self.bytes);
         clocks.get(interface as usize).map(|&clock| (interface, clock)).ok_or_else(|| {
@@ -231,10 +231,10 @@ impl<'a> Body<'a> {
         Err(ReadError::Truncated { what, offset, expected: length as u64, found })
     }
 
-    /// Returns the bytes of a packet and checks that they and their fill are within the block.
+    /// Returns the bytes of a packet; checks that packet and padding are within the block.
     fn data(self, at: usize, length: usize, length_at: u64) -> Result<&'a [u8], ReadError> {
         let rest = &self.bytes[at..];
-        // The rest is a multiple of four, so that the fill fits when the packet does.
+        // The rest is a multiple of four, so the padding fits if the packet does.
         rest.get(..length).ok_or_else(|| {
             let expected = format!("at most {}, the rest of the block", rest.len());
             wrong("the captured length", self.offset + length_at, expected, length)
@@ -247,7 +247,7 @@ impl<'a> Body<'a> {
 }
 
 impl Clock {
-    /// Turns a time of a file into nanoseconds since 1970.
+    /// Converts a time of a file to nanoseconds since 1970.
     fn nanoseconds(self, time: u64, offset: u64) -> Result<u64, ReadError> {
         const BILLION: i128 = 1_000_000_000;
         let billionths = i128::from(time) * BILLION;

@@ -4,7 +4,7 @@ use super::*;
 use crate::model::{LinkType, Packet, PacketFlags, Section, Statistics};
 use crate::write::Writer;
 
-/// Reads all events of a file, or the first error.
+/// Returns all items of a file, or the first error.
 fn events(bytes: &[u8]) -> Result<Vec<Event<'static>>, ReadError> {
     let mut reader = Reader::new(bytes)?;
     let mut all = Vec::new();
@@ -14,7 +14,7 @@ fn events(bytes: &[u8]) -> Result<Vec<Event<'static>>, ReadError> {
     Ok(all)
 }
 
-/// Lets an event outlive its reader.
+/// Returns an item that does not borrow from its reader.
 fn owned(event: Event<'_>) -> Event<'static> {
     match event {
         Event::Packet(packet) => Event::Packet(Packet {
@@ -78,7 +78,7 @@ prop_compose! {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read(
+    fn written_files_can_be_read(
         section in section(),
         interface in interface(),
         packets in prop::collection::vec(
@@ -103,7 +103,7 @@ proptest! {
         expected.push(Event::Statistics(statistics));
         let bytes = writer.finish().unwrap();
         prop_assert_eq!(events(&bytes).unwrap(), expected);
-        // Cut anywhere, it is an error or fewer events, and never more memory than bytes.
+        // A truncated file has an error or fewer items, and never allocates more memory than it has bytes.
         for end in 0..bytes.len() {
             let Ok(mut reader) = Reader::new(&bytes[..end]) else { continue };
             while let Ok(Some(_)) = reader.next_event() {}
@@ -112,7 +112,7 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_make_it_panic(mut bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn reading_never_panics(mut bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         let _ = events(&bytes);
         let starts: [&[u8]; 2] = [
             &[0x0a, 0x0d, 0x0d, 0x0a, 28, 0, 0, 0, 0x4d, 0x3c, 0x2b, 0x1a, 1, 0],
@@ -127,7 +127,7 @@ proptest! {
     }
 }
 
-/// A section and an interface, with blocks after them.
+/// Returns a section and an interface, followed by blocks.
 fn file(blocks: &[&[u8]]) -> Vec<u8> {
     let mut writer = Writer::new(Vec::new(), &Section::default()).unwrap();
     writer.interface(&Interface::new(LinkType::ETHERNET)).unwrap();
@@ -136,7 +136,7 @@ fn file(blocks: &[&[u8]]) -> Vec<u8> {
     bytes
 }
 
-/// Makes a block of little-endian words.
+/// Returns a block of little-endian words.
 fn block_of(kind: u32, words: &[u32]) -> Vec<u8> {
     let length = 12 + 4 * words.len() as u32;
     let all = [&[kind, length], words, &[length]].concat();
@@ -144,7 +144,7 @@ fn block_of(kind: u32, words: &[u32]) -> Vec<u8> {
 }
 
 #[test]
-fn unknown_blocks_are_passed_over_and_simple_packets_read() {
+fn unknown_blocks_are_skipped_and_simple_packets_read() {
     let bytes = file(&[&block_of(0x0bad_cafe, &[1, 2, 3]), &block_of(3, &[2, 0x6261])]);
     let mut reader = Reader::new(&bytes[..]).unwrap();
     let mut packets = Vec::new();
@@ -159,7 +159,7 @@ fn unknown_blocks_are_passed_over_and_simple_packets_read() {
 
 #[test]
 fn times_have_the_resolution_and_offset_of_their_interface() {
-    // Without options, 10^-3, 2^-10, and microseconds three seconds later.
+    // Default resolution, 10^-3, 2^-10, and microseconds with an offset of three seconds.
     let interfaces: [&[u32]; 4] =
         [&[1, 0], &[1, 0, 0x1_0009, 3], &[1, 0, 0x1_0009, 0x8a], &[1, 0, 0x8_000e, 3, 0]];
     let mut bytes = file(&[]);
@@ -181,7 +181,7 @@ fn times_have_the_resolution_and_offset_of_their_interface() {
 }
 
 #[test]
-fn classic_files_are_read_in_either_order() {
+fn classic_files_are_read_in_both_byte_orders() {
     let word = |big: bool, value: u32| if big { value.to_be_bytes() } else { value.to_le_bytes() };
     for (magic, big, nanoseconds) in
         [(0xa1b2_c3d4, false, 3_000), (0xa1b2_c3d4, true, 3_000), (0xa1b2_3c4d, true, 3)]
@@ -212,7 +212,7 @@ fn classic_files_are_read_in_either_order() {
 }
 
 #[test]
-fn an_error_says_where_and_what() {
+fn errors_have_offset_found_and_expected_value() {
     assert_eq!(
         said(b""),
         "byte 0: the file ends within the magic number: expected 4 bytes, found 0"

@@ -4,7 +4,7 @@ use crate::model::{Event, LinkType};
 use crate::read::Reader;
 
 #[test]
-fn the_bytes_are_those_of_the_format() {
+fn blocks_have_the_bytes_of_the_format() {
     let mut writer = Writer::new(Vec::new(), &Section::default()).unwrap();
     let port = writer.interface(&Interface::new(LinkType::ETHERNET).named("p1")).unwrap();
     let packet = Packet::new(port, 0x1_0000_0002, b"abcde").flags(PacketFlags::OUTBOUND);
@@ -12,13 +12,13 @@ fn the_bytes_are_those_of_the_format() {
     let bytes = writer.finish().unwrap();
     #[rustfmt::skip]
     let expected = [
-        // Section: no length known, no options.
+        // Section: unknown size, no options.
         0x0a, 0x0d, 0x0d, 0x0a, 32, 0, 0, 0, 0x4d, 0x3c, 0x2b, 0x1a, 1, 0, 0, 0,
         0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, 32, 0, 0, 0,
         // Interface: Ethernet, its name, nanoseconds.
         1, 0, 0, 0, 40, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0,
         2, 0, 2, 0, b'p', b'1', 0, 0, 9, 0, 1, 0, 9, 0, 0, 0, 0, 0, 0, 0, 40, 0, 0, 0,
-        // Packet: five bytes and three of fill, a comment, flags.
+        // Packet: five bytes and three bytes of padding, a comment, flags.
         6, 0, 0, 0, 60, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 5, 0, 0, 0, 5, 0, 0, 0,
         b'a', b'b', b'c', b'd', b'e', 0, 0, 0, 1, 0, 2, 0, b'h', b'i', 0, 0,
         2, 0, 4, 0, 2, 0, 0, 0, 0, 0, 0, 0, 60, 0, 0, 0,
@@ -27,7 +27,7 @@ fn the_bytes_are_those_of_the_format() {
 }
 
 #[test]
-fn packets_are_cut_to_the_snap_length_of_their_interface() {
+fn packets_are_truncated_to_the_snap_length() {
     let mut writer = Writer::new(Vec::new(), &Section::default()).unwrap();
     writer.interface(&Interface::new(LinkType::ERF).snap_length(20)).unwrap();
     writer.infiniband(&Packet::new(0, 7, b"a native packet"), 1).unwrap();
@@ -45,7 +45,7 @@ fn packets_are_cut_to_the_snap_length_of_their_interface() {
 }
 
 #[test]
-fn what_cannot_be_written_is_refused() {
+fn invalid_items_are_errors() {
     let mut writer = Writer::new(Vec::new(), &Section::default()).unwrap();
     let said = |result: Result<(), WriteError>| result.unwrap_err().to_string();
     assert_eq!(
@@ -77,11 +77,11 @@ fn what_cannot_be_written_is_refused() {
     );
     let statistics = Statistics { interface: 1, ..Statistics::default() };
     assert!(writer.statistics(&statistics).is_err());
-    assert_eq!(writer.out.len(), written, "nothing was written");
+    assert_eq!(writer.out.len(), written, "errors write nothing");
 }
 
 #[test]
-fn every_packet_is_flushed_when_that_is_asked_for() {
+fn packets_can_be_flushed_one_by_one() {
     #[derive(Default)]
     struct Counted(usize);
     impl Write for Counted {

@@ -1,4 +1,4 @@
-//! The messages over time, as a script draws them.
+//! The messages over time, drawn by a script.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use crate::html;
 
 const SCRIPT: &str = include_str!("../timeline.js");
 
-/// How many pairs of queue pairs a timeline has.
+/// Maximum number of queue pair pairs in a timeline.
 const ROWS: usize = 64;
 
 #[derive(Serialize)]
@@ -19,7 +19,7 @@ struct Drawn {
     messages: Vec<Row>,
 }
 
-/// A message: its pair, when it was sent, the parts but the total, what it is, its number, bytes, packets sent again.
+/// A message: pair, send time, the parts but the total, kind, number, bytes, retransmitted packets.
 #[derive(Serialize)]
 struct Row(
     usize,
@@ -35,7 +35,7 @@ struct Row(
     u32,
 );
 
-/// Returns the section of the messages over time, and its script if anything is drawn.
+/// Returns the section of the messages over time, with its script if messages are drawn.
 pub(super) fn timeline(findings: &Findings) -> (String, String) {
     let pairs = &findings.pairs[..findings.pairs.len().min(ROWS)];
     let share = DRAWN / pairs.len().max(1);
@@ -97,7 +97,7 @@ pub(super) fn timeline(findings: &Findings) -> (String, String) {
          <div id=\"stage\" tabindex=\"0\" role=\"img\" aria-label=\"Messages as bars over time\"><canvas id=\"bars\"></canvas>\
          <div id=\"tip\" hidden></div></div>\n</figure>\n</section>\n"
     );
-    // Nothing in it ends the script: names are escaped as JavaScript has it.
+    // The data cannot end the script, because names are escaped for JavaScript.
     let json = serde_json::to_string(&drawn).unwrap_or_default().replace('<', "\\u003c");
     let script = format!(
         "<script type=\"application/json\" id=\"timeline-data\">{json}</script>\n<script type=\"module\">\n{SCRIPT}</script>\n"
@@ -105,7 +105,7 @@ pub(super) fn timeline(findings: &Findings) -> (String, String) {
     (figure, script)
 }
 
-/// Returns the section in which nothing can be drawn, and why.
+/// Returns the section if no message can be drawn, with the reason.
 fn nothing(findings: &Findings) -> String {
     let all = findings.sum(|pair| pair.messages);
     let why = match findings.clocks {

@@ -1,4 +1,4 @@
-//! The still picture: what is seen where no script runs, and on paper.
+//! The static picture, for browsers without script and for print.
 
 use std::fmt::Write as _;
 
@@ -7,19 +7,19 @@ use crate::html;
 use crate::layout::{Layout, PITCH, Shape};
 use crate::scale::{CLASSES, Scale};
 
-/// With more pairs of linked switches than this there is no still picture.
+/// Maximum number of pairs of linked switches in a static picture.
 const MAX_BUNDLES: usize = 4000;
 
-/// The width of the picture; the page is hardly wider.
+/// Width of the picture; the page is hardly wider.
 const WIDTH: f64 = 1180.0;
 
-/// The room for names beside the switches at the rim.
+/// Margin for the names of switches at the edge.
 const MARGIN: f64 = 84.0;
 
-/// The widest that a step from switch to switch is drawn.
+/// Maximum distance between neighbouring switches.
 const MAX_PITCH: f64 = 130.0;
 
-/// Returns the height at which a layout looks right on a page.
+/// Returns the height of the picture for a layout.
 pub(super) fn height(layout: &Layout) -> u32 {
     let (wide, high) = layout.extent();
     let inner = match layout.shape {
@@ -30,7 +30,7 @@ pub(super) fn height(layout: &Layout) -> u32 {
     (inner + 2.0 * MARGIN).clamp(260.0, 760.0) as u32
 }
 
-/// Draws the fabric; `None` when it is too large.
+/// Draws the fabric; `None` if it is too large.
 pub(super) fn picture(drawing: &Drawing<'_>) -> Option<String> {
     if drawing.bundles.len() > MAX_BUNDLES {
         return None;
@@ -53,7 +53,7 @@ pub(super) fn picture(drawing: &Drawing<'_>) -> Option<String> {
     Some(svg)
 }
 
-/// Writes the path of each class of load: from every switch to the middle of its links.
+/// Writes the path of each load class: from every switch to the middle of its links.
 fn halves(frame: &Frame<'_>, bundles: &[Bundle], scale: &Scale) -> [String; CLASSES] {
     let mut paths = [const { String::new() }; CLASSES];
     for bundle in bundles {
@@ -70,7 +70,7 @@ fn halves(frame: &Frame<'_>, bundles: &[Bundle], scale: &Scale) -> [String; CLAS
             let _ = if pulled == 0.0 {
                 write!(path, "M{from}L{to}")
             } else {
-                // The middle is where the whole bend is tangent to the line between its ends.
+                // In its middle, the curve is parallel to the line between its ends.
                 let aside = ((end.0 + (a.0 + b.0) / 2.0) / 2.0, (end.1 + (a.1 + b.1) / 2.0) / 2.0);
                 let control = point((aside.0 + pull.0 / 2.0, aside.1 + pull.1 / 2.0));
                 write!(path, "M{from}Q{control} {to}")
@@ -114,7 +114,7 @@ fn draw_switch(
                 (y - f64::from(height(drawing.layout)) / 2.0).atan2(x - WIDTH / 2.0).to_degrees()
             }
         };
-        // Names on the left half of a circle would be upside down.
+        // Names on the left half of a circle are rotated, so that they are not upside down.
         let (turn, shift, anchor) =
             if turn.abs() > 90.0 { (turn - 180.0, -side, "end") } else { (turn, side, "start") };
         let _ = writeln!(
@@ -126,7 +126,7 @@ fn draw_switch(
     }
 }
 
-/// How a layout fits into the picture.
+/// Scale and offset of a layout in the picture.
 struct Frame<'a> {
     layout: &'a Layout,
     scale: (f64, f64),
@@ -159,7 +159,7 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// Writes a point to a tenth.
+/// Formats a point with one decimal place.
 fn point((x, y): (f64, f64)) -> String {
     format!("{x:.1} {y:.1}")
 }

@@ -1,7 +1,7 @@
-//! Everything that is neither tree nor grid: on a circle, neighbours close together.
+//! Circular layout with neighbours close together, for fabrics that are neither trees nor grids.
 //!
-//! Switches that share many neighbours form groups, as those of a dragonfly do. A group stays
-//! together, with a gap to the next.
+//! Switches that share many neighbours form groups, like those of a dragonfly. A group is contiguous, with a gap to the
+//! next one.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -10,16 +10,16 @@ use std::f64::consts::TAU;
 use super::PITCH;
 use crate::graph::Graph;
 
-/// Above this many switches the order of names has to do.
+/// Maximum number of switches that are grouped; larger fabrics are ordered by name.
 const MAX_SORTED: usize = 4096;
 
-/// How often every switch may choose its group anew.
+/// Maximum number of rounds in which switches select their group.
 const ROUNDS: usize = 20;
 
-/// The gap between groups, in switches.
+/// Gap between groups, in switches.
 const GAP: f64 = 1.5;
 
-/// Places switches on a circle in a given order, the first at the top and on clockwise.
+/// Places switches on a circle in a given order, clockwise from the top.
 pub(super) fn in_order(order: &[usize]) -> Vec<(f64, f64)> {
     around(order, &vec![0; order.len()])
 }
@@ -36,8 +36,7 @@ pub(super) fn places(graph: &Graph) -> Vec<(f64, f64)> {
     around(&order(&bonds, &groups, &by_name), &groups)
 }
 
-/// By switch: its neighbours and how strong the bond is, that is 1 and the number of neighbours
-/// that the two share.
+/// By switch: its neighbours with the strength of the bond: 1 plus the number of common neighbours.
 type Bonds = Vec<Vec<(usize, u32)>>;
 
 fn bonds(graph: &Graph) -> Bonds {
@@ -56,8 +55,8 @@ fn bonds(graph: &Graph) -> Bonds {
         .collect()
 }
 
-/// Lets every switch join the group that it has the strongest bonds to, until none wants to
-/// change, and names each group by one of its switches.
+/// Assigns each switch to the group with the strongest bonds, until no switch changes. Each group is identified by one
+/// of its switches.
 fn groups(bonds: &Bonds) -> Vec<usize> {
     let mut group: Vec<usize> = (0..bonds.len()).collect();
     for _ in 0..ROUNDS {
@@ -83,9 +82,8 @@ fn groups(bonds: &Bonds) -> Vec<usize> {
     group
 }
 
-/// Puts next the group with the strongest bonds to those already in the row, and within a group
-/// whichever switch has most neighbours of the group there already, of equals the one next to the
-/// latest of them; of equals again the first by name.
+/// Orders the groups: the next group has the strongest bonds to the previous ones. Within a group, the next switch has
+/// the most neighbours among the previous ones; ties are broken by the most recent neighbour, and then by name.
 fn order(bonds: &Bonds, group: &[usize], by_name: &[usize]) -> Vec<usize> {
     let mut row = Vec::with_capacity(by_name.len());
     let mut pull = vec![0; by_name.len()];
@@ -109,7 +107,7 @@ fn order(bonds: &Bonds, group: &[usize], by_name: &[usize]) -> Vec<usize> {
     row
 }
 
-/// Returns the first switch of those with the greatest key.
+/// Returns the first switch with the greatest key.
 fn strongest<K: Ord>(switches: &[usize], key: impl Fn(usize) -> K) -> Option<usize> {
     let greatest = switches.iter().map(|&switch| key(switch)).max()?;
     switches.iter().copied().find(|&switch| key(switch) == greatest)

@@ -1,9 +1,8 @@
 //! Meshes, tori and hypercubes, recognised by their ports.
 //!
-//! In such a fabric each direction has its port: a cable from port 1 to port 2 leads one step
-//! along the first dimension wherever it is. Walking the cables gives every switch its
-//! coordinates, and where two ways disagree, the size of a ring. Missing cables and switches do
-//! no harm; a cable in a wrong port does.
+//! In such a fabric each direction has its own port: a cable from port 1 to port 2 leads one step along the first
+//! dimension at all switches. Following the cables yields the coordinates of every switch; contradicting paths yield
+//! the size of a ring. Missing cables and switches are tolerated, cables at wrong ports are not.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -11,28 +10,28 @@ use ib_routing::{Subnet, SwitchId};
 
 use super::PITCH;
 
-/// More dimensions than this are none.
+/// Maximum number of dimensions.
 const MAX_DIMENSIONS: usize = 16;
 
-/// The most switches in a row of slices.
+/// Maximum number of switches in a row of slices.
 const MAX_WIDTH: usize = 40;
 
-/// How much wider than high several rows of slices are.
+/// Aspect ratio of several rows of slices.
 const ASPECT: f64 = 1.8;
 
-/// The distance between slices of three or more dimensions, in switches.
+/// Gap between the slices of three or more dimensions, in switches.
 const GAP: usize = 1;
 
-/// What was recognised.
+/// A recognised grid.
 pub(super) enum Found {
-    /// A place for every switch.
+    /// The position of every switch.
     Grid(Vec<(f64, f64)>),
-    /// A single ring, its switches in order.
+    /// The switches of a single ring, in order.
     Ring(Vec<usize>),
 }
 
-/// Finds the places of the switches of a mesh, torus or hypercube, with a given one at the origin
-/// of its rings; `None` when it is none.
+/// Returns the positions of the switches of a mesh, torus or hypercube, with a given switch at the origin of its rings;
+/// `None` if the fabric is not a grid.
 pub(super) fn find(subnet: &Subnet<'_>, origin: usize) -> Option<Found> {
     let steps = steps(subnet)?;
     let walk = walk(&steps, origin)?;
@@ -55,8 +54,8 @@ pub(super) fn find(subnet: &Subnet<'_>, origin: usize) -> Option<Found> {
     Some(Found::Grid(coordinates.iter().map(|at| place(at, &sides)).collect()))
 }
 
-/// A link as a step: to which switch, along which dimension, and which way: 0 where both ends
-/// have the same port, so that it leads to the other of two.
+/// A link as a step: the next switch, the dimension, and the direction. The direction is 0 if both ends have the same
+/// port, so that the dimension has two switches.
 type Step = (usize, usize, i64);
 
 struct Steps {
@@ -93,9 +92,9 @@ fn steps(subnet: &Subnet<'_>) -> Option<Steps> {
 }
 
 struct Walk {
-    /// By switch.
+    /// Coordinates by switch.
     coordinates: Vec<Vec<i64>>,
-    /// By how much other ways to a switch lead elsewhere.
+    /// Differences between the coordinates by several paths to a switch.
     conflicts: Vec<Vec<i64>>,
 }
 
@@ -124,8 +123,7 @@ fn walk(steps: &Steps, origin: usize) -> Option<Walk> {
     Some(Walk { coordinates: at.into_iter().collect::<Option<_>>()?, conflicts })
 }
 
-/// Returns the number of switches round each dimension, 0 where it has ends; `None` when the
-/// ways contradict each other.
+/// Returns the ring size of each dimension, 0 for an open one; `None` if the paths are contradictory.
 fn rings(walk: &Walk) -> Option<Vec<i64>> {
     let mut rings = vec![0; walk.coordinates.first()?.len()];
     for conflict in &walk.conflicts {
@@ -145,7 +143,7 @@ fn common_divisor(a: i64, b: i64) -> i64 {
     if b == 0 { a } else { common_divisor(b, a % b) }
 }
 
-/// Brings coordinates into 0 to the side of each dimension.
+/// Reduces coordinates to the size of each dimension.
 fn settle(coordinates: &mut [Vec<i64>], rings: &[i64]) {
     for (dimension, &ring) in rings.iter().enumerate() {
         let low = coordinates.iter().map(|at| at[dimension]).min().unwrap_or(0);
@@ -156,8 +154,8 @@ fn settle(coordinates: &mut [Vec<i64>], rings: &[i64]) {
     }
 }
 
-/// Draws two dimensions as they are, the slices of a third side by side, in several rows if they
-/// are many, and more dimensions as slices of slices, by turns to the right and down.
+/// Projects the grid: two dimensions directly, the slices of a third one side by side, in several rows if there are
+/// many. Further dimensions become slices of slices, alternately to the right and down.
 fn place(at: &[i64], sides: &[usize]) -> (f64, f64) {
     let (mut x, mut y, mut wide, mut high) = (0, 0, 1, 1);
     for (dimension, (&at, &side)) in at.iter().zip(sides).enumerate() {

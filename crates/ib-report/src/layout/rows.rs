@@ -1,9 +1,8 @@
-//! Trees: a row per rank, and the switches of a pod together.
+//! Trees: one row per rank, and the switches of a pod together.
 //!
-//! What hangs together below a rank is a pod. Each pod gets a stretch of its own, pods lie side by
-//! side in the order of their names, and the switches of the rank above are spread over all of
-//! them in the order of what they are linked to. So the rows of an intact tree have hardly more
-//! crossings than they must, and a cable between pods is seen as one that leaves its stretch.
+//! A pod is a connected component below a rank. Pods are placed side by side in the order of their names. The switches
+//! of the rank above are spread over all of them, in the order of their links. So the rows of an intact tree have few
+//! crossings, and a cable between pods is recognisable, because it leaves the width of its pod.
 
 use std::collections::BTreeMap;
 
@@ -12,20 +11,20 @@ use ib_routing::SwitchId;
 use super::{PITCH, ROW};
 use crate::graph::Graph;
 
-/// More rows than this are no tree that anyone builds.
+/// Maximum number of rows.
 const MAX_RANKS: usize = 8;
 
-/// How often the leaves of a pod are sorted by their neighbours.
+/// Maximum number of rounds in which the leaves of a pod are sorted by their neighbours.
 const ROUNDS: usize = 12;
 
-/// By how much that must shorten their links, or else the order of names is worth more.
+/// Minimum reduction of the length of links; otherwise the order of names is kept.
 const ENOUGH: f64 = 0.9;
 
-/// Finds the ranks of a tree whose hosts are at the bottom; `None` when the fabric is no tree.
+/// Returns the ranks of a tree with hosts at the bottom; `None` if the fabric is not a tree.
 ///
-/// Of the ways to tell ranks, the one that leaves the fewest links inside a rank is taken: by the
-/// distance from any switch with hosts, from any with more than a few hosts (so that a
-/// management node on a spine does not make that a leaf), or from the engine's roots.
+/// Of several rankings, the one with the fewest links within a rank is used: distance from all switches with hosts;
+/// distance from those with more than a few hosts, so that a management node does not turn a spine into a leaf; or
+/// distance from the engine's roots.
 pub(super) fn ranks_by_hosts(graph: &Graph, roots: &[SwitchId]) -> Option<Vec<usize>> {
     let with_hosts = |least: u32| {
         let leaves = (0..graph.len()).filter(move |&switch| graph.hosts[switch] >= least);
@@ -39,7 +38,7 @@ pub(super) fn ranks_by_hosts(graph: &Graph, roots: &[SwitchId]) -> Option<Vec<us
     by_hosts.into_iter().chain(by_roots).min_by_key(|ranks| inside(graph, ranks))
 }
 
-/// Finds the ranks of a tree with these roots; `None` when it has none or is no tree.
+/// Returns the ranks of a tree with given roots; `None` if there are no roots or the fabric is not a tree.
 pub(super) fn ranks_by_roots(graph: &Graph, roots: &[SwitchId]) -> Option<Vec<usize>> {
     let mut ranks = graph.distances(roots.iter().map(|root| root.index()));
     let lowest = ranks.iter().copied().max()?;
@@ -49,7 +48,7 @@ pub(super) fn ranks_by_roots(graph: &Graph, roots: &[SwitchId]) -> Option<Vec<us
     suitable(graph, ranks)
 }
 
-/// Returns the ranks when they are those of a tree: two to eight, and few links inside a rank.
+/// Returns the ranks if they are those of a tree: two to eight ranks, and few links within a rank.
 fn suitable(graph: &Graph, ranks: Vec<usize>) -> Option<Vec<usize>> {
     let top = ranks.iter().copied().max()?;
     let links: u32 = graph.links().map(|(.., links)| links).sum();
@@ -57,12 +56,12 @@ fn suitable(graph: &Graph, ranks: Vec<usize>) -> Option<Vec<usize>> {
     (tree && ranks.contains(&0)).then_some(ranks)
 }
 
-/// Counts the links between switches of one rank.
+/// Returns the number of links between switches of the same rank.
 fn inside(graph: &Graph, ranks: &[usize]) -> u32 {
     graph.links().filter(|&(a, b, _)| ranks[a] == ranks[b]).map(|(.., links)| links).sum()
 }
 
-/// Returns where the row of a rank is, from the top down.
+/// Returns the vertical position of a rank.
 pub(super) fn height(top: usize, rank: usize) -> f64 {
     (top - rank) as f64 * ROW
 }
@@ -80,13 +79,12 @@ pub(super) fn places(graph: &Graph, ranks: &[usize]) -> Vec<(f64, f64)> {
 struct Rows<'a> {
     graph: &'a Graph,
     ranks: &'a [usize],
-    /// By switch: how far to the right it is.
+    /// By switch: its horizontal position.
     across: Vec<f64>,
 }
 
 impl Rows<'_> {
-    /// Places connected switches, given in the order of their names, from `left` on, and returns
-    /// how wide they are.
+    /// Places connected switches, in the order of their names, from `left` on; returns their width.
     fn place(&mut self, members: &[usize], left: f64) -> f64 {
         let top = members.iter().map(|&switch| self.ranks[switch]).max().unwrap_or(0);
         let (tops, below): (Vec<usize>, Vec<usize>) =
@@ -114,8 +112,7 @@ impl Rows<'_> {
         width
     }
 
-    /// Spreads the switches of one rank over a stretch in the order of what they are linked to
-    /// below.
+    /// Spreads the switches of a rank over a width, in the order of the switches below.
     fn spread(&mut self, tops: &[usize], left: f64, width: f64) {
         let mut order: Vec<(i64, usize)> =
             tops.iter().map(|&switch| (self.middle_below(switch), switch)).collect();
@@ -126,8 +123,8 @@ impl Rows<'_> {
         }
     }
 
-    /// Returns the mean place of a switch's lower neighbours, in hundredths so that rounding does
-    /// not decide the order.
+    /// Returns the mean position of a switch's lower neighbours, in hundredths, so that rounding does not affect the
+    /// order.
     fn middle_below(&self, switch: usize) -> i64 {
         let rank = self.ranks[switch];
         self.middle(switch, &|peer| (self.ranks[peer] < rank).then_some(self.across[peer]))
@@ -143,7 +140,7 @@ impl Rows<'_> {
         (sum / f64::from(links.max(1)) * 100.0).round() as i64
     }
 
-    /// Splits switches into what hangs together, in the order in which they are given.
+    /// Splits switches into connected components, in the given order.
     fn pods(&self, members: &[usize]) -> Vec<Vec<usize>> {
         let position: BTreeMap<usize, usize> =
             members.iter().enumerate().map(|(position, &switch)| (switch, position)).collect();
@@ -173,8 +170,8 @@ impl Rows<'_> {
         pods
     }
 
-    /// Sorts single leaves by the places of the switches above them, and those by the leaves, for
-    /// as long as the links get much shorter by it.
+    /// Sorts single leaves by the positions of the switches above, and those by the leaves, while links get much
+    /// shorter.
     fn untangle(&mut self, leaves: &mut Vec<Vec<usize>>, tops: &[usize]) {
         let width = leaves.len() as f64;
         let mut best = f64::MAX;
@@ -197,7 +194,7 @@ impl Rows<'_> {
         }
     }
 
-    /// Returns how far the links of some switches lead to the left or right.
+    /// Returns the total horizontal length of the links of some switches.
     fn length(&self, switches: &[usize]) -> f64 {
         let of = |&switch: &usize| -> f64 {
             self.graph.neighbours[switch]

@@ -15,7 +15,7 @@ fn laid_out(fabric: &Fabric) -> (Subnet<'_>, Layout) {
     (subnet, layout)
 }
 
-/// The names of the switches of a rank from left to right.
+/// Returns the names of the switches of a rank from left to right.
 fn row<'f>(subnet: &Subnet<'f>, layout: &Layout, rank: usize) -> Vec<&'f str> {
     let mut row: Vec<_> =
         subnet.switch_ids().filter(|id| layout.ranks[id.index()] == rank).collect();
@@ -24,7 +24,7 @@ fn row<'f>(subnet: &Subnet<'f>, layout: &Layout, rank: usize) -> Vec<&'f str> {
 }
 
 #[test]
-fn a_tree_has_its_leaves_below_in_the_order_of_their_names() {
+fn leaves_of_a_tree_are_ordered_by_name() {
     let fabric = made("fat-tree", &["8", "3"], &Options::default());
     let (subnet, layout) = laid_out(&fabric);
     assert_eq!(layout.shape, Shape::Rows);
@@ -38,7 +38,7 @@ fn a_tree_has_its_leaves_below_in_the_order_of_their_names() {
 }
 
 #[test]
-fn the_switches_of_a_pod_stand_together() {
+fn switches_of_a_pod_are_adjacent() {
     let fabric = made("fat-tree", &["8", "3"], &Options::default());
     let (subnet, layout) = laid_out(&fabric);
     let pods = subnet.switch_ids().filter(|id| layout.ranks[id.index()] == 1);
@@ -53,8 +53,8 @@ fn the_switches_of_a_pod_stand_together() {
 }
 
 #[test]
-fn pods_are_found_whatever_the_switches_are_called() {
-    // Leaves 0, 2, 4 .. hang on one spine, the odd ones on another, and one cable joins both.
+fn pods_are_found_independently_of_names() {
+    // Even leaves are linked to one spine, odd leaves to another one, and a cable connects both.
     let mut fabric = Fabric::new();
     let switch = |fabric: &mut Fabric, name: &str, guid: u64| {
         fabric.add_node(NodeSpec::new(NodeKind::Switch, name, Guid(guid), 12)).unwrap()
@@ -81,7 +81,7 @@ fn pods_are_found_whatever_the_switches_are_called() {
 }
 
 #[test]
-fn names_are_ordered_by_the_numbers_in_them() {
+fn names_are_in_natural_order() {
     let fabric = made("fat-tree", &["36"], &Options::default());
     let mut renamed = fabric.clone();
     let names = fabric
@@ -99,7 +99,7 @@ fn names_are_ordered_by_the_numbers_in_them() {
 }
 
 #[test]
-fn a_management_node_on_a_spine_does_not_make_it_a_leaf() {
+fn management_node_does_not_turn_a_spine_into_a_leaf() {
     let mut fabric = made("fat-tree", &["16", "leaves=8"], &Options::default());
     let spec = NodeSpec::new(NodeKind::ChannelAdapter, "manager", Guid(0xabc0), 1);
     let manager = fabric.add_node(spec).unwrap();
@@ -132,7 +132,7 @@ fn tori_and_meshes_become_grids() {
 }
 
 #[test]
-fn missing_parts_leave_holes_in_a_grid() {
+fn missing_switches_leave_gaps_in_a_grid() {
     let options = Options { drop_links: 0.1, drop_switches: 0.06, seed: 1, ..Options::default() };
     let fabric = made("torus", &["6x6"], &options);
     let (subnet, layout) = laid_out(&fabric);
@@ -151,7 +151,7 @@ fn hypercubes_are_grids_of_slices() {
 }
 
 #[test]
-fn a_ring_is_a_circle_in_order() {
+fn ring_is_a_circle_in_order() {
     let fabric = made("torus", &["9"], &Options::default());
     let (subnet, layout) = laid_out(&fabric);
     assert_eq!(layout.shape, Shape::Circle);
@@ -165,7 +165,7 @@ fn a_ring_is_a_circle_in_order() {
 }
 
 #[test]
-fn the_groups_of_a_dragonfly_stand_together() {
+fn groups_of_a_dragonfly_are_contiguous() {
     let fabric = made("dragonfly", &["a=6", "p=3", "h=3", "g=10"], &Options::default());
     let (subnet, layout) = laid_out(&fabric);
     assert_eq!(layout.shape, Shape::Circle);
@@ -185,7 +185,7 @@ fn the_groups_of_a_dragonfly_stand_together() {
 }
 
 #[test]
-fn roots_tell_ranks_where_every_switch_has_hosts() {
+fn roots_determine_ranks_if_all_switches_have_hosts() {
     let mut fabric = Fabric::new();
     let switches: Vec<_> = (0..5_u64)
         .map(|number| {

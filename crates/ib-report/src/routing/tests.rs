@@ -11,7 +11,7 @@ use ib_types::{Guid, NodeKind};
 
 use super::*;
 
-/// Words that would do harm if they were taken for markup or script.
+/// Text that would be harmful if it were interpreted as markup or script.
 const HOSTILE: &str =
     "</script><script>alert(1)</script><img src=x onerror='alert(2)'>\"&{{title}}";
 
@@ -45,13 +45,13 @@ fn data_of(page: &str) -> serde_json::Value {
     serde_json::from_str(rest.split_once("</script>").unwrap().0).unwrap()
 }
 
-/// Checks that elements are closed in the order in which they were opened.
+/// Checks that elements are properly nested.
 fn assert_balanced(page: &str) {
     const VOID: [&str; 4] = ["meta", "input", "br", "!DOCTYPE"];
     let mut open: Vec<&str> = Vec::new();
     let mut rest = page;
     while let Some((_, after)) = rest.split_once('<') {
-        let (tag, after) = after.split_once('>').expect("a tag that is begun is ended");
+        let (tag, after) = after.split_once('>').expect("the tag is closed");
         rest = after;
         let name = tag.split([' ', '\n']).next().unwrap();
         if let Some(closed) = name.strip_prefix('/') {
@@ -67,7 +67,7 @@ fn assert_balanced(page: &str) {
 }
 
 #[test]
-fn one_route_is_not_called_routes() {
+fn one_route_has_a_singular_noun() {
     let page = page_of(&made("mesh", &["2"]), EngineKind::MinHop);
     assert!(
         page.contains("<title>1 route: 2 links</title>"),
@@ -76,7 +76,7 @@ fn one_route_is_not_called_routes() {
 }
 
 #[test]
-fn a_sound_tree_is_reported_with_its_figures() {
+fn report_of_a_sound_tree_has_its_figures() {
     let page = page_of(&made("fat-tree", &["16", "3"]), EngineKind::UpDown);
     assert_balanced(&page);
     assert!(page.contains("<strong>Sound</strong>"));
@@ -87,12 +87,12 @@ fn a_sound_tree_is_reported_with_its_figures() {
         assert!(page.contains(&format!("<dt>{name}</dt><dd>{value}</dd>")), "{name}");
     }
     assert!(page.contains("<dt>requested</dt><dd>ftree,updn</dd>"));
-    assert!(!page.contains("What is wrong"));
+    assert!(!page.contains(">Problems<"));
     assert!(!page.contains("Fallback"));
 }
 
 #[test]
-fn metrics_are_shown_when_they_were_measured() {
+fn measured_metrics_are_shown() {
     let fabric = made("fat-tree", &["8"]);
     let subnet = Subnet::discover(&fabric, &SubnetOptions::default()).unwrap();
     let routing = routed(&subnet, EngineKind::MinHop);
@@ -109,7 +109,7 @@ fn metrics_are_shown_when_they_were_measured() {
 }
 
 #[test]
-fn the_most_loaded_links_are_named() {
+fn most_loaded_links_are_listed() {
     let fabric = made("torus", &["5x4"]);
     let subnet = Subnet::discover(&fabric, &SubnetOptions::default()).unwrap();
     let routing = routed(&subnet, EngineKind::MinHop);
@@ -131,7 +131,7 @@ fn the_most_loaded_links_are_named() {
 }
 
 #[test]
-fn a_credit_loop_is_named_and_drawn() {
+fn credit_loop_is_described_and_drawn() {
     let page = page_of(&made("torus", &["5x5"]), EngineKind::MinHop);
     assert_balanced(&page);
     assert!(page.contains("<strong>Faulty</strong> 1 credit loop: the fabric can deadlock."));
@@ -143,7 +143,7 @@ fn a_credit_loop_is_named_and_drawn() {
 }
 
 #[test]
-fn what_cannot_be_reached_is_named() {
+fn unreachable_nodes_and_lids_are_listed() {
     let mut fabric = made("fat-tree", &["8"]);
     let lost = NodeSpec::new(NodeKind::Switch, "lost <switch>", Guid(0xbad), 4);
     fabric.add_node(lost).unwrap();
@@ -161,7 +161,7 @@ fn what_cannot_be_reached_is_named() {
     assert_balanced(&page);
     assert!(page.contains("1 node cut off from the subnet manager."));
     assert!(page.contains("0x0000000000000bad &#39;lost &lt;switch&gt;&#39;"));
-    assert!(page.contains("1 LID whose packets go round for ever."));
+    assert!(page.contains("1 LID with a forwarding loop."));
     assert!(page.contains(&format!("<bdi>LID {lid} loops: ")));
     assert!(page.contains("has no entry</bdi>"));
     let faulty: BTreeSet<u64> = data_of(&page)["faulty"]
@@ -176,7 +176,7 @@ fn what_cannot_be_reached_is_named() {
 }
 
 #[test]
-fn a_fallback_is_announced_and_explained() {
+fn fallback_engine_is_explained() {
     let fabric = made("fat-tree", &["8"]);
     let subnet = Subnet::discover(&fabric, &SubnetOptions::default()).unwrap();
     let reason = EngineError::Unsuitable("no <root>\nwas found".to_owned());
@@ -202,13 +202,13 @@ fn names_are_text_and_never_markup() {
     assert!(!page.contains("<img"));
     assert_eq!(page.matches("<script").count(), 2);
     assert_eq!(page.matches("</script>").count(), 2);
-    assert!(page.contains("{{title}}"), "what is filled in is not filled in again");
+    assert!(page.contains("{{title}}"), "values are not searched for placeholders");
     let data = data_of(&page);
     assert!(data["names"][0].as_str().unwrap().starts_with(HOSTILE));
 }
 
 #[test]
-fn the_page_needs_nothing_else() {
+fn page_has_no_external_resources() {
     let page = page_of(&made("fat-tree", &["8", "3"]), EngineKind::MinHop);
     for outside in ["http:", "https:", "src=", "@import", "url(", "fetch(", "innerHTML", "eval("] {
         assert!(!page.contains(outside), "{outside}");
@@ -217,7 +217,7 @@ fn the_page_needs_nothing_else() {
 }
 
 #[test]
-fn the_same_input_makes_the_same_bytes() {
+fn same_input_yields_the_same_bytes() {
     for (kind, args) in [("fat-tree", vec!["12", "3"]), ("dragonfly", vec!["a=4", "p=2", "h=2"])] {
         let fabric = made(kind, &args);
         assert_eq!(page_of(&fabric, EngineKind::MinHop), page_of(&fabric, EngineKind::MinHop));
@@ -225,7 +225,7 @@ fn the_same_input_makes_the_same_bytes() {
 }
 
 #[test]
-fn every_switch_host_and_link_is_in_the_data() {
+fn data_has_every_switch_host_and_link() {
     for (kind, args) in [
         ("fat-tree", vec!["8", "parallel=2", "leaves=3"]),
         ("fat-tree", vec!["12", "3"]),
@@ -255,12 +255,12 @@ fn every_switch_host_and_link_is_in_the_data() {
         let places: BTreeSet<String> = (0..names.len())
             .map(|index| format!("{} {}", data["x"][index], data["y"][index]))
             .collect();
-        assert_eq!(places.len(), names.len(), "no two switches are in one place");
+        assert_eq!(places.len(), names.len(), "positions are unique");
     }
 }
 
 #[test]
-fn a_page_stays_small() {
+fn large_page_stays_small() {
     let fabric = made("fat-tree", &["24", "3"]);
     let page = page_of(&fabric, EngineKind::MinHop);
     assert_eq!(data_of(&page)["names"].as_array().unwrap().len(), 720);

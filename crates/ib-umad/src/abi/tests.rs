@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn a_header_goes_round_and_its_fields_lie_where_the_kernel_has_them() {
+fn header_fields_have_the_offsets_of_the_kernel() {
     let header = UmadHeader {
         agent: 1,
         status: 110,
@@ -29,7 +29,7 @@ fn a_header_goes_round_and_its_fields_lie_where_the_kernel_has_them() {
 }
 
 #[test]
-fn registrations_go_round() {
+fn registrations_can_be_parsed_after_formatting() {
     let registration = Registration {
         agent: 3,
         queue_pair: 1,

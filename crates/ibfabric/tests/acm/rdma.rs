@@ -120,7 +120,7 @@ fn rdma_takes_the_path_that_a_service_tells_and_goes_on_without() {
     ] {
         let (found, said) = write(&lab, Some(socket));
         assert!(found["mtu"].as_u64() > Some(512), "{found}");
-        assert!(said.contains("no path by IB ACM: ") && said.contains(why), "{said}");
+        assert!(said.contains("no path by ACM: ") && said.contains(why), "{said}");
     }
     // As librdmacm is told to ask, where this machine has no service.
     if !fs::exists("/run/ibacm.sock").expect("it can be looked for") {
@@ -203,5 +203,5 @@ fn service_and_program_share_a_node_of_the_simulator() {
     let service = ["acm", "--attach", &lab.simulator, "--node", HOSTS[1], "--socket"];
     let service = [&service[..], &[other.to_str().expect("a path")]].concat();
     assert!(refused(&service).contains("has a service already"));
-    assert!(refused(&serve).contains("has an adapter already"));
+    assert!(refused(&serve).contains("has an HCA already"));
 }

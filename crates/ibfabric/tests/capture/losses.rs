@@ -160,7 +160,7 @@ fn a_named_pipe_that_nobody_reads_holds_nobody_up() {
     let stopped: Value = serde_json::from_slice(&output.stdout).expect("an object");
     check_counts(&stopped);
     assert!(
-        stopped["error"].as_str().is_some_and(|why| why.contains("nobody has read")),
+        stopped["error"].as_str().is_some_and(|why| why.contains("the reader has not read")),
         "{stopped}"
     );
     drop(reader);

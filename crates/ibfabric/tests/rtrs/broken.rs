@@ -86,7 +86,7 @@ fn stores_that_fail_are_told_of_once_and_others_go_on() {
         assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
         assert!(number(&output, "errors") > 0.0 && text(&output.stderr).contains("ENOSPC"));
     }
-    assert_eq!(server.said("full: a write fails: ENOSPC"), 1);
+    assert_eq!(server.said("full: a write failed: ENOSPC"), 1);
     assert_eq!(number(&server.bench("full", &reads), "errors"), 0.0);
     server.others_go_on();
 
@@ -99,11 +99,11 @@ fn stores_that_fail_are_told_of_once_and_others_go_on() {
         assert_eq!(number(&output, "errors"), 16.0, "none of it can be read");
         assert!(text(&output.stderr).contains("EIO"), "{}", text(&output.stderr));
     }
-    assert_eq!(server.said("gone: a read fails: EIO"), 1);
+    assert_eq!(server.said("gone: a read failed: EIO"), 1);
     server.others_go_on();
 
     // One that can only be read.
-    assert_eq!(server.said("ro: it cannot be written, so it is offered to be read"), 1);
+    assert_eq!(server.said("ro: the file is not writable: the export is read-only"), 1);
     for _ in 0..2 {
         let output = server.bench("ro", &writes);
         assert_eq!(output.status.code(), Some(2));
@@ -113,8 +113,8 @@ fn stores_that_fail_are_told_of_once_and_others_go_on() {
         assert!(text(&output.stderr).contains("the server refuses device none: ENOENT"));
     }
     // The sessions have other names each time.
-    assert_eq!(server.said(r#"device "ro" is refused: EACCES"#), 2);
-    assert_eq!(server.said(r#"device "none" is refused: ENOENT"#), 2);
+    assert_eq!(server.said(r#"device "ro" was refused: EACCES"#), 2);
+    assert_eq!(server.said(r#"device "none" was refused: ENOENT"#), 2);
     assert_eq!(number(&server.bench("ro", &reads), "errors"), 0.0);
     server.others_go_on();
 }

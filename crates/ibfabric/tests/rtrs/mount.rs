@@ -216,7 +216,7 @@ fn a_file_system_ends_whoever_ends_it() {
     let mut said = String::new();
     let stderr = tree.running.0.stderr.as_mut().expect("it is piped");
     stderr.read_to_string(&mut said).expect("text");
-    assert!(said.contains("somebody has ended it"), "{said}");
+    assert!(said.contains("the file system was unmounted"), "{said}");
     // Programs that go have no files, and do not end it.
     let mut tree = Mounted::start(&scene);
     let Scene { dir, server, nbd, .. } = scene;

@@ -110,8 +110,8 @@ fn the_console_changes_the_fabric_and_tells_of_it() {
         (&["stats", "extra"], "found \"extra\", expected nothing after stats"),
         (&["quit", "now"], "found \"now\", expected nothing after quit"),
         (&["dump", "sw-x0y0[77]"], "has no port 77: expected 0 to 5"),
-        (&["addresses", "sw-x0y0[1]"], "\"sw-x0y0\"[1] is of a switch: expected an adapter"),
-        (&["addresses", "sw-x0y0"], "\"sw-x0y0\" is of a switch: expected an adapter"),
+        (&["addresses", "sw-x0y0[1]"], "\"sw-x0y0\"[1] is a switch port: expected an HCA"),
+        (&["addresses", "sw-x0y0"], "\"sw-x0y0\" is a switch port: expected an HCA"),
         (&["addresses", &format!("{host}[7]")], "has no port 7: expected 1 to 1"),
         (&["unlink", "sw-x0y0[0]"], "has no port 0: expected 1 to 5"),
         (&["fault", "sw-x0y0[0]", "loss=0.5"], "has no port 0: expected 1 to 5"),
@@ -227,7 +227,7 @@ fn a_capture_on_standard_output_is_one_and_its_end_is_not_the_simulator_s() {
         transaction += 1;
     }
     let said = told.join().expect("no panic");
-    assert_eq!(said, "ibfabric: nobody reads the capture any more: it ends here\n");
+    assert_eq!(said, "ibfabric: the reader of the capture has disconnected: the capture stops\n");
     client.send(&node_info(transaction, &[1]), 0xffff);
     client.receive();
     child.kill().expect("it still runs");

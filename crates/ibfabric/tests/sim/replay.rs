@@ -100,8 +100,16 @@ fn a_replay_in_which_a_command_fares_otherwise_fails() {
     assert_eq!(replay(&place, "record"), (Some(0), String::new()));
     let record = simulator.file("record");
     for (line, changed, expected) in [
-        ("\ndone unlink", "\nfailed unlink", "expected a command that fails: here it can be done"),
-        ("\nfailed unlink", "\ndone unlink", "expected a command that can be done: here it fails"),
+        (
+            "\ndone unlink",
+            "\nfailed unlink",
+            "expected a command that fails: it succeeded in the replay",
+        ),
+        (
+            "\nfailed unlink",
+            "\ndone unlink",
+            "expected a command that succeeds: it failed in the replay",
+        ),
     ] {
         assert_eq!(record.matches(line).count(), 1, "{record}");
         fs::write(place.join("changed"), record.replace(line, changed)).expect("written");

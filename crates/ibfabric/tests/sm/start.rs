@@ -23,7 +23,7 @@ fn what_keeps_it_from_the_background_is_said_and_logged() {
         (&["--root-guids", "none"], "--root-guids: cannot read none: "),
         (&["--guid-routing-order", "none"], "--guid-routing-order: cannot read none: "),
         (&["--pconfig", "none"], "--pconfig: cannot read none: "),
-        (&["--node", "nobody"], "there is no such node"),
+        (&["--node", "nobody"], "the fabric has no such node"),
     ] {
         let (status, errors) = run(&lab, &[&log[..], options].concat());
         assert_eq!(status, Some(2), "{options:?}");
@@ -131,7 +131,7 @@ fn the_log_tells_what_happens_in_the_fabric() {
         " 0x02 -> Removed link between ",
         " 0x02 -> Discovered new port with GUID:0x0002c90000100003 LID range [",
         " 0x02 -> Discovered new link between ",
-        " 0x08 -> The manager is discovering\n",
+        " 0x08 -> The SM is discovering\n",
         " 0x20 -> sends ",
         " 0x20 -> received ",
     ] {
@@ -147,7 +147,7 @@ fn a_manager_that_stands_by_says_so() {
     let output = daemon.ctl(&["sweep"]);
     assert_eq!(output.status.code(), Some(1));
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(errors.contains("this manager stands by; the master is 0x"), "{errors}");
+    assert!(errors.contains("this SM is in standby; the master is 0x"), "{errors}");
     assert_eq!(daemon.ask(&["status"])["managers"][0]["state"], "master");
     daemon.end();
     // With a higher priority it gets the subnet, and the other one says so.
@@ -179,8 +179,8 @@ fn the_port_is_the_one_that_was_asked_for() {
     let other = "Managing from port GUID 0x0002c90000100003\n";
     assert!(here(&["--guid", "0x0002c90000100003"]).contains(other));
     assert!(here(&["--node", "H-0002c90000100002"]).contains(other));
-    assert!(here(&["--node", "nope"]).contains("--node nope: there is no such node"));
-    assert!(here(&["--guid", "0xdead"]).contains("no port with LIDs has that GUID"));
+    assert!(here(&["--node", "nope"]).contains("--node nope: the fabric has no such node"));
+    assert!(here(&["--guid", "0xdead"]).contains("no end port has this GUID"));
     // A name may stand behind --ibsim as a word of its own.
     let mut command = std::process::Command::new(crate::lab::PROGRAM);
     command.args(["sm", "--ibsim", &lab.socket, "-o"]);

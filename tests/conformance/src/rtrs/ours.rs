@@ -49,8 +49,8 @@ fn bench(
     Ok(())
 }
 
-/// The server's side closes the only path while requests are under way. Reads go on when it is connected again; of writes
-/// nobody can say what was done, as a kernel fences no paths, and their user is told that.
+/// The server's side closes the only path while requests are under way. Reads go on when it is connected again; of
+/// writes nobody can say what was done, as a kernel fences no paths, and their user is told that.
 pub(super) fn closed(scene: &mut Scene<'_>) -> Result<(), RunError> {
     serve(scene, "")?;
     for (rw, times) in [("randread", 3), ("randwrite", 1)] {
@@ -77,7 +77,8 @@ pub(super) fn closed(scene: &mut Scene<'_>) -> Result<(), RunError> {
     super::calm(scene)
 }
 
-/// The server's side closes one of two paths after the other while requests are under way: they go on over the other one.
+/// The server's side closes one of two paths after the other while requests are under way: they go on over the other
+/// one.
 pub(super) fn fails_over(scene: &mut Scene<'_>) -> Result<(), RunError> {
     serve(scene, "")?;
     told(scene, "ip addr add 192.168.77.11/24 dev eth0; sleep 1")?;
@@ -93,7 +94,7 @@ pub(super) fn fails_over(scene: &mut Scene<'_>) -> Result<(), RunError> {
     scene.says(&ours, " 4 reconnects", 1);
     scene.says(&ours, "0 errors, ", 1);
     scene.says(&ours, " 0 failovers, ", 0);
-    scene.says(&ours, "no path is left", 0);
+    scene.says(&ours, "no path is connected", 0);
     told(scene, "ip addr del 192.168.77.11/24 dev eth0; sleep 1")?;
     unserve(scene)?;
     super::calm(scene)

@@ -87,7 +87,7 @@ fn millis(millis: u64) -> Instant {
 
 /// The recorder thread may find the end of the duration late: the HCA has sent many packets since then.
 #[test]
-fn packets_after_the_duration_overwrite_none_of_before() {
+fn packets_after_the_duration_do_not_overwrite_earlier_ones() {
     const BEFORE: u64 = 150;
     let place = tempfile::tempdir().expect("a directory");
     let path = place.path().join("a.pcapng");

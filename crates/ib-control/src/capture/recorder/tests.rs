@@ -9,11 +9,11 @@ use ib_types::{Instant, Qpn};
 use super::super::Rotation;
 use super::*;
 
-/// A queue pair that sends as fast as it is read, so many packets.
+/// A queue pair that sends a number of packets as fast as they are read.
 struct Flood {
     left: u64,
     sent: Arc<AtomicU64>,
-    /// When the first packet was sent, and how long before each next one, in nanoseconds.
+    /// Time of the first packet, and interval of the next ones, in nanoseconds.
     since: u64,
     every: u64,
     /// Duration of the first read.
@@ -67,11 +67,12 @@ fn started(target: Target, autostop: Autostop) -> (Recorder, Arc<AtomicBool>) {
     let tell = Arc::clone(&ended);
     let on_end = move || tell.store(true, Ordering::SeqCst);
     let link = (Link::Infiniband, Clock::system());
-    let recorder = Recorder::start(target, link, autostop, on_end).expect("it can be");
+    let recorder =
+        Recorder::start(target, link, autostop, on_end).expect("the target can be opened");
     (recorder, ended)
 }
 
-/// Returns how many packets a file has.
+/// Returns the number of packets in a file.
 fn packets(file: &[u8]) -> u64 {
     let mut reader = Reader::new(file).expect("a capture");
     let mut count = 0;
@@ -90,7 +91,7 @@ fn ended(recorder: &Recorder) {
 }
 
 #[test]
-fn everything_is_in_the_file() {
+fn all_packets_are_in_the_file() {
     let place = tempfile::tempdir().expect("a directory");
     let path = place.path().join("a.pcapng");
     let (recorder, by_itself) = started(Target::File(path.clone()), Autostop::default());
@@ -105,7 +106,7 @@ fn everything_is_in_the_file() {
 }
 
 #[test]
-fn files_in_a_row_have_what_they_may_have() {
+fn rotated_files_respect_their_limits() {
     let place = tempfile::tempdir().expect("a directory");
     let rotation = Rotation { packets: Some(700), ..Rotation::default() };
     let target = Target::Files(place.path().join("a.pcapng"), rotation);
@@ -124,7 +125,7 @@ fn files_in_a_row_have_what_they_may_have() {
 }
 
 #[test]
-fn it_ends_by_itself_where_it_is_told_to() {
+fn capture_ends_at_its_conditions() {
     let place = tempfile::tempdir().expect("a directory");
     let path = place.path().join("a.pcapng");
     let autostop = Autostop { packets: Some(10), ..Autostop::default() };
@@ -143,7 +144,7 @@ fn it_ends_by_itself_where_it_is_told_to() {
 }
 
 #[test]
-fn a_late_thread_writes_all_from_before_the_duration_is_over() {
+fn late_thread_writes_all_packets_of_the_duration() {
     let place = tempfile::tempdir().expect("a directory");
     let path = place.path().join("a.pcapng");
     let most = Duration::from_millis(50);
@@ -171,7 +172,7 @@ fn a_late_thread_writes_all_from_before_the_duration_is_over() {
 }
 
 #[test]
-fn files_are_no_longer_than_their_limit_with_statistics() {
+fn files_with_statistics_do_not_exceed_their_limit() {
     for (limit, queue_pairs) in [(20_000, 8), (100_000, 64), (1_000_000, 64)] {
         let place = tempfile::tempdir().expect("a directory");
         let path = place.path().join("a.pcapng");
@@ -204,21 +205,21 @@ fn files_are_no_longer_than_their_limit_with_statistics() {
 }
 
 #[test]
-fn a_full_disk_ends_it_and_the_rest_is_counted() {
+fn full_disk_ends_the_capture_and_the_rest_is_counted() {
     let (recorder, by_itself) = started(Target::File("/dev/full".into()), Autostop::default());
     recorder.handle().add("one".to_owned(), flood(100));
     ended(&recorder);
     recorder.handle().add("two".to_owned(), flood(50));
     let recorded = recorder.finish();
     assert!(by_itself.load(Ordering::SeqCst));
-    let error = recorded.error.expect("it is full");
+    let error = recorded.error.expect("the disk is full");
     assert!(error.starts_with("/dev/full: byte 0: No space left"), "{error}");
     let unwritten: Vec<_> = recorded.counted.iter().map(|it| it.unwritten.sent).collect();
     assert_eq!(unwritten, [100, 50]);
 }
 
 #[test]
-fn a_reader_that_stops_loses_what_it_does_not_read_and_nobody_waits_for_it() {
+fn stalled_reader_does_not_block_and_loses_the_rest() {
     let (mut reader, writer) = io::pipe().expect("a pipe");
     let (recorder, _) = started(Target::Stream(writer.into()), Autostop::default());
     recorder.handle().add("one".to_owned(), flood(100_000));
@@ -228,23 +229,23 @@ fn a_reader_that_stops_loses_what_it_does_not_read_and_nobody_waits_for_it() {
     let counted = &recorded.counted[0];
     assert!(counted.unwritten.sent > 0);
     assert_eq!(counted.captured.plus(counted.unwritten), counted.noted);
-    let error = recorded.error.expect("nobody reads");
-    assert!(error.contains("nobody has read for 2 seconds"), "{error}");
-    // What was taken of it is a capture up to there.
+    let error = recorded.error.expect("the reader does not read");
+    assert!(error.contains("the reader has not read for 2 seconds"), "{error}");
+    // The data that was read is a valid capture.
     let mut taken = Vec::new();
-    reader.read_to_end(&mut taken).expect("it has ended");
+    reader.read_to_end(&mut taken).expect("the capture has ended");
     let mut capture = Reader::new(&taken[..]).expect("a capture");
     let mut count = 0;
     while let Ok(Some(event)) = capture.next_event() {
         count += u64::from(matches!(event, Event::Packet(_)));
     }
     assert!(count > 100, "{count}");
-    // What came whole counts, and nothing else.
+    // Only packets that were read completely count as captured.
     assert_eq!(recorded.counted[0].captured.sent, count);
 }
 
 #[test]
-fn a_reader_that_goes_ends_it() {
+fn disconnected_reader_ends_the_capture() {
     let (reader, writer) = io::pipe().expect("a pipe");
     drop(reader);
     let (recorder, by_itself) = started(Target::Stream(writer.into()), Autostop::default());

@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn files_in_a_row_are_named_as_dumpcap_names_them() {
+fn rotated_files_are_named_as_by_dumpcap() {
     let time = SystemTime::UNIX_EPOCH + Duration::from_secs(951_782_399);
     let name = |path: &str| numbered(Path::new(path), 12, time);
     assert_eq!(name("/a/b.pcapng"), Path::new("/a/b_00012_20000228235959.pcapng"));
@@ -14,19 +14,19 @@ fn pending(bytes: &[u8], packets: u64) -> Pending {
 }
 
 #[test]
-fn only_so_many_files_are_kept() {
+fn number_of_rotated_files_is_limited() {
     let place = tempfile::tempdir().expect("a directory");
     let rotation =
         Rotation { bytes: Some(10), files: Some(2), packets: Some(2), ..Rotation::default() };
     let target = Target::Files(place.path().join("a.pcapng"), rotation);
-    let mut output = Output::open(target).expect("it can be");
+    let mut output = Output::open(target).expect("the target can be opened");
     for number in 0..5u8 {
         assert_eq!((output.room(), output.limit()), (2, Some(10)));
         output.write(&mut pending(&[number; 7], 1)).expect("room");
         assert_eq!((output.room(), output.is_full()), (1, false));
         output.write(&mut pending(&[number; 3], 1)).expect("room");
         assert!(output.is_full());
-        output.next().expect("it can be");
+        output.next().expect("the next file can be opened");
     }
     output.write(&mut pending(&[9; 1], 1)).expect("room");
     assert!(!output.is_full(), "one packet");
@@ -40,10 +40,10 @@ fn only_so_many_files_are_kept() {
 }
 
 #[test]
-fn a_file_that_is_written_is_refused_as_a_second_target() {
+fn file_in_use_is_refused_as_a_second_target() {
     let place = tempfile::tempdir().expect("a directory");
     let (path, other) = (place.path().join("a.pcapng"), place.path().join("b.pcapng"));
-    let mut output = Output::open(Target::File(path.clone())).expect("it can be");
+    let mut output = Output::open(Target::File(path.clone())).expect("the target can be opened");
     output.write(&mut pending(b"block", 1)).expect("room");
     fs::hard_link(&path, &other).expect("another name");
     for name in [&path, &other] {
@@ -52,7 +52,7 @@ fn a_file_that_is_written_is_refused_as_a_second_target() {
     }
     assert_eq!(fs::read(&path).expect("a file"), b"block");
     drop(output);
-    Output::open(Target::File(other)).expect("nobody writes it");
+    Output::open(Target::File(other)).expect("the file is not in use");
     assert_eq!(fs::read(&path).expect("a file"), b"");
     // Devices have no lock.
     let _both =
@@ -73,7 +73,7 @@ fn ends_of_blocks_are_found() {
 }
 
 #[test]
-fn what_a_full_disk_has_not_taken_whole_is_cut_away() {
+fn incomplete_block_on_a_full_disk_is_removed() {
     // Always full.
     let mut output = Output::open(Target::File("/dev/full".into())).expect("it can be");
     let error = output.write(&mut pending(b"block", 1)).expect_err("it is full");
@@ -82,13 +82,13 @@ fn what_a_full_disk_has_not_taken_whole_is_cut_away() {
 }
 
 #[test]
-fn a_pipe_that_nobody_reads_takes_what_it_can_hold() {
+fn unread_pipe_accepts_its_capacity() {
     let (reader, writer) = io::pipe().expect("a pipe");
-    let mut output = Output::open(Target::Stream(writer.into())).expect("it can be");
+    let mut output = Output::open(Target::Stream(writer.into())).expect("the target can be opened");
     let mut much = pending(&vec![1; 1 << 20], 1);
     output.write(&mut much).expect("it does not fail");
     assert!(!much.is_empty() && much.done > 4096, "{}", much.done);
     drop(reader);
-    let error = output.write(&mut much).expect_err("nobody is there");
+    let error = output.write(&mut much).expect_err("the reader has disconnected");
     assert_eq!(error.source.kind(), ErrorKind::BrokenPipe);
 }

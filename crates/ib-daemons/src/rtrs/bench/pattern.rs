@@ -1,5 +1,5 @@
-//! Verifiable content of sectors. Each sector of 512 bytes starts with its number and the round of the write, which also
-//! seed the pseudorandom rest. A sector in a wrong place, or of an older write, is thus detected.
+//! Verifiable content of sectors. Each sector of 512 bytes starts with its number and the round of the write, which
+//! also seed its pseudorandom rest. Thus misplaced sectors and sectors of older writes are detected.
 
 use ib_types::rng::Rng;
 
@@ -53,17 +53,21 @@ mod tests {
         let sector = |bytes: &[u8], at: usize| bytes[at * 512..][..512].to_vec();
         assert_eq!(check(&sector(&bytes, 7), 23, 3), Ok(()));
         assert_eq!(check(&sector(&bytes, 7), 99, 0), Ok(()));
-        let old = check(&sector(&bytes, 0), 16, 4).expect_err("it is old");
+        let old = check(&sector(&bytes, 0), 16, 4).expect_err("the sector has an older round");
         assert_eq!(old, "sector 16 has sector 16 of round 3: expected what was written in round 4");
-        let moved = check(&sector(&bytes, 0), 8, 3).expect_err("it is elsewhere");
+        let moved = check(&sector(&bytes, 0), 8, 3).expect_err("the sector is misplaced");
         assert!(moved.starts_with("sector 8 has sector 16 of round 3"), "{moved}");
         bytes[1024 + 300] ^= 1;
         let hurt = check(&sector(&bytes, 2), 18, 3).expect_err("a bit differs");
         assert!(hurt.starts_with("sector 18 has sector 18 of round 3"), "{hurt}");
         bytes[512..1024].fill(0);
-        let lost = check(&sector(&bytes, 1), 17, 3).expect_err("it was lost");
+        let lost = check(&sector(&bytes, 1), 17, 3).expect_err("the sector was not written");
         assert!(lost.starts_with("sector 17 has zeros"), "{lost}");
         bytes[512] = 7;
-        assert!(check(&sector(&bytes, 1), 17, 3).expect_err("it is other").contains("other data"));
+        assert!(
+            check(&sector(&bytes, 1), 17, 3)
+                .expect_err("the sector has other data")
+                .contains("other data")
+        );
     }
 }

@@ -135,9 +135,9 @@ mod tests {
         let mut old = vec![0; 512];
         pattern::fill(&mut old, 1024, 1);
         disk[1024..1536].copy_from_slice(&old);
-        let wrong = verifier.end(&read, 0, Some(&disk)).expect_err("it is old");
+        let wrong = verifier.end(&read, 0, Some(&disk)).expect_err("the sector has an older round");
         assert_eq!(wrong, "sector 2 has sector 2 of round 1: expected what was written in round 2");
-        let short = verifier.end(&read, 0, Some(&disk[..512])).expect_err("it is short");
+        let short = verifier.end(&read, 0, Some(&disk[..512])).expect_err("the data is too short");
         assert_eq!(short, "512 bytes: expected 8192");
     }
 

@@ -38,11 +38,11 @@ fn paths_are_read() {
 }
 
 #[test]
-fn what_is_of_iwarp_is_refused_by_name() {
+fn iwarp_endpoints_are_refused() {
     for text in
         ["iwarp:10.0.0.1", "iw:10.0.0.1", "siw0", "siw_eth0", "iwp3s0", "iw_cxgb4", "cxgb4_0"]
     {
-        let why = text.parse::<RequestedPath>().expect_err("it is of iWARP");
+        let why = text.parse::<RequestedPath>().expect_err("the endpoint is of iWARP");
         assert!(why.contains(text) && why.contains("of iWARP, which is not supported"), "{why}");
     }
     for text in ["siwan", "iwata", "cxgb"] {

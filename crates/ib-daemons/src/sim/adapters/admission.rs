@@ -1,4 +1,4 @@
-//! The admission of HCAs of other processes to ports, some of which embedded hosts have.
+//! Admission of HCAs of other processes to ports, including ports of embedded hosts.
 
 use std::collections::VecDeque;
 
@@ -7,59 +7,59 @@ use ib_sim::{ClientOptions, Sim};
 use ib_topology::PortId;
 use ib_wire::mad::MgmtClass;
 
-use super::ports::{Known, details, locate};
+use super::ports::{PortAttributes, details, locate};
 use super::{Adapter, Adapters, Context, MOST_CLASSES, detach, record};
 use crate::error::DaemonError;
 use crate::message::say;
 
-/// The ports that HCAs of other processes and embedded hosts take from each other.
+/// Ports that are exchanged between HCAs of other processes and embedded hosts.
 #[derive(Default)]
 pub(super) struct EmbeddedPorts {
     pub(super) claims: VecDeque<PortClaim>,
     released: VecDeque<PortId>,
 }
 
-/// An HCA of another process that waits for the port of an embedded host.
+/// A request of another process's HCA for the port of an embedded host.
 pub(crate) struct PortClaim {
-    /// The number of the process.
+    /// Number of the process.
     pub(in crate::sim) client: usize,
-    /// The management classes that the HCA serves.
+    /// Management classes that the HCA serves.
     classes: Vec<MgmtClass>,
-    /// The port.
+    /// The requested port.
     pub(crate) port: PortId,
 }
 
-/// The result of an HCA's request for a port.
+/// Result of an HCA's request for a port.
 pub(super) enum Admission {
     Admitted,
     Refused(String),
-    /// The HCA waits for the port of an embedded host.
+    /// The request waits until the embedded host has left the port.
     Claimed,
 }
 
 impl Adapters {
-    /// Lets embedded hosts have the ports that no HCA of another process has.
+    /// Allows embedded hosts to use the ports without HCAs of other processes.
     pub(in crate::sim) fn set_embedded_hosts(&mut self) {
         self.embedded = Some(EmbeddedPorts::default());
     }
 
-    /// Returns the next HCA that waits for the port of an embedded host.
+    /// Returns the next request for the port of an embedded host.
     pub(in crate::sim) fn poll_claim(&mut self) -> Option<PortClaim> {
         self.embedded.as_mut()?.claims.pop_front()
     }
 
-    /// Returns the next port whose last HCA has detached, so that an embedded host may have it.
+    /// Returns the next port whose last HCA has detached, so that an embedded host may use it.
     pub(in crate::sim) fn poll_released(&mut self) -> Option<PortId> {
         self.embedded.as_mut()?.released.pop_front()
     }
 
-    /// Refuses an HCA its port.
+    /// Refuses an HCA's request for a port.
     pub(in crate::sim) fn refuse_hello(&mut self, client: usize, reason: String) {
-        say!("refused an adapter: {reason}");
+        say!("refused an HCA: {reason}");
         self.server.refuse(client, reason);
     }
 
-    /// Gives a process the port that it waits for; returns true if the process has it.
+    /// Attaches the HCA of a process to the requested port; returns true if it was attached.
     pub(in crate::sim) fn grant(
         &mut self,
         claim: &PortClaim,
@@ -74,7 +74,7 @@ impl Adapters {
         }
     }
 
-    /// Checks the request of a process for a port, and gives it the port unless an embedded host has it.
+    /// Checks the request of a process for a port. Attaches the HCA unless an embedded host may use the port.
     pub(super) fn admit(
         &mut self,
         client: usize,
@@ -120,7 +120,7 @@ impl Adapters {
         Ok(result)
     }
 
-    /// Lets an embedded host have a port again.
+    /// Allows an embedded host to use a port again.
     pub(super) fn release(&mut self, port: PortId) {
         if let Some(embedded) = &mut self.embedded {
             embedded.released.push_back(port);
@@ -143,22 +143,22 @@ impl Adapters {
         let others = self.by_port.get(&port).map_or(&[][..], Vec::as_slice);
         let others: Vec<&Adapter> = others.iter().map(|other| &self.adapters[other]).collect();
         if let Some(other) = others.iter().find(|other| other.conflicts(classes)) {
-            let what = if other.has_connections() { "an adapter" } else { "a service" };
+            let what = if other.has_connections() { "an HCA" } else { "a service" };
             return Ok(Err(format!("{} has {what} already", name(sim))));
         }
         let is_free = |block: &u8| others.iter().all(|other| other.block != *block);
         let Some(block) = (0..BLOCKS).find(is_free) else {
-            return Ok(Err(format!("{} has {BLOCKS} adapters already", name(sim))));
+            return Ok(Err(format!("{} has {BLOCKS} HCAs already", name(sim))));
         };
         let is_first = others.is_empty();
         let mut clients = Vec::new();
-        // Without a class there is nobody to ask for paths.
-        let wanted = if classes.is_empty() {
+        // An HCA without classes has one client, for SA path queries.
+        let client_classes = if classes.is_empty() {
             vec![None]
         } else {
             classes.iter().map(|&it| Some(it)).collect()
         };
-        for class in wanted {
+        for class in client_classes {
             let options = ClientOptions { class, ..ClientOptions::default() };
             match sim.attach(port, options) {
                 Ok(id) => {
@@ -180,19 +180,19 @@ impl Adapters {
             record(recorder, sim, |it| it.port("up", port));
             sim.let_up(port);
         }
-        let told = Known::of(sim, port);
+        let reported = PortAttributes::of(sim, port);
         if let Err(error) = self.server.admit(client, &details(sim, addresses, (port, block))) {
             if is_first {
                 record(recorder, sim, |it| it.port("close", port));
                 sim.close(port);
             }
             detach(&clients, sim, recorder);
-            return Ok(Err(format!("the simulator fails: {error}")));
+            return Ok(Err(format!("the simulator cannot attach the HCA: {error}")));
         }
         self.by_port.entry(port).or_default().push(client);
         self.by_client.extend(clients.iter().map(|&id| (id, client)));
         let classes = classes.to_vec();
-        let adapter = Adapter { port, classes, clients, block, told, is_full: false };
+        let adapter = Adapter { port, classes, clients, block, reported, is_full: false };
         self.adapters.insert(client, adapter);
         Ok(Ok(()))
     }

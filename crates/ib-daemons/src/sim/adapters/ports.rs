@@ -1,4 +1,4 @@
-//! Ports of HCAs: their look-up by name, and the attributes that are reported to the HCA.
+//! Ports of HCAs: look-up by name, and the attributes that are reported to the HCA.
 
 use std::net::IpAddr;
 
@@ -12,7 +12,7 @@ use ib_wire::mad::sm::PortState;
 
 /// Attributes of a port that its HCA needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Known {
+pub(super) struct PortAttributes {
     port: LinkPort,
     state: PortState,
     mtu: Mtu,
@@ -21,7 +21,7 @@ pub(super) struct Known {
     p_keys: [PKey; 32],
 }
 
-impl Known {
+impl PortAttributes {
     pub(super) fn of(sim: &Sim, port: PortId) -> Self {
         let info = sim.port_info(port);
         Self {
@@ -41,24 +41,23 @@ pub(super) fn details(
     addresses: &Addresses,
     (port, qpn_block): (PortId, u8),
 ) -> PortDetails {
-    let known = Known::of(sim, port);
+    let attributes = PortAttributes::of(sim, port);
     let (node, _) = sim.place(port);
     PortDetails {
-        port: known.port,
-        is_active: known.state == PortState::ACTIVE && known.port.lid != 0,
-        mtu: known.mtu,
-        rate: known.rate,
-        registrations: known.registrations,
+        port: attributes.port,
+        is_active: attributes.state == PortState::ACTIVE && attributes.port.lid != 0,
+        mtu: attributes.mtu,
+        rate: attributes.rate,
+        registrations: attributes.registrations,
         port_count: sim.node_info(port).num_ports,
-        p_keys: known.p_keys.iter().map(|key| key.0).filter(|key| key & 0x7fff != 0).collect(),
+        p_keys: attributes.p_keys.iter().map(|key| key.0).filter(|key| key & 0x7fff != 0).collect(),
         node: sim.node_name(node).to_owned(),
         addresses: addresses.of(port).to_vec(),
         qpn_block,
     }
 }
 
-/// Finds a port by the name of its node, with `:port` behind it or without, by an address, a GID or a LID; the
-/// fabric's first host without a name.
+/// Finds a port by node name, `NODE:PORT`, IP address, GID or LID; the fabric's first host port if the name is empty.
 pub(super) fn locate(sim: &Sim, addresses: &Addresses, name: &str) -> Option<PortId> {
     if name.is_empty() {
         return sim.first_end_port();

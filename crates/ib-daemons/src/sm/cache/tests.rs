@@ -3,26 +3,26 @@ use ib_topology::generate::{Kind, Options, generate};
 use super::*;
 
 fn open(directory: &Path) -> (Cache, Vec<String>) {
-    let mut said = Vec::new();
-    let cache = Cache::open(Some(directory), &mut |text| said.push(text));
-    (cache, said)
+    let mut warnings = Vec::new();
+    let cache = Cache::open(Some(directory), &mut |text| warnings.push(text));
+    (cache, warnings)
 }
 
 #[test]
-fn lids_outlive_their_manager() {
+fn cached_lids_outlive_the_sm() {
     let place = tempfile::tempdir().expect("a temporary directory");
     let directory = place.path().join("cache/deep");
     let kind = Kind::parse("mesh", &["2x1"]).expect("a kind");
     let fabric = Arc::new(generate(&kind, &Options::default()).expect("a fabric"));
-    let (mut cache, said) = open(&directory);
-    assert!(said.is_empty() && cache.lids.is_empty(), "{said:?}");
+    let (mut cache, warnings) = open(&directory);
+    assert!(warnings.is_empty() && cache.lids.is_empty(), "{warnings:?}");
     let first = Lids::from([(Guid(1), (4, 7)), (Guid(2), (8, 11))]);
     let mut keep = |lids| cache.keep(lids, 0x12, &fabric).expect("there is a directory")();
     assert!(keep(first.clone()).is_empty());
-    // A port that has gone keeps its LIDs.
+    // Removed ports keep their LIDs.
     assert!(keep(Lids::from([(Guid(2), (8, 11))])).is_empty());
-    let (again, said) = open(&directory);
-    assert!(said.is_empty(), "{said:?}");
+    let (again, warnings) = open(&directory);
+    assert!(warnings.is_empty(), "{warnings:?}");
     assert_eq!(again.lids, first);
     let text = |name| std::fs::read_to_string(directory.join(name)).expect("text");
     assert_eq!(text("guid2mkey"), "0x0000000000000002 0x0000000000000012\n\n");
@@ -31,38 +31,38 @@ fn lids_outlive_their_manager() {
 }
 
 #[test]
-fn a_cache_that_cannot_be_used_is_said_once() {
+fn unusable_cache_causes_one_warning() {
     let place = tempfile::tempdir().expect("a temporary directory");
     std::fs::write(place.path().join("guid2lid"), "0x1 0x1\n").expect("written");
-    let (cache, said) = open(place.path());
+    let (cache, warnings) = open(place.path());
     assert!(cache.lids.is_empty());
-    assert_eq!(said.len(), 1);
-    assert!(said[0].contains("guid2lid:1:"), "{said:?}");
+    assert_eq!(warnings.len(), 1);
+    assert!(warnings[0].contains("guid2lid:1:"), "{warnings:?}");
     let file = place.path().join("file");
     std::fs::write(&file, "").expect("written");
-    let (mut cache, said) = open(&file.join("below"));
-    assert!(said[0].contains("they are not kept"), "{said:?}");
+    let (mut cache, warnings) = open(&file.join("below"));
+    assert!(warnings[0].contains("LIDs are not kept"), "{warnings:?}");
     assert!(cache.keep(Lids::new(), 0, &Arc::new(Fabric::new())).is_none());
 }
 
 #[test]
-fn a_malformed_line_costs_no_other_port_its_lid() {
+fn malformed_line_does_not_affect_other_ports() {
     let place = tempfile::tempdir().expect("a temporary directory");
     let text = "0x1 0x0004 0x0004\n\njunk\n\n0x2 0x0005 0x0004\n\n0x3 0x0006 0x0006\n\n";
     std::fs::write(place.path().join(LIDS), text).expect("written");
-    let (cache, said) = open(place.path());
+    let (cache, warnings) = open(place.path());
     assert_eq!(cache.lids, Lids::from([(Guid(1), (4, 4)), (Guid(3), (6, 6))]));
-    assert!(said.len() == 2 && said[0].contains("guid2lid:3:"), "{said:?}");
+    assert!(warnings.len() == 2 && warnings[0].contains("guid2lid:3:"), "{warnings:?}");
 }
 
 #[test]
-fn ports_with_the_same_lid_are_named_with_their_lines() {
+fn ports_with_equal_lids_are_reported_with_their_lines() {
     let place = tempfile::tempdir().expect("a temporary directory");
     let text = "0x0000000000000001 0x0004 0x0005\n\n0x0000000000000002 0x0005 0x0005\n";
     std::fs::write(place.path().join(LIDS), text).expect("written");
-    let mut said = Vec::new();
-    Cache::open(Some(place.path()), &mut |text| said.push(text));
-    let expected = "guid2lid:3: found LID 0x0005 of port 0x0000000000000002, which is that of \
-                    0x0000000000000001 in line 1 as well; the line is ignored";
-    assert!(said.len() == 1 && said[0].ends_with(expected), "{said:?}");
+    let mut warnings = Vec::new();
+    Cache::open(Some(place.path()), &mut |text| warnings.push(text));
+    let expected = "guid2lid:3: found LID 0x0005 of port 0x0000000000000002, which port \
+                    0x0000000000000001 in line 1 has, too; the line is ignored";
+    assert!(warnings.len() == 1 && warnings[0].ends_with(expected), "{warnings:?}");
 }

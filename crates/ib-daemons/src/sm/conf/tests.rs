@@ -37,7 +37,7 @@ fn values_are_read_in_their_notations() {
 }
 
 #[test]
-fn a_value_that_is_none_is_named_with_its_place() {
+fn invalid_value_is_reported_with_its_line() {
     let error = |text: &str| read_text(text).expect_err("it is wrong");
     assert_eq!(
         error("lmc 1\nlmc 8\n"),
@@ -53,15 +53,14 @@ fn a_value_that_is_none_is_named_with_its_place() {
 }
 
 #[test]
-fn what_means_nothing_here_is_named_with_its_line_when_it_is_not_as_usual() {
+fn unsupported_key_with_another_value_is_noted() {
     let text = "perfmgr FALSE\nforce_link_speed 1\nconsole off\nfrobnicate 1\n\
                 cc_sw_cong_setting_victim_mask 0x0\nno_partition_enforcement TRUE\n";
     let (settings, notes) = read_text(text).expect("nothing is wrong");
     assert_eq!(
         notes,
         [
-            "opensm.conf:2: force_link_speed: ignored: OpenSM knows it, but there is no such thing \
-             here",
+            "opensm.conf:2: force_link_speed: ignored: ibfabric does not support this key of OpenSM",
             "opensm.conf:4: found `frobnicate`, expected a key that OpenSM or ibfabric knows; \
              ignored"
         ]
@@ -70,7 +69,7 @@ fn what_means_nothing_here_is_named_with_its_line_when_it_is_not_as_usual() {
 }
 
 #[test]
-fn what_an_option_is_refused_for_is_refused_of_its_key() {
+fn unsupported_value_of_a_key_is_an_error() {
     for (text, expected) in [
         ("\nperfmgr TRUE", "opensm.conf:2: perfmgr: found `TRUE`, which is not supported: "),
         ("console local", "opensm.conf:1: console: found `local`, "),
@@ -89,7 +88,7 @@ fn what_an_option_is_refused_for_is_refused_of_its_key() {
 }
 
 #[test]
-fn what_is_written_is_read_again() {
+fn written_file_can_be_read() {
     let place = tempfile::tempdir().expect("a temporary directory");
     let path = place.path().join("conf");
     let mut settings = Settings::default();
@@ -108,7 +107,7 @@ fn what_is_written_is_read_again() {
 }
 
 #[test]
-fn no_key_is_in_both_tables() {
+fn supported_and_ignored_keys_are_disjoint() {
     for key in KEYS {
         assert!(IGNORED.iter().all(|(name, _)| *name != key.name), "{}", key.name);
     }
@@ -141,7 +140,7 @@ fn comments_and_quotes_are_not_part_of_values() {
 }
 
 #[test]
-fn a_comment_may_be_in_any_encoding() {
+fn comments_may_have_any_encoding() {
     let mut settings = Settings::default();
     let notes = apply("opensm.conf", b"# caf\xe9\nlmc 2 # \xe9\n", &mut settings);
     assert_eq!(notes.map_err(DaemonError::into_message), Ok(Vec::new()));
@@ -151,7 +150,7 @@ fn a_comment_may_be_in_any_encoding() {
 }
 
 #[test]
-fn spellings_that_opensm_misreads_are_refused() {
+fn spellings_that_opensm_misreads_are_errors() {
     for line in [
         "connect_roots true",
         "connect_roots True",

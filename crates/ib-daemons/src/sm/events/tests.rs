@@ -8,7 +8,7 @@ fn at(description: &str, port: u8) -> PortName {
 }
 
 #[test]
-fn a_port_that_goes_is_named() {
+fn removed_port_is_logged_with_its_name() {
     let mut change = PortChange {
         guid: Guid(8),
         lids: (4, 5),
@@ -26,7 +26,7 @@ fn a_port_that_goes_is_named() {
 }
 
 #[test]
-fn a_link_has_two_ends() {
+fn link_is_logged_with_both_ends() {
     let change = LinkChange { ends: (at("one", 1), at("other", 2)), is_new: true };
     let (_, text) = link(&change);
     assert_eq!(
@@ -37,7 +37,7 @@ fn a_link_has_two_ends() {
 }
 
 #[test]
-fn traps_have_numbers_and_names() {
+fn traps_are_logged_with_number_and_name() {
     let mut notice = Notice::zeroed();
     notice.is_generic = true;
     notice.notice_type.0 = 1;

@@ -3,20 +3,20 @@ use std::sync::mpsc::channel;
 use super::*;
 
 #[test]
-fn a_file_is_replaced_as_a_whole() {
-    let place = tempfile::tempdir().expect("a temporary directory");
-    let path = place.path().join("file");
+fn replaced_file_leaves_no_temporary_file() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let path = directory.path().join("file");
     for text in ["one", "two"] {
         replace(&path, text.as_bytes()).expect("replaced");
         assert_eq!(std::fs::read_to_string(&path).expect("text"), text);
     }
-    assert!(replace(&place.path().join("none/file"), b"").is_err());
-    let names = std::fs::read_dir(place.path()).expect("a directory");
-    assert_eq!(names.count(), 1, "no temporary file stays");
+    assert!(replace(&directory.path().join("none/file"), b"").is_err());
+    let names = std::fs::read_dir(directory.path()).expect("a directory");
+    assert_eq!(names.count(), 1, "the temporary file is removed");
 }
 
 #[test]
-fn of_what_waits_the_newest_is_written() {
+fn newest_job_of_each_kind_is_written() {
     let mut writer = Writer::start().expect("a thread");
     let (go, wait) = channel::<()>();
     let (sender, written) = channel();
@@ -25,17 +25,17 @@ fn of_what_waits_the_newest_is_written() {
     writer.write(
         Kind::Dumps,
         Box::new(move || {
-            begun.send(()).expect("heard");
-            wait.recv().expect("told");
-            first.send(1).expect("heard");
+            begun.send(()).expect("the test receives");
+            wait.recv().expect("the test sends");
+            first.send(1).expect("the test receives");
             vec!["disk full".to_owned()]
         }),
     );
-    began.recv().expect("it begins");
+    began.recv().expect("the first job starts");
     for number in [2, 3] {
         let sender = sender.clone();
         let job = move || {
-            sender.send(number).expect("heard");
+            sender.send(number).expect("the test receives");
             Vec::new()
         };
         writer.write(Kind::Dumps, Box::new(job));
@@ -43,11 +43,11 @@ fn of_what_waits_the_newest_is_written() {
     writer.write(
         Kind::Cache,
         Box::new(move || {
-            sender.send(4).expect("heard");
+            sender.send(4).expect("the test receives");
             Vec::new()
         }),
     );
-    go.send(()).expect("heard");
+    go.send(()).expect("the writer receives");
     assert_eq!(writer.finish(), ["disk full"]);
     assert_eq!(written.iter().collect::<Vec<_>>(), [1, 4, 3]);
 }

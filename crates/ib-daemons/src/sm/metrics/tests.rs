@@ -5,13 +5,13 @@ use ib_types::NodeKind;
 use super::super::shared::Counts;
 use super::*;
 
-/// Returns the lines of a page that begin with something.
+/// Returns the lines of a page that begin with a prefix.
 fn lines<'p>(page: &'p str, begin: &str) -> Vec<&'p str> {
     page.lines().filter(|line| line.starts_with(begin)).collect()
 }
 
 #[test]
-fn a_manager_without_subnet_says_so() {
+fn page_without_subnet_is_valid() {
     let page = page(&State::default());
     assert_eq!(lines(&page, "ibfabric_sm_sweeps_total"), ["ibfabric_sm_sweeps_total 0"]);
     assert!(lines(&page, "infiniband_port_").is_empty());
@@ -22,7 +22,7 @@ fn a_manager_without_subnet_says_so() {
 }
 
 #[test]
-fn counters_have_their_labels_and_the_wider_one_counts() {
+fn counters_have_labels_and_the_64_bit_value_is_used() {
     let port = |number| PortStatus {
         node_guid: Guid(0x10),
         guid: Guid(0x11),

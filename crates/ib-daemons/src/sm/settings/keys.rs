@@ -3,18 +3,18 @@
 use super::{Field, Settings};
 use crate::sm::reasons;
 
-/// A key that means something here.
+/// A supported key.
 pub(crate) struct Key {
     pub(crate) name: &'static str,
-    /// What it says, for the file that `--create-config` writes.
+    /// Its description, for the file that `--create-config` writes.
     pub(crate) about: &'static str,
     pub(crate) field: fn(&mut Settings) -> Field<'_>,
 }
 
-/// Writes the table: key, what it says, field.
+/// Defines the table: key, description, field.
 macro_rules! keys {
     ($($name:literal $about:literal $settings:ident => $field:expr;)*) => {
-        /// The keys that mean something here, in the order of the file that is written.
+        /// The supported keys, in the order of the written file.
         pub(crate) const KEYS: &[Key] = &[
             $(Key { name: $name, about: $about, field: |$settings| $field },)*
         ];
@@ -33,156 +33,156 @@ const DAY: u32 = 86_400;
 const HOUR: u32 = 3_600_000;
 
 keys! {
-    "guid" "The GUID of the port to manage from; 0 for the first that has a link."
+    "guid" "GUID of the SM's port; 0 for the first port with a link."
         s => Long(&mut s.guid);
-    "m_key" "The key that guards the attributes of all ports; 0 for none."
+    "m_key" "M_Key of all ports; 0 for none."
         s => Long(&mut s.config.m_key);
-    "m_key_lease_period" "Seconds until the key's protection ends unless it is renewed; 0 for never."
+    "m_key_lease_period" "M_Key lease period in seconds; 0 for no expiration."
         s => Short(&mut s.config.m_key_lease_period);
-    "m_key_protection_level" "How much the key protects, 0 to 3."
+    "m_key_protection_level" "M_Key protection level, 0 to 3."
         s => Byte(&mut s.config.m_key_protection_level, 0..=3);
-    "sm_key" "The key that the managers of the subnet share."
+    "sm_key" "SM_Key shared by all SMs of the subnet."
         s => Long(&mut s.config.sm_key);
-    "sa_key" "The key by which requests to subnet administration are trusted."
+    "sa_key" "SM_Key of trusted SA requests."
         s => Long(&mut s.config.sa_key);
-    "subnet_prefix" "The upper half of the GIDs."
+    "subnet_prefix" "Subnet prefix: the upper 64 bits of GIDs."
         s => Long(&mut s.config.subnet_prefix);
-    "lmc" "2^N LIDs for every port of an adapter."
+    "lmc" "LMC: CA ports get 2^N LIDs."
         s => Byte(&mut s.lmc, 0..=7);
-    "lmc_esp0" "Whether enhanced switch ports 0 have as many LIDs."
+    "lmc_esp0" "Whether the LMC applies to enhanced switch ports 0."
         s => Switch(&mut s.config.routing.lids.lmc_esp0);
-    "sm_sl" "The service level to the manager: 0."
+    "sm_sl" "SL of MADs to the SM: 0."
         s => Byte(&mut s.sm_sl, 0..=0);
-    "packet_life_time" "How long a packet may stay in a switch: 4.096 us * 2^N; above 0x13 for ever."
+    "packet_life_time" "Lifetime of a packet in a switch: 4.096 us * 2^N; above 0x13 unlimited."
         s => Code(&mut s.config.packet_life_time, 31);
-    "vl_stall_count" "After how many dropped packets a lane to a switch stalls."
+    "vl_stall_count" "Number of dropped packets after which a VL to a switch stalls."
         s => Code(&mut s.config.vl_stall_count, 7);
-    "leaf_vl_stall_count" "After how many dropped packets a lane to an adapter stalls."
+    "leaf_vl_stall_count" "Number of dropped packets after which a VL to a CA stalls."
         s => Code(&mut s.config.leaf_vl_stall_count, 7);
-    "head_of_queue_lifetime" "How long a packet to a switch may head its queue: 4.096 us * 2^N."
+    "head_of_queue_lifetime" "Head-of-queue lifetime of packets to switches: 4.096 us * 2^N."
         s => Code(&mut s.config.head_of_queue_lifetime, 31);
-    "leaf_head_of_queue_lifetime" "How long a packet to an adapter may head its queue: 4.096 us * 2^N."
+    "leaf_head_of_queue_lifetime" "Head-of-queue lifetime of packets to CAs: 4.096 us * 2^N."
         s => Code(&mut s.config.leaf_head_of_queue_lifetime, 31);
-    "max_op_vls" "The most data lanes: 1 for 1, 2 for 2, 3 for 4, 4 for 8, 5 for 15."
+    "max_op_vls" "Maximum OperationalVLs: 1 for VL0, 2 for VL0-1, 3 for VL0-3, 4 for VL0-7, 5 for VL0-14."
         s => Byte(&mut s.config.max_op_vls.0, 1..=5);
-    "subnet_timeout" "The longest trip through the subnet: 4.096 us * 2^N."
+    "subnet_timeout" "SubnetTimeOut of ports: 4.096 us * 2^N."
         s => Byte(&mut s.config.subnet_timeout, 0..=31);
-    "local_phy_errors_threshold" "How many physical errors of a link make a trap."
+    "local_phy_errors_threshold" "Threshold of local physical errors that causes a trap."
         s => Code(&mut s.config.local_phy_errors_threshold, 15);
-    "overrun_errors_threshold" "How many overruns of a buffer make a trap."
+    "overrun_errors_threshold" "Threshold of buffer overruns that causes a trap."
         s => Code(&mut s.config.overrun_errors_threshold, 15);
-    "partition_config_file" "Who may talk to whom."
+    "partition_config_file" "Partition file."
         s => File(&mut s.partition_config_file);
-    "part_enforce" "Where switches check partitions: both, in, out or off."
+    "part_enforce" "Partition enforcement by switches: both, in, out or off."
         s => Enforce(&mut s.config.part_enforce);
     "sweep_interval" "Seconds between light sweeps; 0 for none."
         s => Number(&mut s.sweep_interval, 0..=DAY);
-    "reassign_lids" "Whether the first sweep assigns all LIDs anew."
+    "reassign_lids" "Whether the first sweep reassigns all LIDs."
         s => Switch(&mut s.config.routing.lids.reassign);
-    "port_profile_switch_nodes" "Whether routes to switches count in the balance of links."
+    "port_profile_switch_nodes" "Whether routes to switches are counted for link balancing."
         s => Switch(&mut s.engines.port_profile_switch_nodes);
-    "port_prof_ignore_file" "Ports that do not count in the balance of links."
+    "port_prof_ignore_file" "Ports that are ignored by link balancing."
         s => File(&mut s.engines.ignore_guids);
-    "hop_weights_file" "Weights of links in hops."
+    "hop_weights_file" "Hop weights of links."
         s => File(&mut s.engines.hop_weights);
-    "port_search_ordering_file" "Ports to be tried first."
+    "port_search_ordering_file" "Order in which ports are tried."
         s => File(&mut s.engines.port_search_ordering);
-    "routing_engine" "The engines to try, with commas between: minhop updn ftree lash dor file."
+    "routing_engine" "Routing engines in order of preference, separated by commas: minhop updn ftree lash dor file."
         s => Engines(&mut s.config.routing.engines);
-    "connect_roots" "Whether root switches reach each other."
+    "connect_roots" "Whether root switches are connected with each other."
         s => Switch(&mut s.engines.connect_roots);
-    "use_ucast_cache" "Whether routes are kept when hosts and leaf switches go and come back."
+    "use_ucast_cache" "Whether routes are cached when hosts and leaf switches leave and return."
         s => Switch(&mut s.config.use_ucast_cache);
-    "lid_matrix_dump_file" "The lid matrix that the file engine loads."
+    "lid_matrix_dump_file" "LID matrix file of the file engine."
         s => File(&mut s.engines.lid_matrix);
-    "lfts_file" "The forwarding tables that the file engine loads."
+    "lfts_file" "LFT file of the file engine."
         s => File(&mut s.engines.lfts);
-    "root_guid_file" "The root switches."
+    "root_guid_file" "GUIDs of root switches."
         s => File(&mut s.engines.root_guids);
-    "cn_guid_file" "The ports of compute nodes."
+    "cn_guid_file" "Port GUIDs of compute nodes."
         s => File(&mut s.engines.cn_guids);
-    "io_guid_file" "The ports of I/O nodes."
+    "io_guid_file" "Port GUIDs of I/O nodes."
         s => File(&mut s.engines.io_guids);
-    "quasi_ftree_indexing" "Whether ftree numbers from a root switch on."
+    "quasi_ftree_indexing" "Whether ftree starts its indexing at a root switch."
         s => Switch(&mut s.engines.quasi_ftree_indexing);
-    "max_reverse_hops" "How many hops a path to an I/O node may lead back up."
+    "max_reverse_hops" "Maximum number of reverse hops on paths to I/O nodes."
         s => Option(&mut s.engines.max_reverse_hops, 255);
-    "ids_guid_file" "Identifiers in place of GUIDs, for updn."
+    "ids_guid_file" "IDs of switches for updn, in place of GUIDs."
         s => File(&mut s.engines.ids_guids);
-    "guid_routing_order_file" "Ports to be routed first."
+    "guid_routing_order_file" "Ports that are routed first."
         s => File(&mut s.engines.guid_routing_order);
-    "lash_start_vl" "The lowest lane of lash."
+    "lash_start_vl" "Lowest VL of lash."
         s => Option(&mut s.engines.lash_start_vl, 14);
-    "port_shifting" "Whether the search for the least used port moves on from LID to LID."
+    "port_shifting" "Whether the search for the least used port starts at the port after the last one."
         s => Switch(&mut s.engines.port_shifting);
-    "scatter_ports" "The seed to draw among least used ports by; 0 draws nothing."
+    "scatter_ports" "Seed of the random choice among least used ports; 0 for no random choice."
         s => Option(&mut s.engines.scatter_ports, u32::MAX.into());
-    "guid_routing_order_no_scatter" "Whether nothing is drawn for the ports to be routed first."
+    "guid_routing_order_no_scatter" "Whether the ports that are routed first are excluded from the random choice."
         s => Switch(&mut s.engines.guid_routing_order_no_scatter);
-    "sm_priority" "The priority among managers, 0 to 15."
+    "sm_priority" "SM priority, 0 to 15."
         s => Byte(&mut s.config.sm_priority, 0..=15);
-    "sminfo_polling_timeout" "Milliseconds between two questions to the master."
+    "sminfo_polling_timeout" "Milliseconds between two SMInfo queries to the master."
         s => Number(&mut s.sminfo_polling_timeout, 1..=HOUR);
-    "polling_retry_number" "After how many questions without an answer the master has failed."
+    "polling_retry_number" "Number of unanswered SMInfo queries after which the master has failed."
         s => Number(&mut s.config.sminfo_polling_retries, 1..=1000);
-    "honor_guid2lid_file" "Whether guid2lid counts when another master has failed."
+    "honor_guid2lid_file" "Whether guid2lid is used after a takeover from another master."
         s => Switch(&mut s.honor_guid2lid);
-    "max_wire_smps" "How many SMPs may be on their way; 0 for any number."
+    "max_wire_smps" "Maximum number of outstanding SMPs; 0 for no limit."
         s => Number(&mut s.max_wire_smps, 0..=65_536);
-    "transaction_timeout" "Milliseconds that an answer is waited for."
+    "transaction_timeout" "Timeout of a MAD in milliseconds."
         s => Number(&mut s.transaction_timeout, 1..=HOUR);
-    "transaction_retries" "How often an SMP without answer is repeated."
+    "transaction_retries" "Maximum number of retransmissions of an SMP."
         s => Number(&mut s.transaction_retries, 0..=1000);
-    "daemon" "Whether the manager runs in the background."
+    "daemon" "Whether the SM runs in the background."
         s => Switch(&mut s.daemon);
-    "sm_inactive" "Whether the manager waits to be told to work."
+    "sm_inactive" "Whether the SM starts in the state NOT-ACTIVE."
         s => Switch(&mut s.inactive);
-    "node_name_map_name" "Names for node GUIDs."
+    "node_name_map_name" "File that maps node GUIDs to names."
         s => File(&mut s.node_name_map);
-    "log_flags" "What is logged: 0x01 errors, 0x02 what happens, 0x04 more, 0x08 steps, 0x20 datagrams; \
-                 0x40 writes the dumps."
+    "log_flags" "Log levels: 0x01 errors, 0x02 events, 0x04 verbose, 0x08 debug, 0x20 MADs; \
+                 0x40 writes all dump files."
         s => Code(&mut s.log_flags, 0xff);
-    "log_file" "The log; stdout for standard output."
+    "log_file" "Log file; stdout for standard output."
         s => File(&mut s.log_file);
-    "log_max_size" "The size in MB at which the log begins anew; 0 for none."
+    "log_max_size" "Size in MB at which the log file is truncated; 0 for no limit."
         s => Number(&mut s.log_max_size, 0..=1_048_576);
-    "accum_log_file" "Whether the log of an earlier run is kept."
+    "accum_log_file" "Whether the log file is appended to."
         s => Switch(&mut s.accum_log_file);
-    "dump_files_dir" "The directory of dump files."
+    "dump_files_dir" "Directory of dump files."
         s => File(&mut s.dump_files_dir);
-    "no_clients_rereg" "Whether clients are not asked to register again."
+    "no_clients_rereg" "Whether client reregistration requests are disabled."
         s => Switch(&mut s.config.no_clients_rereg);
-    "qos" "Whether lanes are set up."
+    "qos" "Whether SL2VL mapping and VL arbitration are configured."
         s => Switch(&mut s.qos);
-    "qos_max_vls" "The most data lanes; 0 for 15."
+    "qos_max_vls" "Maximum number of data VLs; 0 for 15."
         s => Byte(&mut s.lanes[0].max_vls, 0..=15);
-    "qos_high_limit" "What the high-priority table sends in a row, in 4 KiB; 255 for no limit."
+    "qos_high_limit" "Limit of high-priority VL arbitration in units of 4 KiB; 255 for no limit."
         s => HighLimit(&mut s.lanes[0].high_limit);
-    "qos_vlarb_high" "The turns of high priority: lane:weight, with commas between."
+    "qos_vlarb_high" "High-priority VL arbitration entries: VL:weight, separated by commas."
         s => Turns(&mut s.lanes[0].vlarb_high);
-    "qos_vlarb_low" "The turns of low priority."
+    "qos_vlarb_low" "Low-priority VL arbitration entries."
         s => Turns(&mut s.lanes[0].vlarb_low);
-    "qos_sl2vl" "The lane of each of the 16 service levels."
+    "qos_sl2vl" "VL of each of the 16 SLs."
         s => Levels(&mut s.lanes[0].sl2vl);
-    "qos_ca_max_vls" "The same for adapters."
+    "qos_ca_max_vls" "Maximum number of data VLs of CAs."
         s => Byte(&mut s.lanes[1].max_vls, 0..=15);
     "qos_ca_high_limit" "" s => HighLimit(&mut s.lanes[1].high_limit);
     "qos_ca_vlarb_high" "" s => Turns(&mut s.lanes[1].vlarb_high);
     "qos_ca_vlarb_low" "" s => Turns(&mut s.lanes[1].vlarb_low);
     "qos_ca_sl2vl" "" s => Levels(&mut s.lanes[1].sl2vl);
-    "qos_sw0_max_vls" "The same for enhanced ports 0 of switches."
+    "qos_sw0_max_vls" "Maximum number of data VLs of enhanced switch ports 0."
         s => Byte(&mut s.lanes[2].max_vls, 0..=15);
     "qos_sw0_high_limit" "" s => HighLimit(&mut s.lanes[2].high_limit);
     "qos_sw0_vlarb_high" "" s => Turns(&mut s.lanes[2].vlarb_high);
     "qos_sw0_vlarb_low" "" s => Turns(&mut s.lanes[2].vlarb_low);
     "qos_sw0_sl2vl" "" s => Levels(&mut s.lanes[2].sl2vl);
-    "qos_swe_max_vls" "The same for other ports of switches."
+    "qos_swe_max_vls" "Maximum number of data VLs of external switch ports."
         s => Byte(&mut s.lanes[3].max_vls, 0..=15);
     "qos_swe_high_limit" "" s => HighLimit(&mut s.lanes[3].high_limit);
     "qos_swe_vlarb_high" "" s => Turns(&mut s.lanes[3].vlarb_high);
     "qos_swe_vlarb_low" "" s => Turns(&mut s.lanes[3].vlarb_low);
     "qos_swe_sl2vl" "" s => Levels(&mut s.lanes[3].sl2vl);
-    "qos_rtr_max_vls" "The same for routers."
+    "qos_rtr_max_vls" "Maximum number of data VLs of routers."
         s => Byte(&mut s.lanes[4].max_vls, 0..=15);
     "qos_rtr_high_limit" "" s => HighLimit(&mut s.lanes[4].high_limit);
     "qos_rtr_vlarb_high" "" s => Turns(&mut s.lanes[4].vlarb_high);
@@ -190,8 +190,8 @@ keys! {
     "qos_rtr_sl2vl" "" s => Levels(&mut s.lanes[4].sl2vl);
 }
 
-/// Keys of OpenSM that mean nothing here, with the values that OpenSM writes: who has another value is
-/// told that it is ignored. Whatever is said to the keys without a value here is so anyway.
+/// Unsupported keys of OpenSM with OpenSM's defaults. Other values cause a note that the key is ignored. Keys without a
+/// default here are ignored silently, because all their values have the same effect.
 pub(crate) const IGNORED: &[(&str, &str)] = &[
     ("m_key_lookup", "TRUE"),
     ("force_link_speed", "15"),
@@ -201,9 +201,9 @@ pub(crate) const IGNORED: &[(&str, &str)] = &[
     ("use_mfttop", "TRUE"),
     // TRUE is read as `part_enforce off`.
     ("no_partition_enforcement", ""),
-    // Both memberships are always possible.
+    // Ports can always be full and limited members.
     ("allow_both_pkeys", ""),
-    // Keys keep their index as long as they are in a table.
+    // P_Keys keep their index as long as they are in a table.
     ("keep_pkey_indexes", "TRUE"),
     ("sm_assigned_guid", "0x00"),
     ("force_heavy_sweep", "FALSE"),
@@ -220,7 +220,7 @@ pub(crate) const IGNORED: &[(&str, &str)] = &[
     ("max_smps_timeout", "600000"),
     ("long_transaction_timeout", "500"),
     ("max_msg_fifo_timeout", "10000"),
-    // Queries are always answered by the one thread.
+    // One thread answers all queries.
     ("single_thread", ""),
     ("babbling_port_policy", "FALSE"),
     ("drop_event_subscriptions", "FALSE"),
@@ -228,7 +228,7 @@ pub(crate) const IGNORED: &[(&str, &str)] = &[
     ("mcgroup_join_validation", "TRUE"),
     ("use_original_extended_sa_rates_only", "FALSE"),
     ("use_optimized_slvl", "FALSE"),
-    // They always are.
+    // Files are always synchronized.
     ("fsync_high_avail_files", "TRUE"),
     ("perfmgr", "FALSE"),
     ("perfmgr_redir", "TRUE"),
@@ -243,7 +243,7 @@ pub(crate) const IGNORED: &[(&str, &str)] = &[
     ("event_db_dump_file", "(null)"),
     ("event_plugin_name", "(null)"),
     ("event_plugin_options", "(null)"),
-    // It always is.
+    // The log is always flushed.
     ("force_log_flush", ""),
     ("per_module_logging_file", "/etc/opensm/per-module-logging.conf"),
     ("enable_quirks", "FALSE"),
@@ -276,8 +276,7 @@ pub(crate) const IGNORED: &[(&str, &str)] = &[
     ("log_prefix", "(null)"),
 ];
 
-/// Keys of those that end the program when they ask for something, as the options of the command line
-/// do, and why.
+/// Keys from the table above whose other values are errors, with the reason.
 pub(crate) const REFUSED: &[(&str, &str)] = &[
     ("do_mesh_analysis", reasons::MESHES),
     ("nue_max_num_vls", reasons::ENGINE),

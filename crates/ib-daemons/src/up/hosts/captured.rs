@@ -25,7 +25,7 @@ pub(super) struct Capturing {
     inbox: Option<Inbox<Hosts>>,
     captures: Option<Captures<Hosts>>,
     taker: Option<Taker>,
-    /// Readers of queue pairs that were selected outside of these captures.
+    /// Packet readers of QPs that other selections have chosen.
     pub(super) others: VecDeque<(PortId, PacketReader)>,
 }
 
@@ -77,7 +77,7 @@ impl Hosts {
     }
 
     /// Runs the work of other threads; returns true if there was any.
-    pub(super) fn do_as_told(&mut self) -> bool {
+    pub(super) fn run_queued(&mut self) -> bool {
         if self.capturing.inbox.as_ref().is_none_or(|inbox| !inbox.is_pending()) {
             return false;
         }

@@ -1,4 +1,4 @@
-//! A server of block devices at hosts of a simulated fabric, and its client at others.
+//! An RTRS block server at hosts of a simulated fabric, and its client at other hosts.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -23,67 +23,67 @@ use ib_storage::disk::{Disk, DiskError};
 use ib_storage::nbd::Backing;
 use ib_storage::rtrs::{BlockEvent, Exports};
 
-/// The port of RTRS at which the server listens.
+/// RTRS port of the server.
 pub const PORT: u16 = 1234;
 
-/// The longest request of RTRS in bytes: both ends have memory for as many as may be in flight.
+/// Maximum I/O size in bytes; client and server allocate it for each request of the queue depth.
 const LONGEST: u32 = 128 << 10;
 
-/// How long to wait before a path that has failed is connected again.
+/// Time until the next attempt to connect a failed path.
 const RECONNECT: Duration = Duration::from_secs(1);
 
-/// How a pair is made.
+/// Options of a block pair.
 #[derive(Clone, Debug)]
 pub struct PairOptions {
-    /// The device's name.
+    /// Name of the device.
     pub device: String,
-    /// Its size in bytes, whole blocks of 512: it lies in memory.
+    /// Size of the device in bytes, a multiple of 512. The device is kept in memory.
     pub size: u64,
-    /// How many requests of it may be in flight, 1 to 8192.
+    /// Queue depth: maximum number of outstanding requests, 1 to 8192.
     pub depth: u16,
-    /// The hosts of the client and of the server: paths go from each of the first to the one in the same place of the second.
+    /// Hosts of the client, and of the server. Path N connects host N of the client to host N of the server.
     pub hosts: [Vec<PortId>; 2],
-    /// What keys and numbers are drawn from.
+    /// Seed of keys and of random numbers.
     pub seed: [u8; 32],
 }
 
-/// Why there is no pair.
+/// The reason why a pair or a path cannot be created.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PairError {
-    /// There is no memory for the device.
+    /// The memory of the device cannot be allocated.
     #[error(transparent)]
     Disk(#[from] DiskError),
-    /// It cannot have the name.
+    /// The name of the device is invalid.
     #[error(transparent)]
     Export(#[from] ExportError),
-    /// The client cannot ask for it.
+    /// The client cannot open the device.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// The server cannot listen.
+    /// The server cannot listen at a host.
     #[error(transparent)]
     Listen(#[from] ListenError),
-    /// The client cannot be.
+    /// The client cannot be created.
     #[error(transparent)]
     Setup(#[from] SetupError),
-    /// The client cannot have the path.
+    /// The client cannot add a path.
     #[error(transparent)]
     Path(#[from] AddError),
-    /// The path has an MTU that nobody knows.
+    /// The MTU code of a path is unknown.
     #[error("a path with MTU code {0}: expected 1 to 5")]
     Mtu(u8),
 }
 
-/// What has happened.
+/// An event of the client or the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PairEvent {
-    /// To the client.
+    /// An event of the client.
     Client(RemoteEvent),
-    /// To the server.
+    /// An event of the server.
     Server(BlockEvent),
 }
 
-/// The HCAs of one of them.
+/// The HCAs of the client or of the server.
 struct Side<'a> {
     hosts: &'a mut Hosts,
     ports: &'a [PortId],
@@ -101,7 +101,7 @@ impl Adapters for Side<'_> {
 }
 
 /// Passes events of HCAs to `take`. Returns true if there was an event.
-fn tell(
+fn dispatch_events(
     hosts: &mut Hosts,
     ports: &[PortId],
     mut take: impl FnMut(Side<'_>, AdapterId, DeviceEvent),
@@ -116,7 +116,7 @@ fn tell(
     moved
 }
 
-/// The server and its client.
+/// An RTRS block server and its client.
 pub struct BlockPair {
     client_ports: Vec<PortId>,
     server_ports: Vec<PortId>,
@@ -128,10 +128,10 @@ pub struct BlockPair {
 }
 
 impl BlockPair {
-    /// Makes both, without a path.
+    /// Creates server and client; they have no paths yet.
     ///
     /// # Errors
-    /// Fails when there is no memory, a name cannot be, or somebody listens at a host.
+    /// Fails if memory is exhausted, the name is invalid, or the RTRS port of a host is in use.
     pub fn new(hosts: &mut Hosts, options: PairOptions) -> Result<Self, PairError> {
         let PairOptions { device, size, depth, hosts: [client_ports, server_ports], seed } =
             options;
@@ -160,37 +160,37 @@ impl BlockPair {
         Ok(Self { client_ports, server_ports, remote, device, rtrs, exports, events })
     }
 
-    /// Adds the path from the host in some place of the client's to that of the server's, which somebody has resolved.
+    /// Adds a resolved path from host number `index` of the client to the same host number of the server.
     ///
     /// # Errors
-    /// Fails when there are too many, or it has no MTU.
+    /// Fails if there are too many paths, or if the MTU code is unknown.
     pub fn add_path(
         &mut self,
         now: Instant,
         hosts: &mut Hosts,
-        place: usize,
+        index: usize,
         path: &PathRecord,
     ) -> Result<PathId, PairError> {
         let mtu = Mtu::from_code(path.mtu.0).ok_or(PairError::Mtu(path.mtu.0))?;
-        let spec = PathSpec::between_gids(AdapterId(place as u32), PORT, route_of(path), mtu);
+        let spec = PathSpec::between_gids(AdapterId(index as u32), PORT, route_of(path), mtu);
         let spec = PathSpec { p_key: path.p_key, ..spec };
         let mut side = Side { hosts, ports: &self.client_ports };
         Ok(self.remote.session().add_path(now, &mut side, spec)?)
     }
 
-    /// Returns what the device is like, once it is open.
+    /// Returns the geometry of the device once it is open.
     #[must_use]
     pub fn geometry(&self) -> Option<&Geometry> {
         self.remote.geometry(self.device)
     }
 
-    /// Returns the client's session, to look at.
+    /// Returns the client's session.
     #[must_use]
     pub const fn client(&self) -> &ib_rtrs::Client {
         self.remote.rtrs()
     }
 
-    /// Returns the server, to look at.
+    /// Returns the server.
     #[must_use]
     pub const fn server(&self) -> &Rtrs {
         &self.rtrs
@@ -202,19 +202,19 @@ impl BlockPair {
         [&self.client_ports, &self.server_ports]
     }
 
-    /// Does what can be done at this moment; returns whether there was anything.
+    /// Does all work that is due now; returns true if there was any.
     ///
     /// # Errors
-    /// Fails when there is no memory for the data of requests.
+    /// Fails if memory for the data of requests cannot be allocated.
     pub fn work(&mut self, sim: &Sim, hosts: &mut Hosts) -> Result<bool, PairError> {
         let now = sim.now();
         let Self { client_ports, server_ports, remote, rtrs, exports, events, .. } = self;
         let session = remote.session();
-        let mut moved = tell(hosts, client_ports, |mut side, id, event| match event {
+        let mut moved = dispatch_events(hosts, client_ports, |mut side, id, event| match event {
             DeviceEvent::Hca(event) => session.handle_hca(now, &mut side, 0, id, &event),
             DeviceEvent::Cm(event) => drop(session.handle_cm(now, &mut side, id, event)),
         });
-        moved |= tell(hosts, server_ports, |mut side, id, event| match event {
+        moved |= dispatch_events(hosts, server_ports, |mut side, id, event| match event {
             DeviceEvent::Hca(event) => rtrs.handle_hca(now, &mut side, 0, id, &event),
             DeviceEvent::Cm(event) => drop(rtrs.handle_cm(now, &mut side, id, event)),
         });
@@ -241,13 +241,13 @@ impl BlockPair {
         Ok(moved)
     }
 
-    /// Returns when [`BlockPair::work`] has something to do although nothing comes in.
+    /// Returns when [`BlockPair::work`] has something to do without input.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.remote.poll_timeout().into_iter().chain(self.rtrs.poll_timeout()).min()
     }
 
-    /// Returns the next thing that has happened.
+    /// Returns the next event.
     pub fn poll_event(&mut self) -> Option<PairEvent> {
         self.events.pop_front()
     }

@@ -12,18 +12,19 @@ use super::model::json;
 use crate::up::hosts::BlockPair;
 use crate::up::web::Json;
 
-/// What is told; the names are JSON keys.
+/// Response about the block device; field names are JSON keys.
 #[derive(Serialize)]
-struct Told<'a> {
+struct DeviceResponse<'a> {
     device: &'a str,
     size: u64,
     nbd: String,
-    paths: Vec<Way>,
+    paths: Vec<PathResponse>,
     programs: usize,
 }
 
+/// A path of the block device.
 #[derive(Serialize)]
-struct Way {
+struct PathResponse {
     index: usize,
     from: u32,
     to: u32,
@@ -38,6 +39,7 @@ struct Way {
     latency: Latency,
 }
 
+/// Histogram and quantiles of the latency of reads and writes.
 #[derive(Serialize)]
 struct Latency {
     unit: &'static str,
@@ -47,7 +49,7 @@ struct Latency {
     max: f64,
 }
 
-/// Returns what there is to tell of a device, where programs find it and how many use it.
+/// Returns the response about the block device: its name, NBD socket and number of NBD clients.
 pub(super) fn device(
     sim: &Sim,
     pair: Option<&BlockPair>,
@@ -58,14 +60,14 @@ pub(super) fn device(
     };
     let client = pair.client();
     let paths = client.paths().filter_map(|id| {
-        let place = client.spec(id)?.adapter.0 as usize;
-        let ports = pair.ports().map(|ports| ports.get(place));
+        let index = client.spec(id)?.adapter.0 as usize;
+        let ports = pair.ports().map(|ports| ports.get(index));
         let [Some(&from), Some(&to)] = ports else { return None };
         let [from, to] = [from, to].map(|port| sim.place(port).0.0);
         let ClientPathStats { traffic, latencies, failed_over, reconnects, .. } =
             client.stats(id)?;
-        Some(Way {
-            index: place,
+        Some(PathResponse {
+            index,
             from,
             to,
             state: word(client.path_state(id)?),
@@ -80,10 +82,10 @@ pub(super) fn device(
         })
     });
     let (paths, nbd) = (paths.collect(), nbd.display().to_string());
-    json(&Told { device: name, size: geometry.size, nbd, paths, programs })
+    json(&DeviceResponse { device: name, size: geometry.size, nbd, paths, programs })
 }
 
-/// Returns how long reads and writes took together.
+/// Returns the latency of reads and writes together.
 fn latency([reads, writes]: &[Micros; 2]) -> Latency {
     let mut all = reads.clone();
     all.add(writes);

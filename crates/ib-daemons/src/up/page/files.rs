@@ -1,8 +1,8 @@
-//! The files of the page, which are part of the program.
+//! Static files of the page, embedded into the binary.
 
 use crate::up::web::File;
 
-/// Makes the table of files out of their names; the first one is the page itself.
+/// Builds the table of files from their names; the first file is the page itself.
 macro_rules! files {
     ($page:literal $(, $name:literal)* $(,)?) => {
         &[
@@ -18,7 +18,7 @@ macro_rules! content {
     };
 }
 
-/// All files.
+/// All static files.
 pub(super) const FILES: &[File] = files![
     "index.html",
     "acm-panel.js",
@@ -57,17 +57,17 @@ pub(super) const FILES: &[File] = files![
     "styles.js",
     "table.js",
     "tabs.js",
-    "way.js"
+    "path.js"
 ];
 
-/// Returns the media type of a file by its name.
+/// Returns the media type of a file name.
 const fn kind(name: &str) -> &'static str {
     match name.as_bytes() {
         [.., b'.', b'h', b't', b'm', b'l'] => "text/html; charset=utf-8",
         [.., b'.', b'c', b's', b's'] => "text/css; charset=utf-8",
         [.., b'.', b'j', b's'] => "text/javascript; charset=utf-8",
         [.., b'.', b's', b'v', b'g'] => "image/svg+xml",
-        _ => panic!("a file of a type that has no name here"),
+        _ => panic!("file type without a media type"),
     }
 }
 
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_file_in_the_directory_is_in_the_table() {
+    fn all_files_of_the_directory_are_embedded() {
         let directory = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/page"));
         let names =
             directory.expect("a directory").map(|entry| entry.expect("an entry").file_name());

@@ -1,4 +1,4 @@
-//! How many pairs of hosts use each link, by the tables that switches have now.
+//! Number of host pairs whose path uses each link, by the present LFTs.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,44 +15,44 @@ use crate::error::DaemonError;
 use crate::up::tables::Tables;
 use crate::up::web::{Answer, Json, Refusal};
 
-/// What is told; the names are JSON keys.
+/// Response with the load of all links; field names are JSON keys.
 #[derive(Serialize)]
-struct Told<'a> {
+struct LoadResponse<'a> {
     routes: u64,
     engine: &'a str,
     load: &'a [[u32; 2]],
     max: u32,
 }
 
-/// The load that was computed last, and the count of changes at which it was asked for last.
+/// Cache of the last computed load, and the newest requested version of the routes.
 #[derive(Clone, Default)]
-pub(super) struct Loads(Arc<Mutex<Known>>, Arc<AtomicU64>);
+pub(super) struct Loads(Arc<Mutex<Cache>>, Arc<AtomicU64>);
 
 #[derive(Default)]
-struct Known {
-    /// At which count of changes, and what was told.
+struct Cache {
+    /// Version of the routes, and the response.
     last: Option<(u64, Json)>,
-    /// One thread, which leaves the other processors to the fabric.
+    /// Pool of one thread, so that the simulator keeps the other processors.
     pool: Option<ThreadPool>,
 }
 
-/// A copy of all that the load follows from.
+/// A copy of the data from which the load is computed.
 struct Copied {
     model: Arc<Model>,
     tables: Tables,
-    /// Links that are not in use, by one of their ports.
+    /// A port of each link that is not active.
     down: Vec<PortId>,
     routes: u64,
     engine: String,
 }
 
 impl Loads {
-    /// Returns the load, or what computes it without the fabric.
+    /// Returns the load, or a function that computes it in another thread.
     pub(super) fn answer(&self, sim: &Sim, model: &Arc<Model>, engine: &str) -> Answer {
         let routes = sim.route_changes();
-        // Whoever computes it holds the lock.
-        if let Ok(known) = self.0.try_lock()
-            && let Some(json) = known.told(routes)
+        // A thread that computes the load holds the lock.
+        if let Ok(cache) = self.0.try_lock()
+            && let Some(json) = cache.get(routes)
         {
             return Answer::Json(json);
         }
@@ -64,47 +64,47 @@ impl Loads {
             routes,
             engine: engine.to_owned(),
         };
-        let (known, newest) = (Arc::clone(&self.0), Arc::clone(&self.1));
+        let (cache, newest) = (Arc::clone(&self.0), Arc::clone(&self.1));
         newest.store(routes, Ordering::Relaxed);
         Answer::Later(Box::new(move || {
-            let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
-            // Somebody else may have wanted the same.
-            if let Some(json) = known.told(routes) {
+            let mut cache = cache.lock().unwrap_or_else(PoisonError::into_inner);
+            // Another thread may have computed it.
+            if let Some(json) = cache.get(routes) {
                 return Ok(json);
             }
             if newest.load(Ordering::Relaxed) != routes {
-                // Nobody draws that any more, and others wait.
-                return Err(Refusal::conflict("the tables have changed meanwhile"));
+                // Newer requests wait for newer routes, so this result is obsolete.
+                return Err(Refusal::conflict("the LFTs have changed; request the load again"));
             }
-            let pool = match &known.pool {
+            let pool = match &cache.pool {
                 Some(pool) => pool,
                 None => {
                     let pool = ThreadPoolBuilder::new().num_threads(1).build();
-                    known.pool.insert(pool.map_err(Refusal::conflict)?)
+                    cache.pool.insert(pool.map_err(Refusal::conflict)?)
                 }
             };
-            let told = pool.install(|| copied.told());
-            let json = told.map_err(|error| Refusal::conflict(error.into_message()))?;
-            known.last = Some((routes, json.clone()));
+            let response = pool.install(|| copied.response());
+            let json = response.map_err(|error| Refusal::conflict(error.into_message()))?;
+            cache.last = Some((routes, json.clone()));
             Ok(json)
         }))
     }
 }
 
-impl Known {
-    fn told(&self, routes: u64) -> Option<Json> {
+impl Cache {
+    fn get(&self, routes: u64) -> Option<Json> {
         self.last.as_ref().filter(|last| last.0 == routes).map(|last| last.1.clone())
     }
 }
 
 impl Copied {
-    fn told(&self) -> Result<Json, DaemonError> {
+    fn response(&self) -> Result<Json, DaemonError> {
         let load = self.load()?;
         let max = load.iter().flatten().copied().max().unwrap_or(0);
-        Ok(json(&Told { routes: self.routes, engine: &self.engine, load: &load, max }))
+        Ok(json(&LoadResponse { routes: self.routes, engine: &self.engine, load: &load, max }))
     }
 
-    /// Returns the load of each link from its first end to its second, and back.
+    /// Returns the load of each link: from its first end to its second end, and in the other direction.
     fn load(&self) -> Result<Vec<[u32; 2]>, DaemonError> {
         let model = &*self.model;
         let mut fabric = model.fabric.clone();
@@ -114,7 +114,7 @@ impl Copied {
         }
         let mut load = vec![[0; 2]; model.links.len()];
         let mut seen = vec![false; fabric.node_count()];
-        // Links that are down may have made several subnets of the fabric.
+        // Links that are down may have split the fabric into several subnets.
         for (node, spec) in fabric.nodes().filter(|(_, spec)| !spec.kind.is_switch()) {
             let ends: Vec<PortId> = fabric
                 .ports_of(node)
@@ -122,9 +122,9 @@ impl Copied {
                 .map(|it| it.0)
                 .collect();
             for end in ends {
-                let peer = fabric.peer(end).expect("only linked ones were taken").node;
+                let peer = fabric.peer(end).expect("the port is linked").node;
                 if !fabric.node(peer).kind.is_switch() {
-                    // Two hosts on a cable need no tables; the other one counts the way back.
+                    // A cable between two hosts needs no LFT. The other host counts the other direction.
                     add(model, end, 1, &mut load);
                 } else if !seen[peer.index()] {
                     let guid = fabric.port(end).guid;
@@ -144,7 +144,7 @@ impl Copied {
 
     fn add_subnet(&self, fabric: &Fabric, subnet: &Subnet<'_>, load: &mut [[u32; 2]]) {
         let lfts = self.tables.lfts(subnet);
-        // Loads do not depend on service levels.
+        // The load does not depend on service levels.
         let report = check(subnet, &lfts, &Layers::uniform(ServiceLevel::default()));
         for id in subnet.switch_ids() {
             let switch = subnet.switch(id);
@@ -158,7 +158,7 @@ impl Copied {
     }
 }
 
-/// Adds what leaves by a port to the load of its link.
+/// Adds routes that leave by a port to the load of its link.
 fn add(model: &Model, port: PortId, routes: u32, load: &mut [[u32; 2]]) {
     if let Some(number) = model.link_of(port) {
         let is_second = model.links[number as usize].1 == port;

@@ -1,21 +1,21 @@
-//! Lines of the fabric's log as the page shows them.
+//! Log lines of the simulator, condensed for the page.
 
 use std::borrow::Cow;
 
-/// Maximum number of simultaneously attached clients with lines of their own.
+/// Maximum number of clients attached together that have log lines of their own.
 const MOST: usize = 8;
 
-/// Returns the lines of a log. If many clients attach together, as the hosts do at the start, one line counts them.
+/// Returns the lines of a log. If more than [`MOST`] clients attach, one line with their number replaces these lines.
 pub(super) fn condensed(log: &str) -> Vec<Cow<'_, str>> {
     let is_attach = |line: &&str| line.ends_with(" attached") && line.contains(" client ");
     let count = log.lines().filter(is_attach).count();
     if count <= MOST {
         return log.lines().map(Cow::Borrowed).collect();
     }
-    let mut is_told = false;
+    let mut is_counted = false;
     let line = |line| match is_attach(&line) {
         false => Some(Cow::Borrowed(line)),
-        true if std::mem::replace(&mut is_told, true) => None,
+        true if std::mem::replace(&mut is_counted, true) => None,
         true => {
             let at = line.split_once(' ').map_or("", |(at, _)| at);
             Some(Cow::Owned(format!("{at} {count} clients attached")))
@@ -29,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn many_clients_that_attach_together_are_one_line() {
+    fn attach_lines_of_many_clients_are_condensed() {
         let attached = |count: usize| {
             let line = |number| format!("0.5 \"H\"[1] client {number} attached\n");
             (0..count).map(line).collect::<String>()

@@ -6,11 +6,12 @@ use ib_types::Instant;
 
 use super::model::Model;
 
-/// Returns the nodes that are not reached from a node, each with the time since when. This is the time at which the
-/// last link from the node's part of the fabric to the reached part went out of use. Without such a cable it is the
-/// start.
+/// Returns the nodes that cannot be reached from a node, each with the time of its disconnection.
 ///
-/// Nodes without any cable are left out, because they were never connected.
+/// This is the time at which the last link between the node's part of the fabric and the reachable part became
+/// inactive. If the parts have no common link, it is the start of the simulation.
+///
+/// Nodes without any cable are omitted, because they were never connected.
 pub(super) fn missing(sim: &Sim, model: &Model, from: NodeId) -> Vec<(u32, Instant)> {
     let (fabric, mut parts) = (&model.fabric, vec![None; model.fabric.node_count()]);
     spread(sim, model, from, 0, &mut parts);
@@ -33,7 +34,7 @@ pub(super) fn missing(sim: &Sim, model: &Model, from: NodeId) -> Vec<(u32, Insta
     of_parts.filter(|&(_, part)| part > 0).map(|(node, part)| (node, since[part])).collect()
 }
 
-/// Gives a number to all nodes that links in use join to a node.
+/// Assigns a part number to all nodes that active links connect to a node.
 fn spread(sim: &Sim, model: &Model, from: NodeId, number: usize, parts: &mut [Option<usize>]) {
     parts[from.index()] = Some(number);
     let mut queue = vec![from];
@@ -48,7 +49,7 @@ fn spread(sim: &Sim, model: &Model, from: NodeId, number: usize, parts: &mut [Op
     }
 }
 
-/// Returns both ends of the cables of a node.
+/// Returns both ports of each cable of a node.
 fn cables(model: &Model, node: NodeId) -> impl Iterator<Item = (PortId, PortId)> + '_ {
     model.fabric.ports_of(node).filter_map(|(port, known)| Some((port, known.peer?)))
 }

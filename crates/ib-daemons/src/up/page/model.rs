@@ -1,4 +1,4 @@
-//! What never changes of a fabric: its nodes and links, with the numbers that the page knows them by.
+//! Constant data of the fabric: its nodes and links, with the numbers that the API uses.
 
 use std::collections::VecDeque;
 
@@ -9,21 +9,21 @@ use serde::Serialize;
 
 use crate::up::web::{Json, Refusal};
 
-/// Nodes and links. A node has the number that it has in the fabric, a link its place in the fabric's list.
+/// Nodes and links. Nodes have their number in the fabric; a link's number is its index in the list of links.
 pub(in crate::up) struct Model {
     pub(in crate::up) fabric: Fabric,
     pub(super) links: Vec<(PortId, PortId)>,
-    /// The link at each port.
+    /// Link of each port.
     link_of: Vec<Option<u32>>,
-    /// The links between a node and the nearest host, or a port of it.
+    /// Distance of each node from the nearest host, in links.
     ranks: Vec<u32>,
-    /// What the page is told.
+    /// Response with the nodes and links.
     json: Json,
 }
 
-/// What the page is told of a fabric.
+/// Response with the nodes and links; field names are JSON keys.
 #[derive(Serialize)]
-struct Told<'a> {
+struct FabricResponse<'a> {
     name: &'a str,
     engine: &'a str,
     socket: &'a str,
@@ -31,6 +31,7 @@ struct Told<'a> {
     links: Vec<Link>,
 }
 
+/// A node.
 #[derive(Serialize)]
 struct Node<'a> {
     id: u32,
@@ -42,6 +43,7 @@ struct Node<'a> {
     rank: u32,
 }
 
+/// A link: node and port number of both ends.
 #[derive(Serialize)]
 struct Link {
     a: (u32, u8),
@@ -50,22 +52,22 @@ struct Link {
     rate: Rate,
 }
 
-/// How fast a link is.
+/// Rate of a link.
 #[derive(Serialize)]
 pub(super) struct Rate {
-    /// Its width, such as 4X.
+    /// Link width, such as `4X`.
     width: String,
-    /// The signalling rate of a lane in Gbit/s.
+    /// Data rate of one physical lane in Gbit/s.
     speed: String,
-    /// What that is called.
+    /// Name of the speed, such as `NDR`.
     generation: String,
-    /// What the link carries in Gbit/s.
+    /// Rate of the link in Gbit/s.
     gbit: f64,
 }
 
 impl Rate {
     pub(super) fn of(LinkRate { width, speed }: LinkRate) -> Self {
-        // That of four lanes is a whole number for all.
+        // The rate of four physical lanes is an integer for all speeds.
         let lane = f64::from(speed.megabits_per_second(LinkWidth::X4)) / 4000.0;
         let named = RateCode::of_link(speed, width).and_then(RateCode::megabits_per_second);
         let megabits = named.unwrap_or_else(|| speed.megabits_per_second(width));
@@ -79,7 +81,7 @@ impl Rate {
 }
 
 impl Model {
-    /// Makes it of a fabric with a name, whose routes an engine is to compute, and whose sockets have a name.
+    /// Creates the model of a fabric; `name`, `engine` and `socket` are shown by the page.
     pub(in crate::up) fn new(fabric: Fabric, name: &str, engine: &str, socket: &str) -> Self {
         let links: Vec<(PortId, PortId)> = fabric.links().collect();
         let ports = fabric.nodes().map(|(id, _)| fabric.ports_of(id).len()).sum();
@@ -105,43 +107,48 @@ impl Model {
             rank: ranks[id.index()],
         });
         let nodes = nodes.collect();
-        let told = Told { name, engine, socket, nodes, links: links.iter().map(link).collect() };
-        let json = json(&told);
+        let response =
+            FabricResponse { name, engine, socket, nodes, links: links.iter().map(link).collect() };
+        let json = json(&response);
         Self { fabric, links, link_of, ranks, json }
     }
 
-    /// Returns what the page is told.
+    /// Returns the response with the nodes and links.
     pub(super) fn json(&self) -> Json {
         self.json.clone()
     }
 
-    /// Returns the node of a number.
+    /// Returns the node with a number.
     pub(super) fn node(&self, number: u32) -> Result<NodeId, Refusal> {
         let count = self.fabric.node_count();
         let is_there = (number as usize) < count;
-        is_there
-            .then_some(NodeId(number))
-            .ok_or_else(|| Refusal::not_found(format!("no node {number}: there are {count}")))
+        is_there.then_some(NodeId(number)).ok_or_else(|| {
+            Refusal::not_found(format!("node {number} does not exist: expected 0 to {}", count - 1))
+        })
     }
 
-    /// Returns the link of a number.
+    /// Returns the link with a number.
     pub(super) fn link(&self, number: u32) -> Result<(PortId, PortId), Refusal> {
         let count = self.links.len();
         let link = self.links.get(number as usize).copied();
-        link.ok_or_else(|| Refusal::not_found(format!("no link {number}: there are {count}")))
+        link.ok_or_else(|| {
+            Refusal::not_found(format!(
+                "link {number} does not exist: the fabric has {count} links"
+            ))
+        })
     }
 
-    /// Returns the link at a port.
+    /// Returns the link of a port.
     pub(super) fn link_of(&self, port: PortId) -> Option<u32> {
         self.link_of[port.index()]
     }
 
-    /// Returns how far a node is from the nearest host.
+    /// Returns the distance of a node from the nearest host, in links.
     pub(super) fn rank(&self, node: NodeId) -> u32 {
         self.ranks[node.index()]
     }
 
-    /// Returns the port by which a node is reached: the management port of a switch, the first linked one of anything else.
+    /// Returns the end port of a node: port 0 of a switch, or the first linked port of other nodes.
     pub(super) fn end_port(&self, node: NodeId) -> Option<PortId> {
         if self.fabric.node(node).kind.is_switch() {
             return self.fabric.port_id(node, 0);
@@ -152,12 +159,12 @@ impl Model {
     }
 }
 
-/// Writes something as JSON.
+/// Serialises a value.
 pub(super) fn json(value: &impl Serialize) -> Json {
-    serde_json::to_vec(value).expect("it has nothing that JSON has not").into()
+    serde_json::to_vec(value).expect("the value can be serialised").into()
 }
 
-/// Returns what a node is in a word.
+/// Returns the JSON word of a node type.
 pub(super) const fn kind_word(kind: NodeKind) -> &'static str {
     match kind {
         NodeKind::Switch => "switch",
@@ -166,7 +173,7 @@ pub(super) const fn kind_word(kind: NodeKind) -> &'static str {
     }
 }
 
-/// Returns how many links each node is away from the nearest one that is no switch; 1 where there is none.
+/// Returns the distance of each node from the nearest node that is not a switch; 1 if there is no such node.
 fn ranks(fabric: &Fabric) -> Vec<u32> {
     let mut ranks = vec![u32::MAX; fabric.node_count()];
     let mut queue = VecDeque::new();

@@ -1,4 +1,4 @@
-//! All that is known of a node: its ports, its table, what it does in the fabric.
+//! Details of a node: its ports, its LFT, its roles in the fabric.
 
 use std::collections::BTreeMap;
 
@@ -7,15 +7,15 @@ use ib_topology::{NodeId, PortId};
 use ib_wire::mad::sm::PortState;
 use serde::Serialize;
 
+use super::acm;
 use super::model::{Model, Rate, json, kind_word};
-use super::names;
 use crate::sim::Manager;
 use crate::up::hosts::Hosts;
 use crate::up::web::Json;
 
-/// What is told; the names are JSON keys.
+/// Response about a node; field acm are JSON keys.
 #[derive(Serialize)]
-struct Told<'a> {
+struct NodeResponse<'a> {
     id: u32,
     name: &'a str,
     guid: String,
@@ -24,17 +24,18 @@ struct Told<'a> {
     rank: u32,
     ports: Vec<Port>,
     lft: Vec<(usize, u8)>,
-    acm: Option<names::Summary>,
+    acm: Option<acm::Summary>,
     roles: Vec<String>,
     values: Vec<(&'static str, String)>,
 }
 
-/// All end ports: node, number, LID, IP addresses.
+/// Response with all end ports: node, port number, LID, IP addresses.
 #[derive(Serialize)]
 struct EndPorts {
     ports: Vec<(u32, u8, u16, Vec<String>)>,
 }
 
+/// A port.
 #[derive(Serialize)]
 struct Port {
     port: u8,
@@ -48,17 +49,18 @@ struct Port {
     counters: BTreeMap<&'static str, u64>,
 }
 
-/// Who does what.
-pub(super) struct Places<'a> {
+/// Sources of the response besides the simulator and the model.
+pub(super) struct NodeContext<'a> {
     pub(super) hosts: &'a Hosts,
-    /// The hosts of the device's client and of its server.
+    /// Hosts of the block device's client and of its server.
     pub(super) ends: &'a [Vec<PortId>; 2],
     pub(super) device: &'a str,
     pub(super) manager: Option<&'a Manager>,
     pub(super) addresses: &'a Addresses,
 }
 
-pub(super) fn node((sim, model): (&Sim, &Model), places: &Places<'_>, id: NodeId) -> Json {
+/// Returns the response about a node.
+pub(super) fn node((sim, model): (&Sim, &Model), context: &NodeContext<'_>, id: NodeId) -> Json {
     let spec = model.fabric.node(id);
     let end = model.end_port(id);
     let ports = model.fabric.ports_of(id).filter(|(_, port)| port.number > 0);
@@ -81,8 +83,8 @@ pub(super) fn node((sim, model): (&Sim, &Model), places: &Places<'_>, id: NodeId
         }
     });
     let entries = sim.forwarding_table(id).iter().copied().enumerate();
-    let service = end.and_then(|end| places.hosts.service(end));
-    json(&Told {
+    let service = end.and_then(|end| context.hosts.service(end));
+    json(&NodeResponse {
         id: id.0,
         name: &spec.name,
         guid: spec.guid.to_string(),
@@ -91,13 +93,13 @@ pub(super) fn node((sim, model): (&Sim, &Model), places: &Places<'_>, id: NodeId
         rank: model.rank(id),
         ports: ports.collect(),
         lft: entries.filter(|&(_, port)| port != 0xff).collect(),
-        acm: service.map(|service| names::Summary::of(service, sim.now())),
-        roles: roles(sim, places, id),
-        values: values(sim, model, places, id),
+        acm: service.map(|service| acm::Summary::of(service, sim.now())),
+        roles: roles(sim, context, id),
+        values: values(sim, model, context, id),
     })
 }
 
-/// Returns the LIDs and IP addresses of all end ports.
+/// Returns the response with the LIDs and IP addresses of all end ports.
 pub(super) fn addresses(sim: &Sim, addresses: &Addresses) -> Json {
     let numbers = |node| if sim.is_switch(node) { 0..=0 } else { 1..=u8::MAX };
     let ports = sim.node_ids().flat_map(|node| {
@@ -111,28 +113,28 @@ pub(super) fn addresses(sim: &Sim, addresses: &Addresses) -> Json {
     json(&EndPorts { ports: ports.collect() })
 }
 
-/// Returns what a node does in the fabric.
-fn roles(sim: &Sim, places: &Places<'_>, id: NodeId) -> Vec<String> {
+/// Returns the roles of a node: SM, client or server of the block device.
+fn roles(sim: &Sim, context: &NodeContext<'_>, id: NodeId) -> Vec<String> {
     let mut roles = Vec::new();
-    let manager = places.manager.and_then(|manager| sim.client_port(manager.client()));
+    let manager = context.manager.and_then(|manager| sim.client_port(manager.client()));
     if manager.is_some_and(|port| sim.place(port).0 == id) {
         roles.push("subnet manager".to_owned());
     }
-    for (word, ports) in ["client", "server"].into_iter().zip(places.ends) {
+    for (word, ports) in ["client", "server"].into_iter().zip(context.ends) {
         for (path, &port) in ports.iter().enumerate() {
             if sim.place(port).0 == id {
-                roles.push(format!("{} {word} path {path}", places.device));
+                roles.push(format!("{} {word} path {path}", context.device));
             }
         }
     }
     roles
 }
 
-/// Returns what else there is to tell.
+/// Returns further properties of a node, with their labels.
 fn values(
     sim: &Sim,
     model: &Model,
-    places: &Places<'_>,
+    context: &NodeContext<'_>,
     id: NodeId,
 ) -> Vec<(&'static str, String)> {
     let spec = model.fabric.node(id);
@@ -141,7 +143,7 @@ fn values(
         let link = sim.link_port(end);
         values.push(("GID", link.gid().to_string()));
         values.push(("LID of the subnet manager", link.sm_lid.to_string()));
-        let addresses = places.addresses.of(end).iter().map(ToString::to_string);
+        let addresses = context.addresses.of(end).iter().map(ToString::to_string);
         let addresses = addresses.collect::<Vec<_>>().join(" ");
         values.extend((!addresses.is_empty()).then_some(("IP addresses", addresses)));
     }
@@ -149,7 +151,7 @@ fn values(
     values
 }
 
-/// Returns counters by the names that perfquery has for them.
+/// Returns the counters of a port by the acm that `perfquery` prints.
 fn counters(counters: &Counters) -> BTreeMap<&'static str, u64> {
     let named = counters.named().into_iter();
     named.map(|(name, count)| (display_name(name), count)).collect()

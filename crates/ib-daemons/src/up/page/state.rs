@@ -10,45 +10,49 @@ use super::missing::missing;
 use super::model::Model;
 use crate::sim::Manager;
 
-/// How often it is looked at while somebody listens, and how often it is told at least.
+/// Interval between updates while clients listen.
 pub(super) const EVERY: Duration = Duration::from_millis(250);
+
+/// Maximum time between two published states, even if nothing has changed.
 const AT_LEAST_EVERY: Duration = Duration::from_secs(5);
 
-/// What was seen, as far as the next look needs it.
+/// Data of the last update, for comparison with the next one.
 #[derive(Default)]
 pub(super) struct States {
     before: Option<Before>,
-    /// What was told last, without the time, and when.
-    told: String,
-    told_at: Instant,
+    /// Members of the last published state, without its time.
+    published: String,
+    /// Time of the last published state.
+    published_at: Instant,
     down: Vec<u32>,
-    /// Since when each of these is down, in seconds of the fabric's clock.
+    /// Time since which each of these links is down, in seconds of the fabric's time.
     since: Vec<f64>,
-    /// Nodes that are not reached, and since when.
+    /// Nodes that are not reached, each with the time of its disconnection.
     missing: Vec<(u32, f64)>,
-    /// At which count of changes that was found.
+    /// Version of the routes for which `down` and `missing` were computed.
     down_at: Option<u64>,
 }
 
-/// What the links had carried at a look.
+/// Counters of sent bytes at the last update.
 struct Before {
     at: Instant,
     sent: Vec<[u64; 2]>,
 }
 
-/// What is told; the names are JSON keys.
+/// Published state; field names are JSON keys.
 #[derive(Serialize)]
-struct Told<'a> {
+struct StateResponse<'a> {
     down: &'a [u32],
     since: &'a [f64],
     missing: &'a [(u32, f64)],
     traffic: Vec<(u32, u64, u64)>,
     routes: u64,
-    sm: Option<ManagerTold>,
+    sm: Option<SmState>,
 }
 
+/// State of the SM.
 #[derive(Serialize)]
-struct ManagerTold {
+struct SmState {
     state: String,
     sweeps: u64,
     followed: u64,
@@ -59,21 +63,21 @@ struct ManagerTold {
 }
 
 impl States {
-    /// Returns when the next look is due.
+    /// Returns the time of the next update.
     pub(super) fn due(&self) -> Instant {
         self.before.as_ref().map_or(Instant::ZERO, |before| before.at + EVERY)
     }
 
-    /// Nobody listens any more: what is seen next is compared with nothing.
-    pub(super) fn forget(&mut self) {
+    /// Discards the counters of the last update, because no client listens.
+    pub(super) fn reset(&mut self) {
         self.before = None;
     }
 
-    /// Looks, and returns the members of the object that is to be told, if anything is.
-    pub(super) fn look(
+    /// Updates the state. Returns the members of its JSON object if it has to be published.
+    pub(super) fn update(
         &mut self,
         (sim, model, manager): (&Sim, &Model, Option<&Manager>),
-        has_to: bool,
+        is_forced: bool,
     ) -> Option<String> {
         let now = sim.now();
         let traffic = self.traffic(sim, model);
@@ -83,24 +87,25 @@ impl States {
             let lid = sim.client_port(manager.client()).map_or(0, |port| sim.link_port(port).lid);
             let (state, up, last) = (shown.state, shown.is_up, shown.last);
             let (sweeps, followed) = (shown.sweeps, shown.followed);
-            ManagerTold { state, sweeps, followed, lid, up, last, alarms: shown.alarms }
+            SmState { state, sweeps, followed, lid, up, last, alarms: shown.alarms }
         });
         let Self { down, since, missing, .. } = &*self;
-        let told = Told { down, since, missing, traffic, routes: sim.route_changes(), sm };
-        let told = serde_json::to_string(&told).expect("it has nothing that JSON has not");
-        let members = told.strip_prefix('{').and_then(|told| told.strip_suffix('}'));
-        let members = members.expect("it is an object");
-        let is_old = now >= self.told_at + AT_LEAST_EVERY;
-        if !has_to && !is_old && members == self.told {
+        let response =
+            StateResponse { down, since, missing, traffic, routes: sim.route_changes(), sm };
+        let response = serde_json::to_string(&response).expect("the state can be serialised");
+        let members = response.strip_prefix('{').and_then(|response| response.strip_suffix('}'));
+        let members = members.expect("the state is a JSON object");
+        let is_old = now >= self.published_at + AT_LEAST_EVERY;
+        if !is_forced && !is_old && members == self.published {
             return None;
         }
-        members.clone_into(&mut self.told);
-        self.told_at = now;
+        members.clone_into(&mut self.published);
+        self.published_at = now;
         let seconds = now.as_nanos() as f64 / 1e9;
         Some(format!("\"time\":{seconds:.6},{members}"))
     }
 
-    /// Returns what has gone over links since the last look, in bytes per second each way.
+    /// Returns the traffic of links since the last update: link, and bytes per second in both directions.
     fn traffic(&mut self, sim: &Sim, model: &Model) -> Vec<(u32, u64, u64)> {
         let now = sim.now();
         let sent = |&(one, other)| [sim.sent_bytes(one), sim.sent_bytes(other)];
@@ -113,8 +118,9 @@ impl States {
         let mut traffic = Vec::new();
         for ((number, link), before) in (0..).zip(&model.links).zip(&mut before.sent) {
             let sent = sent(link);
-            // Counters may have been set to less.
-            let [there, back] = [0, 1].map(|way| sent[way].saturating_sub(before[way]));
+            // Counters may have been reset.
+            let [there, back] =
+                [0, 1].map(|direction| sent[direction].saturating_sub(before[direction]));
             *before = sent;
             if there + back > 0 && seconds > 0.0 {
                 let rate = |bytes: u64| (bytes as f64 / seconds).round() as u64;
@@ -124,7 +130,7 @@ impl States {
         traffic
     }
 
-    /// Finds the links that are not in use and the nodes that are not reached, unless nothing has changed.
+    /// Updates inactive links and unreached nodes if the routes have changed.
     fn find_down(&mut self, sim: &Sim, model: &Model, manager: Option<&Manager>) {
         if self.down_at == Some(sim.route_changes()) {
             return;
@@ -143,6 +149,6 @@ impl States {
 }
 
 fn seconds(at: Instant) -> f64 {
-    // As much as is shown, and no more bytes.
+    // Milliseconds are enough for the page and keep the message short.
     (at.as_nanos() / 1_000_000) as f64 / 1e3
 }

@@ -4,16 +4,16 @@ use ib_block::{Errno, ReadData};
 
 use super::*;
 
-/// A device in memory, which answers when it is asked.
+/// A device in memory; requests complete when they are polled.
 #[derive(Default)]
 pub(in crate::up) struct Memory {
     pub(in crate::up) bytes: Vec<u8>,
-    /// What is under way: number, what is read, how it ends.
-    under_way: VecDeque<(u64, Vec<u8>, Errno)>,
+    /// Outstanding requests: number, data of a read, result.
+    outstanding: VecDeque<(u64, Vec<u8>, Errno)>,
     data: Vec<u8>,
-    /// How many bytes are missing at the end of what is read.
+    /// Number of bytes missing at the end of each read.
     short: usize,
-    /// Where reads and where writes fail.
+    /// Offsets at which reads and writes fail.
     pub(in crate::up) bad: [Option<u64>; 2],
     pub(in crate::up) writes: usize,
 }
@@ -31,7 +31,7 @@ impl Backing for Memory {
         let is_write = command.operation == Operation::Write;
         self.writes += usize::from(is_write);
         if self.bad[usize::from(is_write)].is_some_and(|bad| part.contains(&(bad as usize))) {
-            return self.under_way.push_back((user, Vec::new(), Errno::EIO));
+            return self.outstanding.push_back((user, Vec::new(), Errno::EIO));
         }
         let mut read = Vec::new();
         if is_write {
@@ -39,11 +39,11 @@ impl Backing for Memory {
         } else {
             read.extend_from_slice(&self.bytes[part.start..part.end - self.short]);
         }
-        self.under_way.push_back((user, read, Errno::OK));
+        self.outstanding.push_back((user, read, Errno::OK));
     }
 
     fn poll(&mut self) -> Option<(u64, Errno)> {
-        let (user, data, errno) = self.under_way.pop_front()?;
+        let (user, data, errno) = self.outstanding.pop_front()?;
         self.data = data;
         Some((user, errno))
     }
@@ -61,11 +61,11 @@ impl Backing for Memory {
 
 fn run(pass: &mut Pass, device: &mut Memory, content: &mut Content) {
     while pass.work(device, content) {}
-    assert!(pass.is_over() && pass.under_way() == 0);
+    assert!(pass.is_over() && pass.outstanding() == 0);
 }
 
 #[test]
-fn what_was_written_is_read_again_and_anything_else_is_wrong() {
+fn written_pattern_is_verified_and_other_data_is_wrong() {
     let size = 5 * LENGTH + 512;
     let mut device = Memory::new(size as usize);
     let mut content = Content::Pattern(3);
@@ -74,14 +74,14 @@ fn what_was_written_is_read_again_and_anything_else_is_wrong() {
     let mut write = Pass::new(Task::Write, part.clone());
     run(&mut write, &mut device, &mut content);
     assert_eq!((write.done, write.wrong, write.errors), (size - 4096, 0, 0));
-    assert_eq!(device.bytes[..4096], old, "the rest is as it was");
+    assert_eq!(device.bytes[..4096], old, "bytes outside of the part are unchanged");
     let compare = |device: &mut Memory, content: &mut Content| {
         let mut pass = Pass::new(Task::Compare, part.clone());
         run(&mut pass, device, content);
         (pass.done, pass.wrong, pass.errors)
     };
     assert_eq!(compare(&mut device, &mut content), (size - 4096, 0, 0));
-    assert_eq!(compare(&mut device, &mut Content::Pattern(4)).1, 5, "every request");
+    assert_eq!(compare(&mut device, &mut Content::Pattern(4)).1, 5, "every request is wrong");
     device.bytes[size as usize - 1] ^= 1;
     assert_eq!(compare(&mut device, &mut content).1, 1);
     device.bad[0] = Some(4096);
@@ -89,37 +89,37 @@ fn what_was_written_is_read_again_and_anything_else_is_wrong() {
     device.bytes[size as usize - 1] ^= 1;
     device.bad[0] = None;
     device.short = 8;
-    assert_eq!(compare(&mut device, &mut content).1, 5, "what is short is wrong");
-    let mut keep = Pass::new(Task::Keep, part);
-    let mut kept = Content::Bytes(4096, vec![0; size as usize - 4096]);
-    run(&mut keep, &mut device, &mut kept);
-    assert_eq!(keep.wrong, 5);
+    assert_eq!(compare(&mut device, &mut content).1, 5, "a short read is wrong");
+    let mut save = Pass::new(Task::Save, part);
+    let mut saved = Content::Bytes(4096, vec![0; size as usize - 4096]);
+    run(&mut save, &mut device, &mut saved);
+    assert_eq!(save.wrong, 5);
 }
 
 #[test]
-fn what_is_kept_can_be_put_back() {
+fn saved_content_can_be_restored() {
     let size = 3 * LENGTH;
     let mut device = Memory::new(size as usize);
     let before = device.bytes.clone();
     let part = LENGTH..size;
-    let mut kept = Content::Bytes(LENGTH, vec![0; 2 * LENGTH as usize]);
-    run(&mut Pass::new(Task::Keep, part.clone()), &mut device, &mut kept);
+    let mut saved = Content::Bytes(LENGTH, vec![0; 2 * LENGTH as usize]);
+    run(&mut Pass::new(Task::Save, part.clone()), &mut device, &mut saved);
     run(&mut Pass::new(Task::Write, part.clone()), &mut device, &mut Content::Pattern(0));
     assert_ne!(device.bytes, before);
-    run(&mut Pass::new(Task::Write, part.clone()), &mut device, &mut kept);
+    run(&mut Pass::new(Task::Write, part.clone()), &mut device, &mut saved);
     assert_eq!(device.bytes, before);
     let mut check = Pass::new(Task::Compare, part);
-    run(&mut check, &mut device, &mut kept);
+    run(&mut check, &mut device, &mut saved);
     assert_eq!(check.wrong, 0);
 }
 
 #[test]
-fn a_pass_that_stops_ends_with_what_is_under_way() {
+fn stopped_pass_completes_outstanding_requests() {
     let size = 2 * MOST as u64 * LENGTH;
     let mut device = Memory::new(size as usize);
     let mut pass = Pass::new(Task::Write, 0..size);
     assert!(pass.work(&mut device, &mut Content::Pattern(0)));
-    assert_eq!((pass.under_way(), pass.is_over()), (MOST, false));
+    assert_eq!((pass.outstanding(), pass.is_over()), (MOST, false));
     pass.stop();
     run(&mut pass, &mut device, &mut Content::Pattern(0));
     assert_eq!((pass.done, device.writes), (MOST as u64 * LENGTH, MOST));

@@ -12,43 +12,43 @@ use super::super::pass::{Content, Pass, Task};
 use super::results::{CheckResult, CutResult, DeviceResult, Stall};
 use crate::up::hosts::BlockPair;
 
-/// How long the device may take for a request, and a path to be connected again: longer than either does.
-const PATIENCE: Duration = Duration::from_secs(45);
+/// Time limit without progress. It exceeds the time limits of requests and of reconnects.
+const TIMEOUT: Duration = Duration::from_secs(45);
 
-/// The device is written and read.
+/// The check of the block device.
 pub(super) struct DeviceCheck {
     size: u64,
     content: Content,
     writes: Pass,
     reads: Pass,
-    /// The link of each path: of the first one while all is written, of the second one while all is read.
+    /// Cuts of the links of both paths: of the first path during the writes, of the second path during the reads.
     cuts: [Cut; 2],
-    /// How many bytes, errors and paths there were when it got on, and when that was.
-    got_on: (u64, Instant),
+    /// Number of completed bytes and errors at the last progress, and its time.
+    progress: (u64, Instant),
 }
 
-/// What has become of a link that is to be cut.
+/// State of the cut of a link.
 enum Cut {
-    /// Its time has not come, or there is no other path.
+    /// The link is not cut yet, or there is only one path.
     No,
-    /// The link of `port` is cut. `under_way` requests were in flight, and `before` requests had failed over before the cut.
-    Yes { port: PortId, under_way: usize, before: u64 },
-    /// The link is up again. `under_way` requests were in flight at the cut, and `again` requests have failed over.
-    Healed { under_way: usize, again: u64 },
-    /// It could not be cut.
+    /// The link of `port` is cut. `outstanding` requests were in flight, and `before` requests had failed over before.
+    Yes { port: PortId, outstanding: usize, before: u64 },
+    /// The link is restored. `outstanding` requests were in flight at the cut, and `again` requests have failed over.
+    Restored { outstanding: usize, again: u64 },
+    /// The link could not be cut.
     Not(String),
 }
 
 impl DeviceCheck {
-    /// Starts with all of the device.
+    /// Prepares the check of the whole device.
     pub(super) fn new(pair: Option<&BlockPair>, now: Instant) -> Self {
         let size = pair.and_then(BlockPair::geometry).map_or(0, |&Geometry { size, .. }| size);
         let [writes, reads] = [Task::Write, Task::Compare].map(|task| Pass::new(task, 0..size));
         let (content, cuts) = (Content::Pattern(0), [Cut::No, Cut::No]);
-        Self { size, content, writes, reads, cuts, got_on: (0, now) }
+        Self { size, content, writes, reads, cuts, progress: (0, now) }
     }
 
-    /// Writes or reads on, and cuts a link in the middle of each; returns whether there was anything.
+    /// Makes progress, and cuts a link after a quarter of the writes and of the reads; returns true if there was any.
     pub(super) fn work(
         &mut self,
         pair: &mut BlockPair,
@@ -56,43 +56,43 @@ impl DeviceCheck {
         ends: &[Vec<PortId>; 2],
     ) -> bool {
         let now = sim.now();
-        // At the server: the client's first host has the manager.
+        // The link at the server is cut, because the client's first host has the SM.
         let ports = if let [one, two] = ends[1][..] { Some([one, two]) } else { None };
         let moved = if self.writes.is_over() {
-            self.heal(0, pair.client(), sim);
+            self.restore(0, pair.client(), sim);
             let is_back = ports.is_none() || connected(pair.client()) > 1;
             let is_time = self.reads.next() >= self.size / 4;
             if let (Some(ports), true, Cut::No) = (ports, is_time, &self.cuts[1]) {
-                self.cuts[1] = cut(pair.client(), sim, ports[1], self.reads.under_way());
+                self.cuts[1] = cut(pair.client(), sim, ports[1], self.reads.outstanding());
             }
-            // Both paths have a part of this, too.
+            // Reads start only when both paths are connected.
             let has_begun = self.reads.next() > 0;
             (is_back || has_begun) && self.reads.work(pair, &mut self.content)
         } else {
             let is_time = self.writes.next() >= self.size / 4;
             if let (Some(ports), true, Cut::No) = (ports, is_time, &self.cuts[0]) {
-                self.cuts[0] = cut(pair.client(), sim, ports[0], self.writes.under_way());
+                self.cuts[0] = cut(pair.client(), sim, ports[0], self.writes.outstanding());
             }
             self.writes.work(pair, &mut self.content)
         };
-        let got_on = [&self.writes, &self.reads].map(|pass| pass.done + pass.errors);
-        let got_on = got_on.iter().sum::<u64>() + u64::from(self.writes.is_over());
-        if got_on > self.got_on.0 {
-            self.got_on = (got_on, now);
+        let progress = [&self.writes, &self.reads].map(|pass| pass.done + pass.errors);
+        let progress = progress.iter().sum::<u64>() + u64::from(self.writes.is_over());
+        if progress > self.progress.0 {
+            self.progress = (progress, now);
         }
         moved
     }
 
     /// Restores a link that was cut.
-    fn heal(&mut self, number: usize, client: &Client, sim: &mut Sim) {
-        if let Cut::Yes { port, under_way, before } = self.cuts[number] {
-            // Somebody may have done it.
+    fn restore(&mut self, number: usize, client: &Client, sim: &mut Sim) {
+        if let Cut::Yes { port, outstanding, before } = self.cuts[number] {
+            // The link may have been restored by a user.
             command(sim, "relink", port).ok();
-            self.cuts[number] = Cut::Healed { under_way, again: failed_over(client) - before };
+            self.cuts[number] = Cut::Restored { outstanding, again: failed_over(client) - before };
         }
     }
 
-    /// Returns how many bytes are written and read, of all.
+    /// Returns the number of bytes written and read, and their final number.
     pub(super) const fn progress(&self) -> (u64, u64) {
         (self.writes.done + self.reads.done, 2 * self.size)
     }
@@ -101,16 +101,16 @@ impl DeviceCheck {
         self.writes.is_over() && self.reads.is_over()
     }
 
-    /// Returns when it has waited for long enough.
+    /// Returns the time at which the check fails without further progress.
     pub(super) fn deadline(&self) -> Instant {
-        self.got_on.1 + PATIENCE
+        self.progress.1 + TIMEOUT
     }
 
     /// Restores cut links and returns the result.
     pub(super) fn finish(&mut self, pair: &BlockPair, sim: &mut Sim) -> CheckResult {
         let client = pair.client();
-        [0, 1].into_iter().for_each(|number| self.heal(number, client, sim));
-        // With few requests a path may have none.
+        [0, 1].into_iter().for_each(|number| self.restore(number, client, sim));
+        // With few requests a path may have received no request.
         let has_many = self.writes.requests() >= 4;
         let traffic = client.paths().filter_map(|path| client.stats(path)).map(|it| it.traffic);
         let idle_paths =
@@ -121,7 +121,7 @@ impl DeviceCheck {
         };
         let stalled = (!self.is_over()).then(|| Stall {
             no_paths: self.writes.is_over() && self.reads.next() == 0,
-            seconds: PATIENCE.as_secs(),
+            seconds: TIMEOUT.as_secs(),
             moved: self.writes.done + self.reads.done,
         });
         CheckResult::Device(DeviceResult {
@@ -139,41 +139,41 @@ impl DeviceCheck {
 impl Cut {
     fn result(&self) -> CutResult {
         match self {
-            Self::Healed { under_way, again } => {
-                CutResult::Cut { outstanding: *under_way, failed_over: *again }
+            Self::Restored { outstanding, again } => {
+                CutResult::Cut { outstanding: *outstanding, failed_over: *again }
             }
             Self::Not(reason) => CutResult::NotCut { reason: reason.clone() },
             Self::No | Self::Yes { .. } => {
-                CutResult::NotCut { reason: "it was over before".to_owned() }
+                CutResult::NotCut { reason: "the pass completed before the cut".to_owned() }
             }
         }
     }
 }
 
-/// Returns how many paths are connected.
+/// Returns the number of connected paths.
 fn connected(client: &Client) -> usize {
     let is_connected = |&path: &_| client.path_state(path) == Some(PathState::Connected);
     client.paths().filter(is_connected).count()
 }
 
-/// Returns how many requests have gone over another path than their first one.
+/// Returns the number of requests that were retransmitted on another path.
 fn failed_over(client: &Client) -> u64 {
     client.paths().filter_map(|path| client.stats(path)).map(|stats| stats.failed_over).sum()
 }
 
-/// Cuts the link of a port, unless the other path is not there.
-fn cut(client: &Client, sim: &mut Sim, port: PortId, under_way: usize) -> Cut {
+/// Cuts the link of a port if both paths are connected.
+fn cut(client: &Client, sim: &mut Sim, port: PortId, outstanding: usize) -> Cut {
     let connected = connected(client);
     if connected < 2 {
-        return Cut::Not(format!("{connected} of the paths were connected"));
+        return Cut::Not(format!("connected paths: {connected}, expected 2"));
     }
     match command(sim, "unlink", port) {
-        Ok(()) => Cut::Yes { port, under_way, before: failed_over(client) },
+        Ok(()) => Cut::Yes { port, outstanding, before: failed_over(client) },
         Err(why) => Cut::Not(why),
     }
 }
 
-/// Has a command of the console done to a port; fails with what it says.
+/// Runs a command of the simulator's console for a port; returns its error.
 fn command(sim: &mut Sim, word: &str, port: PortId) -> Result<(), String> {
     let (node, number) = sim.place(port);
     let name = sim.node_name(node).replace('"', "\"\"");

@@ -1,4 +1,4 @@
-//! States and lines of the log on their way to those who listen.
+//! Server-sent events: states of the fabric and log lines.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -14,17 +14,18 @@ use tokio::sync::watch;
 
 use ib_os::alarm::Bell;
 
-/// The most who listen at once.
+/// Maximum number of simultaneous listeners.
 pub(super) const MOST_LISTENERS: usize = 16;
 
-/// How many lines are kept, and how many of them a newcomer gets.
+/// Number of log lines kept in memory.
 const MOST_LINES: usize = 1000;
+/// Number of log lines sent to a new listener.
 const FIRST_LINES: u64 = 100;
 
-/// How long a line may be in bytes; the rest is left out.
+/// Maximum size of a log line in bytes; the rest is cut.
 const LONGEST_LINE: usize = 1000;
 
-/// What those who listen share with the loop.
+/// State shared by listeners and the loop.
 #[derive(Debug)]
 pub(super) struct Feed {
     listeners: AtomicUsize,
@@ -36,17 +37,17 @@ pub(super) struct Feed {
 /// The last lines of the log.
 #[derive(Debug, Default)]
 struct Lines {
-    /// Each as JSON: `[time, "text"]`.
+    /// Each line as JSON: `[time, "text"]`.
     kept: VecDeque<Box<str>>,
-    /// How many there were.
+    /// Number of all lines since the start.
     count: u64,
 }
 
-/// Somebody who listens.
+/// A client that listens to events.
 struct Listener {
     feed: Arc<Feed>,
     states: watch::Receiver<Arc<str>>,
-    /// The number of the next line.
+    /// Number of the next line to send.
     next: u64,
 }
 
@@ -76,21 +77,21 @@ impl Feed {
         lines.count += 1;
     }
 
-    /// Returns the states that come from now on, as events; `None` when too many listen.
+    /// Returns the stream of future states as events; `None` if [`MOST_LISTENERS`] are connected already.
     pub(super) fn listen(
         self: &Arc<Self>,
         mut states: watch::Receiver<Arc<str>>,
     ) -> Option<impl Stream<Item = Result<Event, Infallible>> + Send + use<>> {
         let more = |count| (count < MOST_LISTENERS).then_some(count + 1);
         self.listeners.fetch_update(Ordering::SeqCst, Ordering::SeqCst, more).ok()?;
-        // The one that was told last may be long out of date.
+        // The last published state may be old.
         states.mark_unchanged();
         let next = self.lines().count.saturating_sub(FIRST_LINES);
         let listener = Listener { feed: Arc::clone(self), states, next };
         self.has_newcomers.store(true, Ordering::SeqCst);
         self.bell.ring();
         Some(unfold(listener, async |mut listener| {
-            // Nothing comes any more when the loop has ended.
+            // The stream ends when the loop has ended.
             listener.states.changed().await.ok()?;
             let event = listener.event();
             Some((Ok(event), listener))
@@ -98,13 +99,13 @@ impl Feed {
     }
 
     fn lines(&self) -> MutexGuard<'_, Lines> {
-        // Nobody leaves it half changed.
+        // No panic leaves the lines in an inconsistent state.
         self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Listener {
-    /// Returns the last state with the lines that came since the one before.
+    /// Returns the last state, with the log lines since the previous event.
     fn event(&mut self) -> Event {
         let mut data = String::from("{");
         data.push_str(&self.states.borrow_and_update());
@@ -118,7 +119,8 @@ impl Listener {
             && let Some(oldest) = lines.kept.front()
         {
             let at = oldest[1..].split(',').next().unwrap_or("0");
-            write!(data, "[{at},\"{missed} lines before this were not kept\"]").expect("memory");
+            write!(data, "[{at},\"{missed} lines before this were not kept\"]")
+                .expect("writing to memory succeeds");
             separator = ",";
         }
         for line in lines.kept.iter().skip(skipped) {
@@ -139,7 +141,7 @@ impl Drop for Listener {
     }
 }
 
-/// Returns as much of a line as is kept.
+/// Returns a line, cut to [`LONGEST_LINE`].
 fn cut(line: &str) -> &str {
     &line[..line.floor_char_boundary(LONGEST_LINE)]
 }

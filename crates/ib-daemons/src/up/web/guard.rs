@@ -1,4 +1,4 @@
-//! Who may ask, and what all answers have in their headers.
+//! Access control by token and `Host` header; security headers of all responses.
 
 use std::io;
 
@@ -11,7 +11,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
-/// What all answers have.
+/// Headers of all responses.
 const HEADERS: [(HeaderName, &str); 4] = [
     (CONTENT_SECURITY_POLICY, "default-src 'self'"),
     (X_CONTENT_TYPE_OPTIONS, "nosniff"),
@@ -19,15 +19,15 @@ const HEADERS: [(HeaderName, &str); 4] = [
     (CACHE_CONTROL, "no-store"),
 ];
 
-/// What every path begins with: 32 hexadecimal digits that nobody can guess.
+/// First component of every path: 32 random hexadecimal digits.
 #[derive(Clone, Debug)]
 pub(super) struct Token(String);
 
 impl Token {
-    /// Draws one.
+    /// Creates a random token.
     ///
     /// # Errors
-    /// Fails when the system has no randomness.
+    /// Fails if the system provides no random bytes.
     pub(super) fn new() -> io::Result<Self> {
         let bytes = ib_os::random()?;
         Ok(Self(bytes[..16].iter().map(|byte| format!("{byte:02x}")).collect()))
@@ -37,17 +37,17 @@ impl Token {
         &self.0
     }
 
-    /// Returns whether a path begins with it, in a time that does not tell how much of it is right.
+    /// Returns true if a path begins with the token. The time of the comparison does not depend on the matching prefix.
     fn opens(&self, path: &str) -> bool {
-        let said = path.strip_prefix('/').and_then(|rest| rest.split('/').next());
-        let said = said.unwrap_or_default().as_bytes();
-        let differ = said.iter().zip(self.0.as_bytes()).fold(0, |sum, (one, own)| sum | one ^ own);
-        said.len() == self.0.len() && differ == 0
+        let found = path.strip_prefix('/').and_then(|rest| rest.split('/').next());
+        let found = found.unwrap_or_default().as_bytes();
+        let differ = found.iter().zip(self.0.as_bytes()).fold(0, |sum, (one, own)| sum | one ^ own);
+        found.len() == self.0.len() && differ == 0
     }
 }
 
-/// Lets those in who have the token and speak to this machine.
-pub(super) async fn enter(State(token): State<Token>, request: Request, next: Next) -> Response {
+/// Middleware: status 403 if the request names another host, 404 if its token is wrong.
+pub(super) async fn check(State(token): State<Token>, request: Request, next: Next) -> Response {
     let mut response = if !is_for_us(&request) {
         StatusCode::FORBIDDEN.into_response()
     } else if token.opens(request.uri().path()) {
@@ -62,16 +62,16 @@ pub(super) async fn enter(State(token): State<Token>, request: Request, next: Ne
     response
 }
 
-/// Returns whether a request names this machine as its host. A page of another site, whose name leads here all of a sudden,
-/// still names that site.
+/// Returns true if a request names this machine as its host. This protects against DNS rebinding: the page of another
+/// site whose name resolves to this machine still sends the name of that site.
 fn is_for_us(request: &Request) -> bool {
     let mut hosts = request.headers().get_all(HOST).iter();
     let (Some(host), None) = (hosts.next(), hosts.next()) else { return false };
-    let asked = request.uri().authority().map(axum::http::uri::Authority::as_str);
-    host.to_str().is_ok_and(is_own) && asked.is_none_or(is_own)
+    let requested = request.uri().authority().map(axum::http::uri::Authority::as_str);
+    host.to_str().is_ok_and(is_own) && requested.is_none_or(is_own)
 }
 
-/// Returns whether a host, perhaps with a port, is this machine.
+/// Returns true if a host, with or without a port, is this machine.
 fn is_own(host: &str) -> bool {
     let is_port = |port: &str| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
     ["127.0.0.1", "localhost", "[::1]"].iter().any(|own| {

@@ -1,4 +1,4 @@
-//! Paths and methods.
+//! HTTP paths and methods.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,183 +19,197 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 use super::File;
-use super::ask::{Asked, Desk, Json, Link, Refusal, Resolve, Start, Way};
 use super::feed::{Feed, MOST_LISTENERS};
 use super::guard::{self, Token};
+use super::request::{ApiCall, Json, Link, PathQuery, Refusal, RequestQueue, Resolve, Start};
 
-/// The longest body of a request in bytes, and how long it may take to come.
+/// Maximum size of a request's body in bytes.
 pub(super) const LONGEST_BODY: usize = 4096;
-const BODY_PATIENCE: Duration = Duration::from_secs(10);
+/// Maximum time until the body of a request is complete.
+const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// Media type of all responses of the API.
 const JSON: &str = "application/json";
 
-/// What answers are made of.
+/// State shared by all handlers.
 #[derive(Clone)]
-pub(super) struct Place {
+pub(super) struct Context {
     token: Token,
     files: &'static [File],
-    desk: Desk,
+    queue: RequestQueue,
     feed: Arc<Feed>,
     states: watch::Receiver<Arc<str>>,
 }
 
-/// A node.
+/// Query string of a request about one node.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Node {
     id: u32,
 }
 
-type Said = Result<Json, Refusal>;
+/// Result of a call.
+type ApiResult = Result<Json, Refusal>;
 
-impl Place {
+impl Context {
     pub(super) fn new(
         token: Token,
         files: &'static [File],
-        desk: Desk,
+        queue: RequestQueue,
         feed: Arc<Feed>,
         states: &watch::Sender<Arc<str>>,
     ) -> Self {
-        Self { token, files, desk, feed, states: states.subscribe() }
+        Self { token, files, queue, feed, states: states.subscribe() }
     }
 
-    /// Returns the function that answers requests.
+    /// Returns the router of all paths.
     pub(super) fn router(self) -> Router {
         let token = self.token.clone();
         Router::new()
-            .route("/{token}", get(whole))
+            .route("/{token}", get(redirect_to_page))
             .route("/{token}/", get(page))
             .route("/{token}/{file}", get(file))
             .route("/{token}/api/events", get(events))
             .route(
                 "/{token}/api/fabric",
-                get(async |at: At| told(at.0.desk.ask(Asked::Fabric).await)),
+                get(async |at: Shared| respond(at.0.queue.call(ApiCall::Fabric).await)),
             )
             .route(
                 "/{token}/api/addresses",
-                get(async |at: At| told(at.0.desk.ask(Asked::Addresses).await)),
+                get(async |at: Shared| respond(at.0.queue.call(ApiCall::Addresses).await)),
             )
-            .route("/{token}/api/load", get(async |at: At| told(at.0.desk.ask(Asked::Load).await)))
+            .route(
+                "/{token}/api/load",
+                get(async |at: Shared| respond(at.0.queue.call(ApiCall::Load).await)),
+            )
             .route(
                 "/{token}/api/rtrs",
-                get(async |at: At| told(at.0.desk.ask(Asked::Device).await)),
+                get(async |at: Shared| respond(at.0.queue.call(ApiCall::Device).await)),
             )
             .route("/{token}/api/node", get(node))
             .route("/{token}/api/acm", get(names))
-            .route("/{token}/api/path", get(way))
+            .route("/{token}/api/path", get(path))
             .route("/{token}/api/link", post(link))
             .route("/{token}/api/resolve", post(resolve))
             .route("/{token}/api/exercise", get(exercise).post(start))
             .method_not_allowed_fallback(wrong_method)
-            .fallback(async || nothing())
-            .layer(from_fn_with_state(token, guard::enter))
+            .fallback(async || unknown_path())
+            .layer(from_fn_with_state(token, guard::check))
             .with_state(self)
     }
 }
 
-type At = State<Place>;
+type Shared = State<Context>;
 
-/// Names that of the page is relative to, so its path has to end like a directory.
-async fn whole(State(place): At) -> Redirect {
-    Redirect::permanent(&format!("/{}/", place.token.as_str()))
+/// Redirects to the path with a final slash, because the page's links are relative.
+async fn redirect_to_page(State(context): Shared) -> Redirect {
+    Redirect::permanent(&format!("/{}/", context.token.as_str()))
 }
 
-async fn page(State(place): At) -> Response {
-    embedded(place.files, "")
+async fn page(State(context): Shared) -> Response {
+    embedded(context.files, "")
 }
 
-async fn file(State(place): At, Path((_, name)): Path<(String, String)>) -> Response {
-    embedded(place.files, &name)
+async fn file(State(context): Shared, Path((_, name)): Path<(String, String)>) -> Response {
+    embedded(context.files, &name)
 }
 
-/// Returns a file of the page.
+/// Returns an embedded file of the page.
 fn embedded(files: &'static [File], name: &str) -> Response {
     match files.iter().find(|file| file.name == name) {
         Some(file) => ([(CONTENT_TYPE, file.kind)], Body::from(file.content)).into_response(),
-        None => nothing(),
+        None => unknown_path(),
     }
 }
 
-/// Answers who asks for what there is not.
-fn nothing() -> Response {
-    told(Err(Refusal::not_found(
-        "there is no such path; the document about `ibfabric up` has those that there are",
+/// Returns the response for an unknown path.
+fn unknown_path() -> Response {
+    respond(Err(Refusal::not_found(
+        "no such path; the document about `ibfabric up` lists the paths of the API",
     )))
 }
 
-async fn events(State(place): At) -> Response {
-    match place.feed.listen(place.states) {
+async fn events(State(context): Shared) -> Response {
+    match context.feed.listen(context.states) {
         Some(events) => Sse::new(events).into_response(),
         None => {
-            let error = format!("{MOST_LISTENERS} pages listen already: close one of them");
-            told(Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, error)))
+            let error = format!("{MOST_LISTENERS} pages are connected already: close one of them");
+            respond(Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, error)))
         }
     }
 }
 
-async fn node(State(place): At, query: Result<Query<Node>, QueryRejection>) -> Response {
-    asked(&place, query.map(|Query(Node { id })| Asked::Node(id))).await
+async fn node(State(context): Shared, query: Result<Query<Node>, QueryRejection>) -> Response {
+    respond_to_query(&context, query.map(|Query(Node { id })| ApiCall::Node(id))).await
 }
 
-async fn names(State(place): At, query: Result<Query<Node>, QueryRejection>) -> Response {
-    asked(&place, query.map(|Query(Node { id })| Asked::Names(id))).await
+async fn names(State(context): Shared, query: Result<Query<Node>, QueryRejection>) -> Response {
+    respond_to_query(&context, query.map(|Query(Node { id })| ApiCall::Names(id))).await
 }
 
-async fn way(State(place): At, query: Result<Query<Way>, QueryRejection>) -> Response {
-    asked(&place, query.map(|Query(way)| Asked::Path(way))).await
+async fn path(State(context): Shared, query: Result<Query<PathQuery>, QueryRejection>) -> Response {
+    respond_to_query(&context, query.map(|Query(path)| ApiCall::Path(path))).await
 }
 
-async fn exercise(State(place): At) -> Response {
-    told(place.desk.ask(Asked::Exercise).await)
+async fn exercise(State(context): Shared) -> Response {
+    respond(context.queue.call(ApiCall::Exercise).await)
 }
 
-async fn link(State(place): At, request: Request) -> Response {
-    told(posted(&place, request, |link: Link| Asked::Link(link)).await)
+async fn link(State(context): Shared, request: Request) -> Response {
+    respond(call_with_body(&context, request, |link: Link| ApiCall::Link(link)).await)
 }
 
-async fn resolve(State(place): At, request: Request) -> Response {
-    told(posted(&place, request, |resolve: Resolve| Asked::Resolve(resolve)).await)
+async fn resolve(State(context): Shared, request: Request) -> Response {
+    respond(call_with_body(&context, request, |resolve: Resolve| ApiCall::Resolve(resolve)).await)
 }
 
-async fn start(State(place): At, request: Request) -> Response {
-    told(posted(&place, request, |start: Start| Asked::Start(start)).await)
+async fn start(State(context): Shared, request: Request) -> Response {
+    respond(call_with_body(&context, request, |start: Start| ApiCall::Start(start)).await)
 }
 
 async fn wrong_method() -> Response {
-    told(Err(Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "another method is expected here")))
+    respond(Err(Refusal::new(
+        StatusCode::METHOD_NOT_ALLOWED,
+        "the path does not support this method",
+    )))
 }
 
-async fn asked(place: &Place, asked: Result<Asked, QueryRejection>) -> Response {
-    told(match asked {
-        Ok(asked) => place.desk.ask(asked).await,
+async fn respond_to_query(context: &Context, call: Result<ApiCall, QueryRejection>) -> Response {
+    respond(match call {
+        Ok(call) => context.queue.call(call).await,
         Err(error) => {
             let text = error.body_text();
-            // What is behind the words of the library tells what is missing, or too much.
+            // axum prefixes the cause, a missing or an unknown field, with a text of its own.
             let why = text.rsplit_once("query string: ").map_or(&*text, |(_, why)| why);
-            Err(Refusal::bad(format!("the query behind the path: {why}")))
+            Err(Refusal::bad(format!("invalid query string: {why}")))
         }
     })
 }
 
-/// Asks what the body of a request says.
-async fn posted<T: DeserializeOwned>(
-    place: &Place,
+/// Makes a call of the JSON body of a request.
+async fn call_with_body<T: DeserializeOwned>(
+    context: &Context,
     request: Request,
-    make: impl FnOnce(T) -> Asked,
-) -> Said {
+    make: impl FnOnce(T) -> ApiCall,
+) -> ApiResult {
     let (head, body) = request.into_parts();
     if !is_json(&head.headers) {
         let error = format!("expected Content-Type: {JSON}");
         return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, error));
     }
-    let late = |_| Refusal::new(StatusCode::REQUEST_TIMEOUT, "the body does not come");
+    let late = |_| {
+        let seconds = BODY_TIMEOUT.as_secs();
+        let error = format!("the body of the request is incomplete after {seconds} s");
+        Refusal::new(StatusCode::REQUEST_TIMEOUT, error)
+    };
     let long = |_| {
-        let error = format!("expected a body of {LONGEST_BODY} bytes at most");
+        let error =
+            format!("the body of the request is too long: expected at most {LONGEST_BODY} bytes");
         Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, error)
     };
-    let body = timeout(BODY_PATIENCE, to_bytes(body, LONGEST_BODY)).await.map_err(late)?;
-    let said = serde_json::from_slice(&body.map_err(long)?).map_err(Refusal::bad)?;
-    place.desk.ask(make(said)).await
+    let body = timeout(BODY_TIMEOUT, to_bytes(body, LONGEST_BODY)).await.map_err(late)?;
+    let value = serde_json::from_slice(&body.map_err(long)?).map_err(Refusal::bad)?;
+    context.queue.call(make(value)).await
 }
 
 fn is_json(headers: &HeaderMap) -> bool {
@@ -204,8 +218,8 @@ fn is_json(headers: &HeaderMap) -> bool {
     kind.trim().eq_ignore_ascii_case(JSON)
 }
 
-fn told(said: Said) -> Response {
-    let (status, json) = match said {
+fn respond(value: ApiResult) -> Response {
+    let (status, json) = match value {
         Ok(json) => (StatusCode::OK, json),
         Err(Refusal { status, error }) => {
             let json = serde_json::json!({ "error": error }).to_string();

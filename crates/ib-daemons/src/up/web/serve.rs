@@ -1,4 +1,4 @@
-//! Connections, and how many there may be.
+//! Connections and their limits.
 
 use std::io;
 use std::net::TcpListener as StdListener;
@@ -14,43 +14,43 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{Semaphore, oneshot};
 
-use super::patient::Patient;
-use super::routes::Place;
+use super::routes::Context;
+use super::write_timeout::WriteTimeout;
 
-/// The most connections at once: who comes on top is sent away.
+/// Maximum number of simultaneous connections; further ones are closed.
 pub(super) const MOST_CONNECTIONS: usize = 64;
 
-/// How long the head of a request may take to come, the first one or a further one.
-const HEAD_PATIENCE: Duration = Duration::from_secs(30);
+/// Maximum time until the head of a request is complete, on new and on idle connections.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long nothing of an answer may be taken.
-const READ_PATIENCE: Duration = Duration::from_secs(30);
+/// Maximum time without progress of a response.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How much of a request's head, or of answers that nobody takes, is kept in bytes.
+/// Size in bytes of a connection's buffers: the head of a request, and unsent responses.
 const BUFFER: usize = 64 << 10;
 
-/// How long is waited when the system has no more files.
+/// Time until the next attempt if `accept` fails, because the process has no more file descriptors.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Makes what runs the server.
+/// Creates the runtime of the server.
 ///
 /// # Errors
-/// Fails when the system does.
+/// Fails if the system does not provide an event queue.
 pub(super) fn runtime() -> io::Result<Runtime> {
-    // What takes its time is not done twice at once anyway.
+    // Few answers are computed in threads, so two threads suffice.
     Builder::new_current_thread().enable_io().enable_time().max_blocking_threads(2).build()
 }
 
-/// Serves until the other end of a channel is dropped.
-pub(super) async fn serve(listener: StdListener, place: Place, ended: oneshot::Receiver<()>) {
-    let accepted = pin!(accept(listener, place));
+/// Serves connections until the sender of `ended` is dropped.
+pub(super) async fn serve(listener: StdListener, context: Context, ended: oneshot::Receiver<()>) {
+    let accepted = pin!(accept(listener, context));
     select(accepted, ended).await;
 }
 
-async fn accept(listener: StdListener, place: Place) {
-    // Without a reactor, or with a listener that blocks, there is nothing to serve with; both were made for it.
-    let listener = TcpListener::from_std(listener).expect("it does not block, and a runtime runs");
-    let service = TowerToHyperService::new(place.router());
+async fn accept(listener: StdListener, context: Context) {
+    let listener =
+        TcpListener::from_std(listener).expect("listener is non-blocking, and a runtime is active");
+    let service = TowerToHyperService::new(context.router());
     let permits = Arc::new(Semaphore::new(MOST_CONNECTIONS));
     loop {
         let Ok((stream, _)) = listener.accept().await else {
@@ -60,7 +60,7 @@ async fn accept(listener: StdListener, place: Place) {
         let Ok(permit) = Arc::clone(&permits).try_acquire_owned() else { continue };
         let service = service.clone();
         tokio::spawn(async move {
-            // Who breaks the connection, or the rules of HTTP, is told no more.
+            // Errors of the connection and of HTTP only end this connection.
             let _ = connection(stream, service).await;
             drop(permit);
         });
@@ -71,12 +71,12 @@ async fn connection(
     stream: TcpStream,
     service: TowerToHyperService<axum::Router>,
 ) -> hyper::Result<()> {
-    // Without it answers only come later.
+    // A failure only makes responses slower.
     let _ = stream.set_nodelay(true);
     http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_PATIENCE)
+        .header_read_timeout(HEAD_TIMEOUT)
         .max_buf_size(BUFFER)
-        .serve_connection(TokioIo::new(Patient::new(stream, READ_PATIENCE)), service)
+        .serve_connection(TokioIo::new(WriteTimeout::new(stream, WRITE_TIMEOUT)), service)
         .await
 }

@@ -12,9 +12,9 @@ const FILES: &[File] = &[
     File { name: "app.css", kind: "text/css; charset=utf-8", content: b"p {}" },
 ];
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// What came back.
+/// A response of the server.
 #[derive(Debug)]
 struct Response {
     status: u16,
@@ -28,7 +28,7 @@ impl Response {
         self.headers.iter().find_map(|line| line.strip_prefix(&*prefix))
     }
 
-    /// Returns the error that the body tells.
+    /// Returns the error text of the body.
     fn error(&self) -> String {
         let body: serde_json::Value = serde_json::from_str(&self.body).expect("JSON");
         body["error"].as_str().expect("a text").to_owned()
@@ -41,11 +41,11 @@ fn web() -> Web {
 
 fn connect(web: &Web) -> TcpStream {
     let stream = TcpStream::connect(web.address).expect("it listens");
-    stream.set_read_timeout(Some(PATIENCE)).expect("a limit");
+    stream.set_read_timeout(Some(TIMEOUT)).expect("a limit");
     stream
 }
 
-/// Sends a request for a path behind the token.
+/// Sends a request for a path below the token.
 fn send(web: &Web, method: &str, path: &str, headers: &str, body: &str) -> TcpStream {
     let token = web.token.as_str();
     let length = body.len();
@@ -73,14 +73,14 @@ fn get(web: &Web, path: &str) -> Response {
     read(send(web, "GET", path, "", ""))
 }
 
-/// Sends bytes as they are, and returns what comes until the connection ends or is silent.
+/// Sends bytes unchanged and returns the response.
 fn raw(web: &Web, request: &str) -> Response {
     let mut stream = connect(web);
     stream.write_all(request.as_bytes()).expect("it is taken");
     read(stream)
 }
 
-/// Waits for a request.
+/// Waits for the next request.
 fn next(web: &mut Web) -> Request {
     let since = WallClock::now();
     loop {
@@ -89,29 +89,29 @@ fn next(web: &mut Web) -> Request {
         if let Some(request) = web.poll_request() {
             return request;
         }
-        assert!(since.elapsed() < PATIENCE, "nobody asks");
+        assert!(since.elapsed() < TIMEOUT, "no request arrives");
     }
 }
 
 fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
     let since = WallClock::now();
     while !is_so() {
-        assert!(since.elapsed() < PATIENCE, "{what}");
+        assert!(since.elapsed() < TIMEOUT, "{what}");
         std::thread::sleep(Duration::from_millis(2));
     }
 }
 
-/// Posts JSON that shall be refused without asking anybody.
+/// Posts JSON that the server rejects without a call to the loop.
 fn refused(web: &Web, path: &str, body: &str) -> (u16, String) {
     let response = read(send(web, "POST", path, "Content-Type: application/json\r\n", body));
     (response.status, response.error())
 }
 
-const NOTHING: &str =
-    "there is no such path; the document about `ibfabric up` has those that there are";
+const UNKNOWN_PATH: &str =
+    "no such path; the document about `ibfabric up` lists the paths of the API";
 
 #[test]
-fn the_page_and_its_files_have_headers_that_keep_others_out() {
+fn all_responses_have_security_headers() {
     let web = web();
     let page = get(&web, "");
     assert_eq!((page.status, &*page.body), (200, "<p>page"));
@@ -122,19 +122,19 @@ fn the_page_and_its_files_have_headers_that_keep_others_out() {
         (200, Some("text/css; charset=utf-8"))
     );
     let missing = get(&web, "other.css");
-    assert_eq!((missing.status, &*missing.error()), (404, NOTHING));
+    assert_eq!((missing.status, &*missing.error()), (404, UNKNOWN_PATH));
     let no_api = get(&web, "api/nothing/at/all");
-    assert_eq!((no_api.status, &*no_api.error()), (404, NOTHING));
-    // Names on the page are relative to its path.
+    assert_eq!((no_api.status, &*no_api.error()), (404, UNKNOWN_PATH));
+    // The page's links are relative to its path.
     let short =
         raw(&web, &format!("GET /{} HTTP/1.1\r\nHost: localhost\r\n\r\n", web.token.as_str()));
     let place = format!("/{}/", web.token.as_str());
     assert_eq!((short.status, short.header("location")), (308, Some(&*place)));
     let wrong = raw(&web, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
-    let foreign = raw(&web, "GET / HTTP/1.1\r\nHost: example.org\r\n\r\n");
+    let other_host = raw(&web, "GET / HTTP/1.1\r\nHost: example.org\r\n\r\n");
     let method = read(send(&web, "DELETE", "api/fabric", "", ""));
-    assert_eq!((wrong.status, foreign.status, method.status), (404, 403, 405));
-    for response in [page, style, missing, wrong, foreign, method] {
+    assert_eq!((wrong.status, other_host.status, method.status), (404, 403, 405));
+    for response in [page, style, missing, wrong, other_host, method] {
         for (name, value) in [
             ("content-security-policy", "default-src 'self'"),
             ("x-content-type-options", "nosniff"),
@@ -147,7 +147,7 @@ fn the_page_and_its_files_have_headers_that_keep_others_out() {
 }
 
 #[test]
-fn nothing_is_told_without_the_token() {
+fn wrong_token_is_not_found() {
     let mut web = web();
     let token = web.token.as_str().to_owned();
     assert_eq!(token.len(), 32);
@@ -166,7 +166,7 @@ fn nothing_is_told_without_the_token() {
 }
 
 #[test]
-fn only_those_who_name_this_machine_are_answered() {
+fn requests_for_other_hosts_are_forbidden() {
     let web = web();
     let token = web.token.as_str();
     let get = |host: &str| raw(&web, &format!("GET /{token}/ HTTP/1.1\r\n{host}\r\n\r\n")).status;
@@ -192,27 +192,32 @@ fn only_those_who_name_this_machine_are_answered() {
 }
 
 #[test]
-fn requests_come_as_what_they_ask_and_answers_go_back() {
+fn requests_become_calls_and_answers_become_responses() {
     let mut web = web();
     let json = "Content-Type: application/json; charset=utf-8\r\n";
-    let way = Way { from: 1, to: 2 };
+    let query = PathQuery { from: 1, to: 2 };
     let resolve = Resolve { from: 3, to: "a name".to_owned() };
-    for (method, path, body, asked) in [
-        ("GET", "api/fabric", "", Asked::Fabric),
-        ("GET", "api/addresses", "", Asked::Addresses),
-        ("GET", "api/load", "", Asked::Load),
-        ("GET", "api/node?id=7", "", Asked::Node(7)),
-        ("GET", "api/acm?id=8", "", Asked::Names(8)),
-        ("GET", "api/path?from=1&to=2", "", Asked::Path(way)),
-        ("GET", "api/rtrs", "", Asked::Device),
-        ("GET", "api/exercise", "", Asked::Exercise),
-        ("POST", "api/resolve", r#"{"from":3,"to":"a name"}"#, Asked::Resolve(resolve)),
-        ("POST", "api/link", r#"{"link":4,"up":false}"#, Asked::Link(Link { link: 4, up: false })),
-        ("POST", "api/exercise", r#"{"seconds":5}"#, Asked::Start(Start { seconds: 5 })),
+    for (method, path, body, call) in [
+        ("GET", "api/fabric", "", ApiCall::Fabric),
+        ("GET", "api/addresses", "", ApiCall::Addresses),
+        ("GET", "api/load", "", ApiCall::Load),
+        ("GET", "api/node?id=7", "", ApiCall::Node(7)),
+        ("GET", "api/acm?id=8", "", ApiCall::Names(8)),
+        ("GET", "api/path?from=1&to=2", "", ApiCall::Path(query)),
+        ("GET", "api/rtrs", "", ApiCall::Device),
+        ("GET", "api/exercise", "", ApiCall::Exercise),
+        ("POST", "api/resolve", r#"{"from":3,"to":"a name"}"#, ApiCall::Resolve(resolve)),
+        (
+            "POST",
+            "api/link",
+            r#"{"link":4,"up":false}"#,
+            ApiCall::Link(Link { link: 4, up: false }),
+        ),
+        ("POST", "api/exercise", r#"{"seconds":5}"#, ApiCall::Start(Start { seconds: 5 })),
     ] {
         let stream = send(&web, method, path, json, body);
         let request = next(&mut web);
-        assert_eq!(request.asked, asked);
+        assert_eq!(request.call, call);
         request.answer(Answer::Json(Json::from_static(b"{\"a\":1}")));
         let response = read(stream);
         assert_eq!((response.status, &*response.body), (200, "{\"a\":1}"));
@@ -221,9 +226,9 @@ fn requests_come_as_what_they_ask_and_answers_go_back() {
 }
 
 #[test]
-fn refusals_are_a_line_and_what_takes_its_time_is_done_elsewhere() {
+fn refusals_have_status_and_text_and_late_answers_a_thread() {
     let mut web = web();
-    let mut tell = |answer: Answer| {
+    let mut respond = |answer: Answer| {
         let stream = send(&web, "GET", "api/load", "", "");
         next(&mut web).answer(answer);
         read(stream)
@@ -235,7 +240,7 @@ fn refusals_are_a_line_and_what_takes_its_time_is_done_elsewhere() {
     ] {
         let error = refusal.error().to_owned();
         assert_eq!(refusal.status(), status);
-        let response = tell(refusal.into());
+        let response = respond(refusal.into());
         assert_eq!((response.status, response.error()), (status, error));
     }
     let own = std::thread::current().id();
@@ -243,17 +248,17 @@ fn refusals_are_a_line_and_what_takes_its_time_is_done_elsewhere() {
         assert_ne!(std::thread::current().id(), own);
         Ok(Json::from_static(b"[]"))
     };
-    assert_eq!(tell(Answer::Later(Box::new(later))).body, "[]");
+    assert_eq!(respond(Answer::Later(Box::new(later))).body, "[]");
     let fails = || Err(Refusal::conflict("later"));
-    assert_eq!(tell(Answer::Later(Box::new(fails))).status, 409);
-    // Whoever drops a request has not answered it.
+    assert_eq!(respond(Answer::Later(Box::new(fails))).status, 409);
+    // A dropped request has no answer.
     let stream = send(&web, "GET", "api/load", "", "");
     drop(next(&mut web));
     assert_eq!(read(stream).status, 503);
 }
 
 #[test]
-fn what_makes_no_sense_asks_nobody() {
+fn invalid_requests_are_not_passed_to_the_loop() {
     let mut web = web();
     for path in
         ["api/node", "api/node?id=x", "api/node?id=-1", "api/node?id=1&x=2", "api/path?from=1"]
@@ -284,15 +289,15 @@ fn what_makes_no_sense_asks_nobody() {
     assert!(web.poll_request().is_none());
 }
 
-/// A browser that listens.
-struct Ear(BufReader<TcpStream>);
+/// A client that listens to events.
+struct EventStream(BufReader<TcpStream>);
 
-impl Ear {
+impl EventStream {
     fn open(web: &Web) -> Self {
-        let mut ear = Self(BufReader::new(send(web, "GET", "api/events", "", "")));
-        assert!(ear.line().ends_with("200 OK"));
-        while !ear.line().is_empty() {}
-        ear
+        let mut events = Self(BufReader::new(send(web, "GET", "api/events", "", "")));
+        assert!(events.line().ends_with("200 OK"));
+        while !events.line().is_empty() {}
+        events
     }
 
     fn line(&mut self) -> String {
@@ -312,90 +317,91 @@ impl Ear {
 }
 
 #[test]
-fn those_who_listen_get_states_and_each_line_once() {
+fn listeners_get_states_and_each_log_line_once() {
     let web = web();
     for number in 0..150 {
         web.log(Instant::from_nanos(number * 1_000_000), &format!("line {number}"));
     }
     web.publish("\"time\":0");
     assert!(!web.has_newcomers());
-    let mut ear = Ear::open(&web);
-    wait_for("nobody listens", || web.listeners() == 1);
+    let mut events = EventStream::open(&web);
+    wait_for("no listener", || web.listeners() == 1);
     assert!(web.has_newcomers() && !web.has_newcomers());
-    // What was told before is out of date.
+    // Earlier states are not sent.
     web.publish("\"time\":1");
-    let event = ear.event();
+    let event = events.event();
     assert_eq!(event["time"], 1);
     let log = event["log"].as_array().expect("a list");
     assert_eq!((log.len(), &log[0]), (100, &serde_json::json!([0.05, "line 50"])));
     web.log(Instant::from_nanos(0), "a \"quote\"");
     web.publish("\"time\":2");
-    assert_eq!(ear.event(), serde_json::json!({"time": 2, "log": [[0.0, "a \"quote\""]]}));
+    assert_eq!(events.event(), serde_json::json!({"time": 2, "log": [[0.0, "a \"quote\""]]}));
     web.publish("\"time\":3");
-    assert_eq!(ear.event()["log"], serde_json::json!([]));
-    // More than is kept.
+    assert_eq!(events.event()["log"], serde_json::json!([]));
+    // More lines than are kept.
     for number in 0..1005 {
         web.log(Instant::from_nanos(0), &format!("{}{number}", "ü".repeat(1000)));
     }
     web.publish("\"time\":4");
-    let event = ear.event();
+    let event = events.event();
     let log = event["log"].as_array().expect("a list");
     assert_eq!(log.len(), 1001);
     assert_eq!(log[0], serde_json::json!([0.0, "5 lines before this were not kept"]));
     assert!(log[1][1].as_str().is_some_and(|line| line.len() <= 1000));
-    // Who has gone is forgotten, with the next event at the latest.
-    drop(ear);
-    wait_for("it is not forgotten", || {
+    // A disconnected listener is removed at the next event at the latest.
+    drop(events);
+    wait_for("the listener is not removed", || {
         web.publish("\"time\":5");
         web.listeners() == 0
     });
 }
 
 #[test]
-fn no_more_than_a_few_listen() {
+fn number_of_listeners_is_limited() {
     let web = web();
-    let mut ears: Vec<Ear> = (0..MOST_LISTENERS).map(|_| Ear::open(&web)).collect();
+    let mut streams: Vec<EventStream> =
+        (0..MOST_LISTENERS).map(|_| EventStream::open(&web)).collect();
     let response = get(&web, "api/events");
     assert_eq!(response.status, 503);
     assert!(response.error().contains("16"));
     assert_eq!(web.listeners(), MOST_LISTENERS);
-    ears.pop();
-    wait_for("none has gone", || {
+    streams.pop();
+    wait_for("no listener is removed", || {
         web.publish("\"time\":1");
         web.listeners() < MOST_LISTENERS
     });
-    ears.push(Ear::open(&web));
+    streams.push(EventStream::open(&web));
     assert_eq!(web.listeners(), MOST_LISTENERS);
 }
 
 #[test]
-fn who_does_not_read_holds_up_nobody() {
+fn stalled_listener_does_not_block_others() {
     let web = web();
-    let deaf = send(&web, "GET", "api/events", "", "");
-    let mut ear = Ear::open(&web);
-    wait_for("nobody listens", || web.listeners() == 2);
-    // Far more than sockets take.
+    let stalled = send(&web, "GET", "api/events", "", "");
+    let mut events = EventStream::open(&web);
+    wait_for("no two listeners", || web.listeners() == 2);
+    // Far more than the buffers of sockets hold.
     let padding = "x".repeat(1 << 20);
     for time in 0..64 {
         web.publish(&format!("\"time\":{time},\"padding\":\"{padding}\""));
-        assert!(ear.event()["time"].as_u64() <= Some(time));
+        assert!(events.event()["time"].as_u64() <= Some(time));
     }
-    // The last state is all that waits for the deaf one.
+    // Only the last state is kept for the stalled listener.
     assert_eq!(Arc::strong_count(&web.states.borrow()), 1);
-    drop(deaf);
-    wait_for("it is not forgotten", || web.listeners() == 1);
+    drop(stalled);
+    wait_for("the listener is not removed", || web.listeners() == 1);
 }
 
 #[test]
-fn no_more_than_some_are_connected() {
+fn number_of_connections_is_limited() {
     let web = web();
     let mut idle: Vec<TcpStream> = (0..MOST_CONNECTIONS).map(|_| connect(&web)).collect();
-    // Those are taken in turn, so a further one finds all places taken and is sent away.
+    // The server accepts them in turn, so it closes a further one.
     let mut last = connect(&web);
     let mut byte = [0];
-    assert!(matches!(last.read(&mut byte), Ok(0) | Err(_)), "it is kept");
+    assert!(matches!(last.read(&mut byte), Ok(0) | Err(_)), "the connection is not closed");
     assert!(idle.pop().is_some());
-    wait_for("no place is free", || {
+    wait_for("no connection is accepted", || {
         let mut stream = connect(&web);
         let token = web.token.as_str();
         let head = format!("GET /{token}/ HTTP/1.1\r\nHost: localhost\r\n\r\n");
@@ -404,9 +410,9 @@ fn no_more_than_some_are_connected() {
 }
 
 #[test]
-fn the_end_comes_at_once_whoever_is_connected() {
+fn stop_does_not_wait_for_clients() {
     let mut web = web();
-    let mut ear = Ear::open(&web);
+    let mut events = EventStream::open(&web);
     let waits = send(&web, "GET", "api/fabric", "", "");
     let request = next(&mut web);
     let stream = send(&web, "GET", "api/load", "", "");
@@ -423,16 +429,16 @@ fn the_end_comes_at_once_whoever_is_connected() {
     for mut stream in [waits, stream] {
         assert!(matches!(stream.read(&mut [0]), Ok(0) | Err(_)));
     }
-    assert_eq!(ear.line(), "");
+    assert_eq!(events.line(), "");
     drop(sender);
     // The port is free again.
     wait_for("the port is taken", || Web::start(port, FILES).is_ok());
 }
 
 #[test]
-fn a_port_in_use_is_an_error() {
+fn port_in_use_is_an_error() {
     let web = web();
-    let error = Web::start(web.address.port(), FILES).expect_err("somebody has it");
+    let error = Web::start(web.address.port(), FILES).expect_err("the port is in use");
     assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
     assert!(web.url().starts_with("http://127.0.0.1:") && web.url().ends_with('/'));
 }

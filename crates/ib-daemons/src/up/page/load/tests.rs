@@ -3,16 +3,16 @@ use serde_json::{Value, json as object};
 use super::*;
 use crate::up::lab::{Lab, fabric, model};
 
-fn told(answer: Answer) -> Value {
+fn response(answer: Answer) -> Value {
     let json = match answer {
         Answer::Json(json) => json,
-        Answer::Later(compute) => compute().expect("it can be computed"),
+        Answer::Later(compute) => compute().expect("the load can be computed"),
         Answer::Refused(why) => panic!("{why:?}"),
     };
     serde_json::from_slice(&json).expect("JSON")
 }
 
-/// Counts by following every pair of hosts.
+/// Returns the load, computed by following the route of each pair of hosts.
 fn counted(sim: &Sim, model: &Model) -> Vec<[u32; 2]> {
     let mut load = vec![[0; 2]; model.links.len()];
     let hosts = model.fabric.nodes().filter(|(_, node)| !node.kind.is_switch());
@@ -32,22 +32,22 @@ fn counted(sim: &Sim, model: &Model) -> Vec<[u32; 2]> {
 }
 
 #[test]
-fn the_load_is_that_of_all_pairs_whatever_is_cut() {
+fn load_is_that_of_all_host_pairs_on_any_topology() {
     for (kind, words) in [("fat-tree", &["4", "2"][..]), ("mesh", &["3x2", "hosts=2"])] {
         let fabric = fabric(kind, words);
         let mut lab = Lab::new(&fabric);
         let model = Arc::new(model(fabric));
         let loads = Loads::default();
         let compare = |lab: &Lab| {
-            let told = told(loads.answer(&lab.sim, &model, "minhop"));
+            let response = response(loads.answer(&lab.sim, &model, "minhop"));
             let expected = counted(&lab.sim, &model);
             let max = expected.iter().flatten().max();
-            assert_eq!((&told["load"], &told["max"]), (&object!(expected), &object!(max)));
+            assert_eq!((&response["load"], &response["max"]), (&object!(expected), &object!(max)));
             assert_eq!(
-                (&told["engine"], &told["routes"]),
+                (&response["engine"], &response["routes"]),
                 (&object!("minhop"), &object!(lab.sim.route_changes()))
             );
-            // Nothing is computed twice.
+            // The second request is answered from the cache.
             assert!(matches!(loads.answer(&lab.sim, &model, "minhop"), Answer::Json(_)));
             max.copied()
         };
@@ -62,7 +62,7 @@ fn the_load_is_that_of_all_pairs_whatever_is_cut() {
         compare(&lab);
         lab.manage();
         compare(&lab);
-        // A part of the fabric that the manager does not reach.
+        // A part of the fabric becomes unreachable for the SM.
         let last = lab.sim.node_name(model.fabric.nodes().last().expect("a node").0).to_owned();
         lab.run(&format!("Unlink \"{last}\""));
         compare(&lab);
@@ -73,7 +73,7 @@ fn the_load_is_that_of_all_pairs_whatever_is_cut() {
 }
 
 #[test]
-fn two_hosts_on_a_cable_are_a_pair_each_way() {
+fn cable_between_two_hosts_has_load_in_both_directions() {
     let mut fabric = Fabric::new();
     for number in [1, 2] {
         let guid = ib_types::Guid(number * 16);
@@ -85,6 +85,6 @@ fn two_hosts_on_a_cable_are_a_pair_each_way() {
     let [one, other] = [0, 1].map(ib_topology::NodeId);
     fabric.connect((one, 1), (other, 1), ib_topology::LinkRate::DEFAULT).expect("they are free");
     let lab = Lab::new(&fabric);
-    let told = told(Loads::default().answer(&lab.sim, &Arc::new(model(fabric)), "minhop"));
-    assert_eq!((&told["load"], &told["max"]), (&object!([[1, 1]]), &object!(1)));
+    let response = response(Loads::default().answer(&lab.sim, &Arc::new(model(fabric)), "minhop"));
+    assert_eq!((&response["load"], &response["max"]), (&object!([[1, 1]]), &object!(1)));
 }

@@ -12,15 +12,15 @@ fn nodes_behind_cut_links_are_missing_since_the_last_cut() {
     let own = lab.sim.place(lab.sim.first_end_port().expect("a host")).0;
     assert_eq!(missing(&lab.sim, &model, own), []);
     let at = |lab: &mut Lab, seconds| {
-        let moment = Instant::ZERO + Duration::from_secs(seconds);
-        lab.sim.run_until(moment);
-        moment
+        let time = Instant::ZERO + Duration::from_secs(seconds);
+        lab.sim.run_until(time);
+        time
     };
-    // The last leaf has two hosts behind it and two links upwards.
+    // The last leaf has two hosts and two uplinks.
     let leaf = lab.sim.find_node("leaf-3").expect("a leaf");
     at(&mut lab, 10);
     lab.run("Unlink \"leaf-3\"[3]");
-    assert_eq!(missing(&lab.sim, &model, own), [], "the other link leads there");
+    assert_eq!(missing(&lab.sim, &model, own), [], "the other uplink is active");
     let cut = at(&mut lab, 20);
     lab.run("Unlink \"leaf-3\"[4]");
     let found = missing(&lab.sim, &model, own);

@@ -4,15 +4,15 @@ use super::*;
 use crate::up::lab::fabric;
 
 #[test]
-fn nodes_and_links_are_told_with_their_numbers() {
+fn response_has_all_nodes_and_links_with_their_numbers() {
     let model = Model::new(fabric("fat-tree", &["4", "2"]), "a tree", "minhop", "up");
-    let told: Value = serde_json::from_slice(&model.json()).expect("JSON");
+    let response: Value = serde_json::from_slice(&model.json()).expect("JSON");
     assert_eq!(
-        (&told["name"], &told["engine"], &told["socket"]),
+        (&response["name"], &response["engine"], &response["socket"]),
         (&object!("a tree"), &object!("minhop"), &object!("up"))
     );
-    let nodes = told["nodes"].as_array().expect("a list");
-    let links = told["links"].as_array().expect("a list");
+    let nodes = response["nodes"].as_array().expect("a list");
+    let links = response["links"].as_array().expect("a list");
     assert_eq!((nodes.len(), links.len()), (model.fabric.node_count(), model.fabric.link_count()));
     for (number, node) in nodes.iter().enumerate() {
         let keys: Vec<&String> = node.as_object().expect("an object").keys().collect();
@@ -51,7 +51,7 @@ fn ranks_are_distances_from_hosts() {
     }
     let most = model.fabric.nodes().map(|(id, _)| model.rank(id)).max();
     assert_eq!(most, Some(3));
-    // Without any host.
+    // A fabric without hosts.
     let mut bare = Fabric::new();
     let spec = ib_topology::NodeSpec::new(NodeKind::Switch, "s", ib_types::Guid(1), 1);
     let switch = bare.add_node(spec).expect("a node");
@@ -59,7 +59,7 @@ fn ranks_are_distances_from_hosts() {
 }
 
 #[test]
-fn rates_are_told_as_people_name_them() {
+fn rate_has_width_lane_speed_and_nominal_rate() {
     for (width, speed, expected) in [
         (LinkWidth::X4, ib_types::LinkSpeed::Edr, ("4X", "25.78125", 100.0)),
         (LinkWidth::X4, ib_types::LinkSpeed::Sdr, ("4X", "2.5", 10.0)),
@@ -72,12 +72,12 @@ fn rates_are_told_as_people_name_them() {
 }
 
 #[test]
-fn a_node_is_reached_by_its_first_link() {
+fn end_port_is_port_0_or_the_first_linked_port() {
     let model = Model::new(fabric("fat-tree", &["4", "2"]), "", "", "");
     for (id, node) in model.fabric.nodes() {
         let (found, number) = match model.end_port(id) {
             Some(port) => (model.fabric.port(port).node, model.fabric.port(port).number),
-            None => panic!("{} is not reached", node.name),
+            None => panic!("{} has no end port", node.name),
         };
         assert_eq!((found, number), (id, u8::from(!node.kind.is_switch())));
     }

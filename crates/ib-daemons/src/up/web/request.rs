@@ -1,4 +1,4 @@
-//! What is asked of the loop, and what it says.
+//! Calls of the API: what a client requests and what the loop answers.
 
 use std::fmt;
 use std::sync::mpsc::Sender;
@@ -11,84 +11,84 @@ use tokio::sync::oneshot;
 
 use ib_os::alarm::Bell;
 
-/// How long the loop may take to answer.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Maximum time until the loop answers.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A JSON text.
+/// A JSON document.
 pub type Json = Bytes;
 
-/// What is asked.
+/// A call of the API.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Asked {
-    /// Nodes and links.
+pub enum ApiCall {
+    /// Returns nodes and links.
     Fabric,
-    /// The LIDs and IP addresses of all end ports.
+    /// Returns the LIDs and IP addresses of all end ports.
     Addresses,
-    /// How many pairs of hosts use each link.
+    /// Returns the number of host pairs whose path uses each link.
     Load,
-    /// All that is known of a node.
+    /// Returns ports, LFT and properties of a node.
     Node(u32),
-    /// What the service of names at a host knows.
+    /// Returns the cache and the counters of the ACM service at a host.
     Names(u32),
-    /// The way from a node to another one.
-    Path(Way),
-    /// The block device and its paths.
+    /// Returns the path from one node to another.
+    Path(PathQuery),
+    /// Returns the block device and its paths.
     Device,
-    /// How far the exercise of the device is.
+    /// Returns the progress of the load generator.
     Exercise,
-    /// The path to an address, by the service of names at a host.
+    /// Resolves an address to a path, by the ACM service at a host.
     Resolve(Resolve),
-    /// A link is cut or restored.
+    /// Cuts or restores a link.
     Link(Link),
-    /// The device is to be exercised.
+    /// Starts the load generator.
     Start(Start),
 }
 
-/// From a node to another one.
+/// Both stopped of a path, as numbers of nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Way {
-    /// The first node.
+pub struct PathQuery {
+    /// The source.
     pub from: u32,
-    /// The last one.
+    /// The destination.
     pub to: u32,
 }
 
-/// From a node to an address.
+/// An address to be resolved by the ACM service at a host.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Resolve {
-    /// The node.
+    /// Number of the host's node.
     pub from: u32,
     /// A name, an IP address or a GID.
     pub to: String,
 }
 
-/// A link, and what it shall be.
+/// The requested state of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Link {
-    /// The link's number.
+    /// Number of the link.
     pub link: u32,
-    /// Whether it is to be there.
+    /// True to restore the link, false to cut it.
     pub up: bool,
 }
 
-/// How the device is to be exercised.
+/// Parameters of a run of the load generator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Start {
-    /// For how many seconds.
+    /// Duration in seconds.
     pub seconds: u32,
 }
 
-/// What is said.
+/// An answer of the loop.
 pub enum Answer {
-    /// This.
+    /// A result.
     Json(Json),
-    /// What a function returns that takes its time, in another thread.
+    /// A function that computes the result; it runs in another thread.
     Later(Box<dyn FnOnce() -> Result<Json, Refusal> + Send>),
-    /// Nothing, and why.
+    /// An error.
     Refused(Refusal),
 }
 
@@ -102,29 +102,29 @@ impl fmt::Debug for Answer {
     }
 }
 
-/// Why there is no answer.
+/// An error of the API.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// The status of HTTP.
+    /// HTTP status.
     pub(super) status: StatusCode,
-    /// A line for people.
+    /// One line of text for users.
     pub(super) error: String,
 }
 
 impl Refusal {
-    /// What is asked for is not there.
+    /// The requested object does not exist (404).
     #[must_use]
     pub fn not_found(error: impl fmt::Display) -> Self {
         Self::new(StatusCode::NOT_FOUND, error)
     }
 
-    /// What is asked makes no sense.
+    /// The request is invalid (400).
     #[must_use]
     pub fn bad(error: impl fmt::Display) -> Self {
         Self::new(StatusCode::BAD_REQUEST, error)
     }
 
-    /// It cannot be done as things are.
+    /// The present state of the fabric does not allow it (409).
     #[must_use]
     pub fn conflict(error: impl fmt::Display) -> Self {
         Self::new(StatusCode::CONFLICT, error)
@@ -134,13 +134,13 @@ impl Refusal {
         Self { status, error: error.to_string() }
     }
 
-    /// Returns the status of HTTP.
+    /// Returns the HTTP status.
     #[must_use]
     pub fn status(&self) -> u16 {
         self.status.as_u16()
     }
 
-    /// Returns why, in a line.
+    /// Returns the error text, one line.
     #[must_use]
     pub fn error(&self) -> &str {
         &self.error
@@ -153,51 +153,52 @@ impl From<Refusal> for Answer {
     }
 }
 
-/// Something that is asked. Who drops it has not answered, which is told, too.
+/// A request of a client. If it is dropped without an answer, the client gets status 503.
 #[derive(Debug)]
 pub struct Request {
-    /// What.
-    pub asked: Asked,
-    told: oneshot::Sender<Answer>,
+    /// The requested call.
+    pub call: ApiCall,
+    reply: oneshot::Sender<Answer>,
 }
 
 impl Request {
-    /// Answers.
+    /// Sends an answer to the client.
     pub fn answer(self, answer: impl Into<Answer>) {
-        // Who has asked may have gone.
-        let _ = self.told.send(answer.into());
+        // The client may have disconnected.
+        let _ = self.reply.send(answer.into());
     }
 }
 
-/// Where requests are left. There are never more of them than connections.
+/// Sender of requests to the loop. At most one request per connection is outstanding.
 #[derive(Clone)]
-pub(super) struct Desk {
+pub(super) struct RequestQueue {
     requests: Sender<Request>,
     bell: Bell,
 }
 
-impl Desk {
+impl RequestQueue {
     pub(super) const fn new(requests: Sender<Request>, bell: Bell) -> Self {
         Self { requests, bell }
     }
 
-    /// Asks, and waits for what the loop says.
-    pub(super) async fn ask(&self, asked: Asked) -> Result<Json, Refusal> {
-        let ends = || Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "the fabric ends");
-        let (told, answer) = oneshot::channel();
-        self.requests.send(Request { asked, told }).map_err(|_| ends())?;
+    /// Sends a request to the loop and waits for its answer.
+    pub(super) async fn call(&self, call: ApiCall) -> Result<Json, Refusal> {
+        let stopped =
+            || Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "the fabric is being stopped");
+        let (reply, answer) = oneshot::channel();
+        self.requests.send(Request { call, reply }).map_err(|_| stopped())?;
         self.bell.ring();
         let late = |_| {
-            let seconds = PATIENCE.as_secs();
-            let error = format!("the fabric has not answered within {seconds} s");
+            let seconds = ANSWER_TIMEOUT.as_secs();
+            let error = format!("the fabric has not answered within {seconds} s; try again");
             Refusal::new(StatusCode::GATEWAY_TIMEOUT, error)
         };
-        let answer = tokio::time::timeout(PATIENCE, answer).await.map_err(late)?;
-        match answer.map_err(|_| ends())? {
+        let answer = tokio::time::timeout(ANSWER_TIMEOUT, answer).await.map_err(late)?;
+        match answer.map_err(|_| stopped())? {
             Answer::Json(json) => Ok(json),
             Answer::Refused(refusal) => Err(refusal),
             Answer::Later(compute) => {
-                tokio::task::spawn_blocking(compute).await.map_err(|_| ends())?
+                tokio::task::spawn_blocking(compute).await.map_err(|_| stopped())?
             }
         }
     }

@@ -1,7 +1,7 @@
-//! Something for the device to do, so that there is traffic to see: a part of it is written, read and compared.
+//! The load generator of the block device: writes a part of the device, reads it back and compares it.
 //!
-//! What was there before is read first and put back at the end, which is compared, too. Meanwhile no program uses the
-//! device: when one comes, the exercise ends early.
+//! The load generator first saves the content of this part, and finally restores and verifies it. NBD clients have
+//! priority: if one connects, the load generator restores the content and stops early.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -12,71 +12,71 @@ use serde::Serialize;
 
 use super::pass::{Content, Pass, Task};
 
-/// How much of the device is used at most: the end of it.
+/// Maximum size in bytes of the part of the device that is written: its end.
 const MOST: u64 = 8 << 20;
 
-/// How long is waited after what was there before could not be put back.
-const AGAIN: Duration = Duration::from_secs(1);
+/// Time until the next attempt if the content could not be restored.
+const RETRY: Duration = Duration::from_secs(1);
 
-/// What has been done; the names are JSON keys.
+/// Progress of a run; the field names are JSON keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(super) struct Progress {
     pub(super) running: bool,
-    /// Bytes that were written or read.
+    /// Number of bytes written and read.
     pub(super) done: u64,
-    /// Requests that failed or read something wrong.
+    /// Number of requests that failed or read wrong data.
     pub(super) errors: u64,
 }
 
-/// The exercise, which runs or does not.
+/// The load generator, idle or running.
 #[derive(Debug, Default)]
-pub(super) struct Exercise {
+pub(super) struct LoadGenerator {
     run: Option<Run>,
     progress: Progress,
 }
 
-/// One that runs.
+/// A run.
 #[derive(Debug)]
 struct Run {
     part: Range<u64>,
     until: Instant,
     pass: Pass,
     stage: Stage,
-    /// What was there before.
+    /// Saved content of the part.
     old: Content,
-    /// What is there meanwhile.
+    /// Content that the run writes.
     new: Content,
     round: u64,
-    /// Until when nothing is done, after what could not be put back.
-    rests: Instant,
+    /// Time before which nothing is done, after a failed attempt to restore the content.
+    retry_at: Instant,
 }
 
-/// What a pass is for.
+/// Purpose of a pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// What is there is kept.
-    Keeping,
+    /// Saves the content of the part.
+    Saving,
     Writing,
     Comparing,
-    /// What was there is written again, and compared.
-    PuttingBack,
-    Checking,
+    /// Writes the saved content.
+    Restoring,
+    Verifying,
 }
 
-impl Exercise {
-    /// Starts one on a device of a size; it must not run.
+impl LoadGenerator {
+    /// Starts a run of duration `time` on a device of `size` bytes. No run may be active.
     pub(super) fn start(&mut self, now: Instant, size: u64, time: Duration) {
         let part = size.saturating_sub(MOST)..size;
         let old = Content::Bytes(part.start, vec![0; (part.end - part.start) as usize]);
         self.run = Some(Run {
-            pass: Pass::new(Task::Keep, part.clone()),
+            pass: Pass::new(Task::Save, part.clone()),
             part,
             until: now + time,
-            stage: Stage::Keeping,
+            stage: Stage::Saving,
             old,
             new: Content::Pattern(0),
             round: 0,
-            rests: Instant::ZERO,
+            retry_at: Instant::ZERO,
         });
         self.progress = Progress { running: true, ..Progress::default() };
     }
@@ -85,7 +85,7 @@ impl Exercise {
         self.run.is_some()
     }
 
-    /// Returns what has been done by now.
+    /// Returns the progress up to now.
     pub(super) fn progress(&self) -> Progress {
         let mut progress = self.progress;
         if let Some(run) = &self.run {
@@ -94,32 +94,32 @@ impl Exercise {
         progress
     }
 
-    /// Returns when there is something to do although nothing comes: at the beginning of a pass.
+    /// Returns when [`LoadGenerator::work`] has something to do without input: at the start of a pass.
     pub(super) fn due(&self) -> Option<Instant> {
-        let is_fresh = |run: &Run| run.pass.under_way() == 0;
-        self.run.as_ref().filter(|run| is_fresh(run)).map(|run| run.rests)
+        let is_fresh = |run: &Run| run.pass.outstanding() == 0;
+        self.run.as_ref().filter(|run| is_fresh(run)).map(|run| run.retry_at)
     }
 
-    /// Goes on; with somebody who wants the device it comes to its end. Returns whether there was anything.
+    /// Makes progress; returns true if there was any. With `is_interrupted` the run restores the content and stops.
     pub(super) fn work(
         &mut self,
         now: Instant,
         device: &mut impl Backing,
-        is_wanted: bool,
+        is_interrupted: bool,
     ) -> bool {
         let Some(run) = &mut self.run else { return false };
-        if is_wanted || now >= run.until {
+        if is_interrupted || now >= run.until {
             run.until = now;
-            // What has begun to be put back is put back.
+            // A restore that has begun is completed.
             if matches!(run.stage, Stage::Writing | Stage::Comparing) {
                 run.pass.stop();
             }
         }
-        if now < run.rests {
+        if now < run.retry_at {
             return false;
         }
         let content = match run.stage {
-            Stage::Keeping | Stage::PuttingBack | Stage::Checking => &mut run.old,
+            Stage::Saving | Stage::Restoring | Stage::Verifying => &mut run.old,
             Stage::Writing | Stage::Comparing => &mut run.new,
         };
         let moved = run.pass.work(device, content);
@@ -142,27 +142,27 @@ impl Exercise {
 }
 
 impl Run {
-    /// Returns what comes after the pass that is over.
+    /// Returns the pass after the completed one, or `None` at the end of the run.
     fn next(&mut self, now: Instant) -> Option<(Stage, Task)> {
         let is_late = now >= self.until;
         match self.stage {
-            // What could not be read cannot be put back: nothing is written.
-            Stage::Keeping if self.pass.errors + self.pass.wrong > 0 || is_late => None,
-            Stage::Keeping => Some((Stage::Writing, Task::Write)),
-            Stage::Writing | Stage::Comparing if is_late => Some((Stage::PuttingBack, Task::Write)),
+            // Content that could not be read cannot be restored, so nothing is written.
+            Stage::Saving if self.pass.errors + self.pass.wrong > 0 || is_late => None,
+            Stage::Saving => Some((Stage::Writing, Task::Write)),
+            Stage::Writing | Stage::Comparing if is_late => Some((Stage::Restoring, Task::Write)),
             Stage::Writing => Some((Stage::Comparing, Task::Compare)),
             Stage::Comparing => {
                 self.round += 1;
                 self.new = Content::Pattern(self.round);
                 Some((Stage::Writing, Task::Write))
             }
-            // What was there is somebody's: it is put back until it is there.
-            Stage::PuttingBack | Stage::Checking if self.pass.errors + self.pass.wrong > 0 => {
-                self.rests = now + AGAIN;
-                Some((Stage::PuttingBack, Task::Write))
+            // The saved content is user data, so its restore is retried until it succeeds.
+            Stage::Restoring | Stage::Verifying if self.pass.errors + self.pass.wrong > 0 => {
+                self.retry_at = now + RETRY;
+                Some((Stage::Restoring, Task::Write))
             }
-            Stage::PuttingBack => Some((Stage::Checking, Task::Compare)),
-            Stage::Checking => None,
+            Stage::Restoring => Some((Stage::Verifying, Task::Compare)),
+            Stage::Verifying => None,
         }
     }
 }

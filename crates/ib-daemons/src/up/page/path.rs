@@ -1,4 +1,4 @@
-//! The way of packets from a node to another one, by the tables that switches have now.
+//! The path of packets from one node to another, by the present LFTs.
 
 use ib_routing::SwitchId;
 use ib_sim::Sim;
@@ -10,9 +10,9 @@ use serde::Serialize;
 use super::model::{Model, json};
 use crate::up::web::{Json, Refusal};
 
-/// What is told; the names are JSON keys.
+/// Response about a path; field names are JSON keys.
 #[derive(Debug, Serialize)]
-struct Told {
+struct PathResponse {
     routes: u64,
     sl: u8,
     slid: u16,
@@ -21,7 +21,7 @@ struct Told {
     error: Option<String>,
 }
 
-/// A node on the way, and the link that it is left by.
+/// A node of the path: input port, output port, the link at the output and its VL.
 #[derive(Debug, Serialize)]
 struct Hop {
     node: u32,
@@ -31,27 +31,27 @@ struct Hop {
     vl: Option<u8>,
 }
 
-/// Returns the way, with the service level that the manager's plan has for it.
-pub(super) fn way(
+/// Returns the path. Its service level is that of the SM's plan.
+pub(super) fn path(
     (sim, model, plan): (&Sim, &Model, Option<&Plan>),
     [from, to]: [NodeId; 2],
 ) -> Result<Json, Refusal> {
     let ends = [end(model, from)?, end(model, to)?];
     let [slid, dlid] = ends.map(|port| sim.link_port(port).lid);
     let level = plan.and_then(|plan| level(sim, model, plan, ends)).unwrap_or_default();
-    let told = |hops, error| {
+    let response = |hops, error| {
         let (routes, sl) = (sim.route_changes(), level.get());
-        json(&Told { routes, sl, slid, dlid, hops, error })
+        json(&PathResponse { routes, sl, slid, dlid, hops, error })
     };
     if let Some(bare) = [from, to].into_iter().zip([slid, dlid]).find(|&(_, lid)| lid == 0) {
         let name = sim.node_name(bare.0);
-        return Ok(told(Vec::new(), Some(format!("{name} has no LID yet"))));
+        return Ok(response(Vec::new(), Some(format!("{name} has no LID yet"))));
     }
     let (steps, why) = match sim.route(slid, dlid) {
         Ok(found) => found,
-        Err(lid) => return Ok(told(Vec::new(), Some(format!("no end port has LID {lid}")))),
+        Err(lid) => return Ok(response(Vec::new(), Some(format!("no end port has LID {lid}")))),
     };
-    Ok(told(hops((sim, model), &steps, level), why.map(|why| why.to_string())))
+    Ok(response(hops((sim, model), &steps, level), why.map(|why| why.to_string())))
 }
 
 fn end(model: &Model, node: NodeId) -> Result<PortId, Refusal> {
@@ -59,7 +59,7 @@ fn end(model: &Model, node: NodeId) -> Result<PortId, Refusal> {
     model.end_port(node).ok_or_else(|| Refusal::not_found(format!("{} has no port", name())))
 }
 
-/// Returns the service level between two end ports.
+/// Returns the service level of the path between two end ports.
 fn level(sim: &Sim, model: &Model, plan: &Plan, ends: [PortId; 2]) -> Option<ServiceLevel> {
     let switch = |port: PortId| {
         let (node, _) = sim.place(port);
@@ -71,7 +71,7 @@ fn level(sim: &Sim, model: &Model, plan: &Plan, ends: [PortId; 2]) -> Option<Ser
     Some(plan.routing.layers.level(switch(ends[0])?, switch(ends[1])?))
 }
 
-/// Returns the nodes on a way that the fabric tells as the ports that a packet leaves and enters by, in turn.
+/// Returns the nodes of a path from the ports that a packet leaves and enters alternately.
 fn hops((sim, model): (&Sim, &Model), steps: &[PortId], level: ServiceLevel) -> Vec<Hop> {
     let Some((&first, further)) = steps.split_first() else { return Vec::new() };
     let start = |port: PortId, number| {
@@ -85,14 +85,14 @@ fn hops((sim, model): (&Sim, &Model), steps: &[PortId], level: ServiceLevel) -> 
     };
     let mut hops = vec![start(first, 0)];
     let is_switch = sim.is_switch(sim.place(first).0);
-    // A host leaves by the port that it starts at; what stays there leaves by none.
+    // A host sends by the first port of the path. A path to the node itself has no output port.
     let mut leaves = is_switch;
     if !is_switch && !further.is_empty() {
         leave(&mut hops[0], first);
     }
     for &port in further {
         if leaves {
-            leave(hops.last_mut().expect("there is a first one"), port);
+            leave(hops.last_mut().expect("the path has a first hop"), port);
         } else {
             hops.push(start(port, sim.place(port).1));
         }

@@ -1,4 +1,4 @@
-//! What the service of names at a host knows, and what it is asked.
+//! Cache and counters of a host's ACM service, and its resolve requests.
 
 use ib_acm::service::CachedAddressView;
 use ib_acm::{Address, Service};
@@ -13,22 +13,22 @@ use super::model::json;
 use crate::up::path_request::destination;
 use crate::up::web::{Json, Refusal};
 
-/// How much a service knows; the names are JSON keys.
+/// Summary of an ACM service; field acm are JSON keys.
 #[derive(Serialize)]
 pub(super) struct Summary {
-    /// Addresses of others, those that are asked for among them.
+    /// Number of cached destinations and of outstanding resolutions.
     lines: usize,
 }
 
-/// What is told of a service; the names are JSON keys.
+/// Response about an ACM service; field acm are JSON keys.
 #[derive(Serialize)]
-struct Told {
+struct AcmResponse {
     addresses: Vec<String>,
     endpoints: Vec<Endpoint>,
     destinations: Vec<Destination>,
     counters: Vec<(&'static str, u64)>,
 }
-
+/// An endpoint: a port in a partition.
 #[derive(Serialize)]
 struct Endpoint {
     pkey: String,
@@ -36,7 +36,7 @@ struct Endpoint {
     up: bool,
     groups: Vec<String>,
 }
-
+/// A destination: cached, or being resolved.
 #[derive(Serialize)]
 struct Destination {
     to: String,
@@ -45,18 +45,19 @@ struct Destination {
     lid: Option<u16>,
     sl: Option<u8>,
     gid: Option<String>,
-    /// Seconds since its owner was heard of.
+    /// Seconds since the destination was last seen.
     age: Option<f64>,
 }
 
-/// What came of a question; the names are JSON keys.
+/// Response to a resolve request; field acm are JSON keys.
 #[derive(Serialize)]
 struct Resolved {
     path: Path,
-    /// By the fabric's clock.
+    /// Time until the response, in the fabric's time.
     microseconds: f64,
 }
 
+/// A path record.
 #[derive(Serialize)]
 struct Path {
     slid: u16,
@@ -75,8 +76,8 @@ impl Summary {
     }
 }
 
-/// Returns what a service knows.
-pub(super) fn names(service: &Service, now: Instant) -> Json {
+/// Returns the response about an ACM service.
+pub(super) fn acm(service: &Service, now: Instant) -> Json {
     let endpoints = service.endpoints();
     let addresses = endpoints.iter().flat_map(|endpoint| &endpoint.addresses);
     let addresses = addresses.map(|address| format!("{} {address}", kind(address))).collect();
@@ -92,7 +93,7 @@ pub(super) fn names(service: &Service, now: Instant) -> Json {
             age: Some(age.as_secs_f64()),
         }
     });
-    let asked = service.resolving().into_iter().map(|address| Destination {
+    let resolving = service.resolving().into_iter().map(|address| Destination {
         to: address.to_string(),
         kind: kind(&address),
         state: "resolving",
@@ -101,7 +102,7 @@ pub(super) fn names(service: &Service, now: Instant) -> Json {
         gid: None,
         age: None,
     });
-    let destinations = known.chain(asked).collect();
+    let destinations = known.chain(resolving).collect();
     let endpoints = endpoints.iter().map(|endpoint| Endpoint {
         pkey: format!("{:#06x}", endpoint.p_key.0),
         name: endpoint.addresses.first().map(ToString::to_string).unwrap_or_default(),
@@ -109,15 +110,15 @@ pub(super) fn names(service: &Service, now: Instant) -> Json {
         groups: endpoint.groups.iter().map(ToString::to_string).collect(),
     });
     let endpoints = endpoints.collect();
-    json(&Told { addresses, endpoints, destinations, counters: counters(service) })
+    json(&AcmResponse { addresses, endpoints, destinations, counters: counters(service) })
 }
 
-/// Returns what a program has to ask for the path from a port to what a text says.
-pub(super) fn question(sim: &Sim, from: PortId, to: &str) -> Result<Entry, Refusal> {
+/// Returns the destination entry of a resolve request from a port to an address, which is given as text.
+pub(super) fn destination_of(sim: &Sim, from: PortId, to: &str) -> Result<Entry, Refusal> {
     let to = Address::parse(to.trim()).map_err(Refusal::bad)?;
     let prefix = sim.link_port(from).gid_prefix;
     Ok(destination(&match to {
-        // What has the subnet's prefix is a GID, which is written as IPv6 addresses are.
+        // GIDs are written like IPv6 addresses; an address with the subnet's prefix is a GID.
         Address::V6(address) if (u128::from(address) >> 64) as u64 == prefix => {
             Address::Gid(ib_types::Gid::from_bytes(address.octets()))
         }
@@ -125,7 +126,7 @@ pub(super) fn question(sim: &Sim, from: PortId, to: &str) -> Result<Entry, Refus
     }))
 }
 
-/// Returns what came of a question that has taken some time.
+/// Returns the response to a resolve request that took some time.
 pub(super) fn resolved(
     found: Result<PathRecord, ClientStatus>,
     microseconds: f64,
@@ -153,17 +154,17 @@ const fn kind(address: &Address) -> &'static str {
     }
 }
 
-/// Returns what a service has counted, by the names of `ib_acme` and its own.
+/// Returns the counters of a service: those of `ib_acme`, and additional ones.
 fn counters(service: &Service) -> Vec<(&'static str, u64)> {
-    let asked = PerfCounters::NAMES.into_iter().zip(service.perf_counters().values());
+    let standard = PerfCounters::NAMES.into_iter().zip(service.perf_counters().values());
     let own = service.counters();
     let own = [
-        ("Questions to groups", own.multicasts),
-        ("Questions to one peer", own.checks),
-        ("Questions heard", own.heard),
-        ("Answers to them", own.answers),
-        ("Paths asked of subnet administration", own.sa_queries),
-        ("Groups joined", own.joins),
+        ("Multicast Requests", own.multicasts),
+        ("Unicast Requests", own.checks),
+        ("Received Requests", own.heard),
+        ("Sent Responses", own.answers),
+        ("SA Queries", own.sa_queries),
+        ("Multicast Group Joins", own.joins),
     ];
-    asked.chain(own).collect()
+    standard.chain(own).collect()
 }

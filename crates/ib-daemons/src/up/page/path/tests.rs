@@ -3,12 +3,12 @@ use serde_json::{Value, json as object};
 use super::*;
 use crate::up::lab::{Lab, fabric, model};
 
-fn told(lab: &Lab, model: &Model, ends: [NodeId; 2]) -> Value {
-    let json = way((&lab.sim, model, None), ends).expect("both are there");
+fn response(lab: &Lab, model: &Model, ends: [NodeId; 2]) -> Value {
+    let json = path((&lab.sim, model, None), ends).expect("both nodes exist");
     serde_json::from_slice(&json).expect("JSON")
 }
 
-/// A tree, its manager, and two hosts at different leaves.
+/// A fat-tree with an SM, and two hosts at different leaves.
 fn scene() -> (Lab, Model, [NodeId; 2]) {
     let fabric = fabric("fat-tree", &["4", "2"]);
     let lab = Lab::new(&fabric);
@@ -18,23 +18,23 @@ fn scene() -> (Lab, Model, [NodeId; 2]) {
 }
 
 #[test]
-fn a_way_is_told_node_by_node() {
+fn path_lists_every_node_with_its_link() {
     let (lab, model, ends) = scene();
-    let told = told(&lab, &model, ends);
-    let keys: Vec<&String> = told.as_object().expect("an object").keys().collect();
+    let response = response(&lab, &model, ends);
+    let keys: Vec<&String> = response.as_object().expect("an object").keys().collect();
     assert_eq!(keys, ["dlid", "error", "hops", "routes", "sl", "slid"]);
-    assert_eq!((&told["error"], &told["sl"]), (&Value::Null, &object!(0)));
+    assert_eq!((&response["error"], &response["sl"]), (&Value::Null, &object!(0)));
     let lids = ends.map(|node| lab.sim.port_info(model.end_port(node).expect("a port")).lid);
-    assert_eq!([&told["slid"], &told["dlid"]], [&object!(lids[0]), &object!(lids[1])]);
-    let hops = told["hops"].as_array().expect("a list");
+    assert_eq!([&response["slid"], &response["dlid"]], [&object!(lids[0]), &object!(lids[1])]);
+    let hops = response["hops"].as_array().expect("a list");
     assert_eq!(hops.len(), 5, "host, leaf, spine, leaf, host");
     assert_eq!([&hops[0]["node"], &hops[4]["node"]], [&object!(ends[0].0), &object!(ends[1].0)]);
     assert_eq!((&hops[0]["in"], &hops[4]["out"]), (&object!(0), &object!(0)));
     assert_eq!((&hops[4]["link"], &hops[4]["vl"]), (&Value::Null, &Value::Null));
     for pair in hops.windows(2) {
-        // The link of a hop joins its output and the input of the next one.
+        // The link of a hop connects its output to the input of the next hop.
         let number = pair[0]["link"].as_u64().expect("a link");
-        let (one, other) = model.link(number as u32).expect("it is there");
+        let (one, other) = model.link(number as u32).expect("the link exists");
         let end = |port: PortId| {
             object!([model.fabric.port(port).node.0, model.fabric.port(port).number])
         };
@@ -49,42 +49,42 @@ fn a_way_is_told_node_by_node() {
 }
 
 #[test]
-fn ways_from_and_to_switches_and_to_oneself_are_told() {
+fn paths_of_switches_and_to_the_node_itself_are_listed() {
     let (lab, model, ends) = scene();
     let switch = NodeId(0);
     assert!(lab.sim.is_switch(switch));
-    let there = told(&lab, &model, [switch, ends[1]]);
+    let there = response(&lab, &model, [switch, ends[1]]);
     assert_eq!((&there["error"], &there["hops"][0]["in"]), (&Value::Null, &object!(0)));
     assert!(there["hops"][0]["link"].is_u64());
-    let back = told(&lab, &model, [ends[1], switch]);
+    let back = response(&lab, &model, [ends[1], switch]);
     let last = back["hops"].as_array().and_then(|hops| hops.last()).expect("a hop");
     assert_eq!((&last["node"], &last["out"]), (&object!(0), &object!(0)));
     for node in [switch, ends[0]] {
-        let own = told(&lab, &model, [node, node]);
+        let own = response(&lab, &model, [node, node]);
         let hop = object!({"node": node.0, "in": 0, "out": 0, "link": null, "vl": null});
         assert_eq!((&own["hops"], &own["error"]), (&object!([hop]), &Value::Null));
     }
 }
 
 #[test]
-fn a_way_that_ends_says_where_and_why_until_the_manager_has_found_another() {
+fn interrupted_path_has_an_error_until_the_sm_reroutes() {
     let (mut lab, model, ends) = scene();
-    let before = told(&lab, &model, ends);
+    let before = response(&lab, &model, ends);
     let link = before["hops"][1]["link"].as_u64().expect("a link");
-    let (port, _) = model.link(link as u32).expect("it is there");
+    let (port, _) = model.link(link as u32).expect("the link exists");
     let (node, number) = lab.sim.place(port);
     lab.run(&format!("Unlink \"{}\"[{number}]", lab.sim.node_name(node).to_owned()));
-    let cut = told(&lab, &model, ends);
+    let cut = response(&lab, &model, ends);
     assert_eq!(cut["hops"].as_array().map(Vec::len), Some(2));
     assert_eq!(cut["hops"][1]["link"], link);
     assert!(cut["error"].as_str().is_some_and(|why| why.contains("down")), "{cut}");
     assert_ne!(cut["routes"], before["routes"]);
     lab.manage();
-    let after = told(&lab, &model, ends);
+    let after = response(&lab, &model, ends);
     assert_eq!(after["error"], Value::Null);
     assert_ne!((&after["routes"], &after["hops"][1]["link"]), (&cut["routes"], &object!(link)));
-    // Without any LID.
+    // Nodes without a LID.
     lab.sim = Sim::new(&model.fabric, ib_sim::Options::default());
-    let none = told(&lab, &model, ends);
+    let none = response(&lab, &model, ends);
     assert!(none["error"].as_str().is_some_and(|why| why.contains("no LID")), "{none}");
 }

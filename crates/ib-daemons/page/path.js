@@ -1,6 +1,6 @@
-// The path of a pair on the drawing, hop by hop, and the path that it went before.
+// Draws the path of a pair, hop by hop, and its previous path.
 
-/** Draws the former path dashed and the path now with the numbers of its hops; returns how much has been drawn. */
+/** Draws the former path dashed and the present path with hop numbers; returns more than 0 if anything was drawn. */
 export function drawPath(overlay, former, path) {
   let drawn = 0;
   if (former) drawn += strokes(overlay, former, overlay.colours.former, 3, [9, 6], Infinity, -5);
@@ -11,7 +11,7 @@ export function drawPath(overlay, former, path) {
   return drawn;
 }
 
-/** Returns the stretches of a path, [x, y, x, y] from each hop to the next. */
+/** Returns the line segments of a path, [x, y, x, y] from each hop to the next. */
 function stretches(overlay, { hops }) {
   const { state: { fabric } } = overlay;
   return hops.filter(({ link }) => link !== null).map(({ node, out, link }) => {
@@ -30,7 +30,7 @@ function strokes(overlay, path, colour, width, dash, hops, beside) {
     list.forEach(([ax, ay, bx, by], hop) => {
       const part = Math.max(0, Math.min(1, hops - hop)), length = Math.hypot(bx - ax, by - ay) || 1;
       if (!part) return;
-      // The former path lies beside the one now, where both go the same way.
+      // On common links, the previous path is drawn beside the present one.
       const ox = (-(by - ay) / length) * beside, oy = ((bx - ax) / length) * beside;
       context.beginPath();
       context.moveTo(ax + ox, ay + oy);
@@ -43,7 +43,7 @@ function strokes(overlay, path, colour, width, dash, hops, beside) {
   return list.length;
 }
 
-// Arrows in the direction of the packets, and at each switch the number of the hop.
+// Draws arrows in the direction of the packets, and the hop number at each switch.
 function marks(overlay, path) {
   const { context, colours } = overlay;
   stretches(overlay, path).forEach(([ax, ay, bx, by], hop) => {
