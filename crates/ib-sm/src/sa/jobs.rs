@@ -10,12 +10,16 @@ use ib_wire::mad::{AttributeId, Mad, MadStatus};
 
 use super::groups::Groups;
 use super::path::PathQuery;
-use super::records::{Query, RecordQuery};
+use super::query::Query;
+use super::records::RecordQuery;
 use super::services::{Identity, Services};
 use super::subnet::Subnet;
 use super::subscriptions::Subscriptions;
-use super::{COST, Known, Records};
+use super::view::{Records, SubnetView};
 use crate::found::Place;
+
+/// What a request, and each pair of ports whose paths are looked for, costs in microseconds.
+pub(super) const COST: u32 = 5;
 
 /// How many records are looked at in a microsecond.
 const RECORDS: usize = 4;
@@ -33,7 +37,7 @@ pub(super) const TURN: u32 = 160;
 #[derive(Clone, Copy)]
 pub(super) struct Sources<'a> {
     pub(super) now: Instant,
-    pub(super) known: Known<'a>,
+    pub(super) known: SubnetView<'a>,
     pub(super) services: &'a Services,
     pub(super) subscriptions: &'a Subscriptions,
     pub(super) groups: &'a Groups,
@@ -45,13 +49,13 @@ pub(super) enum Work {
     Paths(PathQuery),
     /// Of what a sweep has found and written.
     Found(Box<RecordQuery>),
-    /// Of what ports have told.
-    Told(Box<ToldQuery>),
+    /// Of what ports have registered.
+    Registered(Box<RegisteredQuery>),
 }
 
-/// Records of what ports have told: services, subscriptions, members of groups.
+/// Records of what ports have registered: services, subscriptions, members of groups.
 #[derive(Debug)]
-pub(super) struct ToldQuery {
+pub(super) struct RegisteredQuery {
     subnet: Arc<Subnet>,
     request: Mad,
     asker: Option<Place>,
@@ -69,7 +73,7 @@ enum After {
     Group(Option<Gid>),
 }
 
-impl ToldQuery {
+impl RegisteredQuery {
     /// Starts to find the records that a request selects; `None` when there are no such records.
     pub(super) fn new(
         subnet: &Arc<Subnet>,
@@ -153,7 +157,7 @@ impl Work {
                 return Ok(pairs as u32 * COST);
             }
             Self::Found(query) => query.step(sources.known, records),
-            Self::Told(query) => query.step(sources, records),
+            Self::Registered(query) => query.step(sources, records),
         };
         Ok(looked.div_ceil(RECORDS) as u32)
     }
@@ -162,7 +166,7 @@ impl Work {
         match self {
             Self::Paths(query) => query.left() == 0,
             Self::Found(query) => query.left() == 0,
-            Self::Told(query) => query.is_done,
+            Self::Registered(query) => query.is_done,
         }
     }
 
@@ -171,7 +175,7 @@ impl Work {
         match self {
             Self::Paths(query) => query.left() <= (TURN / COST) as usize,
             Self::Found(query) => query.left() <= 1,
-            Self::Told(_) => false,
+            Self::Registered(_) => false,
         }
     }
 
@@ -179,7 +183,7 @@ impl Work {
         match self {
             Self::Paths(query) => query.held(),
             Self::Found(query) => query.held(),
-            Self::Told(query) => query.records.capacity(),
+            Self::Registered(query) => query.records.capacity(),
         }
     }
 
@@ -188,7 +192,7 @@ impl Work {
         match self {
             Self::Paths(query) => Records::of::<PathRecord>(query.finish()),
             Self::Found(query) => query.finish(),
-            Self::Told(query) => query.finish(),
+            Self::Registered(query) => query.finish(),
         }
     }
 }

@@ -10,7 +10,7 @@ use ib_wire::mad::sa::{
 use ib_wire::mad::sm::MtuCode;
 use ib_wire::mad::{Attribute, MadStatus};
 
-use super::subnet::{Ends, Subnet, Way};
+use super::subnet::{Ends, PathProperties, Subnet};
 use crate::found::Place;
 
 /// Bits of the component mask of a PathRecord; IBTA volume 1, chapter 15.2.5.16.
@@ -357,7 +357,7 @@ fn suits(
     subnet: &Subnet,
     mask: ComponentMask,
     wanted: &PathRecord,
-    (way, p_key): (&Way, PKey),
+    (way, p_key): (&PathProperties, PKey),
 ) -> Option<PathRecord> {
     let life_time = if way.hops == 0 { LifeTimeCode(0) } else { subnet.life_time };
     let sl = match subnet.plan.routing.layers.is_uniform() {

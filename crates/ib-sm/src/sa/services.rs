@@ -9,7 +9,7 @@ use ib_wire::mad::MadStatus;
 use ib_wire::mad::sa::{ComponentMask, Record, ServiceRecord};
 
 use super::groups::has;
-use super::records::Query;
+use super::query::Query;
 
 /// The most services that are kept.
 const MOST: usize = 65_536;

@@ -9,7 +9,6 @@ use ib_types::{Gid, Guid, PKey, ServiceLevel};
 use ib_wire::mad::sa::{LifeTimeCode, RateCode};
 use ib_wire::mad::sm::MtuCode;
 
-use super::groups::Ability;
 use crate::config::{PartEnforce, SmConfig};
 use crate::found::{Found, NodeIndex, Place};
 use crate::plan::Plan;
@@ -39,6 +38,14 @@ pub(crate) struct Subnet {
     levels: BTreeMap<u16, ServiceLevel>,
     /// The row of each switch in the tables, by node.
     rows: Vec<Option<SwitchId>>,
+}
+
+/// MTU, rate and lifetime of packets that a port can have.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PortLimits {
+    pub(super) mtu: MtuCode,
+    pub(super) rate: RateCode,
+    pub(super) life_time: LifeTimeCode,
 }
 
 /// The ports that a request is about.
@@ -72,7 +79,7 @@ pub(crate) type Step = (NodeIndex, Option<u8>, Option<u8>);
 
 /// What holds on the whole way from one port to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Way {
+pub(crate) struct PathProperties {
     pub(crate) mtu: MtuCode,
     pub(crate) rate: RateCode,
     pub(crate) level: ServiceLevel,
@@ -171,15 +178,15 @@ impl Subnet {
     }
 
     /// Returns what the link of a port can carry.
-    pub(super) fn ability(&self, place: Place) -> Ability {
+    pub(super) fn limits(&self, place: Place) -> PortLimits {
         let life_time = self.life_time;
         match self.found.port(place).info.as_deref() {
             Some(info) if place.port > 0 => {
-                Ability { mtu: info.neighbor_mtu, rate: rate_of(info).0, life_time }
+                PortLimits { mtu: info.neighbor_mtu, rate: rate_of(info).0, life_time }
             }
             // What a switch's own port sends enters the switch at its full rate.
-            Some(info) => Ability { mtu: info.mtu_cap, rate: RateCode::GBPS_1200, life_time },
-            None => Ability { mtu: MtuCode::MTU_256, rate: RateCode::GBPS_2_5, life_time },
+            Some(info) => PortLimits { mtu: info.mtu_cap, rate: RateCode::GBPS_1200, life_time },
+            None => PortLimits { mtu: MtuCode::MTU_256, rate: RateCode::GBPS_2_5, life_time },
         }
     }
 
@@ -224,10 +231,10 @@ impl Subnet {
 
     /// Follows the tables from a port to a LID, which belongs to another port: what holds on the whole
     /// way. `None` when they do not lead there.
-    pub(crate) fn way(&self, from: Place, to: Place, lid: u16) -> Option<Way> {
+    pub(crate) fn way(&self, from: Place, to: Place, lid: u16) -> Option<PathProperties> {
         let own = self.found.port(from).info.as_deref()?;
         let level = ServiceLevel::default();
-        let mut way = Way { mtu: own.mtu_cap, rate: rate_of(own).0, level, hops: 0 };
+        let mut way = PathProperties { mtu: own.mtu_cap, rate: rate_of(own).0, level, hops: 0 };
         let is_switch = |place: Place| self.found.node(place.node).kind.is_switch();
         // The own port of a switch has a rate of its own.
         let mut slowest = if is_switch(from) { rate_of(own).1 } else { u32::MAX };
@@ -298,7 +305,7 @@ impl Subnet {
     }
 
     /// Goes over the link of a port and takes note of what it can carry.
-    fn pass(&self, leaves: Place, way: &mut Way, slowest: &mut u32) -> Option<()> {
+    fn pass(&self, leaves: Place, way: &mut PathProperties, slowest: &mut u32) -> Option<()> {
         let info = self.found.port(leaves).info.as_deref()?;
         let (rate, speed) = rate_of(info);
         if speed < *slowest {
