@@ -380,7 +380,7 @@ impl Configuration {
                 let what = format!(
                     "has room for {room} P_Keys; {left_out} more are wanted, which it does not get"
                 );
-                self.faults.push(Fault::Absurd { at: context.found.name(place), what });
+                self.faults.push(Fault::Inconsistent { at: context.found.name(place), what });
             }
             for (block, (wanted, known)) in (0..).zip(wanted.blocks.iter().zip(known)) {
                 if wanted != known {

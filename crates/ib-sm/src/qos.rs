@@ -131,14 +131,17 @@ impl PortQos {
     }
 
     /// Returns the blocks of turns that a port has room for, by number: 1 and 2 are of low priority, 3
-    /// and 4 of high. `room` is how many turns each table of the port holds.
+    /// and 4 of high. The rooms are the numbers of entries that the tables of the port hold.
     pub(crate) fn arbitration(
         &self,
         vls: VlCap,
-        (low, high): (u8, u8),
+        low_room: u8,
+        high_room: u8,
     ) -> Vec<(u8, VlArbitration)> {
         let mut blocks = Vec::new();
-        for (first, turns, room) in [(1, &self.vlarb_low, low), (3, &self.vlarb_high, high)] {
+        for (first, turns, room) in
+            [(1, &self.vlarb_low, low_room), (3, &self.vlarb_high, high_room)]
+        {
             let room = usize::from(room).min(MAX_TURNS);
             for (number, start) in (first..).zip((0..room).step_by(TURNS)) {
                 let mut block = VlArbitration::zeroed();

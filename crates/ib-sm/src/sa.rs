@@ -141,7 +141,7 @@ impl Administration {
 
     /// Answers requests that wait, as far as a credit in microseconds allows. What they have cost beyond
     /// that is owed by the next ones.
-    pub(crate) fn work(&mut self, now: Instant, known: SubnetView<'_>, credit: &mut u32) {
+    pub(crate) fn work(&mut self, now: Instant, view: SubnetView<'_>, credit: &mut u32) {
         while self.has_work() {
             let pays = self.owed.min(*credit);
             self.owed -= pays;
@@ -150,7 +150,7 @@ impl Administration {
                 return;
             }
             if let Some(job) = self.jobs.next() {
-                self.go_on(job, (now, known), TURN.min(*credit));
+                self.advance(now, view, job, TURN.min(*credit));
             }
             let request = match self.responder.poll_event() {
                 Some(ResponderEvent::Request(request)) => Some(request),
@@ -159,28 +159,28 @@ impl Administration {
             };
             if let Some(request) = request {
                 self.spent += COST;
-                self.answer(now, &request, known);
+                self.answer(now, &request, view);
             }
             self.owed = std::mem::take(&mut self.spent);
         }
     }
 
     /// Begins to find records, and answers when they are found soon.
-    fn begin(&mut self, request: &Message, work: Work, at: (Instant, SubnetView<'_>)) {
+    fn begin(&mut self, now: Instant, view: SubnetView<'_>, request: &Message, work: Work) {
         if self.jobs.has(request) {
             return;
         }
         match self.jobs.admit(request, work) {
-            Ok(Some(work)) => self.go_on(Job { request: request.clone(), work }, at, TURN),
+            Ok(Some(work)) => self.advance(now, view, Job { request: request.clone(), work }, TURN),
             Ok(None) => {}
             Err(status) => self.refuse(request, status),
         }
     }
 
     /// Finds records for about so many microseconds.
-    fn go_on(&mut self, mut job: Job, (now, known): (Instant, SubnetView<'_>), most: u32) {
+    fn advance(&mut self, now: Instant, view: SubnetView<'_>, mut job: Job, most: u32) {
         let Self { services, subscriptions, groups, .. } = self;
-        let sources = Sources { now, known, services, subscriptions, groups };
+        let sources = Sources { now, view, services, subscriptions, groups };
         match job.work.step(&sources, most) {
             Err(status) => return self.refuse(&job.request, status),
             Ok(cost) => self.spent += cost,
@@ -274,13 +274,13 @@ impl Administration {
         self.tell(gid_notice(trap, manager_lid, group.mgid), manager);
     }
 
-    fn answer(&mut self, now: Instant, request: &Message, known: SubnetView<'_>) {
+    fn answer(&mut self, now: Instant, request: &Message, view: SubnetView<'_>) {
         let mad = request.mad();
         // A manager that has no subnet yet, or none any more, does not answer: who asks will ask
         // again, or somebody else.
-        let Some(subnet) = known.subnet else { return };
+        let Some(subnet) = view.subnet else { return };
         let key = mad.sa().sm_key;
-        if key != 0 && key != known.sa_key {
+        if key != 0 && key != view.sa_key {
             return;
         }
         if mad.class_version() != VERSION {
@@ -288,17 +288,17 @@ impl Administration {
         }
         match (mad.method(), mad.attribute_id()) {
             (Method::GET, AttributeId::CLASS_PORT_INFO) => self.class_port_info(request),
-            (Method::SET | Method::DELETE, _) => match self.write(now, request, subnet, known) {
+            (Method::SET | Method::DELETE, _) => match self.write(now, request, subnet, view) {
                 Ok(attribute) => self.plain(request, &attribute),
                 Err(status) => self.refuse(request, status),
             },
             (Method::GET | Method::GET_TABLE | Method::GET_TRACE_TABLE | Method::GET_MULTI, _) => {
-                match self.read(request, subnet, known) {
+                match self.read(request, subnet, view) {
                     Ok(Answer::Records(records)) if mad.method() == Method::GET => {
                         self.one(request, &records);
                     }
                     Ok(Answer::Records(records)) => self.table(request, records),
-                    Ok(Answer::Work(work)) => self.begin(request, work, (now, known)),
+                    Ok(Answer::Work(work)) => self.begin(now, view, request, work),
                     Err(status) => self.refuse(request, status),
                 }
             }
@@ -311,7 +311,7 @@ impl Administration {
         &mut self,
         request: &Message,
         subnet: &Arc<Subnet>,
-        known: SubnetView<'_>,
+        view: SubnetView<'_>,
     ) -> Result<Answer, MadStatus> {
         let mad = request.mad();
         let mask = mad.component_mask();
@@ -331,18 +331,18 @@ impl Administration {
                 let data = request.data();
                 let head = data.first_chunk().ok_or(MadStatus::SA_REQUEST_INVALID)?;
                 let wanted = MultiPathRecord::parse(head);
-                Work::Paths(PathQuery::multi(subnet, mask, (&wanted, data), viewer)?)
+                Work::Paths(PathQuery::multi(subnet, mask, &wanted, data, viewer)?)
             }
             (Method::GET_TRACE_TABLE | Method::GET_MULTI, _) => {
                 return Err(MadStatus::BAD_METHOD_ATTRIBUTE);
             }
             (_, AttributeId::PATH_RECORD) => {
                 let wanted: PathRecord = mad.attribute().expect("the attribute was looked at");
-                Work::Paths(PathQuery::new(subnet, mask, &wanted, (viewer, one))?)
+                Work::Paths(PathQuery::new(subnet, mask, &wanted, viewer, one)?)
             }
             (_, AttributeId::SM_INFO_RECORD) => {
                 let query = Query { mask, template: mad.data() };
-                let records = records::manager_records(subnet, viewer, &known.manager, &query);
+                let records = records::manager_records(subnet, viewer, &view.manager, &query);
                 return Ok(Answer::Records(Records::of::<SmInfoRecord>(records)));
             }
             // Keys are for those who can tell the manager's own.
@@ -418,12 +418,12 @@ impl Administration {
         now: Instant,
         request: &Message,
         subnet: &Arc<Subnet>,
-        known: SubnetView<'_>,
+        view: SubnetView<'_>,
     ) -> Result<Vec<u8>, MadStatus> {
         let mad = request.mad();
         let (mask, set) = (mad.component_mask(), mad.method() == Method::SET);
         let asker = subnet.by_lid(request.remote().lid).ok_or(MadStatus::SA_REQUEST_INVALID)?;
-        let manager = known.address();
+        let manager = view.address();
         match mad.attribute_id() {
             AttributeId::SERVICE_RECORD => {
                 let record: ServiceRecord = mad.attribute().expect("the attribute was looked at");

@@ -175,7 +175,7 @@ pub(crate) struct SwitchVls {
 }
 
 impl VlMap for SwitchVls {
-    fn lane(&self, switch: SwitchId, _: u8, out_port: u8, level: ServiceLevel) -> VirtualLane {
+    fn vl(&self, switch: SwitchId, _: u8, out_port: u8, level: ServiceLevel) -> VirtualLane {
         let table = self.tables[switch.index()].get(usize::from(out_port));
         let vl = table.map_or(0, |table| table[usize::from(level.get())]);
         VirtualLane::new(vl).unwrap_or_default()

@@ -38,8 +38,8 @@ pub(super) fn arbitration(place: Place, context: &Context<'_>) -> Option<Vec<(u8
     let info = found.port(place).info.as_deref()?;
     let vls = vls::operational_vls(place, config, found)?;
     // A link with a single data VL needs no arbitration.
-    let room = (info.vl_arbitration_low_cap, info.vl_arbitration_high_cap);
-    (vls.lanes() > Some(1)).then(|| qos.arbitration(vls, room))
+    (vls.lanes() > Some(1))
+        .then(|| qos.arbitration(vls, info.vl_arbitration_low_cap, info.vl_arbitration_high_cap))
 }
 
 /// Returns the attribute modifier of an SL-to-VL table.

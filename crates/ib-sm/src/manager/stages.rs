@@ -148,7 +148,7 @@ impl SubnetManager {
         let knows = |info: &SmInfo| key == 0 || info.sm_key == key;
         let strangers = self.subnet.found.managers.iter().filter(|(_, info)| !knows(info));
         let faults: Vec<Fault> = strangers
-            .map(|(&place, _)| Fault::Absurd {
+            .map(|(&place, _)| Fault::Inconsistent {
                 at: self.subnet.found.name(place),
                 what: "a manager with another SM_Key, which is taken for none".to_owned(),
             })

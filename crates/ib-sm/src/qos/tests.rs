@@ -38,7 +38,7 @@ fn vls_that_a_port_does_not_use_share_the_others() {
 #[test]
 fn a_port_gets_as_many_turns_as_it_has_room_for() {
     let qos = PortQos { vlarb_low: vec![turn(9, 1); 40], ..PortQos::default() };
-    let blocks = qos.arbitration(VlCap::VL0_7, (36, 8));
+    let blocks = qos.arbitration(VlCap::VL0_7, 36, 8);
     let numbers: Vec<u8> = blocks.iter().map(|(number, _)| *number).collect();
     assert_eq!(numbers, [1, 2, 3]);
     assert_eq!(blocks[0].1.entries, [turn(1, 1); 32], "VL 9 is VL 1 of eight");
@@ -46,7 +46,7 @@ fn a_port_gets_as_many_turns_as_it_has_room_for() {
     assert_eq!((second[3], second[4]), (turn(1, 1), turn(0, 0)), "36 turns in all");
     let high = blocks[2].1.entries;
     assert_eq!((high[0], high[7], high[8]), (turn(0, 4), turn(7, 0), turn(0, 0)));
-    assert_eq!(qos.arbitration(VlCap::VL0_7, (0, 0)), []);
+    assert_eq!(qos.arbitration(VlCap::VL0_7, 0, 0), []);
 }
 
 #[test]

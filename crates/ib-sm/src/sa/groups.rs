@@ -12,6 +12,7 @@ use ib_wire::mad::sm::{MtuCode, MulticastForwardingBlock};
 
 use super::query::Query;
 use super::subnet::PortLimits;
+use super::view::Viewer;
 use crate::config::SmConfig;
 use crate::partition;
 
@@ -239,7 +240,8 @@ impl Groups {
         };
         let mtu = choose(
             mask.has(MTU_SELECTOR),
-            (wanted.mtu_selector, wanted.mtu),
+            wanted.mtu_selector,
+            wanted.mtu,
             [
                 MtuCode::MTU_4096,
                 MtuCode::MTU_2048,
@@ -254,7 +256,8 @@ impl Groups {
         let speed = |code: RateCode| code.megabits_per_second().unwrap_or(0);
         let rate = choose(
             mask.has(RATE_SELECTOR),
-            (wanted.rate_selector, wanted.rate),
+            wanted.rate_selector,
+            wanted.rate,
             rates,
             speed,
             speed(limits.rate),
@@ -388,7 +391,7 @@ impl Groups {
         &self,
         after: Option<Gid>,
         query: &Query<'_>,
-        (trusted, asker, keys): (bool, Option<Gid>, &[PKey]),
+        viewer: &Viewer<'_>,
         records: &mut Vec<u8>,
     ) -> Option<(Gid, usize)> {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
@@ -397,15 +400,16 @@ impl Groups {
         let wanted = MCMemberRecord::parse(query.template.first_chunk().expect("52 bytes"));
         let partition = group.shared.p_key.partition();
         let is_wanted = !query.mask.has(P_KEY) || wanted.p_key.partition() == partition;
-        let is_visible = trusted || keys.iter().any(|key| key.partition() == partition);
+        let is_visible =
+            viewer.trusted || viewer.keys.iter().any(|key| key.partition() == partition);
         if !is_wanted || !is_visible {
             return Some((gid, 1));
         }
         let query = query.without(P_KEY);
-        let own = asker.and_then(|gid| group.members.get_key_value(&gid));
+        let own = viewer.gid.and_then(|gid| group.members.get_key_value(&gid));
         let members: Vec<_> =
-            if trusted { group.members.iter().collect() } else { own.into_iter().collect() };
-        if members.is_empty() && !trusted {
+            if viewer.trusted { group.members.iter().collect() } else { own.into_iter().collect() };
+        if members.is_empty() && !viewer.trusted {
             // The group itself has members of every kind.
             query.without(JOIN_STATE).add(&group.shared, records);
         }
@@ -454,7 +458,8 @@ impl Groups {
 /// request admits all values; a value that does not exist admits none.
 fn choose<T: Copy>(
     named: bool,
-    (selector, wanted): (Selector, T),
+    selector: Selector,
+    wanted: T,
     offers: impl IntoIterator<Item = T> + Clone,
     order: impl Fn(T) -> u32,
     most: u32,

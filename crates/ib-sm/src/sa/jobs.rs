@@ -15,7 +15,7 @@ use super::records::RecordQuery;
 use super::services::{Identity, Services};
 use super::subnet::Subnet;
 use super::subscriptions::Subscriptions;
-use super::view::{Records, SubnetView};
+use super::view::{Records, SubnetView, Viewer};
 use crate::found::Place;
 
 /// What a request, and each pair of ports whose paths are looked for, costs in microseconds.
@@ -37,7 +37,7 @@ pub(super) const TURN: u32 = 160;
 #[derive(Clone, Copy)]
 pub(super) struct Sources<'a> {
     pub(super) now: Instant,
-    pub(super) known: SubnetView<'a>,
+    pub(super) view: SubnetView<'a>,
     pub(super) services: &'a Services,
     pub(super) subscriptions: &'a Subscriptions,
     pub(super) groups: &'a Groups,
@@ -102,14 +102,18 @@ impl RegisteredQuery {
     fn step(&mut self, sources: &Sources<'_>, most: usize) -> usize {
         let Self { subnet, request, asker, trusted, records, .. } = self;
         let query = Query { mask: request.component_mask(), template: request.data() };
+        let viewer = Viewer {
+            gid: asker.map(|asker| subnet.gid(asker)),
+            keys: asker.map_or(&[][..], |asker| subnet.p_keys(asker)),
+            trusted: *trusted,
+        };
         let mut looked = 0;
         while !self.is_done && looked < most {
             let (after, count) = match self.after {
                 After::Service(after) => {
                     let most = most - looked;
-                    let keys = asker.map_or(&[][..], |asker| subnet.p_keys(asker));
-                    let (who, from) = ((keys, *trusted), (after, most));
-                    let last = sources.services.records(sources.now, from, &query, who, records);
+                    let services = sources.services;
+                    let last = services.records(sources.now, after, most, &query, &viewer, records);
                     (last.map(|last| After::Service(Some(last))), most)
                 }
                 After::Subscriber(after) => {
@@ -122,9 +126,8 @@ impl RegisteredQuery {
                     (gid.map(|gid| After::Subscriber(Some(gid))), count.unwrap_or(1))
                 }
                 After::Group(after) => {
-                    let keys = asker.map_or(&[][..], |asker| subnet.p_keys(asker));
-                    let who = (*trusted, asker.map(|asker| subnet.gid(asker)), keys);
-                    let (gid, count) = sources.groups.records(after, &query, who, records).unzip();
+                    let next = sources.groups.records(after, &query, &viewer, records);
+                    let (gid, count) = next.unzip();
                     (gid.map(|gid| After::Group(Some(gid))), count.unwrap_or(1))
                 }
             };
@@ -156,7 +159,7 @@ impl Work {
                 query.step(pairs)?;
                 return Ok(pairs as u32 * COST);
             }
-            Self::Found(query) => query.step(sources.known, records),
+            Self::Found(query) => query.step(sources.view, records),
             Self::Registered(query) => query.step(sources, records),
         };
         Ok(looked.div_ceil(RECORDS) as u32)

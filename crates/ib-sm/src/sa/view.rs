@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ib_types::Gid;
+use ib_types::{Gid, PKey};
 use ib_wire::mad::AttributeId;
 use ib_wire::mad::sa::Record;
 use ib_wire::mad::sm::SmInfo;
@@ -23,6 +23,14 @@ pub(crate) struct SubnetView<'a> {
     pub(crate) manager: SmInfo,
     /// The key of those who are trusted.
     pub(crate) sa_key: u64,
+}
+
+/// The port that sends a query: what it may see depends on its partitions.
+pub(super) struct Viewer<'a> {
+    pub(super) gid: Option<Gid>,
+    pub(super) keys: &'a [PKey],
+    /// True if the query has the `SA_Key`: all records are visible.
+    pub(super) trusted: bool,
 }
 
 /// The records of an answer, one behind the other.
