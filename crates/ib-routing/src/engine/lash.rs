@@ -76,7 +76,7 @@ impl Engine for Lash {
         if subnet.switches().is_empty() {
             return Err(unsuitable("the subnet has no switch; expected at least one"));
         }
-        let vls = VlRule::new(options)?;
+        let vls = VlRange::new(options)?;
         let hops = HopMatrix::shortest(subnet, &LinkWeights::default());
         let network = Network::new(subnet, &hops);
         let mut layout = lay_out(&network, &vls)?;
@@ -101,12 +101,12 @@ fn unsuitable(reason: &str) -> EngineError {
 }
 
 /// The virtual lanes that layers may use.
-struct VlRule {
+struct VlRange {
     first: u8,
     count: u8,
 }
 
-impl VlRule {
+impl VlRange {
     fn new(options: &RoutingOptions) -> Result<Self, EngineError> {
         let vls = match options.virtual_lanes {
             0 => USUAL_LANES,
@@ -115,8 +115,8 @@ impl VlRule {
         let first = options.lash_start_vl;
         if first >= vls {
             return Err(unsuitable(&format!(
-                "the starting virtual vl is {first}; expected less than {vls}, the number of \
-                 data vls"
+                "the starting VL is {first}; expected less than {vls}, the number of \
+                 data VLs"
             )));
         }
         Ok(Self { first, count: vls - first })
@@ -124,7 +124,7 @@ impl VlRule {
 }
 
 /// Chooses routes and layers by the recipe that takes the fewest layers.
-fn lay_out(network: &Network<'_>, vls: &VlRule) -> Result<Layout, EngineError> {
+fn lay_out(network: &Network<'_>, vls: &VlRange) -> Result<Layout, EngineError> {
     let dimensions = Dimensions::find(network);
     let mut best: Option<Layout> = None;
     let fewer = |best: &Option<Layout>| {
