@@ -1,10 +1,10 @@
 //! The extended transport headers that an operation code announces.
 
 /// The length of the ICRC in bytes.
-pub(super) const ICRC: usize = 4;
+pub const ICRC: usize = 4;
 
 /// The length of the VCRC in bytes.
-pub(super) const VCRC: usize = 2;
+pub const VCRC: usize = 2;
 
 /// A header between the BTH and the payload, in the order of the wire.
 ///
