@@ -5,8 +5,8 @@ use std::io::Read;
 use ib_link::Direction;
 use ib_pcap::erf::{ErfError, ErfHeader};
 use ib_pcap::{Event, Interface, LinkType, PacketFlags, ReadError, Reader, Statistics};
+use ib_wire::packet::header::{ICRC, VCRC};
 use ib_wire::packet::roce::RoceNetwork;
-use ib_wire::packet::view::{ICRC, VCRC};
 use ib_wire::packet::{Packet, PacketError};
 
 /// The longest packet that is looked into, in bytes on its link: what an IP packet can have, and Ethernet.

@@ -5,7 +5,7 @@
 //! | `reach` | [`Reachability`]: which switch does not reach which LID, why, and forwarding loops |
 //! | `credit` | [`CreditLoops`]: rings of links that can wait for each other indefinitely |
 //! | `hops`, `load` | [`HopStats`] and [`LinkLoad`]: how long the routes are and how well spread |
-//! | `lanes` | [`VlMap`]: which VL a service level uses on each link |
+//! | `vls` | [`VlMap`]: which VL a service level uses on each link |
 //! | `pass` | the one pass over all LIDs that collects the above |
 //! | `tree`, `distance` | what the pass knows of one LID and of 64 destinations |
 //! | `dependency`, `cycle` | the channel dependency graph and its cycles |
@@ -42,24 +42,24 @@ mod cycle;
 mod dependency;
 mod distance;
 mod hops;
-mod lanes;
 mod load;
 mod pass;
 mod reach;
 mod tree;
+mod vls;
 pub(crate) mod wiring;
 
 pub use checker::Checker;
 pub use credit::{CreditLoop, CreditLoops, HeldChannel};
 pub use hops::HopStats;
-pub use lanes::VlMap;
 pub use load::{LinkLoad, LoadHistogram, LoadedLink};
 pub use reach::{Cause, ForwardingLoop, Reachability, Unreachable};
+pub use vls::VlMap;
 
 use crate::hops::Graph;
 use dependency::Turns;
-use lanes::{Lanes, Mapped, SameNumber};
 use pass::{Findings, Pass, Tables};
+use vls::{Mapped, SameNumber, VlRule};
 use wiring::Wiring;
 
 /// Checks tables, with the default of [`CheckOptions`].
@@ -92,15 +92,14 @@ pub fn check_with(
     }
 }
 
-fn run<L: Lanes>(
+fn run<L: VlRule>(
     subnet: &Subnet<'_>,
     tables: Tables<'_>,
-    lanes: L,
+    vls: L,
     options: &CheckOptions<'_>,
 ) -> CheckReport {
-    let limits = (options.scope, options.samples);
     let Findings { reach, hops, turns, routes, .. } =
-        Pass::new(subnet, tables, lanes, limits).run::<Turns>();
+        Pass::new(subnet, tables, vls, options.scope, options.samples).run::<Turns>();
     CheckReport {
         credit: CreditLoops::find(tables.wiring, &turns, options.samples),
         load: LinkLoad::new(tables.wiring, routes, options.samples),

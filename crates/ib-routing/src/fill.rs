@@ -214,7 +214,7 @@ impl Workspace {
                 match &options.existing {
                     None => self.route_run(plan, switch, run, table),
                     Some(existing) => {
-                        self.keep_run(plan, switch, run, (existing.table(switch), table));
+                        self.keep_run(plan, switch, run, existing.table(switch), table);
                     }
                 }
             }
@@ -224,7 +224,7 @@ impl Workspace {
         for offset in 0..plan.subnet.lmc().lids() {
             for (place, &target) in plan.order.iter().enumerate() {
                 let random = random.as_deref_mut().filter(|_| place >= plan.unscattered);
-                self.route(plan, switch, (target, offset), table, random);
+                self.route(plan, switch, target, offset, table, random);
             }
         }
     }
@@ -289,7 +289,8 @@ impl Workspace {
         plan: &Plan<'_>,
         switch: SwitchId,
         run: &Run,
-        (existing, table): (&[u8], &mut [u8]),
+        existing: &[u8],
+        table: &mut [u8],
     ) {
         let mut is_least = [false; 256];
         if run.at != switch {
@@ -323,7 +324,8 @@ impl Workspace {
         &mut self,
         plan: &Plan<'_>,
         switch: SwitchId,
-        (target, offset): (EndPortId, u16),
+        target: EndPortId,
+        offset: u16,
         table: &mut [u8],
         random: Option<&mut LibcRandom>,
     ) {

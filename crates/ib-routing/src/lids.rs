@@ -90,7 +90,7 @@ pub(crate) fn assign_to_most(
     let assign = |ports: &[PortId], options: &LidOptions, switches_first: bool| {
         let sm_index = ports.iter().position(|&id| id == sm_port);
         let sm_index = sm_index.expect("the subnet manager has a port");
-        assign(fabric, ports, (sm_index, switches_first), options)
+        assign(fabric, ports, sm_index, switches_first, options)
     };
     let shortage = match assign(ports, options, false) {
         Ok((assigned, None)) => return Ok((assigned, Vec::new())),
@@ -130,7 +130,8 @@ type Shortage = (BTreeSet<PortId>, LidError);
 fn assign(
     fabric: &Fabric,
     ports: &[PortId],
-    (sm_index, switches_first): (usize, bool),
+    sm_index: usize,
+    switches_first: bool,
     options: &LidOptions,
 ) -> Result<(Assigned, Option<Shortage>), LidError> {
     let mut manager = Manager {

@@ -49,14 +49,14 @@ impl Addresses {
 
     /// Derives the addresses anew if GUIDs have changed; those that a file gave stay.
     pub fn update(&mut self, sim: &Sim) {
-        if self.guid_changes != sim.guid_changes() {
+        if self.guid_changes != sim.fabric().guid_changes() {
             *self = Self::made(sim, std::mem::take(&mut self.given));
         }
     }
 
     /// Derives what is not given.
     fn made(sim: &Sim, given: Given) -> Self {
-        let mut made = Self { guid_changes: sim.guid_changes(), ..Self::default() };
+        let mut made = Self { guid_changes: sim.fabric().guid_changes(), ..Self::default() };
         for (&port, list) in &given {
             made.set(port, list.clone());
         }

@@ -1,6 +1,6 @@
-//! VL arbitration: which lane sends next; IBTA volume 1, chapter 7.6.9.
+//! VL arbitration: which VL sends next; IBTA volume 1, chapter 7.6.9.
 //!
-//! Each of the two tables lists lanes with weights in units of 64 bytes and is served in turn. The
+//! Each of the two tables lists VLs with weights in units of 64 bytes and is served in turn. The
 //! table of high priority comes first until it has sent its limit; then it is the turn of the other
 //! one, and where that has nothing to send, the count of what was sent begins anew.
 
@@ -19,11 +19,11 @@ impl Default for ArbitrationTables {
     fn default() -> Self {
         let empty = VlArbitration::zeroed();
         let (mut low, mut high) = (empty, empty);
-        for lane in 0..8u8 {
-            let number = VirtualLane::new(lane).expect("below 16");
+        for vl in 0..8u8 {
+            let number = VirtualLane::new(vl).expect("below 16");
             let entry = |weight| VlArbitrationEntry { lane: number, weight };
-            low.entries[usize::from(lane)] = entry(if lane == 0 { 0 } else { 4 });
-            high.entries[usize::from(lane)] = entry(if lane == 0 { 4 } else { 0 });
+            low.entries[usize::from(vl)] = entry(if vl == 0 { 0 } else { 4 });
+            high.entries[usize::from(vl)] = entry(if vl == 0 { 4 } else { 0 });
         }
         Self { blocks: [low, empty, high, empty] }
     }
@@ -36,7 +36,7 @@ pub(crate) struct Arbiter {
     low: Turn,
     /// The bytes of high priority since low priority had its turn, or had nothing to send in it.
     high_sent: u32,
-    /// Where the lane that was chosen last stood.
+    /// Where the VL that was chosen last stood.
     last: Table,
 }
 
@@ -57,15 +57,16 @@ struct Turn {
 }
 
 impl Arbiter {
-    /// Returns the lane to serve among those with something to send and the credit for it.
+    /// Returns the VL to serve among those with something to send and the credit for it.
     ///
-    /// `ready` has a bit for each such lane. The tables have so many entries each, and high
+    /// `ready` has a bit for each such VL. The tables have so many entries each, and high
     /// priority may send `limit` units of 4 KiB before low priority has to be served, 0 for one
-    /// packet and 255 for no limit. A lane that is in neither table is served last.
+    /// packet and 255 for no limit. A VL that is in neither table is served last.
     pub(crate) fn choose(
         &mut self,
         tables: &ArbitrationTables,
-        (high_entries, low_entries): (u8, u8),
+        high_entries: u8,
+        low_entries: u8,
         limit: u8,
         ready: u16,
     ) -> Option<u8> {
@@ -86,20 +87,20 @@ impl Arbiter {
             self.high_sent = 0;
         }
         if !(exhausted && low_waits)
-            && let Some(lane) = self.high.choose(high_entry, high_entries, ready)
+            && let Some(vl) = self.high.choose(high_entry, high_entries, ready)
         {
             self.last = Table::High;
-            return Some(lane);
+            return Some(vl);
         }
-        if let Some(lane) = self.low.choose(low_entry, low_entries, ready) {
+        if let Some(vl) = self.low.choose(low_entry, low_entries, ready) {
             self.last = Table::Low;
-            return Some(lane);
+            return Some(vl);
         }
         self.last = Table::Neither;
         Some(ready.trailing_zeros() as u8)
     }
 
-    /// Takes note that the lane that was chosen last has sent so many bytes.
+    /// Takes note that the VL that was chosen last has sent so many bytes.
     pub(crate) fn sent(&mut self, bytes: usize) {
         let bytes = bytes as u32;
         match self.last {
@@ -121,7 +122,7 @@ const fn serves(entry: VlArbitrationEntry, ready: u16) -> bool {
 }
 
 impl Turn {
-    /// Returns the lane of the entry whose turn it is: the current one while its weight lasts, and
+    /// Returns the VL of the entry whose turn it is: the current one while its weight lasts, and
     /// else the next one with something to send.
     fn choose(
         &mut self,

@@ -63,7 +63,7 @@ pub struct Counters {
     pub buffer_overrun_errors: u64,
     /// Those of `rcv_switch_relay_errors` that have no route.
     pub dlid_mapping_errors: u64,
-    /// Those of `rcv_switch_relay_errors` whose service level has no lane.
+    /// Those of `rcv_switch_relay_errors` whose service level has no VL.
     pub vl_mapping_errors: u64,
     /// Those of `rcv_switch_relay_errors` that would leave by the port of arrival.
     pub looping_errors: u64,

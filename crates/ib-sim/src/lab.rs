@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 use ib_link::{Datagram, Incoming, Remote};
 use ib_topology::generate::{self, Kind};
 use ib_topology::{Fabric, LinkRate, NodeId, NodeSpec, PortId};
-use ib_types::{Guid, NodeKind, ServiceLevel};
+use ib_types::{Guid, Instant, NodeKind, ServiceLevel};
 use ib_wire::mad::sm::{PhysState, PortState};
 use ib_wire::mad::{Attribute, AttributeId, Mad, MadStatus, Method, MgmtClass, TransactionId, smp};
 
@@ -316,6 +316,11 @@ impl Sim {
         self.fabric().port(id)
     }
 
+    /// Returns when the next event is due.
+    pub(crate) fn next_at(&self) -> Option<Instant> {
+        self.net.clock.next_at()
+    }
+
     pub(crate) fn port_mut(&mut self, id: PortId) -> &mut Port {
         self.net.fabric.port_mut(id)
     }
@@ -356,12 +361,12 @@ pub(crate) fn check_phys_states(sim: &Sim) {
 }
 
 /// Lets everything happen by a moment and checks after each step; all that there is by
-/// [`Instant::NEVER`](ib_types::Instant::NEVER).
-pub(crate) fn run_checked(sim: &mut Sim, until: ib_types::Instant) {
+/// [`Instant::NEVER`].
+pub(crate) fn run_checked(sim: &mut Sim, until: Instant) {
     while sim.run_step(until) {
         check(sim);
     }
-    if until < ib_types::Instant::NEVER {
+    if until < Instant::NEVER {
         sim.run_until(until);
     }
     check(sim);

@@ -10,7 +10,7 @@ pub(crate) const MANAGEMENT_VL: u8 = 15;
 
 /// A packet: what stands between the start of its LRH and its ICRC.
 ///
-/// The lane is chosen anew on every link and the checksums are made when somebody looks at the
+/// The VL is chosen anew on every link and the checksums are made when somebody looks at the
 /// bytes, so neither is here. A packet that a link damages is marked and dropped at the link's end, as
 /// its VCRC would have it; one that arrives has the ICRC that it was sent with, which nobody has to
 /// check.
@@ -78,7 +78,7 @@ impl Packet {
         matches!(self.dlid, 0xc000..=0xfffe)
     }
 
-    /// Returns true for subnet management, which has a lane of its own.
+    /// Returns true for subnet management, which has a VL of its own.
     #[must_use]
     pub fn is_smp(&self) -> bool {
         matches!(&self.payload, Payload::Mad(mad) if mad.destination_qpn.get() == 0)
@@ -122,11 +122,11 @@ impl Packet {
     /// Returns all bytes as they are on a link, checksums included, which are those of an
     /// undamaged packet.
     #[must_use]
-    pub fn to_bytes(&self, lane: VirtualLane) -> Vec<u8> {
+    pub fn to_bytes(&self, vl: VirtualLane) -> Vec<u8> {
         let length = self.length();
         let mut bytes = Vec::with_capacity(length + 2);
         let lrh = Lrh {
-            vl: lane,
+            vl,
             link_version: 0,
             sl: self.sl,
             next_header: if self.grh.is_some() {

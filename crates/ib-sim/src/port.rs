@@ -273,8 +273,16 @@ impl Port {
             return Some(MANAGEMENT_VL);
         }
         let tables = self.tables.as_ref().map_or(&*INITIAL, |tables| &tables.arbitration);
-        let entries = (self.info.vl_arbitration_high_cap, self.info.vl_arbitration_low_cap);
-        self.queues.as_mut()?.choose(tables, entries, self.info.vl_high_limit, ready)
+        let PortInfo { vl_arbitration_high_cap, vl_arbitration_low_cap, vl_high_limit, .. } =
+            self.info;
+        let arbiter = self.queues.as_mut()?.arbiter();
+        arbiter.choose(
+            tables,
+            vl_arbitration_high_cap,
+            vl_arbitration_low_cap,
+            vl_high_limit,
+            ready,
+        )
     }
 
     /// Returns the number of packets that wait to leave, whatever their VLs.

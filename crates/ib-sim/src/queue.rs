@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ib_types::Instant;
 
-use crate::arbiter::{Arbiter, ArbitrationTables};
+use crate::arbiter::Arbiter;
 
 /// The highest `HOQLife` and `LifeTimeValue` that limit anything.
 const LONGEST_LIFE: u8 = 19;
@@ -81,15 +81,9 @@ impl Queues {
         self.by_vl.into_iter().flatten().collect()
     }
 
-    /// Returns the VL to serve among those of data that are `ready`, a bit each.
-    pub(crate) fn choose(
-        &mut self,
-        tables: &ArbitrationTables,
-        entries: (u8, u8),
-        high_limit: u8,
-        ready: u16,
-    ) -> Option<u8> {
-        self.arbiter.choose(tables, entries, high_limit, ready)
+    /// Returns the arbiter, which chooses the VL to serve.
+    pub(crate) const fn arbiter(&mut self) -> &mut Arbiter {
+        &mut self.arbiter
     }
 
     /// Takes note that the VL that was chosen last has sent a packet.

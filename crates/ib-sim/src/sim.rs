@@ -42,12 +42,6 @@ impl Sim {
         self.net.now()
     }
 
-    /// Returns when the next thing happens; `None` when nothing will until somebody does something.
-    #[must_use]
-    pub fn next_at(&self) -> Option<Instant> {
-        self.net.clock.next_at()
-    }
-
     /// Processes all events up to a time, which is the current time afterwards.
     ///
     /// # Panics

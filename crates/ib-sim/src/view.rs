@@ -13,12 +13,6 @@ use crate::stats::Stats;
 use crate::tap::Tapped;
 
 impl Sim {
-    /// Returns how often GUIDs were changed: what is made of them is out of date once this has moved.
-    #[must_use]
-    pub const fn guid_changes(&self) -> u64 {
-        self.fabric().guid_changes()
-    }
-
     /// Returns how often links have changed their state and forwarding tables their entries: where packets go is out of date
     /// once this has moved.
     #[must_use]

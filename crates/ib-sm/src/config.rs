@@ -1,13 +1,15 @@
 //! Configuration of the SM. Fields have the names of OpenSM's configuration file. Defaults are those of OpenSM
 //! unless noted.
 
+use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use ib_mad::{Backoff, Timing};
+use ib_routing::{EngineList, LidOptions, RoutingOptions, Subnet};
 use ib_wire::mad::sm::VlCap;
 
 use crate::partition::Partitions;
-use crate::plan::RoutingConfig;
 use crate::qos::QosConfig;
 
 /// Configuration of the SM.
@@ -71,6 +73,29 @@ pub struct SmConfig {
     pub partitions: Partitions,
     /// Options of LIDs and routes.
     pub routing: RoutingConfig,
+}
+
+/// Routing configuration of a subnet.
+#[derive(Clone, Default)]
+pub struct RoutingConfig {
+    /// The engines, in order of preference.
+    pub engines: EngineList,
+    /// Makes the engines' options for each plan: options may name nodes that appear later. `None`
+    /// for the default options.
+    pub options: Option<Arc<OptionsFor>>,
+    /// Options of LID assignment.
+    pub lids: LidOptions,
+}
+
+/// Creates the engines' options for a subnet. The error gives the reason if that fails.
+pub type OptionsFor = dyn Fn(&Subnet<'_>) -> Result<RoutingOptions, String> + Send + Sync;
+
+impl fmt::Debug for RoutingConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { engines, options: _, lids } = self;
+        let mut shown = f.debug_struct("RoutingConfig");
+        shown.field("engines", engines).field("lids", lids).finish_non_exhaustive()
+    }
 }
 
 /// Partition enforcement by switches at host ports.

@@ -22,17 +22,17 @@ use ib_wire::mad::sm::{
 use ib_wire::mad::smp;
 use ib_wire::mad::{Attribute, AttributeId, Mad, Method, TransactionId};
 
-use crate::config::SmConfig;
 use crate::fault::{Fault, PortName, Reason};
 use crate::found::{Found, NodeIndex, Place};
-use crate::multicast::{self, Entries, MulticastTables};
+use crate::managed::Context;
+use crate::multicast::{self, Entries};
 use crate::plan::Plan;
-use crate::tables::{SwitchTable, Tables, WrittenTables};
+use crate::tables::{SwitchTable, Tables};
 
 mod detour;
 mod enforce;
-mod lanes;
 mod settings;
+mod vls;
 mod work;
 
 pub(crate) use work::Work;
@@ -62,30 +62,6 @@ pub(crate) struct Configuration {
     incomplete: bool,
 }
 
-/// What writing goes by.
-pub(crate) struct Context<'a> {
-    pub(crate) config: &'a SmConfig,
-    pub(crate) found: &'a mut Found,
-    pub(crate) tables: &'a mut Tables,
-    pub(crate) multicast: &'a mut MulticastTables,
-    pub(crate) written: &'a mut WrittenTables,
-    /// The members of each group, by multicast LID.
-    pub(crate) groups: &'a BTreeMap<u16, Vec<Guid>>,
-    /// The end ports whose clients have been told to register again.
-    pub(crate) registered: &'a mut BTreeSet<Guid>,
-    /// The switches whose LFT differed from the blocks written. The SM reads back each block that it writes to them.
-    pub(crate) read_back: &'a mut BTreeSet<Guid>,
-}
-
-impl Context<'_> {
-    /// Returns whether clients at an end port shall register again: where no subnet of this manager was
-    /// before, everything that was registered is forgotten. That lasts until the port has heard of it.
-    fn reregisters(&self, place: Place) -> bool {
-        let guid = self.found.port(place).guid;
-        !self.registered.contains(&guid) && !self.config.no_clients_rereg
-    }
-}
-
 impl Configuration {
     /// Finds out what has to be written.
     pub(crate) fn new(plan: Arc<Plan>, context: &Context<'_>) -> Self {
@@ -113,7 +89,7 @@ impl Configuration {
         let mut first = this.port_work(context);
         first.extend(this.p_key_work(context));
         first.extend(enforce::work(context, &mut this.faults));
-        first.extend(lanes::work(context, this.is_layered()));
+        first.extend(vls::work(context, this.is_layered()));
         let detours = this.clear_work();
         let mut tables = this.table_work(context);
         let read_back = read_back(&tables, context);
@@ -231,14 +207,14 @@ impl Configuration {
             }
             Work::SlToVl { place, input } => {
                 self.written.sl_to_vl_tables += 1;
-                lanes::tables_of(place, context)
+                vls::tables_of(place, context)
                     .sl_to_vl
                     .extend(mad.attribute().map(|it| (input, it)));
             }
             Work::Arbitration { place, block } => {
                 self.written.arbitration_blocks += 1;
                 let read = mad.attribute().map(|it| (block, it));
-                lanes::tables_of(place, context).arbitration.extend(read);
+                vls::tables_of(place, context).arbitration.extend(read);
             }
             Work::Mft { node, block, position } => {
                 self.written.mft_blocks += 1;
@@ -367,13 +343,12 @@ impl Configuration {
                 Some(set(found.route(place), found.p_key_modifier(place, block), &table))
             }
             Work::SlToVl { place, input } => {
-                let modifier = lanes::modifier(place, input, found);
-                let wanted =
-                    crate::lanes::sl_to_vl(place, context.config, found, self.is_layered())?;
+                let modifier = vls::modifier(place, input, found);
+                let wanted = crate::vls::sl_to_vl(place, context.config, found, self.is_layered())?;
                 Some(set(found.route(place), modifier, &wanted))
             }
             Work::Arbitration { place, block } => {
-                let mut blocks = lanes::arbitration(place, context)?.into_iter();
+                let mut blocks = vls::arbitration(place, context)?.into_iter();
                 let (_, wanted) = blocks.find(|&(number, _)| number == block)?;
                 let port = if found.node(place.node).kind.is_switch() { place.port } else { 0 };
                 let modifier = u32::from(block) << 16 | u32::from(port);
@@ -405,7 +380,7 @@ impl Configuration {
                 let what = format!(
                     "has room for {room} P_Keys; {left_out} more are wanted, which it does not get"
                 );
-                self.faults.push(Fault::Absurd { at: context.found.name(place), what });
+                self.faults.push(Fault::Inconsistent { at: context.found.name(place), what });
             }
             for (block, (wanted, known)) in (0..).zip(wanted.blocks.iter().zip(known)) {
                 if wanted != known {

@@ -252,10 +252,10 @@ impl Discovery {
         };
         let Some(kind) = info.node_type.kind() else {
             let what = format!("is of type {}, which means nothing", info.node_type.0);
-            return self.faults.push(Fault::Absurd { at: reached(&"unknown kind"), what });
+            return self.faults.push(Fault::Inconsistent { at: reached(&"unknown kind"), what });
         };
         if let Some(what) = absurdity(kind, &info) {
-            return self.faults.push(Fault::Absurd { at: reached(&kind), what });
+            return self.faults.push(Fault::Inconsistent { at: reached(&kind), what });
         }
         let known = self.found.find(info.node_guid);
         let node = match known {
@@ -409,7 +409,7 @@ impl Discovery {
         if route.len() == usize::from(MAX_HOPS) {
             let what = format!("leads further than {MAX_HOPS} hops; what is behind is left out");
             let at = self.name(place);
-            return self.faults.push(Fault::Absurd { at, what });
+            return self.faults.push(Fault::Inconsistent { at, what });
         }
         let route = route.iter().copied().chain([place.port]).collect();
         self.queue.push_back(Probe::Node { from: Some(place), route });

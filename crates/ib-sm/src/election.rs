@@ -63,9 +63,9 @@ fn best<'a>(
     managers.reduce(|one, other| if other.1.beats(one.1) { other } else { one })
 }
 
-/// What a manager does because another one told it to.
+/// What an SM does because the master has sent it a Set(SMInfo).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Told {
+pub(crate) enum Order {
     /// Nothing.
     Nothing,
     /// It becomes the master.
@@ -82,15 +82,15 @@ pub(crate) enum Told {
 ///
 /// # Errors
 /// Fails with the status of the answer when the order cannot be followed in this state.
-pub(crate) fn order(own: SmState, sender: &SmInfo, modifier: u32) -> Result<Told, MadStatus> {
+pub(crate) fn order(own: SmState, sender: &SmInfo, modifier: u32) -> Result<Order, MadStatus> {
     let from_master = sender.state == SmState::MASTER;
     let from_standby = sender.state == SmState::STANDBY;
     match modifier {
-        SmInfo::HANDOVER if from_master && own != SmState::NOT_ACTIVE => Ok(Told::TakeOver),
-        SmInfo::ACKNOWLEDGE if from_standby => Ok(Told::Nothing),
-        SmInfo::DISABLE if from_master && own == SmState::STANDBY => Ok(Told::Disable),
-        SmInfo::STANDBY if from_master && own == SmState::NOT_ACTIVE => Ok(Told::Standby),
-        SmInfo::DISCOVER if from_master && own == SmState::STANDBY => Ok(Told::Discover),
+        SmInfo::HANDOVER if from_master && own != SmState::NOT_ACTIVE => Ok(Order::TakeOver),
+        SmInfo::ACKNOWLEDGE if from_standby => Ok(Order::Nothing),
+        SmInfo::DISABLE if from_master && own == SmState::STANDBY => Ok(Order::Disable),
+        SmInfo::STANDBY if from_master && own == SmState::NOT_ACTIVE => Ok(Order::Standby),
+        SmInfo::DISCOVER if from_master && own == SmState::STANDBY => Ok(Order::Discover),
         _ => Err(MadStatus::BAD_FIELD),
     }
 }

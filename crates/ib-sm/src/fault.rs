@@ -37,9 +37,9 @@ pub enum Fault {
         /// The block of its linear forwarding table.
         block: u16,
     },
-    /// An answer cannot be true.
-    Absurd {
-        /// Whose answer it is.
+    /// A port or its tables contradict what is known of the subnet, or cannot hold what is configured.
+    Inconsistent {
+        /// The port.
         at: PortName,
         /// What is wrong with it.
         what: String,
@@ -120,7 +120,7 @@ impl fmt::Display for Fault {
             Self::TableChanged { at, block } => {
                 write!(f, "{at}: block {block} of the forwarding table is not what was written")
             }
-            Self::Absurd { at, what } => write!(f, "{at}: {what}"),
+            Self::Inconsistent { at, what } => write!(f, "{at}: {what}"),
             Self::NoLid { port, description, max_lid } => write!(
                 f,
                 "port {port} ('{description}') gets no LID and is not configured: all LIDs up to \

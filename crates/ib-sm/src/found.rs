@@ -96,6 +96,15 @@ impl Found {
         Arc::make_mut(&mut self.nodes[index.0 as usize])
     }
 
+    /// Returns the names of nodes, for a sentence.
+    pub(crate) fn describe(&self, nodes: &[NodeIndex]) -> String {
+        let name = |&node: &NodeIndex| {
+            let node = self.node(node);
+            format!("'{}' ({})", node.description.as_text(), node.info.node_guid)
+        };
+        nodes.iter().map(name).collect::<Vec<_>>().join(", ")
+    }
+
     /// Returns true when a node is the same one as in a clone, at the same index, with nothing changed.
     pub(crate) fn shares(&self, other: &Self, index: NodeIndex) -> bool {
         let at = |found: &Self| found.nodes.get(index.0 as usize).map(Arc::as_ptr);

@@ -3,47 +3,63 @@
 //! | file | holds |
 //! |---|---|
 //! | `manager` | what goes in and comes out |
-//! | `stages` | the stages of a sweep, and what leads from one to the next |
-//! | `requests` | what is asked and told, and how it ends |
-//! | `pace` | how much of the time administration has |
-//! | `peers` | what other managers and the ports of the subnet say unasked |
-//! | `report` | what is said of a sweep |
-//! | `changes` | what has come and gone, and why the subnet is explored |
+//! | `stages` | the stages of a sweep, and the transitions between them |
+//! | `requests` | the requests of each stage, and what their results change |
+//! | `peers` | requests of other SMs, traps, and the election |
+//! | `status` | queries, and changes of the configuration |
+//!
+//! Its parts:
+//!
+//! | file | holds |
+//! |---|---|
+//! | `smp` | requests in flight, and responses |
+//! | `triggers` | why and when the subnet is swept again |
+//! | `light_sweep` | what light sweeps look at |
+//! | `sweep` | times and counts of a sweep |
+//! | `reporter`, `event`, `changes` | events, and what keeps them from being repeated |
+//! | `pace` | the share of the time that the SA has |
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex};
 
 use ib_link::{Datagram, Incoming};
-use ib_mad::{Requester, RequesterConfig};
 use ib_routing::check::Checker;
 use ib_types::{Guid, Instant};
-use ib_wire::mad::TransactionId;
 use ib_wire::mad::sm::{SmInfo, SmState};
 
-use crate::alarm::{Alarm, AlarmKind, RaisedAlarm};
+use crate::alarm::Alarm;
 use crate::cache::UnicastCache;
 use crate::config::SmConfig;
-use crate::configuration::{Configuration, Context, Work};
-use crate::discovery::{Discovery, Probe};
+use crate::configuration::Configuration;
+use crate::discovery::Discovery;
 use crate::fault::Fault;
-use crate::found::{Found, NodeIndex, Place};
-use crate::multicast::MulticastTables;
-use crate::plan::{Plan, PlanError, PlanJob, TableQuality};
+use crate::found::Place;
+use crate::managed::ManagedSubnet;
+use crate::plan::{Plan, PlanError, PlanJob};
 use crate::sa::subnet::Subnet;
-use crate::sa::{Administration, Known};
-use crate::tables::{Tables, WrittenTables};
+use crate::sa::{Administration, SubnetView};
 
 mod changes;
+mod event;
+mod light_sweep;
 mod pace;
 mod peers;
-mod report;
+mod reporter;
 mod requests;
+mod smp;
 mod stages;
+mod status;
+mod sweep;
+mod triggers;
 
-pub use changes::{Exploration, LinkChange, PortChange};
+pub use event::{
+    Exploration, LinkChange, PortChange, PortStatus, SmCounters, SmEvent, SweepReport,
+};
+use light_sweep::LightSweeps;
 use pace::Pace;
-use report::Sweep;
-pub use report::{PortStatus, SmCounters, SmEvent, SweepReport};
+use reporter::Reporter;
+use smp::{Purpose, Smps};
+use sweep::Sweep;
+use triggers::Triggers;
 
 /// A subnet manager (SM), including subnet administration (SA).
 ///
@@ -57,87 +73,23 @@ pub struct SubnetManager {
     config: SmConfig,
     guid: Guid,
     state: SmState,
-    /// SMInfo:ActCount: number of SMPs that the SM has sent, which shows that it is active.
-    activity: u32,
-    requester: Requester,
-    asked: BTreeMap<TransactionId, Asked>,
-    /// Responses to requests and traps.
-    answers: VecDeque<Datagram>,
     stage: Stage,
-    found: Found,
-    tables: Tables,
-    multicast: MulticastTables,
-    written: WrittenTables,
-    /// The members of each group, by multicast LID.
-    groups: BTreeMap<u16, Vec<Guid>>,
-    /// True if members have joined or left since the tables were written.
-    regroup: bool,
-    /// The subnet as of the last time it was up.
-    subnet: Option<Arc<Subnet>>,
-    administration: Administration,
+    smps: Smps,
+    subnet: ManagedSubnet,
+    triggers: Triggers,
+    light_sweeps: LightSweeps,
     sweep: Sweep,
-    /// True if clients have to reregister: the subnet had no SM before.
-    fresh: bool,
-    /// End ports that were requested to reregister since they joined or this SM started.
-    registered: BTreeSet<Guid>,
-    /// Switches whose LFT differed from the blocks written.
-    read_back: BTreeSet<Guid>,
-    /// True if a new discovery is needed; `why` holds the reason.
-    stale: bool,
-    why: Option<String>,
-    /// True if a discovery with faults was repeated before its result was used.
-    looked_twice: bool,
-    /// GUIDs of nodes that have reported changes; if these are few, a partial discovery suffices.
-    changed: BTreeSet<Guid>,
-    /// True if the next sweep is due soon: a sweep was incomplete, or an SM of higher priority is starting.
-    unsettled: bool,
-    /// Time from which a trap of an unknown port starts a full discovery at once.
-    search_from: Instant,
-    /// GUIDs of switches whose tables are re-read in the next light sweep.
-    doubtful: BTreeSet<Guid>,
-    /// Switches whose `PortStateChange` flag was cleared after their ports had been read, so that changes in between may be
-    /// missed; each with the next port to check.
-    uncertain: BTreeMap<Guid, u8>,
-    /// Number of light sweeps.
-    looks: u32,
-    /// Faults of the last complete sweep, and of the current one.
-    faults: (BTreeSet<String>, BTreeSet<String>),
-    /// Why there is no plan, once it was said; and the warnings that were given last.
-    refusal: Option<String>,
-    warned: BTreeSet<String>,
-    /// Quality of the forwarding tables in the switches, as of the last plan; `None` if not known.
-    quality: Option<TableQuality>,
-    alarms: BTreeMap<AlarmKind, RaisedAlarm>,
     /// Checker of routes, which caches the last results.
     checker: Arc<Mutex<Checker>>,
-    /// Number of consecutive sweeps with incomplete writes.
-    failed_in_a_row: u32,
     /// Routes that remain valid while only hosts and leaf switches leave and return.
     cache: Option<UnicastCache>,
-    counters: SmCounters,
+    /// The subnet as of the last time it was up, which the SA serves.
+    served: Option<Arc<Subnet>>,
+    administration: Administration,
     /// Share of the time for SA requests during a sweep.
     pace: Pace,
-    events: VecDeque<SmEvent>,
-}
-
-/// What a request was for.
-#[derive(Debug)]
-enum Asked {
-    Probe(Probe),
-    Work(Work),
-    /// Whether the ports of a switch have changed.
-    Change(NodeIndex),
-    /// Whether a block of a table is still what was written.
-    Audit {
-        node: NodeIndex,
-        block: u16,
-    },
-    /// Whether an end port is what it was.
-    State(Place),
-    /// Whether the master lives.
-    Master(Place),
-    /// That another manager takes over.
-    HandOver(Place),
+    counters: SmCounters,
+    reporter: Reporter,
 }
 
 /// What the manager is doing.
@@ -154,9 +106,9 @@ enum Stage {
     /// It writes multicast tables.
     Grouping(Box<Configuration>),
     /// It looks whether ports or tables have changed.
-    Looking { left: Vec<Asked>, waiting: usize },
+    Looking { left: Vec<Purpose>, waiting: usize },
     /// It gives the subnet to another manager.
-    HandingOver { to: Place, told: bool },
+    HandingOver { to: Place, is_requested: bool },
     /// It waits for the master to fail.
     Standby { master: Place, next: Instant, failures: u32, waiting: bool },
     /// It does nothing until it is told to.
@@ -167,49 +119,23 @@ impl SubnetManager {
     /// Returns a manager at the port with a GUID, which starts to explore at once.
     #[must_use]
     pub fn new(config: SmConfig, guid: Guid, now: Instant) -> Self {
-        let requester = RequesterConfig { window: config.max_smps, ..RequesterConfig::default() };
-        let administration = Administration::new(&config);
         let mut this = Self {
-            requester: Requester::new(requester),
-            config,
             guid,
             state: SmState::DISCOVERING,
-            activity: 0,
-            asked: BTreeMap::new(),
-            answers: VecDeque::new(),
             stage: Stage::Idle { next: None },
-            found: Found::default(),
-            tables: Tables::new(),
-            multicast: MulticastTables::default(),
-            written: WrittenTables::new(),
-            groups: BTreeMap::new(),
-            regroup: false,
-            subnet: None,
-            administration,
+            smps: Smps::new(config.max_smps, config.timing),
+            subnet: ManagedSubnet::new(),
+            triggers: Triggers::new("the manager starts"),
+            light_sweeps: LightSweeps::default(),
             sweep: Sweep::default(),
-            fresh: true,
-            registered: BTreeSet::new(),
-            read_back: BTreeSet::new(),
-            stale: false,
-            why: Some("the manager starts".to_owned()),
-            looked_twice: false,
-            changed: BTreeSet::new(),
-            unsettled: false,
-            search_from: Instant::ZERO,
-            doubtful: BTreeSet::new(),
-            uncertain: BTreeMap::new(),
-            looks: 0,
-            faults: Default::default(),
-            refusal: None,
-            warned: BTreeSet::new(),
-            quality: None,
-            alarms: BTreeMap::new(),
             checker: Arc::default(),
-            failed_in_a_row: 0,
             cache: None,
-            counters: SmCounters::default(),
+            served: None,
+            administration: Administration::new(&config),
             pace: Pace::default(),
-            events: VecDeque::new(),
+            counters: SmCounters::default(),
+            reporter: Reporter::default(),
+            config,
         };
         this.explore(now);
         this
@@ -221,7 +147,7 @@ impl SubnetManager {
         SmInfo {
             guid: self.guid,
             sm_key: self.config.sm_key,
-            act_count: self.activity,
+            act_count: self.smps.activity(),
             priority: self.config.sm_priority,
             state: self.state,
         }
@@ -251,14 +177,13 @@ impl SubnetManager {
 
     /// Requests a heavy sweep. The sweep starts as soon as the SMPs in flight have completed.
     pub fn sweep(&mut self, now: Instant) {
-        self.spoil("it was asked for");
+        self.triggers.spoil("it was asked for");
         self.advance(now);
     }
 
     /// Takes what came out of the link. Returns true when it was for the manager.
     pub fn handle(&mut self, now: Instant, incoming: &Incoming) -> bool {
-        let taken = self.requester.handle(now, incoming);
-        if taken {
+        if self.smps.handle(now, incoming) {
             self.collect(now);
             return true;
         }
@@ -274,7 +199,7 @@ impl SubnetManager {
 
     /// Does what is due by now.
     pub fn handle_timeout(&mut self, now: Instant) {
-        self.requester.handle_timeout(now);
+        self.smps.handle_timeout(now);
         self.administration.handle_timeout(now);
         self.collect(now);
         self.pace.handle_timeout(now);
@@ -289,16 +214,14 @@ impl SubnetManager {
 
     /// Returns the next datagram to be sent.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Datagram> {
-        if let Some(answer) = self.answers.pop_front() {
-            self.activity = self.activity.wrapping_add(1);
-            return Some(answer);
+        if let Some(response) = self.smps.poll_response() {
+            return Some(response);
         }
         self.fill(now);
         while self.advance(now) {
             self.fill(now);
         }
-        let request = self.requester.poll_transmit(now);
-        self.activity = self.activity.wrapping_add(request.is_some().into());
+        let request = self.smps.poll_request(now);
         if request.is_some() || self.is_busy() && !self.pace.may_send() {
             return request;
         }
@@ -312,7 +235,7 @@ impl SubnetManager {
     /// Returns true while the subnet is explored or written: requests to administration have to wait
     /// for a part of their time then.
     fn is_busy(&self) -> bool {
-        self.requester.outstanding() > 0
+        self.smps.outstanding() > 0
     }
 
     /// Answers requests to administration, as far as it is their turn.
@@ -321,21 +244,21 @@ impl SubnetManager {
             return;
         }
         let busy = self.is_busy();
-        let known = Known {
-            subnet: self.subnet.as_ref().filter(|_| self.state == SmState::MASTER),
-            tables: &self.tables,
-            multicast: &self.multicast,
-            written: &self.written,
+        let view = SubnetView {
+            subnet: self.served.as_ref().filter(|_| self.state == SmState::MASTER),
+            tables: &self.subnet.tables,
+            multicast: &self.subnet.multicast,
+            written: self.subnet.written(),
             manager: self.info(),
             sa_key: self.config.sa_key,
         };
         let credit = self.pace.credit(busy);
-        self.administration.work(now, known, credit);
+        self.administration.work(now, view, credit);
         if busy {
             self.pace.ask(now);
         }
         if let Some(groups) = self.administration.take_group_changes() {
-            (self.groups, self.regroup) = (groups, true);
+            self.subnet.set_groups(groups);
             self.advance(now);
         }
     }
@@ -355,7 +278,7 @@ impl SubnetManager {
         }
         match plan {
             Ok(plan) => {
-                self.warn(&plan.warnings);
+                self.reporter.warn(&plan.warnings);
                 self.configure(now, Arc::new(plan));
             }
             Err(error) => {
@@ -363,16 +286,13 @@ impl SubnetManager {
                 let text = error.to_string();
                 // The switches keep the tables that they have.
                 let assessed = self.assess_tables_in_use();
-                self.quality = assessed.as_ref().map(|(quality, _)| *quality);
+                self.reporter.quality = assessed.as_ref().map(|(quality, _)| *quality);
                 let mut alarms = vec![Alarm::NoPlan { reason: text.clone() }];
                 alarms.extend(assessed.and_then(|(quality, first)| {
                     Alarm::of_quality(quality, first.as_deref(), None)
                 }));
-                self.raise(now, alarms);
-                if self.refusal.as_ref() != Some(&text) {
-                    self.refusal = Some(text.clone());
-                    self.events.push_back(SmEvent::NoPlan(text));
-                }
+                self.reporter.raise(now, alarms);
+                self.reporter.refuse(text);
                 self.rest(now);
             }
         }
@@ -380,7 +300,7 @@ impl SubnetManager {
 
     /// Returns the next thing to say.
     pub fn poll_event(&mut self) -> Option<SmEvent> {
-        self.events.pop_front()
+        self.reporter.poll()
     }
 
     /// Returns when [`SubnetManager::handle_timeout`] has something to do.
@@ -396,57 +316,22 @@ impl SubnetManager {
             if self.is_busy() { self.pace.poll_timeout() } else { Some(Instant::from_nanos(0)) }
         });
         let administration = [administration, waiting.flatten()].into_iter().flatten().min();
-        [self.requester.poll_timeout(), administration, own].into_iter().flatten().min()
-    }
-
-    /// Splits what the manager is doing from what it goes by.
-    fn split(&mut self) -> (&mut Stage, Context<'_>) {
-        let Self {
-            config,
-            found,
-            tables,
-            multicast,
-            written,
-            groups,
-            registered,
-            read_back,
-            stage,
-            ..
-        } = self;
-        (
-            stage,
-            Context { config, found, tables, multicast, written, groups, registered, read_back },
-        )
+        [self.smps.poll_timeout(), administration, own].into_iter().flatten().min()
     }
 
     fn become_state(&mut self, state: SmState) {
         if self.state != state {
             self.state = state;
-            // Another SM is the master now, or no subnet has been discovered yet.
-            (self.quality, self.alarms) = (None, BTreeMap::new());
+            self.reporter.forget_tables();
             // An SM that has just become the master has no other SMs in its list.
-            self.registered.clear();
-            self.events.push_back(SmEvent::State(state));
+            self.subnet.registered.clear();
+            self.reporter.push(SmEvent::State(state));
         }
     }
 
-    /// Tells of what is to be said of a plan, unless the last one gave the same reason.
-    fn warn(&mut self, warnings: &[String]) {
-        let new = warnings.iter().filter(|warning| !self.warned.contains(*warning));
-        self.events.extend(new.cloned().map(SmEvent::Warning));
-        self.warned = warnings.iter().cloned().collect();
-    }
-
-    /// Tells of faults that the last sweep did not meet.
+    /// Reports faults of the current sweep.
     fn report(&mut self, faults: Vec<Fault>) {
         self.sweep.faults += faults.len();
-        for fault in faults {
-            let text = fault.to_string();
-            let known = self.faults.0.contains(&text) || self.faults.1.contains(&text);
-            self.faults.1.insert(text);
-            if !known {
-                self.events.push_back(SmEvent::Fault(fault));
-            }
-        }
+        self.reporter.report_faults(faults);
     }
 }

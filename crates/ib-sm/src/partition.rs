@@ -34,7 +34,7 @@ pub struct Partition {
     pub key: u16,
     /// Whether the key stands at index 0 of the members' tables.
     pub first: bool,
-    /// The service level of the paths in it, where lanes are set up.
+    /// The service level of the paths in it, where VLs are set up.
     pub sl: u8,
     /// The members, in the order of the file: later ones prevail.
     pub members: Vec<(Who, Membership)>,
@@ -53,7 +53,7 @@ pub struct Group {
     pub mtu: MtuCode,
     /// The service level.
     pub sl: u8,
-    /// Whether the service level is its partition's, which counts only where lanes are set up.
+    /// Whether the service level is its partition's, which counts only where VLs are set up.
     pub sl_of_partition: bool,
     /// The Q_Key.
     pub q_key: u32,

@@ -4,7 +4,6 @@
 //! it while the subnet manager (SM) answers queries.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -13,7 +12,7 @@ use ib_routing::engine::{NoEngine, Refusal, engine};
 use ib_routing::hops::LinkWeights;
 use ib_routing::subnet::SubnetError;
 use ib_routing::{
-    EngineKind, EngineList, HopMatrix, Layers, Lfts, LidOptions, Routing, RoutingOptions, Subnet,
+    EngineKind, HopMatrix, Layers, Lfts, LidOptions, Routing, RoutingOptions, Subnet,
     SubnetOptions, SwitchId,
 };
 use ib_topology::Fabric;
@@ -21,7 +20,7 @@ use ib_types::{Guid, Lid};
 
 use crate::config::SmConfig;
 use crate::found::Found;
-use crate::lanes::FabricLanes;
+use crate::vls::FabricVls;
 
 mod decision;
 mod graph;
@@ -29,35 +28,12 @@ mod graph;
 pub use decision::TableQuality;
 use decision::{Candidate, Choice, Decision, InUse, TableAlarm, decide};
 
-/// Routing configuration of a subnet.
-#[derive(Clone, Default)]
-pub struct RoutingConfig {
-    /// The engines, in order of preference.
-    pub engines: EngineList,
-    /// Makes the engines' options for each plan: options may name nodes that appear later. `None`
-    /// for the default options.
-    pub options: Option<Arc<OptionsFor>>,
-    /// Options of LID assignment.
-    pub lids: LidOptions,
-}
-
-/// Creates the engines' options for a subnet. The error gives the reason if that fails.
-pub type OptionsFor = dyn Fn(&Subnet<'_>) -> Result<RoutingOptions, String> + Send + Sync;
-
-impl fmt::Debug for RoutingConfig {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { engines, options: _, lids } = self;
-        let mut shown = f.debug_struct("RoutingConfig");
-        shown.field("engines", engines).field("lids", lids).finish_non_exhaustive()
-    }
-}
-
 /// A job that plans a subnet.
 #[derive(Clone, Debug)]
 pub struct PlanJob {
     fabric: Fabric,
     own_port: Guid,
-    lanes: FabricLanes,
+    vls: FabricVls,
     in_use: TablesInUse,
     /// The highest LID that all switches can forward; `None` if there is no limit.
     max_lid: Option<u16>,
@@ -191,7 +167,7 @@ impl PlanJob {
         Self {
             fabric: graph::fabric(found),
             own_port: found.port(own).guid,
-            lanes: FabricLanes::new(found.clone(), config.clone()),
+            vls: FabricVls::new(found.clone(), config.clone()),
             in_use,
             max_lid: max_lid(found),
             on_spine: node.kind.is_switch()
@@ -201,7 +177,7 @@ impl PlanJob {
     }
 
     fn config(&self) -> &SmConfig {
-        self.lanes.config()
+        self.vls.config()
     }
 
     /// Returns the subnet as a graph.
@@ -270,7 +246,7 @@ impl PlanJob {
             || Layers::uniform(ib_types::ServiceLevel::default()),
             |plan| layers_of(plan, subnet),
         );
-        let map = self.lanes.map(&layers, subnet);
+        let map = self.vls.map(&layers, subnet);
         let vl_map = map.as_ref().map(|map| map as _);
         let options = CheckOptions { vl_map, ..CheckOptions::default() };
         let report = check_with(subnet, &lfts, &layers, &options);
@@ -361,7 +337,7 @@ impl PlanJob {
                     .to_owned(),
             );
         }
-        let discarded = self.lanes.discarded_at_hosts(&routing.layers);
+        let discarded = self.vls.discarded_at_hosts(&routing.layers);
         if discarded != 0 {
             let levels = (0..16).filter(|level| discarded >> level & 1 != 0);
             let levels: Vec<String> = levels.map(|level: u8| level.to_string()).collect();
@@ -394,7 +370,7 @@ impl<'a> Trial<'a> {
             None => RoutingOptions::default(),
         };
         // VLs for lash: those that all links between switches will have.
-        if let Some(fewest) = job.lanes.fewest_vls() {
+        if let Some(fewest) = job.vls.fewest_vls() {
             let configured = options.virtual_lanes;
             options.virtual_lanes = if configured == 0 { fewest } else { configured.min(fewest) };
         }
@@ -468,7 +444,7 @@ impl<'a> Trial<'a> {
 
     /// Checks routes on the VLs that their links will have.
     fn check(&self, routing: &Routing) -> CheckReport {
-        let Some(map) = self.job.lanes.map(&routing.layers, self.subnet) else {
+        let Some(map) = self.job.vls.map(&routing.layers, self.subnet) else {
             let mut checker = self.job.checker.lock().unwrap_or_else(PoisonError::into_inner);
             return checker.check(self.subnet, &routing.lfts, &routing.layers);
         };

@@ -25,38 +25,38 @@ use ib_wire::mad::sa::{
     SmInfoRecord, TraceRecord,
 };
 use ib_wire::mad::sm::notice::{GidDetails, NoticeType};
-use ib_wire::mad::sm::{Notice, NoticeDetails, SmInfo, TrapNumber};
+use ib_wire::mad::sm::{Notice, NoticeDetails, TrapNumber};
 use ib_wire::mad::{Attribute, AttributeId, ClassPortInfo, Mad, MadStatus, Method, MgmtClass};
 
 use crate::config::SmConfig;
 use crate::found::{Found, Place};
-use crate::multicast::MulticastTables;
-use crate::tables::{Tables, WrittenTables};
 
 mod groups;
 mod jobs;
 mod path;
+mod query;
 mod records;
 mod services;
 pub(crate) mod subnet;
 mod subscriptions;
+mod view;
 
 use groups::{Applicant, Groups, has};
-use jobs::{Job, Jobs, Sources, TURN, ToldQuery, Work};
+use jobs::{COST, Job, Jobs, RegisteredQuery, Sources, TURN, Work};
 use path::PathQuery;
-use records::{Query, RecordQuery};
+use query::Query;
+use records::RecordQuery;
 use services::{Services, without_key};
 use subnet::Subnet;
 use subscriptions::Subscriptions;
+use view::Records;
+pub(crate) use view::SubnetView;
 
 /// The version of the class.
 const VERSION: u8 = 2;
 
 /// What tells the transactions of reports from those of the subnet manager.
 const REPORTER: u16 = 2;
-
-/// What a request, and each pair of ports whose paths are looked for, costs in microseconds.
-const COST: u32 = 5;
 
 /// How many reports may be in flight.
 const REPORTS: usize = 16;
@@ -78,20 +78,6 @@ const CAPABILITIES: u16 = 1 << 9 | 1 << 10 | 1 << 13;
 const CAPABILITIES2: u32 =
     1 << 3 | 1 << 6 | 1 << 7 | 1 << 8 | 1 << 10 | 1 << 12 | 1 << 13 | 1 << 15 | 1 << 17;
 
-/// What administration answers by.
-#[derive(Clone, Copy)]
-pub(crate) struct Known<'a> {
-    /// The subnet, once it was up.
-    pub(crate) subnet: Option<&'a Arc<Subnet>>,
-    pub(crate) tables: &'a Tables,
-    pub(crate) multicast: &'a MulticastTables,
-    pub(crate) written: &'a WrittenTables,
-    /// What the manager says of itself.
-    pub(crate) manager: SmInfo,
-    /// The key of those who are trusted.
-    pub(crate) sa_key: u64,
-}
-
 /// The administration of a subnet.
 #[derive(Debug)]
 pub(crate) struct Administration {
@@ -110,37 +96,11 @@ pub(crate) struct Administration {
     most_bytes: usize,
 }
 
-/// The records of an answer, one behind the other.
-#[derive(Debug)]
-struct Records {
-    id: AttributeId,
-    bytes: Vec<u8>,
-    stride: usize,
-    /// The length of a record without the gap to the next one.
-    length: usize,
-}
-
 /// What is answered to a question.
 enum Answer {
     Records(Records),
     /// It has to be found.
     Work(Work),
-}
-
-impl Known<'_> {
-    /// Returns the LID and GID of the manager.
-    fn place(&self) -> (u16, Gid) {
-        let lid =
-            self.subnet.and_then(|subnet| subnet.found.own.and_then(|own| subnet.base_lid(own)));
-        let prefix = self.subnet.map_or(0, |subnet| subnet.prefix);
-        (lid.unwrap_or(0), Gid::new(prefix, self.manager.guid))
-    }
-}
-
-impl Records {
-    fn of<R: Record>(bytes: Vec<u8>) -> Self {
-        Self { id: R::ID, bytes, stride: R::STRIDE, length: R::LENGTH }
-    }
 }
 
 impl Administration {
@@ -181,7 +141,7 @@ impl Administration {
 
     /// Answers requests that wait, as far as a credit in microseconds allows. What they have cost beyond
     /// that is owed by the next ones.
-    pub(crate) fn work(&mut self, now: Instant, known: Known<'_>, credit: &mut u32) {
+    pub(crate) fn work(&mut self, now: Instant, view: SubnetView<'_>, credit: &mut u32) {
         while self.has_work() {
             let pays = self.owed.min(*credit);
             self.owed -= pays;
@@ -190,7 +150,7 @@ impl Administration {
                 return;
             }
             if let Some(job) = self.jobs.next() {
-                self.go_on(job, (now, known), TURN.min(*credit));
+                self.advance(now, view, job, TURN.min(*credit));
             }
             let request = match self.responder.poll_event() {
                 Some(ResponderEvent::Request(request)) => Some(request),
@@ -199,28 +159,28 @@ impl Administration {
             };
             if let Some(request) = request {
                 self.spent += COST;
-                self.answer(now, &request, known);
+                self.answer(now, &request, view);
             }
             self.owed = std::mem::take(&mut self.spent);
         }
     }
 
     /// Begins to find records, and answers when they are found soon.
-    fn begin(&mut self, request: &Message, work: Work, at: (Instant, Known<'_>)) {
+    fn begin(&mut self, now: Instant, view: SubnetView<'_>, request: &Message, work: Work) {
         if self.jobs.has(request) {
             return;
         }
         match self.jobs.admit(request, work) {
-            Ok(Some(work)) => self.go_on(Job { request: request.clone(), work }, at, TURN),
+            Ok(Some(work)) => self.advance(now, view, Job { request: request.clone(), work }, TURN),
             Ok(None) => {}
             Err(status) => self.refuse(request, status),
         }
     }
 
     /// Finds records for about so many microseconds.
-    fn go_on(&mut self, mut job: Job, (now, known): (Instant, Known<'_>), most: u32) {
+    fn advance(&mut self, now: Instant, view: SubnetView<'_>, mut job: Job, most: u32) {
         let Self { services, subscriptions, groups, .. } = self;
-        let sources = Sources { now, known, services, subscriptions, groups };
+        let sources = Sources { now, view, services, subscriptions, groups };
         match job.work.step(&sources, most) {
             Err(status) => return self.refuse(&job.request, status),
             Ok(cost) => self.spent += cost,
@@ -314,13 +274,13 @@ impl Administration {
         self.tell(gid_notice(trap, manager_lid, group.mgid), manager);
     }
 
-    fn answer(&mut self, now: Instant, request: &Message, known: Known<'_>) {
+    fn answer(&mut self, now: Instant, request: &Message, view: SubnetView<'_>) {
         let mad = request.mad();
         // A manager that has no subnet yet, or none any more, does not answer: who asks will ask
         // again, or somebody else.
-        let Some(subnet) = known.subnet else { return };
+        let Some(subnet) = view.subnet else { return };
         let key = mad.sa().sm_key;
-        if key != 0 && key != known.sa_key {
+        if key != 0 && key != view.sa_key {
             return;
         }
         if mad.class_version() != VERSION {
@@ -328,17 +288,17 @@ impl Administration {
         }
         match (mad.method(), mad.attribute_id()) {
             (Method::GET, AttributeId::CLASS_PORT_INFO) => self.class_port_info(request),
-            (Method::SET | Method::DELETE, _) => match self.write(now, request, subnet, known) {
+            (Method::SET | Method::DELETE, _) => match self.write(now, request, subnet, view) {
                 Ok(attribute) => self.plain(request, &attribute),
                 Err(status) => self.refuse(request, status),
             },
             (Method::GET | Method::GET_TABLE | Method::GET_TRACE_TABLE | Method::GET_MULTI, _) => {
-                match self.read(request, subnet, known) {
+                match self.read(request, subnet, view) {
                     Ok(Answer::Records(records)) if mad.method() == Method::GET => {
                         self.one(request, &records);
                     }
                     Ok(Answer::Records(records)) => self.table(request, records),
-                    Ok(Answer::Work(work)) => self.begin(request, work, (now, known)),
+                    Ok(Answer::Work(work)) => self.begin(now, view, request, work),
                     Err(status) => self.refuse(request, status),
                 }
             }
@@ -351,7 +311,7 @@ impl Administration {
         &mut self,
         request: &Message,
         subnet: &Arc<Subnet>,
-        known: Known<'_>,
+        view: SubnetView<'_>,
     ) -> Result<Answer, MadStatus> {
         let mad = request.mad();
         let mask = mad.component_mask();
@@ -371,18 +331,18 @@ impl Administration {
                 let data = request.data();
                 let head = data.first_chunk().ok_or(MadStatus::SA_REQUEST_INVALID)?;
                 let wanted = MultiPathRecord::parse(head);
-                Work::Paths(PathQuery::multi(subnet, mask, (&wanted, data), viewer)?)
+                Work::Paths(PathQuery::multi(subnet, mask, &wanted, data, viewer)?)
             }
             (Method::GET_TRACE_TABLE | Method::GET_MULTI, _) => {
                 return Err(MadStatus::BAD_METHOD_ATTRIBUTE);
             }
             (_, AttributeId::PATH_RECORD) => {
                 let wanted: PathRecord = mad.attribute().expect("the attribute was looked at");
-                Work::Paths(PathQuery::new(subnet, mask, &wanted, (viewer, one))?)
+                Work::Paths(PathQuery::new(subnet, mask, &wanted, viewer, one)?)
             }
             (_, AttributeId::SM_INFO_RECORD) => {
                 let query = Query { mask, template: mad.data() };
-                let records = records::manager_records(subnet, viewer, &known.manager, &query);
+                let records = records::manager_records(subnet, viewer, &view.manager, &query);
                 return Ok(Answer::Records(Records::of::<SmInfoRecord>(records)));
             }
             // Keys are for those who can tell the manager's own.
@@ -392,8 +352,8 @@ impl Administration {
             _ => {
                 let enough = if one { 2 } else { usize::MAX };
                 let found = RecordQuery::new(subnet, mad, viewer, enough).map(Box::new);
-                let told = || ToldQuery::new(subnet, mad, asker, trusted).map(Box::new);
-                let work = found.map(Work::Found).or_else(|| told().map(Work::Told));
+                let registered = || RegisteredQuery::new(subnet, mad, asker, trusted).map(Box::new);
+                let work = found.map(Work::Found).or_else(|| registered().map(Work::Registered));
                 work.ok_or(MadStatus::BAD_METHOD_ATTRIBUTE)?
             }
         };
@@ -458,12 +418,12 @@ impl Administration {
         now: Instant,
         request: &Message,
         subnet: &Arc<Subnet>,
-        known: Known<'_>,
+        view: SubnetView<'_>,
     ) -> Result<Vec<u8>, MadStatus> {
         let mad = request.mad();
         let (mask, set) = (mad.component_mask(), mad.method() == Method::SET);
         let asker = subnet.by_lid(request.remote().lid).ok_or(MadStatus::SA_REQUEST_INVALID)?;
-        let manager = known.place();
+        let manager = view.address();
         match mad.attribute_id() {
             AttributeId::SERVICE_RECORD => {
                 let record: ServiceRecord = mad.attribute().expect("the attribute was looked at");
@@ -500,7 +460,7 @@ impl Administration {
                     asker: subnet.gid(asker),
                     asker_keys: subnet.p_keys(asker),
                     keys: subnet.p_keys(member),
-                    ability: subnet.ability(member),
+                    limits: subnet.limits(member),
                 };
                 let mut change = if set {
                     self.groups.join(mask, &wanted, &applicant, subnet.prefix)?

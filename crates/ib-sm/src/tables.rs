@@ -69,9 +69,9 @@ impl SwitchTable {
 /// What was written to a port of which nobody reads it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PortTables {
-    /// The lanes of service levels, by the port that packets come in by; 0 of other nodes than switches.
+    /// The VLs of service levels, by the port that packets come in by; 0 of other nodes than switches.
     pub(crate) sl_to_vl: BTreeMap<u8, SlToVl>,
-    /// The lanes' turns by block, from 1 on.
+    /// The VL arbitration entries by block, from 1 on.
     pub(crate) arbitration: BTreeMap<u8, VlArbitration>,
 }
 

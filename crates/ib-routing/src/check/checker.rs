@@ -12,8 +12,8 @@
 use rayon::prelude::*;
 
 use super::dependency::{TurnCounts, Turns};
-use super::lanes::SameNumber;
 use super::pass::{Findings, Pass, Tables};
+use super::vls::SameNumber;
 use super::wiring::Wiring;
 use super::{CheckOptions, CheckReport, CreditLoops, LinkLoad, Scope, check};
 use crate::hops::Graph;
@@ -71,7 +71,7 @@ impl Checker {
         let options = CheckOptions::default();
         let (scope, samples): (Scope, usize) = (options.scope, options.samples);
         let tables = Tables { lfts, layers, wiring: &wiring, graph: &graph, unknown: None };
-        let pass = Pass::new(subnet, tables, SameNumber, (scope, samples));
+        let pass = Pass::new(subnet, tables, SameNumber, scope, samples);
         let ports: Vec<Port> = subnet.end_ports().iter().map(port).collect();
         let last = last.filter(|last| {
             last.level == level
@@ -88,8 +88,8 @@ impl Checker {
                     layers,
                     unknown: None,
                 };
-                let old = Pass::new(subnet, old, SameNumber, (scope, samples));
-                let lids = changed(subnet, (&old, &pass), &last.found.failing);
+                let old = Pass::new(subnet, old, SameNumber, scope, samples);
+                let lids = changed(subnet, &old, &pass, &last.found.failing);
                 self.looked_at = lids.len();
                 let (out, into) = rayon::join(|| old.run_some(&lids), || pass.run_some(&lids));
                 last.found.exchange(&out, into)
@@ -156,7 +156,8 @@ fn lids(subnet: &Subnet<'_>) -> usize {
 /// something to say, ascending.
 fn changed(
     subnet: &Subnet<'_>,
-    (old, new): (&Pass<'_, SameNumber>, &Pass<'_, SameNumber>),
+    old: &Pass<'_, SameNumber>,
+    new: &Pass<'_, SameNumber>,
     failing: &[u16],
 ) -> Vec<u16> {
     let mut again = vec![false; usize::from(subnet.max_lid()) + 1];

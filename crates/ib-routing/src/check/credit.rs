@@ -16,31 +16,31 @@ pub struct CreditLoops {
     /// The number of loops: strongly connected components, with a cycle, of the channel
     /// dependency graph over all virtual lanes. Zero proves the routes free of deadlock.
     pub loops: usize,
-    /// The links and lanes that are in one of them.
+    /// The links and VLs that are in one of them.
     pub channels: usize,
     /// The first of them, by their lowest switch.
     pub first: Vec<CreditLoop>,
 }
 
-/// A set of links and lanes every one of which can come to wait for every other.
+/// A set of links and VLs every one of which can come to wait for every other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CreditLoop {
-    /// The number of links and lanes in the set.
+    /// The number of links and VLs in the set.
     pub channels: usize,
     /// A shortest cycle in it, from its lowest switch on: the packets that fill the buffers
     /// behind each link wait for the next one, those of the last for the first.
     pub cycle: Vec<HeldChannel>,
 }
 
-/// One lane of a directed link between switches.
+/// One VL of a directed link between switches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct HeldChannel {
     /// The switch that sends.
     pub switch: SwitchId,
     /// Its port.
     pub port: u8,
-    /// The virtual lane.
-    pub lane: VirtualLane,
+    /// The VL.
+    pub vl: VirtualLane,
 }
 
 impl CreditLoops {
@@ -52,10 +52,10 @@ impl CreditLoops {
             let lowest = (0..cycle.len()).min_by_key(|&index| cycle[index]).unwrap_or(0);
             cycle.rotate_left(lowest);
             let held = cycle.iter().map(|&node| {
-                let (channel, lane) = graph.channel_and_lane(node);
+                let (channel, vl) = graph.channel_and_vl(node);
                 let (switch, port) = wiring.port(channel);
-                let lane = VirtualLane::new(lane).expect("one of 16");
-                HeldChannel { switch, port, lane }
+                let vl = VirtualLane::new(vl).expect("one of 16");
+                HeldChannel { switch, port, vl }
             });
             CreditLoop { channels: component.len(), cycle: held.collect() }
         });
@@ -71,7 +71,7 @@ impl CreditLoop {
         let line = |held: &HeldChannel| {
             let from = super::switch_name(subnet, held.switch);
             let to = super::peer_name(subnet, held.switch, held.port);
-            format!("{from} port {} to {to} on {}", held.port, held.lane)
+            format!("{from} port {} to {to} on {}", held.port, held.vl)
         };
         self.cycle.iter().map(line).collect()
     }

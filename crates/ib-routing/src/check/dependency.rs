@@ -2,36 +2,36 @@
 //!
 //! Dally and Seitz, "Deadlock-Free Message Routing in Multiprocessor Interconnection Networks",
 //! IEEE Transactions on Computers C-36, 1987: routes whose graph has no cycle cannot deadlock. A
-//! node is a directed link between two switches together with a virtual lane, which has buffers
+//! node is a directed link between two switches together with a VL, which has buffers
 //! of its own. Links from and to hosts have no place in it: nothing waits before the first, and
 //! a host always takes in what arrives.
 
 #[cfg(test)]
 use std::collections::BTreeSet;
 
-use super::lanes::{LANES, bits};
+use super::vls::{MAX_VLS, bits};
 use super::wiring::{Channel, Hop, Wiring};
 
 /// Takes note of the turns that packets make.
 pub(super) trait TurnSink: Send {
     fn new(wiring: &Wiring) -> Self;
 
-    /// Adds the turn from a link to an output port of the switch that it leads to, by the lanes before
+    /// Adds the turn from a link to an output port of the switch that it leads to, by the VLs before
     /// and after it.
-    fn add(&mut self, lanes: (u8, u8), channel: Channel, out: u8);
+    fn add(&mut self, before: u8, after: u8, channel: Channel, out: u8);
 
     /// Adds all turns of another part of the same subnet's routes.
     fn merge(&mut self, other: Self);
 }
 
-/// The turns that packets make: per pair of lanes (before, after) and per link that they come by a
+/// The turns that packets make: per pair of VLs (before, after) and per link that they come by a
 /// set of output ports of the switch that it leads to.
 #[derive(Clone, Debug)]
 pub(super) struct Turns {
     channels: usize,
     /// The 64-bit words of a set.
     words: usize,
-    /// `[lane before][lane after]`, each `[channel][word]`.
+    /// `[VL before][VL after]`, each `[channel][word]`.
     planes: Vec<Option<Box<[u64]>>>,
 }
 
@@ -40,13 +40,13 @@ impl TurnSink for Turns {
         Self {
             channels: wiring.channels(),
             words: wiring.widest().div_ceil(64),
-            planes: vec![None; LANES * LANES],
+            planes: vec![None; MAX_VLS * MAX_VLS],
         }
     }
 
-    fn add(&mut self, (before, after): (u8, u8), channel: Channel, out: u8) {
+    fn add(&mut self, before: u8, after: u8, channel: Channel, out: u8) {
         let size = self.channels * self.words;
-        let plane = self.planes[usize::from(before) * LANES + usize::from(after)]
+        let plane = self.planes[usize::from(before) * MAX_VLS + usize::from(after)]
             .get_or_insert_with(|| vec![0; size].into_boxed_slice());
         plane[channel as usize * self.words + usize::from(out) / 64] |= 1 << (out % 64);
     }
@@ -67,26 +67,26 @@ impl TurnSink for Turns {
 }
 
 impl Turns {
-    /// Returns the lanes that occur, ascending.
-    fn lanes(&self) -> Vec<u8> {
-        let used = |lane: usize| {
-            (0..LANES).any(|other| {
-                self.planes[lane * LANES + other].is_some()
-                    || self.planes[other * LANES + lane].is_some()
+    /// Returns the VLs that occur, ascending.
+    fn vls(&self) -> Vec<u8> {
+        let used = |vl: usize| {
+            (0..MAX_VLS).any(|other| {
+                self.planes[vl * MAX_VLS + other].is_some()
+                    || self.planes[other * MAX_VLS + vl].is_some()
             })
         };
-        (0..LANES).filter(|&lane| used(lane)).map(|lane| lane as u8).collect()
+        (0..MAX_VLS).filter(|&vl| used(vl)).map(|vl| vl as u8).collect()
     }
 
     fn outputs(&self, before: u8, after: u8, channel: Channel) -> impl Iterator<Item = u8> + '_ {
-        let plane = self.planes[usize::from(before) * LANES + usize::from(after)].as_deref();
+        let plane = self.planes[usize::from(before) * MAX_VLS + usize::from(after)].as_deref();
         let start = channel as usize * self.words;
         let set = plane.map_or(&[][..], |plane| &plane[start..start + self.words]);
         (0..).zip(set).flat_map(|(word, &set)| bits(set).map(move |bit| word * 64 + bit))
     }
 }
 
-/// How many LIDs' packets make each turn, where all packets keep to one lane.
+/// How many LIDs' packets make each turn, where all packets keep to one VL.
 #[derive(Clone, Debug)]
 pub(super) struct TurnCounts {
     /// Output ports per channel.
@@ -110,11 +110,11 @@ impl TurnCounts {
     }
 
     /// Returns the turns that are made.
-    pub(super) fn turns(&self, wiring: &Wiring, lane: u8) -> Turns {
+    pub(super) fn turns(&self, wiring: &Wiring, vl: u8) -> Turns {
         let mut turns = Turns::new(wiring);
         for (channel, counts) in (0..).zip(self.counts.chunks_exact(self.width.max(1))) {
             for (out, _) in (0..).zip(counts).filter(|&(_, &count)| count > 0) {
-                turns.add((lane, lane), channel, out);
+                turns.add(vl, vl, channel, out);
             }
         }
         turns
@@ -126,8 +126,8 @@ impl TurnSink for TurnCounts {
         Self { width: wiring.widest(), counts: vec![0; Self::size(wiring)] }
     }
 
-    fn add(&mut self, (before, after): (u8, u8), channel: Channel, out: u8) {
-        debug_assert_eq!(before, after, "all packets keep to one lane");
+    fn add(&mut self, before: u8, after: u8, channel: Channel, out: u8) {
+        debug_assert_eq!(before, after, "all packets keep to one VL");
         self.counts[channel as usize * self.width + usize::from(out)] += 1;
     }
 
@@ -138,28 +138,28 @@ impl TurnSink for TurnCounts {
     }
 }
 
-/// A node of the graph: the index of a (channel, lane) pair.
+/// A node of the graph: the index of a (channel, VL) pair.
 pub(super) type Node = u32;
 
 /// The graph in compressed rows.
 #[derive(Debug)]
 pub(super) struct Graph {
-    lanes: Vec<u8>,
+    vls: Vec<u8>,
     first: Vec<u32>,
     targets: Vec<Node>,
 }
 
 impl Graph {
     pub(super) fn new(wiring: &Wiring, turns: &Turns) -> Self {
-        let mut graph = Self { lanes: turns.lanes(), first: vec![0], targets: Vec::new() };
+        let mut graph = Self { vls: turns.vls(), first: vec![0], targets: Vec::new() };
         for channel in 0..wiring.channels() as Channel {
-            for &before in &graph.lanes {
+            for &before in &graph.vls {
                 if let Hop::Switch(switch, _) = wiring.hop(channel) {
                     let switch = usize::from(switch);
-                    for (index, &after) in (0..).zip(&graph.lanes) {
+                    for (index, &after) in (0..).zip(&graph.vls) {
                         let outputs = turns.outputs(before, after, channel);
                         graph.targets.extend(outputs.map(|out| {
-                            wiring.channel(switch, out) * graph.lanes.len() as Node + index
+                            wiring.channel(switch, out) * graph.vls.len() as Node + index
                         }));
                     }
                 }
@@ -169,7 +169,7 @@ impl Graph {
         graph
     }
 
-    /// Returns a graph of so many nodes on one lane.
+    /// Returns a graph of so many nodes on one VL.
     #[cfg(test)]
     pub(super) fn of_edges(nodes: usize, edges: &BTreeSet<(Node, Node)>) -> Self {
         let mut first = vec![0; nodes + 1];
@@ -180,7 +180,7 @@ impl Graph {
             first[node + 1] += first[node];
         }
         let targets = edges.iter().map(|&(_, target)| target).collect();
-        Self { lanes: vec![0], first, targets }
+        Self { vls: vec![0], first, targets }
     }
 
     pub(super) fn nodes(&self) -> usize {
@@ -193,9 +193,9 @@ impl Graph {
         &self.targets[from as usize..to as usize]
     }
 
-    /// Returns the channel and the lane of a node.
-    pub(super) fn channel_and_lane(&self, node: Node) -> (Channel, u8) {
-        let lanes = self.lanes.len() as Node;
-        (node / lanes, self.lanes[(node % lanes) as usize])
+    /// Returns the channel and the VL of a node.
+    pub(super) fn channel_and_vl(&self, node: Node) -> (Channel, u8) {
+        let vls = self.vls.len() as Node;
+        (node / vls, self.vls[(node % vls) as usize])
     }
 }

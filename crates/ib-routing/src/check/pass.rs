@@ -11,9 +11,9 @@ use super::Scope;
 use super::dependency::TurnSink;
 use super::distance::{Distances, MAX_DESTINATIONS, NO_COLUMN};
 use super::hops::HopCounts;
-use super::lanes::Lanes;
 use super::reach::{Cause, Judge, Reachability, Target};
 use super::tree::{Fate, Tree};
+use super::vls::VlRule;
 use super::wiring::{Hop, Wiring};
 use crate::hops::Graph;
 use crate::layers::Layers;
@@ -24,7 +24,7 @@ use crate::subnet::{Attachment, EndPort, Subnet, SwitchId};
 pub(super) struct Pass<'a, L> {
     subnet: &'a Subnet<'a>,
     tables: Tables<'a>,
-    lanes: L,
+    vls: L,
     scope: Scope,
     samples: usize,
     /// The number of hosts' ports at each switch.
@@ -64,12 +64,13 @@ const PARTS_PER_THREAD: usize = 4;
 /// The LIDs that are taken at a time.
 const BATCH: usize = MAX_DESTINATIONS;
 
-impl<'a, L: Lanes> Pass<'a, L> {
+impl<'a, L: VlRule> Pass<'a, L> {
     pub(super) fn new(
         subnet: &'a Subnet<'a>,
         tables: Tables<'a>,
-        lanes: L,
-        (scope, samples): (Scope, usize),
+        vls: L,
+        scope: Scope,
+        samples: usize,
     ) -> Self {
         let switches = subnet.switches().len();
         let mut ins = vec![vec![0]; switches];
@@ -86,7 +87,7 @@ impl<'a, L: Lanes> Pass<'a, L> {
         for (column, &switch) in (0..).zip(&leaves) {
             column_of[usize::from(switch)] = column;
         }
-        Self { subnet, tables, lanes, scope, samples, hosts, leaves, column_of, ins }
+        Self { subnet, tables, vls, scope, samples, hosts, leaves, column_of, ins }
     }
 
     /// Checks all LIDs.
@@ -177,7 +178,7 @@ struct Destination<'a> {
 }
 
 /// The scratch memory of one thread.
-struct Worker<'p, L: Lanes, T> {
+struct Worker<'p, L: VlRule, T> {
     pass: &'p Pass<'p, L>,
     found: Findings<T>,
     tree: Tree,
@@ -192,7 +193,7 @@ struct Worker<'p, L: Lanes, T> {
     sets: Vec<L::Set>,
 }
 
-impl<'p, L: Lanes, T: TurnSink> Worker<'p, L, T> {
+impl<'p, L: VlRule, T: TurnSink> Worker<'p, L, T> {
     fn new(pass: &'p Pass<'p, L>) -> Self {
         let wiring = pass.tables.wiring;
         let switches = wiring.switches();
@@ -269,9 +270,8 @@ impl<'p, L: Lanes, T: TurnSink> Worker<'p, L, T> {
             } else {
                 Target::HostAt(to.switch)
             };
-            let subject = (to.lid, target);
             let judge = Judge { wiring, unknown: pass.tables.unknown, samples: pass.samples };
-            found.reach.add_failures(&judge, (tree, entries), subject, &pass.hosts);
+            found.reach.add_failures(&judge, tree, entries, to.lid, target, &pass.hosts);
         }
         if self.pass.scope.hosts_send_to(to.port.is_switch()) {
             self.start_packets(to, column);
@@ -306,16 +306,16 @@ impl<'p, L: Lanes, T: TurnSink> Worker<'p, L, T> {
                 let discarded = if id == to.switch {
                     let others = ins.iter().copied().filter(|&port| port != to.number());
                     let others: Vec<u8> = others.collect();
-                    pass.lanes.start(set, id, &others, out, level)
+                    pass.vls.start(set, id, &others, out, level)
                 } else {
-                    pass.lanes.start(set, id, ins, out, level)
+                    pass.vls.start(set, id, ins, out, level)
                 };
                 // What goes round in circles has been counted.
                 if let (Some(from), false) =
                     (discarded, matches!(tree.fate(switch), Fate::Loops(_)))
                 {
                     let cause = Cause::Discarded { at: id, ports: (from, out), level };
-                    found.reach.add_lost((id, sources[switch]), to.lid, cause, pass.samples);
+                    found.reach.add_lost(id, sources[switch], to.lid, cause, pass.samples);
                 }
             }
         };
@@ -347,15 +347,15 @@ impl<'p, L: Lanes, T: TurnSink> Worker<'p, L, T> {
             if onward || to_host {
                 let turn_at = (channel, entries[next]);
                 let turns = &mut found.turns;
-                let discarded = pass.lanes.pass(&mut sets[next], set, turn_at, |before, after| {
+                let discarded = pass.vls.pass(&mut sets[next], set, turn_at, |before, after| {
                     if onward {
-                        turns.add((before, after), channel, entries[next]);
+                        turns.add(before, after, channel, entries[next]);
                     }
                 });
                 if let (Some(level), Hop::Switch(_, from)) = (discarded, wiring.hop(channel)) {
                     let at = SwitchId(next as u16);
                     let cause = Cause::Discarded { at, ports: (from, entries[next]), level };
-                    found.reach.add_lost((at, count), lid, cause, pass.samples);
+                    found.reach.add_lost(at, count, lid, cause, pass.samples);
                 }
             }
         }

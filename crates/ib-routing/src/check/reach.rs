@@ -213,8 +213,10 @@ impl Reachability {
     pub(super) fn add_failures(
         &mut self,
         judge: &Judge<'_>,
-        (tree, entries): (&Tree, &[u8]),
-        (lid, target): (u16, Target),
+        tree: &Tree,
+        entries: &[u8],
+        lid: u16,
+        target: Target,
         hosts: &[u32],
     ) {
         let samples = judge.samples;
@@ -267,7 +269,8 @@ impl Reachability {
     /// forwarding tables.
     pub(super) fn add_lost(
         &mut self,
-        (from, host_pairs): (SwitchId, u32),
+        from: SwitchId,
+        host_pairs: u32,
         lid: u16,
         cause: Cause,
         samples: usize,

@@ -40,8 +40,8 @@ fn tree_tables(subnet: &Subnet<'_>) -> Lfts {
     })
 }
 
-fn held(switch: u16, port: u8, lane: u8) -> HeldChannel {
-    HeldChannel { switch: SwitchId(switch), port, lane: VirtualLane::new(lane).expect("a lane") }
+fn held(switch: u16, port: u8, vl: u8) -> HeldChannel {
+    HeldChannel { switch: SwitchId(switch), port, vl: VirtualLane::new(vl).expect("a VL") }
 }
 
 #[test]
@@ -86,9 +86,9 @@ fn a_ring_that_is_used_as_a_line_has_none() {
 }
 
 /// The classic way out: packets that cross the link from switch 3 to switch 0 have a level of
-/// their own and change the lane there.
+/// their own and change the VL there.
 #[test]
-fn changing_lanes_at_a_dateline_breaks_the_loop() {
+fn changing_vls_at_a_dateline_breaks_the_loop() {
     let net = ring();
     let subnet = net.subnet();
     let lfts = tables(&subnet, |_, _, _| 1);
@@ -102,7 +102,7 @@ fn changing_lanes_at_a_dateline_breaks_the_loop() {
 
     let map = |switch: SwitchId, in_port: u8, _: u8, level: ServiceLevel| {
         let behind = level.get() == 1 && (switch.0 == 0 || (switch.0 == 1 && in_port == 2));
-        VirtualLane::new(u8::from(behind)).expect("a lane")
+        VirtualLane::new(u8::from(behind)).expect("a VL")
     };
     let options = CheckOptions { vl_map: Some(&map), ..Default::default() };
     assert!(check_with(&subnet, &lfts, &layers, &options).is_sound());

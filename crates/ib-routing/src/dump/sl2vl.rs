@@ -1,4 +1,4 @@
-//! `opensm-sl2vl.dump`: on which virtual lane each switch sends the packets of a service level.
+//! `opensm-sl2vl.dump`: on which VL each switch sends the packets of a service level.
 //!
 //! OpenSM writes the file when it manages quality of service (`-Q`), one block per node:
 //!
@@ -19,11 +19,11 @@ use super::Loaded;
 use crate::check::VlMap;
 use crate::subnet::{Peer, Subnet, SwitchId};
 
-/// The lane of every service level.
-type Lanes = [u8; 16];
+/// The VL of every service level.
+type VlRule = [u8; 16];
 
 /// The table of a pair of ports that no line names: SL n travels on VL n.
-const SAME_NUMBER: Lanes = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
+const SAME_NUMBER: VlRule = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
 
 /// The SL-to-VL tables of the switches of a subnet, read from a file.
 ///
@@ -31,7 +31,7 @@ const SAME_NUMBER: Lanes = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sl2Vl {
     /// The different tables; the first is [`SAME_NUMBER`].
-    tables: Vec<Lanes>,
+    tables: Vec<VlRule>,
     /// Per switch, `[input port][output port]`: an index into the tables; empty for a switch that
     /// the file does not name.
     switches: Vec<Vec<u16>>,
@@ -40,11 +40,11 @@ pub struct Sl2Vl {
 }
 
 impl VlMap for Sl2Vl {
-    fn lane(&self, switch: SwitchId, from: u8, out: u8, level: ServiceLevel) -> VirtualLane {
+    fn vl(&self, switch: SwitchId, from: u8, out: u8, level: ServiceLevel) -> VirtualLane {
         let at = usize::from(from) * self.ports[switch.index()] + usize::from(out);
         let table = self.switches[switch.index()].get(at).copied().unwrap_or_default();
-        let lane = self.tables[usize::from(table)][usize::from(level.get())];
-        VirtualLane::new(lane).expect("the reader admits 0 to 15")
+        let vl = self.tables[usize::from(table)][usize::from(level.get())];
+        VirtualLane::new(vl).expect("the reader admits 0 to 15")
     }
 }
 
@@ -54,7 +54,7 @@ impl VlMap for Sl2Vl {
 /// say nothing about switches and are read over.
 ///
 /// # Errors
-/// Fails on the first line that is malformed, on a port that the switch does not have, on a lane
+/// Fails on the first line that is malformed, on a port that the switch does not have, on a VL
 /// above 15, on a switch that has two blocks, on a pair of ports that stands twice, and when a
 /// switch or a pair of ports with a link at the output is missing.
 pub fn read(file: &str, bytes: &[u8], subnet: &Subnet<'_>) -> Result<Loaded<Sl2Vl>, ParseError> {
@@ -104,7 +104,7 @@ enum Block {
 struct Reader<'a> {
     subnet: &'a Subnet<'a>,
     map: Sl2Vl,
-    known: BTreeMap<Lanes, u16>,
+    known: BTreeMap<VlRule, u16>,
     block: Option<Block>,
     skipped: usize,
 }
@@ -193,20 +193,20 @@ impl Reader<'_> {
         let out = line.decimal("an output port of the switch", 0, u64::from(highest))?;
         line.skip_blanks();
         line.demand(":")?;
-        let mut lanes = SAME_NUMBER;
-        for lane in &mut lanes {
+        let mut vls = SAME_NUMBER;
+        for vl in &mut vls {
             line.skip_blanks();
-            *lane = line.decimal("a virtual lane", 0, 15)? as u8;
+            *vl = line.decimal("a VL", 0, 15)? as u8;
         }
         line.end("the end of the line behind 16 virtual lanes")?;
         let Block::Switch(id) = block else { return Ok(()) };
         let next = u16::try_from(self.map.tables.len()).unwrap_or(UNSET);
-        let table = *self.known.entry(lanes).or_insert(next);
+        let table = *self.known.entry(vls).or_insert(next);
         if table == UNSET {
             return Err(start.fault("found one more table, expected at most 65,535 different ones"));
         }
         if table == next {
-            self.map.tables.push(lanes);
+            self.map.tables.push(vls);
         }
         let at = from as usize * self.map.ports[id.index()] + out as usize;
         let slot = &mut self.map.switches[id.index()][at];

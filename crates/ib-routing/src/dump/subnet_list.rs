@@ -11,7 +11,7 @@ use crate::subnet::Subnet;
 /// port.
 ///
 /// Speeds above EDR, for which OpenSM 3.3.23 has no name, are written as the number of Gbit/s per
-/// lane like the others.
+/// VL like the others.
 ///
 /// # Errors
 /// Fails when the output does.

@@ -3,7 +3,7 @@
 //! Every pair of switches gets shortest paths, and its two directions one layer, such that the
 //! channel dependency graph of each layer has no cycle (Skeie, Lysne and Theiss, "Layered Shortest
 //! Path (LASH) Routing in Irregular System Area Networks", 2002). A layer is a service level, which
-//! travels on the virtual lane of its number.
+//! travels on the VL of its number.
 //!
 //! The number of layers depends above all on the choice among shortest paths. So paths and layers
 //! are chosen together: one layer is filled after the other, first with the pairs whose shortest
@@ -47,13 +47,13 @@ use fill::Recipe;
 use network::{NONE, Network};
 use routes::Layout;
 
-/// The lanes that links have when nothing else is said: those of OpenSM on ibsim.
+/// The VLs that links have when nothing else is said: those of OpenSM on ibsim.
 const USUAL_LANES: u8 = 8;
 
 /// The data virtual lanes that there can be.
 const MOST_LANES: u8 = 15;
 
-/// How many layers are tried before a fabric is given up: more than there are lanes, so that the
+/// How many layers are tried before a fabric is given up: more than there are VLs, so that the
 /// refusal can say how many it takes.
 const MOST_LAYERS: usize = 64;
 
@@ -76,14 +76,14 @@ impl Engine for Lash {
         if subnet.switches().is_empty() {
             return Err(unsuitable("the subnet has no switch; expected at least one"));
         }
-        let lanes = Lanes::new(options)?;
+        let vls = VlRange::new(options)?;
         let hops = HopMatrix::shortest(subnet, &LinkWeights::default());
         let network = Network::new(subnet, &hops);
-        let mut layout = lay_out(&network, &lanes)?;
+        let mut layout = lay_out(&network, &vls)?;
         balance::balance(&network, &mut layout);
         let lfts = tables::lfts(subnet, &network, &layout);
-        let layers = tables::levels(&layout, network.switches(), lanes.first);
-        let notes = vec![note(&layout, lanes.first)];
+        let layers = tables::levels(&layout, network.switches(), vls.first);
+        let notes = vec![note(&layout, vls.first)];
         Ok(Routing {
             engine: self.kind(),
             lfts,
@@ -101,30 +101,30 @@ fn unsuitable(reason: &str) -> EngineError {
 }
 
 /// The virtual lanes that layers may use.
-struct Lanes {
+struct VlRange {
     first: u8,
     count: u8,
 }
 
-impl Lanes {
+impl VlRange {
     fn new(options: &RoutingOptions) -> Result<Self, EngineError> {
-        let lanes = match options.virtual_lanes {
+        let vls = match options.virtual_lanes {
             0 => USUAL_LANES,
-            lanes => lanes.min(MOST_LANES),
+            vls => vls.min(MOST_LANES),
         };
         let first = options.lash_start_vl;
-        if first >= lanes {
+        if first >= vls {
             return Err(unsuitable(&format!(
-                "the starting virtual lane is {first}; expected less than {lanes}, the number of \
-                 data lanes"
+                "the starting VL is {first}; expected less than {vls}, the number of \
+                 data VLs"
             )));
         }
-        Ok(Self { first, count: lanes - first })
+        Ok(Self { first, count: vls - first })
     }
 }
 
 /// Chooses routes and layers by the recipe that takes the fewest layers.
-fn lay_out(network: &Network<'_>, lanes: &Lanes) -> Result<Layout, EngineError> {
+fn lay_out(network: &Network<'_>, vls: &VlRange) -> Result<Layout, EngineError> {
     let dimensions = Dimensions::find(network);
     let mut best: Option<Layout> = None;
     let fewer = |best: &Option<Layout>| {
@@ -147,13 +147,13 @@ fn lay_out(network: &Network<'_>, lanes: &Lanes) -> Result<Layout, EngineError> 
         let given = first_fit::lowest_ports(network);
         best = first_fit::first_fit(network, given, &pairs, fewer(&best)).or(best);
     }
-    let available = usize::from(lanes.count);
+    let available = usize::from(vls.count);
     match best {
         Some(layout) if layout.count() <= available => Ok(layout),
         Some(layout) => Err(unsuitable(&format!(
             "{} layers are needed; expected at most {available}, the virtual lanes from {} on",
             layout.count(),
-            lanes.first
+            vls.first
         ))),
         None => Err(unsuitable(&format!(
             "more than {MOST_LAYERS} layers are needed; expected at most {available}"

@@ -3,8 +3,11 @@
 use rayon::prelude::*;
 
 use super::routes::Routes;
-use super::shift::TILE;
 use crate::subnet::{EndPortId, SwitchId};
+
+/// How many shifts are counted at a time. The paths from one switch to consecutive places lie side
+/// by side, so more of them share a cache line; but each shift needs counters of its own.
+pub(super) const TILE: usize = 8;
 
 /// A link's position among those between switches, in as few bytes as will do.
 pub(super) trait Index: Copy + Send + Sync {

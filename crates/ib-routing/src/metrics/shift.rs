@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 
-use super::paths::{Index, PathTable};
+use super::paths::{Index, PathTable, TILE};
 use super::routes::Routes;
 use crate::subnet::{EndPortId, SwitchId};
 
@@ -22,10 +22,6 @@ pub struct ShiftContention {
 /// Up to this much memory, in bytes, all paths are kept; beyond it they are followed anew for
 /// every shift.
 pub(super) const PATH_MEMORY: usize = 1 << 28;
-
-/// How many shifts are counted at a time. The paths from one switch to consecutive places lie side
-/// by side, so more of them share a cache line; but each shift needs counters of its own.
-pub(super) const TILE: usize = 8;
 
 pub(super) fn shift_contention(
     routes: &Routes<'_>,

@@ -60,7 +60,7 @@ fn what_nobody_takes_stops_those_behind() {
     let (from, to) = (port(&sim, "h1.1"), port(&sim, "h2.1"));
     let there = lid(&sim, "h2");
     sim.open_held(to);
-    // The buffer of a lane has 16 KiB, and at most so long a switch keeps what cannot go on.
+    // The buffer of a VL has 16 KiB, and at most so long a switch keeps what cannot go on.
     for _ in 0..20 {
         sim.send_packet(from, data(&sim, from, there, 0, 2000));
     }

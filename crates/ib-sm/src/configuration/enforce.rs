@@ -62,7 +62,7 @@ pub(super) fn work(context: &Context<'_>, faults: &mut Vec<Fault>) -> Vec<Work> 
                 "has room to check {room} P_Keys, and the host there has {}: nothing is checked",
                 keys.len()
             );
-            faults.push(Fault::Absurd { at: context.found.name(place), what });
+            faults.push(Fault::Inconsistent { at: context.found.name(place), what });
         }
         let Some(wanted) = self::keys(place, context) else { continue };
         let known = &context.found.port(place).p_keys;

@@ -5,8 +5,8 @@ use ib_wire::mad::sm::{CapabilityMask, MtuCode, PhysState, PortInfo, PortState};
 
 use super::{Context, enforce};
 use crate::found::{Found, Place};
-use crate::lanes;
 use crate::plan::Plan;
+use crate::vls;
 
 /// Returns what a port is to be written; `None` when nothing has to change, and for ports that have
 /// neither LIDs nor a link.
@@ -142,8 +142,8 @@ fn link(info: &mut PortInfo, peer: &PortInfo, place: Place, context: &Context<'_
     let (config, found) = (context.config, &*context.found);
     let mtu = info.mtu_cap.0.min(peer.mtu_cap.0);
     info.neighbor_mtu = MtuCode(mtu.max(MtuCode::MTU_256.0));
-    if let Some(lanes) = lanes::operational_vls(place, config, found) {
-        info.operational_vls = lanes;
+    if let Some(vls) = vls::operational_vls(place, config, found) {
+        info.operational_vls = vls;
     }
     if let Some(qos) = &config.qos {
         info.vl_high_limit = qos.of(found.node(place.node).kind, place.port).high_limit;

@@ -75,11 +75,11 @@ fn every_order_in_every_state() {
             for modifier in 0..=6 {
                 let expected = match (modifier, sender, own) {
                     (SmInfo::HANDOVER, SmState::MASTER, SmState::NOT_ACTIVE) => None,
-                    (SmInfo::HANDOVER, SmState::MASTER, _) => Some(Told::TakeOver),
-                    (SmInfo::ACKNOWLEDGE, SmState::STANDBY, _) => Some(Told::Nothing),
-                    (SmInfo::DISABLE, SmState::MASTER, SmState::STANDBY) => Some(Told::Disable),
-                    (SmInfo::STANDBY, SmState::MASTER, SmState::NOT_ACTIVE) => Some(Told::Standby),
-                    (SmInfo::DISCOVER, SmState::MASTER, SmState::STANDBY) => Some(Told::Discover),
+                    (SmInfo::HANDOVER, SmState::MASTER, _) => Some(Order::TakeOver),
+                    (SmInfo::ACKNOWLEDGE, SmState::STANDBY, _) => Some(Order::Nothing),
+                    (SmInfo::DISABLE, SmState::MASTER, SmState::STANDBY) => Some(Order::Disable),
+                    (SmInfo::STANDBY, SmState::MASTER, SmState::NOT_ACTIVE) => Some(Order::Standby),
+                    (SmInfo::DISCOVER, SmState::MASTER, SmState::STANDBY) => Some(Order::Discover),
                     _ => None,
                 };
                 let result = order(own, &manager(1, 1, sender), modifier);

@@ -1,4 +1,4 @@
-//! What other managers and the ports of the subnet say unasked.
+//! Requests of other SMs, traps, and the election.
 
 use ib_link::Datagram;
 use ib_mad::{Failure, Message};
@@ -8,10 +8,9 @@ use ib_wire::mad::smp;
 use ib_wire::mad::{AttributeId, MadStatus, Method, MgmtClass};
 
 use super::{SmEvent, Stage, SubnetManager};
-use crate::election::{self, Told};
+use crate::election::{self, Order};
 use crate::found::Place;
 use crate::multicast::MulticastTables;
-use crate::tables::{Tables, WrittenTables};
 
 impl SubnetManager {
     /// Takes a datagram that answers nothing. Returns true when it was for a subnet manager.
@@ -38,7 +37,7 @@ impl SubnetManager {
             // The link steps it: it stands where the request's stood, which is zero on ibsim.
             mad.set_hop_pointer(datagram.mad.hop_pointer());
         }
-        self.answers.push_back(datagram.reply(mad));
+        self.smps.respond(datagram.reply(mad));
     }
 
     fn handle_trap(&mut self, now: Instant, datagram: &Datagram) {
@@ -50,18 +49,18 @@ impl SubnetManager {
         let mut mad = datagram.mad;
         mad.set_method(Method::TRAP_REPRESS);
         mad.set_m_key(self.config.m_key);
-        self.answers.push_back(datagram.reply(mad));
-        if let Some(subnet) = &self.subnet {
+        self.smps.respond(datagram.reply(mad));
+        if let Some(subnet) = &self.served {
             let issuer = subnet.by_lid(notice.issuer_lid).map(|place| subnet.gid(place));
             self.administration.tell(notice, issuer.unwrap_or(Gid(0)));
         }
         if changes_subnet(&notice) {
-            let at = self.subnet.as_ref().and_then(|subnet| {
+            let at = self.served.as_ref().and_then(|subnet| {
                 let place = subnet.by_lid(notice.issuer_lid)?;
                 Some(subnet.found.node(place.node).info.node_guid)
             });
             match at {
-                Some(guid) => _ = self.changed.insert(guid),
+                Some(guid) => self.triggers.add_changed(guid),
                 None => {
                     let lid = notice.issuer_lid;
                     let why = format!("trap {} from LID {lid}, which nobody has", notice.trap.0);
@@ -70,18 +69,16 @@ impl SubnetManager {
             }
         }
         self.counters.traps += 1;
-        self.events.push_back(SmEvent::Trap(Box::new(notice)));
+        self.reporter.push(SmEvent::Trap(Box::new(notice)));
         self.advance(now);
     }
 
     /// Has everything explored because of a port that nobody knows: at once, but not again and again.
     fn search_soon(&mut self, now: Instant, why: String) {
-        if now >= self.search_from {
-            return self.spoil(why);
-        }
-        self.unsettled = true;
-        if let Stage::Idle { next } = &mut self.stage {
-            *next = Some(next.map_or(self.search_from, |at| at.min(self.search_from)));
+        if let Some(from) = self.triggers.search_soon(now, why)
+            && let Stage::Idle { next } = &mut self.stage
+        {
+            *next = Some(next.map_or(from, |at| at.min(from)));
         }
     }
 
@@ -94,55 +91,51 @@ impl SubnetManager {
         }
         match election::order(self.state, &sender, modifier) {
             Err(status) => self.answer(datagram, status),
-            Ok(told) => {
+            Ok(order) => {
                 self.answer(datagram, MadStatus::OK);
-                self.obey(now, told);
+                self.obey(now, order);
             }
         }
     }
 
-    fn obey(&mut self, now: Instant, told: Told) {
-        match told {
-            Told::Nothing => {}
-            Told::TakeOver => {
+    fn obey(&mut self, now: Instant, order: Order) {
+        match order {
+            Order::Nothing => {}
+            Order::TakeOver => {
                 // The other master may have written anything.
-                self.tables = Tables::new();
-                self.multicast = MulticastTables::default();
-                self.written = WrittenTables::new();
+                self.subnet.forget_tables();
+                self.subnet.multicast = MulticastTables::default();
                 self.cache = None;
-                self.fresh = true;
                 self.become_state(SmState::MASTER);
-                self.why = Some("another manager hands the subnet over".to_owned());
+                self.triggers.set_reason("another manager hands the subnet over");
                 self.explore(now);
             }
-            Told::Disable => {
+            Order::Disable => {
                 self.become_state(SmState::NOT_ACTIVE);
                 self.stage = Stage::NotActive;
             }
-            Told::Standby => {
+            Order::Standby => {
                 self.become_state(SmState::DISCOVERING);
-                self.why = Some("the master says so".to_owned());
+                self.triggers.set_reason("the master says so");
                 self.explore(now);
             }
-            Told::Discover => self.search(now),
+            Order::Discover => self.search(now),
         }
     }
 
     /// Explores to find out who is the master now.
     fn search(&mut self, now: Instant) {
         self.become_state(SmState::DISCOVERING);
-        self.tables = Tables::new();
-        self.written = WrittenTables::new();
+        self.subnet.forget_tables();
         self.cache = None;
-        self.fresh = true;
-        self.why = Some("the master is to be found".to_owned());
+        self.triggers.set_reason("the master is to be found");
         self.explore(now);
     }
 
     /// Waits for the manager at a port, which is or becomes the master.
     pub(super) fn stand_by(&mut self, now: Instant, master: Place) {
         self.become_state(SmState::STANDBY);
-        self.fresh = true;
+        self.subnet.is_fresh = true;
         let next = now + self.config.sminfo_polling_timeout;
         self.stage = Stage::Standby { master, next, failures: 0, waiting: false };
     }
@@ -157,7 +150,7 @@ impl SubnetManager {
         let info = result.ok().filter(|answer| answer.status().is_ok());
         let info = info.and_then(|answer| answer.mad().attribute::<SmInfo>());
         if let Some(info) = info {
-            self.found.managers.insert(from, info);
+            self.subnet.found.managers.insert(from, info);
         }
         *waiting = false;
         *next = now + self.config.sminfo_polling_timeout;
@@ -181,7 +174,7 @@ impl SubnetManager {
     pub(super) fn handed(&mut self, now: Instant, to: Place, result: &Result<Message, Failure>) {
         let accepted = result.as_ref().is_ok_and(|answer| answer.status().is_ok());
         if accepted {
-            if let Some(info) = self.found.managers.get_mut(&to) {
+            if let Some(info) = self.subnet.found.managers.get_mut(&to) {
                 info.state = SmState::MASTER;
             }
             self.stand_by(now, to);

@@ -10,7 +10,9 @@ use ib_wire::mad::sa::{
 };
 use ib_wire::mad::sm::{MtuCode, MulticastForwardingBlock};
 
-use super::records::Query;
+use super::query::Query;
+use super::subnet::PortLimits;
+use super::view::Viewer;
 use crate::config::SmConfig;
 use crate::partition;
 
@@ -51,14 +53,6 @@ use component::*;
 /// The states of members that keep a group alive.
 const KEEPING: JoinState = JoinState(JoinState::FULL_MEMBER.0 | JoinState::SEND_ONLY_FULL_MEMBER.0);
 
-/// What the port that joins can do.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Ability {
-    pub(super) mtu: MtuCode,
-    pub(super) rate: RateCode,
-    pub(super) life_time: LifeTimeCode,
-}
-
 /// A group.
 #[derive(Clone, Debug)]
 pub(crate) struct Group {
@@ -87,7 +81,7 @@ pub(super) struct Applicant<'a> {
     /// The P_Keys of the port that is to be the member.
     pub(super) keys: &'a [PKey],
     /// What the port that is to be the member can do.
-    pub(super) ability: Ability,
+    pub(super) limits: PortLimits,
 }
 
 impl Applicant<'_> {
@@ -167,7 +161,7 @@ impl Groups {
         if self.members == MOST_MEMBERS {
             return Err(MadStatus::SA_NO_RESOURCES);
         }
-        let ability = &applicant.ability;
+        let limits = &applicant.limits;
         let by_proxy = applicant.asker != wanted.port_gid;
         if by_proxy && !applicant.keys.iter().any(|&key| has(applicant.asker_keys, key)) {
             return Err(MadStatus::SA_REQUEST_INVALID);
@@ -179,13 +173,13 @@ impl Groups {
             if mask.has(P_KEY) && !has(applicant.keys, wanted.p_key) {
                 return Err(MadStatus::SA_REQUEST_INVALID);
             }
-            self.create(mask, wanted, ability, prefix)?
+            self.create(mask, wanted, limits, prefix)?
         } else {
             wanted.mgid
         };
         let group = self.by_gid.get_mut(&mgid).expect("it is there now");
         if !created {
-            fits(mask, wanted, &group.shared, ability)?;
+            fits(mask, wanted, &group.shared, limits)?;
             if !has(applicant.keys, group.shared.p_key) {
                 return Err(MadStatus::SA_REQUEST_INVALID);
             }
@@ -215,7 +209,7 @@ impl Groups {
         &mut self,
         mask: ComponentMask,
         wanted: &MCMemberRecord,
-        ability: &Ability,
+        limits: &PortLimits,
         prefix: u64,
     ) -> Result<Gid, MadStatus> {
         let needed = [Q_KEY, TRAFFIC_CLASS, P_KEY, SL, FLOW_LABEL];
@@ -246,7 +240,8 @@ impl Groups {
         };
         let mtu = choose(
             mask.has(MTU_SELECTOR),
-            (wanted.mtu_selector, wanted.mtu),
+            wanted.mtu_selector,
+            wanted.mtu,
             [
                 MtuCode::MTU_4096,
                 MtuCode::MTU_2048,
@@ -255,23 +250,24 @@ impl Groups {
                 MtuCode::MTU_256,
             ],
             |code| u32::from(code.0),
-            u32::from(ability.mtu.0),
+            u32::from(limits.mtu.0),
         )?;
         let rates = RateCode::RATES.iter().rev().map(|&(code, _)| code);
         let speed = |code: RateCode| code.megabits_per_second().unwrap_or(0);
         let rate = choose(
             mask.has(RATE_SELECTOR),
-            (wanted.rate_selector, wanted.rate),
+            wanted.rate_selector,
+            wanted.rate,
             rates,
             speed,
-            speed(ability.rate),
+            speed(limits.rate),
         )?;
         let life_time = if mask.has(LIFE_TIME) && !mask.has(LIFE_TIME_SELECTOR)
             || mask.has(LIFE_TIME) && wanted.life_time_selector == Selector::EXACTLY
         {
             wanted.life_time
         } else {
-            ability.life_time
+            limits.life_time
         };
         let mlid = self.free_lid(mask, wanted)?;
         let shared = MCMemberRecord {
@@ -395,7 +391,7 @@ impl Groups {
         &self,
         after: Option<Gid>,
         query: &Query<'_>,
-        (trusted, asker, keys): (bool, Option<Gid>, &[PKey]),
+        viewer: &Viewer<'_>,
         records: &mut Vec<u8>,
     ) -> Option<(Gid, usize)> {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
@@ -404,15 +400,16 @@ impl Groups {
         let wanted = MCMemberRecord::parse(query.template.first_chunk().expect("52 bytes"));
         let partition = group.shared.p_key.partition();
         let is_wanted = !query.mask.has(P_KEY) || wanted.p_key.partition() == partition;
-        let is_visible = trusted || keys.iter().any(|key| key.partition() == partition);
+        let is_visible =
+            viewer.trusted || viewer.keys.iter().any(|key| key.partition() == partition);
         if !is_wanted || !is_visible {
             return Some((gid, 1));
         }
         let query = query.without(P_KEY);
-        let own = asker.and_then(|gid| group.members.get_key_value(&gid));
+        let own = viewer.gid.and_then(|gid| group.members.get_key_value(&gid));
         let members: Vec<_> =
-            if trusted { group.members.iter().collect() } else { own.into_iter().collect() };
-        if members.is_empty() && !trusted {
+            if viewer.trusted { group.members.iter().collect() } else { own.into_iter().collect() };
+        if members.is_empty() && !viewer.trusted {
             // The group itself has members of every kind.
             query.without(JOIN_STATE).add(&group.shared, records);
         }
@@ -461,7 +458,8 @@ impl Groups {
 /// request admits all values; a value that does not exist admits none.
 fn choose<T: Copy>(
     named: bool,
-    (selector, wanted): (Selector, T),
+    selector: Selector,
+    wanted: T,
     offers: impl IntoIterator<Item = T> + Clone,
     order: impl Fn(T) -> u32,
     most: u32,
@@ -480,7 +478,7 @@ fn fits(
     mask: ComponentMask,
     wanted: &MCMemberRecord,
     group: &MCMemberRecord,
-    ability: &Ability,
+    limits: &PortLimits,
 ) -> Result<(), MadStatus> {
     let same = [
         (Q_KEY, wanted.q_key == group.q_key),
@@ -495,8 +493,8 @@ fn fits(
         && (!mask.has(MTU_SELECTOR) || wanted.mtu_selector.admits(&wanted.mtu.0, &group.mtu.0))
         && (!mask.has(RATE_SELECTOR)
             || wanted.rate_selector.admits(&speed(wanted.rate), &speed(group.rate)))
-        && group.mtu.0 <= ability.mtu.0
-        && speed(group.rate) <= speed(ability.rate);
+        && group.mtu.0 <= limits.mtu.0
+        && speed(group.rate) <= speed(limits.rate);
     if suits { Ok(()) } else { Err(MadStatus::SA_REQUEST_INVALID) }
 }
 

@@ -10,12 +10,16 @@ use ib_wire::mad::{AttributeId, Mad, MadStatus};
 
 use super::groups::Groups;
 use super::path::PathQuery;
-use super::records::{Query, RecordQuery};
+use super::query::Query;
+use super::records::RecordQuery;
 use super::services::{Identity, Services};
 use super::subnet::Subnet;
 use super::subscriptions::Subscriptions;
-use super::{COST, Known, Records};
+use super::view::{Records, SubnetView, Viewer};
 use crate::found::Place;
+
+/// What a request, and each pair of ports whose paths are looked for, costs in microseconds.
+pub(super) const COST: u32 = 5;
 
 /// How many records are looked at in a microsecond.
 const RECORDS: usize = 4;
@@ -33,7 +37,7 @@ pub(super) const TURN: u32 = 160;
 #[derive(Clone, Copy)]
 pub(super) struct Sources<'a> {
     pub(super) now: Instant,
-    pub(super) known: Known<'a>,
+    pub(super) view: SubnetView<'a>,
     pub(super) services: &'a Services,
     pub(super) subscriptions: &'a Subscriptions,
     pub(super) groups: &'a Groups,
@@ -45,13 +49,13 @@ pub(super) enum Work {
     Paths(PathQuery),
     /// Of what a sweep has found and written.
     Found(Box<RecordQuery>),
-    /// Of what ports have told.
-    Told(Box<ToldQuery>),
+    /// Of what ports have registered.
+    Registered(Box<RegisteredQuery>),
 }
 
-/// Records of what ports have told: services, subscriptions, members of groups.
+/// Records of what ports have registered: services, subscriptions, members of groups.
 #[derive(Debug)]
-pub(super) struct ToldQuery {
+pub(super) struct RegisteredQuery {
     subnet: Arc<Subnet>,
     request: Mad,
     asker: Option<Place>,
@@ -69,7 +73,7 @@ enum After {
     Group(Option<Gid>),
 }
 
-impl ToldQuery {
+impl RegisteredQuery {
     /// Starts to find the records that a request selects; `None` when there are no such records.
     pub(super) fn new(
         subnet: &Arc<Subnet>,
@@ -98,14 +102,18 @@ impl ToldQuery {
     fn step(&mut self, sources: &Sources<'_>, most: usize) -> usize {
         let Self { subnet, request, asker, trusted, records, .. } = self;
         let query = Query { mask: request.component_mask(), template: request.data() };
+        let viewer = Viewer {
+            gid: asker.map(|asker| subnet.gid(asker)),
+            keys: asker.map_or(&[][..], |asker| subnet.p_keys(asker)),
+            trusted: *trusted,
+        };
         let mut looked = 0;
         while !self.is_done && looked < most {
             let (after, count) = match self.after {
                 After::Service(after) => {
                     let most = most - looked;
-                    let keys = asker.map_or(&[][..], |asker| subnet.p_keys(asker));
-                    let (who, from) = ((keys, *trusted), (after, most));
-                    let last = sources.services.records(sources.now, from, &query, who, records);
+                    let services = sources.services;
+                    let last = services.records(sources.now, after, most, &query, &viewer, records);
                     (last.map(|last| After::Service(Some(last))), most)
                 }
                 After::Subscriber(after) => {
@@ -118,9 +126,8 @@ impl ToldQuery {
                     (gid.map(|gid| After::Subscriber(Some(gid))), count.unwrap_or(1))
                 }
                 After::Group(after) => {
-                    let keys = asker.map_or(&[][..], |asker| subnet.p_keys(asker));
-                    let who = (*trusted, asker.map(|asker| subnet.gid(asker)), keys);
-                    let (gid, count) = sources.groups.records(after, &query, who, records).unzip();
+                    let next = sources.groups.records(after, &query, &viewer, records);
+                    let (gid, count) = next.unzip();
                     (gid.map(|gid| After::Group(Some(gid))), count.unwrap_or(1))
                 }
             };
@@ -152,8 +159,8 @@ impl Work {
                 query.step(pairs)?;
                 return Ok(pairs as u32 * COST);
             }
-            Self::Found(query) => query.step(sources.known, records),
-            Self::Told(query) => query.step(sources, records),
+            Self::Found(query) => query.step(sources.view, records),
+            Self::Registered(query) => query.step(sources, records),
         };
         Ok(looked.div_ceil(RECORDS) as u32)
     }
@@ -162,7 +169,7 @@ impl Work {
         match self {
             Self::Paths(query) => query.left() == 0,
             Self::Found(query) => query.left() == 0,
-            Self::Told(query) => query.is_done,
+            Self::Registered(query) => query.is_done,
         }
     }
 
@@ -171,7 +178,7 @@ impl Work {
         match self {
             Self::Paths(query) => query.left() <= (TURN / COST) as usize,
             Self::Found(query) => query.left() <= 1,
-            Self::Told(_) => false,
+            Self::Registered(_) => false,
         }
     }
 
@@ -179,7 +186,7 @@ impl Work {
         match self {
             Self::Paths(query) => query.held(),
             Self::Found(query) => query.held(),
-            Self::Told(query) => query.records.capacity(),
+            Self::Registered(query) => query.records.capacity(),
         }
     }
 
@@ -188,7 +195,7 @@ impl Work {
         match self {
             Self::Paths(query) => Records::of::<PathRecord>(query.finish()),
             Self::Found(query) => query.finish(),
-            Self::Told(query) => query.finish(),
+            Self::Registered(query) => query.finish(),
         }
     }
 }

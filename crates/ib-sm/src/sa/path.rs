@@ -10,7 +10,7 @@ use ib_wire::mad::sa::{
 use ib_wire::mad::sm::MtuCode;
 use ib_wire::mad::{Attribute, MadStatus};
 
-use super::subnet::{Ends, Subnet, Way};
+use super::subnet::{Ends, PathProperties, Subnet};
 use crate::found::Place;
 
 /// Bits of the component mask of a PathRecord; IBTA volume 1, chapter 15.2.5.16.
@@ -72,20 +72,22 @@ impl PathQuery {
         subnet: &Arc<Subnet>,
         mask: ComponentMask,
         wanted: &PathRecord,
-        (viewer, one): (Option<Place>, bool),
+        viewer: Option<Place>,
+        one: bool,
     ) -> Result<Self, MadStatus> {
         let raw = mask.has(RAW_TRAFFIC) && wanted.raw_traffic;
         let nobody = || Ends::These(Vec::new());
-        let of = |gid, lid| if raw { nobody() } else { ends(subnet, mask, gid, lid) };
-        let sources = of((SGID, wanted.sgid), (SLID, wanted.slid));
-        let destinations = of((DGID, wanted.dgid), (DLID, wanted.dlid));
+        let of = |gid, lid| if raw { nobody() } else { ends(subnet, gid, lid) };
+        let given = |bit, gid| mask.has(bit).then_some(gid);
+        let given_lid = |bit, lid| mask.has(bit).then_some(lid);
+        let sources = of(given(SGID, wanted.sgid), given_lid(SLID, wanted.slid));
+        let destinations = of(given(DGID, wanted.dgid), given_lid(DLID, wanted.dlid));
         let limit = match () {
             () if one => 1,
             () if mask.has(NUMB_PATH) => usize::from(wanted.numb_path),
             () => usize::MAX,
         };
-        let query =
-            Self::between(subnet, (mask, *wanted), (sources, destinations), (viewer, limit))?;
+        let query = Self::between(subnet, mask, *wanted, sources, destinations, viewer, limit)?;
         Ok(Self { one, ..query })
     }
 
@@ -93,7 +95,8 @@ impl PathQuery {
     pub(super) fn multi(
         subnet: &Arc<Subnet>,
         mask: ComponentMask,
-        (wanted, data): (&MultiPathRecord, &[u8]),
+        wanted: &MultiPathRecord,
+        data: &[u8],
         viewer: Option<Place>,
     ) -> Result<Self, MadStatus> {
         /// Bits of the component mask of a MultiPathRecord and those of a PathRecord that mean the same.
@@ -109,9 +112,9 @@ impl PathQuery {
             (15, LIFE_TIME),
         ];
         if mask.has(0) && wanted.raw_traffic {
-            let nobody = (Ends::These(Vec::new()), Ends::These(Vec::new()));
-            let nothing = (ComponentMask(0), PathRecord::zeroed());
-            return Self::between(subnet, nothing, nobody, (viewer, 1));
+            let nobody = || Ends::These(Vec::new());
+            let (mask, wanted) = (ComponentMask(0), PathRecord::zeroed());
+            return Self::between(subnet, mask, wanted, nobody(), nobody(), viewer, 1);
         }
         let (sources, destinations) = wanted.gids(data).ok_or(MadStatus::SA_REQUEST_INVALID)?;
         if sources.is_empty() || destinations.is_empty() {
@@ -140,14 +143,17 @@ impl PathQuery {
             ..PathRecord::zeroed()
         };
         let limit = if mask.has(NUMB_PATH) { usize::from(wanted.numb_path.max(1)) } else { 1 };
-        Self::between(subnet, (mask, path), (sources, destinations), (viewer, limit))
+        Self::between(subnet, mask, path, sources, destinations, viewer, limit)
     }
 
     fn between(
         subnet: &Arc<Subnet>,
-        (mask, wanted): (ComponentMask, PathRecord),
-        (sources, destinations): (Ends, Ends),
-        (viewer, limit): (Option<Place>, usize),
+        mask: ComponentMask,
+        wanted: PathRecord,
+        sources: Ends,
+        destinations: Ends,
+        viewer: Option<Place>,
+        limit: usize,
     ) -> Result<Self, MadStatus> {
         let named = |value, selector| mask.has(value) && mask.has(selector);
         let unknown = named(MTU, MTU_SELECTOR) && !MTUS.contains(&wanted.mtu)
@@ -199,7 +205,7 @@ impl PathQuery {
             if !(sees(from) && sees(to)) {
                 continue;
             }
-            pair(subnet, *mask, wanted, (from, to), *limit, records);
+            pair(subnet, *mask, wanted, from, to, *limit, records);
             if self.one && !self.records.is_empty() {
                 self.left = 0;
                 break;
@@ -224,7 +230,7 @@ pub(super) fn trace_records(
     wanted: &PathRecord,
     viewer: Option<Place>,
 ) -> Result<Vec<TraceRecord>, MadStatus> {
-    let mut query = PathQuery::new(subnet, mask, wanted, (viewer, true))?;
+    let mut query = PathQuery::new(subnet, mask, wanted, viewer, true)?;
     query.one = false;
     if query.left() > MOST_TRACED {
         return Err(MadStatus::SA_TOO_MANY_RECORDS);
@@ -259,33 +265,17 @@ pub(super) fn trace_records(
     Ok(records.collect())
 }
 
-/// Returns the ports at one end of the paths.
-fn ends(
-    subnet: &Subnet,
-    mask: ComponentMask,
-    (gid_bit, gid): (u8, Gid),
-    (lid_bit, lid): (u8, u16),
-) -> Ends {
+/// Returns the ports at one end of the paths, by the GID and the LID that the request gives.
+fn ends(subnet: &Subnet, gid: Option<Gid>, lid: Option<u16>) -> Ends {
     let nobody = || Ends::These(Vec::new());
-    let by_gid = if mask.has(gid_bit) {
-        let port = Some(gid).filter(|gid| gid.prefix() == subnet.prefix);
+    let own = |gid: &Gid| gid.prefix() == subnet.prefix;
+    let by_gid = gid.map(|gid| Some(gid).filter(own).and_then(|gid| subnet.by_guid(gid.guid())));
+    let by_lid = lid.map(|lid| subnet.by_lid(lid));
+    if [by_gid, by_lid].contains(&Some(None)) {
         // Nothing leads to a port that is not there.
-        let Some(place) = port.and_then(|gid| subnet.by_guid(gid.guid())) else {
-            return nobody();
-        };
-        Some(place)
-    } else {
-        None
-    };
-    let by_lid = if mask.has(lid_bit) {
-        match subnet.by_lid(lid) {
-            None => return nobody(),
-            place => place,
-        }
-    } else {
-        None
-    };
-    match (by_gid, by_lid) {
+        return nobody();
+    }
+    match (by_gid.flatten(), by_lid.flatten()) {
         (Some(one), Some(other)) if one != other => nobody(),
         (Some(place), _) | (None, Some(place)) => Ends::These(vec![place]),
         (None, None) => Ends::All,
@@ -301,7 +291,8 @@ fn pair(
     subnet: &Subnet,
     mask: ComponentMask,
     wanted: &PathRecord,
-    (from, to): (Place, Place),
+    from: Place,
+    to: Place,
     limit: usize,
     records: &mut Vec<u8>,
 ) {
@@ -323,8 +314,8 @@ fn pair(
             return;
         }
         let (slid, dlid) = (slid + one, dlid + other);
-        let Some(way) = subnet.way(from, to, dlid) else { continue };
-        let Some(record) = suits(subnet, mask, wanted, (&way, p_key)) else { continue };
+        let Some(path) = subnet.path(from, to, dlid) else { continue };
+        let Some(record) = suits(subnet, mask, wanted, &path, p_key) else { continue };
         let (sgid, dgid) = (subnet.gid(from), subnet.gid(to));
         let record = PathRecord { sgid, dgid, slid, dlid, p_key, preference, ..record };
         let at = records.len();
@@ -352,33 +343,34 @@ fn common_partition(
     }
 }
 
-/// Returns what holds on a way in a partition, when the request wants such a way.
+/// Returns what holds on a path in a partition, when the request wants such a path.
 fn suits(
     subnet: &Subnet,
     mask: ComponentMask,
     wanted: &PathRecord,
-    (way, p_key): (&Way, PKey),
+    path: &PathProperties,
+    p_key: PKey,
 ) -> Option<PathRecord> {
-    let life_time = if way.hops == 0 { LifeTimeCode(0) } else { subnet.life_time };
+    let life_time = if path.hops == 0 { LifeTimeCode(0) } else { subnet.life_time };
     let sl = match subnet.plan.routing.layers.is_uniform() {
         // Where the routes need no level of their own, any will do.
         true if mask.has(SL) => wanted.sl,
-        true if way.level == ServiceLevel::default() => subnet.level_of(p_key).get(),
-        _ => way.level.get(),
+        true if path.level == ServiceLevel::default() => subnet.level_of(p_key).get(),
+        _ => path.level.get(),
     };
     if mask.has(SL) && wanted.sl != sl {
         return None;
     }
     let named = |value, selector| mask.has(value) && mask.has(selector);
     let mtu = if named(MTU, MTU_SELECTOR) {
-        mtu_within(wanted.mtu_selector, wanted.mtu, way.mtu)?
+        mtu_within(wanted.mtu_selector, wanted.mtu, path.mtu)?
     } else {
-        way.mtu
+        path.mtu
     };
     let rate = if named(RATE, RATE_SELECTOR) {
-        rate_within(wanted.rate_selector, wanted.rate, way.rate)?
+        rate_within(wanted.rate_selector, wanted.rate, path.rate)?
     } else {
-        way.rate
+        path.rate
     };
     let life_time = if named(LIFE_TIME, LIFE_TIME_SELECTOR) {
         life_time_within(wanted.life_time_selector, wanted.life_time, life_time)?

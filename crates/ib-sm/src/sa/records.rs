@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use ib_types::Guid;
 use ib_wire::mad::sa::{
-    ComponentMask, GuidInfoRecord, LinearForwardingRecord, LinkRecord, MulticastForwardingRecord,
-    NodeRecord, PKeyTableRecord, PortInfoRecord, Record, SlToVlRecord, SmInfoRecord,
-    SwitchInfoRecord, VlArbitrationRecord, matches,
+    GuidInfoRecord, LinearForwardingRecord, LinkRecord, MulticastForwardingRecord, NodeRecord,
+    PKeyTableRecord, PortInfoRecord, SlToVlRecord, SmInfoRecord, SwitchInfoRecord,
+    VlArbitrationRecord,
 };
 use ib_wire::mad::sm::{
     GuidInfo, LinearForwardingBlock, MulticastForwardingBlock, NodeInfo, PKeyTable, SlToVl, SmInfo,
@@ -18,16 +18,10 @@ use ib_wire::mad::sm::{
 };
 use ib_wire::mad::{AttributeId, Mad};
 
+use super::query::{LID, Query};
 use super::subnet::{Ends, Subnet};
-use super::{Known, Records};
+use super::view::{Records, SubnetView};
 use crate::found::Place;
-
-/// What a request selects: the components that it gives, and their values.
-#[derive(Clone, Copy)]
-pub(super) struct Query<'a> {
-    pub(super) mask: ComponentMask,
-    pub(super) template: &'a [u8],
-}
 
 /// The GUIDs of a block.
 const GUIDS: u8 = 8;
@@ -35,40 +29,10 @@ const GUIDS: u8 = 8;
 /// The `AttributeModifier` bit of requests for PortInfoRecords that have at least the given capabilities.
 const CAPABILITY_MASK_MATCH: u32 = 1 << 31;
 
-/// The bit of the mask that all records of ports and switches have for the LID.
-const LID: u8 = 0;
-
-impl Query<'_> {
-    /// Returns the LID at the start of the template, when it is given.
-    fn lid(&self) -> Option<u16> {
-        let bytes = self.template.first_chunk::<2>().expect("a template has its length");
-        self.mask.has(LID).then(|| u16::from_be_bytes(*bytes))
-    }
-
-    pub(super) const fn without(self, bit: u8) -> Self {
-        Self { mask: ComponentMask(self.mask.0 & !(1 << bit)), ..self }
-    }
-
-    /// Returns true when a record is selected.
-    pub(super) fn selects<R: Record>(&self, record: &R) -> bool {
-        matches(self.mask, R::COMPONENTS, self.template, &record.to_record())
-    }
-
-    /// Appends a record when it is selected.
-    pub(super) fn add<R: Record>(&self, record: &R, to: &mut Vec<u8>) {
-        let start = to.len();
-        to.resize(start + R::STRIDE, 0);
-        record.write(&mut to[start..]);
-        if !matches(self.mask, R::COMPONENTS, self.template, &to[start..]) {
-            to.truncate(start);
-        }
-    }
-}
-
 /// What the records of a port are made from.
 struct Source<'a> {
     subnet: &'a Subnet,
-    known: Known<'a>,
+    known: SubnetView<'a>,
     /// Who asks; `None` may know of all ports.
     viewer: Option<Place>,
     query: Query<'a>,
@@ -169,7 +133,7 @@ impl RecordQuery {
     }
 
     /// Looks at about so many records more; returns at how many.
-    pub(super) fn step(&mut self, known: Known<'_>, most: usize) -> usize {
+    pub(super) fn step(&mut self, known: SubnetView<'_>, most: usize) -> usize {
         let subnet = &*self.subnet;
         let query = Query { mask: self.request.component_mask(), template: self.request.data() };
         let source = Source {

@@ -9,7 +9,8 @@ use ib_wire::mad::MadStatus;
 use ib_wire::mad::sa::{ComponentMask, Record, ServiceRecord};
 
 use super::groups::has;
-use super::records::Query;
+use super::query::Query;
+use super::view::Viewer;
 
 /// The most services that are kept.
 const MOST: usize = 65_536;
@@ -102,9 +103,10 @@ impl Services {
     pub(super) fn records(
         &self,
         now: Instant,
-        (after, most): (Option<Identity>, usize),
+        after: Option<Identity>,
+        most: usize,
         query: &Query<'_>,
-        (asker_keys, trusted): (&[PKey], bool),
+        viewer: &Viewer<'_>,
         records: &mut Vec<u8>,
     ) -> Option<Identity> {
         // How much of a lease is left is told, and not asked for.
@@ -117,13 +119,13 @@ impl Services {
             }
             last = Some(key);
             let p_key = service.record.p_key;
-            let visible = p_key == NO_PARTITION || has(asker_keys, p_key);
+            let visible = p_key == NO_PARTITION || has(viewer.keys, p_key);
             if !visible || !query.selects(&service.record) {
                 continue;
             }
             let lease = service.ends.map_or(FOR_EVER, |ends| ends.since(now).as_secs() as u32);
             let record = ServiceRecord { lease, ..service.record };
-            records.extend(if trusted { record } else { without_key(record) }.to_record());
+            records.extend(if viewer.trusted { record } else { without_key(record) }.to_record());
         }
         None
     }

@@ -9,7 +9,6 @@ use ib_types::{Gid, Guid, PKey, ServiceLevel};
 use ib_wire::mad::sa::{LifeTimeCode, RateCode};
 use ib_wire::mad::sm::MtuCode;
 
-use super::groups::Ability;
 use crate::config::{PartEnforce, SmConfig};
 use crate::found::{Found, NodeIndex, Place};
 use crate::plan::Plan;
@@ -41,6 +40,14 @@ pub(crate) struct Subnet {
     rows: Vec<Option<SwitchId>>,
 }
 
+/// MTU, rate and lifetime of packets that a port can have.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PortLimits {
+    pub(super) mtu: MtuCode,
+    pub(super) rate: RateCode,
+    pub(super) life_time: LifeTimeCode,
+}
+
 /// The ports that a request is about.
 #[derive(Clone, Debug)]
 pub(crate) enum Ends {
@@ -67,12 +74,12 @@ impl Ends {
     }
 }
 
-/// A node on a way, and the ports by which the way enters and leaves it.
+/// A node on a path, and the ports by which the path enters and leaves it.
 pub(crate) type Step = (NodeIndex, Option<u8>, Option<u8>);
 
-/// What holds on the whole way from one port to another.
+/// Properties of the whole path from one port to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Way {
+pub(crate) struct PathProperties {
     pub(crate) mtu: MtuCode,
     pub(crate) rate: RateCode,
     pub(crate) level: ServiceLevel,
@@ -171,15 +178,15 @@ impl Subnet {
     }
 
     /// Returns what the link of a port can carry.
-    pub(super) fn ability(&self, place: Place) -> Ability {
+    pub(super) fn limits(&self, place: Place) -> PortLimits {
         let life_time = self.life_time;
         match self.found.port(place).info.as_deref() {
             Some(info) if place.port > 0 => {
-                Ability { mtu: info.neighbor_mtu, rate: rate_of(info).0, life_time }
+                PortLimits { mtu: info.neighbor_mtu, rate: rate_of(info).0, life_time }
             }
             // What a switch's own port sends enters the switch at its full rate.
-            Some(info) => Ability { mtu: info.mtu_cap, rate: RateCode::GBPS_1200, life_time },
-            None => Ability { mtu: MtuCode::MTU_256, rate: RateCode::GBPS_2_5, life_time },
+            Some(info) => PortLimits { mtu: info.mtu_cap, rate: RateCode::GBPS_1200, life_time },
+            None => PortLimits { mtu: MtuCode::MTU_256, rate: RateCode::GBPS_2_5, life_time },
         }
     }
 
@@ -223,36 +230,36 @@ impl Subnet {
     }
 
     /// Follows the tables from a port to a LID, which belongs to another port: what holds on the whole
-    /// way. `None` when they do not lead there.
-    pub(crate) fn way(&self, from: Place, to: Place, lid: u16) -> Option<Way> {
+    /// path. `None` when they do not lead there.
+    pub(crate) fn path(&self, from: Place, to: Place, lid: u16) -> Option<PathProperties> {
         let own = self.found.port(from).info.as_deref()?;
         let level = ServiceLevel::default();
-        let mut way = Way { mtu: own.mtu_cap, rate: rate_of(own).0, level, hops: 0 };
+        let mut path = PathProperties { mtu: own.mtu_cap, rate: rate_of(own).0, level, hops: 0 };
         let is_switch = |place: Place| self.found.node(place.node).kind.is_switch();
         // The own port of a switch has a rate of its own.
         let mut slowest = if is_switch(from) { rate_of(own).1 } else { u32::MAX };
         let (mut first, mut last) = (None, None);
         self.walk(from, to, lid, |leaves, _| {
             first = first.or(self.row(leaves.node));
-            self.pass(leaves, &mut way, &mut slowest)?;
+            self.pass(leaves, &mut path, &mut slowest)?;
             last = self.found.port(leaves).peer.and_then(|peer| self.row(peer.node)).or(last);
             Some(())
         })?;
         if let Some(info) = self.found.port(to).info.as_deref().filter(|_| is_switch(to)) {
             let (rate, speed) = rate_of(info);
             if speed < slowest {
-                way.rate = rate;
+                path.rate = rate;
             }
-            way.mtu = MtuCode(way.mtu.0.min(info.mtu_cap.0));
+            path.mtu = MtuCode(path.mtu.0.min(info.mtu_cap.0));
         }
         let (first, last) = (first.or(last), last.or(first));
         if let (Some(first), Some(last)) = (first, last) {
-            way.level = self.plan.routing.layers.level(first, last);
+            path.level = self.plan.routing.layers.level(first, last);
         }
-        Some(way)
+        Some(path)
     }
 
-    /// Follows the tables from a port to a LID: the nodes, and by which ports the way enters and leaves
+    /// Follows the tables from a port to a LID: the nodes, and by which ports the path enters and leaves
     /// each. `None` when they do not lead there.
     pub(crate) fn steps(&self, from: Place, to: Place, lid: u16) -> Option<Vec<Step>> {
         let mut steps = vec![(from.node, None, None)];
@@ -274,7 +281,7 @@ impl Subnet {
         lid: u16,
         mut step: impl FnMut(Place, Place) -> Option<()>,
     ) -> Option<()> {
-        /// More links than any way has.
+        /// More links than any path has.
         const MOST: usize = 64;
         let found = &self.found;
         let mut at = from;
@@ -298,14 +305,14 @@ impl Subnet {
     }
 
     /// Goes over the link of a port and takes note of what it can carry.
-    fn pass(&self, leaves: Place, way: &mut Way, slowest: &mut u32) -> Option<()> {
+    fn pass(&self, leaves: Place, path: &mut PathProperties, slowest: &mut u32) -> Option<()> {
         let info = self.found.port(leaves).info.as_deref()?;
         let (rate, speed) = rate_of(info);
         if speed < *slowest {
-            (way.rate, *slowest) = (rate, speed);
+            (path.rate, *slowest) = (rate, speed);
         }
-        way.mtu = MtuCode(way.mtu.0.min(info.neighbor_mtu.0));
-        way.hops += 1;
+        path.mtu = MtuCode(path.mtu.0.min(info.neighbor_mtu.0));
+        path.hops += 1;
         Some(())
     }
 }

@@ -10,7 +10,7 @@ use ib_wire::mad::sa::{InformInfo, InformInfoRecord, SaNotice};
 use ib_wire::mad::sm::Notice;
 use ib_wire::mad::{Mad, MadStatus, Method, MgmtClass, TransactionId};
 
-use super::records::Query;
+use super::query::Query;
 
 /// The most subscriptions of all ports, and of one.
 const MOST: usize = 65_536;

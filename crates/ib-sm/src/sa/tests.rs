@@ -1,13 +1,14 @@
 use super::*;
 use ib_link::Remote;
 use ib_wire::mad::TransactionId;
+use ib_wire::mad::sm::SmInfo;
 
 #[test]
 fn what_costs_more_than_the_credit_is_paid_by_the_next_ones() {
     let config = SmConfig::default();
     let mut administration = Administration::new(&config);
     let (tables, multicast, written) = Default::default();
-    let known = Known {
+    let known = SubnetView {
         subnet: None,
         tables: &tables,
         multicast: &multicast,

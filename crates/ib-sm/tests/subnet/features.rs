@@ -52,7 +52,7 @@ fn vl_tables_are_written_to_each_port_once() {
     let read = get(&mut lab, AttributeId::VL_ARBITRATION, 1 << 16 | u32::from(number));
     let read: VlArbitration = read.attribute().unwrap();
     let turns = read.entries.map(|turn| (turn.lane.get(), turn.weight));
-    assert_eq!(turns[..4], [(0, 7), (1, 5), (0, 3), (0, 0)], "lane 12 is lane 0 of four");
+    assert_eq!(turns[..4], [(0, 7), (1, 5), (0, 3), (0, 0)], "VL 12 is VL 0 of four");
     let now = lab.sim.now();
     lab.stations[0].manager.sweep(now);
     lab.run_while(|lab| lab.stations[0].reports.len() < 2);

@@ -98,7 +98,7 @@ fn a_lie_that_stays_is_told_once() {
     lab.add(0, SmConfig { sweep_interval: Some(SECOND), ..SmConfig::default() });
     lab.run_for(60 * SECOND);
     let [fault] = &lab.stations[0].faults[..] else { panic!("{:?}", lab.stations[0].faults) };
-    assert!(matches!(fault, Fault::Absurd { .. }), "{fault}");
+    assert!(matches!(fault, Fault::Inconsistent { .. }), "{fault}");
     assert!(fault.to_string().contains("255 ports"), "{fault}");
     assert_eq!(lab.stations[0].last().nodes, 17, "the rest is up");
 }

@@ -7,9 +7,9 @@ mod features;
 mod groups;
 mod hostile;
 mod lab;
-mod lanes;
 mod opensm_rules;
 mod reach;
+mod vls;
 mod walk;
 
 use std::time::Duration;

@@ -152,11 +152,11 @@ impl Run {
                     let mut held = None;
                     let walk = connected.walk_to(*from, (*to, offset), |(entered, out)| {
                         let arrival = sim.place(entered).1;
-                        let lane = sim.vl(arrival, out, level);
-                        if lane.is_none() {
+                        let vl = sim.vl(arrival, out, level);
+                        if vl.is_none() {
                             discarded = Some(format!("SL {} at {:?}", level.get(), sim.place(out)));
                         }
-                        let channel = (out, lane.unwrap_or(15));
+                        let channel = (out, vl.unwrap_or(15));
                         if let Some(held) = held {
                             graph.add(held, channel);
                         }
@@ -208,16 +208,16 @@ fn shuffle<T>(rng: &mut Rng, list: &mut [T]) {
 }
 
 /// Draws a quality of service configuration and the number of VLs.
-fn draw_lanes(rng: &mut Rng) -> (VlCap, Option<QosConfig>) {
+fn draw_vls(rng: &mut Rng) -> (VlCap, Option<QosConfig>) {
     let max_op_vls = *pick(rng, &[VlCap::VL0, VlCap::VL0_1, VlCap::VL0_3, VlCap::VL0_7]);
     let port = |rng: &mut Rng| {
-        let lanes: Vec<String> = match rng.below(4) {
+        let vls: Vec<String> = match rng.below(4) {
             0 => vec!["0".to_owned(); 16],
             1 => (0..16).map(|level| (level % 3).to_string()).collect(),
             2 => (0..16).map(|_| rng.below(8).to_string()).collect(),
             _ => (0..16).map(|level| (level % 8).to_string()).collect(),
         };
-        let sl2vl = PortQos::lanes(&lanes.join(",")).expect("16 lanes");
+        let sl2vl = PortQos::lanes(&vls.join(",")).expect("16 VLs");
         PortQos { sl2vl, max_vls: 1 + rng.below(8) as u8, ..PortQos::default() }
     };
     let qos = (rng.below(3) > 0).then(|| {
@@ -243,7 +243,7 @@ fn run(seed: u64) -> Tally {
         ..SmConfig::default()
     };
     if rng.below(3) == 0 {
-        (config.max_op_vls, config.qos) = draw_lanes(&mut rng);
+        (config.max_op_vls, config.qos) = draw_vls(&mut rng);
     }
     config.routing.lids.lmc = Lmc::new(*pick(&mut rng, &[0, 0, 0, 1, 2])).expect("an LMC");
     let config = (config, rng.below(6) == 0);

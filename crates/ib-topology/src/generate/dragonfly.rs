@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use super::error::GenerateError;
-use super::plan::{End, MAX_PORTS, Plan, Size};
+use super::error::{GenerateError, MAX_PORTS};
+use super::plan::{End, Plan, Size};
 use super::words::{Words, in_range};
 
 /// A canonical dragonfly: groups of switches, each group fully connected, each pair of groups

@@ -1,6 +1,12 @@
 //! What can be wrong with a request for a fabric.
 
-use super::plan::{MAX_LIDS, MAX_PORTS};
+use ib_types::Lid;
+
+/// The most external ports that a node can have.
+pub(super) const MAX_PORTS: u64 = 254;
+
+/// The unicast LIDs of a subnet.
+pub(super) const MAX_LIDS: u64 = Lid::MAX_UNICAST as u64;
 
 /// The error of a fabric that cannot be generated: which parameter, what was found, what was
 /// expected.

@@ -39,7 +39,7 @@ impl Hypercube {
 
     pub(super) fn plan(self) -> Result<Plan, GenerateError> {
         in_range("D", self.dimensions.into(), 1..=14)?;
-        in_range("hosts", self.hosts.into(), 1..=super::plan::MAX_PORTS)?;
+        in_range("hosts", self.hosts.into(), 1..=super::error::MAX_PORTS)?;
         let (dimensions, hosts) = (self.dimensions as usize, self.hosts as usize);
         let count = 1_usize << dimensions;
         let mut plan = Plan::new(Size {

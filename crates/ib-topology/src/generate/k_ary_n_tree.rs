@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use super::error::GenerateError;
-use super::plan::{MAX_PORTS, Plan};
+use super::error::{GenerateError, MAX_PORTS};
+use super::plan::Plan;
 use super::tree::Tree;
 use super::words::{Words, in_range, number};
 

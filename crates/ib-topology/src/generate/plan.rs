@@ -1,15 +1,9 @@
 //! A fabric on paper: what a kind lays out, before anything is dropped and built.
 
-use ib_types::{Guid, Lid, NodeKind};
+use ib_types::{Guid, NodeKind};
 
-use super::error::GenerateError;
+use super::error::{GenerateError, MAX_LIDS, MAX_PORTS};
 use crate::fabric::{Fabric, LinkRate, NodeId, NodeSpec};
-
-/// The most external ports that a node can have.
-pub(super) const MAX_PORTS: u64 = 254;
-
-/// The unicast LIDs of a subnet.
-pub(super) const MAX_LIDS: u64 = Lid::MAX_UNICAST as u64;
 
 /// The node GUID of the first host; at most 49,151 hosts × ports keep below the switches.
 const FIRST_HOST_GUID: u64 = 0x0002_c900_0010_0000;

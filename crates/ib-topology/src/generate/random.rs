@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use super::error::GenerateError;
-use super::plan::{End, MAX_LIDS, MAX_PORTS, Plan, Size};
+use super::error::{GenerateError, MAX_LIDS, MAX_PORTS};
+use super::plan::{End, Plan, Size};
 use super::words::{Words, in_range};
 use ib_types::rng::Rng;
 

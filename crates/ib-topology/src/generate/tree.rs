@@ -1,7 +1,7 @@
 //! The layered trees that XGFT, k-ary n-tree and fat tree are cases of.
 
-use super::error::GenerateError;
-use super::plan::{End, MAX_LIDS, MAX_PORTS, Plan, Size, numbered};
+use super::error::{GenerateError, MAX_LIDS, MAX_PORTS};
+use super::plan::{End, Plan, Size, numbered};
 use super::words::in_range;
 
 /// A parallel-ports generalized fat tree PGFT(h; m1..mh; w1..wh; p1..ph): hosts are level 0, a

@@ -1,13 +1,13 @@
 //! Headers and a payload become a packet in the caller's buffer.
 
 use super::error::BuildError;
-use super::header::Header;
+use super::header::{Header, ICRC, VCRC};
 use super::roce::RoceNetwork;
 use super::route::{Grh, LinkNextHeader, Lrh};
 use super::transport::{
     Aeth, AtomicAckEth, AtomicEth, Bth, Deth, Ieth, ImmDt, Rdeth, Reth, XrcEth,
 };
-use super::view::{ICRC, Packet, VCRC};
+use super::view::Packet;
 use crate::crc;
 
 /// The parts of a packet to be.

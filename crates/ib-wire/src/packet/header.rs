@@ -1,5 +1,11 @@
 //! The extended transport headers that an operation code announces.
 
+/// The length of the ICRC in bytes.
+pub const ICRC: usize = 4;
+
+/// The length of the VCRC in bytes.
+pub const VCRC: usize = 2;
+
 /// A header between the BTH and the payload, in the order of the wire.
 ///
 /// IBTA volume 1, chapter 9.2.1 for the order and 9.3 for each.

@@ -7,7 +7,7 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use super::error::PacketError;
-use super::view::ICRC;
+use super::header::ICRC;
 use crate::crc::Icrc;
 
 /// The fields of IP and UDP that the ICRC of a RoCEv2 packet covers.

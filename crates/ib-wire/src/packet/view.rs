@@ -1,7 +1,7 @@
 //! The checked view of a packet.
 
 use super::error::PacketError;
-use super::header::{Header, HeaderSet};
+use super::header::{Header, HeaderSet, ICRC, VCRC};
 use super::roce::RoceNetwork;
 use super::route::{Grh, LinkNextHeader, Lrh};
 use super::transport::{
@@ -279,12 +279,6 @@ extended! {
     immdt: ImmDt = ImmDt,
     ieth: Ieth = Ieth,
 }
-
-/// The length of the ICRC in bytes.
-pub const ICRC: usize = 4;
-
-/// The length of the VCRC in bytes.
-pub const VCRC: usize = 2;
 
 #[inline]
 fn chunk<'a, const N: usize>(

@@ -49,7 +49,7 @@ fn invalid_value_is_reported_with_its_line() {
     );
     assert_eq!(error("\nlmc"), "opensm.conf:2: found `lmc`, expected a key, a blank and a value");
     assert!(error("routing_engine nue").starts_with("opensm.conf:1: routing_engine: "));
-    assert!(error("qos_sl2vl 0,1").contains("2 lanes"), "{}", error("qos_sl2vl 0,1"));
+    assert!(error("qos_sl2vl 0,1").contains("2 VLs"), "{}", error("qos_sl2vl 0,1"));
 }
 
 #[test]

@@ -88,13 +88,13 @@ struct Expected {
 /// Where packets have no VL: LID, switch, and the switch and port that they came from.
 type Discard = (u16, SwitchId, Option<(SwitchId, u8)>);
 
-type LaneOf<'a> = &'a dyn Fn(SwitchId, u8, u8, ServiceLevel) -> VirtualLane;
+type VlOf<'a> = &'a dyn Fn(SwitchId, u8, u8, ServiceLevel) -> VirtualLane;
 
 fn expected(
     subnet: &Subnet<'_>,
     (lfts, layers): (&Lfts, &Layers),
     scope: Scope,
-    lane_of: LaneOf<'_>,
+    vl_of: VlOf<'_>,
 ) -> Expected {
     let mut expected = Expected::default();
     let matrix = HopMatrix::shortest(subnet, &LinkWeights::default());
@@ -148,7 +148,7 @@ fn expected(
                 }
                 if walk.end != End::Loops {
                     let level = layers.level(entrance(from).0, entrance(to).0);
-                    let discarded = expected.add_turns(&walk, lid, level, lane_of);
+                    let discarded = expected.add_turns(&walk, lid, level, vl_of);
                     let lost = is_host_pair && discarded && walk.end == End::Arrives;
                     expected.discarded_host_pairs += u64::from(lost);
                 }
@@ -160,13 +160,7 @@ fn expected(
 
 impl Expected {
     /// Adds the turns of a packet. Returns true if an SL-to-VL table discards it.
-    fn add_turns(
-        &mut self,
-        walk: &Walk,
-        lid: u16,
-        level: ServiceLevel,
-        lane_of: LaneOf<'_>,
-    ) -> bool {
+    fn add_turns(&mut self, walk: &Walk, lid: u16, level: ServiceLevel, vl_of: VlOf<'_>) -> bool {
         let (mut before, mut came_from) = (None, None);
         for (index, &(switch, in_port, out)) in walk.steps.iter().enumerate() {
             let last = index + 1 == walk.steps.len();
@@ -174,13 +168,13 @@ impl Expected {
             if last && (walk.end != End::Arrives || out == 0) {
                 return false;
             }
-            let lane = lane_of(switch, in_port, out, level).get();
-            if lane == 15 {
+            let vl = vl_of(switch, in_port, out, level).get();
+            if vl == 15 {
                 self.discards.insert((lid, switch, came_from));
                 return true;
             }
             if !last {
-                let channel = (switch, out, lane);
+                let channel = (switch, out, vl);
                 self.turns.extend(before.map(|before| (before, channel)));
                 before = Some(channel);
                 came_from = Some((switch, out));
@@ -210,18 +204,18 @@ proptest! {
             ),
         };
         let same = |_: SwitchId, _: u8, _: u8, level: ServiceLevel| {
-            VirtualLane::new(level.get()).expect("as many lanes as levels")
+            VirtualLane::new(level.get()).expect("as many VLs as levels")
         };
         let salt = rng.next_u64();
         let mixed = move |switch: SwitchId, in_port: u8, out: u8, level: ServiceLevel| {
             let parts = [u64::from(switch.0), in_port.into(), out.into(), level.get().into()];
             let key = parts.into_iter().fold(salt, |key, part| Rng::stream(key, part).next_u64());
-            VirtualLane::new([0, 0, 1, 7, 14, 15][(key % 6) as usize]).expect("a lane")
+            VirtualLane::new([0, 0, 1, 7, 14, 15][(key % 6) as usize]).expect("a VL")
         };
         for scope in [Scope::Hosts, Scope::Management, Scope::Everything] {
             for vl_map in [None, Some(&mixed as &dyn VlMap)] {
-                let lane_of: LaneOf<'_> = if vl_map.is_some() { &mixed } else { &same };
-                let expected = expected(&subnet, (&lfts, &layers), scope, lane_of);
+                let vl_of: VlOf<'_> = if vl_map.is_some() { &mixed } else { &same };
+                let expected = expected(&subnet, (&lfts, &layers), scope, vl_of);
                 let options = CheckOptions { scope, vl_map, samples: 1000, unknown: None };
                 let report = check_with(&subnet, &lfts, &layers, &options);
                 compare(&subnet, &report, &expected)?;
@@ -233,8 +227,8 @@ proptest! {
                 let turns = match vl_map {
                     None => turns(&subnet, &wiring, tables, scope, SameNumber),
                     Some(map) => {
-                        let lanes = Mapped { map, wiring: &wiring };
-                        turns(&subnet, &wiring, tables, scope, lanes)
+                        let vls = Mapped { map, wiring: &wiring };
+                        turns(&subnet, &wiring, tables, scope, vls)
                     }
                 };
                 prop_assert_eq!(turns, expected.turns);
@@ -277,7 +271,7 @@ fn compare(
     }
 
     let edge = |from: &HeldChannel, to: &HeldChannel| {
-        let channel = |held: &HeldChannel| (held.switch, held.port, held.lane.get());
+        let channel = |held: &HeldChannel| (held.switch, held.port, held.vl.get());
         (channel(from), channel(to))
     };
     for found in &report.credit.first {
@@ -290,21 +284,21 @@ fn compare(
 }
 
 /// Returns all edges of the dependency graph that credit loops are sought in.
-fn turns<L: Lanes>(
+fn turns<L: VlRule>(
     subnet: &Subnet<'_>,
     wiring: &Wiring,
     (lfts, layers): (&Lfts, &Layers),
     scope: Scope,
-    lanes: L,
+    vls: L,
 ) -> BTreeSet<(Channel, Channel)> {
     let graph = &crate::hops::Graph::new(subnet);
     let tables = Tables { lfts, layers, wiring, graph, unknown: None };
-    let found = Pass::new(subnet, tables, lanes, (scope, 0)).run::<Turns>();
+    let found = Pass::new(subnet, tables, vls, scope, 0).run::<Turns>();
     let graph = Graph::new(wiring, &found.turns);
     let channel = |node| {
-        let (channel, lane) = graph.channel_and_lane(node);
+        let (channel, vl) = graph.channel_and_vl(node);
         let (switch, port) = wiring.port(channel);
-        (switch, port, lane)
+        (switch, port, vl)
     };
     (0..graph.nodes() as u32)
         .flat_map(|node| graph.targets(node).iter().map(move |&target| (node, target)))

@@ -9,9 +9,9 @@ fn fabric() -> Fabric {
     generate(&kind, &Options::default()).expect("a fabric")
 }
 
-fn lane(map: &Sl2Vl, from: u8, out: u8, level: u8) -> u8 {
+fn vl(map: &Sl2Vl, from: u8, out: u8, level: u8) -> u8 {
     let level = ServiceLevel::new(level).expect("a level");
-    map.lane(SwitchId(0), from, out, level).get()
+    map.vl(SwitchId(0), from, out, level).get()
 }
 
 /// A block of the subnet's first switch with the lines given.
@@ -21,7 +21,7 @@ fn block(subnet: &Subnet<'_>, lines: &str) -> String {
 }
 
 #[test]
-fn pairs_of_ports_have_their_own_lanes() {
+fn pairs_of_ports_have_their_own_vls() {
     let fabric = fabric();
     let subnet = Subnet::discover(&fabric, &SubnetOptions::default()).expect("a subnet");
     // One table for all pairs of ports but two.
@@ -43,8 +43,8 @@ fn pairs_of_ports_have_their_own_lanes() {
                    0   0   : 0 1 2 3 4 5 6 7 0 1 2 3 4 5 6 7\n";
     let loaded = read("f", format!("{tables}{adapter}").as_bytes(), &subnet).expect("well formed");
     let map = &loaded.value;
-    assert_eq!((lane(map, 0, 1, 0), lane(map, 0, 1, 15), lane(map, 2, 1, 9)), (7, 15, 1));
-    assert_eq!(lane(map, 1, 2, 9), 9);
+    assert_eq!((vl(map, 0, 1, 0), vl(map, 0, 1, 15), vl(map, 2, 1, 9)), (7, 15, 1));
+    assert_eq!(vl(map, 1, 2, 9), 9);
     assert_eq!(loaded.notes, [""; 0]);
     let cut = tables.rfind("2 2 :").expect("a pair of linked ports");
     let error = read("f", &tables.as_bytes()[..cut], &subnet).expect_err("cut").to_string();
@@ -66,9 +66,9 @@ fn bad_lines_are_named_with_their_place() {
     let (at, _, message) = fault(&format!("# x\n{line}\n"));
     assert!(at == 2 && message.contains("expected `Switch`"), "{message}");
     let (at, column, message) = fault(&block(&subnet, &line.replace(" 7 ", " 16 ")));
-    assert!((at, column) == (3, 21) && message.contains("a virtual lane, 0 to 15"), "{message}");
+    assert!((at, column) == (3, 21) && message.contains("a VL, 0 to 15"), "{message}");
     let (.., message) = fault(&block(&subnet, "0 1 : 0 1 2"));
-    assert!(message.contains("found the end of the line, expected a virtual lane"), "{message}");
+    assert!(message.contains("found the end of the line, expected a VL"), "{message}");
     let (.., message) = fault(&block(&subnet, &line.replacen('1', "9", 1)));
     assert!(message.contains("an output port of the switch, 0 to 4"), "{message}");
     let (at, _, message) = fault(&block(&subnet, &format!("{line}\n{line}")));

@@ -52,8 +52,8 @@ fn links(subnet: &Subnet<'_>, network: &Network<'_>, switch: usize) -> Vec<Vec<u
     links
 }
 
-/// Returns the service level of each pair of switches: its layer, from the first lane on.
-pub(super) fn levels(layout: &Layout, switches: usize, first_lane: u8) -> Layers {
-    let level = |&layer: &u8| if layer == NONE { first_lane } else { first_lane + layer };
+/// Returns the service level of each pair of switches: its layer, from the first VL on.
+pub(super) fn levels(layout: &Layout, switches: usize, first_vl: u8) -> Layers {
+    let level = |&layer: &u8| if layer == NONE { first_vl } else { first_vl + layer };
     Layers::per_pair(switches, layout.layers.iter().map(level).collect())
 }

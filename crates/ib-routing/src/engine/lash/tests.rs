@@ -19,14 +19,14 @@ fn subnet(fabric: &Fabric) -> Subnet<'_> {
     Subnet::discover(fabric, &SubnetOptions::default()).expect("linked")
 }
 
-fn lanes(count: u8) -> RoutingOptions {
+fn vls(count: u8) -> RoutingOptions {
     RoutingOptions { virtual_lanes: count, ..RoutingOptions::default() }
 }
 
 /// Routes and checks everything that lash promises; returns the number of layers.
 fn sound(fabric: &Fabric) -> usize {
     let subnet = subnet(fabric);
-    let routing = Lash.route(&subnet, &lanes(15)).expect("15 lanes are plenty");
+    let routing = Lash.route(&subnet, &vls(15)).expect("15 VLs are plenty");
     let options = CheckOptions { scope: Scope::Everything, ..CheckOptions::default() };
     let report = check_with(&subnet, &routing.lfts, &routing.layers, &options);
     assert_eq!(report.reach.unreachable, 0);
@@ -56,10 +56,10 @@ fn known_fabrics_take_the_layers_that_they_must() {
 }
 
 #[test]
-fn a_large_torus_fits_into_eight_lanes() {
+fn a_large_torus_fits_into_eight_vls() {
     let fabric = fabric("torus 8x8x8 hosts=2", 0.0, 0);
     let subnet = subnet(&fabric);
-    let routing = Lash.route(&subnet, &lanes(8)).expect("8 lanes");
+    let routing = Lash.route(&subnet, &vls(8)).expect("8 VLs");
     assert!(routing.layers.count() <= 8);
     let report = crate::check::check(&subnet, &routing.lfts, &routing.layers);
     assert!(report.is_sound());
@@ -95,7 +95,7 @@ fn there_are_no_more_layers_than_opensm_needs() {
             let theirs =
                 first_fit::first_fit(&network, first_fit::lowest_ports(&network), &pairs, 64);
             let theirs = theirs.expect("64 layers are plenty").count();
-            let ours = Lash.route(&subnet, &lanes(15)).expect("15 lanes").layers.count();
+            let ours = Lash.route(&subnet, &vls(15)).expect("15 VLs").layers.count();
             assert!(ours <= theirs, "{kind}: {ours} against {theirs}");
         }
     }
@@ -105,7 +105,7 @@ fn there_are_no_more_layers_than_opensm_needs() {
 fn paths_are_spread_evenly_over_the_layers() {
     let fabric = fabric("torus 6x6 hosts=2", 0.0, 0);
     let subnet = subnet(&fabric);
-    let routing = Lash.route(&subnet, &RoutingOptions::default()).expect("8 lanes");
+    let routing = Lash.route(&subnet, &RoutingOptions::default()).expect("8 VLs");
     let mut pairs = [0usize; 16];
     for a in subnet.switch_ids() {
         for b in subnet.switch_ids().filter(|&b| b != a) {
@@ -126,12 +126,12 @@ fn what_lash_does_not_take_is_refused_in_words() {
         Lash.route(&subnet, options).expect_err("refused").to_string()
     };
     let lmc = LidOptions { lmc: Lmc::new(1).expect("small"), ..LidOptions::default() };
-    assert_eq!(refusal(lmc, &lanes(8)), "lash: LMC is 1; expected 0");
+    assert_eq!(refusal(lmc, &vls(8)), "lash: LMC is 1; expected 0");
     assert_eq!(
-        refusal(LidOptions::default(), &RoutingOptions { lash_start_vl: 8, ..lanes(8) }),
-        "lash: the starting virtual lane is 8; expected less than 8, the number of data lanes"
+        refusal(LidOptions::default(), &RoutingOptions { lash_start_vl: 8, ..vls(8) }),
+        "lash: the starting VL is 8; expected less than 8, the number of data VLs"
     );
-    let few = refusal(LidOptions::default(), &lanes(1));
+    let few = refusal(LidOptions::default(), &vls(1));
     assert!(
         few.ends_with("layers are needed; expected at most 1, the virtual lanes from 0 on"),
         "{few}"
@@ -139,11 +139,11 @@ fn what_lash_does_not_take_is_refused_in_words() {
 }
 
 #[test]
-fn the_starting_lane_is_the_lowest_level() {
+fn the_starting_vl_is_the_lowest_level() {
     let fabric = fabric("torus 5x5 hosts=2", 0.0, 0);
     let subnet = subnet(&fabric);
-    let options = RoutingOptions { lash_start_vl: 3, ..lanes(8) };
-    let routing = Lash.route(&subnet, &options).expect("five lanes are left");
+    let options = RoutingOptions { lash_start_vl: 3, ..vls(8) };
+    let routing = Lash.route(&subnet, &options).expect("five VLs are left");
     let lowest = subnet
         .switch_ids()
         .flat_map(|a| subnet.switch_ids().map(move |b| (a, b)))
@@ -163,7 +163,7 @@ proptest! {
         let subnet = subnet(&fabric);
         let with = |threads| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-            pool.expect("threads").install(|| Lash.route(&subnet, &lanes(15)).expect("routes"))
+            pool.expect("threads").install(|| Lash.route(&subnet, &vls(15)).expect("routes"))
         };
         let (one, four) = (with(1), with(4));
         prop_assert!(one.lfts == four.lfts && one.layers == four.layers);

@@ -165,7 +165,7 @@ fn what_cannot_leave_the_first_port_is_lost_there() {
         lab::check_settled(sim);
         std::mem::take(&mut sim.net.stats.lost).into_keys().next()
     };
-    assert_eq!(try_packet(&mut sim, 9, 4), Some("no_lane"), "lane 9 of 8");
+    assert_eq!(try_packet(&mut sim, 9, 4), Some("no_lane"), "VL 9 of 8");
     assert_eq!(try_packet(&mut sim, 0, 4096), Some("too_long"), "the MTU is 2048");
     assert_eq!(try_packet(&mut sim, 0, 1 << 23), Some("too_long"));
     assert_eq!(sim.counters(from).neighbor_mtu_discards, 2);
@@ -182,7 +182,7 @@ fn what_cannot_leave_the_first_port_is_lost_there() {
 }
 
 #[test]
-fn a_service_level_without_a_lane_at_a_switch_is_a_relay_error() {
+fn a_service_level_without_a_vl_at_a_switch_is_a_relay_error() {
     use ib_types::VirtualLane;
     use ib_wire::mad::sm::VlCap;
     let mut sim = lab::ready(&lab::row(1), Options::default());
@@ -195,7 +195,7 @@ fn a_service_level_without_a_lane_at_a_switch_is_a_relay_error() {
     let table = &mut sim.port_mut(out).tables_mut(kind, 4).sl_to_vl;
     table[3].lanes[0] = VirtualLane::new(1).unwrap();
     sim.port_mut(out).info.operational_vls = VlCap::VL0;
-    assert_eq!(send(&mut sim, dlid), None.or(Some("no_lane")), "lane 1 of one");
+    assert_eq!(send(&mut sim, dlid), None.or(Some("no_lane")), "VL 1 of one");
     assert_eq!(relay(&sim, "s1.3"), [2, 0, 2, 0]);
     sim.port_mut(out).info.operational_vls = VlCap::VL0_1;
     assert_eq!(send(&mut sim, dlid), Some("no_receiver"));

@@ -14,9 +14,12 @@ fn port(number: u64) -> Gid {
 }
 
 fn applicant(asker: Gid) -> Applicant<'static> {
-    let ability =
-        Ability { mtu: MtuCode::MTU_2048, rate: RateCode::GBPS_100, life_time: LifeTimeCode(18) };
-    Applicant { asker, asker_keys: FULL, keys: FULL, ability }
+    let limits = PortLimits {
+        mtu: MtuCode::MTU_2048,
+        rate: RateCode::GBPS_100,
+        life_time: LifeTimeCode(18),
+    };
+    Applicant { asker, asker_keys: FULL, keys: FULL, limits }
 }
 
 fn wanted(member: Gid, state: JoinState) -> MCMemberRecord {

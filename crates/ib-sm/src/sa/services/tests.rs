@@ -17,12 +17,13 @@ fn record(id: u64) -> ServiceRecord {
     }
 }
 
-fn told(services: &Services, now: Instant, mask: u64, keys: &[PKey], trusted: bool) -> Vec<u8> {
+fn selected(services: &Services, now: Instant, mask: u64, keys: &[PKey], trusted: bool) -> Vec<u8> {
     let template = record(1).to_record();
     let query = Query { mask: ComponentMask(mask), template: &template };
+    let viewer = Viewer { gid: None, keys, trusted };
     let (mut records, mut after) = (Vec::new(), None);
     loop {
-        after = services.records(now, (after, 2), &query, (keys, trusted), &mut records);
+        after = services.records(now, after, 2, &query, &viewer, &mut records);
         if after.is_none() {
             return records;
         }
@@ -36,11 +37,11 @@ fn a_lease_that_is_not_named_does_not_end() {
     let unnamed = ComponentMask(ALL.0 & !(1 << LEASE));
     services.register(START, unnamed, record(2), |_| true).unwrap();
     let length = record(1).to_record().len();
-    assert_eq!(told(&services, START, 0, KEYS, false).len(), 2 * length);
+    assert_eq!(selected(&services, START, 0, KEYS, false).len(), 2 * length);
     let later = START + Duration::from_secs(11);
     assert_eq!(services.poll_timeout(), Some(START + Duration::from_secs(10)));
     services.handle_timeout(later);
-    assert_eq!(told(&services, later, 0, KEYS, false).len(), length);
+    assert_eq!(selected(&services, later, 0, KEYS, false).len(), length);
     assert_eq!(services.poll_timeout(), None);
 }
 
@@ -49,12 +50,12 @@ fn the_key_selects_and_is_told_to_the_trusted_only() {
     let mut services = Services::default();
     services.register(START, ALL, record(1), |_| true).unwrap();
     let by_key = 1 << KEY;
-    let plain = told(&services, START, by_key, KEYS, false);
+    let plain = selected(&services, START, by_key, KEYS, false);
     assert_eq!(plain, without_key(record(1)).to_record());
-    assert_eq!(told(&services, START, by_key, KEYS, true), record(1).to_record());
+    assert_eq!(selected(&services, START, by_key, KEYS, true), record(1).to_record());
     let another = ServiceRecord { key: [4; 16], ..record(1) };
     services.register(START, ALL, another, |_| true).unwrap();
-    assert!(told(&services, START, by_key, KEYS, true).is_empty(), "it has another key now");
+    assert!(selected(&services, START, by_key, KEYS, true).is_empty(), "it has another key now");
 }
 
 #[test]
@@ -63,12 +64,12 @@ fn a_service_is_seen_in_its_partition() {
     let refused = services.register(START, ALL, record(1), |key| key != PKey::DEFAULT);
     assert_eq!(refused, Err(MadStatus::SA_REQUEST_INVALID));
     services.register(START, ALL, record(1), |key| key == PKey::DEFAULT).unwrap();
-    assert!(told(&services, START, 0, &[PKey(0x8005)], false).is_empty());
+    assert!(selected(&services, START, 0, &[PKey(0x8005)], false).is_empty());
     // One that names none is for everybody.
     let unnamed = ComponentMask(ALL.0 & !(1 << P_KEY));
     services.register(START, unnamed, record(2), |_| false).unwrap();
     let length = record(1).to_record().len();
-    assert_eq!(told(&services, START, 0, &[PKey(0x8005)], false).len(), length);
+    assert_eq!(selected(&services, START, 0, &[PKey(0x8005)], false).len(), length);
 }
 
 #[test]

@@ -11,19 +11,19 @@ fn at(nanos: u64) -> Instant {
     Instant::from_nanos(nanos)
 }
 
-fn entry(lane: u8, weight: u8) -> VlArbitrationEntry {
-    VlArbitrationEntry { lane: VirtualLane::new(lane).unwrap(), weight }
+fn entry(vl: u8, weight: u8) -> VlArbitrationEntry {
+    VlArbitrationEntry { lane: VirtualLane::new(vl).unwrap(), weight }
 }
 
-/// Lanes and their weights.
+/// VLs and their weights.
 type Weights<'a> = &'a [(u8, u8)];
 
 /// Writes the tables of VL arbitration of a port.
 fn arbitrate(sim: &mut Sim, at: PortId, (high, low): (Weights<'_>, Weights<'_>), limit: u8) {
     let table = |entries: &[(u8, u8)]| {
         let mut table = VlArbitration::zeroed();
-        for (own, &(lane, weight)) in table.entries.iter_mut().zip(entries) {
-            *own = entry(lane, weight);
+        for (own, &(vl, weight)) in table.entries.iter_mut().zip(entries) {
+            *own = entry(vl, weight);
         }
         table
     };
@@ -34,28 +34,28 @@ fn arbitrate(sim: &mut Sim, at: PortId, (high, low): (Weights<'_>, Weights<'_>),
     state.tables_mut(kind, ports).arbitration.blocks = [table(low), empty, table(high), empty];
 }
 
-/// Has h1 send so many packets of 1000 bytes on each of some lanes to h2, and returns how many of
+/// Has h1 send so many packets of 1000 bytes on each of some VLs to h2, and returns how many of
 /// each had arrived when the first of `of` in all had.
-fn shares(high: Weights<'_>, low: Weights<'_>, limit: u8, lanes: &[u8], of: u64) -> Vec<u64> {
+fn shares(high: Weights<'_>, low: Weights<'_>, limit: u8, vls: &[u8], of: u64) -> Vec<u64> {
     let fabric = lab::fabric(&[("h1", 1), ("h2", 1)], &["h1.1 h2.1"]);
     let mut sim = lab::ready(&fabric, Options { vl_buffer: 1 << 20, ..Options::default() });
     let (from, to) = (port(&sim, "h1.1"), port(&sim, "h2.1"));
     sim.open(to);
     arbitrate(&mut sim, from, (high, low), limit);
     // The first packet leaves before anybody has to wait; it is not counted.
-    let first = lab::data(&sim, from, 2, lanes[0], 1000);
+    let first = lab::data(&sim, from, 2, vls[0], 1000);
     sim.send_packet(from, first);
     for _ in 0..of {
-        for &lane in lanes {
-            let packet = lab::data(&sim, from, 2, lane, 1000);
+        for &vl in vls {
+            let packet = lab::data(&sim, from, 2, vl, 1000);
             sim.send_packet(from, packet);
         }
     }
     lab::run_checked(&mut sim, at((of + 1) * 1024 + 200));
     sim.receive_packet(to).unwrap();
-    let mut counts = vec![0; lanes.len()];
+    let mut counts = vec![0; vls.len()];
     while let Some(packet) = sim.receive_packet(to) {
-        let index = lanes.iter().position(|&lane| lane == packet.sl.get()).unwrap();
+        let index = vls.iter().position(|&vl| vl == packet.sl.get()).unwrap();
         counts[index] += 1;
     }
     assert_eq!(counts.iter().sum::<u64>(), of);
@@ -65,11 +65,11 @@ fn shares(high: Weights<'_>, low: Weights<'_>, limit: u8, lanes: &[u8], of: u64)
 }
 
 #[test]
-fn lanes_share_a_link_by_their_weights() {
+fn vls_share_a_link_by_their_weights() {
     // Weights in units of 64 bytes: 16 are a packet of 1024.
     assert_eq!(shares(&[], &[(0, 16), (1, 48)], 0, &[0, 1], 80), [20, 60]);
     assert_eq!(shares(&[], &[(0, 16), (1, 16), (2, 32)], 0, &[0, 1, 2], 80), [20, 20, 40]);
-    // A lane may be listed twice.
+    // A VL may be listed twice.
     assert_eq!(shares(&[], &[(0, 16), (1, 16), (0, 32)], 0, &[0, 1], 80), [60, 20]);
     // What is in no table is served when nothing else waits.
     assert_eq!(shares(&[], &[(0, 16)], 0, &[0, 1], 80), [80, 0]);
@@ -109,7 +109,7 @@ fn what_stays_in_a_switch_for_too_long_is_dropped() {
         send(&mut sim, from, 0, 1000);
     }
     // The first arrives at 1224, the others 1024 ns behind each other; each lives for 8192 ns. The
-    // lane does not stall, however many are dropped in sequence.
+    // VL does not stall, however many are dropped in sequence.
     for number in 1..=4 {
         let dropped = 1224 + (number - 1) * 1024 + 8192;
         sim.run_until(at(dropped - 1));
@@ -179,18 +179,18 @@ fn a_shorter_packet_behind_a_dropped_one_goes_on() {
 }
 
 #[test]
-fn a_lane_that_drops_too_often_stalls_for_a_while() {
+fn a_vl_that_drops_too_often_stalls_for_a_while() {
     let (mut sim, from, out) = stuck(1, 2);
     for _ in 0..5 {
         send(&mut sim, from, 0, 1000);
         send(&mut sim, from, 1, 1000);
     }
     sim.port_mut(out).credits.as_mut().unwrap()[1] = 1000;
-    // The second drop stalls lane 0: all that waits is dropped, and all that comes.
+    // The second drop stalls VL 0: all that waits is dropped, and all that comes.
     let stalled = 1224 + 2 * 8192;
     sim.run_until(at(stalled));
     assert_eq!(sim.counters(out).hoq_life_discards, 5);
-    assert_eq!(sim.counters(out).xmit_packets, 5, "lane 1 is not held up");
+    assert_eq!(sim.counters(out).xmit_packets, 5, "VL 1 is not held up");
     sim.port_mut(out).credits.as_mut().unwrap()[0] = 1000;
     send(&mut sim, from, 0, 1000);
     sim.run_until(at(stalled + 8 * 8192 - 1));
@@ -216,7 +216,7 @@ fn timers_of_heads_do_not_pile_up() {
 }
 
 /// A ring of four switches, a host each, where every host sends to the one two further on, always
-/// the same way round. With a dateline, packets change to lane 1 when they pass from s4 to s1.
+/// the same way round. With a dateline, packets change to VL 1 when they pass from s4 to s1.
 fn ring(dateline: bool, life: u8) -> Sim {
     let names = ["1", "2", "3", "4"];
     let hosts = names.map(|n| format!("h{n}"));
@@ -252,22 +252,22 @@ fn ring(dateline: bool, life: u8) -> Sim {
             let state = sim.port_mut(at);
             state.info.hoq_life = life;
             state.info.operational_vls = if dateline { VlCap::VL0_1 } else { VlCap::VL0 };
-            // Level 0 starts on lane 0. Who comes over the dateline, s4 to s1, goes on by lane 1; the
+            // Level 0 starts on VL 0. Who comes over the dateline, s4 to s1, goes on by VL 1; the
             // level tells where a packet started, h3 and h4 cross the line.
-            let lane = |value| VirtualLane::new(value).unwrap();
-            let all = |value| SlToVl { lanes: [lane(value); 16] };
+            let vl = |value| VirtualLane::new(value).unwrap();
+            let all = |value| SlToVl { lanes: [vl(value); 16] };
             state.tables_mut(kind, 3).sl_to_vl = vec![all(0); 4];
             if dateline && (index == 3 || index == 0) && number == 2 {
                 let mut table = all(0);
-                table.lanes[1] = lane(1);
+                table.lanes[1] = vl(1);
                 state.tables_mut(kind, 3).sl_to_vl = vec![table; 4];
             }
         }
         let end = port(&sim, &format!("h{}.1", index + 1));
         sim.port_mut(end).info.operational_vls = VlCap::VL0;
         let kind = sim.node(sim.port(end).node).kind;
-        let lane = VirtualLane::new(0).unwrap();
-        sim.port_mut(end).tables_mut(kind, 1).sl_to_vl = vec![SlToVl { lanes: [lane; 16] }];
+        let vl = VirtualLane::new(0).unwrap();
+        sim.port_mut(end).tables_mut(kind, 1).sl_to_vl = vec![SlToVl { lanes: [vl; 16] }];
         sim.open(end);
     }
     for _ in 0..30 {
@@ -292,7 +292,7 @@ fn arrived(sim: &mut Sim) -> usize {
 }
 
 #[test]
-fn a_ring_with_one_lane_comes_to_a_deadlock() {
+fn a_ring_with_one_vl_comes_to_a_deadlock() {
     let mut sim = ring(false, 20);
     lab::run_checked(&mut sim, at(10_000_000));
     let first = arrived(&mut sim);

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::packet::view::ICRC;
+use crate::packet::header::ICRC;
 
 /// What is in a file of goldens: what each packet is, and its bytes from the IP header on.
 fn goldens() -> Vec<(&'static str, Vec<u8>)> {

@@ -10,37 +10,30 @@ use crate::subnet::SwitchId;
 /// Without one, SL n travels on VL n on every link, which is how OpenSM sets up the tables for
 /// its layered engines.
 pub trait VlMap: Sync {
-    /// Returns the lane on which a switch sends packets of a level that came in by one port and
+    /// Returns the VL on which a switch sends packets of a level that came in by one port and
     /// go out by another; port 0 as `in_port` is the switch itself.
     ///
     /// Lane 15 makes the switch discard them, which the check counts as unreachable.
-    fn lane(&self, switch: SwitchId, in_port: u8, out_port: u8, level: ServiceLevel)
-    -> VirtualLane;
+    fn vl(&self, switch: SwitchId, in_port: u8, out_port: u8, level: ServiceLevel) -> VirtualLane;
 }
 
 impl<F> VlMap for F
 where
     F: Fn(SwitchId, u8, u8, ServiceLevel) -> VirtualLane + Sync,
 {
-    fn lane(
-        &self,
-        switch: SwitchId,
-        in_port: u8,
-        out_port: u8,
-        level: ServiceLevel,
-    ) -> VirtualLane {
+    fn vl(&self, switch: SwitchId, in_port: u8, out_port: u8, level: ServiceLevel) -> VirtualLane {
         self(switch, in_port, out_port, level)
     }
 }
 
-/// How many lanes and how many levels there are.
-pub(super) const LANES: usize = 16;
+/// How many VLs and how many levels there are.
+pub(super) const MAX_VLS: usize = 16;
 
 const DISCARDS: u8 = 15;
 
 /// The rule by which sets of packets go from a link to the next.
-pub(super) trait Lanes: Sync {
-    /// The levels and lanes of the packets that leave a switch for one LID.
+pub(super) trait VlRule: Sync {
+    /// The levels and VLs of the packets that leave a switch for one LID.
     type Set: Copy + Default + PartialEq + Send;
 
     /// Whether packets on their way can be discarded.
@@ -58,7 +51,7 @@ pub(super) trait Lanes: Sync {
     ) -> Option<u8>;
 
     /// Adds to the packets that leave a switch by a port those that came to it over a channel, and
-    /// reports the lanes before and after; returns a level whose packets are discarded, when there
+    /// reports the VLs before and after; returns a level whose packets are discarded, when there
     /// is one.
     fn pass(
         &self,
@@ -72,7 +65,7 @@ pub(super) trait Lanes: Sync {
 /// SL n on VL n: a bit per level.
 pub(super) struct SameNumber;
 
-impl Lanes for SameNumber {
+impl VlRule for SameNumber {
     type Set = u16;
 
     const DISCARDS: bool = false;
@@ -100,28 +93,28 @@ impl Lanes for SameNumber {
         mut turn: impl FnMut(u8, u8),
     ) -> Option<ServiceLevel> {
         *set |= arrived;
-        for lane in bits(u64::from(arrived)) {
-            turn(lane, lane);
+        for vl in bits(u64::from(arrived)) {
+            turn(vl, vl);
         }
         None
     }
 }
 
-/// Lanes by a map: for each level a bit per lane.
+/// VLs by a map: for each level a bit per VL.
 pub(super) struct Mapped<'a> {
     pub(super) map: &'a dyn VlMap,
     pub(super) wiring: &'a Wiring,
 }
 
 impl Mapped<'_> {
-    fn lane(&self, at: SwitchId, (from, out): (u8, u8), level: ServiceLevel) -> Option<u8> {
-        let lane = self.map.lane(at, from, out, level).get();
-        (lane != DISCARDS).then_some(lane)
+    fn vl(&self, at: SwitchId, from: u8, out: u8, level: ServiceLevel) -> Option<u8> {
+        let vl = self.map.vl(at, from, out, level).get();
+        (vl != DISCARDS).then_some(vl)
     }
 }
 
-impl Lanes for Mapped<'_> {
-    type Set = [u16; LANES];
+impl VlRule for Mapped<'_> {
+    type Set = [u16; MAX_VLS];
 
     const DISCARDS: bool = true;
 
@@ -135,8 +128,8 @@ impl Lanes for Mapped<'_> {
     ) -> Option<u8> {
         let mut discarded = None;
         for &from in ins {
-            match self.lane(at, (from, out), level) {
-                Some(lane) => set[usize::from(level.get())] |= 1 << lane,
+            match self.vl(at, from, out, level) {
+                Some(vl) => set[usize::from(level.get())] |= 1 << vl,
                 None => discarded = discarded.or(Some(from)),
             }
         }
@@ -157,13 +150,13 @@ impl Lanes for Mapped<'_> {
                 continue;
             }
             let level = ServiceLevel::new(number).expect("one of 16");
-            let Some(after) = self.lane(SwitchId(at), (from, out), level) else {
+            let Some(after) = self.vl(SwitchId(at), from, out, level) else {
                 discarded = discarded.or(Some(level));
                 continue;
             };
             set[usize::from(number)] |= 1 << after;
-            for lane in bits(u64::from(before)) {
-                turn(lane, after);
+            for vl in bits(u64::from(before)) {
+                turn(vl, after);
             }
         }
         discarded

@@ -5,8 +5,8 @@ use ib_wire::mad::sm::{SlToVl, VlArbitration};
 
 use super::{Context, Work, places};
 use crate::found::{Found, Place};
-use crate::lanes;
 use crate::tables::PortTables;
+use crate::vls;
 
 /// Returns the tables that have to be written. SL-to-VL tables are written if quality of service is enabled or
 /// if the routes use several service levels (`is_layered`). VL arbitration tables need quality of service.
@@ -19,7 +19,7 @@ pub(super) fn work(context: &Context<'_>, is_layered: bool) -> Vec<Work> {
     for place in places(context.found) {
         let node = context.found.node(place.node);
         let known = context.written.get(&(node.info.node_guid, place.port)).unwrap_or(&nothing);
-        if let Some(wanted) = lanes::sl_to_vl(place, context.config, context.found, is_layered) {
+        if let Some(wanted) = vls::sl_to_vl(place, context.config, context.found, is_layered) {
             let inputs = if node.kind.is_switch() { 0..=node.info.num_ports } else { 0..=0 };
             let inputs = inputs.filter(|input| known.sl_to_vl.get(input) != Some(&wanted));
             work.extend(inputs.map(|input| Work::SlToVl { place, input }));
@@ -36,10 +36,10 @@ pub(super) fn arbitration(place: Place, context: &Context<'_>) -> Option<Vec<(u8
     let (config, found) = (context.config, &*context.found);
     let qos = config.qos.as_ref()?.of(found.node(place.node).kind, place.port);
     let info = found.port(place).info.as_deref()?;
-    let lanes = lanes::operational_vls(place, config, found)?;
+    let vls = vls::operational_vls(place, config, found)?;
     // A link with a single data VL needs no arbitration.
-    let room = (info.vl_arbitration_low_cap, info.vl_arbitration_high_cap);
-    (lanes.lanes() > Some(1)).then(|| qos.arbitration(lanes, room))
+    (vls.lanes() > Some(1))
+        .then(|| qos.arbitration(vls, info.vl_arbitration_low_cap, info.vl_arbitration_high_cap))
 }
 
 /// Returns the attribute modifier of an SL-to-VL table.

@@ -54,7 +54,7 @@ fn draw(rng: &mut Rng) -> SmConfig {
     let max_op_vls =
         *pick(rng, &[VlCap::VL0, VlCap::VL0_1, VlCap::VL0_3, VlCap::VL0_7, VlCap::VL0_14]);
     let mut port = || {
-        let lane = |rng: &mut Rng, kind: usize, level: usize| match kind {
+        let vl = |rng: &mut Rng, kind: usize, level: usize| match kind {
             0 => 0,
             1 => level % 2,
             2 => level % 3,
@@ -62,8 +62,8 @@ fn draw(rng: &mut Rng) -> SmConfig {
             _ => level.min(14),
         };
         let kind = rng.below(8);
-        let lanes: Vec<String> = (0..16).map(|level| lane(rng, kind, level).to_string()).collect();
-        let sl2vl = PortQos::lanes(&lanes.join(",")).expect("16 lanes");
+        let vls: Vec<String> = (0..16).map(|level| vl(rng, kind, level).to_string()).collect();
+        let sl2vl = PortQos::lanes(&vls.join(",")).expect("16 VLs");
         let max_vls = *pick(rng, &[1, 2, 3, 4, 8, 15]);
         PortQos { sl2vl, max_vls, ..PortQos::default() }
     };
@@ -94,12 +94,12 @@ fn run(kind: &str, config: SmConfig) -> Option<Outcome> {
             let level = levels[&(lid(from.port), lid(to.port))];
             let (mut held, mut is_discarded) = (None, false);
             let hop = |(entered, out)| {
-                let lane = sim.vl(sim.place(entered).1, out, level);
-                is_discarded |= lane.is_none();
-                if let (Some(held), Some(lane)) = (held, lane) {
-                    graph.add(held, (out, lane));
+                let vl = sim.vl(sim.place(entered).1, out, level);
+                is_discarded |= vl.is_none();
+                if let (Some(held), Some(vl)) = (held, vl) {
+                    graph.add(held, (out, vl));
                 }
-                held = lane.map(|lane| (out, lane));
+                held = vl.map(|vl| (out, vl));
             };
             connected.walk(*from, *to, hop).expect("the pair is connected");
             discarded += usize::from(is_discarded);
@@ -174,7 +174,7 @@ fn credit_loops_are_reported_on_the_vls_in_use() {
 #[test]
 fn lash_is_not_programmed_if_it_needs_too_many_vls() {
     let lash = RoutingConfig { engines: "lash".parse().expect("lash"), ..RoutingConfig::default() };
-    let all_zero = PortQos::lanes(&["0"; 16].join(",")).expect("16 lanes");
+    let all_zero = PortQos::lanes(&["0"; 16].join(",")).expect("16 VLs");
     let qos = |port: PortQos| {
         Some(QosConfig { ca: port.clone(), switch_external: port, ..QosConfig::default() })
     };

@@ -26,12 +26,12 @@ pub(crate) fn operational_vls(place: Place, config: &SmConfig, found: &Found) ->
         Some(info.vl_cap.0.min(most.0).min(config.max_op_vls.0))
     };
     let node = found.node(place.node);
-    let lanes = match found.port(place).peer {
+    let vls = match found.port(place).peer {
         Some(peer) => most(place)?.min(most(peer)?),
         None if place.port == 0 && node.switch.is_some_and(|it| it.enhanced_port0) => most(place)?,
         None => return None,
     };
-    Some(VlCap(lanes.max(VlCap::VL0.0)))
+    Some(VlCap(vls.max(VlCap::VL0.0)))
 }
 
 /// Returns the SL-to-VL table that a port is programmed with; `None` if it is left as it is.
@@ -49,9 +49,9 @@ pub(crate) fn sl_to_vl(
     let node = found.node(place.node);
     let end_port = if node.kind.is_switch() { place.node.at(0) } else { place };
     let capable = found.port(end_port).info.as_ref()?.capability_mask;
-    let lanes = operational_vls(place, config, found)?;
+    let vls = operational_vls(place, config, found)?;
     let port = qos.of(node.kind, place.port);
-    capable.contains(CapabilityMask::SL_MAPPING).then(|| port.sl_to_vl(lanes))
+    capable.contains(CapabilityMask::SL_MAPPING).then(|| port.sl_to_vl(vls))
 }
 
 /// The SL-to-VL tables that linked ports are programmed with, for routes of one kind.
@@ -59,7 +59,7 @@ pub(crate) fn sl_to_vl(
 /// The check assumes that a port whose table is not written puts all service levels on VL 0. This is safe:
 /// merging the VLs of a link can add cycles to the channel dependency graph, but never remove one.
 #[derive(Clone, Debug, Default)]
-struct LanePlan {
+struct VlPlan {
     /// Tables of switch ports, by node GUID and port number.
     tables: BTreeMap<(Guid, u8), [u8; 16]>,
     /// Bit mask of the service levels that some port of a channel adapter (CA) or router discards.
@@ -68,14 +68,14 @@ struct LanePlan {
 
 /// The VLs of a discovered subnet.
 #[derive(Clone, Debug)]
-pub(crate) struct FabricLanes {
+pub(crate) struct FabricVls {
     found: Found,
     config: SmConfig,
     /// Tables for routes with one service level, and for routes with several.
-    plans: [OnceLock<LanePlan>; 2],
+    plans: [OnceLock<VlPlan>; 2],
 }
 
-impl FabricLanes {
+impl FabricVls {
     pub(crate) fn new(found: Found, config: SmConfig) -> Self {
         Self { found, config, plans: Default::default() }
     }
@@ -89,11 +89,11 @@ impl FabricLanes {
         let between = linked(&self.found).filter(|&(place, peer)| {
             [place, peer].iter().all(|it| self.found.node(it.node).kind.is_switch())
         });
-        let lanes = between.map(|(place, _)| {
-            let lanes = operational_vls(place, &self.config, &self.found);
-            lanes.and_then(VlCap::lanes).unwrap_or(1)
+        let vls = between.map(|(place, _)| {
+            let vls = operational_vls(place, &self.config, &self.found);
+            vls.and_then(VlCap::lanes).unwrap_or(1)
         });
-        lanes.min()
+        vls.min()
     }
 
     /// Returns the bit mask of service levels that host ports discard.
@@ -102,28 +102,28 @@ impl FabricLanes {
     }
 
     /// Returns the VLs to check routes with; `None` if a check with SL n on VL n gives the same result.
-    pub(crate) fn map(&self, layers: &Layers, subnet: &Subnet<'_>) -> Option<SwitchLanes> {
-        let plan = self.plan(layers).filter(|plan| !plan.is_one_lane_per_level(layers.used()))?;
+    pub(crate) fn map(&self, layers: &Layers, subnet: &Subnet<'_>) -> Option<SwitchVls> {
+        let plan = self.plan(layers).filter(|plan| !plan.is_one_vl_per_level(layers.used()))?;
         let of = |id: SwitchId| {
             let switch = subnet.switch(id);
             let table = |port| plan.tables.get(&(switch.guid, port)).copied().unwrap_or([0; 16]);
             (0..=switch.ports).map(table).collect()
         };
-        Some(SwitchLanes { tables: subnet.switch_ids().map(of).collect() })
+        Some(SwitchVls { tables: subnet.switch_ids().map(of).collect() })
     }
 
     /// Returns the tables for routes; `None` if no table is written for them.
-    fn plan(&self, layers: &Layers) -> Option<&LanePlan> {
+    fn plan(&self, layers: &Layers) -> Option<&VlPlan> {
         let is_layered = !layers.is_uniform();
         if self.config.qos.is_none() && !is_layered {
             return None;
         }
         let plan = &self.plans[usize::from(is_layered)];
-        Some(plan.get_or_init(|| LanePlan::new(&self.found, &self.config, is_layered)))
+        Some(plan.get_or_init(|| VlPlan::new(&self.found, &self.config, is_layered)))
     }
 }
 
-impl LanePlan {
+impl VlPlan {
     fn new(found: &Found, config: &SmConfig, is_layered: bool) -> Self {
         let mut this = Self::default();
         for (place, _) in linked(found) {
@@ -133,8 +133,8 @@ impl LanePlan {
             if node.kind.is_switch() {
                 this.tables.insert((node.info.node_guid, place.port), table);
             } else {
-                for (level, &lane) in table.iter().enumerate() {
-                    this.discarded_at_hosts |= u16::from(lane == DISCARD) << level;
+                for (level, &vl) in table.iter().enumerate() {
+                    this.discarded_at_hosts |= u16::from(vl == DISCARD) << level;
                 }
             }
         }
@@ -144,19 +144,19 @@ impl LanePlan {
     /// Returns true if all links use the same VL for each used service level, a different one for each, and
     /// discard no service level. With a single service level only discards matter, because its VL alone closes
     /// no cycle.
-    fn is_one_lane_per_level(&self, used: u16) -> bool {
-        let lanes_of = |table: &[u8; 16]| {
+    fn is_one_vl_per_level(&self, used: u16) -> bool {
+        let vls_of = |table: &[u8; 16]| {
             let used = (0..16).filter(|level| used >> level & 1 != 0);
             used.map(|level: usize| table[level]).collect::<Vec<_>>()
         };
         if used.count_ones() == 1 {
-            return self.tables.values().all(|table| lanes_of(table) != [DISCARD]);
+            return self.tables.values().all(|table| vls_of(table) != [DISCARD]);
         }
-        let Some(first) = self.tables.values().next().map(lanes_of) else { return true };
+        let Some(first) = self.tables.values().next().map(vls_of) else { return true };
         let distinct: BTreeSet<u8> = first.iter().copied().collect();
         distinct.len() == first.len()
             && !distinct.contains(&DISCARD)
-            && self.tables.values().all(|table| lanes_of(table) == first)
+            && self.tables.values().all(|table| vls_of(table) == first)
     }
 }
 
@@ -169,16 +169,16 @@ fn linked(found: &Found) -> impl Iterator<Item = (Place, Place)> {
 }
 
 /// The SL-to-VL tables of the switches of a subnet.
-pub(crate) struct SwitchLanes {
+pub(crate) struct SwitchVls {
     /// `[switch][output port][service level]`.
     tables: Vec<Vec<[u8; 16]>>,
 }
 
-impl VlMap for SwitchLanes {
-    fn lane(&self, switch: SwitchId, _: u8, out_port: u8, level: ServiceLevel) -> VirtualLane {
+impl VlMap for SwitchVls {
+    fn vl(&self, switch: SwitchId, _: u8, out_port: u8, level: ServiceLevel) -> VirtualLane {
         let table = self.tables[switch.index()].get(usize::from(out_port));
-        let lane = table.map_or(0, |table| table[usize::from(level.get())]);
-        VirtualLane::new(lane).unwrap_or_default()
+        let vl = table.map_or(0, |table| table[usize::from(level.get())]);
+        VirtualLane::new(vl).unwrap_or_default()
     }
 }
 

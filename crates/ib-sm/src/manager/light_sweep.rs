@@ -1,0 +1,95 @@
+//! Light sweeps: which switches, tables and ports are looked at for changes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ib_types::Guid;
+
+use super::smp::Purpose;
+use crate::found::{Found, Place};
+use crate::tables::{SwitchTable, Tables};
+
+/// Number of ports per light sweep that are checked for unnoticed changes.
+const MOST_UNCERTAIN: usize = 16;
+
+/// What light sweeps look at, one after the other.
+#[derive(Debug, Default)]
+pub(super) struct LightSweeps {
+    /// Number of light sweeps.
+    count: u32,
+    /// GUIDs of switches whose tables are re-read in the next light sweep.
+    doubtful: BTreeSet<Guid>,
+    /// Switches whose `PortStateChange` flag was cleared after their ports had been read, so that changes in between may be
+    /// missed; each with the next port to check.
+    uncertain: BTreeMap<Guid, u8>,
+}
+
+impl LightSweeps {
+    /// Has all blocks of a switch's table read in the next light sweep.
+    pub(super) fn doubt_table(&mut self, switch: Guid) {
+        self.doubtful.insert(switch);
+    }
+
+    /// Has all ports of a switch checked in the next light sweeps.
+    pub(super) fn doubt_ports(&mut self, switch: Guid) {
+        self.uncertain.insert(switch, 1);
+    }
+
+    /// Returns the requests of a new light sweep; the last one is sent first.
+    pub(super) fn start(&mut self, found: &Found, tables: &Tables) -> Vec<Purpose> {
+        self.count = self.count.wrapping_add(1);
+        let mut requests = Vec::new();
+        for (node, known) in found.nodes().filter(|(_, node)| node.kind.is_switch()) {
+            requests.push(Purpose::Change(node));
+            let table = tables.get(&known.info.node_guid);
+            let blocks = table.map_or(0, SwitchTable::blocks) as u16;
+            let audit = |block| Purpose::Audit { node, block };
+            if self.doubtful.contains(&known.info.node_guid) {
+                requests.extend((0..blocks).map(audit));
+            } else if blocks > 0 {
+                requests.push(audit((self.count % u32::from(blocks)) as u16));
+            }
+        }
+        let mut ports = self.ports_in_rotation(found);
+        ports.extend(self.uncertain_ports(found));
+        requests.extend(ports.into_iter().map(Purpose::State));
+        self.doubtful.clear();
+        requests
+    }
+
+    /// Returns the ports to query in a light sweep: both ends of the own link, of one HCA link in rotation, and of one
+    /// link between switches in rotation.
+    ///
+    /// Either end of a link can have been reset without a trap.
+    fn ports_in_rotation(&self, found: &Found) -> BTreeSet<Place> {
+        let is_switch = |place: Place| found.node(place.node).kind.is_switch();
+        let turn =
+            |places: &[Place]| places.get(self.count as usize % places.len().max(1)).copied();
+        let adapters: Vec<Place> = found.end_ports().filter(|&at| !is_switch(at)).collect();
+        let trunks: Vec<Place> = found.trunks().collect();
+        let own = found.own.filter(|&own| !is_switch(own));
+        let ends = own.into_iter().chain(turn(&adapters)).chain(turn(&trunks));
+        ends.flat_map(|end| [Some(end), found.port(end).peer]).flatten().collect()
+    }
+
+    /// Returns the next ports to check for unnoticed changes.
+    fn uncertain_ports(&mut self, found: &Found) -> Vec<Place> {
+        let mut places = Vec::new();
+        while places.len() < MOST_UNCERTAIN
+            && let Some(mut entry) = self.uncertain.first_entry()
+        {
+            let (guid, port) = (*entry.key(), *entry.get());
+            let node = found.find(guid);
+            match node.filter(|&node| port <= found.node(node).info.num_ports) {
+                Some(node) => {
+                    places.push(node.at(port));
+                    entry.insert(port.saturating_add(1));
+                }
+                None => _ = entry.remove(),
+            }
+            if port == u8::MAX {
+                self.uncertain.remove(&guid);
+            }
+        }
+        places
+    }
+}

@@ -1,0 +1,110 @@
+//! What the SM reports: events, and the faults, warnings and alarms that were reported before.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use ib_types::Instant;
+
+use super::event::{Exploration, SmEvent};
+use crate::alarm::{Alarm, AlarmKind, RaisedAlarm};
+use crate::fault::Fault;
+use crate::plan::TableQuality;
+
+/// The events that were not polled yet, and what keeps them from being repeated.
+#[derive(Debug, Default)]
+pub(super) struct Reporter {
+    events: VecDeque<SmEvent>,
+    /// Faults of the last complete sweep, and of the current one.
+    last_faults: BTreeSet<String>,
+    faults: BTreeSet<String>,
+    /// Why there is no plan, once it was reported.
+    refusal: Option<String>,
+    /// The warnings that were reported last.
+    warned: BTreeSet<String>,
+    /// Quality of the forwarding tables in the switches, as of the last plan; `None` if not known.
+    pub(super) quality: Option<TableQuality>,
+    alarms: BTreeMap<AlarmKind, RaisedAlarm>,
+}
+
+impl Reporter {
+    pub(super) fn poll(&mut self) -> Option<SmEvent> {
+        self.events.pop_front()
+    }
+
+    pub(super) fn push(&mut self, event: SmEvent) {
+        self.events.push_back(event);
+    }
+
+    /// Reports that the subnet is explored. The faults of the sweep that starts are compared with those of
+    /// the last one.
+    pub(super) fn start_sweep(&mut self, why: String, is_whole: bool) {
+        self.push(SmEvent::Exploration(Exploration { why, is_whole }));
+        self.last_faults = std::mem::take(&mut self.faults);
+    }
+
+    /// Reports faults that the last sweep did not meet.
+    pub(super) fn report_faults(&mut self, faults: Vec<Fault>) {
+        for fault in faults {
+            let text = fault.to_string();
+            let known = self.last_faults.contains(&text) || self.faults.contains(&text);
+            self.faults.insert(text);
+            if !known {
+                self.push(SmEvent::Fault(fault));
+            }
+        }
+    }
+
+    /// Returns the faults of the last sweep, one sentence each.
+    pub(super) fn faults(&self) -> impl Iterator<Item = &str> {
+        self.faults.iter().map(String::as_str)
+    }
+
+    /// Reports the warnings of a plan that the last one did not give.
+    pub(super) fn warn(&mut self, warnings: &[String]) {
+        let new = warnings.iter().filter(|warning| !self.warned.contains(*warning));
+        self.events.extend(new.cloned().map(SmEvent::Warning));
+        self.warned = warnings.iter().cloned().collect();
+    }
+
+    /// Reports why there is no plan, unless that was reported last.
+    pub(super) fn refuse(&mut self, reason: String) {
+        if self.refusal.as_ref() != Some(&reason) {
+            self.refusal = Some(reason.clone());
+            self.push(SmEvent::NoPlan(reason));
+        }
+    }
+
+    /// Takes note that there is a plan.
+    pub(super) fn accept(&mut self) {
+        self.refusal = None;
+    }
+
+    /// Forgets alarms and quality of the tables: another SM is the master now, or no subnet has been
+    /// discovered yet.
+    pub(super) fn forget_tables(&mut self) {
+        (self.quality, self.alarms) = (None, BTreeMap::new());
+    }
+
+    /// Returns the raised alarms, by kind.
+    pub(super) fn alarms(&self) -> impl Iterator<Item = &RaisedAlarm> {
+        self.alarms.values()
+    }
+
+    /// Replaces the alarms. An alarm that remains raised keeps its time.
+    pub(super) fn raise(&mut self, now: Instant, alarms: Vec<Alarm>) {
+        let last = std::mem::take(&mut self.alarms);
+        for alarm in alarms {
+            let kind = alarm.kind();
+            let before = last.get(&kind);
+            if before.is_none_or(|before| before.alarm != alarm) {
+                self.push(SmEvent::AlarmRaised(Box::new(alarm.clone())));
+            }
+            let since = before.map_or(now, |before| before.since);
+            self.alarms.insert(kind, RaisedAlarm { alarm, since });
+        }
+        let cleared = last.into_keys().filter(|kind| !self.alarms.contains_key(kind));
+        self.events.extend(cleared.map(SmEvent::AlarmCleared));
+    }
+}
+
+#[cfg(test)]
+mod tests;

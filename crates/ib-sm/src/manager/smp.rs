@@ -1,0 +1,139 @@
+//! SMPs of the SM: requests in flight with their purposes, and responses.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use ib_link::{Datagram, Incoming, Remote};
+use ib_mad::{Completion, OnLoss, Request, Requester, RequesterConfig, RequesterCounters, Timing};
+use ib_types::Instant;
+use ib_wire::mad::{Mad, TransactionId};
+
+use crate::configuration::Work;
+use crate::discovery::Probe;
+use crate::found::{NodeIndex, Place};
+
+/// What a request was for.
+#[derive(Debug)]
+pub(super) enum Purpose {
+    Probe(Probe),
+    Work(Work),
+    /// Whether the ports of a switch have changed.
+    Change(NodeIndex),
+    /// Whether a block of a table is still what was written.
+    Audit {
+        node: NodeIndex,
+        block: u16,
+    },
+    /// Whether an end port is what it was.
+    State(Place),
+    /// Whether the master lives.
+    Master(Place),
+    /// That another manager takes over.
+    HandOver(Place),
+}
+
+/// The SMPs of the SM. Each request in flight has one purpose.
+#[derive(Debug)]
+pub(super) struct Smps {
+    requester: Requester,
+    purposes: BTreeMap<TransactionId, Purpose>,
+    /// Responses to requests and traps.
+    responses: VecDeque<Datagram>,
+    /// SMInfo:ActCount: number of SMPs that the SM has sent, which shows that it is active.
+    activity: u32,
+    /// Maximum number of requests in flight.
+    window: usize,
+    timing: Timing,
+}
+
+impl Smps {
+    pub(super) fn new(window: usize, timing: Timing) -> Self {
+        let config = RequesterConfig { window, ..RequesterConfig::default() };
+        Self {
+            requester: Requester::new(config),
+            purposes: BTreeMap::new(),
+            responses: VecDeque::new(),
+            activity: 0,
+            window: window.max(1),
+            timing,
+        }
+    }
+
+    pub(super) const fn activity(&self) -> u32 {
+        self.activity
+    }
+
+    /// Returns the number of requests in flight.
+    pub(super) fn outstanding(&self) -> usize {
+        self.requester.outstanding()
+    }
+
+    /// Returns true if another request may be started.
+    pub(super) fn has_room(&self) -> bool {
+        self.outstanding() < self.window
+    }
+
+    pub(super) const fn counters(&self) -> RequesterCounters {
+        self.requester.counters()
+    }
+
+    /// Starts a request by directed route.
+    pub(super) fn start(&mut self, purpose: Purpose, mad: Mad) {
+        let request = Request {
+            on_loss: OnLoss::Retry,
+            ..Request::new(Remote::directed(), mad).with_timing(self.timing)
+        };
+        let transaction = self.requester.start(request).expect("Get and Set are answered");
+        self.purposes.insert(transaction, purpose);
+    }
+
+    /// Cancels all requests; returns their purposes.
+    pub(super) fn cancel_all(&mut self) -> impl Iterator<Item = Purpose> {
+        let purposes = std::mem::take(&mut self.purposes);
+        for &transaction in purposes.keys() {
+            self.requester.cancel(transaction);
+        }
+        purposes.into_values()
+    }
+
+    /// Queues a response.
+    pub(super) fn respond(&mut self, response: Datagram) {
+        self.responses.push_back(response);
+    }
+
+    /// Takes what came out of the link. Returns true if it belongs to a request.
+    pub(super) fn handle(&mut self, now: Instant, incoming: &Incoming) -> bool {
+        self.requester.handle(now, incoming)
+    }
+
+    pub(super) fn handle_timeout(&mut self, now: Instant) {
+        self.requester.handle_timeout(now);
+    }
+
+    /// Returns the next request that has ended, and its purpose.
+    pub(super) fn poll_completion(&mut self) -> Option<(Purpose, Completion)> {
+        loop {
+            let completion = self.requester.poll_event()?;
+            if let Some(purpose) = self.purposes.remove(&completion.transaction_id) {
+                return Some((purpose, completion));
+            }
+        }
+    }
+
+    /// Returns the next response to be sent.
+    pub(super) fn poll_response(&mut self) -> Option<Datagram> {
+        let response = self.responses.pop_front()?;
+        self.activity = self.activity.wrapping_add(1);
+        Some(response)
+    }
+
+    /// Returns the next request to be sent.
+    pub(super) fn poll_request(&mut self, now: Instant) -> Option<Datagram> {
+        let request = self.requester.poll_transmit(now)?;
+        self.activity = self.activity.wrapping_add(1);
+        Some(request)
+    }
+
+    pub(super) fn poll_timeout(&self) -> Option<Instant> {
+        self.requester.poll_timeout()
+    }
+}

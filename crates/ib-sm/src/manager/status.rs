@@ -1,0 +1,132 @@
+//! Queries of the SM's state, and changes of its configuration.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use ib_mad::RequesterCounters;
+use ib_routing::LidOptions;
+use ib_topology::Fabric;
+use ib_types::Guid;
+use ib_wire::mad::sm::{MulticastForwardingBlock, SmInfo, SmState};
+
+use super::{PortStatus, Stage, SubnetManager};
+use crate::alarm::RaisedAlarm;
+use crate::fault::PortName;
+use crate::partition::Partitions;
+use crate::plan::{PlanJob, TableQuality, TablesInUse};
+
+impl SubnetManager {
+    /// Returns the GUID of the manager's port.
+    #[must_use]
+    pub const fn guid(&self) -> Guid {
+        self.guid
+    }
+
+    /// Returns the counters of the SM's requester.
+    #[must_use]
+    pub const fn traffic(&self) -> RequesterCounters {
+        self.smps.counters()
+    }
+
+    /// Returns the number of SMPs in flight.
+    #[must_use]
+    pub fn outstanding(&self) -> usize {
+        self.smps.outstanding()
+    }
+
+    /// Returns the subnet as of the last discovery, with the LIDs that ports had then.
+    #[must_use]
+    pub fn fabric(&self) -> Option<Fabric> {
+        self.subnet.found.own?;
+        let in_use = TablesInUse::default();
+        let job = PlanJob::new(&self.subnet.found, &self.config, in_use, Arc::default());
+        Some(job.fabric().clone())
+    }
+
+    /// Returns the other managers that were found last: the GUID and the name of the port, and what
+    /// the manager there says of itself.
+    pub fn managers(&self) -> impl Iterator<Item = (Guid, PortName, &SmInfo)> {
+        let found = &self.subnet.found;
+        let named = |place| (found.port(place).guid, found.name(place));
+        found.managers.iter().map(move |(&place, info)| {
+            let (guid, name) = named(place);
+            (guid, name, info)
+        })
+    }
+
+    /// Returns the quality of the forwarding tables in the switches, as of the last plan; `None` if it is not known.
+    #[must_use]
+    pub const fn quality(&self) -> Option<TableQuality> {
+        self.reporter.quality
+    }
+
+    /// Returns the raised alarms, by kind.
+    pub fn alarms(&self) -> impl Iterator<Item = &RaisedAlarm> {
+        self.reporter.alarms()
+    }
+
+    /// Returns the faults of the last sweep, one sentence each.
+    pub fn faults(&self) -> impl Iterator<Item = &str> {
+        self.reporter.faults()
+    }
+
+    /// Returns all ports of the subnet as it was brought up last, node by node; nothing before that.
+    #[must_use]
+    pub fn ports(&self) -> Vec<PortStatus> {
+        let Some(subnet) = self.served.as_deref() else { return Vec::new() };
+        let mut ports = Vec::new();
+        for (node, found) in subnet.found.nodes() {
+            for (number, port) in (0..=found.info.num_ports).zip(&found.ports) {
+                if number == 0 && !found.kind.is_switch() {
+                    continue;
+                }
+                ports.push(PortStatus {
+                    node_guid: found.info.node_guid,
+                    guid: port.guid,
+                    description: found.description.as_text().into_owned(),
+                    kind: found.kind,
+                    number,
+                    lid: subnet.base_lid(node.at(number)).unwrap_or(0),
+                    info: port.info.as_deref().copied(),
+                });
+            }
+        }
+        ports
+    }
+
+    /// Returns the ports that a switch sends packets to a multicast LID out of, as they were written.
+    #[must_use]
+    pub fn multicast_ports(&self, switch: Guid) -> BTreeMap<u16, Vec<u8>> {
+        let mut ports: BTreeMap<u16, Vec<u8>> = BTreeMap::new();
+        for (block, position) in self.subnet.multicast.blocks(switch) {
+            let masks =
+                self.subnet.multicast.block(switch, (block, position)).expect("it is known");
+            let first =
+                MulticastForwardingBlock::FIRST_LID + block * MulticastForwardingBlock::LIDS;
+            for (lid, mask) in (first..).zip(masks) {
+                let set = (0..16u8).filter(|bit| mask >> bit & 1 != 0);
+                ports.entry(lid).or_default().extend(set.map(|bit| position * 16 + bit));
+            }
+        }
+        ports.retain(|_, ports| !ports.is_empty());
+        ports
+    }
+
+    /// Has other partitions from the next sweep on. Groups that are new are there at once;
+    /// those that no partition asks for any more go with their last member.
+    pub fn set_partitions(&mut self, partitions: Partitions) {
+        self.config.partitions = partitions;
+        self.administration.set_partitions(&self.config);
+    }
+
+    /// Has LIDs assigned in another way from the next sweep on.
+    pub fn set_lids(&mut self, lids: LidOptions) {
+        self.config.routing.lids = lids;
+    }
+
+    /// Makes a manager that has not begun yet do nothing until another one tells it to.
+    pub fn deactivate(&mut self) {
+        self.become_state(SmState::NOT_ACTIVE);
+        self.stage = Stage::NotActive;
+    }
+}

@@ -1,0 +1,40 @@
+//! What a request for records selects.
+
+use ib_wire::mad::sa::{ComponentMask, Record, matches};
+
+/// The bit of the mask that all records of ports and switches have for the LID.
+pub(super) const LID: u8 = 0;
+
+/// What a request selects: the components that it gives, and their values.
+#[derive(Clone, Copy)]
+pub(super) struct Query<'a> {
+    pub(super) mask: ComponentMask,
+    pub(super) template: &'a [u8],
+}
+
+impl Query<'_> {
+    /// Returns the LID at the start of the template, when it is given.
+    pub(super) fn lid(&self) -> Option<u16> {
+        let bytes = self.template.first_chunk::<2>().expect("a template has its length");
+        self.mask.has(LID).then(|| u16::from_be_bytes(*bytes))
+    }
+
+    pub(super) const fn without(self, bit: u8) -> Self {
+        Self { mask: ComponentMask(self.mask.0 & !(1 << bit)), ..self }
+    }
+
+    /// Returns true when a record is selected.
+    pub(super) fn selects<R: Record>(&self, record: &R) -> bool {
+        matches(self.mask, R::COMPONENTS, self.template, &record.to_record())
+    }
+
+    /// Appends a record when it is selected.
+    pub(super) fn add<R: Record>(&self, record: &R, to: &mut Vec<u8>) {
+        let start = to.len();
+        to.resize(start + R::STRIDE, 0);
+        record.write(&mut to[start..]);
+        if !matches(self.mask, R::COMPONENTS, self.template, &to[start..]) {
+            to.truncate(start);
+        }
+    }
+}
