@@ -89,7 +89,7 @@ impl Lab {
 }
 
 #[test]
-fn data_go_from_process_to_process_however_the_peer_is_named() {
+fn processes_exchange_data_by_any_peer_name() {
     let lab = Lab::start("data", &[]);
     let server = lab.server("host-2", &["--rping", "--ucmatose"]);
     let told = lab.measured(&["devinfo", "--node", "host-2"]);
@@ -124,7 +124,7 @@ fn data_go_from_process_to_process_however_the_peer_is_named() {
 }
 
 #[test]
-fn pingpong_tells_its_queue_pairs_beside_the_fabric() {
+fn pingpong_exchanges_qpns_over_tcp() {
     let lab = Lab::start("pingpong", &[]);
     let port = (30_000 + std::process::id() % 20_000).to_string();
     let fixed = ["-p", &port, "-n", "300", "-s", "9000", "-c", "--attach", &lab.name];
@@ -141,7 +141,7 @@ fn pingpong_tells_its_queue_pairs_beside_the_fabric() {
 }
 
 #[test]
-fn the_port_of_an_adapter_that_dies_goes_down_and_comes_up_with_the_next() {
+fn port_goes_down_with_hca_and_up_with_next() {
     let lab = Lab::start("death", &[]);
     let mut server = lab.server("host-2", &[]);
     let small = ["bw", "--node", "host-5", "host-2", "-n", "10"];
@@ -161,7 +161,7 @@ fn the_port_of_an_adapter_that_dies_goes_down_and_comes_up_with_the_next() {
 }
 
 #[test]
-fn clients_end_when_the_simulator_or_their_peer_does() {
+fn clients_exit_with_simulator_or_peer() {
     let mut lab = Lab::start("end", &[]);
     let server = lab.server("host-2", &[]);
     let endless = |lab: &Lab| {
@@ -205,7 +205,7 @@ fn clients_end_when_the_simulator_or_their_peer_does() {
         std::thread::sleep(Duration::from_millis(300));
         let mut server = server;
         server.signal("TERM");
-        fails(client, "has ended the connection");
+        fails(client, "has disconnected");
     }
     let _server = lab.server("host-2", &[]);
     let client = endless(&lab);
@@ -215,7 +215,7 @@ fn clients_end_when_the_simulator_or_their_peer_does() {
 }
 
 #[test]
-fn whoever_cannot_be_served_is_told_why() {
+fn rejected_clients_get_the_reason() {
     let lab = Lab::start("refuse", &[]);
     let _server = lab.server("host-2", &[]);
     let bw = |node: &str, peer: &str| {
@@ -239,7 +239,7 @@ fn whoever_cannot_be_served_is_told_why() {
 
 /// A process that says nonsense is sent away, and nobody else takes harm.
 #[test]
-fn nonsense_over_the_socket_harms_nobody() {
+fn malformed_messages_do_not_affect_other_clients() {
     let lab = Lab::start("nonsense", &[]);
     let _server = lab.server("host-2", &[]);
     let address = SocketAddr::from_abstract_name(format!("{}:data", lab.name)).expect("a name");
@@ -275,7 +275,7 @@ fn nonsense_over_the_socket_harms_nobody() {
 }
 
 #[test]
-fn what_adapters_did_can_be_recorded_and_repeated() {
+fn hca_traffic_is_recorded_and_replayed() {
     let record = std::env::temp_dir().join(format!("attach-test-{}.record", std::process::id()));
     let record = record.to_str().expect("a path");
     let logs = tempfile::tempdir().expect("a directory");
@@ -310,7 +310,7 @@ fn what_adapters_did_can_be_recorded_and_repeated() {
 }
 
 #[test]
-fn what_the_fabric_loses_is_in_the_capture_of_who_sent_it() {
+fn fabric_losses_are_in_capture_of_sender() {
     let lab = Lab::start("lost", &[]);
     let server = lab.server("host-1", &[]);
     for fault in ["\"leaf-0\"[2] loss=0.02", "\"leaf-0\"[1] corrupt=0.02"] {

@@ -57,7 +57,7 @@ impl Captures {
 }
 
 #[test]
-fn both_ends_of_one_machine_agree() {
+fn captures_of_both_ends_agree() {
     let directory = tempfile::tempdir().unwrap();
     for (words, connections, messages) in [
         (&["lat", "--op", "send", "-s", "9000", "-n", "100"][..], "1", 200),

@@ -124,7 +124,7 @@ fn sample() -> Vec<u8> {
 }
 
 #[test]
-fn a_file_as_lines() {
+fn file_is_printed_as_lines() {
     let place = Place::new();
     let file = place.file("good.pcapng", &sample());
     let output = read(&[&file]);
@@ -139,7 +139,7 @@ fn a_file_as_lines() {
         "     4 0.000003003 \"eth0\" 192.0.2.2 → 192.0.2.1 RC acknowledge qp 0x22 → 0x11 psn 70 \
          ACK msn 1",
         "     5 0.000004004 \"eth0\" 192.0.2.1 → 192.0.2.2 RC SEND only qp 0x33 psn 1 len 9 wrong ICRC",
-        "     6 0.000005005 \"eth0\" foreign: UDP port 4800",
+        "     6 0.000005005 \"eth0\" non-RDMA: UDP port 4800",
         "     7 1.000000000 lid 3 → lid 9 RC SEND only qp 0x33 psn 1 len 9",
     ];
     assert_eq!(lines(&output), expected);
@@ -147,7 +147,7 @@ fn a_file_as_lines() {
     assert_eq!(
         said,
         format!(
-            "ibfabric: {file}: 7 frames, 6 packets, 1 foreign; 4 missing in the capture\n\
+            "ibfabric: {file}: 7 frames, 6 packets, 1 non-RDMA; 4 missing in the capture\n\
              ibfabric: {file}: 1 packets with a wrong ICRC\n\
              ibfabric: eth0: 9 seen, 4 missed\n"
         )
@@ -160,7 +160,7 @@ fn a_file_as_lines() {
 }
 
 #[test]
-fn a_file_as_objects() {
+fn file_is_printed_as_objects() {
     let place = Place::new();
     let file = place.file("good.pcapng", &sample());
     let output = read(&[&file, "--format", "json"]);
@@ -217,7 +217,7 @@ fn a_file_as_objects() {
 }
 
 #[test]
-fn filters_choose_packets() {
+fn filters_select_packets() {
     let place = Place::new();
     let file = place.file("good.pcapng", &sample());
     for (words, expected) in [
@@ -242,7 +242,7 @@ fn filters_choose_packets() {
 }
 
 #[test]
-fn everything_before_the_end_of_a_cut_file_is_shown() {
+fn packets_of_a_cut_off_file_are_printed() {
     let place = Place::new();
     let whole = sample();
     let all = lines(&read(&[&place.file("whole", &whole)]));
@@ -264,7 +264,7 @@ fn everything_before_the_end_of_a_cut_file_is_shown() {
 }
 
 #[test]
-fn what_is_no_capture_is_refused() {
+fn file_that_is_not_a_capture_is_rejected() {
     let place = Place::new();
     for (name, content, expected) in [
         ("text", &b"vendid=0x2c9\ndevid=0xb924\n"[..], "byte 0: the magic number is 0x76656e64"),
@@ -283,7 +283,7 @@ fn what_is_no_capture_is_refused() {
 }
 
 #[test]
-fn options_that_mean_nothing_are_refused() {
+fn invalid_option_values_are_rejected() {
     for (words, expected) in [
         (["-", "--opcode", "SEEND"], "expected a code of 0 to 255, or words"),
         (["-", "--opcode", "256"], "expected a code of 0 to 255, or words"),
@@ -312,7 +312,7 @@ fn standard_input_is_read() {
 }
 
 #[test]
-fn a_reader_that_leaves_early_is_no_fault() {
+fn closed_standard_output_is_no_error() {
     let place = Place::new();
     let mut many = sample();
     // A section after the other.
@@ -329,7 +329,7 @@ fn a_reader_that_leaves_early_is_no_fault() {
 }
 
 #[test]
-fn a_port_that_would_help_is_named() {
+fn missing_udp_port_option_is_suggested() {
     let place = Place::new();
     let mut writer = Writer::new(Vec::new(), &Section::default()).expect("memory");
     let interface = writer.interface(&Interface::new(LinkType::ETHERNET)).expect("memory");

@@ -49,7 +49,7 @@ fn commands(line: &str) -> Vec<Vec<String>> {
 }
 
 #[test]
-fn every_example_is_a_command_line() {
+fn all_examples_parse() {
     let names = names(&cli::command(), "");
     assert!(names.contains(&"ctl".to_owned()) && names.contains(&"sm-ctl".to_owned()));
     for name in names {

@@ -67,7 +67,7 @@ fn node_descriptions_are_escaped() {
 }
 
 #[test]
-fn refusals_of_a_simulator_are_escaped() {
+fn error_replies_of_simulator_are_escaped() {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let fabric = folder.path().join("hostile.net");
     hostile_fabric(&fabric);

@@ -54,32 +54,32 @@ fn compare(engine: &str) {
 }
 
 #[test]
-fn minhop_tables_are_opensm_s() {
+fn minhop_tables_equal_opensm() {
     compare("minhop");
 }
 
 #[test]
-fn updn_tables_are_opensm_s() {
+fn updn_tables_equal_opensm() {
     compare("updn");
 }
 
 #[test]
-fn dor_tables_are_opensm_s() {
+fn dor_tables_equal_opensm() {
     compare("dor");
 }
 
 #[test]
-fn ftree_tables_are_opensm_s() {
+fn ftree_tables_equal_opensm() {
     compare("ftree");
 }
 
 #[test]
-fn tables_from_files_are_opensm_s() {
+fn tables_from_files_equal_opensm() {
     compare("file");
 }
 
 #[test]
-fn every_case_has_a_golden_and_every_golden_a_case() {
+fn cases_and_goldens_correspond() {
     let names: Vec<String> = cases().iter().map(Case::name).collect();
     let mut sorted = names.clone();
     sorted.sort();

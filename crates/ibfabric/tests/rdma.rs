@@ -83,7 +83,7 @@ fn messages_writes_and_reads_are_measured() {
 }
 
 #[test]
-fn pings_come_back_unchanged() {
+fn pings_return_unchanged() {
     let port = "7199";
     let server = Server::start(&["--rping", "--rping-port", port]);
     let (code, found) = server.client(&["ping", "127.0.0.1", "-p", port, "-C", "20", "-S", "3000"]);
@@ -91,7 +91,7 @@ fn pings_come_back_unchanged() {
 }
 
 #[test]
-fn messages_go_to_and_fro() {
+fn pingpong_exchanges_messages() {
     let udp = (45_000 + std::process::id() % 5_000).to_string();
     let common = ["pingpong", "--udp-port", &udp, "-p", "18599", "-n", "300", "-s", "9000", "-c"];
     let mut server = rdma(&[&common[..], &["--listen", "127.0.0.1"]].concat());
@@ -106,7 +106,7 @@ fn messages_go_to_and_fro() {
 }
 
 #[test]
-fn what_cannot_be_done_is_said() {
+fn failures_are_reported_with_reason() {
     for (words, code, expected) in [
         (&["bw"][..], 2, "required"),
         (&["bw", "127.0.0.1", "-m", "1000"], 2, "expected 256, 512, 1024, 2048 or 4096"),
@@ -121,7 +121,7 @@ fn what_cannot_be_done_is_said() {
             2,
             "calling 127.0.0.1",
         ),
-        (&["ping", "127.0.0.1"], 2, "would talk to itself; expected --from ADDR"),
+        (&["ping", "127.0.0.1"], 2, "cannot connect to itself: expected --from ADDR"),
     ] {
         let output = run(words);
         let said = text(&output.stderr);

@@ -57,7 +57,7 @@ fn last_lid(place: &Place) -> String {
 }
 
 #[test]
-fn exactly_one_destination_is_asked_for() {
+fn exactly_one_destination_is_required() {
     let place = Place::new();
     for (words, expected) in [
         (&[][..], "required"),
@@ -78,7 +78,7 @@ fn exactly_one_destination_is_asked_for() {
 }
 
 #[test]
-fn a_way_is_shown_hop_by_hop_and_validated() {
+fn path_is_printed_by_hop_and_validated() {
     let place = Place::new();
     let lid = last_lid(&place);
     let (code, out, _) = place.trace(&["-l", &lid]);
@@ -98,7 +98,7 @@ fn a_way_is_shown_hop_by_hop_and_validated() {
 }
 
 #[test]
-fn options_that_would_do_nothing_are_refused() {
+fn ineffective_options_are_rejected() {
     let place = Place::new();
     for format in ["json", "ibtracert"] {
         let (code, _, errors) = place.trace(&["-l", "5", "--ports", "both", "--format", format]);
@@ -107,11 +107,11 @@ fn options_that_would_do_nothing_are_refused() {
     }
     let (code, out, _) = place.trace(&["--mlid", "0xc777"]);
     assert_eq!(code, Some(1));
-    assert!(out.contains("nobody is reached: there is no such group"), "{out}");
+    assert!(out.contains("no port is reached: the group does not exist"), "{out}");
 }
 
 #[test]
-fn what_cannot_be_reached_is_said_with_its_place() {
+fn unreachable_destination_is_reported_with_hop() {
     let place = Place::new();
     let (code, out, _) = place.trace(&["-l", "999"]);
     assert_eq!(code, Some(1));
@@ -128,7 +128,7 @@ fn what_cannot_be_reached_is_said_with_its_place() {
 }
 
 #[test]
-fn a_lying_switch_is_named_with_both_ports() {
+fn misrouting_switch_is_named_with_both_ports() {
     let place = Place::new();
     let lid = last_lid(&place);
     let (_, found) = place.json(&["-l", &lid]);
@@ -177,7 +177,7 @@ fn bad_path_prints_its_evidence_in_one_line() {
     assert_eq!(code, Some(1), "{said}");
     let evidence: Vec<&str> = said.lines().filter(|line| line.contains("evidence: ")).collect();
     assert_eq!(evidence.len(), 1, "{said}");
-    assert!(evidence[0].contains("launches through"), "{said}");
+    assert!(evidence[0].contains("combined-route probes through"), "{said}");
 }
 
 #[test]

@@ -166,7 +166,7 @@ fn has_socket(directory: &Path) -> bool {
 }
 
 #[test]
-fn packets_go_to_no_file_that_is_read_and_to_none_that_waits() {
+fn capture_rejects_input_files_and_blocking_pipes() {
     let directory = tempfile::tempdir().expect("a directory");
     let [net, script] = wrong(directory.path());
     let pipe = directory.path().join("pipe").to_str().expect("it is text").to_owned();
@@ -189,7 +189,7 @@ fn packets_go_to_no_file_that_is_read_and_to_none_that_waits() {
 }
 
 #[test]
-fn others_attach_and_everything_is_cleaned_up() {
+fn clients_attach_and_exit_removes_all_files() {
     let directory = tempfile::tempdir().expect("a directory");
     let name = name("stay");
     let (running, said) = ready(up(&name, directory.path(), &["--size", "8M"]));
@@ -216,7 +216,7 @@ fn others_attach_and_everything_is_cleaned_up() {
 }
 
 #[test]
-fn what_cannot_be_is_said_in_a_line() {
+fn unusable_options_fail_with_one_line() {
     let directory = tempfile::tempdir().expect("a directory");
     let empty = directory.path().join("empty.net");
     std::fs::write(&empty, "").expect("there is room");
@@ -270,7 +270,7 @@ fn ignores_interrupts(process: u32) -> bool {
 
 /// A line is said, nothing is left, and the file of packets is whole, whenever Ctrl-C comes.
 #[test]
-fn ctrl_c_ends_it_cleanly_at_any_moment() {
+fn ctrl_c_exits_cleanly_at_any_time() {
     let directory = tempfile::tempdir().expect("a directory");
     let packets = directory.path().join("packets.pcapng");
     for (number, after) in [0, 20, 50, 100, 200, 400, 1000, 2500].into_iter().enumerate() {

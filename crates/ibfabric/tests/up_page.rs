@@ -158,7 +158,7 @@ fn links(path: &Value) -> Vec<u64> {
 }
 
 #[test]
-fn a_link_that_is_cut_is_gone_round_and_comes_back() {
+fn cut_link_is_routed_around_and_returns() {
     let mut up = Up::start("cut", &[]);
     let hosts = up.hosts();
     assert_eq!(hosts.len(), 32);
@@ -213,7 +213,7 @@ fn a_link_that_is_cut_is_gone_round_and_comes_back() {
 }
 
 #[test]
-fn everything_is_told_in_the_words_of_the_page() {
+fn events_use_the_words_of_the_page() {
     let up = Up::start("shapes", &[]);
     let fabric = up.get("fabric");
     assert_eq!(keys(&fabric), ["engine", "links", "name", "nodes", "socket"]);
@@ -286,7 +286,7 @@ fn everything_is_told_in_the_words_of_the_page() {
 }
 
 #[test]
-fn the_device_is_exercised_and_its_paths_are_told() {
+fn load_generator_shows_device_and_paths() {
     let up = Up::start("exercise", &[]);
     let before = up.get("rtrs");
     assert_eq!(keys(&before), ["device", "nbd", "paths", "programs", "size"]);
@@ -398,7 +398,7 @@ impl Program {
 }
 
 #[test]
-fn programs_come_before_an_exercise() {
+fn clients_have_priority_over_load_generator() {
     let up = Up::start("programs", &[]);
     let connect = || Program::connect(Path::new(&up.nbd));
     let mut program = connect();
@@ -427,7 +427,7 @@ fn programs_come_before_an_exercise() {
 }
 
 #[test]
-fn others_learn_nothing() {
+fn requests_from_other_origins_are_rejected() {
     let up = Up::start("others", &[]);
     for path in ["/", "/0123456789abcdef0123456789abcdef/", "/index.html"] {
         assert_eq!(up.ask("GET", path, ""), (404, String::new()));
@@ -450,7 +450,7 @@ fn others_learn_nothing() {
 }
 
 #[test]
-fn there_need_not_be_a_page() {
+fn page_is_optional() {
     let directory = tempfile::tempdir().expect("a directory");
     let name = format!("none-test-{}", std::process::id());
     let mut command = command(&name, directory.path(), &["--no-http"]);

@@ -18,7 +18,7 @@ fn ctl(socket: &str, words: &[&str]) -> String {
 }
 
 #[test]
-fn what_can_be_changed_is_and_what_counts_from_the_next_start_is_named() {
+fn reload_applies_options_or_names_those_that_need_restart() {
     let lab = Lab::new("again", &[]);
     let known = |name: &str| lab.ctl(&["known", name])[0]["gid"].as_str().map(str::to_owned);
     lab.resolves(&mut lab.client());
@@ -72,7 +72,7 @@ fn what_can_be_changed_is_and_what_counts_from_the_next_start_is_named() {
 }
 
 #[test]
-fn files_of_addresses_and_routes_that_everybody_can_write_are_refused() {
+fn world_writable_address_and_route_files_are_rejected() {
     let lab = Lab::new("trust", &[]);
     let directory = lab.directory.path();
     for (name, keys) in [
@@ -113,7 +113,7 @@ fn files_of_addresses_and_routes_that_everybody_can_write_are_refused() {
 }
 
 #[test]
-fn routes_of_a_file_are_read_again_when_it_is_another() {
+fn changed_route_file_is_reloaded() {
     let lab = Lab::new("routes", &[]);
     let directory = lab.directory.path();
     let (file, log, socket) = (directory.join("routes"), directory.join("log"), lab.path(4));
@@ -185,7 +185,7 @@ fn with_own_run(script: &str, lab: &Lab, config: &str) -> Option<(bool, String)>
 }
 
 #[test]
-fn a_service_that_cannot_listen_leaves_what_another_one_has_published() {
+fn failed_service_keeps_port_file_of_running_one() {
     let lab = Lab::new("publish", &[]);
     let one = options(&lab, "one", "server_mode loop\nserver_port 6127\nlog_file stderr\n");
     let two = "server_mode loop\nserver_port 6127\nlog_file stderr\nlock_file /run/two.pid\n";
@@ -206,7 +206,7 @@ fn a_service_that_cannot_listen_leaves_what_another_one_has_published() {
 }
 
 #[test]
-fn the_page_of_metrics_tells_what_was_asked() {
+fn metrics_count_requests() {
     let port = free_port();
     let number = port.to_string();
     let mut lab = Lab::new("metrics", &[]);

@@ -148,7 +148,7 @@ fn answer(stream: &mut impl std::io::Read) -> Option<(ClientHeader, Vec<u8>)> {
 }
 
 #[test]
-fn a_name_is_resolved_shown_and_forgotten() {
+fn name_is_resolved_cached_and_flushed() {
     let lab = Lab::new("resolve", &[]);
     let output = lab.acme(&["-f", "n", "-d", HOSTS[1], "-v"]);
     let shown = text(&output.stdout);
@@ -190,7 +190,7 @@ fn acme_prints_paths_then_counters_then_endpoints() {
 }
 
 #[test]
-fn many_requests_follow_each_other_without_a_wait() {
+fn pipelined_requests_are_answered_without_delay() {
     let lab = Lab::new("pipeline", &[]);
     lab.resolves(&mut lab.client());
     let mut stream = UnixStream::connect(lab.path(0)).expect("it listens");
@@ -210,7 +210,7 @@ fn many_requests_follow_each_other_without_a_wait() {
 }
 
 #[test]
-fn all_is_answered_of_a_program_that_says_much_and_then_no_more() {
+fn requests_before_half_close_are_all_answered() {
     let lab = Lab::new("much", &[]);
     lab.resolves(&mut lab.client());
     // More than may wait for an answer, then many that need not wait.
@@ -231,7 +231,7 @@ fn all_is_answered_of_a_program_that_says_much_and_then_no_more() {
 }
 
 #[test]
-fn nonsense_of_one_program_makes_no_difference_to_others() {
+fn malformed_requests_do_not_affect_other_clients() {
     let lab = Lab::new("nonsense", &[]);
     let mut client = lab.client();
     lab.resolves(&mut client);
@@ -279,7 +279,7 @@ fn nonsense_of_one_program_makes_no_difference_to_others() {
 }
 
 #[test]
-fn a_program_that_leaves_while_it_waits_leaves_nothing_behind() {
+fn disconnect_cancels_pending_requests() {
     let lab = Lab::new("leaves", &[]);
     for _ in 0..50 {
         let mut stream = UnixStream::connect(lab.path(0)).expect("it listens");
@@ -298,7 +298,7 @@ fn a_program_that_leaves_while_it_waits_leaves_nothing_behind() {
 }
 
 #[test]
-fn the_socket_is_for_owner_and_group_and_tcp_for_this_machine() {
+fn socket_admits_owner_and_group_tcp_only_loopback() {
     let lab = Lab::new("access", &["--tcp", "0"]);
     let mode = fs::metadata(lab.path(0)).expect("a socket").permissions().mode();
     assert_eq!(mode & 0o777, 0o660);
@@ -332,7 +332,7 @@ fn the_socket_is_for_owner_and_group_and_tcp_for_this_machine() {
 }
 
 #[test]
-fn files_are_read_again_and_what_cannot_be_used_changes_nothing() {
+fn reload_ignores_unusable_files() {
     let lab = Lab::new("reload", &[]);
     let config = lab.directory.path().join("config");
     fs::create_dir(&config).expect("a directory");
@@ -360,7 +360,7 @@ fn files_are_read_again_and_what_cannot_be_used_changes_nothing() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_with_the_reason() {
+fn unusable_options_are_rejected_with_reason() {
     let lab = Lab::new("refuse", &[]);
     let config = lab.directory.path().join("bad");
     fs::create_dir(&config).expect("a directory");
@@ -391,7 +391,7 @@ fn what_cannot_be_is_refused_with_the_reason() {
 }
 
 #[test]
-fn a_service_that_is_told_to_end_takes_its_socket_with_it() {
+fn terminated_service_removes_its_socket() {
     let mut lab = Lab::new("end", &[]);
     let mut stream = UnixStream::connect(lab.path(0)).expect("it listens");
     let first = lab.services.remove(0);
@@ -413,7 +413,7 @@ fn a_service_that_is_told_to_end_takes_its_socket_with_it() {
 }
 
 #[test]
-fn files_for_a_service_are_written_and_read() {
+fn acme_writes_files_that_service_reads() {
     let lab = Lab::new("files", &[]);
     let directory = lab.directory.path().join("written");
     fs::create_dir(&directory).expect("a directory");

@@ -21,7 +21,7 @@ fn allow(files: u64) -> bool {
 }
 
 #[test]
-fn ten_thousand_programs_are_served_under_the_usual_limit_of_files() {
+fn ten_thousand_clients_fit_into_default_file_limit() {
     const COUNT: usize = 10_000;
     if !allow(COUNT as u64 + 500) {
         eprintln!("skipped: the system lets this process open too few files");

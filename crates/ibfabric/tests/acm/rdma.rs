@@ -92,7 +92,7 @@ fn write_over(lab: &Lab, service: Option<&Path>, queue_pairs: &str) -> (Value, S
 }
 
 #[test]
-fn rdma_takes_the_path_that_a_service_tells_and_goes_on_without() {
+fn rdma_uses_acm_path_and_falls_back_to_sa() {
     let mut lab = Lab::new("rdma", &[]);
     let path = real_path(&lab);
     // Its port is the server's now.
@@ -138,7 +138,7 @@ fn library() -> PathBuf {
 }
 
 #[test]
-fn a_service_over_umad_and_an_adapter_share_a_node() {
+fn umad_service_and_hca_share_a_node() {
     let mut lab = Lab::new("shared", &[]);
     lab.resolves(&mut lab.client());
     let gid = lab.ctl(&["known", HOSTS[1]])[0]["gid"].as_str().expect("a GID").to_owned();
@@ -176,7 +176,7 @@ fn a_service_over_umad_and_an_adapter_share_a_node() {
 }
 
 #[test]
-fn service_and_program_share_a_node_of_the_simulator() {
+fn attached_service_and_program_share_a_node() {
     let lab = Lab::new("beside", &[]);
     let _third = lab.serve(2, &[]).in_service(&lab.path(2), 1);
     // Both ends of the connection have a service beside them.

@@ -27,7 +27,7 @@ pub(super) fn path(path: &Path) -> &str {
 }
 
 #[test]
-fn a_second_service_with_the_same_lock_is_refused() {
+fn second_service_with_same_lock_is_rejected() {
     let lab = Lab::new("lock", &[]);
     let lock = lab.directory.path().join("acm.pid");
     let config = options(&lab, "locked", &format!("lock_file {}\n", lock.display()));
@@ -51,7 +51,7 @@ fn a_second_service_with_the_same_lock_is_refused() {
 }
 
 #[test]
-fn sockets_of_a_service_manager_are_served_and_stay() {
+fn systemd_sockets_are_served_and_kept() {
     let lab = Lab::new("inherited", &[]);
     let place = lab.directory.path().join("handed.sock");
     let listener = UnixListener::bind(&place).expect("a socket");
@@ -91,7 +91,7 @@ fn sockets_of_a_service_manager_are_served_and_stay() {
 }
 
 #[test]
-fn one_service_is_at_ports_of_two_simulators_and_outlives_one() {
+fn service_survives_exit_of_one_of_two_simulators() {
     let lab = Lab::new("places", &[]);
     let net = lab.directory.path().join("other.net");
     let guids = ["switchguid=0x7000\nSwitch 4 \"rack\"\n[1] \"far-0\"[1]\n[2] \"far-1\"[1]\n"];
@@ -143,7 +143,7 @@ fn one_service_is_at_ports_of_two_simulators_and_outlives_one() {
 }
 
 #[test]
-fn the_log_on_standard_error_tells_events_and_what_has_no_effect_once() {
+fn log_has_events_and_ineffective_options_once() {
     let lab = Lab::new("stderr", &[]);
     let keys = "log_file stderr\numad_debug_level 3\nprovider_lib_path /opt/lib\n\
                 provider ibacmp default\n";
@@ -165,7 +165,7 @@ fn the_log_on_standard_error_tells_events_and_what_has_no_effect_once() {
 }
 
 #[test]
-fn a_port_of_this_machine_that_is_not_there_is_named() {
+fn missing_local_port_is_named() {
     let directory = tempfile::tempdir().expect("a directory");
     let socket = directory.path().join("acm.sock");
     for place in ["--umad=none_9:1", "--umad=none_9"] {
@@ -184,7 +184,7 @@ fn a_port_of_this_machine_that_is_not_there_is_named() {
 
 /// The console is that of the folder's socket, however its path is written.
 #[test]
-fn relative_socket_paths_name_the_service_of_their_folder() {
+fn relative_socket_paths_belong_to_working_directory() {
     let lab = Lab::new("relative", &[]);
     let folder = |name: &str| {
         let folder = lab.directory.path().join(name);

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_stream_goes_to_a_pipe_until_its_reader_leaves() {
+fn stream_lasts_until_reader_closes_pipe() {
     let server = Server::start();
     let pid = server.pid();
     let words = ["capture", "start", "--pid", &pid, "-w", "-", "--payload", "0"];
@@ -47,7 +47,7 @@ fn a_stream_goes_to_a_pipe_until_its_reader_leaves() {
 /// Many queue pairs at once, with rings that are much too small: for each of them everything is captured or counted,
 /// and the file has what is said to be in it. `IBFABRIC_PACKETS` is how many packets there are at least.
 #[test]
-fn nothing_is_lost_without_being_counted() {
+fn all_lost_packets_are_counted() {
     const QPS: u64 = 16;
     let wanted =
         std::env::var("IBFABRIC_PACKETS").map_or(100_000, |it| it.parse().expect("a number"));
@@ -137,7 +137,7 @@ fn check_losses(file: &Path, udp: &str, stopped: &Value) {
 
 /// A named pipe whose reader stops: the program ends when it is told to.
 #[test]
-fn a_named_pipe_that_nobody_reads_holds_nobody_up() {
+fn unread_named_pipe_does_not_block_program() {
     let place = tempfile::tempdir().expect("a directory");
     let pipe = place.path().join("pipe");
     let path = pipe.to_str().expect("a path");

@@ -102,7 +102,7 @@ fn check_counts(info: &Value) {
 }
 
 #[test]
-fn a_capture_of_a_running_server_has_all_that_it_counts() {
+fn capture_has_all_counted_packets() {
     let place = tempfile::tempdir().expect("a directory");
     let file = place.path().join("a.pcapng");
     let path = file.to_str().expect("a path");
@@ -142,7 +142,7 @@ fn a_capture_of_a_running_server_has_all_that_it_counts() {
 }
 
 #[test]
-fn what_is_captured_can_be_chosen_and_changed() {
+fn filters_apply_and_can_be_changed() {
     let place = tempfile::tempdir().expect("a directory");
     let path = |name: &str| place.path().join(name).to_str().expect("a path").to_owned();
     let server = Server::start();
@@ -224,7 +224,7 @@ fn wait<T>(mut find: impl FnMut() -> Option<T>) -> T {
 }
 
 #[test]
-fn a_capture_ends_where_it_is_told_to_and_its_files_have_what_they_may_have() {
+fn autostop_and_file_limits_are_exact() {
     let place = tempfile::tempdir().expect("a directory");
     let path = place.path().join("a.pcapng").to_str().expect("a path").to_owned();
     let server = Server::start();
@@ -249,7 +249,7 @@ fn a_capture_ends_where_it_is_told_to_and_its_files_have_what_they_may_have() {
 }
 
 #[test]
-fn a_trigger_keeps_what_was_before_the_end_of_a_queue_pair() {
+fn trigger_keeps_packets_before_queue_pair_failure() {
     let place = tempfile::tempdir().expect("a directory");
     let file = place.path().join("a.pcapng");
     let path = file.to_str().expect("a path");
@@ -276,7 +276,7 @@ fn a_trigger_keeps_what_was_before_the_end_of_a_queue_pair() {
 
 /// Whoever is ended by a signal ends its connections.
 #[test]
-fn a_client_that_is_ended_leaves_no_queue_pair_behind() {
+fn interrupted_client_leaves_no_queue_pair() {
     let server = Server::start();
     let mut client =
         server.client(1_000_000_000, &[]).stderr(Stdio::piped()).spawn().expect("it runs");

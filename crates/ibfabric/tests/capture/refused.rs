@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn what_cannot_be_is_refused_with_the_reason() {
+fn unusable_options_are_rejected_with_reason() {
     let place = tempfile::tempdir().expect("a directory");
     let inside = |name: &str| place.path().join(name).to_str().expect("a path").to_owned();
     let server = Server::start();
@@ -66,7 +66,7 @@ fn what_cannot_be_is_refused_with_the_reason() {
 
 /// Nonsense that comes over the socket is answered as such.
 #[test]
-fn nonsense_over_the_socket_harms_nobody() {
+fn malformed_requests_do_not_affect_other_clients() {
     use rustix::net::{
         AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketType, connect, recv, send,
         socket,
@@ -100,7 +100,7 @@ fn nonsense_over_the_socket_harms_nobody() {
 
 /// Starts a program that has this argument, and lists it.
 #[test]
-fn arguments_of_any_bytes_harm_nobody() {
+fn arguments_of_any_bytes_do_not_panic() {
     use std::os::unix::ffi::OsStrExt;
     let place = tempfile::tempdir().expect("a directory");
     let file = place.path().join(std::ffi::OsStr::from_bytes(b"a\xff\x1b[31m.pcapng"));
@@ -124,7 +124,7 @@ fn arguments_of_any_bytes_harm_nobody() {
 
 /// What a program captures of itself is a part of its answer.
 #[test]
-fn a_program_whose_own_capture_is_not_written_says_so() {
+fn unwritten_own_capture_is_reported() {
     let server = Server::start();
     let output = server.client(10, &["--capture", "/dev/full"]).output().expect("it runs");
     let said = text(&output.stderr);
@@ -137,5 +137,5 @@ fn a_program_whose_own_capture_is_not_written_says_so() {
     let output = ibfabric(&words).output().expect("it runs");
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{said}");
-    assert!(said.contains("would talk to itself; expected --from ADDR"), "{said}");
+    assert!(said.contains("cannot connect to itself: expected --from ADDR"), "{said}");
 }

@@ -4,7 +4,7 @@ use super::*;
 
 /// Files that are to be shorter than their heads have one packet each at least, and the capture can be stopped.
 #[test]
-fn files_that_are_too_short_for_their_heads_have_packets_all_the_same() {
+fn tiny_rotated_files_still_have_packets() {
     let place = tempfile::tempdir().expect("a directory");
     let path = place.path().join("a.pcapng").to_str().expect("a path").to_owned();
     let server = Server::start();
@@ -26,7 +26,7 @@ fn files_that_are_too_short_for_their_heads_have_packets_all_the_same() {
 
 /// A capture has the same number in two programs: the number is enough where only one has it.
 #[test]
-fn a_number_that_one_program_alone_has_is_enough() {
+fn unique_capture_number_selects_its_program() {
     // Other tests have servers of their own, whose captures have smaller numbers.
     const NUMBER: u64 = 75;
     let place = tempfile::tempdir().expect("a directory");
@@ -53,7 +53,7 @@ fn a_number_that_one_program_alone_has_is_enough() {
 
 /// Whoever asks for what is captured already gets it when the other one stops; a file is written once.
 #[test]
-fn captures_do_not_get_in_each_others_way() {
+fn concurrent_captures_are_independent() {
     let place = tempfile::tempdir().expect("a directory");
     let path = |name: &str| place.path().join(name).to_str().expect("a path").to_owned();
     let server = Server::start();

@@ -155,7 +155,7 @@ fn hosts_of_up_are_listed_and_captured() {
 }
 
 #[test]
-fn a_file_that_another_program_writes_is_refused() {
+fn file_of_another_capture_is_rejected() {
     let place = tempfile::tempdir().expect("a directory");
     let path = place.path().join("a").to_str().expect("a path").to_owned();
     let (one, other) = (Server::start(), Server::start());
@@ -172,7 +172,7 @@ fn a_file_that_another_program_writes_is_refused() {
 }
 
 #[test]
-fn a_full_disk_keeps_all_whole_packets_that_fit() {
+fn full_disk_keeps_all_whole_packets() {
     const KIB: u64 = 300;
     let place = tempfile::tempdir().expect("a directory");
     let path = place.path().join("a").to_str().expect("a path").to_owned();

@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_session_has_commands_with_their_output() {
+    fn session_has_commands_with_output() {
         let text = "a\n```console\n$ one &\nREADY\n$ two \\\n>   three  # exit status: 2, and why\n\n$ four\n```\n";
         let blocks = blocks(text).expect("blocks");
         assert_eq!((blocks.len(), blocks[0].line, blocks[0].language()), (1, 2, "console"));
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_without_prompts_is_a_list_of_commands() {
+    fn block_without_prompts_has_commands_only() {
         let list = "```console\none  # what for\n# a remark\ntwo && three\n```\n";
         let steps = blocks(list).expect("blocks")[0].steps().expect("steps");
         let commands: Vec<_> = steps.iter().map(|step| step.command.as_str()).collect();
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_block_is_told() {
+    fn invalid_blocks_are_reported() {
         assert_eq!(blocks("\n```console\n$ a\n"), Err("2: the block is not closed".to_owned()));
         assert!(blocks("* a\n  ```\n  ```\n").is_err());
         let lost = &blocks("```console\nlost\n$ a\n```").expect("blocks")[0];

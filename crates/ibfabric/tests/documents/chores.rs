@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cargo_lines_name_is_looked_for() {
+    fn targets_of_cargo_commands_exist() {
         let root = crate::root();
         for good in [
             "cargo test --workspace          # everything",

@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_fit_with_wildcards() {
+    fn lines_match_with_wildcards() {
         let fits = |shown: &[&str], printed: &[&str]| fits(&owned(shown), printed, Numbers::Count);
         assert!(fits(&["a … c", "…", "z"], &["a b b c", "x", "y", "z"]));
         assert!(fits(&["a", "…"], &["a"]));
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn more_may_follow_a_beginning() {
+    fn line_may_match_as_prefix() {
         let begins = |printed: &[&str]| begins(&owned(&["READY"]), printed, Numbers::Count);
         assert!(begins(&["READY", "more"]));
         assert!(!begins(&["more", "READY"]));
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn differences_are_shown_by_line() {
+    fn differences_are_printed_by_line() {
         let shown = owned(&["a …", "b", "c"]);
         let text = difference(&shown, &["a 1", "B", "c", "d"], Numbers::Count);
         assert_eq!(text, "    a 1\n  - b\n  + B\n    c\n  + d\n");

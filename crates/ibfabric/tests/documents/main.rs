@@ -73,7 +73,7 @@ fn documents(root: &Path) -> Vec<String> {
 }
 
 #[test]
-fn documents_do_what_they_say() {
+fn documents_show_actual_output() {
     let root = root();
     let documents = documents(&root);
     assert!(documents.len() > 10 && documents.contains(&"README.md".to_owned()), "{documents:?}");

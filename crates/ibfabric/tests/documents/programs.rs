@@ -115,7 +115,7 @@ mod tests {
     use super::called;
 
     #[test]
-    fn programs_are_found_where_they_are_called() {
+    fn called_programs_are_found() {
         let line = "A=1 B=$(date) opensm -f x | tee y && ./ours | /usr/sbin/real; until tshark -r z; do sleep 1; done  # fio";
         assert_eq!(called(line), ["date", "opensm", "tee", "real", "tshark", "sleep", "done"]);
         assert_eq!(called("ibfabric gen torus 4x4 --format ibnetdiscover"), ["ibfabric"]);

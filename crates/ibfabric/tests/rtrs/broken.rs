@@ -72,7 +72,7 @@ impl Broken {
 }
 
 #[test]
-fn stores_that_fail_are_told_of_once_and_others_go_on() {
+fn failing_store_is_logged_once_without_affecting_others() {
     if !can_mount() {
         return;
     }

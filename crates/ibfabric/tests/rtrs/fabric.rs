@@ -91,7 +91,7 @@ impl Lab {
 }
 
 #[test]
-fn paths_lead_to_gids_addresses_and_names_of_a_simulated_fabric() {
+fn paths_accept_gids_addresses_and_names() {
     let lab = Lab::new("paths", "");
     let both = ["--node", "client", "--node", "client:2"];
     lab.moves(&[&both[..], &["--path", SERVER[0], "--path", SERVER[1]]].concat());
@@ -111,7 +111,7 @@ fn paths_lead_to_gids_addresses_and_names_of_a_simulated_fabric() {
 }
 
 #[test]
-fn what_needs_a_fabric_is_refused_without_one() {
+fn fabric_options_require_attach() {
     let bench = |words: &[&str]| {
         let common = ["rtrs", "bench", "--device", "disk0"];
         let output = ibfabric(&[&common[..], words].concat()).output().expect("it runs");
@@ -133,7 +133,7 @@ fn what_needs_a_fabric_is_refused_without_one() {
 }
 
 #[test]
-fn a_cut_of_one_of_two_paths_leaves_verified_requests_whole() {
+fn cut_of_one_of_two_paths_keeps_data_intact() {
     // The first link is cut for half a second of every two, whenever the bench begins.
     let cut =
         |at: u32| format!("at {at}000ms Unlink \"client\"[1]\nat {at}500ms Relink \"client\"[1]\n");
@@ -155,7 +155,7 @@ fn a_cut_of_one_of_two_paths_leaves_verified_requests_whole() {
 }
 
 #[test]
-fn a_name_that_a_service_of_ib_acm_knows_stands_for_an_address() {
+fn acm_resolves_names_of_paths() {
     let lab = Lab::new("names", "");
     let path = |name: &str| -> PathBuf { lab.directory.path().join(name) };
     let config = path("config");
@@ -175,7 +175,7 @@ fn a_name_that_a_service_of_ib_acm_knows_stands_for_an_address() {
 }
 
 #[test]
-fn programs_use_a_device_of_a_simulated_fabric_over_nbd() {
+fn nbd_clients_use_a_device_of_simulated_fabric() {
     let lab = Lab::new("nbd", "");
     let socket = lab.directory.path().join("nbd.sock");
     let socket = socket.to_str().expect("a name");

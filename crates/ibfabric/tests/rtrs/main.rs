@@ -70,7 +70,7 @@ fn number(output: &Output, key: &str) -> f64 {
 }
 
 #[test]
-fn what_was_written_is_read() {
+fn written_data_is_read_back() {
     let server = Server::start(&["--export", "disk0=mem:32M"]);
     // All lengths: less than a chunk, more than one, and those between.
     for (rw, size) in
@@ -86,7 +86,7 @@ fn what_was_written_is_read() {
 }
 
 #[test]
-fn requests_of_all_lengths_with_flushes_and_discards_are_verified() {
+fn random_sizes_with_flush_and_discard_are_verified() {
     let server = Server::start(&["--export", "disk0=mem:32M"]);
     let words = ["--rw", "randrw", "--bsrange", "512-1M", "--fsync", "8", "--trim", "16"];
     let more = ["--verify", "--io-size", "64M", "--iodepth", "4", "--jobs", "2"];
@@ -110,7 +110,7 @@ fn requests_of_all_lengths_with_flushes_and_discards_are_verified() {
 }
 
 #[test]
-fn files_are_served_and_what_is_wrong_is_said() {
+fn files_are_served_and_errors_reported() {
     let dir = tempfile::tempdir().expect("a directory");
     let file = dir.path().join("disk");
     std::fs::write(&file, vec![0; 8 << 20]).expect("room");
@@ -152,7 +152,7 @@ fn files_are_served_and_what_is_wrong_is_said() {
 }
 
 #[test]
-fn only_who_is_allowed_and_knows_the_key_comes_in() {
+fn only_allowed_clients_with_key_connect() {
     let server = Server::start(&["--export", "disk0=mem:1M", "--allow", "127.0.0.3/32"]);
     let bench = |source: &str, more: &[&str]| {
         let path = format!("{source}@127.0.0.1");
@@ -210,7 +210,7 @@ fn first_line(mut child: Child) -> String {
 }
 
 #[test]
-fn programs_use_a_device_over_nbd() {
+fn nbd_clients_use_a_device() {
     let dir = tempfile::tempdir().expect("a directory");
     let socket = dir.path().join("nbd.sock");
     let socket = socket.to_str().expect("a name");
@@ -242,7 +242,7 @@ fn programs_use_a_device_over_nbd() {
 }
 
 #[test]
-fn clients_take_the_path_mtu_that_a_refusal_names() {
+fn clients_use_mtu_of_reject_message() {
     let server = Server::start(&["--export", "disk0=mem:1M", "--mtu", "1024"]);
     let output = server.bench(&["--rw", "randrw", "--runtime", "0.2", "--wait", "5"]);
     assert!(output.status.success(), "{}", text(&output.stderr));
@@ -272,7 +272,7 @@ fn nbd_waits_for_a_device_that_another_client_has_open() {
 }
 
 #[test]
-fn a_device_that_can_only_be_read_is_not_written() {
+fn read_only_device_rejects_writes() {
     let dir = tempfile::tempdir().expect("a directory");
     let socket = dir.path().join("nbd.sock");
     let socket = socket.to_str().expect("a name");
@@ -308,7 +308,7 @@ fn interrupted(mut command: Command, after: Duration) -> Output {
 
 /// The device is free at once, whatever has ended who had it.
 #[test]
-fn whoever_ends_early_keeps_the_device_from_nobody() {
+fn interrupted_client_releases_device() {
     let server = Server::start(&["--export", "disk0=mem:1M"]);
     let bench = ["rtrs", "bench", "--path", "127.0.0.1", "--udp-port", &server.udp];
     let bench = [&bench[..], &["--device", "disk0", "--rw", "randrw", "--runtime"]].concat();
@@ -343,7 +343,7 @@ fn whoever_ends_early_keeps_the_device_from_nobody() {
 
 /// A terminal that is closed ends what runs in it, cleanly, unless it was started to go on.
 #[test]
-fn a_terminal_that_is_closed_ends_programs_cleanly() {
+fn closed_terminal_stops_programs_cleanly() {
     let server = Server::start(&["--export", "disk0=mem:1M"]);
     let directory = tempfile::tempdir().expect("a directory");
     let socket = directory.path().join("nbd.sock");

@@ -112,7 +112,7 @@ const EISDIR: i32 = 21;
 const EINVAL: i32 = 22;
 
 #[test]
-fn the_tree_is_a_file_system() {
+fn control_files_are_mounted() {
     if !can_mount() {
         return;
     }
@@ -188,7 +188,7 @@ fn unmount(dir: &Path) {
 }
 
 #[test]
-fn a_file_system_ends_whoever_ends_it() {
+fn mount_ends_by_unmount_or_signal() {
     if !can_mount() {
         return;
     }

@@ -143,7 +143,7 @@ fn wait_until(what: &str, is_so: impl Fn() -> bool) {
 }
 
 #[test]
-fn paths_are_seen_and_changed_while_programs_use_them() {
+fn paths_are_shown_and_changed_in_use() {
     let scene = Scene::start();
     let busy = Busy::start(&scene.at("nbd"));
     // Who asks and does not take the answer, or asks nothing, stops nobody.
@@ -231,7 +231,7 @@ fn paths_are_seen_and_changed_while_programs_use_them() {
 }
 
 #[test]
-fn what_makes_no_sense_is_told_with_the_number_of_its_error() {
+fn invalid_requests_return_error_numbers() {
     let scene = Scene::start();
     let path = |file: &str| format!("rtrs-client/host-1/paths/{FIRST}/{file}");
     let wrong = |words: &[&str], expected: &str| {
@@ -299,7 +299,7 @@ fn what_makes_no_sense_is_told_with_the_number_of_its_error() {
 }
 
 #[test]
-fn a_bench_is_seen_and_given_a_path_while_it_measures() {
+fn bench_accepts_new_path_while_running() {
     let server = Server::start(&["--export", "disk0=mem:16M"]);
     let dir = tempfile::tempdir().expect("a directory");
     let socket = dir.path().join("control");
@@ -380,7 +380,7 @@ fn metrics_of_both_sides_are_served() {
 }
 
 #[test]
-fn paths_between_gids_are_added_and_told_by_name() {
+fn paths_between_gids_are_added_and_named() {
     let dir = tempfile::tempdir().expect("a directory");
     let at = |name: &str| dir.path().join(name).to_str().expect("a name").to_owned();
     let made = ibfabric(&["gen", "fat-tree", "4", "-o", &at("fabric.net")]).status();

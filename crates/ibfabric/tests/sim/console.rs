@@ -19,7 +19,7 @@ fn shown(output: &Output) -> String {
 }
 
 #[test]
-fn a_dump_shows_faults_and_lies_that_are_in_force() {
+fn dump_shows_active_faults_and_forged_values() {
     let simulator = Simulator::start(&[]);
     // As the fabric's file names the switch; sw-x0y0 is its description.
     let told = [
@@ -59,7 +59,7 @@ fn a_dump_shows_faults_and_lies_that_are_in_force() {
 }
 
 #[test]
-fn a_command_of_the_log_can_be_given_again() {
+fn logged_commands_can_be_repeated() {
     let simulator = Simulator::start(&["--log", "log"]);
     let told = "fault sw-x0y0[1] LOSS=.5 reorder=1 held=1500us";
     assert_eq!(simulator.ctl(&[told]).status.code(), Some(0));
@@ -83,7 +83,7 @@ fn a_command_of_the_log_can_be_given_again() {
 }
 
 #[test]
-fn commands_of_the_console_in_another_place_are_told_where_they_belong() {
+fn misplaced_console_command_names_sim_ctl() {
     let commands = CONSOLE.lines().filter(|line| !line.starts_with(' '));
     let words = commands.filter_map(|line| line.split_whitespace().next());
     let mut count = 0;
@@ -138,7 +138,7 @@ fn errors_on_standard_input_name_their_lines() {
 }
 
 #[test]
-fn a_simulator_on_a_port_is_found_as_its_clients_find_it() {
+fn console_finds_udp_simulator_like_clients() {
     let port = {
         let socket = UdpSocket::bind("127.0.0.1:0").expect("a free port");
         socket.local_addr().expect("bound").port()
@@ -173,7 +173,7 @@ fn a_simulator_on_a_port_is_found_as_its_clients_find_it() {
             &[elsewhere, number][..],
             "no simulator listens on @nobody-has-this-name:console",
         ),
-        (&[], &[elsewhere], "; --socket NAME or --port N says which one is meant"),
+        (&[], &[elsewhere], "; --socket NAME or --port N selects another one"),
         (&["--socket", "nobody-has-this-name"], &[here, number], "on @nobody-has-this-name:"),
         (&[], &[("IBSIM_SERVER_NAME", "192.0.2.7"), number], "expected this machine"),
         (&[], &[here, ("IBSIM_SERVER_PORT", "x")], "IBSIM_SERVER_PORT is \"x\", expected a port"),
@@ -189,7 +189,7 @@ fn a_simulator_on_a_port_is_found_as_its_clients_find_it() {
 }
 
 #[test]
-fn addresses_are_those_of_the_guids_that_ports_have_now() {
+fn addresses_follow_changed_guids() {
     let simulator = Simulator::start(&[]);
     let first = || simulator.json(&["addresses", "host-0"])["data"][0]["addresses"][1].clone();
     assert_ne!(first(), "fd69:6266:6162::77");

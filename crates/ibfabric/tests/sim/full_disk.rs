@@ -9,7 +9,7 @@ use super::*;
 const KIB: u32 = 20;
 
 #[test]
-fn a_full_disk_ends_recordings_and_keeps_the_fabric() {
+fn full_disk_ends_recordings_but_not_the_fabric() {
     let files = ["--pcap", "pcap", "--record", "record", "--log", "log", "--log-level", "hops"];
     let simulator = Simulator::on_full_disk(KIB, &[&["--sm"], &files[..]].concat());
     let client = Client::attach(&simulator.socket, 1).expect("it may attach");
@@ -34,7 +34,7 @@ fn a_full_disk_ends_recordings_and_keeps_the_fabric() {
 }
 
 #[test]
-fn a_full_disk_cuts_a_record_that_can_be_replayed() {
+fn record_cut_by_full_disk_is_replayable() {
     let words = ["--sm", "--record", "record", "--seed", "5"];
     let simulator = Simulator::on_full_disk(KIB, &words);
     let (net, record) = (simulator.place.path().join("net"), simulator.place.path().join("record"));

@@ -22,7 +22,7 @@ use serde_json::Value;
 use lab::{Client, PROGRAM, Simulator, node_info, request};
 
 #[test]
-fn a_client_is_answered_and_told_of_losses() {
+fn client_gets_responses_and_loss_reports() {
     let simulator = Simulator::start(&[]);
     let client = Client::attach(&simulator.socket, 1).expect("it may attach");
     client.send(&node_info(0xffff_1234_5678, &[1]), 0xffff);
@@ -48,7 +48,7 @@ fn a_client_is_answered_and_told_of_losses() {
 }
 
 #[test]
-fn two_hundred_clients_are_served_and_rubbish_is_counted() {
+fn two_hundred_clients_are_served_and_garbage_counted() {
     let simulator = Simulator::start(&[]);
     let clients: Vec<Client> =
         (1..=210).map(|id| Client::attach(&simulator.socket, id).expect("it may attach")).collect();
@@ -75,7 +75,7 @@ fn two_hundred_clients_are_served_and_rubbish_is_counted() {
 }
 
 #[test]
-fn the_console_changes_the_fabric_and_tells_of_it() {
+fn console_changes_and_shows_the_fabric() {
     let simulator = Simulator::start(&[]);
     let port = |number: usize| {
         let dump = simulator.json(&["dump", "sw-x0y0"]);
@@ -126,7 +126,7 @@ fn the_console_changes_the_fabric_and_tells_of_it() {
 }
 
 #[test]
-fn a_step_that_cannot_be_done_is_told_with_its_place_and_time() {
+fn failed_script_step_is_reported_with_line_and_time() {
     let place = tempfile::tempdir().expect("a temporary directory");
     let script = place.path().join("script");
     fs::write(&script, "# twice\nat 1ms unlink sw-x0y0[1]\nat 2ms unlink sw-x0y0[1]\n")
@@ -146,7 +146,7 @@ fn a_step_that_cannot_be_done_is_told_with_its_place_and_time() {
 }
 
 #[test]
-fn it_ends_when_it_is_asked_to_and_its_name_is_its_own() {
+fn quit_stops_simulator_and_name_is_exclusive() {
     for signal in ["-TERM", "-INT"] {
         let simulator = Simulator::start(&[]);
         let again = Command::new(PROGRAM)
@@ -191,7 +191,7 @@ fn stalled_console_does_not_block_others() {
 }
 
 #[test]
-fn a_capture_on_standard_output_is_one_and_its_end_is_not_the_simulator_s() {
+fn closed_capture_pipe_does_not_stop_simulator() {
     let place = tempfile::tempdir().expect("a temporary directory");
     let net = place.path().join("net");
     let words = ["gen", "mesh", "2x2", "-o", net.to_str().expect("UTF-8")];

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use crate::lab::{PROGRAM, Simulator};
 
 #[test]
-fn unusable_input_is_refused_with_its_place() {
+fn unusable_input_is_rejected_with_line() {
     let place = tempfile::tempdir().expect("a temporary directory");
     let net = place.path().join("net");
     let words = ["gen", "mesh", "2x2", "-o", net.to_str().expect("UTF-8")];
@@ -51,7 +51,7 @@ fn unusable_input_is_refused_with_its_place() {
 }
 
 #[test]
-fn options_that_cannot_be_are_refused() {
+fn conflicting_options_are_rejected() {
     for (words, expected) in [
         (&["--port", "0"][..], "expected 1 to 65335: clients have the ports behind it"),
         (&["--port", "65336"], "expected 1 to 65335: clients have the ports behind it"),
@@ -79,7 +79,7 @@ fn options_that_cannot_be_are_refused() {
 }
 
 #[test]
-fn a_name_of_sockets_in_the_environment_is_no_option() {
+fn socket_name_in_environment_is_no_conflict() {
     for words in [&["--replay", "nowhere"][..], &["--port", "65335", "--script", "nowhere"]] {
         let output = Command::new(PROGRAM)
             .args(["sim", "nowhere"])
@@ -93,7 +93,7 @@ fn a_name_of_sockets_in_the_environment_is_no_option() {
 }
 
 #[test]
-fn the_format_of_an_answer_may_stand_anywhere() {
+fn format_option_may_follow_command() {
     let simulator = Simulator::start(&[]);
     let format = ["--format", "json"];
     let (stats, dump) = (["stats"], ["dump", "sw-x0y0[1]"]);

@@ -83,7 +83,7 @@ fn ask<A: Attribute>(client: &Client, mad: Mad) -> A {
 }
 
 #[test]
-fn a_datagram_is_of_the_partition_that_its_port_is_in() {
+fn datagram_has_pkey_of_its_port() {
     // Limited members do not talk to each other.
     let limited = Pair::with_key(PKey(0x7fff), &[]);
     assert_eq!(limited.ask(0).status, TIMED_OUT);
@@ -97,7 +97,7 @@ fn a_datagram_is_of_the_partition_that_its_port_is_in() {
 }
 
 #[test]
-fn a_request_comes_from_the_lid_that_it_names() {
+fn request_has_its_chosen_source_lid() {
     let options = ["--record", "record", "--log", "log", "--log-level", "hops"];
     let mut pair = Pair::with_key(PKey(0x8001), &options);
     for (slid, from) in [(0, 4), (4, 4), (5, 5)] {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::lab::{Client, PROGRAM, Simulator, node_info};
 
 #[test]
-fn a_replay_logs_what_the_run_has_logged() {
+fn replay_log_equals_recorded_log() {
     let options = [
         "--seed",
         "5",
@@ -87,7 +87,7 @@ fn replay(place: &Path, record: &str) -> (Option<i32>, String) {
 }
 
 #[test]
-fn a_replay_in_which_a_command_fares_otherwise_fails() {
+fn replay_fails_if_a_command_has_another_result() {
     let simulator = Simulator::start(&["--record", "record"]);
     for code in [0, 1] {
         assert_eq!(simulator.ctl(&["unlink", "sw-x1y0"]).status.code(), Some(code));
@@ -112,7 +112,7 @@ fn a_replay_in_which_a_command_fares_otherwise_fails() {
 }
 
 #[test]
-fn a_replay_needs_the_fabric_of_the_run_in_all_that_its_nodes_say() {
+fn replay_requires_identical_fabric() {
     let net = "vendid=0x2c9\ndevid=0x1003\nsysimgguid=0x6000\ncaguid=0x6001\nCa 1 \"a\" # \"one\"\n\
                [1] \"s\"[1] s=7 e=7\t# lid 0 lmc 0 \"\" lid 0 4xNDR\n\nswitchguid=0x7001\nSwitch 4 \"s\" # \"two\" enhanced port 0 lid 3\n\
                [1] \"a\"[1] s=7 e=7\t# lid 0 4xNDR\n";

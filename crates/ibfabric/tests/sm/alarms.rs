@@ -51,7 +51,7 @@ fn accepted_credit_loops_are_shown_until_they_are_resolved() {
 }
 
 #[test]
-fn default_engines_leave_a_ring_without_an_alarm() {
+fn default_engines_route_ring_without_alarm() {
     let lab = ring(&["--sm"]);
     let routes = lab.ask_manager(&["routes"]);
     assert_eq!((&routes["requested"], &routes["engine"]), (&"auto".into(), &"lash".into()));

@@ -18,7 +18,7 @@ fn file(lab: &Lab, name: &str) -> String {
 }
 
 #[test]
-fn a_subnet_is_managed_until_the_daemon_is_told_to_end() {
+fn daemon_manages_subnet_until_terminated() {
     let lab = Lab::start(&[]);
     let mut daemon = Daemon::start(&lab, &["--log", "log", "--dump-dir", "d", "--cache-dir", "c"]);
     daemon.is_up(1);
@@ -46,7 +46,7 @@ fn a_subnet_is_managed_until_the_daemon_is_told_to_end() {
 }
 
 #[test]
-fn routes_are_shown_as_opensm_dumps_them() {
+fn routes_use_format_of_opensm_dumps() {
     let lab = Lab::start(&[]);
     let mut daemon = Daemon::start(&lab, &["--dump-dir", "d", "--engine", "updn,minhop"]);
     daemon.is_up(1);
@@ -67,7 +67,7 @@ fn routes_are_shown_as_opensm_dumps_them() {
 }
 
 #[test]
-fn lids_survive_a_daemon_that_is_killed() {
+fn lids_survive_killed_daemon() {
     let lab = Lab::start(&[]);
     let mut daemon = Daemon::start(&lab, &["--cache-dir", "c"]);
     daemon.is_up(1);
@@ -93,7 +93,7 @@ fn lids_survive_a_daemon_that_is_killed() {
 }
 
 #[test]
-fn metrics_tell_of_sweeps_and_of_the_counters_of_ports() {
+fn metrics_have_sweeps_and_port_counters() {
     let lab = Lab::start(&[]);
     let port = lab::free_port();
     let number = port.to_string();
@@ -113,7 +113,7 @@ fn metrics_tell_of_sweeps_and_of_the_counters_of_ports() {
 }
 
 #[test]
-fn a_cable_that_is_pulled_is_routed_around() {
+fn pulled_cable_is_routed_around() {
     let lab = Lab::start(&["--sm"]);
     let status = || lab.ask_manager(&["status"]);
     assert_eq!(status()["up"]["unreachable"], 0, "the fabric is up when it is ready");
@@ -124,7 +124,7 @@ fn a_cable_that_is_pulled_is_routed_around() {
 }
 
 #[test]
-fn a_fabric_that_cannot_be_routed_is_not_ready() {
+fn unroutable_fabric_is_not_ready() {
     let place = tempfile::tempdir().expect("a temporary directory");
     lab::mesh(place.path());
     let socket = format!("ibfabric-sm-unroutable-{}", std::process::id());
@@ -138,7 +138,7 @@ fn a_fabric_that_cannot_be_routed_is_not_ready() {
 }
 
 #[test]
-fn the_service_manager_is_told() {
+fn systemd_is_notified() {
     let lab = Lab::start(&[]);
     let socket = UnixDatagram::bind(lab.path("notify")).expect("bound");
     socket.set_read_timeout(Some(Duration::from_secs(20))).expect("set");
@@ -156,7 +156,7 @@ fn the_service_manager_is_told() {
 }
 
 #[test]
-fn the_program_is_opensm_by_its_name() {
+fn program_named_opensm_acts_as_opensm() {
     let lab = Lab::start(&[]);
     let opensm = lab.path("opensm");
     symlink(PROGRAM, &opensm).expect("linked");
@@ -191,7 +191,10 @@ fn the_program_is_opensm_by_its_name() {
         (&["-Y", "policy"][..], "--qos_policy_file: is not supported: "),
         (&["--perfmgr"], "--perfmgr: is not supported: "),
         (&["-l", "9"], "--lmc: found `9`, expected a number of 0 to 7"),
-        (&["-foo=", "--lo"], "--lo: which of --log_file, --log_limit, --log_prefix?"),
+        (
+            &["-foo=", "--lo"],
+            "--lo: ambiguous option: expected --log_file or --log_limit or --log_prefix",
+        ),
         (&["--metrics-port", "99999"], "found `99999`, expected a number of 1 to 65535"),
         (&["--sm_sl", "3"], "--sm_sl: found `3`, expected 0"),
         (&["-F", "none"], "--config: cannot read none: "),
@@ -221,7 +224,7 @@ fn the_program_is_opensm_by_its_name() {
 }
 
 #[test]
-fn partitions_are_read_again() {
+fn partition_file_is_reloaded() {
     let lab = Lab::start(&[]);
     fs::write(lab.path("p"), "Default=0x7fff : ALL=full ;\n").expect("written");
     let mut daemon = Daemon::start(&lab, &["--pconfig", "p", "--log", "log"]);

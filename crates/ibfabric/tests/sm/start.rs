@@ -13,7 +13,7 @@ fn run(lab: &Lab, options: &[&str]) -> (Option<i32>, String) {
 }
 
 #[test]
-fn what_keeps_it_from_the_background_is_said_and_logged() {
+fn daemon_startup_failure_is_printed_and_logged() {
     let lab = Lab::start(&[]);
     let port = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
     let number = port.local_addr().expect("an address").port().to_string();
@@ -39,7 +39,7 @@ fn what_keeps_it_from_the_background_is_said_and_logged() {
 }
 
 #[test]
-fn it_is_set_up_when_it_is_in_the_background() {
+fn daemon_is_ready_when_it_detaches() {
     let lab = Lab::start(&[]);
     let (status, errors) = run(&lab, &["-B", "--log", "log", "--pidfile", "pid"]);
     assert_eq!((status, errors.as_str()), (Some(0), ""));
@@ -59,7 +59,7 @@ fn it_is_set_up_when_it_is_in_the_background() {
 }
 
 #[test]
-fn a_simulator_that_ends_is_logged() {
+fn exit_of_simulator_is_logged() {
     let mut lab = Lab::start(&[]);
     let mut daemon = Daemon::start(&lab, &["--log", "log", "--pidfile", "pid", "--sweep", "1"]);
     daemon.is_up(1);
@@ -73,7 +73,7 @@ fn a_simulator_that_ends_is_logged() {
 }
 
 #[test]
-fn a_reason_is_said_once() {
+fn startup_failure_is_printed_once() {
     let lab = Lab::start(&[]);
     let (status, errors) = run(&lab, &["--once", "--engine", "updn,no_fallback"]);
     assert_eq!(status, Some(2));
@@ -81,7 +81,7 @@ fn a_reason_is_said_once() {
 }
 
 #[test]
-fn lines_that_are_discarded_reach_the_log() {
+fn discarded_lines_are_logged() {
     let lab = Lab::start(&[]);
     fs::write(lab.path("a.txt"), "0xdead\n").expect("written");
     let options = ["--engine", "updn", "--root-guids", "a.txt", "--log", "log"];
@@ -110,7 +110,7 @@ fn lines_that_are_discarded_reach_the_log() {
 }
 
 #[test]
-fn the_log_tells_what_happens_in_the_fabric() {
+fn log_has_fabric_events() {
     let lab = Lab::start(&[]);
     let mut daemon = Daemon::start(&lab, &["--log", "log", "-vvv"]);
     daemon.is_up(1);
@@ -140,7 +140,7 @@ fn the_log_tells_what_happens_in_the_fabric() {
 }
 
 #[test]
-fn a_manager_that_stands_by_says_so() {
+fn standby_is_reported() {
     let lab = Lab::start(&["--sm"]);
     let mut daemon = Daemon::start(&lab, &["--node", "host-3", "--log", "log"]);
     daemon.is_in("standby");
@@ -160,7 +160,7 @@ fn a_manager_that_stands_by_says_so() {
 }
 
 #[test]
-fn the_port_is_the_one_that_was_asked_for() {
+fn configured_port_is_used() {
     let lab = Lab::start(&[]);
     let own = "0x0002c90000100001";
     let (status, errors) = run(&lab, &["--once", "--guid", own]);
