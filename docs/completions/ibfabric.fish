@@ -168,7 +168,7 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_see
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s P -l pconfig -d 'OpenSM partition file [default: all ports are full members of the default partition; on a real port /etc/opensm/partitions.conf, if it exists]' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s Z -l part-enforce -d 'Partition enforcement by switches: both, in, out or off [default: both]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s p -l priority -d 'SM priority, 0 to 15. The SM with the highest priority, then with the lowest port GUID, becomes master [default: 0]' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s k -l smkey -d 'SM_Key, shared by the SMs of the subnet [default: 1]' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s k -l smkey -d '`SM_Key`, shared by the SMs of the subnet [default: 1]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -l subnet-prefix -d 'Subnet prefix, the upper half of GIDs [default: 0xfe80000000000000]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s s -l sweep -d 'Interval of light sweeps in seconds; 0 disables them [default: 10]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s n -l maxsmps -d 'Maximum number of outstanding SMPs; 0 for no limit [default: 64]' -r
@@ -195,7 +195,7 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_see
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s r -l reassign-lids -d 'Reassigns all LIDs once; ignores the LIDs of the ports and of the cache'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s A -l ucast-cache -d 'Caches unicast routes: keeps them when hosts and leaf switches disappear and return'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -l require-deadlock-free -d 'Never programs routes with credit loops, even if hosts remain unreachable'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s Q -l qos -d 'Configures QoS: SL to VL mappings and VL arbitration. lash is deadlock-free only with this option'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s Q -l qos -d 'Configures `QoS`: SL to VL mappings and VL arbitration. lash is deadlock-free only with this option'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -l no-clients-rereg -d 'Does not request clients to reregister when this SM takes over the subnet'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s o -l once -d 'Exits when the subnet is up'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s I -l inactive -d 'Starts in the NOT-ACTIVE state, until the master SM sends SMInfo STANDBY'
@@ -232,7 +232,7 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -s g -l dgid -
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l pairs -d 'Traces the paths of a file. Each line has a source and a destination: LIDs, GIDs or port GUIDs' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l mgid -d 'Traces the tree of the multicast group with this GID from the local port. The SA provides the MLID and the members. Members that the tree does not reach, or reaches twice, are reported' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l mlid -d 'Traces the tree of this multicast LID, without a list of members' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l smkey -d 'SM_Key, for which the SA reveals the members of a group [default: 1]' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l smkey -d '`SM_Key`, for which the SA reveals the members of a group [default: 1]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l from -d 'Source of the path: a LID, a GID or a port GUID [default: the local port]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l via -d 'Source of the forwarding tables and links' -r -f -a "direct\t'SMPs to the nodes, over directed routes'
 sa\t'Records of the SA (links, ports, forwarding tables): compares the fabric with the SM\'s view of it'"

@@ -1,4 +1,4 @@
-//! `ibfabric capture read` from outside: what it prints of files that are whole, cut, foreign or none.
+//! `ibfabric capture read` as a process, with complete, truncated, non-RDMA and invalid files.
 
 use std::fs;
 use std::io::Write as _;
@@ -32,7 +32,7 @@ fn objects(output: &Output) -> Vec<Value> {
     lines(output).iter().map(parse).collect()
 }
 
-/// Where files are written.
+/// The directory of the files.
 struct Place(tempfile::TempDir);
 
 impl Place {
@@ -74,7 +74,7 @@ fn message(to_server: bool, attribute: &impl Attribute) -> Vec<u8> {
     frame(to_server, 4791, builder.deth(deth).payload(&mad.0))
 }
 
-/// Returns a file of seven frames on two interfaces, the last of InfiniBand.
+/// Returns a file with seven frames on two interfaces; the last frame is of InfiniBand.
 fn sample() -> Vec<u8> {
     let mut req = Req { local_qpn: Qpn::truncated(0x11), local_comm_id: 5, ..Req::zeroed() };
     req.service_id = 0x0106_1c06;
@@ -143,9 +143,9 @@ fn file_is_printed_as_lines() {
         "     7 1.000000000 lid 3 → lid 9 RC SEND only qp 0x33 psn 1 len 9",
     ];
     assert_eq!(lines(&output), expected);
-    let said = text(&output.stderr);
+    let printed = text(&output.stderr);
     assert_eq!(
-        said,
+        printed,
         format!(
             "ibfabric: {file}: 7 frames, 6 packets, 1 non-RDMA; 4 missing in the capture\n\
              ibfabric: {file}: 1 packets with a wrong ICRC\n\
@@ -212,7 +212,7 @@ fn file_is_printed_as_objects() {
     assert_eq!(found[4]["icrc_ok"], false);
     assert_eq!(found[5]["foreign"], "UDP port 4800");
     assert_eq!((&found[6]["interface"], &found[6]["lrh"]["dlid"]), (&Value::Null, &9.into()));
-    // What was on the link, without the header of the record.
+    // The length on the link, without the ERF header.
     assert_eq!((&found[6]["length"], &found[6]["vcrc_ok"]), (&38.into(), &true.into()));
 }
 
@@ -250,14 +250,14 @@ fn packets_of_a_cut_off_file_are_printed() {
     for length in (0..whole.len()).step_by(97) {
         let file = place.file("cut", &whole[..length]);
         let output = read(&[&file]);
-        let said = text(&output.stderr);
+        let printed = text(&output.stderr);
         let shown = lines(&output);
         assert_eq!(shown[..], all[..shown.len()], "{length} bytes");
         assert!(shown.len() >= most, "{length} bytes");
         most = shown.len();
         if output.status.code() != Some(0) {
-            assert_eq!(output.status.code(), Some(2), "{length} bytes: {said}");
-            assert!(said.contains(&format!("{file}: byte ")), "{length} bytes: {said}");
+            assert_eq!(output.status.code(), Some(2), "{length} bytes: {printed}");
+            assert!(printed.contains(&format!("{file}: byte ")), "{length} bytes: {printed}");
         }
     }
     assert!(most > 4);
@@ -272,10 +272,10 @@ fn file_that_is_not_a_capture_is_rejected() {
     ] {
         let file = place.file(name, content);
         let output = read(&[&file]);
-        let said = text(&output.stderr);
+        let printed = text(&output.stderr);
         assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0));
-        assert!(said.starts_with(&format!("ibfabric: {file}: {expected}")), "{said}");
-        assert_eq!(said.lines().count(), 1, "{said}");
+        assert!(printed.starts_with(&format!("ibfabric: {file}: {expected}")), "{printed}");
+        assert_eq!(printed.lines().count(), 1, "{printed}");
     }
     let output = read(&["/nowhere/at/all.pcapng"]);
     assert_eq!(output.status.code(), Some(2));
@@ -292,9 +292,9 @@ fn invalid_option_values_are_rejected() {
         (["-", "--count", "0"], "0 is not in 1.."),
     ] {
         let output = read(&words);
-        let said = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{words:?}: {said}");
-        assert!(said.contains(expected), "{words:?}: {said}");
+        let printed = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {printed}");
+        assert!(printed.contains(expected), "{words:?}: {printed}");
     }
 }
 
@@ -315,7 +315,7 @@ fn standard_input_is_read() {
 fn closed_standard_output_is_no_error() {
     let place = Place::new();
     let mut many = sample();
-    // A section after the other.
+    // A file with many sections.
     while many.len() < 2_000_000 {
         many.extend(sample());
     }
@@ -337,6 +337,6 @@ fn missing_udp_port_option_is_suggested() {
     let frame = frame(true, 4800, send);
     writer.packet(&Captured::new(interface, 5, &frame)).expect("memory");
     let file = place.file("other", &writer.finish().expect("memory"));
-    let said = text(&read(&[&file]).stderr);
-    assert!(said.contains("1 frames go to port 4800: --udp-port 4800"), "{said}");
+    let printed = text(&read(&[&file]).stderr);
+    assert!(printed.contains("1 frames go to port 4800: --udp-port 4800"), "{printed}");
 }

@@ -1,4 +1,4 @@
-//! The command line from outside: what it prints, where it prints it, and its exit status.
+//! The command line as a process: standard output, standard error and exit status.
 
 use std::fs;
 use std::io::Write;
@@ -15,7 +15,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).expect("UTF-8")
 }
 
-/// A directory with a generated fabric in it.
+/// A directory with a generated fabric.
 struct Place(tempfile::TempDir);
 
 impl Place {
@@ -41,7 +41,7 @@ impl Place {
     }
 }
 
-/// Routes and returns the exit status and the JSON.
+/// Runs `route`; returns the exit status and the JSON output.
 fn route(words: &[&str]) -> (Option<i32>, Value) {
     let output = ibfabric(&[&["route"], words, &["--format", "json"]].concat());
     let report = serde_json::from_slice(&output.stdout)
@@ -195,7 +195,7 @@ fn dumps_pass_check_and_damaged_dumps_fail() {
     let check = |words: &[&str]| ibfabric(&[&["check", &net, "--lfts"], words].concat());
     let output = check(&[&lfts, "--levels", &levels]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stdout));
-    // The same tables all on one service level can deadlock.
+    // The same tables on a single service level can deadlock.
     assert_eq!(check(&[&lfts]).status.code(), Some(1));
     let good = fs::read_to_string(&lfts).expect("text");
     let at = good.find("\n0x0001 ").expect("LID 1") + 1;
@@ -205,15 +205,15 @@ fn dumps_pass_check_and_damaged_dumps_fail() {
     assert_eq!(output.status.code(), Some(1));
     let printed = text(&output.stdout);
     assert!(printed.contains("pairs of a switch and a LID that are broken"), "{printed}");
-    // A table that breaks off in the middle of a line is malformed, at the end of one it has a gap.
+    // A file that is truncated within a line is malformed; truncated at the end of a line it lacks entries.
     let cut = good[..good.len() * 3 / 4].rfind('\n').expect("lines") + 1;
     let broken = place.file("broken", &good[..cut + 4]);
     assert_eq!(check(&[&broken, "--levels", &levels]).status.code(), Some(2));
     let cut = place.file("cut", &good[..cut]);
     let output = check(&[&cut, "--levels", &levels, "--format", "json"]);
     assert_eq!(output.status.code(), Some(3), "{}", text(&output.stdout));
-    let said = text(&output.stderr);
-    assert!(said.contains(": the table of switch ") && said.contains("cut: line "), "{said}");
+    let shown = text(&output.stderr);
+    assert!(shown.contains(": the table of switch ") && shown.contains("cut: line "), "{shown}");
     let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert_eq!(report["unreachable"], 0);
     assert!(report["not_judged"].as_u64().is_some_and(|pairs| pairs > 0), "{report}");
@@ -422,7 +422,7 @@ fn strict_requires_every_switch_to_reach_every_lid() {
     let dumps = place.path("dumps");
     assert_eq!(route(&[&net, "--dump-dir", &dumps]).0, Some(0));
     let whole = fs::read_to_string(format!("{dumps}/opensm-lfts.dump")).expect("dumped");
-    // Without the entries of the last switch, a spine, for other spines.
+    // Removes the entries of the last switch, a spine, for other spines.
     let spines = whole.rfind("Unicast lids").expect("a block");
     let (head, block) = whole.split_at(spines);
     let own = block.split("switch Lid ").nth(1).expect("a LID").split(' ').next().expect("one");
@@ -464,7 +464,7 @@ fn vl_mapping_determines_deadlocks() {
     let lfts = format!("{dumps}/opensm-lfts.dump");
     let words = ["check", &net, "--lfts", &lfts, "--levels", &levels, "--sl2vl", &file];
     assert_eq!(ibfabric(&words).status.code(), Some(1));
-    // The levels of an earlier run do not outlive it.
+    // A later run without levels removes the file of an earlier run.
     route(&[&net, "--engine", "minhop", "--dump-dir", &dumps]);
     assert!(!Path::new(&levels).exists());
 }
@@ -522,9 +522,9 @@ fn unwritable_help_has_status_2() {
         let full = fs::File::options().write(true).open("/dev/full").expect("a device");
         let mut command = Command::new(env!("CARGO_BIN_EXE_ibfabric"));
         let output = command.args(words).stdout(full).output().expect("it runs");
-        let said = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{words:?}: {said}");
-        assert!(said.contains("No space left"), "{words:?}: {said}");
+        let shown = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {shown}");
+        assert!(shown.contains("No space left"), "{words:?}: {shown}");
         let whole = ibfabric(words);
         assert_eq!(whole.status.code(), Some(0), "{words:?}");
         assert!(!whole.stdout.is_empty());
@@ -537,10 +537,10 @@ fn garbage_list_names_at_most_20_lines() {
     let net = place.fabric(&["xgft", "4,4", "1,4"]);
     let garbage = place.file("garbage", "no GUID\n".repeat(100_000));
     let output = ibfabric(&["route", &net, "-R", "updn", "-a", &garbage]);
-    let said = text(&output.stderr);
-    let named = said.lines().filter(|line| line.contains("the line is discarded")).count();
-    assert_eq!(named, 20, "{said}");
-    assert!(said.contains("99980 more lines are discarded"), "{said}");
+    let shown = text(&output.stderr);
+    let named = shown.lines().filter(|line| line.contains("the line is discarded")).count();
+    assert_eq!(named, 20, "{shown}");
+    assert!(shown.contains("99980 more lines are discarded"), "{shown}");
 }
 
 #[test]
@@ -560,7 +560,7 @@ fn interrupt_before_ready_fails() {
         let process = rustix::process::Pid::from_child(&child);
         rustix::process::kill_process(process, rustix::process::Signal::INT).expect("it runs");
         let output = child.wait_with_output().expect("it ends");
-        // A slow start may end by the signal itself; a fast one may have been READY.
+        // A slow process may be killed by the signal; a fast one may have been READY.
         let was_ready = text(&output.stdout).contains("READY");
         assert_eq!(output.status.code() == Some(0), was_ready, "{words:?}");
     }
@@ -579,7 +579,7 @@ fn messages_in_a_fabric_file_are_reported() {
     let output = ibfabric(&["route", &net]);
     let errors = text(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{errors}");
-    // The last line has times.
+    // The last line has times, which differ.
     let results = |output: &Output| {
         let lines = text(&output.stdout);
         lines.lines().filter(|line| !line.starts_with("read in")).map(str::to_owned).collect()

@@ -101,7 +101,7 @@ pub struct ServeArgs {
     /// Never programs routes with credit loops, even if hosts remain unreachable.
     #[arg(long)]
     pub require_deadlock_free: bool,
-    /// Configures QoS: SL to VL mappings and VL arbitration. lash is deadlock-free only with this option.
+    /// Configures `QoS`: SL to VL mappings and VL arbitration. lash is deadlock-free only with this option.
     #[arg(short = 'Q', long)]
     pub qos: bool,
     /// OpenSM partition file [default: all ports are full members of the default partition; on a real port
@@ -115,7 +115,7 @@ pub struct ServeArgs {
     /// [default: 0].
     #[arg(short = 'p', long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=15))]
     pub priority: Option<u8>,
-    /// SM_Key, shared by the SMs of the subnet [default: 1].
+    /// `SM_Key`, shared by the SMs of the subnet [default: 1].
     #[arg(short = 'k', long, value_name = "KEY")]
     pub smkey: Option<String>,
     /// Subnet prefix, the upper half of GIDs [default: 0xfe80000000000000].

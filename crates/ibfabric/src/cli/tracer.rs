@@ -128,7 +128,7 @@ pub struct TracerArgs {
     #[arg(long, value_name = "LID", conflicts_with_all = ["from", "reverse"],
         value_parser = in_range(0xc000, 0xfffe))]
     pub mlid: Option<u64>,
-    /// SM_Key, for which the SA reveals the members of a group [default: 1].
+    /// `SM_Key`, for which the SA reveals the members of a group [default: 1].
     #[arg(long, value_name = "KEY", requires = "mgid")]
     pub smkey: Option<u64>,
     /// Source of the path: a LID, a GID or a port GUID [default: the local port].

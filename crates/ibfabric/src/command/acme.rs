@@ -49,7 +49,7 @@ pub(crate) fn run(args: &AcmeArgs, out: &mut Output) -> Result<Verdict, Failure>
     }
     match args.format {
         Format::Json if has_requests => {
-            out.json(&json!({ "services": results, "status": status }))?
+            out.json(&json!({ "services": results, "status": status }))?;
         }
         Format::Json => {}
         Format::Text => writeln!(out, "return status 0x{status:x}")?,

@@ -1,4 +1,4 @@
-//! Devices over a simulated InfiniBand fabric: ports of another process's, paths by GID, by address and by name.
+//! Devices over a simulated InfiniBand fabric of another process, with paths by GID, by address and by name.
 
 use std::fs;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 use super::command::{Running, ibfabric, text};
 use super::number;
 
-/// A client and a server with a port in each of two rails, a manager, and somebody who knows names.
+/// A client and a server with a port in each of two rails, an SM, and a node for an ACM service.
 const RAILS: &str = "\
 Switch 5 \"rail-1\"
 [1] \"client\"[1]
@@ -96,7 +96,7 @@ fn paths_accept_gids_addresses_and_names() {
     let both = ["--node", "client", "--node", "client:2"];
     lab.moves(&[&both[..], &["--path", SERVER[0], "--path", SERVER[1]]].concat());
     lab.moves(&[&both[..], &["--path", "server", "--path", "server:2"]].concat());
-    // From the second port to the first one, which are joined, too.
+    // From the client's second port to the server's first port; the rails are connected.
     let across = format!("client:2@{}", SERVER[0]);
     lab.moves(&[&both[..], &["--path", &across, "--policy", "round-robin"]].concat());
     let own = format!("gid:fe80::3002@{}", SERVER[1]);
@@ -134,7 +134,7 @@ fn fabric_options_require_attach() {
 
 #[test]
 fn cut_of_one_of_two_paths_keeps_data_intact() {
-    // The first link is cut for half a second of every two, whenever the bench begins.
+    // The first link is cut for half a second every two seconds, independent of the start of the benchmark.
     let cut =
         |at: u32| format!("at {at}000ms Unlink \"client\"[1]\nat {at}500ms Relink \"client\"[1]\n");
     let script: String = (2..90).step_by(2).map(cut).collect();
@@ -143,12 +143,12 @@ fn cut_of_one_of_two_paths_keeps_data_intact() {
         ["--node", "client", "--node", "client:2", "--path", "server", "--path", "server:2"];
     let more = ["--runtime", "5", "--iodepth", "16", "--reconnect-delay", "200"];
     let output = lab.bench(&[&words[..], &more].concat()).output().expect("it runs");
-    let said = text(&output.stderr);
-    assert!(output.status.success(), "{said}");
+    let printed = text(&output.stderr);
+    assert!(output.status.success(), "{printed}");
     assert_eq!(number(&output, "errors"), 0.0);
-    assert!(number(&output, "reconnects") > 0.0, "{said}");
-    assert!(said.contains("the port has no link"), "{said}");
-    // No request waits for longer than it takes to notice that.
+    assert!(number(&output, "reconnects") > 0.0, "{printed}");
+    assert!(printed.contains("the port has no link"), "{printed}");
+    // The maximum latency is about the time to detect the cut.
     let latency: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let slowest = latency["latency_us"]["max"].as_f64().expect("a number");
     assert!(slowest < 5e6, "{slowest} µs");

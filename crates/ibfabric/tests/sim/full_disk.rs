@@ -18,11 +18,11 @@ fn full_disk_ends_recordings_but_not_the_fabric() {
     let place = simulator.place.path().to_owned();
     let file = move |name: &str| fs::read(place.join(name)).expect("a file");
     let [pcap, record, log] = ["pcap", "record", "log"].map(file);
-    let (status, said) = simulator.end("-TERM");
-    assert_eq!(status, Some(1), "{said}");
+    let (status, printed) = simulator.end("-TERM");
+    assert_eq!(status, Some(1), "{printed}");
     for name in ["pcap", "record", "log"] {
         let expected = format!("{name}: File too large");
-        assert_eq!(said.lines().filter(|line| line.contains(&expected)).count(), 1, "{said}");
+        assert_eq!(printed.lines().filter(|line| line.contains(&expected)).count(), 1, "{printed}");
     }
     for bytes in [&pcap, &record, &log] {
         let most = KIB as usize * 1024;

@@ -1,4 +1,4 @@
-//! `ibfabric sim` from outside: its console, its files and its end.
+//! `ibfabric sim` as a process: console, files and exit.
 
 mod console;
 mod full_disk;
@@ -35,16 +35,16 @@ fn client_gets_responses_and_loss_reports() {
     client.send(&node_info(7, &[1, 200]), 0xffff);
     let lost = client.receive();
     assert_eq!((lost.status, Mad(lost.mad)), (TIMED_OUT, node_info(7, &[1, 200])));
-    // Nobody may call himself by a LID that is not his.
+    // A source LID of another port is rejected.
     let mad = node_info(8, &[1]);
     let forged = Request { slid: 777, ..request(&mad, 0xffff) };
     client.data.send(&forged.to_bytes()).expect("sent");
     let refused = client.receive();
     assert_eq!((refused.status, Mad(refused.mad)), (TIMED_OUT, mad));
     assert_eq!(simulator.json(&["stats"])["data"]["refused"]["forged"], 1);
-    assert_eq!(client.ask(kind::GET_GUID, &[]).kind, kind::GET_GUID);
-    assert_eq!(client.ask(77, &[]).kind, kind::ERROR);
-    assert_eq!(client.ask(kind::DISCONNECT, &[]).kind, kind::DISCONNECT);
+    assert_eq!(client.query(kind::GET_GUID, &[]).kind, kind::GET_GUID);
+    assert_eq!(client.query(77, &[]).kind, kind::ERROR);
+    assert_eq!(client.query(kind::DISCONNECT, &[]).kind, kind::DISCONNECT);
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn two_hundred_clients_are_served_and_garbage_counted() {
         assert_eq!(Mad(answer.mad).transaction_id(), TransactionId(number as u64));
     }
     clients[0].control.send(&[1; 80]).expect("sent");
-    // Somebody else's number.
+    // The number of another client.
     let forged = Control::new(clients[1].number, kind::GET_PORT, &[]);
     clients[0].control.send(&forged.to_bytes()).expect("sent");
     let mut bytes = [0; Control::LENGTH];
@@ -117,9 +117,9 @@ fn console_changes_and_shows_the_fabric() {
         (&["fault", "sw-x0y0[0]", "loss=0.5"], "has no port 0: expected 1 to 5"),
     ] {
         let output = simulator.ctl(words);
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(1), "{words:?}: {said}");
-        assert!(said.contains(expected), "{words:?}: {said}");
+        let printed = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{words:?}: {printed}");
+        assert!(printed.contains(expected), "{words:?}: {printed}");
     }
     let quit = simulator.ctl(&["quit"]);
     assert_eq!(quit.status.code(), Some(0));
@@ -137,12 +137,12 @@ fn failed_script_step_is_reported_with_line_and_time() {
     while simulator.json(&["stats"])["data"]["failed_steps"] != 1 {
         assert!(Instant::now() < deadline, "the step is not tried");
     }
-    let (code, said) = simulator.end("-TERM");
+    let (code, printed) = simulator.end("-TERM");
     assert_eq!(code, Some(0));
-    let told = format!("ibfabric: {script}:3: at ");
-    assert!(said.starts_with(&told), "{said}");
+    let location = format!("ibfabric: {script}:3: at ");
+    assert!(printed.starts_with(&location), "{printed}");
     let rest = "Unlink \"sw-x0y0\"[1] failed: \"sw-x0y0\"[1] has no cable: expected one";
-    assert!(said.contains(rest), "{said}");
+    assert!(printed.contains(rest), "{printed}");
 }
 
 #[test]
@@ -155,8 +155,8 @@ fn quit_stops_simulator_and_name_is_exclusive() {
             .output()
             .expect("it runs");
         assert_eq!(again.status.code(), Some(2));
-        let said = String::from_utf8_lossy(&again.stderr).into_owned();
-        assert!(said.contains("cannot listen on"), "{said}");
+        let printed = String::from_utf8_lossy(&again.stderr).into_owned();
+        assert!(printed.contains("cannot listen on"), "{printed}");
         assert_eq!(simulator.end(signal), (Some(0), String::new()));
     }
     let nobody = Command::new(PROGRAM)
@@ -172,7 +172,7 @@ fn stalled_console_does_not_block_others() {
     let client = Client::attach(&simulator.socket, 1).expect("it may attach");
     let name = SocketAddr::from_abstract_name(format!("{}:console", simulator.socket));
     let mut console = UnixStream::connect_addr(&name.expect("a name")).expect("it listens");
-    // More than the socket holds of the answers.
+    // More replies than the socket buffer holds.
     let request = "{\"command\":\"dump\"}\n";
     console.write_all(request.repeat(400).as_bytes()).expect("room");
     let start = Instant::now();
@@ -203,10 +203,10 @@ fn closed_capture_pipe_does_not_stop_simulator() {
         .stderr(Stdio::piped())
         .spawn()
         .expect("it runs");
-    let mut said = String::new();
+    let mut printed = String::new();
     let mut errors = BufReader::new(child.stderr.take().expect("piped"));
-    errors.read_line(&mut said).expect("a line");
-    assert_eq!(said, "READY\n");
+    errors.read_line(&mut printed).expect("a line");
+    assert_eq!(printed, "READY\n");
     let client = Client::attach(&socket, 1).expect("it may attach");
     client.send(&node_info(1, &[1]), 0xffff);
     client.receive();
@@ -214,20 +214,20 @@ fn closed_capture_pipe_does_not_stop_simulator() {
     let mut reader = ib_pcap::Reader::new(stdout).expect("a capture");
     while !matches!(reader.next_event().expect("well formed"), Some(ib_pcap::Event::Packet(_))) {}
     drop(reader);
-    let told = std::thread::spawn(move || {
-        let mut said = String::new();
-        errors.read_line(&mut said).expect("a line");
-        said
+    let reader = std::thread::spawn(move || {
+        let mut printed = String::new();
+        errors.read_line(&mut printed).expect("a line");
+        printed
     });
-    // A process that another test starts may have the other end of the pipe for a moment longer.
+    // A process that another test forks may keep the read end of the pipe open for a short time.
     let mut transaction = 2;
-    while !told.is_finished() {
+    while !reader.is_finished() {
         client.send(&node_info(transaction, &[1]), 0xffff);
         client.receive();
         transaction += 1;
     }
-    let said = told.join().expect("no panic");
-    assert_eq!(said, "ibfabric: nobody reads the capture any more: it ends here\n");
+    let printed = reader.join().expect("no panic");
+    assert_eq!(printed, "ibfabric: nobody reads the capture any more: it ends here\n");
     client.send(&node_info(transaction, &[1]), 0xffff);
     client.receive();
     child.kill().expect("it still runs");

@@ -1,4 +1,4 @@
-//! Options and files that are read, and what is refused of them.
+//! Options and input files, and their errors.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -36,7 +36,7 @@ fn unusable_input_is_rejected_with_line() {
     ];
     for (option, content, expected) in cases {
         fs::write(place.path().join("bad"), content).expect("written");
-        // The file that is to be written must not be one that is read.
+        // A written file must not be a file that is read.
         let fabric = if option == "record" { "bad" } else { "net" };
         let output = Command::new(PROGRAM)
             .args(["sim", fabric, &format!("--{option}"), "bad"])
@@ -44,9 +44,9 @@ fn unusable_input_is_rejected_with_line() {
             .current_dir(place.path())
             .output()
             .expect("it runs");
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{content:?}: {said}");
-        assert!(said.contains(expected), "{content:?}: {said}");
+        let printed = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{content:?}: {printed}");
+        assert!(printed.contains(expected), "{content:?}: {printed}");
     }
 }
 
@@ -72,9 +72,9 @@ fn conflicting_options_are_rejected() {
             .stdin(Stdio::null())
             .output()
             .expect("it runs");
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{words:?}: {said}");
-        assert!(said.contains(expected), "{words:?}: {said}");
+        let printed = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {printed}");
+        assert!(printed.contains(expected), "{words:?}: {printed}");
     }
 }
 
@@ -87,8 +87,8 @@ fn socket_name_in_environment_is_no_conflict() {
             .env("IBSIM_SOCKNAME", "lab")
             .output()
             .expect("it runs");
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(said.contains("nowhere: No such file"), "{words:?}: {said}");
+        let printed = String::from_utf8_lossy(&output.stderr);
+        assert!(printed.contains("nowhere: No such file"), "{words:?}: {printed}");
     }
 }
 
@@ -110,6 +110,6 @@ fn format_option_may_follow_command() {
         assert_eq!(answer["ok"], true, "{words:?}");
     }
     let hyphen = simulator.ctl(&["--", "unlink", "-"]);
-    let said = String::from_utf8_lossy(&hyphen.stderr);
-    assert!(said.contains("there is no node \"-\""), "{said}");
+    let printed = String::from_utf8_lossy(&hyphen.stderr);
+    assert!(printed.contains("there is no node \"-\""), "{printed}");
 }

@@ -1,11 +1,11 @@
-//! How the daemon starts, in the background and not, and what it says when it cannot.
+//! Startup of the daemon in the foreground and background, and its errors.
 
 use std::fs;
 use std::process::{Output, Stdio};
 
 use crate::lab::{Daemon, Lab, signal, wait_for};
 
-/// Runs a manager to its end; returns its exit status and what it said on standard error.
+/// Runs an SM to its end; returns its exit status and standard error.
 fn run(lab: &Lab, options: &[&str]) -> (Option<i32>, String) {
     let mut command = lab.command(options);
     let Output { status, stderr, .. } = command.stderr(Stdio::piped()).output().expect("it runs");
@@ -89,7 +89,7 @@ fn discarded_lines_are_logged() {
     daemon.is_up(1);
     signal(&daemon.child, "HUP");
     daemon.is_up(2);
-    let status = daemon.ask(&["status"]);
+    let status = daemon.query(&["status"]);
     assert_eq!((&status["up"]["engine"], &status["requested"]), (&"minhop".into(), &"updn".into()));
     let refusal = &status["up"]["refusals"][0];
     assert_eq!(refusal["engine"], "updn");
@@ -104,7 +104,7 @@ fn discarded_lines_are_logged() {
     ] {
         assert_eq!(text.matches(expected).count(), 1, "{expected} in {text}");
     }
-    // Without a log it is said on standard error.
+    // Without a log the message is printed on standard error.
     let (_, errors) = run(&lab, &["--once", "--engine", "ftree"]);
     assert!(errors.contains("ftree cannot route this subnet: "), "{errors}");
 }
@@ -114,10 +114,10 @@ fn log_has_fabric_events() {
     let lab = Lab::start(&[]);
     let mut daemon = Daemon::start(&lab, &["--log", "log", "-vvv"]);
     daemon.is_up(1);
-    lab.tell("unlink \"H-0002c90000100002\"[1]");
-    wait_for("the trap", || daemon.ask(&["status"])["up"]["nodes"] == 7);
-    lab.tell("relink \"H-0002c90000100002\"[1]");
-    wait_for("the trap", || daemon.ask(&["status"])["up"]["nodes"] == 8);
+    lab.run_command("unlink \"H-0002c90000100002\"[1]");
+    wait_for("the trap", || daemon.query(&["status"])["up"]["nodes"] == 7);
+    lab.run_command("relink \"H-0002c90000100002\"[1]");
+    wait_for("the trap", || daemon.query(&["status"])["up"]["nodes"] == 8);
     daemon.end();
     let text = fs::read_to_string(lab.path("log")).expect("a log");
     for expected in [
@@ -148,13 +148,13 @@ fn standby_is_reported() {
     assert_eq!(output.status.code(), Some(1));
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(errors.contains("this manager stands by; the master is 0x"), "{errors}");
-    assert_eq!(daemon.ask(&["status"])["managers"][0]["state"], "master");
+    assert_eq!(daemon.query(&["status"])["managers"][0]["state"], "master");
     daemon.end();
-    // With a higher priority it gets the subnet, and the other one says so.
+    // An SM of higher priority takes over the subnet, and the other one logs that.
     let daemon = Daemon::start(&lab, &["--node", "host-3", "--priority", "5"]);
     daemon.is_in("master");
-    wait_for("standby", || lab.ask_manager(&["status"])["state"] == "standby");
-    let status = lab.ask_manager(&["status"]);
+    wait_for("standby", || lab.query_manager(&["status"])["state"] == "standby");
+    let status = lab.query_manager(&["status"]);
     assert_eq!(status["managers"][0]["state"], "master", "{status}");
     assert!(status["up"].is_null(), "{status}");
 }
@@ -181,7 +181,7 @@ fn configured_port_is_used() {
     assert!(here(&["--node", "H-0002c90000100002"]).contains(other));
     assert!(here(&["--node", "nope"]).contains("--node nope: there is no such node"));
     assert!(here(&["--guid", "0xdead"]).contains("no port with LIDs has that GUID"));
-    // A name may stand behind --ibsim as a word of its own.
+    // The name of --ibsim may be the next word.
     let mut command = std::process::Command::new(crate::lab::PROGRAM);
     command.args(["sm", "--ibsim", &lab.socket, "-o"]);
     assert_eq!(command.output().expect("it runs").status.code(), Some(0));
