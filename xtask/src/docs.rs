@@ -131,8 +131,8 @@ fn statuses(page: &str) -> Result<Vec<(u8, &'static str)>, String> {
         "ibfabric" | "ibfabric-capture" | "ibfabric-rdma" | "ibfabric-rtrs" => {
             all("No problems found.", "Problems found; see the page of each command.", UNUSABLE)
         }
+        "ibfabric-rtrs-serve" | "ibfabric-acm" | "ibfabric-agent" => two("Stopped by a signal."),
         "ibfabric-gen" => two("The file was written."),
-        "ibfabric-rtrs-serve" => two("Stopped by a signal."),
         "ibfabric-rtrs-bench" => all(
             "All requests succeeded, and all verified data was correct.",
             "A request failed, or data was incorrect.",
@@ -169,11 +169,8 @@ fn statuses(page: &str) -> Result<Vec<(u8, &'static str)>, String> {
         | "ibfabric-sm-ctl-status"
         | "ibfabric-sm-ctl-sweep"
         | "ibfabric-sm-ctl-routes"
-        | "ibfabric-sm-ctl-metrics" => {
-            all("The request succeeded.", "The request failed.", UNUSABLE)
-        }
-        "ibfabric-acm" => two("Stopped by a signal."),
-        "ibfabric-acm-ctl"
+        | "ibfabric-sm-ctl-metrics"
+        | "ibfabric-acm-ctl"
         | "ibfabric-acm-ctl-status"
         | "ibfabric-acm-ctl-known"
         | "ibfabric-acm-ctl-flush"
@@ -209,7 +206,6 @@ fn statuses(page: &str) -> Result<Vec<(u8, &'static str)>, String> {
             (2, UNUSABLE),
             (3, "Inconclusive: some paths could not be proven, and none is proven wrong."),
         ],
-        "ibfabric-agent" => two("Stopped by a signal."),
         "ibfabric-up" => all(
             "Stopped by a signal; or, with \\-\\-check, all checks passed.",
             "With \\-\\-check: problems found.",

@@ -143,7 +143,7 @@ pub struct TracerArgs {
     /// Sends no requests to agents: prints the paths of the forwarding tables, which proves nothing.
     #[arg(long)]
     pub no_agents: bool,
-    /// Counts at each switch the egress ports of packets to exactly this destination LID.
+    /// Counts, at each switch, the packets to exactly the destination LID by egress port.
     #[arg(long, conflicts_with_all = ["no_agents", "mgid", "mlid"])]
     pub exact: bool,
     /// Significance level: silence counts as a fault if the probability of its being chance is below P.

@@ -9,7 +9,7 @@ use ibfabric::cli::sim::CONSOLE;
 
 use crate::lab::{PROGRAM, Simulator};
 
-fn log_lines(output: &Output) -> String {
+fn printed(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
