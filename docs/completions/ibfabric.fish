@@ -250,7 +250,7 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l deaf-manage
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l all-pairs -d 'Traces the paths between all pairs of hosts that are registered with the SA'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l reverse -d 'Traces the reverse path as well'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l no-agents -d 'Sends no requests to agents: prints the paths of the forwarding tables, which proves nothing'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l exact -d 'Counts at each switch the egress ports of packets to exactly this destination LID'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l exact -d 'Counts, at each switch, the packets to exactly the destination LID by egress port'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l grh -d 'Adds a GRH to requests to agents'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -s v -l verbose -d 'Prints all hops of each path, with the evidence for each'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -s h -l help -d 'Print help (see more with \'--help\')'

@@ -72,7 +72,7 @@ fn trap(packet: &Packet<'_>) -> Option<(Mad, Notice)> {
 }
 
 /// Converts a packet of trap 257 into one of trap 258. The simulator does not send the latter, because queue
-/// pairs of HCAs check Q_Keys; both use the same types.
+/// pairs of HCAs check the `Q_Key`; both use the same types.
 fn with_q_key(bytes: &[u8]) -> Option<Vec<u8>> {
     const CHECKSUMS: usize = 6;
     let (mut mad, mut notice) = trap(&Packet::parse(bytes).ok()?)?;
