@@ -338,5 +338,5 @@ fn missing_udp_port_option_is_suggested() {
     writer.packet(&Captured::new(interface, 5, &frame)).expect("memory");
     let file = place.file("other", &writer.finish().expect("memory"));
     let printed = text(&read(&[&file]).stderr);
-    assert!(printed.contains("1 frames go to port 4800: --udp-port 4800"), "{printed}");
+    assert!(printed.contains("but 1 frames to port 4800: expected --udp-port 4800"), "{printed}");
 }

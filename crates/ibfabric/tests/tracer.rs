@@ -124,7 +124,7 @@ fn unreachable_destination_is_reported_with_hop() {
     assert!(errors.contains("pairs:3: 'x': expected a LID"), "{errors}");
     let pairs = place.file("pairs", "1 2 3\n");
     let (_, _, errors) = place.trace(&["--pairs", &pairs]);
-    assert!(errors.contains("pairs:1: found 3 words, expected two"), "{errors}");
+    assert!(errors.contains("pairs:1: found 3 words, expected the two ends"), "{errors}");
 }
 
 #[test]

@@ -53,8 +53,8 @@ fn unusable_input_is_rejected_with_line() {
 #[test]
 fn conflicting_options_are_rejected() {
     for (words, expected) in [
-        (&["--port", "0"][..], "expected 1 to 65335: clients have the ports behind it"),
-        (&["--port", "65336"], "expected 1 to 65335: clients have the ports behind it"),
+        (&["--port", "0"][..], "expected 1 to 65335: clients use up to 200 ports after it"),
+        (&["--port", "65336"], "expected 1 to 65335: clients use up to 200 ports after it"),
         (&["--log-level", "hops"], "the following required arguments were not provided:"),
         (&["--random-time", "1s"], "the following required arguments were not provided:"),
         (&["--socket", "a", "--port", "7"], "'--socket' cannot be used with '--port'"),

@@ -198,7 +198,7 @@ fn program_named_opensm_acts_as_opensm() {
         (&["--metrics-port", "99999"], "found `99999`, expected a number of 1 to 65535"),
         (&["--sm_sl", "3"], "--sm_sl: found `3`, expected 0"),
         (&["-F", "none"], "--config: cannot read none: "),
-        (&["-d", "10"], "--debug: 10: there is no mode for tests"),
+        (&["-d", "10"], "--debug: 10: found the test mode, expected 1 or 2"),
         (&["-R", "nue"], "`nue` is an engine of OpenSM that is not supported here"),
     ] {
         let (status, output, errors) = run(words);
