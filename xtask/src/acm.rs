@@ -1,4 +1,5 @@
-//! Our service of IB ACM, asked by a real `ib_acme` and by ours, and by librdmacm in a guest.
+//! The ACM service of ibfabric, queried by a real `ib_acme` and by `ibfabric acme`, and by librdmacm in a
+//! guest.
 
 use std::fs;
 use std::path::Path;
@@ -18,7 +19,7 @@ use crate::{Chored, release_artifact};
 pub(crate) struct Args {
     #[command(flatten)]
     selection: Selection,
-    /// Fails where no guest can run, instead of skipping what runs there.
+    /// Fails if no guest can run, instead of skipping its cases.
     #[arg(long)]
     require: bool,
 }
@@ -44,11 +45,11 @@ pub(crate) fn run(Args { selection, require }: &Args) -> Chored {
         return Ok(());
     }
     outputs.keep();
-    Err("programs are not answered as by ibacm".into())
+    Err("replies differ from those of ibacm".into())
 }
 
-/// Has `ib_acme` ask services over umad, under real and own libraries, simulators and managers; returns whether all
-/// was right.
+/// Runs `ib_acme` with services over umad, with real and own libraries, simulators and SMs; returns whether
+/// all checks passed.
 fn over_umad(selection: &Selection, ibfabric: &Path, outputs: &Path) -> Result<bool, Failed> {
     let debian = umad2sim()?;
     let own = release_artifact(&["--package", "ib-umad-preload"], "ib_umad_preload")?;
@@ -73,7 +74,7 @@ fn over_umad(selection: &Selection, ibfabric: &Path, outputs: &Path) -> Result<b
     Ok(good)
 }
 
-/// Has librdmacm ask in a guest; returns whether all was right.
+/// Runs librdmacm in a guest; returns whether all checks passed.
 fn in_guest(ibfabric: &Path, outputs: &Path, require: bool) -> Result<bool, Failed> {
     let directory = outputs.join("librdmacm");
     fs::create_dir_all(&directory)?;
@@ -96,7 +97,7 @@ fn in_guest(ibfabric: &Path, outputs: &Path, require: bool) -> Result<bool, Fail
     Ok(good)
 }
 
-/// Tells what was checked; returns whether all was right.
+/// Prints the results; returns whether all checks passed.
 fn say(program: &str, Checked { checks, faults, .. }: &Checked) -> bool {
     for fault in faults {
         eprintln!("         {fault}");

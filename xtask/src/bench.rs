@@ -1,4 +1,4 @@
-//! OpenSM and ibfabric timed side by side in one run.
+//! Benchmarks OpenSM and ibfabric in one run.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -14,20 +14,20 @@ use crate::{Chored, release_binary, root};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// How often each is run; the medians are compared.
+    /// Number of runs of each; the medians are compared.
     #[arg(long, value_name = "N", default_value_t = 5,
         value_parser = clap::value_parser!(u16).range(1..=99))]
     runs: u16,
-    /// Runs only the rows that hold this text, and does not write the table.
+    /// Runs only the rows whose name contains this text, and does not write the table.
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
 }
 
-/// A fabric and an engine.
+/// A fabric and a routing engine.
 struct Row {
     kind: &'static str,
     engine: &'static str,
-    /// Whether OpenSM is run too, and how often at most.
+    /// Maximum number of runs of OpenSM; 0 for none.
     opensm: u16,
 }
 
@@ -56,7 +56,7 @@ const ROWS: [Row; 13] = [
     row(TORUS, "lash", 1),
 ];
 
-/// What a row came to: medians, in milliseconds and MiB.
+/// The medians of a row, in milliseconds and MiB.
 struct Measured {
     hosts: u64,
     switches: u64,
@@ -98,8 +98,8 @@ pub(crate) fn run(args: &Args) -> Chored {
     Ok(())
 }
 
-/// Replaces a section of docs/benchmarks.md, which ends at the next heading of its level, and
-/// leaves the others; without a heading, what stands before the first one.
+/// Replaces a section of docs/benchmarks.md up to the next heading of its level. Without a heading, replaces
+/// the text before the first heading.
 pub(crate) fn write_section(heading: Option<&str>, text: &str) -> Chored {
     let path = root().join("docs/benchmarks.md");
     let page = fs::read_to_string(&path)?;
@@ -115,7 +115,7 @@ fn with_section(page: &str, heading: Option<&str>, text: &str) -> String {
         Some(heading) => page.find(&format!("\n{heading}\n")).map_or(page.len(), |at| at + 1),
     };
     let rest = &page[start..];
-    // A section's own heading stands at its start, without a line end before it.
+    // The section starts with its own heading, without a line end before it.
     let end = rest.find(START).map_or(page.len(), |at| start + at + 1);
     let before = page[..start].trim_end();
     let after = page[end..].trim_end();
@@ -128,7 +128,7 @@ pub(crate) fn write_fabric(kind: &str, net: &Path) -> Chored {
     let mut words = kind.split(' ');
     let name = words.next().unwrap_or_default();
     let kind = Kind::parse(name, &words.collect::<Vec<_>>())?;
-    // HDR is the fastest speed that ibsim 0.10 knows.
+    // HDR is the fastest speed that ibsim 0.10 supports.
     let rate =
         ib_topology::LinkRate { width: ib_types::LinkWidth::X4, speed: ib_types::LinkSpeed::Hdr };
     let fabric = generate(&kind, &Options { rate, ..Options::default() })?;
@@ -137,7 +137,7 @@ pub(crate) fn write_fabric(kind: &str, net: &Path) -> Chored {
     Ok(())
 }
 
-/// Runs both in turn, so that a machine that slows down slows down both.
+/// Runs both alternately, so that a change of the machine's speed affects both.
 fn measure(
     row: &Row,
     net: &Path,
@@ -191,7 +191,7 @@ fn ours(row: &Row, net: &Path, binary: &Path) -> Result<(Value, f64), Box<dyn st
     Ok((report, wall))
 }
 
-/// Returns OpenSM's interval in milliseconds, or what it said when it gave up.
+/// Returns OpenSM's interval in milliseconds, or its error message.
 fn theirs(row: &Row, net: &Path, directory: &Path) -> Result<f64, String> {
     let mut arguments = vec!["-R".to_owned(), format!("{},no_fallback", row.engine)];
     if row.engine == "lash" {
@@ -221,7 +221,7 @@ fn theirs(row: &Row, net: &Path, directory: &Path) -> Result<f64, String> {
     }
 }
 
-/// Returns the error that OpenSM's log gives for not routing.
+/// Returns the error in OpenSM's log for a failed routing.
 fn refusal(log: &str) -> Option<String> {
     let line = log.lines().find(|line| line.contains("Lane requirements"))?;
     Some(line.split("ERR 4D02: ").nth(1).unwrap_or(line).trim().to_owned())
@@ -272,7 +272,7 @@ fn milliseconds(value: f64) -> String {
     if value < 10.0 { format!("{value:.1} ms") } else { format!("{value:.0} ms") }
 }
 
-/// Says on what the figures of the routing were taken.
+/// Returns the environment of the measurements.
 fn environment(runs: u16) -> String {
     let (opensm, rustc) = (version("opensm", "--version"), version("rustc", "--version"));
     format!(
@@ -281,16 +281,16 @@ fn environment(runs: u16) -> String {
     )
 }
 
-/// Returns the line of a program's output that tells its version.
+/// Returns the line of a program's output with its version.
 pub(crate) fn version(program: &str, argument: &str) -> String {
     let output = Command::new(program).arg(argument).output().ok();
     let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
-    // OpenSM draws a line of dashes first.
+    // OpenSM prints a line of dashes first.
     let mut lines = text.iter().flat_map(|text| text.lines());
     lines.find(|line| line.contains(|c: char| c.is_ascii_digit())).unwrap_or("").to_owned()
 }
 
-/// Returns the machine's threads and processor.
+/// Returns the number of threads and the model of the processor.
 pub(crate) fn machine() -> String {
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
     let model = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();

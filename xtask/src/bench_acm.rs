@@ -1,5 +1,4 @@
-//! What resolving costs: how often subnet administration is asked on a large fabric, and how fast programs are answered
-//! with what is known.
+//! Cost of address resolution: number of SA queries on a large fabric, and rate of replies from the cache.
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
@@ -21,13 +20,13 @@ use crate::{Chored, release_binary, root};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// How often the programs are measured.
+    /// Number of runs of the clients.
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=99))]
     runs: u16,
-    /// The fabric on which everyone resolves everyone.
+    /// Fabric on which all hosts resolve all hosts.
     #[arg(long, value_name = "KIND", default_value = "fat-tree 16 3")]
     fabric: String,
-    /// Measures the programs only, and writes no table.
+    /// Measures the clients only, and writes no table.
     #[arg(long)]
     programs: bool,
     /// Does not write the table.
@@ -48,7 +47,7 @@ type Failed = Box<dyn std::error::Error>;
 
 pub(crate) fn run(args: &Args) -> Chored {
     let mut table = String::from(HEAD);
-    // It is not all of the machine that this may run on later.
+    // Reads the number of processors before this process is pinned to one of them.
     let machine = machine();
     if !args.programs {
         everyone(args, &mut table)?;
@@ -67,7 +66,7 @@ pub(crate) fn run(args: &Args) -> Chored {
     Ok(())
 }
 
-/// Has everyone resolve everyone.
+/// Resolves all hosts from all hosts.
 fn everyone(args: &Args, table: &mut String) -> Chored {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
@@ -105,7 +104,7 @@ fn everyone(args: &Args, table: &mut String) -> Chored {
     Ok(())
 }
 
-/// Asks a service for what it knows.
+/// Sends requests to a service that replies from its cache.
 fn programs(args: &Args, table: &mut String) -> Chored {
     let binary = release_binary()?;
     let scratch = tempfile::tempdir()?;
@@ -134,7 +133,7 @@ fn programs(args: &Args, table: &mut String) -> Chored {
         (0..args.runs).map(|_| pipelined(socket, &request, 400_000)).collect();
     let echo = scratch.path().join("echo.sock");
     start_echo(&echo, request.len())?;
-    // Both in turn, so that both have the same machine.
+    // Alternately, so that a change of the machine's speed affects both.
     let open = || -> Result<[[f64; 3]; 2], Failed> {
         let mut found = [const { [const { Vec::new() }; 3] }; 2];
         for _ in 0..args.runs {
@@ -146,7 +145,7 @@ fn programs(args: &Args, table: &mut String) -> Chored {
         Ok(found.map(|times| times.map(median)))
     };
     let together = open()?;
-    // The system may put the service where this looks for answers all the time.
+    // Otherwise the kernel may run the service on the processor that this process polls on.
     pin(services[0].0.id(), "1")?;
     pin(std::process::id(), "0")?;
     let apart = open()?;
@@ -181,7 +180,7 @@ fn programs(args: &Args, table: &mut String) -> Chored {
     Ok(())
 }
 
-/// Has the first thread of a process run on one processor only, where the machine has two.
+/// Pins the first thread of a process to a processor, if the machine has two.
 fn pin(process: u32, processor: &str) -> Chored {
     if std::thread::available_parallelism()?.get() < 2 {
         return Ok(());
@@ -200,7 +199,7 @@ fn request(name: &str) -> Vec<u8> {
     bytes
 }
 
-/// The length of an answer with the source that was chosen.
+/// Size of a reply with the chosen source, in bytes.
 const ANSWER: usize = 160;
 
 fn ask(stream: &mut UnixStream, request: &[u8]) -> Result<(), Failed> {
@@ -210,7 +209,7 @@ fn ask(stream: &mut UnixStream, request: &[u8]) -> Result<(), Failed> {
     if answer[2] != 0 { Err(format!("status {}", answer[2]).into()) } else { Ok(()) }
 }
 
-/// Returns the answers in a second to requests that follow each other.
+/// Returns the replies per second to pipelined requests.
 fn pipelined(socket: &Path, request: &[u8], count: usize) -> Result<f64, Failed> {
     let mut stream = UnixStream::connect(socket)?;
     let mut writer = stream.try_clone()?;
@@ -226,7 +225,7 @@ fn pipelined(socket: &Path, request: &[u8], count: usize) -> Result<f64, Failed>
     let mut buffer = vec![0; 1 << 16];
     while left > 0 {
         match stream.read(&mut buffer)? {
-            0 => return Err("the service has gone".into()),
+            0 => return Err("the service has disconnected".into()),
             length => left -= length,
         }
     }
@@ -235,14 +234,14 @@ fn pipelined(socket: &Path, request: &[u8], count: usize) -> Result<f64, Failed>
     Ok((count / 200 * 200) as f64 / seconds)
 }
 
-/// A program of the open loop: its stream, and when its request was due, while that waits.
+/// A client of the open loop: its stream, and the due times of its outstanding requests.
 struct Asker {
     stream: UnixStream,
     due: VecDeque<Instant>,
     got: usize,
 }
 
-/// Starts a thread that answers every request of so many bytes with zeros, for as long as this runs.
+/// Starts a thread that replies with zeros to each request of a size, until this process exits.
 fn start_echo(socket: &Path, request: usize) -> Chored {
     let listener = UnixListener::bind(socket)?;
     listener.set_nonblocking(true)?;
@@ -269,7 +268,7 @@ fn start_echo(socket: &Path, request: usize) -> Chored {
                 }
                 while *got >= request {
                     *got -= request;
-                    // Whoever has gone is told nothing.
+                    // Fails if the client has disconnected.
                     stream.write_all(&[0; ANSWER]).ok();
                 }
             }
@@ -284,7 +283,8 @@ fn start_echo(socket: &Path, request: usize) -> Chored {
     Ok(())
 }
 
-/// Returns the median, the 90th and the 99th percentile of the times from when a request was due to its answer, in µs.
+/// Returns the median, the 90th and the 99th percentile of the latencies from the due time of a request to
+/// its reply, in µs.
 fn open_loop(
     socket: &Path,
     request: &[u8],
@@ -302,7 +302,7 @@ fn open_loop(
         askers.iter().map(|asker| asker.stream.try_clone()).collect::<Result<_, _>>()?;
     let mut fds: Vec<PollFd<'_>> =
         streams.iter().map(|stream| PollFd::new(stream, PollFlags::IN)).collect();
-    // Sleeps end when they should, not 50 µs later.
+    // The default timer slack delays wakeups by up to 50 µs.
     set_current_timer_slack(NonZeroU64::new(1))?;
     let (mut times, mut waiting) = (Vec::new(), 0_usize);
     let step = Duration::from_secs(1) / rate;
@@ -332,7 +332,7 @@ fn open_loop(
                 continue;
             }
             let length = match asker.stream.read(&mut buffer) {
-                Ok(0) => return Err("the service has gone".into()),
+                Ok(0) => return Err("the service has disconnected".into()),
                 Ok(length) => length,
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => continue,
                 Err(error) => return Err(error.into()),
@@ -340,7 +340,7 @@ fn open_loop(
             asker.got += length;
             while asker.got >= ANSWER {
                 asker.got -= ANSWER;
-                let due = asker.due.pop_front().ok_or("an answer that nobody asked for")?;
+                let due = asker.due.pop_front().ok_or("found a reply without a request")?;
                 times.push(due.elapsed().as_secs_f64() * 1e6);
                 waiting -= 1;
             }
@@ -351,7 +351,7 @@ fn open_loop(
     Ok([at(0.5), at(0.9), at(0.99)])
 }
 
-/// Connects many programs, and has each answered; returns how many were.
+/// Connects many clients with one request each; returns the number of replies.
 fn crowd(socket: &PathBuf, request: &[u8], count: usize) -> Result<usize, Failed> {
     let mut streams = Vec::new();
     for _ in 0..count {

@@ -1,4 +1,4 @@
-//! What a capture costs the program that it captures: with it and without it, in turn.
+//! Cost of a capture for the captured program: alternately with and without a capture.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -13,26 +13,26 @@ use crate::{Chored, release_binary};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// How often each is measured with and without a capture.
+    /// Number of runs with and without a capture.
     #[arg(long, value_name = "N", default_value_t = 15,
         value_parser = clap::value_parser!(u16).range(1..=999))]
     runs: u16,
     /// Does not write the table.
     #[arg(long)]
     dry: bool,
-    /// Measures only one thing, and writes no table.
+    /// Measures only this, and writes no table.
     #[arg(long)]
     only: Option<What>,
 }
 
-/// What is measured.
+/// The measured quantity.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum What {
-    /// Messages of a queue pair that is captured.
+    /// Message rate of a captured queue pair.
     Throughput,
-    /// Messages of a queue pair beside one that is captured.
+    /// Message rate of a queue pair while another one is captured.
     Other,
-    /// How long a message takes.
+    /// Latency of a message.
     Latency,
 }
 
@@ -52,13 +52,13 @@ and server use both processors completely, except the server of the last two row
 |---|---|---|---|---|---|
 ";
 
-/// Where the server listens, and on which port of UDP: nobody else's.
+/// Address and UDP port of the server, which no other program uses.
 const SERVER: [&str; 4] = ["--listen", "127.0.0.1", "--udp-port", "31791"];
 const CLIENT: [&str; 4] = ["--listen", "127.0.0.2", "--udp-port", "31791"];
 
 const FILE: &str = "/dev/shm/ibfabric-bench.pcapng";
 
-/// How long is measured at a time, and how long it is waited before.
+/// Duration of a measurement, and of the pause before it.
 const WINDOW: Duration = Duration::from_millis(700);
 const SETTLE: Duration = Duration::from_millis(150);
 
@@ -91,7 +91,7 @@ pub(crate) fn run(args: &Args) -> Chored {
             }
         }
     }
-    // Nobody else has it.
+    // The file is unique to this task.
     std::fs::remove_file(FILE).ok();
     writeln!(
         table,
@@ -107,7 +107,7 @@ pub(crate) fn run(args: &Args) -> Chored {
     }
 }
 
-/// What was measured: without and with a capture in pairs, and the parts that were captured.
+/// The results: pairs without and with a capture, and the captured shares of packets.
 #[derive(Default)]
 struct Found {
     off: Vec<f64>,
@@ -130,7 +130,7 @@ fn row(table: &mut String, what: &str, payload: u16, found: &Found, places: usiz
     table.push_str(&line);
 }
 
-/// Starts a server, which looks for packets all the time or sleeps where there are none.
+/// Starts a server, which polls for packets or sleeps.
 fn serve(binary: &Path, spins: bool) -> std::io::Result<Running> {
     let mut server = Command::new(binary);
     let spins = if spins { &["--spin", "1000"][..] } else { &[] };
@@ -160,7 +160,7 @@ fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or_default()
 }
 
-/// Starts a capture, of one queue pair or of all.
+/// Starts a capture of one queue pair, or of all.
 fn start(binary: &Path, pid: u32, payload: u16, qpn: Option<u64>) -> Result<(), Failed> {
     let (payload, qpn) = (payload.to_string(), qpn.map(|qpn| qpn.to_string()));
     let mut words = vec!["start", "-w", FILE, "--payload", &payload];
@@ -168,7 +168,7 @@ fn start(binary: &Path, pid: u32, payload: u16, qpn: Option<u64>) -> Result<(), 
     ask(binary, pid, &words).map(drop)
 }
 
-/// Ends a capture; returns the part that was captured.
+/// Stops a capture; returns the captured share of the packets.
 fn stop(binary: &Path, pid: u32) -> Result<f64, Failed> {
     let told = ask(binary, pid, &["stop"])?;
     Ok(number(&told["captured"]) / (number(&told["sent"]) + number(&told["received"])).max(1.0))
@@ -199,7 +199,7 @@ fn throughput(
     let messages = || -> Result<(Instant, f64), Failed> {
         let listed = ask(binary, pid, &["list"])?;
         let of = qps(&listed).into_iter().find(|(qpn, _)| *qpn == watched);
-        Ok((Instant::now(), of.ok_or("the queue pair has gone")?.1))
+        Ok((Instant::now(), of.ok_or("the queue pair does not exist any more")?.1))
     };
     let rate = || -> Result<f64, Failed> {
         std::thread::sleep(SETTLE);
@@ -223,7 +223,7 @@ fn throughput(
     Ok(found)
 }
 
-/// Returns the middle and the ninety-ninth latency of a hundred.
+/// Returns the median and the 99th percentile of the latency.
 fn latency(binary: &Path, args: &Args) -> Result<[Found; 2], Failed> {
     let mut found = [Found::default(), Found::default()];
     for number in 0..args.runs {
@@ -235,14 +235,14 @@ fn latency(binary: &Path, args: &Args) -> Result<[Found; 2], Failed> {
             if is_on {
                 start(binary, pid, 64, None)?;
             } else {
-                // As much is asked of the program either way.
+                // The program handles the same number of requests in both cases.
                 ask(binary, pid, &["list"])?;
             }
             let output = running.0.stdout.take().ok_or("it is piped")?;
             let report: Value = serde_json::from_reader(output)?;
             for (found, key) in found.iter_mut().zip(["p50", "p99"]) {
                 let values = if is_on { &mut found.on } else { &mut found.off };
-                // How much of it was captured the program tells nobody any more.
+                // The program has exited, so the captured share is unknown.
                 values.push(self::number(&report["latency_us"][key]));
             }
         }

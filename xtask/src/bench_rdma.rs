@@ -1,4 +1,4 @@
-//! The kernel's soft RoCE and our adapter, in turn, in one guest.
+//! Benchmarks the kernel's soft RoCE and the software HCA of ibfabric, alternately in one guest.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -15,7 +15,7 @@ use crate::{Chored, release_binary};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// How often each is run; the medians are compared.
+    /// Number of runs of each; the medians are compared.
     #[arg(long, value_name = "N", default_value_t = 5,
         value_parser = clap::value_parser!(u16).range(1..=99))]
     runs: u16,
@@ -39,20 +39,21 @@ An emulator runs the guest without KVM. Both are slower than on hardware, so onl
 |---|---|---|---|---|
 ";
 
-/// The UDP port of our adapter in the guest: the kernel has 4791.
+/// The UDP port of the software HCA in the guest: the kernel uses 4791.
 const OWN_PORT: &str = "4792";
 
-/// Programs of perftest look for completions all the time; so does ours then.
+/// Programs of perftest poll for completions; `ibfabric rdma` does so with this option.
 const SPIN: &str = "--spin 1000";
 
-/// How long a program may run.
+/// Time limit of a program.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// What is measured.
+/// A measurement.
 #[derive(Clone, Copy)]
 struct Row {
     what: &'static str,
-    /// The program of perftest without `ib_`, ours with its operation, and the arguments of both.
+    /// The program of perftest without `ib_`, the subcommand and operation of `ibfabric rdma`, and the
+    /// arguments of both.
     theirs: &'static str,
     ours: &'static str,
     arguments: &'static str,
@@ -129,7 +130,7 @@ pub(crate) fn run(args: &Args) -> Chored {
     if args.dry { Ok(()) } else { write_section(Some(HEADING), &format!("{HEADING}\n{table}")) }
 }
 
-/// Runs a command of the guest that has to succeed.
+/// Runs a command in the guest, which has to succeed.
 fn succeeds(guest: &Guest, command: &str) -> Result<String, Failed> {
     let finished = guest.run(command, LIMIT)?;
     match finished.success() {
@@ -138,7 +139,7 @@ fn succeeds(guest: &Guest, command: &str) -> Result<String, Failed> {
     }
 }
 
-/// Measures rxe: Gbit/s or microseconds.
+/// Measures soft RoCE: Gbit/s or microseconds.
 fn rxe(guest: &Guest, row: Row, is_within: bool, binary: &Path) -> Result<f64, Failed> {
     let Row { theirs, arguments, is_latency, .. } = row;
     let report = if is_latency { "" } else { "--report_gbits" };
@@ -155,7 +156,7 @@ fn rxe(guest: &Guest, row: Row, is_within: bool, binary: &Path) -> Result<f64, F
         server.wait(LIMIT)?;
         output
     };
-    // The line of figures: size, iterations, and then what was found.
+    // The line of figures: size, iterations, results.
     let figures = output.lines().rev().find_map(|line| {
         let numbers: Option<Vec<f64>> =
             line.split_whitespace().map(|word| word.parse().ok()).collect();
@@ -165,7 +166,7 @@ fn rxe(guest: &Guest, row: Row, is_within: bool, binary: &Path) -> Result<f64, F
     Ok(if is_latency { figures[4] } else { figures[3] })
 }
 
-/// Serves one client of perftest's protocol beside the guest.
+/// Serves one client of perftest's protocol outside the guest.
 fn beside(guest: &Guest, binary: &Path, row: Row, port: &str) -> Result<interop::Running, Failed> {
     let mut command = Command::new(binary);
     let program = format!("ib_{}", row.theirs);
@@ -177,7 +178,7 @@ fn beside(guest: &Guest, binary: &Path, row: Row, port: &str) -> Result<interop:
     Ok(running)
 }
 
-/// Measures our adapter.
+/// Measures the software HCA.
 fn own(guest: &Guest, row: Row, is_within: bool, binary: &Path) -> Result<f64, Failed> {
     let Row { ours, arguments, is_latency, .. } = row;
     let call = |peer, more| {

@@ -1,4 +1,5 @@
-//! Block devices of `rtrs serve` and of nbdkit, in turn; and ours and the kernel's RTRS, in turn in one guest.
+//! Benchmarks block devices of `rtrs serve` and of nbdkit, alternately, and `ibfabric rtrs` and the kernel's
+//! RTRS, alternately in one guest.
 
 use std::fmt::Write as _;
 use std::net::{TcpListener, TcpStream};
@@ -18,14 +19,14 @@ use crate::{Chored, release_binary};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// How often each is run; the medians of the ratios are told.
+    /// Number of runs of each; the medians of the ratios are printed.
     #[arg(long, value_name = "N", default_value_t = 5,
         value_parser = clap::value_parser!(u16).range(1..=99))]
     runs: u16,
-    /// How long each run takes, in seconds.
+    /// Duration of a run, in seconds.
     #[arg(long, value_name = "S", default_value_t = 4)]
     seconds: u16,
-    /// Measures only within this machine, or only within a guest.
+    /// Measures only on this machine, or only in a guest.
     #[arg(long, value_enum)]
     only: Option<Place>,
     /// Does not write the table.
@@ -56,34 +57,34 @@ const HEAD: &str = "\
 |---|---|---|---|
 ";
 
-/// The ports of UDP and of TCP that programs use here.
+/// The UDP and TCP ports of the programs.
 const UDP: &str = "25791";
 
-/// Where ours serves and the client is, in the guest.
+/// The address of server and client in the guest.
 const WITHIN: &str = "127.0.0.1";
 
-/// How long something may take to be ready.
+/// Time limit of a program's startup.
 const LIMIT: Duration = Duration::from_secs(120);
 
 type Failed = Box<dyn std::error::Error>;
 
-/// What is measured: the length and number of requests, and what of it is told.
+/// A load: size and number of requests, and the reported figure.
 #[derive(Clone, Copy)]
 struct Load {
     bs: &'static str,
     depth: u16,
     figure: Figure,
-    /// How long both ends of ours look for packets before they sleep, in microseconds.
+    /// Polling time of both ends of `ibfabric rtrs`, in microseconds.
     spin: u16,
 }
 
 #[derive(Clone, Copy)]
 enum Figure {
-    /// Requests in a second.
+    /// Requests per second.
     Iops,
-    /// MiB in a second.
+    /// MiB per second.
     Bandwidth,
-    /// The median of the latency in microseconds.
+    /// Median latency in microseconds.
     Latency,
 }
 
@@ -104,7 +105,7 @@ impl Load {
         format!("{} KiB, {depth} at once, {figure}{spin}", bs.trim_end_matches('k'))
     }
 
-    /// Reads what `ibfabric rtrs bench` has found.
+    /// Returns the figure of a report of `ibfabric rtrs bench`.
     fn of_ours(self, report: &Value) -> Option<f64> {
         match self.figure {
             Figure::Iops => report["iops"].as_f64(),
@@ -113,7 +114,7 @@ impl Load {
         }
     }
 
-    /// Reads what fio has found.
+    /// Returns the figure of a report of fio.
     fn of_fio(self, report: &Value) -> Option<f64> {
         let read = &report["jobs"][0]["read"];
         match self.figure {
@@ -123,7 +124,7 @@ impl Load {
         }
     }
 
-    /// Returns the options of fio.
+    /// Reads by fio over NBD.
     fn fio(self, seconds: u16) -> String {
         let Self { bs, depth, .. } = self;
         format!(
@@ -164,7 +165,7 @@ pub(crate) fn run(args: &Args) -> Chored {
     if args.dry { Ok(()) } else { write_section(Some(HEADING), &format!("{HEADING}\n{table}")) }
 }
 
-/// Runs two things in turn, and writes a row with their medians and that of the ratios.
+/// Measures two alternately, and writes a row with the medians and the median ratio.
 fn compare(
     (args, table): (&Args, &mut String),
     what: &str,
@@ -250,7 +251,7 @@ fn fio(uri: &str, load: Load, args: &Args) -> Result<f64, Failed> {
     load.of_fio(&report).ok_or_else(|| format!("no figures in {report}").into())
 }
 
-/// Runs a program that has to succeed and to print an object.
+/// Runs a program, which has to succeed and to print a JSON object.
 fn report(command: &mut Command) -> Result<Value, Failed> {
     let output = command.stderr(Stdio::inherit()).output()?;
     let text = String::from_utf8_lossy(&output.stdout);
@@ -260,7 +261,7 @@ fn report(command: &mut Command) -> Result<Value, Failed> {
     object(&text)
 }
 
-/// Reads the object in a program's output, which may have said something before.
+/// Parses the JSON object in a program's output, which may be preceded by text.
 fn object(text: &str) -> Result<Value, Failed> {
     let start = text.find('{').ok_or_else(|| format!("no object in {text}"))?;
     Ok(serde_json::from_str(&text[start..])?)
@@ -277,7 +278,7 @@ fn until(mut is_ready: impl FnMut() -> bool) -> Chored {
     Ok(())
 }
 
-/// Compares ours with the kernel's; returns which kernel it is.
+/// Compares `ibfabric rtrs` with the kernel's; returns the version of the kernel.
 fn in_guest(args: &Args, binary: &Path, table: &mut String) -> Result<String, Failed> {
     let scratch = tempfile::tempdir()?;
     let disk = scratch.path().join("disk");
@@ -295,7 +296,7 @@ fn in_guest(args: &Args, binary: &Path, table: &mut String) -> Result<String, Fa
         }
     };
     told(FROM_DISK)?;
-    // Its RAM disk is filled first: what was never written would be read from nowhere.
+    // Fills the RAM disk first: reads of unwritten blocks would need no memory access.
     told(
         "modprobe brd rd_nr=1 rd_size=262144 && dd if=/dev/zero of=/dev/ram0 bs=1M count=256 2>/dev/null && \
          modprobe rtrs_server && modprobe rnbd_server && modprobe rtrs_client && modprobe rnbd_client && \

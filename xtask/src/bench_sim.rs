@@ -1,4 +1,4 @@
-//! OpenSM's bring-up on ibsim and on `ibfabric sim`, in turn.
+//! Benchmarks OpenSM's bring-up on ibsim and on `ibfabric sim`, alternately.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -17,19 +17,19 @@ use crate::{Chored, release_binary};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// How often each is run; the medians are compared.
+    /// Number of runs of each; the medians are compared.
     #[arg(long, value_name = "N", default_value_t = 5,
         value_parser = clap::value_parser!(u16).range(1..=99))]
     runs: u16,
-    /// Runs only the fabrics that hold this text, and does not write the table.
+    /// Runs only the fabrics whose name contains this text, and does not write the table.
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
-    /// Runs ibsim alone, and does not write the table.
+    /// Runs ibsim only, and does not write the table.
     #[arg(long)]
     ibsim_alone: bool,
 }
 
-/// OpenSM's own window, and one that its users set on large fabrics.
+/// OpenSM's default number of outstanding SMPs, and a number for large fabrics.
 const WINDOWS: [u8; 2] = [4, 32];
 
 const HEADING: &str = "## Simulator";
@@ -49,7 +49,7 @@ and on `ibfabric sim`, through Debian's libumad2sim.
 |---|---|---|---|---|---|---|---|---|
 ";
 
-/// One bring-up: seconds and MB.
+/// A bring-up: seconds and MB.
 struct Run {
     up: f64,
     phases: [f64; 3],
@@ -75,7 +75,7 @@ pub(crate) fn run(args: &Args) -> Chored {
         for window in WINDOWS {
             let mut runs: Vec<Vec<Run>> = simulators.iter().map(|_| Vec::new()).collect();
             for round in 0..usize::from(args.runs) {
-                // In turn, so that a machine that slows down slows down both, and each first as often.
+                // Alternately, so that a change of the machine's speed affects both; each is the first equally often.
                 for place in 0..simulators.len() {
                     let at = (place + round) % simulators.len();
                     let (simulator, runs) = (&simulators[at], &mut runs[at]);
@@ -114,7 +114,7 @@ fn bring_up(
     let manager = Manager::start(&seat, directory, &options)?;
     let Usage { cpu, peak } = server.usage().ok_or("the simulator ended by itself")?;
     let up = manager.elapsed.as_secs_f64();
-    let phases = manager.phases().ok_or("OpenSM's log does not tell its phases")?;
+    let phases = manager.phases().ok_or("OpenSM's log does not have its phases")?;
     let phases = phases.map(|phase| phase.as_secs_f64());
     drop(manager);
     match server.stop() {

@@ -1,4 +1,4 @@
-//! OpenSM's bring-up and ours on ibsim, in turn, and ours on a fabric in its own process.
+//! Benchmarks bring-up by OpenSM and by `ibfabric sm` on ibsim, alternately, and by `ibfabric sm` in process.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -19,7 +19,7 @@ use crate::{Chored, release_binary};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// How often each is run; the medians are compared.
+    /// Number of runs of each; the medians are compared.
     #[arg(long, value_name = "N", default_value_t = 5,
         value_parser = clap::value_parser!(u16).range(1..=99))]
     runs: u16,
@@ -42,7 +42,7 @@ const HEAD: &str = "\
 |---|---|---|---|---|---|---|
 ";
 
-/// A manager on ibsim.
+/// An SM on ibsim.
 #[derive(Clone, Copy)]
 enum Which {
     OpenSm(u8),
@@ -74,7 +74,7 @@ pub(crate) fn run(args: &Args) -> Chored {
     let all = [Which::OpenSm(4), Which::OpenSm(32), Which::Ours];
     let mut times = all.map(|_| Vec::new());
     for round in 0..usize::from(args.runs) {
-        // In turn and from another one each time, so that no place in the order is an advantage.
+        // Alternately, starting with another one in each round, so that the order is no advantage.
         for at in (0..all.len()).map(|place| (place + round) % all.len()) {
             let directory = tempfile::tempdir_in(scratch.path())?;
             times[at].push(on_ibsim(all[at], &net, directory.path(), (&library, &binary))?);
@@ -109,7 +109,7 @@ pub(crate) fn run(args: &Args) -> Chored {
     Ok(())
 }
 
-/// Brings a fabric on ibsim up and returns how many seconds that took.
+/// Brings a fabric on ibsim up; returns the seconds.
 fn on_ibsim(
     which: Which,
     net: &Path,

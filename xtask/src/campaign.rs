@@ -1,4 +1,4 @@
-//! Long runs: of the fuzz targets, and of what must hold whatever fails, with many seeds.
+//! Long runs of the fuzz targets, and of randomised tests with many seeds.
 
 use std::process::Command;
 
@@ -9,7 +9,7 @@ pub(crate) struct Args {
     /// The campaign.
     #[arg(value_name = "CAMPAIGN", default_value = "fuzz")]
     campaign: Campaign,
-    /// The number of runs, each with a seed of its own; not of `fuzz`.
+    /// Number of runs, each with its own seed; not for `fuzz`.
     #[arg(long, value_name = "N", default_value_t = 500)]
     runs: u64,
     /// The first seed.
@@ -26,14 +26,14 @@ pub(crate) struct Args {
 /// A campaign.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Campaign {
-    /// Every fuzz target; needs cargo-fuzz and a nightly toolchain.
+    /// All fuzz targets; needs cargo-fuzz and a nightly toolchain.
     Fuzz,
     /// Discoveries of fabrics with random faults.
     Discovery,
-    /// Managed fabrics with random faults, subnet managers that die and take over.
+    /// Managed fabrics with random faults, and SMs that exit and take over.
     Managed,
-    /// Subnets that lose and gain links and switches, beside a walk through their tables: in virtual
-    /// time; one run in ten on a real ibsim, and with OpenSM on the same ibsim.
+    /// Subnets that lose and gain links and switches, compared with a walk through their tables, in virtual
+    /// time. One run in ten is on a real ibsim, also with OpenSM.
     Sm,
     /// The tracer on fabrics with up to four faults.
     Tracer,
@@ -78,7 +78,7 @@ pub(crate) fn run(args: &Args) -> Chored {
     seeds(package, file, test, (prefix, first, runs))
 }
 
-/// Runs a test with many seeds that `cargo test` runs with a few.
+/// Runs a test with many seeds, which `cargo test` runs with a few.
 pub(crate) fn seeds(
     package: &str,
     file: &str,
@@ -131,5 +131,5 @@ fn fuzz(args: &Args) -> Chored {
         }
     }
     eprintln!("{passed} passed, {failed} failed");
-    if failed > 0 { Err("a fuzz target found something".into()) } else { Ok(()) }
+    if failed > 0 { Err("a fuzz target failed".into()) } else { Ok(()) }
 }

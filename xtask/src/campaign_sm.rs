@@ -1,4 +1,4 @@
-//! `campaign sm`: every host that cables connect is reachable, and every credit loop is reported.
+//! `campaign sm`: all hosts with a physical path are reachable, and all credit loops are reported.
 
 use std::path::Path;
 use std::time::Duration;
@@ -41,7 +41,7 @@ pub(crate) fn run(first: u64, runs: u64) -> Chored {
         }
     }
     if failed > 0 {
-        Err("hosts stay unreachable, or a credit loop has no alarm".into())
+        Err("hosts remain unreachable, or a credit loop has no alarm".into())
     } else {
         Ok(())
     }

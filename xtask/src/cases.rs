@@ -1,4 +1,4 @@
-//! What the chores that run cases have in common: which cases, with which program, and where their outputs are.
+//! Common parts of tasks that run cases: selection of cases, tested program, output directory.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,30 +11,30 @@ use crate::release_binary;
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-/// The options of every such chore.
+/// Options of all tasks that run cases.
 #[derive(clap::Args)]
 pub(crate) struct Selection {
-    /// Runs only the cases whose name holds this text, or one of these.
+    /// Runs only the cases whose name contains this text. May be repeated.
     #[arg(long, value_name = "TEXT")]
     only: Vec<String>,
-    /// Also runs what takes long: fabrics of up to 3,456 hosts; a GiB of data and ten minutes without any.
+    /// Also runs long cases: fabrics of up to 3,456 hosts; a GiB of data, and ten idle minutes.
     #[arg(long)]
     pub(crate) all: bool,
-    /// Keeps the outputs of all programs in this directory; those of a failed run are kept anyway.
+    /// Keeps the output of all programs in this directory. Output of a failed run is always kept.
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
-    /// Runs this program as ibfabric instead of building it.
+    /// Tests this program instead of building ibfabric.
     #[arg(long, value_name = "PATH")]
     binary: Option<PathBuf>,
 }
 
 impl Selection {
-    /// Says whether the case of this name is to run.
+    /// Returns whether the case with this name is selected.
     pub(crate) fn wants(&self, name: &str) -> bool {
         self.only.is_empty() || self.only.iter().any(|text| name.contains(text.as_str()))
     }
 
-    /// Returns the program to run as ibfabric.
+    /// Returns the program to test.
     pub(crate) fn ibfabric(&self) -> Result<PathBuf> {
         match &self.binary {
             Some(path) => {
@@ -44,11 +44,11 @@ impl Selection {
         }
     }
 
-    /// Makes the place for the outputs.
+    /// Creates the output directory.
     pub(crate) fn outputs(&self, prefix: &str) -> Result<Outputs> {
         let scratch = tempfile::Builder::new().prefix(prefix).tempdir()?;
         let directory = self.keep.as_deref().unwrap_or(scratch.path()).to_owned();
-        // The log of an earlier run would be taken for this one's.
+        // The log of an earlier run could be mistaken for that of this run.
         if fs::read_dir(&directory).is_ok_and(|mut entries| entries.next().is_some()) {
             let directory = directory.display();
             return Err(format!("{directory}: expected a new or empty directory").into());
@@ -57,9 +57,9 @@ impl Selection {
     }
 }
 
-/// Makes a guest's disk of a program.
+/// Writes a program to a guest's disk image.
 pub(crate) fn program_on_disk(program: &Path, disk: &Path) -> Result<()> {
-    // Symbols would only take the guest's memory.
+    // Symbols would use the guest's memory.
     if !Command::new("strip").arg("-o").arg(disk).arg(program).status()?.success() {
         return Err("strip has failed".into());
     }
@@ -68,7 +68,7 @@ pub(crate) fn program_on_disk(program: &Path, disk: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Where the outputs of the programs are.
+/// The output directory of the programs.
 pub(crate) struct Outputs {
     scratch: TempDir,
     directory: PathBuf,
@@ -80,7 +80,7 @@ impl Outputs {
         &self.directory
     }
 
-    /// Keeps what is there and says where, unless it is kept anyway.
+    /// Keeps the directory and prints its path, unless it is kept anyway.
     pub(crate) fn keep(&mut self) {
         if self.directory == self.scratch.path() {
             self.scratch.disable_cleanup(true);
@@ -89,7 +89,7 @@ impl Outputs {
     }
 }
 
-/// Prints differences that are allowed.
+/// Prints the accepted differences.
 pub(crate) fn list_allowed<'a>(list: impl IntoIterator<Item = &'a Allowed>) {
     for allowed in list {
         let programs = match allowed.programs {
@@ -100,7 +100,7 @@ pub(crate) fn list_allowed<'a>(list: impl IntoIterator<Item = &'a Allowed>) {
     }
 }
 
-/// Says what is not compared.
+/// Returns the description of a mask.
 fn in_words(mask: Mask) -> String {
     match mask {
         Mask::Line(text) => format!("lines with `{text}`"),

@@ -18,11 +18,11 @@ use crate::cases::{Selection, list_allowed};
 pub(crate) struct Args {
     #[command(flatten)]
     selection: Selection,
-    /// Gives the clients of `ibfabric sim` this library instead of Debian's libumad2sim.so, and
-    /// demands whole answers of more than one MAD.
+    /// Library for the clients of `ibfabric sim`, instead of Debian's libumad2sim.so. Responses of several
+    /// MADs then have to be complete.
     #[arg(long, value_name = "PATH")]
     with_preload: Option<PathBuf>,
-    /// Compares ibsim with itself, and with itself on a fabric that lacks a link, which must fail.
+    /// Compares ibsim with itself. With one link removed from one of the fabrics, the comparison has to fail.
     #[arg(long, conflicts_with_all = ["with_preload", "binary"])]
     self_test: bool,
 }
@@ -45,8 +45,8 @@ pub(crate) fn run(args: &Args) -> Chored {
         complete: args.with_preload.is_some(),
         under_test: &under_test,
     };
-    eprintln!("what is not compared:");
-    // The libraries differ, too.
+    eprintln!("accepted differences:");
+    // The libraries have accepted differences, too.
     let of_libraries = if harness.complete { ALLOWED_OF_LIBRARIES } else { &[] };
     list_allowed(ALLOWED.iter().chain(of_libraries));
     let wanted = |case: &Case<'_>| selection.wants(&case.name());
@@ -89,15 +89,15 @@ pub(crate) fn run(args: &Args) -> Chored {
     if tally.passed + tally.failed == 0 {
         return Err("no case has that name".into());
     }
-    if failed { Err("clients are served otherwise than by ibsim".into()) } else { Ok(()) }
+    if failed { Err("responses differ from those of ibsim".into()) } else { Ok(()) }
 }
 
-/// A fabric and an engine.
+/// A fabric and a routing engine.
 struct Case<'a> {
     plan: Plan,
     engine: &'static str,
     fabric: &'a Fabric,
-    /// The fabric that the simulator under test gets instead; then the run must fail.
+    /// Another fabric for the simulator under test, with which the run has to fail.
     changed: Option<&'a Fabric>,
 }
 
@@ -111,7 +111,7 @@ impl Case<'_> {
     }
 }
 
-/// What all cases share.
+/// Common parameters of all cases.
 struct Harness<'a> {
     umad: &'a Path,
     preload: &'a Path,
@@ -122,7 +122,7 @@ struct Harness<'a> {
 type Outcome = Result<Record, StageError>;
 
 impl Harness<'_> {
-    /// Runs the case on ibsim, if it knows the fabric, and on the simulator under test, at once.
+    /// Runs the case on ibsim, if ibsim can read the fabric, and on the simulator under test, concurrently.
     fn run(&self, case: &Case<'_>, place: &Path) -> (Option<Outcome>, Outcome) {
         let real = Kind::Ibsim;
         let setup = |server, preload, complete, fabric, name| Setup {
@@ -150,11 +150,11 @@ impl Harness<'_> {
     }
 }
 
-/// Returns the record of what runs on the simulator under test only, which must have a reason.
+/// Returns the record of a fabric that runs on the simulator under test only, which needs a reason.
 fn alone(mut found: Record, ibsim: &Setup<'_>) -> Outcome {
     found.checks += 1;
     if !steps::complains(ibsim)? {
-        found.faults.push("ibsim does not complain of the fabric: compare with it".to_owned());
+        found.faults.push("ibsim accepts the fabric: expected a comparison with it".to_owned());
     }
     Ok(found)
 }
@@ -213,7 +213,7 @@ impl Tally {
     }
 }
 
-/// Moves the faults out of what a stage came to.
+/// Moves the faults out of the outcome of a stage.
 fn taken(outcome: Outcome, server: &Kind, faults: &mut Vec<String>) -> Option<Record> {
     match outcome {
         Ok(mut record) => {
@@ -229,11 +229,11 @@ fn taken(outcome: Outcome, server: &Kind, faults: &mut Vec<String>) -> Option<Re
 }
 
 fn compare(expected: &Record, found: &Record, complete: bool, faults: &mut Vec<String>) {
-    // Whole answers cannot be those that Debian's library cut off.
+    // Complete responses differ from those that Debian's library truncates.
     let pairs = expected.entries.iter().zip(&found.entries);
     for (a, b) in pairs.filter(|(a, _)| !(complete && a.many)) {
         if a.command != b.command {
-            let difference = format!("`{}` was asked on ibsim, `{}` here", a.command, b.command);
+            let difference = format!("found `{}` on ibsim, `{}` here", a.command, b.command);
             faults.push(difference);
             return;
         }

@@ -1,4 +1,4 @@
-//! The same question to OpenSM and to ibfabric.
+//! Routes the same fabrics by OpenSM and by ibfabric.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -14,13 +14,13 @@ use crate::{Chored, release_binary, root};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Runs only the cases whose name holds this text.
+    /// Runs only the cases whose name contains this text.
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
-    /// Also routes these fabric files, with every engine.
+    /// Also routes these fabric files, with all engines.
     #[arg(long, value_name = "FILE", num_args = 1..)]
     fabric: Vec<PathBuf>,
-    /// Writes the check sums of OpenSM's tables, which the tests compare with.
+    /// Writes the checksums of OpenSM's tables for the tests.
     #[arg(long)]
     write_goldens: bool,
     /// Keeps the files of the runs in this directory.
@@ -28,7 +28,7 @@ pub(crate) struct Args {
     keep: Option<PathBuf>,
 }
 
-/// The dumps that both peers write and that must be the same to the byte.
+/// The dump files of both peers that have to be equal byte by byte.
 const DUMPS: [&str; 5] = [
     "opensm-lfts.dump",
     "opensm-lid-matrix.dump",
@@ -90,7 +90,7 @@ const GOLDENS_HEAD: &str = "\
 # Written by: cargo xtask conformance opensm --write-goldens
 ";
 
-/// Turns a fabric file into a net file that ibsim reads, with ibsim's GUIDs.
+/// Converts a fabric file into a net file for ibsim, with ibsim's GUIDs.
 fn prepare_file(
     file: &Path,
     engine: &str,
@@ -115,7 +115,7 @@ struct Tally {
 }
 
 impl Tally {
-    /// Runs both peers, says how they compare and returns the check sum of OpenSM's tables.
+    /// Runs both peers, prints the comparison, and returns the checksum of OpenSM's tables.
     fn compare(
         &mut self,
         name: &str,
@@ -146,7 +146,7 @@ impl Tally {
             .arg(&ours)
             .output()?;
         let report: serde_json::Value = serde_json::from_slice(&output.stdout).map_err(|_| {
-            format!("{name}: ibfabric said {}", String::from_utf8_lossy(&output.stderr))
+            format!("{name}: ibfabric failed: {}", String::from_utf8_lossy(&output.stderr))
         })?;
         let mut faults = Vec::new();
         let engine = report["engine"].as_str().unwrap_or_default();
@@ -158,7 +158,7 @@ impl Tally {
         for dump in DUMPS {
             let Ok(expected) = fs::read(theirs.join(dump)) else { continue };
             let Ok(found) = fs::read(ours.join(dump)) else {
-                // OpenSM also writes the roots and orders of engines that failed in the end.
+                // OpenSM also writes the roots and orders of engines that failed.
                 let failed = (dump.contains("updn") && engine != "updn")
                     || (dump.contains("ftree") && engine != "ftree");
                 if !failed {
@@ -201,8 +201,8 @@ impl Tally {
 }
 
 impl Tally {
-    /// Lets both peers route with lash, says how many layers each needs, and demands that ours are
-    /// sound and no more.
+    /// Routes by lash with both peers, and prints the number of layers. The layers of ibfabric have to be
+    /// valid, and at most as many.
     fn compare_layers(
         &mut self,
         name: &str,
@@ -225,7 +225,7 @@ impl Tally {
             log_flags: 0x07,
             limit: Duration::from_secs(60),
         };
-        // It ends badly when it has too few lanes, which its log says.
+        // OpenSM fails if there are too few VLs, which its log states.
         match run.run() {
             Ok(_) | Err(PeerError::Failed { .. } | PeerError::Timeout { .. }) => {}
             Err(error) => return Err(error.into()),
@@ -255,14 +255,14 @@ impl Tally {
     }
 }
 
-/// Returns the number of layers that a line of OpenSM's log tells.
+/// Returns the number of layers in a line of OpenSM's log.
 fn layers_in(line: &str) -> Option<u64> {
     let (_, rest) =
         line.split_once("Lanes needed: ").or_else(|| line.split_once("Lane requirements ("))?;
     rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
 }
 
-/// Returns the first line that differs and how many do.
+/// Returns the first line that differs, and the number of differing lines.
 fn difference(expected: &[u8], found: &[u8]) -> Option<String> {
     if expected == found {
         return None;

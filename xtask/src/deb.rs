@@ -1,10 +1,10 @@
-//! The package for Debian: what is to be built, built as packages have it, and put together.
+//! Builds the Debian package.
 
 use std::process::Command;
 
 use crate::{Chored, root};
 
-/// Makes it.
+/// Builds the package.
 pub(crate) fn run() -> Chored {
     let cargo = |words: &[&str]| -> Chored {
         let status = Command::new("cargo").args(words).current_dir(root()).status()?;

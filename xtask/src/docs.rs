@@ -1,4 +1,4 @@
-//! Man pages and completions, made from the command line itself.
+//! Man pages and completions, generated from the clap definition of the command line.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use clap_complete::{Shell, generate};
 
 use crate::{Chored, root};
 
-/// Makes `docs/man`, one page for the program and one for each subcommand.
+/// Generates `docs/man`, with one page for the program and one for each subcommand.
 pub(crate) fn man(check: bool) -> Chored {
     let directory = root().join("docs/man");
     let mut command = ibfabric::cli::command().disable_help_subcommand(true);
@@ -22,7 +22,7 @@ pub(crate) fn man(check: bool) -> Chored {
     put(&directory, pages, check)
 }
 
-/// Collects a command and all below it with the names of their pages.
+/// Collects a command and its subcommands with the names of their pages.
 fn collect<'a>(
     command: &'a clap::Command,
     name: &str,
@@ -34,7 +34,7 @@ fn collect<'a>(
     }
 }
 
-/// Makes one page.
+/// Generates a page.
 fn page(
     command: &clap::Command,
     name: &str,
@@ -111,147 +111,151 @@ fn page(
     out.extend(format!("{}\n", others.join(", ")).bytes());
     let text = String::from_utf8_lossy(&out).replace("\\fR", "");
     if text.contains(&format!("{}(1)", escaped(name))) {
-        return Err(format!("the page of {name} refers its reader to itself").into());
+        return Err(format!("the page of {name} has a reference to itself").into());
     }
     Ok(out)
 }
 
-/// Returns the exit statuses of the command of a page with their meanings.
+/// Returns the exit statuses of a command with their meanings.
 ///
 /// # Errors
-/// Fails for a page of which nothing is written here: what another command does is no guess.
+/// Fails if this function has no exit statuses for the page.
 fn statuses(page: &str) -> Result<Vec<(u8, &'static str)>, String> {
     const UNUSABLE: &str = "The input or the command line is unusable.";
     let all = |good, bad, unusable| vec![(0, good), (1, bad), (2, unusable)];
     let two = |good| vec![(0, good), (2, UNUSABLE)];
-    const UNREACHABLE: &str = "An address, a peer or an option is unusable, or a signal has ended the command before it was done.";
-    const UNWRITTEN: &str = "The file of \\-\\-capture was not written to its end.";
+    const UNREACHABLE: &str =
+        "Unusable address, peer or option, or interrupted by a signal before completion.";
+    const UNWRITTEN: &str = "The file of \\-\\-capture is incomplete.";
     Ok(match page {
-        "ibfabric" | "ibfabric-capture" | "ibfabric-rdma" | "ibfabric-rtrs" => all(
-            "The answer is good.",
-            "The answer is bad: the page of each command says how.",
-            UNUSABLE,
-        ),
+        "ibfabric" | "ibfabric-capture" | "ibfabric-rdma" | "ibfabric-rtrs" => {
+            all("No problems found.", "Problems found; see the page of each command.", UNUSABLE)
+        }
+        "ibfabric-rtrs-serve" | "ibfabric-acm" | "ibfabric-agent" => two("Stopped by a signal."),
         "ibfabric-gen" => two("The file was written."),
-        "ibfabric-rtrs-serve" => two("The server was told to end."),
         "ibfabric-rtrs-bench" => all(
-            "All requests were done, and what was compared was as it was written.",
-            "A request has failed, or what was read is not what was written.",
-            "The server or its device cannot be used, or the command line.",
+            "All requests succeeded, and all verified data was correct.",
+            "A request failed, or data was incorrect.",
+            "The server, its device or the command line is unusable.",
         ),
         "ibfabric-rtrs-ctl"
         | "ibfabric-rtrs-ctl-get"
         | "ibfabric-rtrs-ctl-set"
         | "ibfabric-rtrs-ctl-list"
         | "ibfabric-rtrs-ctl-metrics" => all(
-            "It was done.",
-            "It was not done: the number of the error tells why, as it does for files.",
-            "Nobody listens at the socket, or does not answer, or the command line is unusable.",
+            "The request succeeded.",
+            "The request failed: the message has the error number, as for files.",
+            "No program listens at the socket or responds, or the command line is unusable.",
         ),
         "ibfabric-rtrs-mount" => vec![
-            (0, "The command was told to end, or somebody has unmounted the files."),
+            (0, "Stopped by a signal, or unmounted by a user."),
             (
                 2,
-                "Nobody listens at a socket, nothing can be mounted, or the command line is unusable.",
+                "No program listens at a socket, the mount failed, or the command line is unusable.",
             ),
         ],
         "ibfabric-nbd" => vec![
-            (0, "The command was told to end."),
-            (2, "The server or its device cannot be used, or the command line."),
+            (0, "Stopped by a signal."),
+            (2, "The server, its device or the command line is unusable."),
         ],
-        "ibfabric-sim" => two("The simulator was asked to end, or the replay is over."),
-        "ibfabric-sim-ctl" => all("All commands were done.", "A command was refused.", UNUSABLE),
+        "ibfabric-sim" => two("Stopped by a signal or by `quit`, or the replay is complete."),
+        "ibfabric-sim-ctl" => all("All commands succeeded.", "A command failed.", UNUSABLE),
         "ibfabric-sm" => all(
-            "The manager was told to end; or, with \\-\\-once, the subnet is up, and all of it.",
-            "With \\-\\-once: the subnet is up, but something does not answer or cannot be reached.",
+            "Stopped by a signal; or, with \\-\\-once, the whole subnet is up.",
+            "With \\-\\-once: the subnet is up, but a node does not respond or is unreachable.",
             UNUSABLE,
         ),
         "ibfabric-sm-ctl"
         | "ibfabric-sm-ctl-status"
         | "ibfabric-sm-ctl-sweep"
         | "ibfabric-sm-ctl-routes"
-        | "ibfabric-sm-ctl-metrics" => {
-            all("The manager has answered.", "The manager has no answer.", UNUSABLE)
-        }
-        "ibfabric-acm" => two("The service was told to end."),
-        "ibfabric-acm-ctl"
+        | "ibfabric-sm-ctl-metrics"
+        | "ibfabric-acm-ctl"
         | "ibfabric-acm-ctl-status"
         | "ibfabric-acm-ctl-known"
         | "ibfabric-acm-ctl-flush"
         | "ibfabric-acm-ctl-reload"
         | "ibfabric-acm-ctl-metrics" => {
-            all("The service has answered.", "The service has no answer.", UNUSABLE)
+            all("The request succeeded.", "The request failed.", UNUSABLE)
         }
         "ibfabric-acme" => vec![
             (
                 0,
-                "The last path was resolved, counters and endpoints are shown, or files were written.",
+                "The last path was resolved, counters and endpoints were printed, or files were written.",
             ),
             (2, "There is no service, or the command line is unusable."),
-            (255, "The last path was not resolved, or subnet administration has another one."),
+            (255, "The last path was not resolved, or the SA has another one."),
         ],
         "ibfabric-check" => vec![
             (0, "All checks passed."),
-            (1, "Something is unreachable, or packets can loop or deadlock."),
+            (1, "Problems found: unreachable LIDs, forwarding loops or credit loops."),
             (2, UNUSABLE),
             (
                 3,
-                "No problem was found, but a dump has gaps, and not all pairs of a switch and a LID can be judged.",
+                "Inconclusive: no problems found, but a dump has gaps, and some pairs of a switch and a LID could not be checked.",
             ),
         ],
-        "ibfabric-route" | "ibfabric-tracer" | "ibfabric-agent" => all(
-            "The answer is good.",
-            "The answer is bad: something is unreachable, packets can loop or deadlock, or no engine of the list can route the fabric.",
+        "ibfabric-route" => all(
+            "No problems found.",
+            "Problems found: unreachable LIDs, forwarding loops or credit loops, or no engine of the list can route the fabric.",
             UNUSABLE,
         ),
+        "ibfabric-tracer" => vec![
+            (0, "All paths are proven correct."),
+            (1, "A path is proven wrong."),
+            (2, UNUSABLE),
+            (3, "Inconclusive: some paths could not be proven, and none is proven wrong."),
+        ],
         "ibfabric-up" => all(
-            "A signal has stopped it; or, with \\-\\-check, all checks passed.",
-            "With \\-\\-check: something is not.",
-            "The fabric or a place cannot be used, the tour was interrupted, or the command line is wrong.",
+            "Stopped by a signal; or, with \\-\\-check, all checks passed.",
+            "With \\-\\-check: problems found.",
+            "The fabric, a path or the command line is unusable, or the self-test was interrupted.",
         ),
         "ibfabric-capture-list" => two("The programs were listed, even if there are none."),
         "ibfabric-capture-start" => all(
-            "The capture was started; or, with \\-w \\-, it has ended as it should, or its reader has left.",
-            "With \\-w \\-: something went wrong with the stream, and what is missing there is counted as not written.",
-            "The command line is unusable, there is no such program, or it refuses: nothing is captured.",
+            "The capture was started; or, with \\-w \\-, it is complete, or its reader closed the stream.",
+            "With \\-w \\-: writing the stream failed; missing packets are counted as not written.",
+            "The command line is unusable, there is no such program, or it rejects the capture.",
         ),
         "ibfabric-capture-change" => vec![
-            (0, "From now on the capture keeps that."),
+            (0, "The filters were changed."),
             (
                 2,
-                "The command line is unusable, there is no such program or capture, or it refuses.",
+                "The command line is unusable, there is no such program or capture, or the program rejects the change.",
             ),
         ],
         "ibfabric-capture-stop" => all(
-            "The captures have ended, and what is said of their files is in them.",
-            "A file was not written to its end: the message tells the byte and the reason.",
+            "The captures were stopped, and their files are complete.",
+            "A file is incomplete: the message has the offset and the reason.",
             "The command line is unusable, or there is no such program or capture.",
         ),
         "ibfabric-capture-read" => vec![
-            (0, "The file was read to its end, or so far as \\-\\-count says."),
-            (2, "The command line is unusable, or the file: it is no capture, or is cut off."),
+            (0, "The file was read to its end, or up to the limit of \\-\\-count."),
+            (2, "The command line is unusable, or the file is not a capture or is cut off."),
         ],
         "ibfabric-capture-correlate" => all(
             "Packets were matched.",
-            "No packet was seen at both ends, both files are the same, there is no such queue pair, or no event of the second kind follows one of the first.",
+            "No packet was captured at both ends, both files are the same, there is no such queue pair, or no event of \\-\\-to follows one of \\-\\-from.",
             "The command line is unusable, or a file cannot be read, is cut off, or has no RDMA packets.",
         ),
-        "ibfabric-rdma-devinfo" => two("The adapter is shown."),
+        "ibfabric-rdma-devinfo" => two("The HCA was printed."),
         "ibfabric-rdma-serve" => all(
-            "The clients were served, or a signal has ended the server.",
+            "All clients were served, or stopped by a signal.",
             UNWRITTEN,
-            "An address or an option is unusable; or, with \\-\\-clients, a client was not understood.",
+            "An address or an option is unusable; or, with \\-\\-clients, a client violated its protocol.",
         ),
         "ibfabric-rdma-ping" => all(
-            "All pings came back unchanged.",
-            "A ping came back changed, or the file of \\-\\-capture was not written to its end.",
+            "All pings returned unchanged.",
+            "A ping returned with wrong data, or the file of \\-\\-capture is incomplete.",
             UNREACHABLE,
         ),
         "ibfabric-rdma-cmatose" | "ibfabric-rdma-pingpong" => {
-            all("All messages have come.", UNWRITTEN, UNREACHABLE)
+            all("All messages were received.", UNWRITTEN, UNREACHABLE)
         }
-        "ibfabric-rdma-bw" | "ibfabric-rdma-lat" => all("It was measured.", UNWRITTEN, UNREACHABLE),
-        _ => return Err(format!("xtask/src/docs.rs: no exit statuses are written for {page}")),
+        "ibfabric-rdma-bw" | "ibfabric-rdma-lat" => {
+            all("The measurement is complete.", UNWRITTEN, UNREACHABLE)
+        }
+        _ => return Err(format!("xtask/src/docs.rs: expected the exit statuses of {page}")),
     })
 }
 
@@ -259,12 +263,12 @@ fn section(out: &mut Vec<u8>, heading: &str) {
     out.extend(format!(".SH \"{heading}\"\n").bytes());
 }
 
-/// Adds lines that keep their breaks.
+/// Appends lines with their line breaks.
 fn verbatim(out: &mut Vec<u8>, text: &str) {
     out.extend(format!(".nf\n{}\n.fi\n", escaped(text)).bytes());
 }
 
-/// Escapes what roff would read as more than text.
+/// Escapes characters that have a meaning in roff.
 fn escaped(text: &str) -> String {
     let text = text.replace('\\', "\\e").replace('-', "\\-");
     let guarded = |line: &str| match line.starts_with(['.', '\'']) {
@@ -274,7 +278,7 @@ fn escaped(text: &str) -> String {
     text.lines().map(guarded).collect::<Vec<_>>().join("\n")
 }
 
-/// Makes `docs/completions`, one file for each shell.
+/// Generates `docs/completions`, with one file for each shell.
 pub(crate) fn completions(check: bool) -> Chored {
     let directory = root().join("docs/completions");
     let files =
@@ -298,8 +302,8 @@ fn put(directory: &Path, files: Vec<(PathBuf, Vec<u8>)>, check: bool) -> Chored 
             fs::write(&path, wanted)?;
         } else if fs::read(&path).ok().as_deref() != Some(&wanted[..]) {
             return Err(format!(
-                "{} is not what the command line makes of it: run `cargo xtask man` and `cargo \
-                 xtask completions`",
+                "{} differs from the command line: run `cargo xtask man` and `cargo xtask \
+                 completions`",
                 path.display()
             )
             .into());

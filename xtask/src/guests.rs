@@ -1,4 +1,4 @@
-//! Cases in guests: one guest for each link, in which they run one after the other.
+//! Cases in guests, with one guest per link, in which they run one after the other.
 
 use std::fs;
 use std::io::Write as _;
@@ -13,45 +13,45 @@ use crate::cases::Selection;
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-/// The file of all packets of a guest.
+/// The file with all packets of a guest.
 pub(crate) const PACKETS: &str = "packets.pcap";
 
-/// How the fault of a guest begins that has repeated one packet.
+/// Prefix of the fault of a guest that retransmitted one packet.
 const STALL: &str = "completer_retry_err has grown by 1,";
 
-/// What programs of perftest say where they have moved everything, but cannot tell how fast the guest's clock goes.
+/// Message of programs of perftest that completed, but could not determine the guest's clock rate.
 const NO_CLOCK: &str = "Can't produce a report";
 
-/// How many of the last lines of a fault are shown.
+/// Number of last lines of a fault that are printed.
 const SHOWN: usize = 8;
 
-/// How cases are run.
+/// Parameters of the runs.
 pub(crate) struct Guests<'a> {
     pub(crate) selection: &'a Selection,
-    /// Whether it is an error that no guest can run here.
+    /// True if it is an error that no guest can run.
     pub(crate) require: bool,
-    /// How often each case is run.
+    /// Number of runs of each case.
     pub(crate) times: u32,
-    /// Our program, where a case wants it.
+    /// The tested program, if a case needs it.
     pub(crate) binary: Option<&'a Path>,
 }
 
-/// How cases went.
+/// The results of the cases.
 #[derive(Default)]
 pub(crate) struct Ran {
     pub(crate) passed: usize,
     pub(crate) failed: usize,
 }
 
-/// Returns the cases that are wanted on any link.
+/// Returns the selected cases on all links.
 pub(crate) fn wanted(mut list: Vec<Case>, selection: &Selection) -> Result<Vec<Case>> {
     list.retain(|case| LINKS.iter().any(|link| selection.wants(&name(case, *link))));
     if list.is_empty() { Err("no case has that name".into()) } else { Ok(list) }
 }
 
 impl Guests<'_> {
-    /// Runs cases in one guest for each link, whose outputs are in a directory of their own; tells which that is when the
-    /// guest has ended. Returns nothing where no guest can run.
+    /// Runs cases in one guest per link, each with its own output directory, which is printed when the guest
+    /// has stopped. Returns `None` if no guest can run.
     pub(crate) fn run(
         &self,
         list: &[Case],
@@ -85,11 +85,11 @@ impl Guests<'_> {
                 };
                 *(if verdict == Verdict::Good { &mut ran.passed } else { &mut ran.failed }) += 1;
             }
-            // A guest that has crashed says so on its console only.
+            // A crash of a guest is visible on its console only.
             let log = guest.kernel_log().unwrap_or_else(|error| error.to_string());
             fs::write(directory.join("kernel-log"), log)?;
             fs::write(directory.join("console"), guest.console())?;
-            // What it has captured is whole when it has ended.
+            // The capture is complete once the guest has stopped.
             drop(guest);
             then(&directory)?;
         }
@@ -101,7 +101,7 @@ fn name(case: &Case, link: Link) -> String {
     format!("{} | MTU {}", case.name, link.mtu)
 }
 
-/// Boots the guest of a link. It has a disk, which knows of flushing and discarding, and its packets are captured.
+/// Boots the guest of a link. Its disk supports flush and discard, and its packets are captured.
 fn boot(link: Link, directory: &Path) -> std::result::Result<Guest, BootError> {
     let disk = directory.join("disk");
     let made = fs::File::create(&disk).and_then(|file| file.set_len(64 << 20));
@@ -110,19 +110,20 @@ fn boot(link: Link, directory: &Path) -> std::result::Result<Guest, BootError> {
     Guest::boot(&GuestOptions { mtu: link.mtu, disk, capture, ..GuestOptions::default() })
 }
 
-/// How a case went.
+/// The result of a case.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Verdict {
     Good,
-    /// What is wrong may be the guest's alone; the case is run once more, and that run counts. Either all is well but
-    /// that the guest has repeated one packet: soft RoCE did so once, in the middle of a message, when all that it had
-    /// asked an acknowledgement for was acknowledged. (A rare loss of ours would look the same here: the packets that
-    /// are kept tell them apart.) Or its program has found no measure of time: that of a guest on a busy machine jumps.
+    /// The fault may be one of the guest; the case is repeated, and its second run counts. Either the guest
+    /// has retransmitted one packet: soft RoCE did so once in the middle of a message, although all requested
+    /// acknowledgements had arrived. (A rare loss by ibfabric would look the same; the kept packets
+    /// distinguish them.) Or its program could not measure the clock rate: the clock of a guest on a busy
+    /// machine jumps.
     Again,
     Bad,
 }
 
-/// Runs a case and says how it went.
+/// Runs a case, and prints its result.
 fn run_case(case: &Case, gear: &Gear<'_>, directory: &Path) -> Result<Verdict> {
     let begun = Instant::now();
     let (transcript, faults, count) = match Scene::open(gear) {
@@ -159,7 +160,7 @@ fn run_case(case: &Case, gear: &Gear<'_>, directory: &Path) -> Result<Verdict> {
     Ok(verdict)
 }
 
-/// Says a fault: of a long one its first line and how it ends. The transcript has it whole.
+/// Prints a fault: of a long one its first and last lines. The transcript has all of it.
 fn say(fault: &str) {
     let lines: Vec<&str> = fault.lines().collect();
     let skipped = lines.len().saturating_sub(1 + SHOWN);

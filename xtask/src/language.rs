@@ -171,7 +171,7 @@ fn read_all() -> Result<Vec<(String, Passages)>, Box<dyn Error>> {
     Ok(all)
 }
 
-/// Adds the Rust files below a folder.
+/// Collects the Rust files below a folder.
 fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Chored {
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();

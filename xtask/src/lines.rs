@@ -1,4 +1,4 @@
-//! The lines of `cargo xtask` that documents have, in blocks and in sentences: all are command lines.
+//! All lines of `cargo xtask` in the documents, in blocks and in sentences, can be parsed.
 
 use std::fs;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use clap::Parser as _;
 
 use crate::{Cli, paths, root};
 
-/// Splits a line into words, up to a remark. Quotes are for blanks.
+/// Splits a line into words, up to a comment. Quotes protect blanks.
 fn words(line: &str) -> Vec<String> {
     let mut words = Vec::new();
     for (at, part) in line.split('\'').enumerate() {

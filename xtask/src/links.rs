@@ -1,4 +1,4 @@
-//! Our own links on simulators and with managers that are not ours.
+//! MAD links of ibfabric on real simulators and with real SMs.
 
 use conformance::clients::server::Kind;
 use conformance::links::{Place, Scene};
@@ -39,5 +39,5 @@ pub(crate) fn run() -> Chored {
         }
     }
     eprintln!("{passed} passed, {failed} failed");
-    if failed > 0 { Err("a link does not do what it should".into()) } else { Ok(()) }
+    if failed > 0 { Err("a check of a link failed".into()) } else { Ok(()) }
 }

@@ -1,39 +1,39 @@
-//! The project's own chores, run as `cargo xtask CHORE`.
+//! Development tasks, run as `cargo xtask TASK`.
 //!
-//! | file | chore |
+//! | file | task |
 //! |---|---|
-//! | `docs.rs` | `man`, `completions`: made from the command line, and checked against what is committed |
-//! | `conformance.rs` | `conformance opensm`: the same question to OpenSM and to ibfabric |
-//! | `tshark.rs` | `conformance tshark`: capture files of every operation code and of adapters, read by tshark |
+//! | `docs.rs` | `man`, `completions`: generated from the command line, and checked against the committed files |
+//! | `conformance.rs` | `conformance opensm`: routing of the same fabrics by OpenSM and by ibfabric |
+//! | `tshark.rs` | `conformance tshark`: capture files of all opcodes and of software HCAs, read by tshark |
 //! | `clients.rs` | `conformance ibsim-clients`: unmodified clients of ibsim, on ibsim and on `ibfabric sim` |
-//! | `links.rs` | `conformance links`: our own links on a real ibsim and with a real OpenSM |
-//! | `sm.rs` | `conformance sm`: our subnet manager on both simulators, beside a real OpenSM |
-//! | `nbd.rs` | `conformance nbd`: programs that use block devices over NBD |
-//! | `rtrs.rs` | `conformance rtrs`: the kernel's RTRS and RNBD in a guest, and ours beside it |
-//! | `rxe.rs` | `conformance rxe`: real RDMA programs on the kernel's soft RoCE in a guest, and ours beside it |
-//! | `guests.rs` | what the two before have in common |
-//! | `up.rs` | `conformance up`: a crowd of real programs on `ibfabric up` while links are cut |
-//! | `cases.rs` | what the chores that run cases have in common |
-//! | `bench.rs` | `bench routing`: both timed in one run, the ratios written into `docs/benchmarks.md` |
-//! | `bench_capture.rs` | `bench capture`: a program that is captured and the same that is not, in turn |
-//! | `bench_rdma.rs` | `bench rdma`: soft RoCE and our adapter, in turn in one guest |
-//! | `bench_rtrs.rs` | `bench rtrs`: our block devices and nbdkit's, and Linux' own in a guest, in turn |
-//! | `bench_sim.rs` | `bench sim`: OpenSM's bring-up on ibsim and on `ibfabric sim`, in turn |
-//! | `bench_sm.rs` | `bench sm`: OpenSM's bring-up and ours on ibsim, in turn, and ours in process |
-//! | `running.rs` | a program that runs beside a chore |
-//! | `lines.rs` | a test: every line of `cargo xtask` in the documents is a command line |
-//! | `paths.rs` | `check-paths`: every path that the documents name exists |
+//! | `links.rs` | `conformance links`: MAD links of ibfabric on a real ibsim and with a real OpenSM |
+//! | `sm.rs` | `conformance sm`: `ibfabric sm` on both simulators, together with a real OpenSM |
+//! | `nbd.rs` | `conformance nbd`: NBD clients |
+//! | `rtrs.rs` | `conformance rtrs`: RTRS and RNBD of a guest's kernel, and of ibfabric |
+//! | `rxe.rs` | `conformance rxe`: real RDMA programs on soft RoCE in a guest, and `ibfabric rdma` |
+//! | `guests.rs` | common parts of the two before |
+//! | `up.rs` | `conformance up`: many real programs on `ibfabric up` while links are cut |
+//! | `cases.rs` | common parts of tasks that run cases |
+//! | `bench.rs` | `bench routing`: OpenSM and ibfabric in one run; the ratios go to `docs/benchmarks.md` |
+//! | `bench_capture.rs` | `bench capture`: a program with and without a capture, alternately |
+//! | `bench_rdma.rs` | `bench rdma`: soft RoCE and the software HCA, alternately in one guest |
+//! | `bench_rtrs.rs` | `bench rtrs`: block devices of ibfabric, of nbdkit, and of a guest's kernel, alternately |
+//! | `bench_sim.rs` | `bench sim`: OpenSM's bring-up on ibsim and on `ibfabric sim`, alternately |
+//! | `bench_sm.rs` | `bench sm`: bring-up by OpenSM and by `ibfabric sm` on ibsim, alternately, and in process |
+//! | `running.rs` | a background process of a task |
+//! | `lines.rs` | a test: all lines of `cargo xtask` in the documents can be parsed |
+//! | `paths.rs` | `check-paths`: all paths in the documents exist |
 //! | `language.rs` | `check-language`, `sample-language`: idioms of comments, messages and documents |
-//! | `pictures.rs` | `pictures`: what README shows |
-//! | `campaign.rs` | `campaign`: the fuzz targets, each for as long as asked; discoveries among random faults |
-//! | `campaign_sm.rs` | `campaign sm`: reachability and credit loops, beside a walk through the tables |
+//! | `pictures.rs` | `pictures`: the pictures of README |
+//! | `campaign.rs` | `campaign`: the fuzz targets for a given time; discoveries with random faults |
+//! | `campaign_sm.rs` | `campaign sm`: reachability and credit loops, compared with a walk through the tables |
 //! | `campaign_corruption.rs` | `campaign corruption`: a block device over a wire that corrupts packets |
 //! | `campaign_rdma.rs` | `campaign rdma`: `ibfabric rdma` between two namespaces over an impaired wire |
-//! | `campaign_guest.rs` | `campaign guest`: READs of the kernel of a Linux guest, and of ours from it, over an impaired wire |
+//! | `campaign_guest.rs` | `campaign guest`: READs between a guest's kernel and ibfabric over an impaired wire |
 //! | `wire.rs` | two network namespaces, joined by TAP devices and an impaired wire |
-//! | `miri.rs` | `miri`: the tests of memory that adapters and programs share, under Miri |
-//! | `deb.rs` | `deb`: the package for Debian |
-//! | `windows.rs` | `windows`: the client of ACM's service, checked for Windows |
+//! | `miri.rs` | `miri`: the tests of memory that HCAs and programs share, under Miri |
+//! | `deb.rs` | `deb`: the Debian package |
+//! | `windows.rs` | `windows`: the client of the ACM service, checked for Windows |
 
 mod acm;
 mod bench;
@@ -78,7 +78,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 #[derive(Parser)]
-#[command(name = "cargo xtask", about = "The project's own chores")]
+#[command(name = "cargo xtask", about = "Development tasks")]
 struct Cli {
     #[command(subcommand)]
     chore: Chore,
@@ -86,93 +86,95 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Chore {
-    /// Writes the man pages into docs/man.
+    /// Generates the man pages in docs/man.
     Man {
-        /// Fails when what is committed is not up to date, and writes nothing.
+        /// Fails if the committed files are out of date, and writes nothing.
         #[arg(long)]
         check: bool,
     },
-    /// Writes the shells' completions into docs/completions.
+    /// Generates the shell completions in docs/completions.
     Completions {
-        /// Fails when what is committed is not up to date, and writes nothing.
+        /// Fails if the committed files are out of date, and writes nothing.
         #[arg(long)]
         check: bool,
     },
-    /// Checks that every path which README and ARCHITECTURE name exists.
+    /// Checks that all paths in the documents exist.
     CheckPaths,
     /// Counts idioms in comments, messages and documents; fails if a file has more of them than xtask/language.txt accepts.
     CheckLanguage(language::CheckArgs),
-    /// Prints comments and messages that a seed chooses, to be read by somebody who does not know the code.
+    /// Prints random comments and messages, for a review by a reader who does not know the code.
     SampleLanguage(language::SampleArgs),
     /// Compares ibfabric with a real peer.
     Conformance {
         #[command(subcommand)]
         peer: Peer,
     },
-    /// Times ibfabric beside a real peer and writes the ratios into docs/benchmarks.md.
+    /// Benchmarks ibfabric and a real peer, and writes the ratios into docs/benchmarks.md.
     Bench {
         #[command(subcommand)]
         what: Bench,
     },
-    /// Runs every fuzz target, which needs cargo-fuzz and a nightly toolchain, or many discoveries of
-    /// fabrics with random faults, with and without subnet managers.
+    /// Runs all fuzz targets, which needs cargo-fuzz and a nightly toolchain, or tests with many random
+    /// faults.
     Campaign(campaign::Args),
-    /// Runs the tests of memory that adapters and programs share under Miri, which needs a nightly
-    /// toolchain with it; skipped without.
+    /// Runs the tests of memory that HCAs and programs share under Miri; skipped without a nightly toolchain
+    /// with Miri.
     Miri,
-    /// Takes README's pictures: of the tour, and of the page in a browser (tests/browser/README.md).
+    /// Takes the pictures of README: of the self-test, and of the page in a browser
+    /// (tests/browser/README.md).
     Pictures,
-    /// Makes the package for Debian, which needs `cargo install cargo-deb`.
+    /// Builds the Debian package; needs `cargo install cargo-deb`.
     Deb,
-    /// Checks that the client of ACM's service builds for Windows, which needs the target
-    /// x86_64-pc-windows-gnu; skipped without.
+    /// Checks that the client of the ACM service builds for Windows; skipped without the target
+    /// x86_64-pc-windows-gnu.
     Windows,
 }
 
 #[derive(Subcommand)]
 enum Peer {
-    /// Routes the same fabrics with OpenSM on ibsim and compares every table.
+    /// Routes the same fabrics with OpenSM on ibsim, and compares all tables.
     Opensm(conformance::Args),
-    /// Writes capture files of every operation code and compares what tshark reads in them.
+    /// Writes capture files with all opcodes, and compares the fields that tshark reads.
     Tshark(tshark::Args),
-    /// Runs OpenSM, osmtest and infiniband-diags on ibsim and on `ibfabric sim` and compares what
-    /// they say.
+    /// Runs OpenSM, osmtest and infiniband-diags on ibsim and on `ibfabric sim`, and compares their output.
     IbsimClients(clients::Args),
-    /// Runs ibfabric's links on a real ibsim, under Debian's umad library and with a real OpenSM, and
-    /// on `ibfabric sim`.
+    /// Runs the MAD links of ibfabric on a real ibsim, with Debian's umad library and a real OpenSM, and on
+    /// `ibfabric sim`.
     Links,
-    /// Runs ibfabric's subnet manager on ibsim and on `ibfabric sim`: what real clients find, what
-    /// they are answered, and how it passes the subnet to a real OpenSM and takes it.
+    /// Runs `ibfabric sm` on ibsim and on `ibfabric sim`: results of real clients, and handovers from and to
+    /// a real OpenSM.
     Sm(sm::Args),
-    /// Runs our tracer and its agents on ibsim and on `ibfabric sim`, beside `ibtracert` and `ibping`.
+    /// Runs the tracer and its agents on ibsim and on `ibfabric sim`, together with `ibtracert` and `ibping`.
     Tracer(tracer::Args),
-    /// Has a real `ib_acme` and ours ask our service of IB ACM at hosts of a simulated fabric, and librdmacm in a guest.
+    /// Queries the ACM service at hosts of a simulated fabric by `ib_acme` and by `ibfabric acme`, and by
+    /// librdmacm in a guest.
     Acm(acm::Args),
-    /// Boots a Linux guest with soft RoCE and runs RDMA programs in it and beside it, on links of several MTUs.
+    /// Boots a Linux guest with soft RoCE, and runs RDMA programs in it and outside, with several MTUs.
     Rxe(rxe::Args),
-    /// Has qemu-img, nbdcopy, nbdsh, fio and the tools of ext4 use a device of `rtrs serve` that `nbd` offers.
+    /// Uses a device of `rtrs serve` and `nbd` by qemu-img, nbdcopy, nbdsh, fio and the tools of ext4.
     Nbd(nbd::Args),
-    /// Boots a Linux guest with RTRS and RNBD and runs ours beside it, as client and as server.
+    /// Boots a Linux guest with RTRS and RNBD, and runs `ibfabric rtrs` as its client and server.
     Rtrs(rtrs::Args),
-    /// Has many of infiniband-diags ask `ibfabric up` at once while links are cut: nothing may hang or be left behind.
+    /// Runs many infiniband-diags on `ibfabric up` while links are cut. No program may hang, and no process
+    /// may remain.
     Up(up::Args),
 }
 
 #[derive(Subcommand)]
 enum Bench {
-    /// OpenSM's interval from `building routing` to `tables configured` against `ms.route`.
+    /// Routing: OpenSM's interval from `building routing` to `tables configured`, and `ms.route`.
     Routing(bench::Args),
-    /// OpenSM's time to SUBNET UP on ibsim and on `ibfabric sim`, and what each simulator uses.
+    /// OpenSM's time to SUBNET UP on ibsim and on `ibfabric sim`, and the resources of each simulator.
     Sim(bench_sim::Args),
-    /// OpenSM's time to SUBNET UP on ibsim against ours, and ours on a fabric in its own process.
+    /// Time to SUBNET UP of OpenSM and of `ibfabric sm` on ibsim, and of `ibfabric sm` in process.
     Sm(bench_sm::Args),
-    /// The kernel's soft RoCE and `ibfabric rdma`, in turn in one guest.
+    /// Soft RoCE and `ibfabric rdma`, alternately in one guest.
     Rdma(bench_rdma::Args),
-    /// A program that is captured and the same that is not, in turn.
+    /// A program with and without a capture, alternately.
     Capture(bench_capture::Args),
-    /// Block devices of `rtrs serve`, beside those of nbdkit and of Linux' own server.
+    /// Block devices of `rtrs serve`, of nbdkit and of the Linux kernel's server.
     Rtrs(bench_rtrs::Args),
-    /// How often subnet administration is asked where everyone resolves everyone, and how fast a service answers.
+    /// Number of SA queries if all hosts resolve all hosts, and request rate of a service.
     Acm(bench_acm::Args),
 }
 
@@ -195,7 +197,7 @@ fn main() -> ExitCode {
         Chore::Conformance { peer: Peer::Rtrs(args) } => rtrs::run(&args),
         Chore::Conformance { peer: Peer::Up(args) } => up::run(&args),
         Chore::Bench { .. } if cfg!(debug_assertions) => {
-            Err("what is measured is built for release: `cargo xtask bench`".into())
+            Err("found a debug build, expected a release build: use `cargo xtask bench`".into())
         }
         Chore::Bench { what: Bench::Routing(args) } => bench::run(&args),
         Chore::Bench { what: Bench::Sim(args) } => bench_sim::run(&args),
@@ -219,13 +221,13 @@ fn main() -> ExitCode {
     }
 }
 
-/// What a chore ends with.
+/// The result of a task.
 type Chored = Result<(), Box<dyn std::error::Error>>;
 
 /// Returns the root of the checkout.
 fn root() -> PathBuf {
     let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
-    here.parent().expect("xtask lies in the checkout").to_owned()
+    here.parent().expect("xtask is in the checkout").to_owned()
 }
 
 /// Builds the program in release mode and returns its path.
@@ -243,7 +245,7 @@ fn debug_binary() -> Result<PathBuf, Box<dyn std::error::Error>> {
 fn release_artifact(arguments: &[&str], name: &str) -> Result<PathBuf, Box<dyn std::error::Error>> {
     if cfg!(debug_assertions) {
         let place = std::env::current_exe()?;
-        let place = place.parent().ok_or("this program lies nowhere")?;
+        let place = place.parent().ok_or("found no directory of this program")?;
         let files = [name.to_owned(), format!("lib{name}.so"), format!("examples/{name}")];
         let found = files.iter().map(|file| place.join(file)).find(|file| file.is_file());
         let how = "`cargo build --workspace --bins --lib --examples` builds it";

@@ -1,11 +1,11 @@
-//! The tests of the memory that adapters and programs share, under Miri: it sees every access out of
-//! bounds, to freed memory and of a wrong alignment, and races of the atomic operations with others.
+//! The tests of memory that HCAs and programs share, under Miri. It detects accesses out of bounds, to freed
+//! memory and with wrong alignment, and data races with atomic operations.
 
 use std::process::{Command, Stdio};
 
 use crate::{Chored, root};
 
-/// Runs them; says so and succeeds when Miri is not installed.
+/// Runs the tests; prints a message and succeeds if Miri is not installed.
 pub(crate) fn run() -> Chored {
     let installed = Command::new("cargo")
         .args(["+nightly", "miri", "--version"])
@@ -22,9 +22,9 @@ pub(crate) fn run() -> Chored {
     }
     let status = Command::new("cargo")
         .args(["+nightly", "miri", "test", "--package", "ib-hca", "--lib", "memory::"])
-        // Its weak memory cannot have atomics of two sizes at one place, as numbers of RDMA atomics are.
+        // Miri's weak memory emulation does not support atomics of two sizes at one address, which RDMA atomics need.
         .env("MIRIFLAGS", "-Zmiri-disable-weak-memory-emulation")
         .current_dir(root())
         .status()?;
-    if status.success() { Ok(()) } else { Err("Miri has found something".into()) }
+    if status.success() { Ok(()) } else { Err("Miri found an error".into()) }
 }

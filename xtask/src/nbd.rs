@@ -1,4 +1,4 @@
-//! Programs that use block devices over NBD.
+//! NBD clients with block devices of ibfabric.
 
 use std::fs;
 use std::net::UdpSocket;
@@ -13,7 +13,7 @@ use crate::{Chored, release_binary};
 pub(crate) struct Args {
     #[command(flatten)]
     selection: Selection,
-    /// Fails where the source of libnbd cannot be had, instead of skipping its tests.
+    /// Fails if the source of libnbd is unavailable, instead of skipping its tests.
     #[arg(long)]
     require: bool,
 }
@@ -63,7 +63,7 @@ pub(crate) fn run(Args { selection, require }: &Args) -> Chored {
     if failed > 0 { Err("a program over NBD failed".into()) } else { Ok(()) }
 }
 
-/// Returns a UDP port that nobody has at the addresses of loopback that are used.
+/// Returns a UDP port that is free at the used loopback addresses.
 fn free_port() -> Result<u16, &'static str> {
     let free = |port: &u16| {
         (1..10).all(|last| UdpSocket::bind((format!("127.0.0.{last}").as_str(), *port)).is_ok())

@@ -1,11 +1,11 @@
-//! Every path that the documents name exists.
+//! Checks that all paths in the documents exist.
 
 use std::fs;
 use std::path::PathBuf;
 
 use crate::{Chored, root};
 
-/// Documents beside those of `docs`.
+/// Documents outside `docs`.
 const DOCUMENTS: [&str; 6] = [
     "README.md",
     "ARCHITECTURE.md",
@@ -15,7 +15,7 @@ const DOCUMENTS: [&str; 6] = [
     "tests/interop/README.md",
 ];
 
-/// The places that a path in a document starts with.
+/// First components of paths in documents.
 const ROOMS: [&str; 8] =
     ["crates/", "docs/", "examples/", "tests/", "fuzz/", "xtask/", ".ci/", ".cargo/"];
 

@@ -1,4 +1,4 @@
-//! README's pictures: what `ibfabric up --check` prints, as a drawing, and its page in a browser.
+//! The pictures of README: the output of `ibfabric up --check` as a drawing, and its page in a browser.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -6,18 +6,18 @@ use std::process::Command;
 
 use crate::{Chored, release_binary, root};
 
-/// The size of a letter and the distance of lines, in units of the drawing.
+/// Width of a character and height of a line, in units of the drawing.
 const LETTER: f64 = 8.4;
 const LINE: f64 = 20.0;
 const EDGE: f64 = 16.0;
 
-/// Takes both.
+/// Takes both pictures.
 pub(crate) fn run() -> Chored {
     let binary = release_binary()?;
     let output = Command::new(&binary).args(["up", "--check", "--socket", "picture"]).output()?;
     let said = String::from_utf8(output.stdout)?;
     if !output.status.success() {
-        return Err(format!("the tour ended with {}: {said}", output.status).into());
+        return Err(format!("the self-test exited with {}: {said}", output.status).into());
     }
     let text = format!("$ ibfabric up --check\n{said}");
     fs::write(root().join("docs/tour.svg"), drawing(&text, 128))?;
@@ -34,7 +34,7 @@ pub(crate) fn run() -> Chored {
     }
 }
 
-/// Draws text as a terminal shows it, in lines of at most so many letters.
+/// Draws text like a terminal, in lines of at most `most` characters.
 fn drawing(text: &str, most: usize) -> String {
     let lines: Vec<String> = text.lines().flat_map(|line| folded(line, most)).collect();
     let longest = lines.iter().map(|line| line.chars().count()).max().unwrap_or(0);
@@ -60,13 +60,13 @@ fn drawing(text: &str, most: usize) -> String {
     svg
 }
 
-/// Folds a line as a terminal of a width does, but between words.
+/// Folds a line like a terminal, but between words.
 fn folded(line: &str, most: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in line.split_inclusive(' ') {
         let last = lines.last_mut().expect("there is one");
         if last.chars().count() + word.trim_end().chars().count() > most {
-            // Behind the columns.
+            // Continuation lines are indented to the text column.
             lines.push(format!("{:24}{word}", ""));
         } else {
             last.push_str(word);

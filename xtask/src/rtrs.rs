@@ -1,4 +1,4 @@
-//! RTRS and RNBD of the kernel in a guest, and ours beside it.
+//! RTRS and RNBD of a guest's kernel, and of ibfabric.
 
 use conformance::rtrs::CASES;
 
@@ -10,10 +10,10 @@ use crate::guests::{self, Guests, Ran};
 pub(crate) struct Args {
     #[command(flatten)]
     selection: Selection,
-    /// Fails where no guest can run, instead of skipping all cases.
+    /// Fails if no guest can run, instead of skipping all cases.
     #[arg(long)]
     require: bool,
-    /// Runs every case this often in one guest, for what goes wrong rarely.
+    /// Runs each case N times in one guest, for rare faults.
     #[arg(long, value_name = "N", default_value = "1")]
     times: u32,
 }

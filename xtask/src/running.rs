@@ -1,17 +1,17 @@
-//! A program that runs beside a chore, and ends with it.
+//! A background process of a task.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
 
-/// A program that ends with this one.
+/// A process that is killed when this value is dropped.
 pub(crate) struct Running(pub(crate) Child);
 
 impl Running {
-    /// Starts a program and waits until it says that it is ready.
+    /// Starts a program, and waits until it prints that it is ready.
     pub(crate) fn ready(command: &mut Command) -> Result<Self, Box<dyn std::error::Error>> {
         let mut child = command.stdout(Stdio::piped()).spawn()?;
         let output = child.stdout.take().ok_or("its output is piped")?;
-        // Whoever fails from here on ends it.
+        // Kills the process if an error follows.
         let running = Self(child);
         let mut line = String::new();
         BufReader::new(output).read_line(&mut line)?;
@@ -25,7 +25,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // Fails if the process has already exited.
         self.0.kill().ok();
         self.0.wait().ok();
     }

@@ -1,5 +1,5 @@
-//! RDMA programs in a guest with the kernel's soft RoCE, and ours beside it. What came and went is read by `ibfabric
-//! capture read` and by tshark, where it is installed.
+//! RDMA programs in a guest with the kernel's soft RoCE, and `ibfabric rdma`. `ibfabric capture read`, and
+//! tshark if installed, read the captured packets.
 
 use conformance::rxe::cases::cases;
 
@@ -11,18 +11,18 @@ use crate::{Chored, tshark};
 pub(crate) struct Args {
     #[command(flatten)]
     selection: Selection,
-    /// Runs cases in which something is wrong, each of which must fail and say what.
+    /// Runs cases with errors, each of which has to fail with the expected fault.
     #[arg(long, conflicts_with = "all")]
     self_test: bool,
-    /// Fails where no guest can run, instead of skipping all cases.
+    /// Fails if no guest can run, instead of skipping all cases.
     #[arg(long)]
     require: bool,
-    /// Runs every case this often in one guest, for what goes wrong rarely.
+    /// Runs each case N times in one guest, for rare faults.
     #[arg(long, value_name = "N", default_value = "1")]
     times: u32,
 }
 
-/// How many differences between two readers of it are shown.
+/// Maximum number of printed differences between the two readers.
 const MOST: usize = 20;
 
 pub(crate) fn run(Args { selection, self_test, require, times }: &Args) -> Chored {

@@ -1,4 +1,4 @@
-//! Our subnet manager on ibsim and on `ibfabric sim`, with real clients, beside a real OpenSM.
+//! `ibfabric sm` on ibsim and on `ibfabric sim`, with real clients and together with a real OpenSM.
 
 use std::path::Path;
 use std::sync::Mutex;
@@ -13,17 +13,17 @@ use conformance::sm::scene::Gear;
 use crate::cases::{Selection, list_allowed};
 use crate::{Chored, release_artifact};
 
-/// How many cases that do not only wait run at once.
+/// Number of concurrent cases, except cases that mostly wait.
 const WORKERS: usize = 2;
 
-/// How many faults of a case are shown.
+/// Maximum number of printed faults of a case.
 const SHOWN: usize = 12;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
     selection: Selection,
-    /// Runs cases in which something is wrong, each of which must fail and say what.
+    /// Runs cases with errors, each of which has to fail with the expected fault.
     #[arg(long, conflicts_with = "all")]
     self_test: bool,
 }
@@ -35,7 +35,7 @@ pub(crate) fn run(Args { selection, self_test }: &Args) -> Chored {
         own: release_artifact(&["--package", "ib-umad-preload"], "ib_umad_preload")?,
     };
     let mut outputs = selection.outputs("sm-")?;
-    eprintln!("what is not compared in answers:");
+    eprintln!("accepted differences of responses:");
     for (what, reason) in ALSO {
         eprintln!("  all: {what}: {reason}");
     }
@@ -75,10 +75,10 @@ pub(crate) fn run(Args { selection, self_test }: &Args) -> Chored {
     }
     eprintln!("{checks} checks in {:.0} s", start.elapsed().as_secs_f64());
     eprintln!("{passed} passed, {failed} failed");
-    if failed > 0 { Err("the manager does not do what it should".into()) } else { Ok(()) }
+    if failed > 0 { Err("a check of the SM failed".into()) } else { Ok(()) }
 }
 
-/// What a case came to.
+/// The result of a case.
 struct Ended {
     checks: usize,
     faults: Vec<String>,
@@ -124,7 +124,7 @@ impl Tally {
             eprintln!("         and {} more", faults.len() - SHOWN);
         }
         if let Some(text) = case.must_say() {
-            eprintln!("         expected a fault that says `{text}`");
+            eprintln!("         expected a fault with `{text}`");
         }
     }
 }

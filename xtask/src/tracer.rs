@@ -1,4 +1,4 @@
-//! Our tracer on ibsim and on `ibfabric sim`, beside a real `ibtracert` and a real `ibping`.
+//! The tracer on ibsim and on `ibfabric sim`, together with a real `ibtracert` and a real `ibping`.
 
 use std::path::Path;
 use std::time::Instant;
@@ -15,14 +15,14 @@ use crate::{Chored, release_artifact};
 pub(crate) struct Args {
     #[command(flatten)]
     selection: Selection,
-    /// Runs a case in which something is wrong, which must fail and say what.
+    /// Runs a case with an error, which has to fail with the expected fault.
     #[arg(long, conflicts_with = "all")]
     self_test: bool,
-    /// Damages N fabrics on a real ibsim with a real OpenSM, and half as many on `ibfabric sim`, and
-    /// compares the tracer with `ibtracert` and both with the damage.
+    /// Damages N fabrics on a real ibsim with a real OpenSM, and half as many on `ibfabric sim`. Compares the
+    /// results of the tracer and of `ibtracert` with the damage.
     #[arg(long, value_name = "N", conflicts_with_all = ["all", "self_test"])]
     damaged: Option<u64>,
-    /// The first seed of --damaged.
+    /// First seed of --damaged.
     #[arg(long, value_name = "SEED", requires = "damaged", default_value_t = 0)]
     first: u64,
 }
@@ -76,10 +76,10 @@ pub(crate) fn run(Args { selection, self_test, damaged, first }: &Args) -> Chore
         outputs.keep();
     }
     eprintln!("{checks} checks\n{passed} passed, {failed} failed");
-    if failed > 0 { Err("the tracer does not do what it should".into()) } else { Ok(()) }
+    if failed > 0 { Err("a check of the tracer failed".into()) } else { Ok(()) }
 }
 
-/// Runs trials on damaged fabrics; returns how many verdicts were wrong.
+/// Runs trials on damaged fabrics; returns the number of wrong verdicts.
 fn compare_damaged(
     gear: &Gear,
     (first, count): (u64, u64),

@@ -1,6 +1,6 @@
-//! What ibfabric writes into capture files, read by tshark: every operation code, the traps of
-//! a fabric, the packets of two software adapters, and a run of the simulator. And all of these files, and others,
-//! read by `ibfabric capture read`, beside tshark.
+//! Capture files of ibfabric, read by tshark: all opcodes, traps of a fabric, packets of two software HCAs,
+//! and a run of the simulator. All of these files, and others, are also read by `ibfabric capture read` and
+//! compared with tshark.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -29,24 +29,24 @@ pub(crate) use reading::{Compared, is_installed};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Keeps the capture file of every operation code here.
+    /// Keeps the capture file with all opcodes here.
     #[arg(long, value_name = "FILE")]
     keep: Option<PathBuf>,
     /// Keeps the capture file of a run of `ibfabric sim` here.
     #[arg(long, value_name = "FILE")]
     keep_run: Option<PathBuf>,
-    /// Leaves out the run of `ibfabric sim`, which needs a release build and OpenSM.
+    /// Skips the run of `ibfabric sim`, which needs a release build and OpenSM.
     #[arg(long, conflicts_with = "keep_run")]
     quick: bool,
-    /// Compares also what is read in this capture file; may be given several times.
+    /// Also compares both readers on this capture file. May be repeated.
     #[arg(long, value_name = "FILE")]
     file: Vec<PathBuf>,
-    /// Runs this program as ibfabric instead of building it.
+    /// Tests this program instead of building ibfabric.
     #[arg(long, value_name = "PATH")]
     binary: Option<PathBuf>,
 }
 
-/// What tshark is asked for and how a packet answers, by tshark's name of the field.
+/// The expected fields of a packet, by tshark's names.
 type Expected = BTreeMap<&'static str, String>;
 
 pub(crate) fn run(args: &Args) -> Chored {
@@ -55,7 +55,7 @@ pub(crate) fn run(args: &Args) -> Chored {
     let expected = write(&file)?;
     let names: Vec<&str> = fields(&expected);
     let rows = read(&file, &names)?;
-    // It shows no checksums after some payloads that it does not understand.
+    // tshark does not show checksums after some payloads that it cannot decode.
     let mut outcome = compare(&expected, &rows, &names, |_| false)?;
     outcome.say("every operation code");
     if outcome.checksums <= outcome.hidden {
@@ -66,7 +66,7 @@ pub(crate) fn run(args: &Args) -> Chored {
     traps.say("the traps of a fabric");
     let of_adapters = scratch.path().join("adapters.pcapng");
     let adapters = engine::run(&of_adapters)?;
-    adapters.say("two software adapters");
+    adapters.say("two software HCAs");
     let mut faults = [outcome.faults, traps.faults, adapters.faults].concat();
     let binary = match &args.binary {
         Some(path) => path.canonicalize()?,
@@ -95,7 +95,7 @@ pub(crate) fn run(args: &Args) -> Chored {
     if faults.is_empty() { Ok(()) } else { Err(faults.join("\n").into()) }
 }
 
-/// Writes every operation code, within the subnet and beyond it and as RoCEv2 over IPv4 and IPv6.
+/// Writes packets with all opcodes: with LRH, with GRH, and as RoCEv2 over IPv4 and IPv6.
 fn write(file: &Path) -> Result<Vec<Expected>, Box<dyn std::error::Error>> {
     let section = Section {
         application: Some("ibfabric".to_owned()),
@@ -177,7 +177,7 @@ fn write(file: &Path) -> Result<Vec<Expected>, Box<dyn std::error::Error>> {
 
 const DATA: &[u8] = b"seventeen bytes !";
 
-/// Returns true for what has a payload: not requests, acknowledgements and atomic operations.
+/// Returns true for opcodes with a payload: not for requests, acknowledgements and atomic operations.
 fn carries_data(opcode: Opcode) -> bool {
     use Operation::{Acknowledge, AtomicAcknowledge, CompareSwap, FetchAdd, ReadRequest, Resync};
     !matches!(
@@ -229,7 +229,7 @@ fn networks() -> [RoceNetwork; 2] {
     })
 }
 
-/// Returns a BTH and the headers that the code needs, every field with a value of its own.
+/// Returns a BTH and the headers of an opcode; each field has a unique value.
 fn transport(opcode: Opcode) -> Builder<'static> {
     let code = opcode.0;
     let mut builder = Builder::new(Bth {
@@ -271,7 +271,7 @@ fn transport(opcode: Opcode) -> Builder<'static> {
     builder
 }
 
-/// Returns what tshark shall see of a packet's headers and checksums.
+/// Returns the expected headers and checksums of a packet.
 fn seen(packet: &Packet<'_>) -> Expected {
     let mut seen = Expected::new();
     let mut number = |name, value: u64| {
@@ -336,7 +336,7 @@ fn seen(packet: &Packet<'_>) -> Expected {
     if let Some(vcrc) = packet.vcrc() {
         number("infiniband.variant.crc", vcrc.into());
     }
-    // These it shows as bytes.
+    // tshark shows these as bytes.
     if let Some(immediate) = packet.immdt() {
         seen.insert("infiniband.immdt", format!("{:08x}", immediate.data));
     }

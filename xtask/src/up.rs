@@ -1,4 +1,4 @@
-//! `ibfabric up` with many real programs at once, while links are cut and restored.
+//! `ibfabric up` with many concurrent real programs, while links are cut and restored.
 
 use std::fs;
 use std::path::PathBuf;
@@ -14,22 +14,22 @@ use crate::{Chored, release_binary};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// For how many seconds programs ask.
+    /// Duration of the requests of the programs, in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 20)]
     seconds: u64,
-    /// How many programs run at once.
+    /// Number of concurrent programs.
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..))]
     clients: u16,
-    /// The fat tree, as `ibfabric gen fat-tree` is told.
+    /// Parameters of the fat tree, as for `ibfabric gen fat-tree`.
     #[arg(long, value_name = "K LEVELS", default_value = "8 2")]
     tree: String,
-    /// What the links are chosen by.
+    /// Seed of the choice of links.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Has every second client attach by this library instead of Debian's libumad2sim.so.
+    /// Library for every second client, instead of Debian's libumad2sim.so.
     #[arg(long, value_name = "LIBRARY")]
     with_preload: Option<PathBuf>,
-    /// Runs this program instead of the one that is built.
+    /// Tests this program instead of building ibfabric.
     #[arg(long, value_name = "PROGRAM")]
     binary: Option<PathBuf>,
 }
@@ -50,7 +50,7 @@ pub(crate) fn run(args: &Args) -> Chored {
     let scratch = tempfile::tempdir()?;
     let file = scratch.path().join("tree.net");
     write(&fabric, Format::Ibsim, &mut fs::File::create(&file)?)?;
-    // Clients run elsewhere.
+    // Clients run in another directory.
     let other = args.with_preload.as_deref().map(|library| {
         fs::canonicalize(library).map_err(|error| format!("{}: {error}", library.display()))
     });
@@ -74,5 +74,5 @@ pub(crate) fn run(args: &Args) -> Chored {
     }
     let verdict = if outcome.faults.is_empty() { "0 failed" } else { "1 failed" };
     eprintln!("{} passed, {verdict}", u8::from(outcome.faults.is_empty()));
-    if outcome.faults.is_empty() { Ok(()) } else { Err("up was not what it has to be".into()) }
+    if outcome.faults.is_empty() { Ok(()) } else { Err("a check of up failed".into()) }
 }

@@ -1,6 +1,6 @@
-//! What programs on Windows can use builds for Windows: the client of ACM's service.
+//! Checks that the client of the ACM service builds for Windows.
 //!
-//! It is only checked, which takes the target's standard library and no linker; nothing is run.
+//! `cargo check` needs the target's standard library, but no linker; nothing is run.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,7 +9,7 @@ use crate::{Chored, root};
 
 const TARGET: &str = "x86_64-pc-windows-gnu";
 
-/// Checks it, its tests too; says so and succeeds when the target is not installed.
+/// Checks the client and its tests; prints a message and succeeds if the target is not installed.
 pub(crate) fn run() -> Chored {
     let output = Command::new("rustc")
         .args(["--print", "target-libdir", "--target", TARGET])

@@ -1,4 +1,4 @@
-//! The command line.
+//! The command line, as clap types.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -26,13 +26,13 @@ pub use examples::examples;
 use crate::input::number;
 use crate::output::Format;
 
-/// Returns the command line as clap knows it, for man pages and completions.
+/// Returns the clap definition of the command line, from which man pages and completions are generated.
 #[must_use]
 pub fn command() -> clap::Command {
     Cli::command()
 }
 
-/// Returns the kinds of fabric and their parameters, as the help of `gen` explains them.
+/// Returns the usage lines and the parameters of all kinds of fabric, for the help of `gen`.
 #[must_use]
 pub fn kinds() -> String {
     let usages: String = Kind::USAGES.iter().map(|usage| format!("  {usage}\n")).collect();
@@ -40,42 +40,43 @@ pub fn kinds() -> String {
 }
 
 const PARAMETERS: &str = "\
-fat-tree: switches of RADIX ports in 2 or 3 LEVELS (2). D:U is a leaf's hosts to its links up
-  (1:1), P the parallel links from leaf to spine (1), Q those from spine to core (P). hosts are
-  those of a leaf; leaves and spines those of the fabric or, in 3 levels, of a pod. What is not
-  given is chosen so that the tree is as large as RADIX allows.
-xgft: a node of level i has Mi children, and one of the level below has Wi parents, over Pi
-  parallel links (1). Level 0 is the hosts: XGFT(h; M1..Mh; W1..Wh).
+Defaults are in parentheses.
+fat-tree: switches of RADIX ports in 2 or 3 LEVELS (2). D:U is the ratio of hosts to uplinks of a
+  leaf (1:1). P is the number of parallel links from leaf to spine (1), Q from spine to core (P).
+  hosts is the number of hosts per leaf. leaves and spines are numbers per fabric or, with 3 levels,
+  per pod. Omitted parameters get the values of the largest tree that RADIX allows.
+xgft: a node of level i has Mi children, and a node of the level below has Wi parents, over Pi
+  parallel links (1). Level 0 has the hosts: XGFT(h; M1..Mh; W1..Wh).
 k-ary-n-tree: N levels of switches with K ports down and K up.
-torus, mesh, hypercube: Xi switches along dimension i, hosts on each switch (1).
-dragonfly: groups of A switches, each with P hosts and H links to other groups; G groups (A*H+1).
-random: S switches of N ports, each with H hosts (1); L links in all, as many as fit without it.";
+torus, mesh, hypercube: Xi switches in dimension i, each with hosts (1).
+dragonfly: G groups (A*H+1) of A switches, each with P hosts and H links to other groups.
+random: S switches of N ports, each with H hosts (1), and L links in total (as many as fit).";
 
-/// Returns the examples of a subcommand for its help.
+/// Returns the "Examples" section of a subcommand's help text.
 fn examples_text(subcommand: &str) -> String {
     let examples = examples(subcommand).iter();
     let lines: Vec<String> =
-        examples.map(|(what, command)| format!("  {what}\n    {command}")).collect();
+        examples.map(|(purpose, command)| format!("  {purpose}\n    {command}")).collect();
     format!("Examples:\n{}", lines.join("\n"))
 }
 
 /// One InfiniBand stack in userspace.
 ///
-/// Exit status: 0 the answer is good, 1 it is bad (something is unreachable, a credit loop), 2 the
-/// input is unusable, 3 the answer is not known.
+/// Exit status: 0 no problems found, 1 problems found (such as an unreachable LID or a credit loop), 2
+/// unusable input, 3 inconclusive.
 #[derive(Debug, Parser)]
 #[command(name = "ibfabric", version, max_term_width = 100)]
 pub struct Cli {
-    /// What to do.
+    /// The subcommand.
     #[command(subcommand)]
     pub command: Command,
 }
 
 impl Cli {
-    /// Reads a command line, the program's name first.
+    /// Parses a command line whose first word is the program's name.
     ///
     /// # Errors
-    /// Fails with what clap says of it, which may be the help that was asked for.
+    /// Returns clap's error, which is also how `--help` and `--version` end.
     pub fn read(words: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
         let mut command = Self::command();
         let words = sm::joined(words.into_iter().collect());
@@ -90,54 +91,56 @@ impl Cli {
 /// The subcommands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Writes a fabric file.
+    /// Generates a fabric file.
     Gen(GenArgs),
     /// Computes, checks and dumps the forwarding tables of a fabric.
     #[command(after_long_help = examples_text("route"))]
     Route(Box<RouteArgs>),
-    /// Checks anybody's forwarding tables.
+    /// Checks forwarding tables: unreachable LIDs, forwarding loops, credit loops, link load.
     #[command(after_long_help = examples_text("check"))]
     Check(Box<CheckArgs>),
-    /// Simulates a fabric that ibsim's clients attach to.
+    /// Simulates a fabric that clients of ibsim attach to.
     #[command(after_long_help = examples_text("sim"))]
     Sim(Box<sim::SimArgs>),
-    /// Manages a subnet.
+    /// Runs a subnet manager (SM) with subnet administration (SA).
     #[command(after_long_help = examples_text("sm"))]
     Sm(Box<sm::SmArgs>),
-    /// Validates the ways that packets take, hop by hop.
+    /// Traces the paths of packets hop by hop, and validates them against the forwarding tables.
     ///
-    /// Exit status: 0 all paths are proven good, 1 a path is proven bad, 2 the input is unusable, 3 a
-    /// path is not proven, and none is proven bad.
+    /// Exit status: 0 all paths are proven correct, 1 a path is proven wrong, 2 unusable input, 3 some paths
+    /// could not be proven, and none is proven wrong.
     #[command(after_long_help = examples_text("tracer"))]
     Tracer(Box<tracer::TracerArgs>),
-    /// Answers ibtracer and ibping at a port.
+    /// Responds to requests of ibtracer and ibping at a port.
     #[command(after_long_help = examples_text("agent"))]
     Agent(tracer::AgentArgs),
-    /// RDMA from this machine without an adapter: RoCEv2 over UDP.
+    /// Runs RDMA over RoCEv2 with a software HCA: server, ping tests and benchmarks.
     #[command(after_long_help = examples_text("rdma"))]
     Rdma(rdma::RdmaArgs),
-    /// Block devices over RTRS: served, measured and verified.
+    /// Serves, benchmarks and verifies block devices over RTRS.
     #[command(after_long_help = examples_text("rtrs"))]
     Rtrs(rtrs::RtrsArgs),
-    /// Offers a device of a server to programs of this machine, over NBD.
+    /// Exports a block device of an RTRS server as an NBD export on this machine.
     #[command(after_long_help = examples_text("nbd"))]
     Nbd(Box<rtrs::NbdArgs>),
-    /// Resolves names, addresses and routes for the programs of a machine, as ibacm does
+    /// Resolves names, addresses and paths for local programs, in place of ibacm.
     #[command(after_long_help = examples_text("acm"))]
     Acm(acm::AcmArgs),
-    /// Asks services of IB ACM for paths, endpoints and counters, and writes their files, as `ib_acme` does
+    /// Queries ACM services for paths, endpoints and counters, and writes their configuration files, in place
+    /// of `ib_acme`.
     #[command(after_long_help = examples_text("acme"))]
     Acme(Box<acme::AcmeArgs>),
-    /// Everything at once on a simulated fabric: manager, names, agents, a block device and its trace.
+    /// Runs the whole stack on a simulated fabric: SM, ACM service, agents, a block device and a packet
+    /// capture.
     #[command(after_long_help = examples_text("up"))]
     Up(Box<up::UpArgs>),
-    /// Captures of queue pairs: started, read and compared.
+    /// Captures the packets of queue pairs, and reads and compares capture files.
     #[command(after_long_help = examples_text("capture"))]
     Capture(capture::CaptureArgs),
 }
 
-/// Reads a number in a range as OpenSM's options do: decimal, or hexadecimal after `0x`, or octal
-/// after `0`.
+/// Returns a parser of numbers from `min` to `max`, written as for OpenSM: decimal, hexadecimal after `0x` or
+/// octal after `0`.
 fn in_range(min: u64, max: u64) -> impl Fn(&str) -> Result<u64, String> + Clone {
     move |text| {
         number::<u64>(text)
@@ -146,7 +149,7 @@ fn in_range(min: u64, max: u64) -> impl Fn(&str) -> Result<u64, String> + Clone 
     }
 }
 
-/// Reads a number of bytes in a range, with K, M or G for powers of 1024.
+/// Returns a parser of sizes from `min` to `max` bytes; the suffixes K, M and G are powers of 1024.
 fn bytes<T: TryFrom<u64>>(min: u64, max: u64) -> impl Fn(&str) -> Result<T, String> + Clone {
     move |text| {
         let value = number::<u64>(text).or_else(|| rtrs::size(text).ok());
@@ -156,36 +159,36 @@ fn bytes<T: TryFrom<u64>>(min: u64, max: u64) -> impl Fn(&str) -> Result<T, Stri
     }
 }
 
-/// Reads an LMC.
+/// Parses an LMC of 0 to 7.
 fn lmc(text: &str) -> Result<Lmc, String> {
     let lmc = number(text).and_then(|value| Lmc::new(value).ok());
     lmc.ok_or_else(|| "expected an LMC of 0 to 7".to_owned())
 }
 
-/// Reads a fraction.
+/// Parses a fraction of 0 to 1.
 fn fraction(text: &str) -> Result<f64, String> {
     let value = text.parse().ok().filter(|value| (0.0..=1.0).contains(value));
     value.ok_or_else(|| "expected a fraction of 0 to 1".to_owned())
 }
 
-/// Whose packets are looked at in the search for credit loops.
+/// The pairs of ports whose packets the search for credit loops considers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum ScopeArg {
-    /// Those from host to host.
+    /// Packets from host to host.
     #[default]
     Hosts,
-    /// Also those between hosts and switches' own ports.
+    /// Also packets between hosts and switch port 0.
     Management,
-    /// Also those from switch to switch.
+    /// Also packets from switch to switch.
     Everything,
 }
 
-/// The format of a fabric file to be written.
+/// The format of a generated fabric file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum FileFormat {
-    /// A net file that ibsim reads.
+    /// A net file of ibsim.
     Ibsim,
-    /// What ibnetdiscover prints.
+    /// The output format of ibnetdiscover.
     Ibnetdiscover,
 }
 
@@ -196,82 +199,78 @@ pub enum FileFormat {
     after_long_help = format!("Kinds and their parameters:\n{}\n\n{}", kinds(), examples_text("gen"))
 )]
 pub struct GenArgs {
-    /// The kind of fabric.
+    /// Kind of fabric; see below.
     pub kind: String,
-    /// The kind's parameters: see below.
+    /// Parameters of the kind; see below.
     pub parameters: Vec<String>,
-    /// The file to write; standard output without it, or for -.
+    /// File to write; - for standard output [default: -].
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// The speed of every link: SDR DDR QDR FDR10 FDR EDR HDR NDR XDR.
+    /// Speed of all links: SDR, DDR, QDR, FDR10, FDR, EDR, HDR, NDR or XDR.
     #[arg(long, default_value = "NDR")]
     pub speed: LinkSpeed,
-    /// The width of every link: 1x 2x 4x 8x 12x.
+    /// Width of all links: 1x, 2x, 4x, 8x or 12x.
     #[arg(long, default_value = "4x")]
     pub width: LinkWidth,
-    /// The format to write. ibsim 0.10 itself knows speeds up to HDR.
+    /// Format of the file. ibsim 0.10 itself reads speeds up to HDR only.
     #[arg(long, value_enum, default_value = "ibsim")]
     pub format: FileFormat,
-    /// The fraction of the links between switches to leave out, 0 to 1.
+    /// Fraction of the links between switches to omit, 0 to 1.
     #[arg(long, value_name = "F", default_value_t = 0.0, value_parser = fraction,
         allow_negative_numbers = true)]
     pub drop_links: f64,
-    /// The fraction of the switches to leave out, 0 to 1, and with them the hosts that have no link
-    /// left.
+    /// Fraction of the switches to omit, 0 to 1. Hosts that lose all links are omitted, too.
     #[arg(long, value_name = "F", default_value_t = 0.0, value_parser = fraction,
         allow_negative_numbers = true)]
     pub drop_switches: f64,
-    /// The seed of everything random.
+    /// Seed of all random choices.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
 }
 
-/// The fabric and its subnet: what `route` and `check` both need.
+/// The fabric and its subnet: arguments shared by `route` and `check`.
 #[derive(Debug, Args)]
 pub struct SubnetArgs {
-    /// The fabric: ibnetdiscover output, an ibsim net file or an opensm-subnet.lst; - for standard
-    /// input.
+    /// Fabric file: ibnetdiscover output, an ibsim net file or an opensm-subnet.lst; - for standard input.
     pub fabric: PathBuf,
-    /// The GUID of the port that the subnet manager sits on; the first linked port of the file's
-    /// first channel adapter without it.
+    /// GUID of the SM's port [default: first linked port of the first HCA in the file].
     #[arg(short = 'g', long = "sm-port", visible_alias = "guid", value_name = "GUID")]
     pub sm_port: Option<Guid>,
-    /// 2^N LIDs for every channel adapter port; the most that the fabric file records without it.
+    /// LMC: each HCA port gets 2^N LIDs [default: highest LMC in the fabric file].
     #[arg(short = 'l', long, value_name = "N", value_parser = lmc)]
     pub lmc: Option<Lmc>,
-    /// Gives enhanced switch ports 0 the LMC as well.
+    /// Applies the LMC to enhanced switch ports 0 as well.
     #[arg(long, alias = "lmc_esp0")]
     pub lmc_esp0: bool,
-    /// Assigns all LIDs anew, whatever the fabric file and --guid2lid say.
+    /// Reassigns all LIDs; ignores the LIDs of the fabric file and of --guid2lid.
     #[arg(short = 'r', long, alias = "reassign_lids")]
     pub reassign_lids: bool,
-    /// LIDs by port GUID, as OpenSM keeps them.
+    /// File of LIDs by port GUID, in the format of OpenSM's guid2lid.
     #[arg(long, value_name = "FILE")]
     pub guid2lid: Option<PathBuf>,
-    /// Names for node GUIDs, in place of the nodes' own descriptions.
+    /// File of names by node GUID, which replace the node descriptions.
     #[arg(long, alias = "node-name-map-file", value_name = "FILE")]
     pub node_name_map: Option<PathBuf>,
-    /// The number of threads; all processors without it.
+    /// Number of threads [default: number of processors].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
-    /// Demands that every LID can be reached from every switch: also from switches without hosts,
-    /// and also switches' own LIDs, which up/down routing may leave out.
+    /// Requires every switch to reach every LID. By default, routes to LIDs of switches, and routes from
+    /// switches without hosts, may be missing, since up/down routing may omit them.
     #[arg(long)]
     pub strict: bool,
-    /// Whose packets the search for credit loops looks at.
+    /// Pairs of ports whose packets the search for credit loops considers.
     #[arg(long, value_enum, default_value = "hosts")]
     pub scope: ScopeArg,
-    /// The lanes of service levels, as OpenSM's opensm-sl2vl.dump has them; SL n on VL n without
-    /// it.
+    /// File of SL to VL mappings, in the format of OpenSM's opensm-sl2vl.dump [default: SL n on VL n].
     #[arg(long, value_name = "FILE")]
     pub sl2vl: Option<PathBuf>,
-    /// Adds effective bisection bandwidth and the contention of the shift pattern.
+    /// Adds the effective bisection bandwidth and the contention of the shift pattern.
     #[arg(long)]
     pub metrics: bool,
-    /// The seed of the random bisections.
+    /// Seed of the random bisections.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// How the result is printed.
+    /// Output format of the result.
     #[arg(long, value_enum, default_value = "text")]
     pub format: Format,
 }
@@ -282,26 +281,26 @@ pub struct RouteArgs {
     /// The fabric and its subnet.
     #[command(flatten)]
     pub subnet: SubnetArgs,
-    /// How it is routed.
+    /// The routing engines and their options.
     #[command(flatten)]
     pub routing: RoutingArgs,
-    /// Writes OpenSM's dump files into this directory.
+    /// Directory for OpenSM's dump files.
     #[arg(long, visible_alias = "dump_files_dir", value_name = "DIR")]
     pub dump_dir: Option<PathBuf>,
-    /// Writes a page with the fabric, the loads and the hops drawn.
+    /// Writes an HTML report with drawings of the fabric, link loads and hops.
     #[arg(long, value_name = "FILE.html")]
     pub report: Option<PathBuf>,
 }
 
-/// How a subnet is routed.
+/// The routing engines of a subnet.
 #[derive(Debug, Args)]
 pub struct RoutingArgs {
-    /// The routing engines, in order of preference: minhop updn ftree lash dor file. minhop follows
-    /// unless no_fallback is among them. auto: minhop, and in the subnet manager updn and lash if
-    /// its routes have a credit loop [default: auto].
+    /// Routing engines in order of preference: minhop, updn, ftree, lash, dor, file. minhop is the last
+    /// resort unless no_fallback is in the list. auto: minhop; the SM then tries updn and lash if the routes
+    /// of minhop have a credit loop [default: auto].
     #[arg(short = 'R', long, visible_alias = "routing_engine", value_name = "LIST")]
     pub engine: Option<EngineList>,
-    /// Options of single engines.
+    /// Options of specific engines.
     #[command(flatten)]
     pub engines: EngineArgs,
 }
@@ -314,77 +313,78 @@ impl RoutingArgs {
     }
 }
 
-/// What the engines can be told.
+/// Options of specific routing engines.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Engines")]
 pub struct EngineArgs {
-    /// GUIDs of root switches, or of channel adapters on them (updn, ftree).
+    /// File of GUIDs of root switches, or of HCAs attached to them (updn, ftree).
     #[arg(short = 'a', long, visible_alias = "root_guid_file", value_name = "FILE")]
     pub root_guids: Option<PathBuf>,
-    /// Port GUIDs of compute nodes (ftree).
+    /// File of port GUIDs of compute nodes (ftree).
     #[arg(short = 'u', long, visible_alias = "cn_guid_file", value_name = "FILE")]
     pub cn_guids: Option<PathBuf>,
-    /// Port GUIDs of I/O nodes (ftree).
+    /// File of port GUIDs of I/O nodes (ftree).
     #[arg(short = 'G', long, visible_alias = "io_guid_file", value_name = "FILE")]
     pub io_guids: Option<PathBuf>,
-    /// How many hops a path to an I/O node may lead back up (ftree); none without it.
+    /// Maximum number of hops in the reverse direction on a path to an I/O node (ftree) [default: 0].
     #[arg(short = 'H', long, alias = "max_reverse_hops", value_name = "N",
         value_parser = in_range(0, 255))]
     pub max_reverse_hops: Option<u64>,
-    /// Starts numbering the tree at its first root (ftree).
+    /// Starts the numbering of the tree at its first root (ftree).
     #[arg(long, alias = "quasi_ftree_indexing")]
     pub quasi_ftree_indexing: bool,
-    /// Ports that link load equalisation does not count: a switch GUID and a port per line, or a
-    /// port GUID, which stands for the switch port that leads to it.
+    /// File of ports that link load equalisation ignores. Each line has a switch GUID and a port number, or
+    /// the GUID of a port, which stands for the switch port linked to it.
     #[arg(short = 'i', long, alias = "ignore_guids", value_name = "FILE")]
     pub ignore_guids: Option<PathBuf>,
-    /// Port GUIDs to be routed first, in order.
+    /// File of port GUIDs to route first, in this order.
     #[arg(short = 'X', long, alias = "guid_routing_order_file", value_name = "FILE")]
     pub guid_routing_order: Option<PathBuf>,
-    /// Ports to be tried first, in order: a switch GUID and its ports per line.
+    /// File of switch ports to try first, in this order. Each line has a switch GUID and its port numbers.
     #[arg(short = 'O', long, aliases = ["dimn_ports_file", "port_search_ordering_file"], value_name = "FILE")]
     pub port_search_ordering: Option<PathBuf>,
-    /// Weights of links in hops: a switch GUID, a port and a weight per line.
+    /// File of link weights, in hops. Each line has a switch GUID, a port number and a weight.
     #[arg(short = 'w', long, alias = "hop_weights_file", value_name = "FILE")]
     pub hop_weights: Option<PathBuf>,
-    /// Identifiers that break ties of rank: a switch GUID and a number per line (updn).
+    /// File of identifiers that break ties between switches of equal rank (updn). Each line has a switch GUID
+    /// and a number.
     #[arg(short = 'm', long, alias = "ids_guid_file", value_name = "FILE")]
     pub ids_guids: Option<PathBuf>,
-    /// Lets root switches reach each other (updn, ftree).
+    /// Connects root switches to each other (updn, ftree).
     #[arg(short = 'z', long, alias = "connect_roots")]
     pub connect_roots: bool,
-    /// Counts routes to switches in link load equalisation.
+    /// Includes routes to switches in link load equalisation.
     #[arg(long, alias = "port_profile_switch_nodes")]
     pub port_profile_switch_nodes: bool,
-    /// Shifts the search for the least used port from LID to LID.
+    /// Starts the search for the least loaded port at another port for each LID.
     #[arg(long)]
     pub port_shifting: bool,
-    /// Draws among least used ports by this seed; 0, and without it, draws nothing.
+    /// Selects randomly among the least loaded ports, with this seed; 0 disables it [default: 0].
     #[arg(long, value_name = "SEED", value_parser = in_range(0, u32::MAX.into()))]
     pub scatter_ports: Option<u64>,
-    /// Does not draw for the ports of --guid-routing-order.
+    /// Exempts the ports of --guid-routing-order from --scatter-ports.
     #[arg(long, alias = "guid_routing_order_no_scatter")]
     pub guid_routing_order_no_scatter: bool,
-    /// The lowest virtual lane to use; 0 without it (lash).
+    /// Lowest VL to use (lash) [default: 0].
     #[arg(long, alias = "lash_start_vl", value_name = "VL", value_parser = in_range(0, 14))]
     pub lash_start_vl: Option<u64>,
-    /// The number of data virtual lanes of every link; 8 without it (lash).
+    /// Number of data VLs of each link (lash) [default: 8].
     #[arg(long, value_name = "N", value_parser = in_range(1, 15))]
     pub virtual_lanes: Option<u64>,
-    /// Forwarding tables to load (file).
+    /// File of forwarding tables to load (file).
     #[arg(short = 'U', long, visible_alias = "lfts_file", value_name = "FILE")]
     pub lfts: Option<PathBuf>,
-    /// Lid matrix to load (file).
+    /// LID matrix file to load (file).
     #[arg(short = 'M', long, visible_alias = "lid_matrix_file", value_name = "FILE")]
     pub lid_matrix: Option<PathBuf>,
-    /// Forwarding tables whose entries are kept wherever they still are least-hop ports (minhop,
+    /// File of forwarding tables. Their entries are kept if their port is still a least-hop port (minhop,
     /// updn, dor).
     #[arg(long, value_name = "FILE")]
     pub keep_lfts: Option<PathBuf>,
 }
 
 impl EngineArgs {
-    /// Returns the options of the routing engines.
+    /// Returns the options of the routing engines as a configuration.
     pub(crate) fn files(&self) -> EngineFiles {
         EngineFiles {
             root_guids: self.root_guids.clone(),
@@ -417,16 +417,16 @@ pub struct CheckArgs {
     /// The fabric and its subnet.
     #[command(flatten)]
     pub subnet: SubnetArgs,
-    /// The forwarding tables: OpenSM's opensm-lfts.dump, or what ibroute prints.
+    /// File of forwarding tables: OpenSM's opensm-lfts.dump, or the output of ibroute.
     #[arg(short = 'U', long, visible_alias = "lfts_file", value_name = "FILE")]
     pub lfts: PathBuf,
-    /// The service level of each pair of switches, as `route --dump-dir` writes it for lash; SL 0
-    /// everywhere without it.
+    /// File of service levels by pair of switches, as `route --dump-dir` writes it for lash [default: SL 0
+    /// for all].
     #[arg(long, value_name = "FILE")]
     pub levels: Option<PathBuf>,
 }
 
-/// Reads an MTU in bytes.
+/// Parses an MTU in bytes.
 pub(crate) fn mtu(text: &str) -> Result<Mtu, String> {
     let bytes = text.parse::<usize>().ok();
     let mtu = Mtu::ALL.into_iter().find(|mtu| Some(mtu.bytes()) == bytes);

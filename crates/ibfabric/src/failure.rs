@@ -1,4 +1,4 @@
-//! What ends a command, and the exit status that it means; and what is said on standard error.
+//! Errors of commands with their exit statuses, and messages on standard error.
 
 use std::fmt::Display;
 use std::io;
@@ -14,14 +14,14 @@ macro_rules! say {
 }
 pub(crate) use say;
 
-/// The answer of a command that ran to its end.
+/// The verdict of a completed command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// Exit status 0.
     Good,
-    /// Exit status 1: the fabric or its routes have a fault.
+    /// Exit status 1: problems found.
     Bad,
-    /// An exit status that another program has for the same.
+    /// An exit status of another program that this command is compatible with.
     Other(u8),
 }
 
@@ -50,14 +50,14 @@ impl From<Verdict> for ExitCode {
     }
 }
 
-/// What kept a command from running to its end.
+/// The error of a command that did not complete.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// The input cannot be used; exit status 2.
+    /// Unusable input; exit status 2.
     Unusable(String),
-    /// The same, and it was said already.
+    /// The same, if the message has been printed already.
     Said,
-    /// Whoever read the output has gone; nothing is said.
+    /// The reader of standard output closed it; no message is printed.
     OutputClosed,
 }
 
@@ -66,11 +66,11 @@ impl Failure {
         Self::Unusable(error.to_string())
     }
 
-    /// Returns what there is to say.
+    /// Returns the message.
     pub(crate) fn into_message(self) -> String {
         match self {
             Self::Unusable(message) => message,
-            Self::Said => "it was said already".to_owned(),
+            Self::Said => "the error has been printed".to_owned(),
             Self::OutputClosed => "the output is closed".to_owned(),
         }
     }
@@ -109,7 +109,7 @@ impl From<Failure> for DaemonError {
 }
 
 impl From<io::Error> for Failure {
-    /// Turns an error of writing to standard output into a failure.
+    /// Converts an error of writing to standard output.
     fn from(error: io::Error) -> Self {
         if error.kind() == io::ErrorKind::BrokenPipe {
             Self::OutputClosed

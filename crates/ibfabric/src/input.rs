@@ -1,4 +1,4 @@
-//! The files that commands read.
+//! Input files of commands.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ use ib_daemons::routing_files::load_warned;
 use crate::cli::{EngineArgs, ScopeArg, SubnetArgs};
 use crate::failure::{Failure, say};
 
-/// Makes sure that standard input stands for one file at most.
+/// Fails if `-`, standard input, is used for more than one file.
 pub(crate) fn one_standard_input<'a>(
     paths: impl IntoIterator<Item = Option<&'a PathBuf>>,
 ) -> Result<(), Failure> {
@@ -23,8 +23,8 @@ pub(crate) fn one_standard_input<'a>(
     if dashes.count() > 1 { Err(twice_standard_input()) } else { Ok(()) }
 }
 
-/// Makes sure that no file is written that is read, that none is two things at once, and that standard input is read once.
-/// Files to write are named with their options; `-` is no file.
+/// Fails if a written file is also read or written for another option, or if standard input is used for more
+/// than one file. `written` has the names of options; `-` is not a file.
 pub(crate) fn distinct_files<'a>(
     read: impl IntoIterator<Item = &'a Path>,
     written: impl IntoIterator<Item = (&'a str, &'a Path)>,
@@ -58,12 +58,12 @@ pub(crate) fn bytes(path: &Path) -> Result<Vec<u8>, Failure> {
     Ok(ib_daemons::input::bytes(path)?)
 }
 
-/// Reads a fabric file, and what it includes.
+/// Reads a fabric file with its includes.
 pub(crate) fn fabric_file(path: &Path) -> Result<Fabric, Failure> {
     Ok(ib_daemons::input::fabric_file(path)?)
 }
 
-/// Reads the fabric, and the names for its nodes.
+/// Reads the fabric and the node name map.
 pub(crate) fn fabric(args: &SubnetArgs) -> Result<Fabric, Failure> {
     let mut fabric = fabric_file(&args.fabric)?;
     if let Some(path) = &args.node_name_map {
@@ -99,35 +99,35 @@ pub(crate) fn subnet<'f>(fabric: &'f Fabric, args: &SubnetArgs) -> Result<Subnet
     Ok(subnet)
 }
 
-/// Returns the highest LMC that the file records for a channel adapter or router.
+/// Returns the highest LMC of an HCA or router port in the file.
 fn recorded_lmc(fabric: &Fabric) -> Lmc {
-    let adapters = fabric.nodes().filter(|(_, node)| !node.kind.is_switch());
-    let ports = adapters.flat_map(|(id, _)| fabric.ports_of(id));
+    let hosts = fabric.nodes().filter(|(_, node)| !node.kind.is_switch());
+    let ports = hosts.flat_map(|(id, _)| fabric.ports_of(id));
     ports.map(|(_, port)| port.lmc).max().unwrap_or_default()
 }
 
-/// Checks tables as the options ask.
+/// Checks forwarding tables as specified by the options.
 pub(crate) fn check(
     subnet: &Subnet<'_>,
     (lfts, unknown): (&Lfts, Option<&UnknownEntries>),
     layers: &Layers,
     args: &SubnetArgs,
 ) -> Result<CheckReport, Failure> {
-    let lanes = load(args.sl2vl.as_deref(), |name, bytes| dump::sl2vl::read(name, bytes, subnet))?;
+    let vls = load(args.sl2vl.as_deref(), |name, bytes| dump::sl2vl::read(name, bytes, subnet))?;
     let options = CheckOptions {
         scope: match args.scope {
             ScopeArg::Hosts => Scope::Hosts,
             ScopeArg::Management => Scope::Management,
             ScopeArg::Everything => Scope::Everything,
         },
-        vl_map: lanes.as_ref().map(|lanes| lanes as &dyn VlMap),
+        vl_map: vls.as_ref().map(|vls| vls as &dyn VlMap),
         unknown,
         ..CheckOptions::default()
     };
     Ok(check_with(subnet, lfts, layers, &options))
 }
 
-/// Names the options that are set and that none of some engines looks at.
+/// Returns the options that are set, but that none of the engines uses.
 pub(crate) fn unused_options(args: &EngineArgs, engines: &[EngineKind]) -> Vec<&'static str> {
     let mut unused = unused_by(args, engines[0]);
     for &engine in &engines[1..] {
@@ -139,7 +139,7 @@ pub(crate) fn unused_options(args: &EngineArgs, engines: &[EngineKind]) -> Vec<&
 
 fn unused_by(args: &EngineArgs, engine: EngineKind) -> Vec<&'static str> {
     use EngineKind::{Dor, FatTree, File, Lash, MinHop, UpDown};
-    // The file engine fills tables as minhop does when it is given none.
+    // Without --lfts the file engine computes tables like minhop.
     let fills = match engine {
         MinHop | UpDown | Dor => true,
         File => args.lfts.is_none(),
@@ -177,7 +177,7 @@ fn unused_by(args: &EngineArgs, engine: EngineKind) -> Vec<&'static str> {
     unused.map(|(name, ..)| name).collect()
 }
 
-/// Reads a file that belongs to the subnet, and says what had to be passed over.
+/// Reads a file about the subnet, and prints which parts are ignored.
 pub(crate) fn load<T>(
     path: Option<&Path>,
     read: impl FnOnce(&str, &[u8]) -> Result<dump::Loaded<T>, ib_topology::ParseError>,

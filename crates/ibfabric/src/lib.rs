@@ -1,15 +1,15 @@
-//! The command line of ibfabric.
+//! The `ibfabric` program as a library.
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`cli`] | the command line: its options, and the [`clap::Command`] that documentation is made of |
+//! | [`cli`] | the command line as clap types, and the [`clap::Command`] from which documentation is generated |
 //! | `command` | one file per subcommand |
-//! | `input` | the files that commands read |
-//! | `output` | text, JSON and broken pipes |
-//! | `failure` | what ends a command, and the exit status that it means |
+//! | `input` | input files of commands |
+//! | `output` | standard output as text or JSON |
+//! | `failure` | errors of commands and exit statuses |
 //!
-//! The exit status is 0 when the answer is good, 1 when it is bad (something unreachable, a credit
-//! loop), and 2 when the input is unusable.
+//! The exit status is 0 if no problems are found, 1 if problems are found (such as an unreachable LID or a
+//! credit loop), 2 if the input is unusable, and 3 if the result is inconclusive.
 
 pub mod cli;
 mod command;
@@ -56,7 +56,7 @@ fn print(answer: &clap::Error) -> ExitCode {
     let printed = answer.print().and_then(|()| std::io::stdout().flush());
     match printed {
         Err(error) if !answer.use_stderr() => failure::Failure::from(error).report(),
-        // With standard error gone there is nobody left to tell.
+        // An error of standard error cannot be reported.
         _ => ExitCode::from(answer.exit_code() as u8),
     }
 }
@@ -66,13 +66,13 @@ fn end(
     result: Result<failure::Verdict, failure::Failure>,
     output: &mut output::Output,
 ) -> ExitCode {
-    // A reader that leaves early does not change what was found.
+    // Closing standard output early does not change the verdict.
     let result = result.and_then(|verdict| match output.flush() {
         Ok(()) | Err(failure::Failure::OutputClosed) => Ok(verdict),
         Err(failure) => Err(failure),
     });
     match result {
-        // What is in the file of `--capture` is a part of the answer.
+        // An incomplete file of `--capture` is a problem, too.
         Ok(failure::Verdict::Good) if ib_daemons::own_capture::has_failed() => {
             failure::Verdict::Bad.into()
         }

@@ -1,4 +1,4 @@
-//! The `ibfabric` program: see the library for what it does.
+//! The `ibfabric` program; see the library.
 
 use std::process::ExitCode;
 

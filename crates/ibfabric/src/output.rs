@@ -1,4 +1,4 @@
-//! Standard output: text, JSON, and readers that leave early.
+//! Standard output as text or JSON.
 
 use std::io::{self, BufWriter, Write};
 
@@ -9,17 +9,17 @@ use crate::failure::Failure;
 
 pub(crate) mod result_file;
 
-/// How a report is printed.
+/// The output format of a result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Format {
-    /// Lines for people.
+    /// Text.
     #[default]
     Text,
     /// One JSON object.
     Json,
 }
 
-/// Where a command's results go.
+/// Standard output, buffered.
 pub(crate) struct Output(Box<dyn Write>);
 
 impl Output {
@@ -39,9 +39,10 @@ impl Output {
 
 /// Returns a value as one line of JSON that a terminal can show.
 pub(crate) fn json_line(value: &impl Serialize) -> Result<String, Failure> {
-    let text = serde_json::to_string(value)
-        .map_err(|error| Failure::Unusable(format!("cannot make JSON of it: {error}")))?;
-    // JSON escapes ASCII control characters only, and has its own escapes for the others.
+    let text = serde_json::to_string(value).map_err(|error| {
+        Failure::Unusable(format!("cannot convert the result to JSON: {error}"))
+    })?;
+    // serde_json escapes ASCII control characters only. Other unsafe characters get JSON escapes here.
     let (mut line, mut rest) = (String::with_capacity(text.len()), &text[..]);
     while let Some(at) = rest.find(is_unsafe) {
         let (before, after) = rest.split_at(at);
@@ -56,7 +57,8 @@ pub(crate) fn json_line(value: &impl Serialize) -> Result<String, Failure> {
 }
 
 impl Write for Output {
-    /// Writes text whose control characters other than newline and tab are escaped: a part of it may come from a peer.
+    /// Writes text, with control characters other than newline and tab escaped: parts of it may come from a
+    /// peer.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if !bytes.iter().any(|&byte| byte >= 0x7f || byte < b' ' && !matches!(byte, b'\n' | b'\t'))
         {

@@ -1,4 +1,4 @@
-//! HCAs of other processes at ports of `ibfabric sim`.
+//! HCAs of other processes, attached to ports of `ibfabric sim`.
 
 use std::io::{BufRead, BufReader};
 use std::os::linux::net::SocketAddrExt;
@@ -18,7 +18,7 @@ impl Running {
         Self::ready(ibfabric(words))
     }
 
-    /// Ends it and waits until it has.
+    /// Sends a signal, and waits until the process has exited.
     fn signal(&mut self, name: &str) {
         let id = self.0.id().to_string();
         let sent = Command::new("kill").args(["-s", name, &id]).status();
@@ -27,7 +27,7 @@ impl Running {
     }
 }
 
-/// A simulator of a fat tree, and its name.
+/// A simulator of a fat tree, and the name of its sockets.
 struct Lab {
     simulator: Running,
     name: String,
@@ -58,7 +58,7 @@ impl Lab {
         ibfabric(&[&fixed, rest].concat()).output().expect("it runs")
     }
 
-    /// Runs a client; returns its object.
+    /// Runs a client; returns its JSON output.
     fn measured(&self, words: &[&str]) -> Value {
         let output = self.client(&[words, &["--format", "json"]].concat());
         let object = serde_json::from_slice(&output.stdout);
@@ -74,29 +74,29 @@ impl Lab {
         text(&output.stdout)
     }
 
-    /// Waits until the console says something.
+    /// Waits until the output of a console command contains a text.
     fn await_line(&self, words: &[&str], expected: &str) {
         let end = Instant::now() + Duration::from_secs(20);
         loop {
-            let said = self.console(words);
-            if said.contains(expected) {
+            let printed = self.console(words);
+            if printed.contains(expected) {
                 return;
             }
-            assert!(Instant::now() < end, "{expected}: {said}");
+            assert!(Instant::now() < end, "{expected}: {printed}");
             std::thread::sleep(Duration::from_millis(20));
         }
     }
 }
 
 #[test]
-fn data_go_from_process_to_process_however_the_peer_is_named() {
+fn processes_exchange_data_by_any_peer_name() {
     let lab = Lab::start("data", &[]);
     let server = lab.server("host-2", &["--rping", "--ucmatose"]);
-    let told = lab.measured(&["devinfo", "--node", "host-2"]);
-    let port = &told["fabric"];
-    assert_eq!((&told["running"], &port["active"]), (&true.into(), &true.into()), "{told}");
-    assert_eq!(told["active_mtu"], 4096);
-    let (lid, gid) = (port["lid"].to_string(), told["gids"][0].as_str().expect("a GID"));
+    let info = lab.measured(&["devinfo", "--node", "host-2"]);
+    let port = &info["fabric"];
+    assert_eq!((&info["running"], &port["active"]), (&true.into(), &true.into()), "{info}");
+    assert_eq!(info["active_mtu"], 4096);
+    let (lid, gid) = (port["lid"].to_string(), info["gids"][0].as_str().expect("a GID"));
     let address = port["addresses"][0].as_str().expect("an address");
     let node = port["node"].as_str().expect("a name");
     let numbered = format!("{node}:1");
@@ -114,9 +114,9 @@ fn data_go_from_process_to_process_however_the_peer_is_named() {
     assert_eq!((&found["pings"], &found["wrong"]), (&10.into(), &0.into()));
     let output = lab.client(&["cmatose", "--node", "host-7", "host-2"]);
     assert!(output.status.success(), "{}", text(&output.stderr));
-    let told = lab.measured(&["devinfo", "--node", "host-2"]);
-    let counters = &told["counters"];
-    assert!(counters["without_icrc"].as_u64() > Some(1000), "{told}");
+    let info = lab.measured(&["devinfo", "--node", "host-2"]);
+    let counters = &info["counters"];
+    assert!(counters["without_icrc"].as_u64() > Some(1000), "{info}");
     assert_eq!(counters["icrc_verified"], 0);
     assert!(lab.console(&["attached"]).contains(&format!("adapter at \"{node}\"[1]")));
     assert!(lab.console(&["stats"]).contains("refused.malformed 0"));
@@ -124,7 +124,7 @@ fn data_go_from_process_to_process_however_the_peer_is_named() {
 }
 
 #[test]
-fn pingpong_tells_its_queue_pairs_beside_the_fabric() {
+fn pingpong_exchanges_qpns_over_tcp() {
     let lab = Lab::start("pingpong", &[]);
     let port = (30_000 + std::process::id() % 20_000).to_string();
     let fixed = ["-p", &port, "-n", "300", "-s", "9000", "-c", "--attach", &lab.name];
@@ -141,7 +141,7 @@ fn pingpong_tells_its_queue_pairs_beside_the_fabric() {
 }
 
 #[test]
-fn the_port_of_an_adapter_that_dies_goes_down_and_comes_up_with_the_next() {
+fn port_goes_down_with_hca_and_up_with_next() {
     let lab = Lab::start("death", &[]);
     let mut server = lab.server("host-2", &[]);
     let small = ["bw", "--node", "host-5", "host-2", "-n", "10"];
@@ -151,17 +151,17 @@ fn the_port_of_an_adapter_that_dies_goes_down_and_comes_up_with_the_next() {
     let output = lab.client(&small);
     assert_eq!(output.status.code(), Some(2));
     assert!(!output.stderr.is_empty());
-    // The manager brings it back into service.
+    // The SM activates the port again.
     let mut server = lab.server("host-2", &[]);
     lab.measured(&small);
-    // One that goes of its own will leaves the port as it is.
+    // A clean exit does not take the port down.
     server.signal("TERM");
     assert!(!lab.console(&["attached"]).contains("adapter"));
     assert!(!lab.console(&["dump", "host-2"]).contains("Down"));
 }
 
 #[test]
-fn clients_end_when_the_simulator_or_their_peer_does() {
+fn clients_exit_with_simulator_or_peer() {
     let mut lab = Lab::start("end", &[]);
     let server = lab.server("host-2", &[]);
     let endless = |lab: &Lab| {
@@ -173,25 +173,25 @@ fn clients_end_when_the_simulator_or_their_peer_does() {
     let fails = |mut client: Running, expected: &str| {
         let end = Instant::now() + Duration::from_secs(60);
         let status = loop {
-            match client.0.try_wait().expect("it can be asked") {
+            match client.0.try_wait().expect("child can be waited for") {
                 Some(status) => break status,
                 None => std::thread::sleep(Duration::from_millis(20)),
             }
             assert!(Instant::now() < end, "it hangs");
         };
-        let mut said = String::new();
-        std::io::Read::read_to_string(client.0.stderr.as_mut().expect("it is piped"), &mut said)
+        let mut printed = String::new();
+        std::io::Read::read_to_string(client.0.stderr.as_mut().expect("it is piped"), &mut printed)
             .expect("text");
-        assert_eq!(status.code(), Some(2), "{said}");
-        assert!(said.contains(expected), "{said}");
+        assert_eq!(status.code(), Some(2), "{printed}");
+        assert!(printed.contains(expected), "{printed}");
     };
     let client = endless(&lab);
     lab.await_line(&["attached"], "00a\"[1]");
     std::thread::sleep(Duration::from_millis(300));
     drop(server);
-    // Retries end, and the request with them.
+    // The request fails when its retries are exhausted.
     fails(client, "RetryExcErr");
-    // A server that ends in peace says so, to whoever waits for it without asking.
+    // A server that exits cleanly disconnects its clients.
     for program in [&["lat", "--op", "send", "-n", "100000000"][..], &["ping", "-C", "100000000"]] {
         let server = lab.server("host-2", &["--rping"]);
         let words = [
@@ -205,7 +205,7 @@ fn clients_end_when_the_simulator_or_their_peer_does() {
         std::thread::sleep(Duration::from_millis(300));
         let mut server = server;
         server.signal("TERM");
-        fails(client, "has ended the connection");
+        fails(client, "has disconnected");
     }
     let _server = lab.server("host-2", &[]);
     let client = endless(&lab);
@@ -215,7 +215,7 @@ fn clients_end_when_the_simulator_or_their_peer_does() {
 }
 
 #[test]
-fn whoever_cannot_be_served_is_told_why() {
+fn rejected_clients_get_the_reason() {
     let lab = Lab::start("refuse", &[]);
     let _server = lab.server("host-2", &[]);
     let bw = |node: &str, peer: &str| {
@@ -237,20 +237,20 @@ fn whoever_cannot_be_served_is_told_why() {
     assert!(text(&output.stderr).contains("no simulator listens"), "{}", text(&output.stderr));
 }
 
-/// A process that says nonsense is sent away, and nobody else takes harm.
+/// The simulator disconnects a client that sends malformed messages.
 #[test]
-fn nonsense_over_the_socket_harms_nobody() {
+fn malformed_messages_do_not_affect_other_clients() {
     let lab = Lab::start("nonsense", &[]);
     let _server = lab.server("host-2", &[]);
     let address = SocketAddr::from_abstract_name(format!("{}:data", lab.name)).expect("a name");
-    // A stream is no sequence of packets.
+    // The socket has the type SOCK_SEQPACKET, not SOCK_STREAM.
     assert!(UnixStream::connect_addr(&address).is_err());
     let say = |message: &[u8]| {
         let socket =
             net::socket(AddressFamily::UNIX, SocketType::SEQPACKET, None).expect("a socket");
         let name = format!("{}:data", lab.name);
         let address = SocketAddrUnix::new_abstract_name(name.as_bytes()).expect("a name");
-        net::connect(&socket, &address).expect("somebody listens");
+        net::connect(&socket, &address).expect("simulator listens");
         net::send(&socket, message, SendFlags::NOSIGNAL).expect("it is taken");
         let mut answer = vec![0; 65_536];
         let (length, _) = net::recv(&socket, &mut answer[..], RecvFlags::empty()).expect("an end");
@@ -275,7 +275,7 @@ fn nonsense_over_the_socket_harms_nobody() {
 }
 
 #[test]
-fn what_adapters_did_can_be_recorded_and_repeated() {
+fn hca_traffic_is_recorded_and_replayed() {
     let record = std::env::temp_dir().join(format!("attach-test-{}.record", std::process::id()));
     let record = record.to_str().expect("a path");
     let logs = tempfile::tempdir().expect("a directory");
@@ -310,7 +310,7 @@ fn what_adapters_did_can_be_recorded_and_repeated() {
 }
 
 #[test]
-fn what_the_fabric_loses_is_in_the_capture_of_who_sent_it() {
+fn fabric_losses_are_in_capture_of_sender() {
     let lab = Lab::start("lost", &[]);
     let server = lab.server("host-1", &[]);
     for fault in ["\"leaf-0\"[2] loss=0.02", "\"leaf-0\"[1] corrupt=0.02"] {
@@ -331,7 +331,7 @@ fn what_the_fabric_loses_is_in_the_capture_of_who_sent_it() {
         lost += frame.comments.iter().filter(|it| it.starts_with("lost: at ")).count();
     }
     assert!(lost > 10, "{lost}");
-    // The fabric knows of those that went the other way as well.
+    // The counter of the fabric includes packets of the other direction.
     let stats: Value =
         serde_json::from_str(&lab.console(&["stats", "--format", "json"])).expect("an object");
     let all = ["fault", "damaged"].map(|why| stats["data"]["lost"][why].as_u64().unwrap_or(0));

@@ -1,4 +1,4 @@
-//! `ibfabric capture correlate` on what `ibfabric rdma --capture` writes at both ends.
+//! `ibfabric capture correlate` with files of `ibfabric rdma --capture` from both ends.
 
 use std::path::{Path, PathBuf};
 use std::process::Output;
@@ -16,7 +16,7 @@ fn name(path: &Path) -> &str {
 
 static NEXT: AtomicU16 = AtomicU16::new(0);
 
-/// Two captures of one run, and the UDP port that it has used.
+/// Two captures of one run, and its UDP port.
 struct Captures {
     client: PathBuf,
     server: PathBuf,
@@ -57,7 +57,7 @@ impl Captures {
 }
 
 #[test]
-fn both_ends_of_one_machine_agree() {
+fn captures_of_both_ends_agree() {
     let directory = tempfile::tempdir().unwrap();
     for (words, connections, messages) in [
         (&["lat", "--op", "send", "-s", "9000", "-n", "100"][..], "1", 200),
@@ -70,13 +70,13 @@ fn both_ends_of_one_machine_agree() {
         let number = |value: &Value| value.as_f64().unwrap_or_else(|| panic!("{value}"));
         assert_eq!(found["overwritten"], 0, "{}", found["files"]);
         assert_eq!(found["captured"], found["sent"]);
-        // Whatever was sent has arrived, but for what the socket has dropped, which was sent again.
+        // All packets have arrived, except those that the socket dropped, which were retransmitted.
         let packets = &found["packets"];
         assert_eq!(packets["received_only"], 0, "{packets}");
         assert!(number(&packets["sent_only"]) <= number(&packets["sent_again"]), "{packets}");
         let all = 2.0 * number(&packets["matched"]) + number(&packets["sent_only"]);
         assert_eq!(all, number(&found["captured"]), "{packets}");
-        // One machine has one clock; the files are written by two processes, which look at it one after the other.
+        // Both processes use the same clock, but read it at different times.
         let clock = &found["clock"];
         assert_eq!(clock["state"], "estimated", "{clock}");
         let uncertainty = number(&clock["uncertainty_us"]);
@@ -120,7 +120,7 @@ fn times_between_events_and_lists_are_printed() {
         printed.contains("clocks: file 2 is") && printed.contains("\nmessages 127.0.0.2 qp"),
         "{printed}"
     );
-    // Nothing of that kind has happened.
+    // There is no such event.
     let output = captures.correlate(&["--from", &came, "--to", &format!("qp {to} send ATOMIC")]);
     assert_eq!(output.status.code(), Some(1), "{}", text(&output.stdout));
     let output = captures.correlate(&["--qpn", "3"]);
@@ -128,7 +128,7 @@ fn times_between_events_and_lists_are_printed() {
     let printed = text(&output.stdout);
     assert!(printed.contains("no connection of the queue pairs"), "{printed}");
     assert!(!printed.contains("when its request was posted"), "{printed}");
-    // Twice the same end is no other end.
+    // The same file twice does not have both ends.
     let one = name(&captures.client);
     let words = ["capture", "correlate", one, one, "--udp-port", &captures.udp];
     let output = ibfabric(&words).output().unwrap();
@@ -138,7 +138,7 @@ fn times_between_events_and_lists_are_printed() {
         "{}",
         text(&output.stdout)
     );
-    // Nothing can be drawn of what the second end has sent, and the page says so.
+    // Messages of the second end cannot be drawn, which the page states.
     let page = directory.path().join("page.html");
     let server = name(&captures.server);
     let words = ["capture", "correlate", one, server, "--html", name(&page), "--qpn", "3"];
@@ -172,9 +172,9 @@ fn times_between_events_and_lists_are_printed() {
         ),
     ] {
         let output = ibfabric(words).output().unwrap();
-        let said = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{words:?}: {said}");
-        assert!(said.contains(expected), "{words:?}: {said}");
+        let errors = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {errors}");
+        assert!(errors.contains(expected), "{words:?}: {errors}");
         assert!(output.stdout.is_empty(), "{words:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! `ibfabric capture read` from outside: what it prints of files that are whole, cut, foreign or none.
+//! `ibfabric capture read` as a process, with complete, truncated, non-RDMA and invalid files.
 
 use std::fs;
 use std::io::Write as _;
@@ -32,7 +32,7 @@ fn objects(output: &Output) -> Vec<Value> {
     lines(output).iter().map(parse).collect()
 }
 
-/// Where files are written.
+/// The directory of the files.
 struct Place(tempfile::TempDir);
 
 impl Place {
@@ -74,7 +74,7 @@ fn message(to_server: bool, attribute: &impl Attribute) -> Vec<u8> {
     frame(to_server, 4791, builder.deth(deth).payload(&mad.0))
 }
 
-/// Returns a file of seven frames on two interfaces, the last of InfiniBand.
+/// Returns a file with seven frames on two interfaces; the last frame is of InfiniBand.
 fn sample() -> Vec<u8> {
     let mut req = Req { local_qpn: Qpn::truncated(0x11), local_comm_id: 5, ..Req::zeroed() };
     req.service_id = 0x0106_1c06;
@@ -124,7 +124,7 @@ fn sample() -> Vec<u8> {
 }
 
 #[test]
-fn a_file_as_lines() {
+fn file_is_printed_as_lines() {
     let place = Place::new();
     let file = place.file("good.pcapng", &sample());
     let output = read(&[&file]);
@@ -139,15 +139,15 @@ fn a_file_as_lines() {
         "     4 0.000003003 \"eth0\" 192.0.2.2 → 192.0.2.1 RC acknowledge qp 0x22 → 0x11 psn 70 \
          ACK msn 1",
         "     5 0.000004004 \"eth0\" 192.0.2.1 → 192.0.2.2 RC SEND only qp 0x33 psn 1 len 9 wrong ICRC",
-        "     6 0.000005005 \"eth0\" foreign: UDP port 4800",
+        "     6 0.000005005 \"eth0\" non-RDMA: UDP port 4800",
         "     7 1.000000000 lid 3 → lid 9 RC SEND only qp 0x33 psn 1 len 9",
     ];
     assert_eq!(lines(&output), expected);
-    let said = text(&output.stderr);
+    let printed = text(&output.stderr);
     assert_eq!(
-        said,
+        printed,
         format!(
-            "ibfabric: {file}: 7 frames, 6 packets, 1 foreign; 4 missing in the capture\n\
+            "ibfabric: {file}: 7 frames, 6 packets, 1 non-RDMA; 4 missing in the capture\n\
              ibfabric: {file}: 1 packets with a wrong ICRC\n\
              ibfabric: eth0: 9 seen, 4 missed\n"
         )
@@ -160,7 +160,7 @@ fn a_file_as_lines() {
 }
 
 #[test]
-fn a_file_as_objects() {
+fn file_is_printed_as_objects() {
     let place = Place::new();
     let file = place.file("good.pcapng", &sample());
     let output = read(&[&file, "--format", "json"]);
@@ -212,12 +212,12 @@ fn a_file_as_objects() {
     assert_eq!(found[4]["icrc_ok"], false);
     assert_eq!(found[5]["foreign"], "UDP port 4800");
     assert_eq!((&found[6]["interface"], &found[6]["lrh"]["dlid"]), (&Value::Null, &9.into()));
-    // What was on the link, without the header of the record.
+    // The length on the link, without the ERF header.
     assert_eq!((&found[6]["length"], &found[6]["vcrc_ok"]), (&38.into(), &true.into()));
 }
 
 #[test]
-fn filters_choose_packets() {
+fn filters_select_packets() {
     let place = Place::new();
     let file = place.file("good.pcapng", &sample());
     for (words, expected) in [
@@ -242,7 +242,7 @@ fn filters_choose_packets() {
 }
 
 #[test]
-fn everything_before_the_end_of_a_cut_file_is_shown() {
+fn packets_of_a_cut_off_file_are_printed() {
     let place = Place::new();
     let whole = sample();
     let all = lines(&read(&[&place.file("whole", &whole)]));
@@ -250,21 +250,21 @@ fn everything_before_the_end_of_a_cut_file_is_shown() {
     for length in (0..whole.len()).step_by(97) {
         let file = place.file("cut", &whole[..length]);
         let output = read(&[&file]);
-        let said = text(&output.stderr);
+        let printed = text(&output.stderr);
         let shown = lines(&output);
         assert_eq!(shown[..], all[..shown.len()], "{length} bytes");
         assert!(shown.len() >= most, "{length} bytes");
         most = shown.len();
         if output.status.code() != Some(0) {
-            assert_eq!(output.status.code(), Some(2), "{length} bytes: {said}");
-            assert!(said.contains(&format!("{file}: byte ")), "{length} bytes: {said}");
+            assert_eq!(output.status.code(), Some(2), "{length} bytes: {printed}");
+            assert!(printed.contains(&format!("{file}: byte ")), "{length} bytes: {printed}");
         }
     }
     assert!(most > 4);
 }
 
 #[test]
-fn what_is_no_capture_is_refused() {
+fn file_that_is_not_a_capture_is_rejected() {
     let place = Place::new();
     for (name, content, expected) in [
         ("text", &b"vendid=0x2c9\ndevid=0xb924\n"[..], "byte 0: the magic number is 0x76656e64"),
@@ -272,10 +272,10 @@ fn what_is_no_capture_is_refused() {
     ] {
         let file = place.file(name, content);
         let output = read(&[&file]);
-        let said = text(&output.stderr);
+        let printed = text(&output.stderr);
         assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0));
-        assert!(said.starts_with(&format!("ibfabric: {file}: {expected}")), "{said}");
-        assert_eq!(said.lines().count(), 1, "{said}");
+        assert!(printed.starts_with(&format!("ibfabric: {file}: {expected}")), "{printed}");
+        assert_eq!(printed.lines().count(), 1, "{printed}");
     }
     let output = read(&["/nowhere/at/all.pcapng"]);
     assert_eq!(output.status.code(), Some(2));
@@ -283,7 +283,7 @@ fn what_is_no_capture_is_refused() {
 }
 
 #[test]
-fn options_that_mean_nothing_are_refused() {
+fn invalid_option_values_are_rejected() {
     for (words, expected) in [
         (["-", "--opcode", "SEEND"], "expected a code of 0 to 255, or words"),
         (["-", "--opcode", "256"], "expected a code of 0 to 255, or words"),
@@ -292,9 +292,9 @@ fn options_that_mean_nothing_are_refused() {
         (["-", "--count", "0"], "0 is not in 1.."),
     ] {
         let output = read(&words);
-        let said = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{words:?}: {said}");
-        assert!(said.contains(expected), "{words:?}: {said}");
+        let printed = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {printed}");
+        assert!(printed.contains(expected), "{words:?}: {printed}");
     }
 }
 
@@ -312,10 +312,10 @@ fn standard_input_is_read() {
 }
 
 #[test]
-fn a_reader_that_leaves_early_is_no_fault() {
+fn closed_standard_output_is_no_error() {
     let place = Place::new();
     let mut many = sample();
-    // A section after the other.
+    // A file with many sections.
     while many.len() < 2_000_000 {
         many.extend(sample());
     }
@@ -329,7 +329,7 @@ fn a_reader_that_leaves_early_is_no_fault() {
 }
 
 #[test]
-fn a_port_that_would_help_is_named() {
+fn missing_udp_port_option_is_suggested() {
     let place = Place::new();
     let mut writer = Writer::new(Vec::new(), &Section::default()).expect("memory");
     let interface = writer.interface(&Interface::new(LinkType::ETHERNET)).expect("memory");
@@ -337,6 +337,6 @@ fn a_port_that_would_help_is_named() {
     let frame = frame(true, 4800, send);
     writer.packet(&Captured::new(interface, 5, &frame)).expect("memory");
     let file = place.file("other", &writer.finish().expect("memory"));
-    let said = text(&read(&[&file]).stderr);
-    assert!(said.contains("1 frames go to port 4800: --udp-port 4800"), "{said}");
+    let printed = text(&read(&[&file]).stderr);
+    assert!(printed.contains("but 1 frames to port 4800: expected --udp-port 4800"), "{printed}");
 }

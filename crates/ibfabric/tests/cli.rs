@@ -1,4 +1,4 @@
-//! The command line from outside: what it prints, where it prints it, and its exit status.
+//! The command line as a process: standard output, standard error and exit status.
 
 use std::fs;
 use std::io::Write;
@@ -15,7 +15,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).expect("UTF-8")
 }
 
-/// A directory with a generated fabric in it.
+/// A directory with a generated fabric.
 struct Place(tempfile::TempDir);
 
 impl Place {
@@ -41,7 +41,7 @@ impl Place {
     }
 }
 
-/// Routes and returns the exit status and the JSON.
+/// Runs `route`; returns the exit status and the JSON output.
 fn route(words: &[&str]) -> (Option<i32>, Value) {
     let output = ibfabric(&[&["route"], words, &["--format", "json"]].concat());
     let report = serde_json::from_slice(&output.stdout)
@@ -50,7 +50,7 @@ fn route(words: &[&str]) -> (Option<i32>, Value) {
 }
 
 #[test]
-fn the_json_of_route_has_the_keys_that_scripts_rely_on() {
+fn route_json_has_documented_keys() {
     let place = Place::new();
     let net = place.fabric(&["xgft", "4,4", "1,4"]);
     let (status, report) = route(&[&net, "--metrics"]);
@@ -92,7 +92,7 @@ fn the_json_of_route_has_the_keys_that_scripts_rely_on() {
 }
 
 #[test]
-fn a_credit_loop_is_printed_and_means_status_1() {
+fn credit_loop_is_printed_with_status_1() {
     let place = Place::new();
     let net = place.fabric(&["torus", "4x4"]);
     let output = ibfabric(&["route", &net]);
@@ -110,7 +110,7 @@ fn a_credit_loop_is_printed_and_means_status_1() {
 }
 
 #[test]
-fn engines_that_cannot_are_named_and_the_next_one_serves() {
+fn failed_engines_are_named_and_next_is_used() {
     let place = Place::new();
     let net = place.fabric(&["torus", "4x4"]);
     let output = ibfabric(&["route", &net, "--engine", "ftree,updn", "--format", "json"]);
@@ -133,7 +133,7 @@ fn engines_that_cannot_are_named_and_the_next_one_serves() {
 }
 
 #[test]
-fn unusable_input_means_status_2_and_a_place() {
+fn unusable_input_has_status_2_and_names_line() {
     let place = Place::new();
     let cases: [(&str, &[u8], &str); 6] = [
         ("truncated", b"switchguid=0x1\nSwitch 4 \"a\"\n[1] \"b", "truncated:3:"),
@@ -164,7 +164,7 @@ fn unusable_input_means_status_2_and_a_place() {
 }
 
 #[test]
-fn a_fabric_in_two_parts_says_which_nodes_are_cut_off() {
+fn cut_off_nodes_of_split_fabric_are_named() {
     let place = Place::new();
     let net = place.file(
         "split",
@@ -184,7 +184,7 @@ fn a_fabric_in_two_parts_says_which_nodes_are_cut_off() {
 }
 
 #[test]
-fn dumps_of_route_pass_check_and_damaged_ones_do_not() {
+fn dumps_pass_check_and_damaged_dumps_fail() {
     let place = Place::new();
     let net = place.fabric(&["torus", "5x5", "hosts=2"]);
     let dumps = place.path("dumps");
@@ -195,7 +195,7 @@ fn dumps_of_route_pass_check_and_damaged_ones_do_not() {
     let check = |words: &[&str]| ibfabric(&[&["check", &net, "--lfts"], words].concat());
     let output = check(&[&lfts, "--levels", &levels]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stdout));
-    // The same tables all on one service level can deadlock.
+    // The same tables on a single service level can deadlock.
     assert_eq!(check(&[&lfts]).status.code(), Some(1));
     let good = fs::read_to_string(&lfts).expect("text");
     let at = good.find("\n0x0001 ").expect("LID 1") + 1;
@@ -205,15 +205,15 @@ fn dumps_of_route_pass_check_and_damaged_ones_do_not() {
     assert_eq!(output.status.code(), Some(1));
     let printed = text(&output.stdout);
     assert!(printed.contains("pairs of a switch and a LID that are broken"), "{printed}");
-    // A table that breaks off in the middle of a line is malformed, at the end of one it has a gap.
+    // A file that is truncated within a line is malformed; truncated at the end of a line it lacks entries.
     let cut = good[..good.len() * 3 / 4].rfind('\n').expect("lines") + 1;
     let broken = place.file("broken", &good[..cut + 4]);
     assert_eq!(check(&[&broken, "--levels", &levels]).status.code(), Some(2));
     let cut = place.file("cut", &good[..cut]);
     let output = check(&[&cut, "--levels", &levels, "--format", "json"]);
     assert_eq!(output.status.code(), Some(3), "{}", text(&output.stdout));
-    let said = text(&output.stderr);
-    assert!(said.contains(": the table of switch ") && said.contains("cut: line "), "{said}");
+    let shown = text(&output.stderr);
+    assert!(shown.contains(": the table of switch ") && shown.contains("cut: line "), "{shown}");
     let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert_eq!(report["unreachable"], 0);
     assert!(report["not_judged"].as_u64().is_some_and(|pairs| pairs > 0), "{report}");
@@ -221,7 +221,7 @@ fn dumps_of_route_pass_check_and_damaged_ones_do_not() {
 }
 
 #[test]
-fn the_file_engine_loads_what_another_engine_dumped() {
+fn file_engine_loads_dumps_of_other_engines() {
     let place = Place::new();
     let net = place.fabric(&["xgft", "4,4", "1,4"]);
     let (first, second) = (place.path("first"), place.path("second"));
@@ -238,7 +238,7 @@ fn the_file_engine_loads_what_another_engine_dumped() {
 }
 
 #[test]
-fn kept_tables_change_only_where_they_must() {
+fn kept_lfts_change_only_if_necessary() {
     let place = Place::new();
     let net = place.fabric(&["xgft", "6,6", "1,6"]);
     let (before, kept, anew) = (place.path("before"), place.path("kept"), place.path("anew"));
@@ -262,7 +262,7 @@ fn kept_tables_change_only_where_they_must() {
 }
 
 #[test]
-fn bad_lines_of_a_guid_file_are_named_and_passed_over() {
+fn invalid_guid_file_lines_are_named_and_ignored() {
     let place = Place::new();
     let net = place.fabric(&["mesh", "4x4"]);
     let roots = place.file("roots", "# roots\n0x0002c90000200000\nrubbish\n");
@@ -274,7 +274,7 @@ fn bad_lines_of_a_guid_file_are_named_and_passed_over() {
 }
 
 #[test]
-fn threads_and_runs_change_nothing() {
+fn result_is_independent_of_threads_and_runs() {
     let place = Place::new();
     let net = place.fabric(&["random", "switches=40", "ports=16", "hosts=4"]);
     for engine in ["minhop", "dor", "lash", "updn"] {
@@ -298,7 +298,7 @@ fn threads_and_runs_change_nothing() {
 }
 
 #[test]
-fn gen_writes_both_formats_and_they_describe_one_fabric() {
+fn both_formats_of_gen_describe_the_same_fabric() {
     let place = Place::new();
     for kind in [&["torus", "3x3", "hosts=2"][..], &["dragonfly", "a=4", "p=2", "h=2"]] {
         let (ibsim, other) = (place.path("ibsim"), place.path("ibnetdiscover"));
@@ -314,7 +314,7 @@ fn gen_writes_both_formats_and_they_describe_one_fabric() {
 }
 
 #[test]
-fn a_closed_pipe_ends_quietly() {
+fn closed_pipe_is_no_error() {
     let mut child = Command::new(env!("CARGO_BIN_EXE_ibfabric"))
         .args(["gen", "torus", "16x16x4", "hosts=4"])
         .stdout(Stdio::piped())
@@ -328,7 +328,7 @@ fn a_closed_pipe_ends_quietly() {
 }
 
 #[test]
-fn a_fabric_comes_from_standard_input_too() {
+fn fabric_is_read_from_standard_input() {
     let place = Place::new();
     let net = fs::read(place.fabric(&["xgft", "3,3", "1,3"])).expect("a file");
     let mut child = Command::new(env!("CARGO_BIN_EXE_ibfabric"))
@@ -343,7 +343,7 @@ fn a_fabric_comes_from_standard_input_too() {
 }
 
 #[test]
-fn the_example_fabrics_are_what_their_commands_make() {
+fn example_fabrics_equal_output_of_gen() {
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
     let readme = fs::read_to_string(examples.join("README.md")).expect("the list of examples");
     let mut checked = 0;
@@ -363,7 +363,7 @@ fn the_example_fabrics_are_what_their_commands_make() {
 }
 
 #[test]
-fn no_engine_is_an_object_without_an_engine() {
+fn json_without_usable_engine_has_no_engine() {
     let place = Place::new();
     let net = place.fabric(&["torus", "4x4"]);
     let (status, report) = route(&[&net, "--engine", "ftree,no_fallback"]);
@@ -373,7 +373,7 @@ fn no_engine_is_an_object_without_an_engine() {
 }
 
 #[test]
-fn options_that_an_engine_does_not_look_at_are_named() {
+fn options_unused_by_engine_are_named() {
     let place = Place::new();
     let net = place.fabric(&["xgft", "4,4", "1,4"]);
     let roots = place.file("roots", "0x0002c90000200000\n");
@@ -383,7 +383,7 @@ fn options_that_an_engine_does_not_look_at_are_named() {
 }
 
 #[test]
-fn lines_that_name_nothing_are_discarded_and_named() {
+fn lines_with_unknown_guids_are_ignored_and_named() {
     let place = Place::new();
     let net = place.fabric(&["xgft", "4,4", "1,4"]);
     let weights = place.file("weights", "0x77 1 2\n0x0002c90000200000 9 2\n0x0002c90000200000 1\n");
@@ -395,7 +395,7 @@ fn lines_that_name_nothing_are_discarded_and_named() {
 }
 
 #[test]
-fn numbers_are_read_as_opensm_reads_them() {
+fn numbers_are_parsed_like_opensm() {
     let place = Place::new();
     let net = place.fabric(&["xgft", "4,4", "1,4"]);
     assert_eq!(route(&[&net, "-l", "0x1"]).1["lids"], 16 * 2 + 8);
@@ -405,7 +405,7 @@ fn numbers_are_read_as_opensm_reads_them() {
 }
 
 #[test]
-fn standard_streams_are_named_by_a_dash() {
+fn dash_names_standard_streams() {
     let place = Place::new();
     let net = place.fabric(&["mesh", "3x3"]);
     let output = ibfabric(&["gen", "mesh", "3x3", "-o", "-"]);
@@ -416,13 +416,13 @@ fn standard_streams_are_named_by_a_dash() {
 }
 
 #[test]
-fn strictly_every_switch_reaches_every_lid() {
+fn strict_requires_every_switch_to_reach_every_lid() {
     let place = Place::new();
     let net = place.fabric(&["xgft", "4,4", "1,4"]);
     let dumps = place.path("dumps");
     assert_eq!(route(&[&net, "--dump-dir", &dumps]).0, Some(0));
     let whole = fs::read_to_string(format!("{dumps}/opensm-lfts.dump")).expect("dumped");
-    // Without the entries of the last switch, a spine, for other spines.
+    // Removes the entries of the last switch, a spine, for other spines.
     let spines = whole.rfind("Unicast lids").expect("a block");
     let (head, block) = whole.split_at(spines);
     let own = block.split("switch Lid ").nth(1).expect("a LID").split(' ').next().expect("one");
@@ -442,7 +442,7 @@ fn strictly_every_switch_reaches_every_lid() {
 }
 
 #[test]
-fn lanes_decide_what_can_deadlock() {
+fn vl_mapping_determines_deadlocks() {
     let place = Place::new();
     let net = place.fabric(&["torus", "5"]);
     let dumps = place.path("dumps");
@@ -464,13 +464,13 @@ fn lanes_decide_what_can_deadlock() {
     let lfts = format!("{dumps}/opensm-lfts.dump");
     let words = ["check", &net, "--lfts", &lfts, "--levels", &levels, "--sl2vl", &file];
     assert_eq!(ibfabric(&words).status.code(), Some(1));
-    // The levels of an earlier run do not outlive it.
+    // A later run without levels removes the file of an earlier run.
     route(&[&net, "--engine", "minhop", "--dump-dir", &dumps]);
     assert!(!Path::new(&levels).exists());
 }
 
 #[test]
-fn tables_are_judged_by_the_lids_that_the_fabric_records() {
+fn check_uses_lids_of_the_fabric_file() {
     let place = Place::new();
     let net = place.fabric(&["xgft", "2,2", "1,2"]);
     let dumps = place.path("dumps");
@@ -496,7 +496,7 @@ fn tables_are_judged_by_the_lids_that_the_fabric_records() {
 }
 
 #[test]
-fn packets_without_a_lane_do_not_arrive() {
+fn packets_without_vl_are_dropped() {
     let place = Place::new();
     let net = place.fabric(&["mesh", "2"]);
     let tables: String = (0..2)
@@ -517,14 +517,14 @@ fn packets_without_a_lane_do_not_arrive() {
 }
 
 #[test]
-fn help_that_cannot_be_written_has_status_2() {
+fn unwritable_help_has_status_2() {
     for words in [&["--help"][..], &["--version"], &["rdma", "bw", "--help"], &["help"]] {
         let full = fs::File::options().write(true).open("/dev/full").expect("a device");
         let mut command = Command::new(env!("CARGO_BIN_EXE_ibfabric"));
         let output = command.args(words).stdout(full).output().expect("it runs");
-        let said = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{words:?}: {said}");
-        assert!(said.contains("No space left"), "{words:?}: {said}");
+        let shown = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {shown}");
+        assert!(shown.contains("No space left"), "{words:?}: {shown}");
         let whole = ibfabric(words);
         assert_eq!(whole.status.code(), Some(0), "{words:?}");
         assert!(!whole.stdout.is_empty());
@@ -532,19 +532,19 @@ fn help_that_cannot_be_written_has_status_2() {
 }
 
 #[test]
-fn at_most_20_lines_of_a_garbage_list_are_named() {
+fn garbage_list_names_at_most_20_lines() {
     let place = Place::new();
     let net = place.fabric(&["xgft", "4,4", "1,4"]);
     let garbage = place.file("garbage", "no GUID\n".repeat(100_000));
     let output = ibfabric(&["route", &net, "-R", "updn", "-a", &garbage]);
-    let said = text(&output.stderr);
-    let named = said.lines().filter(|line| line.contains("the line is discarded")).count();
-    assert_eq!(named, 20, "{said}");
-    assert!(said.contains("99980 more lines are discarded"), "{said}");
+    let shown = text(&output.stderr);
+    let named = shown.lines().filter(|line| line.contains("the line is discarded")).count();
+    assert_eq!(named, 20, "{shown}");
+    assert!(shown.contains("99980 more lines are discarded"), "{shown}");
 }
 
 #[test]
-fn an_interrupt_before_ready_is_no_success() {
+fn interrupt_before_ready_fails() {
     let place = Place::new();
     let net = place.fabric(&["xgft", "32,32", "1,32"]);
     let name = format!("cli-test-{}", std::process::id());
@@ -560,7 +560,7 @@ fn an_interrupt_before_ready_is_no_success() {
         let process = rustix::process::Pid::from_child(&child);
         rustix::process::kill_process(process, rustix::process::Signal::INT).expect("it runs");
         let output = child.wait_with_output().expect("it ends");
-        // A slow start may end by the signal itself; a fast one may have been READY.
+        // A slow process may be killed by the signal; a fast one may have been READY.
         let was_ready = text(&output.stdout).contains("READY");
         assert_eq!(output.status.code() == Some(0), was_ready, "{words:?}");
     }
@@ -579,7 +579,7 @@ fn messages_in_a_fabric_file_are_reported() {
     let output = ibfabric(&["route", &net]);
     let errors = text(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{errors}");
-    // The last line has times.
+    // The last line has times, which differ.
     let results = |output: &Output| {
         let lines = text(&output.stdout);
         lines.lines().filter(|line| !line.starts_with("read in")).map(str::to_owned).collect()

@@ -1,4 +1,4 @@
-//! The examples of the help texts: all are command lines, and what can run does.
+//! The examples of the help texts: all are parsed, and run if possible.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -9,8 +9,8 @@ use ibfabric::cli::{self, Cli};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_ibfabric");
 
-/// Returns the names of all commands below one, as their examples are known by: of those that have the same name some belong
-/// to managers, services and block devices.
+/// Returns the names of all subcommands in the table of examples. Names that occur in several commands have a
+/// prefix.
 fn names(command: &clap::Command, of: &str) -> Vec<String> {
     let below = command.get_subcommands().filter(|below| below.get_name() != "help");
     let name = |below: &clap::Command| match (of, below.get_name()) {
@@ -23,7 +23,7 @@ fn names(command: &clap::Command, of: &str) -> Vec<String> {
     below.flat_map(|below| [vec![name(below)], names(below, &name(below))].concat()).collect()
 }
 
-/// Splits a line of a shell into commands and those into words, as far as examples need it.
+/// Splits a shell line into commands and their words, as far as the examples need it.
 fn commands(line: &str) -> Vec<Vec<String>> {
     let mut commands = vec![vec![]];
     let (mut word, mut quote) = (None::<String>, None);
@@ -49,7 +49,7 @@ fn commands(line: &str) -> Vec<Vec<String>> {
 }
 
 #[test]
-fn every_example_is_a_command_line() {
+fn all_examples_parse() {
     let names = names(&cli::command(), "");
     assert!(names.contains(&"ctl".to_owned()) && names.contains(&"sm-ctl".to_owned()));
     for name in names {
@@ -69,18 +69,18 @@ fn every_example_is_a_command_line() {
     }
 }
 
-/// A simulator that is killed when the test ends.
+/// A simulator that is killed at the end of the test.
 struct Simulator(Child);
 
 impl Drop for Simulator {
     fn drop(&mut self) {
-        // It may have ended already.
+        // Fails if the process has already exited.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// A directory in which examples are run, one after the other.
+/// A directory in which the examples run one after the other.
 struct Place(tempfile::TempDir);
 
 impl Place {
@@ -104,10 +104,10 @@ impl Place {
     fn serve(&self, line: &str) -> Simulator {
         let mut command = self.shell(&format!("exec {line}"));
         let mut child = Simulator(command.stdout(Stdio::piped()).spawn().expect("it runs"));
-        let mut said = String::new();
+        let mut printed = String::new();
         let stdout = child.0.stdout.as_mut().expect("piped");
-        BufReader::new(stdout).read_line(&mut said).expect("a line");
-        assert_eq!(said, "READY\n", "{line}");
+        BufReader::new(stdout).read_line(&mut printed).expect("a line");
+        assert_eq!(printed, "READY\n", "{line}");
         child
     }
 }
@@ -120,30 +120,30 @@ fn examples(name: &str) -> impl Iterator<Item = &'static str> {
 fn examples_run() {
     let place = Place(tempfile::tempdir().expect("a temporary directory"));
     for example in ["gen", "route", "check"].into_iter().flat_map(examples) {
-        // There is no fabric to be discovered, and no OpenSM that has dumped.
+        // Replaces the real fabric and the dump of a real OpenSM.
         let line =
             example.replace("ibnetdiscover |", "cat torus.net |").replace("/var/log/", "dumps/");
-        // Smaller ones do here.
+        // Smaller fabrics are sufficient.
         let line = line.replace("18,18,36 1,18,18", "4,4,4 1,2,2").replace("8x8x8", "4x4x4");
         let output = place.run(&line);
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert_ne!(output.status.code(), Some(2), "{line}: {said}");
+        let printed = String::from_utf8_lossy(&output.stderr);
+        assert_ne!(output.status.code(), Some(2), "{line}: {printed}");
     }
     assert!(fs::exists(place.0.path().join("fabric.html")).expect("it can be looked at"));
 
     let socket = format!("ibfabric-examples-{}", std::process::id());
     for example in examples("sim") {
-        // Only the simulator itself: the tools are others' and may not be there.
+        // Runs only the simulator: third-party tools may not be installed.
         let line = example.split('&').next().expect("there is a first part");
         let named = line.replace("--socket lab", "");
         let simulator = place.serve(&format!("env IBSIM_SOCKNAME={socket} {named}"));
         for example in examples("ctl") {
             let line = example.replace("--socket lab", "");
             let output = place.run(&format!("IBSIM_SOCKNAME={socket} {line}"));
-            let said = String::from_utf8_lossy(&output.stderr);
+            let printed = String::from_utf8_lossy(&output.stderr);
             // The node of the example is in another fabric.
             let expected = i32::from(example.contains("leaf-1"));
-            assert_eq!(output.status.code(), Some(expected), "{line}: {said}");
+            assert_eq!(output.status.code(), Some(expected), "{line}: {printed}");
             if example.contains("json") {
                 serde_json::from_slice::<serde_json::Value>(&output.stdout).expect("JSON");
             }

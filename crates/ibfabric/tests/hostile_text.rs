@@ -1,4 +1,4 @@
-//! Text that peers choose reaches terminals, logs and JSON escaped.
+//! Text from peers is escaped in terminals, logs and JSON.
 
 use std::fs;
 use std::path::Path;
@@ -11,10 +11,10 @@ mod program;
 
 use program::{Running, ibfabric};
 
-/// Reverses the direction of the text behind it. Fabric files and MADs may hold it in a node description.
+/// Reverses the direction of the following text. Fabric files and MADs may contain it in a node description.
 const HOSTILE: &str = "\u{202e}X";
 
-/// Writes a fabric of two switches with a host each, whose descriptions are hostile.
+/// Writes a fabric of two switches with a host each, whose node descriptions contain [`HOSTILE`].
 fn hostile_fabric(path: &Path) {
     let output = ibfabric(&["gen", "mesh", "2x1", "hosts=1"]).output().expect("the program runs");
     let mut text = String::from_utf8(output.stdout).expect("text");
@@ -25,7 +25,8 @@ fn hostile_fabric(path: &Path) {
     fs::write(path, text).expect("written");
 }
 
-/// Checks that all that a command printed is safe for a terminal; returns true if it shows an escape.
+/// Checks that the output of a command is safe for a terminal; returns true if it contains an escaped
+/// character.
 fn is_escaped(words: &[&str], output: &Output) -> bool {
     let printed = [&output.stdout[..], &output.stderr[..]].concat();
     let printed = String::from_utf8(printed).expect("UTF-8");
@@ -35,7 +36,7 @@ fn is_escaped(words: &[&str], output: &Output) -> bool {
     ["\\u{202e}", "\\u202e", "\\u{1b}", "\\u001b"].iter().any(|escape| printed.contains(escape))
 }
 
-/// Runs a command; checks that it shows hostile text, and only escaped.
+/// Runs a command; checks that its output contains the hostile text in escaped form only.
 fn shows_escaped(words: &[&str]) {
     let output = ibfabric(words).stdin(Stdio::null()).output().expect("the program runs");
     assert!(is_escaped(words, &output), "{words:?} shows no hostile text: {output:?}");
@@ -67,7 +68,7 @@ fn node_descriptions_are_escaped() {
 }
 
 #[test]
-fn refusals_of_a_simulator_are_escaped() {
+fn error_replies_of_simulator_are_escaped() {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let fabric = folder.path().join("hostile.net");
     hostile_fabric(&fabric);

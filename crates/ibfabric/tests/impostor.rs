@@ -24,7 +24,7 @@ const OTHER_USER: u32 = 65_534;
 /// Response of an impostor to a console command: an escape sequence, and success.
 const ANSWER: &[u8] = b"{\"ok\":true,\"text\":\"\\u001b[31mforged\",\"data\":null}\n";
 
-/// Returns true if these tests can be another user; prints why not otherwise.
+/// Returns true if the tests can run as another user; prints the reason if not.
 fn can_be_another_user() -> bool {
     let is_root = rustix::process::geteuid().is_root();
     if !is_root {
@@ -41,7 +41,7 @@ fn impostor<S: Send + 'static>(
 ) {
     let (ready, wait) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
-        // The call is of this thread only.
+        // The system call affects this thread only.
         let user = Uid::from_raw(OTHER_USER);
         rustix::thread::set_thread_res_uid(user, user, user).expect("root may");
         let socket = open();
@@ -64,19 +64,19 @@ fn serve_lines(listener: UnixListener) {
     }
 }
 
-/// A console of an abstract name.
+/// An impostor of a console socket with an abstract name.
 fn console(name: &str) {
     let address = SocketAddr::from_abstract_name(format!("{name}:console")).expect("a name");
     impostor(move || UnixListener::bind_addr(&address).expect("the name is free"), serve_lines);
 }
 
-/// A socket of streams in a folder where every user can write.
+/// An impostor of a stream socket in a world-writable directory.
 fn path(path: &Path) {
     let path = path.to_owned();
     impostor(move || UnixListener::bind(path).expect("the path is free"), serve_lines);
 }
 
-/// A simulator's socket for HCAs.
+/// An impostor of a simulator's socket for HCAs.
 fn data(name: &str) {
     let address = SocketAddrUnix::new_abstract_name(format!("{name}:data").as_bytes());
     let address = address.expect("a name");
@@ -99,7 +99,8 @@ fn data(name: &str) {
     });
 }
 
-/// A simulator's socket for control messages of ibsim's protocol: it returns each message as its own answer.
+/// An impostor of a simulator's socket for control messages of ibsim's protocol, which returns each message
+/// as its reply.
 fn ibsim(name: &str) {
     let address = SocketAddr::from_abstract_name(format!("{name}:ctl\0")).expect("a name");
     let open = move || UnixDatagram::bind_addr(&address).expect("the name is free");
@@ -115,7 +116,7 @@ fn ibsim(name: &str) {
 fn is_refused(output: &Output) {
     let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
     assert!(output.status.code().is_some_and(|status| status > 1), "{output:?}");
-    // `acme` prints errors where ib_acme does.
+    // `acme` prints errors to standard output, like ib_acme.
     let refused = "user 65534 serves the socket: expected user 0 or root";
     assert!(stderr.contains(refused) || stdout.contains(refused), "{output:?}");
     assert!(!stdout.contains("forged") && !stderr.contains("forged"), "{output:?}");
@@ -167,14 +168,14 @@ fn simulators_of_other_users_are_refused() {
     let name = format!("impostor-sim-{}", std::process::id());
     data(&name);
     ibsim(&name);
-    // The impostor's sockets answer at once.
+    // The impostor's sockets reply immediately.
     std::thread::sleep(Duration::from_millis(10));
     is_refused(&run(&["rdma", "ping", "node", "--attach", &name, "--node", "a"]));
     is_refused(&run(&["agent", "--attach", &name, "--node", "a"]));
     is_refused(&run(&["agent", &format!("--ibsim={name}"), "--node", "a"]));
 }
 
-/// A capture socket whose name has the process ID of another process.
+/// An impostor of the capture socket of another process.
 fn captures(pid: u32) {
     let name = format!("ibfabric-capture-{pid}-0");
     let address = SocketAddrUnix::new_abstract_name(name.as_bytes()).expect("a name");
@@ -203,10 +204,10 @@ fn captures_of_other_users_processes_are_refused() {
     captures(1);
     for words in [&["list"][..], &["start", "-w", "/dev/null"], &["stop"]] {
         let output = run(&[&["capture"], words, &["--pid", "1"]].concat());
-        let said = text(&output.stderr) + &text(&output.stdout);
-        assert_eq!(output.status.code(), Some(2), "{words:?}: {said}");
-        assert!(said.contains("process 1 has no queue pairs"), "{said}");
-        assert!(!said.contains("forged"), "{said}");
+        let printed = text(&output.stderr) + &text(&output.stdout);
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {printed}");
+        assert!(printed.contains("process 1 has no queue pairs"), "{printed}");
+        assert!(!printed.contains("forged"), "{printed}");
     }
 }
 
@@ -225,8 +226,8 @@ fn mounts_and_attached_hcas_refuse_servers_of_other_users() {
     is_refused(&run(&words));
     console("ibfabric-rdma-127.0.0.99-4791");
     let output = run(&["rdma", "devinfo", "-v", "--listen", "127.0.0.99"]);
-    let said = text(&output.stderr) + &text(&output.stdout);
-    assert!(!said.contains("forged") && !said.contains('\x1b'), "{said}");
+    let printed = text(&output.stderr) + &text(&output.stdout);
+    assert!(!printed.contains("forged") && !printed.contains('\x1b'), "{printed}");
     let name = format!("impostor-sm-{}", std::process::id());
     ibsim(&name);
     std::thread::sleep(Duration::from_millis(10));

@@ -1,5 +1,5 @@
-//! The forwarding tables are OpenSM's: every case of the conformance run against the check sum of
-//! what the real OpenSM said.
+//! Forwarding tables equal those of OpenSM: each case of the conformance tests has the checksum of the real
+//! OpenSM's dump.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,7 +9,7 @@ use conformance::routing::{Case, cases};
 
 const GOLDENS: &str = include_str!("../../../tests/conformance/goldens/opensm-lfts.txt");
 
-/// Returns the check sum of OpenSM's dump for every case.
+/// Returns the checksum of OpenSM's dump for each case.
 fn goldens() -> BTreeMap<&'static str, u32> {
     GOLDENS
         .lines()
@@ -39,7 +39,7 @@ fn sum_of(case: &Case) -> u32 {
     crc32fast::hash(&dump)
 }
 
-/// Compares all cases whose list of engines starts with a name.
+/// Compares all cases whose list of engines starts with `engine`.
 fn compare(engine: &str) {
     let goldens = goldens();
     let ours: Vec<Case> =
@@ -54,32 +54,32 @@ fn compare(engine: &str) {
 }
 
 #[test]
-fn minhop_tables_are_opensm_s() {
+fn minhop_tables_equal_opensm() {
     compare("minhop");
 }
 
 #[test]
-fn updn_tables_are_opensm_s() {
+fn updn_tables_equal_opensm() {
     compare("updn");
 }
 
 #[test]
-fn dor_tables_are_opensm_s() {
+fn dor_tables_equal_opensm() {
     compare("dor");
 }
 
 #[test]
-fn ftree_tables_are_opensm_s() {
+fn ftree_tables_equal_opensm() {
     compare("ftree");
 }
 
 #[test]
-fn tables_from_files_are_opensm_s() {
+fn tables_from_files_equal_opensm() {
     compare("file");
 }
 
 #[test]
-fn every_case_has_a_golden_and_every_golden_a_case() {
+fn cases_and_goldens_correspond() {
     let names: Vec<String> = cases().iter().map(Case::name).collect();
     let mut sorted = names.clone();
     sorted.sort();

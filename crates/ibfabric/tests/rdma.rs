@@ -20,7 +20,7 @@ fn run(words: &[&str]) -> Output {
     rdma(words).output().expect("the program runs")
 }
 
-/// A server at 127.0.0.1, on UDP and service ports that no other test of this process has.
+/// A server at 127.0.0.1, on UDP and service ports that are unique in this process.
 struct Server {
     _process: Running,
     udp: String,
@@ -39,7 +39,7 @@ impl Server {
         Self { _process: Running::ready(command), udp, port }
     }
 
-    /// Runs a client; returns its exit status and its object.
+    /// Runs a client; returns its exit status and its JSON output.
     fn client(&self, words: &[&str]) -> (Option<i32>, Value) {
         let fixed = ["--from", "127.0.0.2", "--udp-port", &self.udp, "--format", "json"];
         let output = run(&[words, &fixed].concat());
@@ -72,18 +72,18 @@ fn messages_writes_and_reads_are_measured() {
         let refused = run(&["lat", "127.0.0.1", "--op", op]);
         assert_eq!(refused.status.code(), Some(2));
     }
-    // Whoever asks is told what the server has counted.
-    let asked = ["devinfo", "--listen", "127.0.0.1", "--udp-port", &server.udp];
-    let output = run(&[&asked[..], &["--format", "json"]].concat());
+    // `devinfo` prints the counters of the running server.
+    let devinfo = ["devinfo", "--listen", "127.0.0.1", "--udp-port", &server.udp];
+    let output = run(&[&devinfo[..], &["--format", "json"]].concat());
     let found: Value = serde_json::from_slice(&output.stdout).expect("an object");
     assert_eq!((&found["running"], &found["dropped"]["icrc"]), (&true.into(), &0.into()));
     assert!(found["counters"]["received_packets"].as_u64() > Some(2000), "{found}");
-    let output = run(&[&asked[..], &["-v"]].concat());
+    let output = run(&[&devinfo[..], &["-v"]].concat());
     assert!(text(&output.stdout).contains("ICRC checked:"), "{}", text(&output.stdout));
 }
 
 #[test]
-fn pings_come_back_unchanged() {
+fn pings_return_unchanged() {
     let port = "7199";
     let server = Server::start(&["--rping", "--rping-port", port]);
     let (code, found) = server.client(&["ping", "127.0.0.1", "-p", port, "-C", "20", "-S", "3000"]);
@@ -91,7 +91,7 @@ fn pings_come_back_unchanged() {
 }
 
 #[test]
-fn messages_go_to_and_fro() {
+fn pingpong_exchanges_messages() {
     let udp = (45_000 + std::process::id() % 5_000).to_string();
     let common = ["pingpong", "--udp-port", &udp, "-p", "18599", "-n", "300", "-s", "9000", "-c"];
     let mut server = rdma(&[&common[..], &["--listen", "127.0.0.1"]].concat());
@@ -106,7 +106,7 @@ fn messages_go_to_and_fro() {
 }
 
 #[test]
-fn what_cannot_be_done_is_said() {
+fn failures_are_reported_with_reason() {
     for (words, code, expected) in [
         (&["bw"][..], 2, "required"),
         (&["bw", "127.0.0.1", "-m", "1000"], 2, "expected 256, 512, 1024, 2048 or 4096"),
@@ -121,18 +121,18 @@ fn what_cannot_be_done_is_said() {
             2,
             "calling 127.0.0.1",
         ),
-        (&["ping", "127.0.0.1"], 2, "would talk to itself; expected --from ADDR"),
+        (&["ping", "127.0.0.1"], 2, "cannot connect to itself: expected --from ADDR"),
     ] {
         let output = run(words);
-        let said = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(code), "{words:?}: {said}");
-        assert!(said.contains(expected), "{words:?}: {said}");
+        let printed = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{words:?}: {printed}");
+        assert!(printed.contains(expected), "{words:?}: {printed}");
     }
-    // A port where nobody listens.
+    // A port without a listener.
     let server = Server::start(&[]);
     let fixed = ["--from", "127.0.0.2", "--udp-port", &server.udp];
     let output = run(&[&["ping", "127.0.0.1", "-p", "9"], &fixed[..]].concat());
     assert_eq!(output.status.code(), Some(2));
-    let said = text(&output.stderr);
-    assert!(said.contains("127.0.0.1:9 refuses the connection"), "{said}");
+    let printed = text(&output.stderr);
+    assert!(printed.contains("127.0.0.1:9 refuses the connection"), "{printed}");
 }

@@ -1,4 +1,4 @@
-//! Result files are whole: an error or a signal leaves the former file and no temporary one.
+//! Result files are complete: an error or a signal keeps the former file, and leaves no temporary one.
 
 use std::fs;
 use std::path::Path;
@@ -14,7 +14,7 @@ use program::ibfabric;
 
 const FORMER: &str = "former result";
 
-/// Returns the names in a folder, sorted.
+/// Returns the sorted names in a directory.
 fn names(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).expect("a folder");
     let mut names: Vec<_> = entries
@@ -24,7 +24,8 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// Runs a command line on a disk that takes no more than 1 KiB a file. A write beyond fails, or its signal ends the process.
+/// Runs a command line with a file size limit of 1 KiB. A larger write fails, or its signal kills the
+/// process.
 fn on_full_disk(folder: &Path, setup: &str, words: &str) -> Output {
     let program = env!("CARGO_BIN_EXE_ibfabric");
     let script = format!("{setup} ulimit -f 1; exec '{program}' {words}");
@@ -39,7 +40,7 @@ fn folder() -> TempDir {
     folder
 }
 
-/// Command lines that write `result`, which exceeds a KiB.
+/// Command lines that write `result`, which exceeds 1 KiB.
 const WRITERS: [&str; 2] = ["gen xgft 8,8 1,8 -o result", "route net --report result"];
 
 #[test]
@@ -86,7 +87,7 @@ fn full_disk_ends_log_with_its_last_whole_line() {
     let log = fs::read_to_string(folder.path().join("log")).expect("the log");
     assert!((1..=1024).contains(&log.len()) && log.ends_with('\n'), "{log}");
     assert!(log.lines().all(|line| line.contains(" -> ")), "{log}");
-    // The subnet is managed in spite of it.
+    // The subnet comes up nevertheless.
     assert!(String::from_utf8_lossy(&output.stdout).contains("24 nodes"), "{output:?}");
 }
 
@@ -95,7 +96,7 @@ fn unwritten_cache_and_dumps_are_errors_of_sm_once() {
     for option in ["--cache-dir kept", "--dump-dir kept"] {
         let folder = folder();
         let words = format!("sm --sim net --once --log log {option}");
-        // The log fits.
+        // The log is smaller than the limit.
         let output = on_full_disk(folder.path(), "trap '' XFSZ; ulimit -f 1;", &words);
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(1), "{option}: {stderr}");

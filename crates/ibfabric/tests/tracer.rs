@@ -1,4 +1,4 @@
-//! `ibfabric tracer` on fabrics in its own process.
+//! `ibfabric tracer` with simulated fabrics in its process.
 
 use std::fs;
 use std::process::{Command, Output};
@@ -14,7 +14,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// A directory with the net file of a tree of two levels.
+/// A directory with the net file of a two-level fat tree.
 struct Place(TempDir);
 
 impl Place {
@@ -34,7 +34,7 @@ impl Place {
         self.path(name)
     }
 
-    /// Runs the tracer on the tree: exit status, standard output, standard error.
+    /// Runs the tracer on the tree; returns exit status, standard output and standard error.
     fn trace(&self, words: &[&str]) -> (Option<i32>, String, String) {
         let net = self.path("net");
         let output = run(&[&["tracer", "--sim", &net][..], words].concat());
@@ -47,7 +47,7 @@ impl Place {
     }
 }
 
-/// Returns the LID of the last host: the highest of all.
+/// Returns the LID of the last host, the highest LID.
 fn last_lid(place: &Place) -> String {
     let (code, found) = place.json(&["--all-pairs", "-v"]);
     assert_eq!(code, Some(0));
@@ -57,7 +57,7 @@ fn last_lid(place: &Place) -> String {
 }
 
 #[test]
-fn exactly_one_destination_is_asked_for() {
+fn exactly_one_destination_is_required() {
     let place = Place::new();
     for (words, expected) in [
         (&[][..], "required"),
@@ -78,14 +78,14 @@ fn exactly_one_destination_is_asked_for() {
 }
 
 #[test]
-fn a_way_is_shown_hop_by_hop_and_validated() {
+fn path_is_printed_by_hop_and_validated() {
     let place = Place::new();
     let lid = last_lid(&place);
     let (code, out, _) = place.trace(&["-l", &lid]);
     assert!(out.starts_with(&format!("LID {lid}: path validated")), "{out}");
     assert!(code == Some(0) && out.ends_with("4 hops\n"), "{out}");
     let (code, out, _) = place.trace(&["-l", &lid, "-v", "--ports", "both"]);
-    // The start, four hops with their evidence, the verdict and the counts.
+    // The source, four hops with their evidence, the result and the counts.
     assert_eq!((code, out.lines().count()), (Some(0), 11), "{out}");
     assert!(out.starts_with("from ca ") && out.contains("  1  [1] -> [1] switch "), "{out}");
     let (code, found) = place.json(&["-l", &lid, "--reverse"]);
@@ -98,7 +98,7 @@ fn a_way_is_shown_hop_by_hop_and_validated() {
 }
 
 #[test]
-fn options_that_would_do_nothing_are_refused() {
+fn ineffective_options_are_rejected() {
     let place = Place::new();
     for format in ["json", "ibtracert"] {
         let (code, _, errors) = place.trace(&["-l", "5", "--ports", "both", "--format", format]);
@@ -107,11 +107,11 @@ fn options_that_would_do_nothing_are_refused() {
     }
     let (code, out, _) = place.trace(&["--mlid", "0xc777"]);
     assert_eq!(code, Some(1));
-    assert!(out.contains("nobody is reached: there is no such group"), "{out}");
+    assert!(out.contains("no port is reached: the group does not exist"), "{out}");
 }
 
 #[test]
-fn what_cannot_be_reached_is_said_with_its_place() {
+fn unreachable_destination_is_reported_with_hop() {
     let place = Place::new();
     let (code, out, _) = place.trace(&["-l", "999"]);
     assert_eq!(code, Some(1));
@@ -124,11 +124,11 @@ fn what_cannot_be_reached_is_said_with_its_place() {
     assert!(errors.contains("pairs:3: 'x': expected a LID"), "{errors}");
     let pairs = place.file("pairs", "1 2 3\n");
     let (_, _, errors) = place.trace(&["--pairs", &pairs]);
-    assert!(errors.contains("pairs:1: found 3 words, expected two"), "{errors}");
+    assert!(errors.contains("pairs:1: found 3 words, expected the two ends"), "{errors}");
 }
 
 #[test]
-fn a_lying_switch_is_named_with_both_ports() {
+fn misrouting_switch_is_named_with_both_ports() {
     let place = Place::new();
     let lid = last_lid(&place);
     let (_, found) = place.json(&["-l", &lid]);
@@ -139,12 +139,12 @@ fn a_lying_switch_is_named_with_both_ports() {
     let lie = place.file("lie", &format!("# a lie\nMisroute \"{name}\" {out} {other}\n"));
     let (code, found) = place.json(&["-l", &lid, "--commands", &lie, "-t", "20"]);
     assert_eq!(code, Some(1));
-    let said = found["traces"][0]["result"].as_str().expect("a sentence").to_owned();
+    let printed = found["traces"][0]["result"].as_str().expect("a sentence").to_owned();
     let next = next["guid"].as_str().expect("a GUID");
-    assert!(said.contains(&format!("hop 2, switch {next}")), "{said}");
-    assert!(said.contains(&format!("behind port {out} of switch")), "{said}");
+    assert!(printed.contains(&format!("hop 2, switch {next}")), "{printed}");
+    assert!(printed.contains(&format!("behind port {out} of switch")), "{printed}");
     let both = format!("the switch before sends it by port {other}, expected by port {out}");
-    assert!(said.contains(&both), "{said}");
+    assert!(printed.contains(&both), "{printed}");
     let hop = &found["traces"][0]["hops"][1];
     assert_eq!((&hop["left_by"], &hop["out"]), (&other.into(), &out.into()), "{hop}");
     let bad = place.file("bad", "Misroute nobody 1 2\n");
@@ -173,11 +173,11 @@ fn bad_path_prints_its_evidence_in_one_line() {
     let (name, out) = (hops[0]["name"].as_str().expect("a name"), hops[1]["out"].as_u64());
     let out = out.expect("a port");
     let lie = place.file("lie", &format!("Misroute \"{name}\" {out} {}\n", out % 8 + 1));
-    let (code, said, _) = place.trace(&["-l", &lid, "--commands", &lie, "-t", "20"]);
-    assert_eq!(code, Some(1), "{said}");
-    let evidence: Vec<&str> = said.lines().filter(|line| line.contains("evidence: ")).collect();
-    assert_eq!(evidence.len(), 1, "{said}");
-    assert!(evidence[0].contains("launches through"), "{said}");
+    let (code, printed, _) = place.trace(&["-l", &lid, "--commands", &lie, "-t", "20"]);
+    assert_eq!(code, Some(1), "{printed}");
+    let evidence: Vec<&str> = printed.lines().filter(|line| line.contains("evidence: ")).collect();
+    assert_eq!(evidence.len(), 1, "{printed}");
+    assert!(evidence[0].contains("combined-route probes through"), "{printed}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! `ibfabric up`: everything at once, as a user starts it.
+//! `ibfabric up` as a process.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-#[expect(dead_code, reason = "other tests wait in another way")]
+#[expect(dead_code, reason = "other tests do not use this function")]
 mod program;
 
 use program::{Running, ibfabric, text};
 
-/// Returns a name of sockets that nobody else has.
+/// Returns a unique name of sockets.
 fn name(test: &str) -> String {
     format!("up-test-{test}-{}", std::process::id())
 }
@@ -23,22 +23,22 @@ fn up(name: &str, directory: &Path, words: &[&str]) -> Command {
     command
 }
 
-/// Starts it, and returns what it says until it is ready.
+/// Starts `up`, and returns its output until it is ready.
 fn ready(mut command: Command) -> (Running, Vec<String>) {
     let mut child = command.stdout(Stdio::piped()).spawn().expect("it starts");
     let lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
     let running = Running(child);
-    let mut said = Vec::new();
+    let mut message = Vec::new();
     for line in lines.map_while(Result::ok) {
         if line == "READY" {
-            return (running, said);
+            return (running, message);
         }
-        said.push(line);
+        message.push(line);
     }
-    panic!("it is not ready: {said:?}");
+    panic!("it is not ready: {message:?}");
 }
 
-/// Ends it as Ctrl-C does; returns its status.
+/// Sends SIGINT, as Ctrl-C does; returns the exit status.
 fn interrupt(mut running: Running) -> Option<i32> {
     let process = rustix::process::Pid::from_child(&running.0);
     rustix::process::kill_process(process, rustix::process::Signal::INT).expect("it runs");
@@ -54,13 +54,13 @@ fn self_test_of_a_sound_fabric_passes() {
     let directory = tempfile::tempdir().expect("a directory");
     let words = ["--check", "--format", "json", "--size", "32M"];
     let output = up(&name("tour"), directory.path(), &words).output().expect("it runs");
-    let said = text(&output.stdout);
-    assert_eq!(output.status.code(), Some(0), "{said}{}", text(&output.stderr));
-    let report: Value = serde_json::from_str(&said).expect("an object");
+    let message = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{message}{}", text(&output.stderr));
+    let report: Value = serde_json::from_str(&message).expect("an object");
     let checks = report["checks"].as_array().expect("a list");
     let names: Vec<&str> = checks.iter().filter_map(|check| check["check"].as_str()).collect();
     assert_eq!(names, ["subnet", "routes", "names", "paths", "device", "capture"]);
-    assert!(checks.iter().all(|check| check["good"] == true), "{said}");
+    assert!(checks.iter().all(|check| check["good"] == true), "{message}");
     let [subnet, routes, names, paths, device, capture] =
         [0, 1, 2, 3, 4, 5].map(|check| &checks[check]["result"]);
     assert_eq!(*subnet, json!({"hosts": 32, "switches": 12, "not_up": 0}));
@@ -77,7 +77,7 @@ fn self_test_of_a_sound_fabric_passes() {
     assert_eq!((&device["wrong"], &device["errors"]), (&json!(0), &json!(0)));
     let failed_over = |cut: usize| device["cuts"][cut]["cut"]["failed_over"].as_u64();
     assert!([0, 1].map(failed_over).iter().all(|count| *count > Some(0)), "{device}");
-    // 32 MiB each way in packets of 4 KiB at most, each of which is sent and received.
+    // 32 MiB in each direction in packets of at most 4 KiB, each of which is captured at both ends.
     assert!(capture["packets"].as_u64() > Some(4 * 8192), "{capture}");
     assert_eq!(entries(directory.path()), 0, "nothing is left");
 }
@@ -93,18 +93,18 @@ fn self_test_skips_checks_of_small_fabrics() {
         assert!(ibfabric(&kind).status().expect("it runs").success());
         let words = [file, "--check", "--format", "json", "--size", "4M"];
         let output = up(&name("small"), directory.path(), &words).output().expect("it runs");
-        let said = text(&output.stdout);
-        assert_eq!(output.status.code(), Some(0), "{hosts}: {said}");
-        let report: Value = serde_json::from_str(&said).expect("an object");
+        let message = text(&output.stdout);
+        assert_eq!(output.status.code(), Some(0), "{hosts}: {message}");
+        let report: Value = serde_json::from_str(&message).expect("an object");
         let device = &report["checks"][4]["result"];
-        assert_eq!(device["bytes"] == json!(4 << 20), has_device, "{said}");
-        assert_eq!(device["reason"].is_string(), !has_device, "{said}");
+        assert_eq!(device["bytes"] == json!(4 << 20), has_device, "{message}");
+        assert_eq!(device["reason"].is_string(), !has_device, "{message}");
         let cuts = device["cuts"].as_array().map_or(0, Vec::len);
-        assert_eq!(cuts, if hosts == 4 { 2 } else { 0 }, "{said}");
+        assert_eq!(cuts, if hosts == 4 { 2 } else { 0 }, "{message}");
     }
 }
 
-/// Nobody is there to ask for anything.
+/// Without hosts, there are no ports to test.
 #[test]
 fn self_test_of_a_fabric_without_hosts_passes() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -113,15 +113,16 @@ fn self_test_of_a_fabric_without_hosts_passes() {
     std::fs::write(&net, fabric).expect("there is room");
     let words = [net.to_str().expect("it is text"), "--check", "--format", "json"];
     let output = up(&name("none"), directory.path(), &words).output().expect("it runs");
-    let said = text(&output.stdout);
-    assert_eq!(output.status.code(), Some(0), "{said}{}", text(&output.stderr));
-    let report: Value = serde_json::from_str(&said).expect("an object");
+    let message = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{message}{}", text(&output.stderr));
+    let report: Value = serde_json::from_str(&message).expect("an object");
     let result = |check: usize| &report["checks"][check]["result"];
     assert_eq!(result(2)["resolved"], 0);
-    assert!(result(3)["reason"].is_string() && result(4)["reason"].is_string(), "{said}");
+    assert!(result(3)["reason"].is_string() && result(4)["reason"].is_string(), "{message}");
 }
 
-/// Returns the files of a fat tree and of a script for it: a leaf sends packets over another spine than its table says.
+/// Returns the files of a fat tree and of a script, in which a leaf sends packets over another spine than its
+/// LFT says.
 fn wrong(directory: &Path) -> [String; 2] {
     let [net, script] = ["tree.net", "wrong"].map(|name| directory.join(name));
     let [net, script] = [net, script].map(|path| path.to_str().expect("it is text").to_owned());
@@ -137,9 +138,9 @@ fn self_test_finds_misrouted_packets() {
     let [net, script] = wrong(directory.path());
     let words = [&net, "--check", "--size", "1M", "--script", &script];
     let output = up(&name("wrong"), directory.path(), &words).output().expect("it runs");
-    let said = text(&output.stdout);
-    assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("FAILED paths") && said.contains("ok     device"), "{said}");
+    let message = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{message}");
+    assert!(message.contains("FAILED paths") && message.contains("ok     device"), "{message}");
 }
 
 #[test]
@@ -153,20 +154,20 @@ fn closed_output_does_not_change_the_verdict() {
     let mut lines = BufReader::new(child.stdout.take().expect("it is piped"));
     lines.read_line(&mut first).expect("a line comes");
     assert!(first.starts_with("ok     subnet"), "{first}");
-    // What it writes has no name that anybody could take.
+    // Its other files are unnamed, so that no other process can replace them.
     assert_eq!(entries(directory.path()), 2 + usize::from(has_socket(directory.path())));
     drop(lines);
     assert_eq!(Running(child).0.wait().expect("it ends").code(), Some(1));
 }
 
-/// Returns whether programs can ask for the device.
+/// Returns whether the NBD socket exists.
 fn has_socket(directory: &Path) -> bool {
     let entries = std::fs::read_dir(directory).expect("a directory");
     entries.flatten().any(|entry| entry.path().extension().is_some_and(|kind| kind == "nbd"))
 }
 
 #[test]
-fn packets_go_to_no_file_that_is_read_and_to_none_that_waits() {
+fn capture_rejects_input_files_and_blocking_pipes() {
     let directory = tempfile::tempdir().expect("a directory");
     let [net, script] = wrong(directory.path());
     let pipe = directory.path().join("pipe").to_str().expect("it is text").to_owned();
@@ -189,12 +190,12 @@ fn packets_go_to_no_file_that_is_read_and_to_none_that_waits() {
 }
 
 #[test]
-fn others_attach_and_everything_is_cleaned_up() {
+fn clients_attach_and_exit_removes_all_files() {
     let directory = tempfile::tempdir().expect("a directory");
     let name = name("stay");
-    let (running, said) = ready(up(&name, directory.path(), &["--size", "8M"]));
-    assert!(said.iter().any(|line| line.contains("ACM services at 32 hosts")), "{said:?}");
-    // A second one has no place.
+    let (running, message) = ready(up(&name, directory.path(), &["--size", "8M"]));
+    assert!(message.iter().any(|line| line.contains("ACM services at 32 hosts")), "{message:?}");
+    // A second process with the same name fails.
     let second = up(&name, directory.path(), &[]).output().expect("it runs");
     let why = text(&second.stderr);
     assert!(second.status.code() == Some(2) && why.contains("--socket"), "{why}");
@@ -205,7 +206,7 @@ fn others_attach_and_everything_is_cleaned_up() {
     let place = ["--attach", &name, "--node", "H-0002c90000100010"];
     let info = ibfabric(&[&["rdma", "devinfo"], &place[..]].concat()).output().expect("it runs");
     assert!(info.status.success(), "{}", text(&info.stderr));
-    // Those of the device are not given away.
+    // The ports of the device's paths are not available to other processes.
     let place = ["--attach", &name, "--node", "H-0002c90000100000"];
     let info = ibfabric(&[&["rdma", "devinfo"], &place[..]].concat()).output().expect("it runs");
     let why = text(&info.stderr);
@@ -216,7 +217,7 @@ fn others_attach_and_everything_is_cleaned_up() {
 }
 
 #[test]
-fn what_cannot_be_is_said_in_a_line() {
+fn unusable_options_fail_with_one_line() {
     let directory = tempfile::tempdir().expect("a directory");
     let empty = directory.path().join("empty.net");
     std::fs::write(&empty, "").expect("there is room");
@@ -233,14 +234,14 @@ fn what_cannot_be_is_said_in_a_line() {
     ] {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let output = up(&name("bad"), directory.path(), &words).output().expect("it runs");
-        let said = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{words:?}: {said}");
-        assert!(said.contains(why) && said.lines().count() == 1, "{words:?}: {said}");
+        let message = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {message}");
+        assert!(message.contains(why) && message.lines().count() == 1, "{words:?}: {message}");
     }
     assert_eq!(std::fs::read_to_string(&taken).expect("it is there"), "somebody's");
 }
 
-/// Neither of the two halves knows of the other.
+/// The fabric consists of two halves without a link between them.
 #[test]
 fn self_test_finds_cut_off_nodes() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -255,28 +256,28 @@ fn self_test_finds_cut_off_nodes() {
     std::fs::write(&net, fabric).expect("there is room");
     let words = [net.to_str().expect("it is text"), "--check", "--size", "1M"];
     let output = up(&name("cut"), directory.path(), &words).output().expect("it runs");
-    let said = text(&output.stdout);
-    assert_eq!(output.status.code(), Some(1), "{said}{}", text(&output.stderr));
-    assert!(said.contains("FAILED routes") && said.contains("3 nodes cut off"), "{said}");
-    assert!(said.contains("FAILED subnet") && said.contains("3 without a LID"), "{said}");
+    let message = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{message}{}", text(&output.stderr));
+    assert!(message.contains("FAILED routes") && message.contains("3 nodes cut off"), "{message}");
+    assert!(message.contains("FAILED subnet") && message.contains("3 without a LID"), "{message}");
 }
 
-/// Returns whether a process ignores what Ctrl-C sends.
+/// Returns whether a process ignores SIGINT.
 fn ignores_interrupts(process: u32) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).expect("it runs");
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).expect("a mask");
     u64::from_str_radix(mask.trim(), 16).expect("a number") >> 1 & 1 == 1
 }
 
-/// A line is said, nothing is left, and the file of packets is whole, whenever Ctrl-C comes.
+/// SIGINT at any time: one line is printed, no temporary files remain, and the capture file is complete.
 #[test]
-fn ctrl_c_ends_it_cleanly_at_any_moment() {
+fn ctrl_c_exits_cleanly_at_any_time() {
     let directory = tempfile::tempdir().expect("a directory");
     let packets = directory.path().join("packets.pcapng");
     for (number, after) in [0, 20, 50, 100, 200, 400, 1000, 2500].into_iter().enumerate() {
         for words in [&["--check"][..], &["--size", "8M", "--no-http"]] {
             let write = ["--write", packets.to_str().expect("a name")];
-            // A shell has what it starts in the background ignore it until it says otherwise.
+            // Shells start background processes with SIGINT ignored.
             let up = up(&name(&format!("end{number}")), directory.path(), words);
             let mut command = Command::new("env");
             command
@@ -294,19 +295,19 @@ fn ctrl_c_ends_it_cleanly_at_any_moment() {
             let process = rustix::process::Pid::from_child(&child);
             rustix::process::kill_process(process, rustix::process::Signal::INT).expect("it runs");
             let output = child.wait_with_output().expect("it ends");
-            let (out, said) = (text(&output.stdout), text(&output.stderr));
-            let case = format!("{words:?} after {after} ms: {:?} {out}{said}", output.status);
-            // Who has caught no signal yet is ended by it, with nothing that could be left.
+            let (out, message) = (text(&output.stdout), text(&output.stderr));
+            let case = format!("{words:?} after {after} ms: {:?} {out}{message}", output.status);
+            // Before the signal handler is installed, the signal kills the process, which has no files yet.
             let expected: &[_] = match words[0] {
-                "--check" if said.is_empty() => &[None],
+                "--check" if message.is_empty() => &[None],
                 "--check" => &[Some(2)],
-                _ if said.is_empty() => &[None, Some(0)],
+                _ if message.is_empty() => &[None, Some(0)],
                 _ => &[Some(2)],
             };
             assert!(expected.contains(&output.status.code()), "{case}");
-            assert!(said.lines().count() <= 1, "{case}");
+            assert!(message.lines().count() <= 1, "{case}");
             let reasons = ["the self-test was interrupted", "before it was READY"];
-            assert!(said.is_empty() || reasons.iter().any(|it| said.contains(it)), "{case}");
+            assert!(message.is_empty() || reasons.iter().any(|it| message.contains(it)), "{case}");
             if output.status.code().is_some() && packets.metadata().is_ok_and(|it| it.len() > 0) {
                 let read = ["capture", "read", write[1], "--count", "1"];
                 let read = ibfabric(&read).output().expect("it runs");

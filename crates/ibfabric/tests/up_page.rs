@@ -1,4 +1,4 @@
-//! The page of `ibfabric up`, as a browser asks for it.
+//! The web page of `ibfabric up`, accessed like by a browser.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -9,19 +9,19 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-#[expect(dead_code, reason = "other tests wait in another way")]
+#[expect(dead_code, reason = "other tests do not use this function")]
 mod program;
 
 use program::{Running, ibfabric, text};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A running `ibfabric up` and where its page is.
+/// A running `ibfabric up`, and the address of its page.
 struct Up {
     running: Running,
     name: String,
     port: u16,
-    /// What every path begins with, slashes included.
+    /// The prefix of all paths, with its slashes.
     token: String,
     nbd: String,
     _directory: tempfile::TempDir,
@@ -42,10 +42,10 @@ impl Up {
         let lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
         let running = Running(child);
         let lines = lines.map_while(Result::ok).take_while(|line| line != "READY");
-        let said: Vec<String> = lines.collect();
-        let after = |prefix: &str| said.iter().position(|line| line.starts_with(prefix));
-        assert!(after("page: ") < after("try:"), "{said:?}");
-        let page = said[after("page: ").expect("a page")].as_str();
+        let printed: Vec<String> = lines.collect();
+        let after = |prefix: &str| printed.iter().position(|line| line.starts_with(prefix));
+        assert!(after("page: ") < after("try:"), "{printed:?}");
+        let page = printed[after("page: ").expect("a page")].as_str();
         let place = page.strip_prefix("page: http://127.0.0.1:").expect("an address");
         let (port, token) = place.split_once('/').expect("a path");
         let (port, token) = (port.parse().expect("a port"), format!("/{token}"));
@@ -53,7 +53,7 @@ impl Up {
         Self { running, name, port, token, nbd, _directory: directory }
     }
 
-    /// Sends a request; returns the connection, whose answer comes.
+    /// Sends a request; returns the connection to read the response from.
     fn send(&self, method: &str, path: &str, body: &str) -> BufReader<TcpStream> {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).expect("it listens");
         stream.set_read_timeout(Some(PATIENCE)).expect("a limit");
@@ -68,7 +68,7 @@ impl Up {
         BufReader::new(stream)
     }
 
-    fn ask(&self, method: &str, path: &str, body: &str) -> (u16, String) {
+    fn request(&self, method: &str, path: &str, body: &str) -> (u16, String) {
         let mut answer = String::new();
         self.send(method, path, body).read_to_string(&mut answer).expect("an answer");
         let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
@@ -77,30 +77,30 @@ impl Up {
     }
 
     fn get(&self, path: &str) -> Value {
-        let (status, body) = self.ask("GET", &format!("{}api/{path}", self.token), "");
+        let (status, body) = self.request("GET", &format!("{}api/{path}", self.token), "");
         assert_eq!(status, 200, "{path}: {body}");
         serde_json::from_str(&body).expect("JSON")
     }
 
     fn post(&self, path: &str, body: &Value) -> (u16, Value) {
         let path = format!("{}api/{path}", self.token);
-        let (status, body) = self.ask("POST", &path, &body.to_string());
+        let (status, body) = self.request("POST", &path, &body.to_string());
         (status, serde_json::from_str(&body).expect("JSON"))
     }
 
-    /// Listens to events.
+    /// Subscribes to events.
     fn listen(&self) -> Events {
         Events(self.send("GET", &format!("{}api/events", self.token), ""))
     }
 
-    /// Returns the numbers of the hosts.
+    /// Returns the indices of the hosts.
     fn hosts(&self) -> Vec<u64> {
         let fabric = self.get("fabric");
         let nodes = fabric["nodes"].as_array().expect("a list").iter();
         nodes.filter(|node| node["kind"] == "host").filter_map(|node| node["id"].as_u64()).collect()
     }
 
-    /// Ends it as Ctrl-C does; returns its status and how long that took.
+    /// Sends SIGINT; returns the exit status and the time until the exit.
     fn interrupt(&mut self) -> (Option<i32>, Duration) {
         let since = Instant::now();
         let process = rustix::process::Pid::from_child(&self.running.0);
@@ -109,7 +109,7 @@ impl Up {
     }
 }
 
-/// The states that a browser is told.
+/// The stream of states.
 struct Events(BufReader<TcpStream>);
 
 impl Events {
@@ -124,11 +124,11 @@ impl Events {
         None
     }
 
-    /// Waits for a state of which something is true.
+    /// Waits for a state that satisfies a condition.
     fn wait_for(&mut self, what: &str, is_so: impl Fn(&Value) -> bool) -> Value {
         let since = Instant::now();
         loop {
-            let state = self.next().expect("it goes on");
+            let state = self.next().expect("up keeps running");
             if is_so(&state) {
                 return state;
             }
@@ -158,7 +158,7 @@ fn links(path: &Value) -> Vec<u64> {
 }
 
 #[test]
-fn a_link_that_is_cut_is_gone_round_and_comes_back() {
+fn cut_link_is_routed_around_and_returns() {
     let mut up = Up::start("cut", &[]);
     let hosts = up.hosts();
     assert_eq!(hosts.len(), 32);
@@ -182,30 +182,30 @@ fn a_link_that_is_cut_is_gone_round_and_comes_back() {
     let is_logged = |state: &Value| state["log"].to_string().contains("command Unlink");
     let cut = events.wait_for("it is not down", |it| it["down"] == json!([link]) || is_logged(it));
     assert!(is_logged(&cut), "{cut}");
-    let around = wait_for("there is no other way", || {
+    let around = wait_for("there is no other path", || {
         let path = up.get(&way);
         (path["error"].is_null() && !links(&path).contains(&link)).then_some(path)
     });
     assert_ne!(around["routes"], before["routes"]);
-    let down = events.wait_for("the way is old", |it| it["routes"] == around["routes"]);
+    let down = events.wait_for("the path is the former one", |it| it["routes"] == around["routes"]);
     assert_eq!(down["down"], json!([link]));
     let since = down["since"][0].as_f64().expect("a time");
     assert!(since > 0.0 && since <= down["time"].as_f64().expect("a time"), "{down}");
     assert_eq!(down["missing"], json!([]), "every node is reached over other links");
-    // The console sees the same.
+    // The console shows the same state.
     let console = ibfabric(&["sim", "ctl", "--socket", &up.name, "dump"]).output();
     assert!(console.expect("it runs").status.success());
     let load = up.get("load");
     assert_eq!(load["load"][link as usize], json!([0, 0]));
     assert_eq!(up.post("link", &json!({"link": link, "up": true})), (200, json!({})));
     events.wait_for("it is not up", |it| it["down"] == json!([]));
-    // The only link of a host: the host is missing since then.
+    // The only link of a host: without it the host is missing.
     let last = links(&before)[3];
     assert_eq!(up.post("link", &json!({"link": last, "up": false})), (200, json!({})));
     let cut = events.wait_for("it is not down", |it| it["down"] == json!([last]));
     assert_eq!(cut["missing"], json!([[hosts[31], cut["since"][0]]]));
     assert!(cut["since"][0].as_f64() > Some(since), "{cut}");
-    // With a browser that listens it ends all the same.
+    // An open event stream does not delay the exit.
     let (status, took) = up.interrupt();
     assert_eq!(status, Some(0));
     assert!(took < Duration::from_secs(5), "{took:?}");
@@ -213,7 +213,7 @@ fn a_link_that_is_cut_is_gone_round_and_comes_back() {
 }
 
 #[test]
-fn everything_is_told_in_the_words_of_the_page() {
+fn events_use_the_words_of_the_page() {
     let up = Up::start("shapes", &[]);
     let fabric = up.get("fabric");
     assert_eq!(keys(&fabric), ["engine", "links", "name", "nodes", "socket"]);
@@ -281,12 +281,12 @@ fn everything_is_told_in_the_words_of_the_page() {
         assert_eq!(status, expected, "{path} {body}: {answer}");
         assert!(answer["error"].as_str().is_some_and(|why| !why.is_empty() && !why.contains('\n')));
     }
-    let page = up.ask("GET", &up.token, "");
+    let page = up.request("GET", &up.token, "");
     assert!(page.0 == 200 && page.1.to_lowercase().starts_with("<!doctype html>"), "{page:?}");
 }
 
 #[test]
-fn the_device_is_exercised_and_its_paths_are_told() {
+fn load_generator_shows_device_and_paths() {
     let up = Up::start("exercise", &[]);
     let before = up.get("rtrs");
     assert_eq!(keys(&before), ["device", "nbd", "paths", "programs", "size"]);
@@ -342,11 +342,10 @@ fn the_device_is_exercised_and_its_paths_are_told() {
     assert!(Some(bytes) >= done["done"].as_u64());
 }
 
-/// A program that has the device keeps it, and one that comes gets it as it was.
-/// How much of the device a program looks at, in bytes.
+/// Size of the part of the device that a client reads, in bytes.
 const PART: u64 = 1 << 20;
 
-/// A program that uses the device over NBD.
+/// An NBD client that uses the device.
 struct Program {
     stream: UnixStream,
     size: u64,
@@ -359,7 +358,7 @@ impl Program {
         let mut greeting = [0; 18];
         stream.read_exact(&mut greeting).expect("it is greeted");
         assert!(greeting.starts_with(b"NBDMAGIC"));
-        // Its flags, and the device by the oldest option.
+        // The client's flags, and NBD_OPT_EXPORT_NAME.
         let mut hello = 3_u32.to_be_bytes().to_vec();
         hello.extend(b"IHAVEOPT");
         hello.extend(1_u32.to_be_bytes());
@@ -371,7 +370,7 @@ impl Program {
         Self { stream, size }
     }
 
-    fn ask(&mut self, kind: u16, (offset, length): (u64, u64), data: &[u8]) {
+    fn request(&mut self, kind: u16, (offset, length): (u64, u64), data: &[u8]) {
         let mut request = 0x2560_9513_u32.to_be_bytes().to_vec();
         request.extend([0; 2]);
         request.extend(kind.to_be_bytes());
@@ -386,19 +385,21 @@ impl Program {
     }
 
     fn read(&mut self, offset: u64, length: u64) -> Vec<u8> {
-        self.ask(0, (offset, length), &[]);
+        self.request(0, (offset, length), &[]);
         let mut data = vec![0; length as usize];
         self.stream.read_exact(&mut data).expect("the data");
         data
     }
 
     fn write(&mut self, offset: u64, data: &[u8]) {
-        self.ask(1, (offset, data.len() as u64), data);
+        self.request(1, (offset, data.len() as u64), data);
     }
 }
 
+/// The load generator does not take the device from a client, and restores its contents before a client gets
+/// it.
 #[test]
-fn programs_come_before_an_exercise() {
+fn clients_have_priority_over_load_generator() {
     let up = Up::start("programs", &[]);
     let connect = || Program::connect(Path::new(&up.nbd));
     let mut program = connect();
@@ -410,7 +411,7 @@ fn programs_come_before_an_exercise() {
     wait_for("it is not gone", || {
         (up.post("exercise", &json!({"seconds": 500})).0 == 200).then_some(())
     });
-    // Everything was written over by now.
+    // The whole device has been overwritten by then.
     let enough = |done: &u64| *done > 40 << 20;
     wait_for("it does not begin", || up.get("exercise")["done"].as_u64().filter(enough));
     let mut program = connect();
@@ -427,10 +428,10 @@ fn programs_come_before_an_exercise() {
 }
 
 #[test]
-fn others_learn_nothing() {
+fn requests_from_other_origins_are_rejected() {
     let up = Up::start("others", &[]);
     for path in ["/", "/0123456789abcdef0123456789abcdef/", "/index.html"] {
-        assert_eq!(up.ask("GET", path, ""), (404, String::new()));
+        assert_eq!(up.request("GET", path, ""), (404, String::new()));
     }
     let mut stream = TcpStream::connect(("127.0.0.1", up.port)).expect("it listens");
     let path = format!("{}api/fabric", up.token);
@@ -443,14 +444,14 @@ fn others_learn_nothing() {
     let directory = tempfile::tempdir().expect("a directory");
     let (name, port) = (format!("{}-2", up.name), up.port.to_string());
     let second = command(&name, directory.path(), &["--http", &port]).output().expect("it runs");
-    let said = text(&second.stderr);
-    assert_eq!((second.status.code(), said.lines().count()), (Some(2), 1), "{said}");
-    assert!(said.contains(&port) && said.contains("--http"), "{said}");
+    let printed = text(&second.stderr);
+    assert_eq!((second.status.code(), printed.lines().count()), (Some(2), 1), "{printed}");
+    assert!(printed.contains(&port) && printed.contains("--http"), "{printed}");
     assert_eq!(std::fs::read_dir(directory.path()).expect("a directory").count(), 0);
 }
 
 #[test]
-fn there_need_not_be_a_page() {
+fn page_is_optional() {
     let directory = tempfile::tempdir().expect("a directory");
     let name = format!("none-test-{}", std::process::id());
     let mut command = command(&name, directory.path(), &["--no-http"]);
@@ -458,9 +459,9 @@ fn there_need_not_be_a_page() {
     let lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
     let _running = Running(child);
     let lines = lines.map_while(Result::ok).take_while(|line| line != "READY");
-    let said: Vec<String> = lines.collect();
-    assert!(said.iter().any(|line| line == "try:"), "{said:?}");
-    assert!(!said.iter().any(|line| line.contains("page")), "{said:?}");
+    let printed: Vec<String> = lines.collect();
+    assert!(printed.iter().any(|line| line == "try:"), "{printed:?}");
+    assert!(!printed.iter().any(|line| line.contains("page")), "{printed:?}");
     for words in [["--check", "--http", "0"], ["--no-http", "--http", "0"]] {
         let refused = ibfabric(&["up"]).args(words).output().expect("it runs");
         assert_eq!(refused.status.code(), Some(2), "{words:?}");

@@ -1,4 +1,4 @@
-//! What `ibfabric sim` captures while OpenSM and infiniband-diags run on it, read by tshark.
+//! The packets of OpenSM and infiniband-diags on `ibfabric sim`, read by tshark.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -14,7 +14,7 @@ use ib_wire::packet::Packet;
 
 use super::{Expected, Outcome, compare, fields, read, seen};
 
-/// The class and attribute of what must be among the packets: what OpenSM and the clients send.
+/// Class and attribute of packets that have to be captured: those that OpenSM and the clients send.
 const KINDS: [(u8, u16, &str); 14] = [
     (0x81, 0x10, "NodeDescription by directed route"),
     (0x81, 0x11, "NodeInfo by directed route"),
@@ -32,7 +32,7 @@ const KINDS: [(u8, u16, &str); 14] = [
     (0x04, 0x1d, "PortCountersExtended"),
 ];
 
-/// Makes the capture with the program at a path, and compares what tshark reads in it. Returns its file, too.
+/// Captures with the program at a path, and compares tshark's fields. Returns the file, too.
 pub(super) fn run(
     binary: &Path,
     directory: &Path,
@@ -55,7 +55,7 @@ pub(super) fn run(
     }
     let names = fields(&expected);
     let rows = read(&file, &names)?;
-    // It shows no checksums after records of subnet administration and after counters.
+    // tshark does not show checksums after SA records and after counters.
     let shows_all =
         |packet: &Expected| ["1", "129"].contains(&packet["infiniband.mad.mgmtclass"].as_str());
     let mut outcome = compare(&expected, &rows, &names, shows_all)?;
@@ -74,7 +74,7 @@ pub(super) fn run(
     Ok((outcome, file))
 }
 
-/// Returns what tshark shall see of a packet with a datagram.
+/// Returns the expected fields of a packet with a MAD.
 pub(super) fn described(packet: &Packet<'_>) -> Result<Expected, Box<dyn std::error::Error>> {
     let bytes: &[u8; MAD_LENGTH] = packet
         .payload()
@@ -110,7 +110,7 @@ pub(super) fn described(packet: &Packet<'_>) -> Result<Expected, Box<dyn std::er
     Ok(expected)
 }
 
-/// Adds what tshark shall see of a trap.
+/// Adds the expected fields of a trap.
 fn describe_notice(notice: &Notice, expected: &mut Expected) {
     let mut number = |name, value: u64| {
         expected.insert(name, value.to_string());

@@ -1,4 +1,4 @@
-//! What tshark says of a capture file, compared with what it shall say.
+//! Compares tshark's fields of a capture file with the expected ones.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -6,12 +6,12 @@ use std::process::Command;
 
 use super::Expected;
 
-/// How tshark's view of a file compares.
+/// The result of a comparison.
 pub(super) struct Outcome {
     packets: usize,
     compared: usize,
     pub(super) checksums: usize,
-    /// Checksums that it does not show.
+    /// Number of checksums that tshark does not show.
     pub(super) hidden: usize,
     pub(super) faults: Vec<String>,
 }
@@ -25,7 +25,7 @@ impl Outcome {
     }
 }
 
-/// Compares the packets; tshark must show the checksums of those that the function says so of.
+/// Compares the packets. tshark has to show the checksums of packets for which `shows_all` returns true.
 pub(super) fn compare(
     expected: &[Expected],
     rows: &[Vec<String>],
@@ -62,7 +62,7 @@ pub(super) fn compare(
     }
     Ok(outcome)
 }
-/// Returns the names of all fields that any packet has.
+/// Returns the names of all expected fields.
 pub(super) fn fields(expected: &[Expected]) -> Vec<&'static str> {
     let mut names: Vec<_> = expected.iter().flat_map(|packet| packet.keys().copied()).collect();
     names.sort_unstable();
@@ -70,14 +70,14 @@ pub(super) fn fields(expected: &[Expected]) -> Vec<&'static str> {
     names
 }
 
-/// Returns what tshark says of the fields of each packet.
+/// Returns tshark's fields of each packet.
 pub(super) fn read(
     file: &Path,
     names: &[&str],
 ) -> Result<Vec<Vec<String>>, Box<dyn std::error::Error>> {
     let mut command = Command::new("tshark");
     command.arg("-r").arg(file).args(["-o", "ip.check_checksum:TRUE", "-n"]);
-    // They guess, by a few bytes, that any payload is theirs.
+    // The heuristics of these dissectors match arbitrary payloads.
     command.args(["--disable-protocol", "rpcordma", "--disable-protocol", "infiniband.eoib"]);
     command.args(["-T", "fields", "-E", "separator=|", "-E", "occurrence=f"]);
     for name in names {
@@ -91,7 +91,7 @@ pub(super) fn read(
     Ok(lines.lines().map(|line| line.split('|').map(str::to_owned).collect()).collect())
 }
 
-/// Says why tshark cannot be run.
+/// Returns the reason why tshark cannot be run.
 #[allow(clippy::needless_pass_by_value, reason = "it is given to map_err")]
 pub(super) fn missing(error: std::io::Error) -> String {
     match error.kind() {
@@ -102,7 +102,7 @@ pub(super) fn missing(error: std::io::Error) -> String {
     }
 }
 
-/// Compares numbers however they are spelt, and anything else as text.
+/// Compares numbers independently of their format, and other values as text.
 fn same(wanted: &str, found: &str) -> bool {
     let number = |text: &str| match text.strip_prefix("0x") {
         Some(digits) => u64::from_str_radix(digits, 16).ok(),

@@ -1,5 +1,4 @@
-//! The packets of two software adapters and the messages of their connection managers as RoCEv2, read
-//! by tshark.
+//! The packets and CM messages of two software HCAs as RoCEv2, read by tshark.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -25,7 +24,7 @@ use super::{Expected, Outcome, compare, fields, read, seen};
 
 type Fallible<T> = Result<T, Box<dyn std::error::Error>>;
 
-/// The messages that must be among the packets.
+/// The messages that have to be among the packets.
 const MESSAGES: [AttributeId; 6] = [
     AttributeId::CM_REQ,
     AttributeId::CM_REP,
@@ -35,7 +34,7 @@ const MESSAGES: [AttributeId; 6] = [
     AttributeId::CM_DREP,
 ];
 
-/// Has two adapters do everything over IPv4 and IPv6, and compares what tshark reads in it.
+/// Performs all operations between two HCAs over IPv4 and IPv6, and compares tshark's fields.
 pub(super) fn run(file: &Path) -> Fallible<Outcome> {
     let mut writer = Writer::new(BufWriter::new(File::create(file)?), &Section::default())?;
     let interface = writer.interface(&Interface::new(LinkType::ETHERNET).named("eth0"))?;
@@ -63,12 +62,12 @@ pub(super) fn run(file: &Path) -> Fallible<Outcome> {
         let is_ours = matches!(opcode.transport(), Transport::Rc | Transport::Uc | Transport::Ud)
             && opcode.operation() != Some(Operation::Resync);
         if is_ours && !codes.contains(&opcode) {
-            outcome.faults.push(format!("no adapter has sent {opcode}"));
+            outcome.faults.push(format!("expected an HCA to send {opcode}"));
         }
     }
     for message in MESSAGES {
         if !messages.contains(&message) {
-            outcome.faults.push(format!("no manager has sent {message}"));
+            outcome.faults.push(format!("expected a connection manager to send {message}"));
         }
     }
     Ok(outcome)
@@ -82,7 +81,7 @@ fn gid6(host: u8) -> Gid {
     Gid::from_bytes([0x20, 1, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, host])
 }
 
-/// Puts Ethernet, IP, UDP and the ICRC around a packet.
+/// Adds Ethernet, IP and UDP headers and the ICRC to a packet.
 fn framed(from: Gid, to: Gid, bytes: &[u8]) -> Vec<u8> {
     const ETHERNET: usize = 14;
     let [source, destination] = [from, to].map(|gid| std::net::Ipv6Addr::from(gid.to_bytes()));
@@ -105,7 +104,7 @@ fn framed(from: Gid, to: Gid, bytes: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// Returns what tshark shall see of a packet, that of a message included.
+/// Returns the expected fields of a packet, including those of a CM message.
 fn described(packet: &Packet<'_>, messages: &mut BTreeSet<AttributeId>) -> Expected {
     let mut expected = seen(packet);
     expected.insert("_ws.malformed", String::new());

@@ -1,4 +1,4 @@
-//! What two software adapters at loopback capture of themselves.
+//! Captures of software HCAs at loopback by their own processes.
 
 use std::io::{BufRead as _, BufReader};
 use std::net::UdpSocket;
@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 
 type Fallible<T> = Result<T, Box<dyn std::error::Error>>;
 
-/// What the clients do.
+/// The commands of the clients.
 const CLIENTS: [(&str, &[&str]); 5] = [
     ("send", &["bw", "127.0.0.1", "--op", "send", "-s", "3000", "-n", "40"]),
     ("write", &["bw", "127.0.0.1", "--op", "write", "-s", "70000", "-n", "20"]),
@@ -19,8 +19,8 @@ const CLIENTS: [(&str, &[&str]); 5] = [
     ("ping", &["ping", "127.0.0.1", "-C", "5"]),
 ];
 
-/// Has clients at one address use a server at another, and returns what all of them have captured, and the UDP
-/// port that they have used.
+/// Runs a server at one address and clients at another. Returns the captures of all processes, and the UDP
+/// port.
 pub(super) fn capture(binary: &Path, directory: &Path) -> Fallible<(Vec<PathBuf>, u16)> {
     std::fs::create_dir_all(directory)?;
     let (udp, service, rping) = (free()?, free()?, free()?);
@@ -60,18 +60,18 @@ pub(super) fn capture(binary: &Path, directory: &Path) -> Fallible<(Vec<PathBuf>
     Ok((files, udp))
 }
 
-/// A server that ends with its owner.
+/// A server that is killed when this value is dropped.
 struct Server(Child);
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // Fails if the process has already exited.
         self.0.kill().ok();
         self.0.wait().ok();
     }
 }
 
-/// Returns a port that nobody uses.
+/// Returns a free UDP port.
 fn free() -> std::io::Result<u16> {
     Ok(UdpSocket::bind("127.0.0.1:0")?.local_addr()?.port())
 }

@@ -1,4 +1,4 @@
-//! What `ibfabric capture read` makes of capture files, compared with what tshark does, packet by packet.
+//! Compares the fields of `ibfabric capture read` with those of tshark, packet by packet.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,28 +9,28 @@ use super::compare::missing;
 
 type Fallible<T> = Result<T, Box<dyn std::error::Error>>;
 
-/// How a field is written.
+/// The format of a field.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// A number, in whatever base.
+    /// A number in any base.
     Number,
-    /// A flag: 1 or 0, also as words.
+    /// A flag: 1 or 0, or a word.
     Flag,
-    /// Bytes in hexadecimal; ours is a number of four.
+    /// Hexadecimal bytes; a number of four bytes in `capture read`.
     Bytes,
-    /// Words.
+    /// Text.
     Text,
-    /// Several, with [`BETWEEN`] between them.
+    /// A list, separated by [`BETWEEN`].
     List,
 }
 
 use Kind::{Bytes, Flag, List, Number, Text};
 
-/// What tshark puts between several values of a field.
+/// tshark's separator of several values of a field.
 const BETWEEN: char = '\u{1}';
 
-/// Where a value stands in our objects, and how tshark calls it: the frame, the headers up to the BTH, checksums, then
-/// what comes after the BTH.
+/// JSON paths of `capture read`, and tshark's names: the frame, the headers up to the BTH, checksums, and
+/// then the headers after the BTH.
 const FIELDS: &[(&str, &str, Kind)] = &[
     ("number", "frame.number", Number),
     ("time", "frame.time_epoch", Text),
@@ -64,7 +64,7 @@ const FIELDS: &[(&str, &str, Kind)] = &[
     ("vcrc", "infiniband.variant.crc", Number),
     ("deth/q_key", "infiniband.deth.q_key", Number),
     ("deth/source_qpn", "infiniband.deth.srcqp", Number),
-    // tshark calls those of an AtomicETH so, too.
+    // tshark uses the same names for an AtomicETH.
     ("reth/va|atomic/va", "infiniband.reth.va", Number),
     ("reth/rkey|atomic/rkey", "infiniband.reth.r_key", Number),
     ("reth/length", "infiniband.reth.dmalen", Number),
@@ -84,10 +84,10 @@ const FIELDS: &[(&str, &str, Kind)] = &[
     ("mad/attribute_modifier", "infiniband.mad.attributemodifier", Number),
 ];
 
-/// The first of [`FIELDS`] that stands after the BTH, without the checksums.
+/// The first of [`FIELDS`] after the BTH, without the checksums.
 const EXTENDED: &str = "deth/q_key";
 
-/// The messages of connection management, whose fields tshark calls after the message.
+/// The messages of connection management, for which tshark has separate field names.
 const MESSAGES: &[(&str, &str, &str)] = &[
     ("REQ", "local_comm_id", "infiniband.cm.req"),
     ("REQ", "service_id", "infiniband.cm.req.serviceid"),
@@ -116,25 +116,26 @@ const MESSAGES: &[(&str, &str, &str)] = &[
     ("DREP", "remote_comm_id", "infiniband.cm.drsp.remotecommid"),
 ];
 
-/// What tells that a frame is an error of IP. Such a one quotes the packet that it is about, which tshark shows; it is
-/// none that anybody has received.
+/// Fields of ICMP errors. They quote a packet, which tshark decodes, although it was not received as such.
 const QUOTES: [&str; 2] = ["icmp.type", "icmpv6.type"];
 
-/// How our view of files compares.
+/// The result of a comparison.
 #[derive(Default)]
 pub(crate) struct Compared {
+    /// Returns the number of compared files.
     files: usize,
     frames: usize,
+    /// Returns the number of RDMA packets in them.
     packets: usize,
     fields: usize,
-    /// Checksums that tshark does not show.
+    /// Number of checksums that tshark does not show.
     hidden: usize,
-    /// Headers that tshark misreads.
+    /// Number of packets whose headers tshark misreads.
     misread: usize,
     pub(crate) faults: Vec<String>,
 }
 
-/// Returns whether there is a tshark to compare with.
+/// Returns whether tshark is installed.
 pub(crate) fn is_installed() -> bool {
     Command::new("tshark").arg("--version").output().is_ok()
 }
@@ -161,7 +162,7 @@ impl Compared {
         );
     }
 
-    /// Compares a file; the ports are those of RoCEv2 beside 4791.
+    /// Compares a file; `ports` are the UDP ports of RoCEv2 in addition to 4791.
     pub(crate) fn file(&mut self, binary: &Path, file: &Path, ports: &[u16]) -> Fallible<()> {
         let ours = ours(binary, file, ports)?;
         let theirs = theirs(file, ports)?;
@@ -190,7 +191,7 @@ impl Compared {
         let is_quoted = row[row.len() - QUOTES.len()..].iter().any(|found| !found.is_empty());
         for ((path, name, kind), found) in FIELDS.iter().zip(row) {
             is_extended |= *path == EXTENDED;
-            // Of foreign frames only the frame itself is of interest.
+            // For non-RDMA frames only the frame itself is compared.
             if is_foreign && name.starts_with("udp.") || is_misread && is_extended {
                 continue;
             }
@@ -199,7 +200,7 @@ impl Compared {
             }
             let wanted = at(object, path);
             if name.ends_with(".crc") && (found.is_empty() || is_misread) {
-                // It shows none after some payloads that it does not understand.
+                // tshark does not show checksums after some payloads that it cannot decode.
                 self.hidden += usize::from(!wanted.is_null());
                 continue;
             }
@@ -235,7 +236,7 @@ impl Compared {
     }
 }
 
-/// Returns what stands at the first path of an object at which something is.
+/// Returns the value at the first of several paths that exists in an object.
 fn at(object: &Value, paths: &str) -> Value {
     let find = |path: &str| path.split('/').fold(object, |value, part| &value[part]).clone();
     paths.split('|').map(find).find(|value| !value.is_null()).unwrap_or_default()
@@ -262,7 +263,7 @@ fn same(ours: &Value, theirs: &str, kind: Kind) -> bool {
     }
 }
 
-/// Returns our objects.
+/// Returns the objects of `capture read`.
 fn ours(binary: &Path, file: &Path, ports: &[u16]) -> Fallible<Vec<Value>> {
     let mut command = Command::new(binary);
     command.args(["capture", "read", "--format", "json"]).arg(file);
@@ -278,11 +279,11 @@ fn ours(binary: &Path, file: &Path, ports: &[u16]) -> Fallible<Vec<Value>> {
     Ok(lines.lines().map(serde_json::from_str).collect::<Result<_, _>>()?)
 }
 
-/// Returns what tshark says of the fields, those of messages last; it may warn of nothing.
+/// Returns tshark's fields, those of CM messages last; fails if tshark prints a warning.
 fn theirs(file: &Path, ports: &[u16]) -> Fallible<Vec<Vec<String>>> {
     let mut command = Command::new("tshark");
     command.arg("-r").arg(file).arg("-n");
-    // They guess, by a few bytes, that any payload is theirs.
+    // The heuristics of these dissectors match arbitrary payloads.
     command.args(["--disable-protocol", "rpcordma", "--disable-protocol", "infiniband.eoib"]);
     for port in ports {
         command.args(["-d", &format!("udp.port=={port},infiniband")]);
@@ -295,7 +296,7 @@ fn theirs(file: &Path, ports: &[u16]) -> Fallible<Vec<Vec<String>>> {
     }
     let output = command.output().map_err(missing)?;
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    // That it is root is no fault of the file.
+    // The warning about running as root is not about the file.
     let warned = said.lines().any(|line| !line.is_empty() && !line.starts_with("Running as user"));
     if !output.status.success() || warned {
         return Err(format!("tshark of {}: {said}", file.display()).into());
@@ -306,7 +307,7 @@ fn theirs(file: &Path, ports: &[u16]) -> Fallible<Vec<Vec<String>>> {
         values
             .map(|(index, value)| match FIELDS.get(index) {
                 Some((_, _, List)) => value.to_owned(),
-                // What stands in the frame comes before what it carries.
+                // The outermost header comes first.
                 _ => value.split(BETWEEN).next().unwrap_or_default().to_owned(),
             })
             .collect()

@@ -1,4 +1,4 @@
-//! The traps of a simulated fabric, read by tshark.
+//! Traps of a simulated fabric, read by tshark.
 
 use std::fs::File;
 use std::io::BufWriter;
@@ -23,7 +23,7 @@ use super::{Outcome, compare, fields, read};
 
 type Fallible<T> = Result<T, Box<dyn std::error::Error>>;
 
-/// The traps that must be among the packets.
+/// The traps that have to be among the packets.
 const TRAPS: [TrapNumber; 6] = [
     TrapNumber::LINK_STATE_CHANGE,
     TrapNumber::LOCAL_CHANGES,
@@ -33,7 +33,7 @@ const TRAPS: [TrapNumber; 6] = [
     TrapNumber::SWITCH_BAD_P_KEY,
 ];
 
-/// Has a fabric send each of the traps, and compares what tshark reads in them.
+/// Provokes each of the traps, and compares tshark's fields.
 pub(super) fn run(file: &Path) -> Fallible<Outcome> {
     let mut sim = provoked()?;
     let section = Section::default();
@@ -64,15 +64,15 @@ pub(super) fn run(file: &Path) -> Fallible<Outcome> {
     Ok(outcome)
 }
 
-/// Returns the datagram of a trap, and what it tells.
+/// Returns the MAD and the notice of a trap.
 fn trap(packet: &Packet<'_>) -> Option<(Mad, Notice)> {
     let mad = packet.payload().first_chunk().map(|bytes| Mad(*bytes))?;
     let notice = mad.attribute().filter(|_| mad.method() == Method::TRAP)?;
     Some((mad, notice))
 }
 
-/// Returns the packet of trap 257 as one of trap 258. The fabric sends none, since what checks a Q_Key
-/// is a queue pair of an adapter, but whoever sends one writes it with the same types.
+/// Converts a packet of trap 257 into one of trap 258. The simulator does not send the latter, because queue
+/// pairs of HCAs check the `Q_Key`; both use the same types.
 fn with_q_key(bytes: &[u8]) -> Option<Vec<u8>> {
     const CHECKSUMS: usize = 6;
     let (mut mad, mut notice) = trap(&Packet::parse(bytes).ok()?)?;
@@ -87,7 +87,7 @@ fn with_q_key(bytes: &[u8]) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Returns a fabric of three hosts at a switch that has sent the traps to the manager at the first.
+/// Returns a fabric of three hosts at a switch that has sent the traps to the SM at the first host.
 fn provoked() -> Fallible<Sim> {
     let mut sim = Sim::new(&fabric()?, Options { tap: true, ..Options::default() });
     let port = sim.first_end_port().ok_or("a fabric has a host")?;
@@ -118,7 +118,7 @@ fn provoked() -> Fallible<Sim> {
     let mad = Mad::new(MgmtClass::PERFORMANCE, Method::GET, TransactionId(2));
     sim.submit(manager, &Datagram::new(stranger, mad));
     sim.settle(sim.now());
-    // The switch does not even let it in any more. With a GRH there are GIDs to be told.
+    // The switch enforces partitions at its ingress. With a GRH the trap has GIDs.
     let place = (&[1][..], 1);
     let info = PortInfo {
         partition_enforcement_inbound: true,
@@ -151,10 +151,10 @@ fn fabric() -> Fallible<Fabric> {
     Ok(fabric)
 }
 
-/// Where a request goes, and what it is about there.
+/// The destination of a request, and its attribute modifier.
 type Place<'a> = (&'a [u8], u32);
 
-/// Gives a port a LID, if it has one, and makes it active, if it has a link.
+/// Assigns a LID to a port, if given, and activates the port, if it has a link.
 fn bring_up(sim: &mut Sim, manager: ClientId, place: Place<'_>, lid: u16) -> Fallible<()> {
     let info: PortInfo = get(sim, manager, place)?;
     let info = PortInfo {

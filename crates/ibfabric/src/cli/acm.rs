@@ -15,18 +15,18 @@ pub use places::{Places, PortSelection};
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct AcmArgs {
-    /// What to do with a service that runs.
+    /// Control of a running ACM service.
     #[command(subcommand)]
     pub action: Option<AcmAction>,
-    /// How names are resolved.
+    /// Options of the service.
     #[command(flatten)]
     pub serve: ServeArgs,
 }
 
-/// What can be done with a service that runs.
+/// Control of a running ACM service.
 #[derive(Debug, Subcommand)]
 pub enum AcmAction {
-    /// Asks a running service, or tells it to read its files again or to forget.
+    /// Queries a running service, reloads its files or flushes its cache.
     #[command(after_long_help = super::examples_text("acm-ctl"))]
     Ctl(CtlArgs),
 }
@@ -34,36 +34,36 @@ pub enum AcmAction {
 /// Arguments of `acm ctl`.
 #[derive(Debug, Args)]
 pub struct CtlArgs {
-    /// The socket of the service, as it was given to `acm`.
+    /// Socket of the service: the value of `acm --socket`.
     #[arg(long, value_name = "PATH", default_value = DEFAULT_SOCKET, global = true)]
     pub socket: PathBuf,
-    /// How the answer is printed.
+    /// Output format of the reply.
     #[arg(long, value_enum, default_value_t, global = true)]
     pub format: Format,
-    /// What to ask.
+    /// The request.
     #[command(subcommand)]
     pub question: Question,
 }
 
-/// What a service can be asked.
+/// A request to a running service.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Question {
-    /// The endpoints, their groups and counters, and what the service has done.
+    /// Prints the endpoints with their multicast groups and counters, and the counters of the service.
     #[command(after_long_help = super::examples_text("acm-status"))]
     Status,
-    /// What the service knows of others.
+    /// Prints the cached names, addresses and paths.
     #[command(after_long_help = super::examples_text("acm-known"))]
     Known {
-        /// Only this name or address.
+        /// Name or address to look up [default: all].
         address: Option<String>,
     },
-    /// Forgets what it knows of others, but for what files say.
+    /// Flushes the cache, except for entries that come from files.
     #[command(after_long_help = super::examples_text("acm-flush"))]
     Flush,
-    /// Reads its files again, as SIGHUP has it do.
+    /// Reloads the service's files, as SIGHUP does.
     #[command(after_long_help = super::examples_text("acm-reload"))]
     Reload,
-    /// What --metrics-port serves.
+    /// Prints the metrics that --metrics-port serves.
     #[command(after_long_help = super::examples_text("acm-metrics"))]
     Metrics,
 }
@@ -71,44 +71,45 @@ pub enum Question {
 /// Arguments of `acm` itself.
 #[derive(Debug, Args)]
 pub struct ServeArgs {
-    /// The ports that the service is at.
+    /// The ports of the service.
     #[command(flatten)]
     pub places: Places,
-    /// The Unix socket that programs ask over. Without it and --tcp, what `server_mode` says, at the places where programs
-    /// look for ibacm: /run/ibacm-unix.sock, or TCP and /run/ibacm.port.
+    /// Unix socket for clients. If neither --socket nor --tcp is set, the option `server_mode` selects
+    /// ibacm's usual endpoint: /run/ibacm-unix.sock, or a TCP port that is published in /run/ibacm.port.
     #[arg(long, value_name = "PATH")]
     pub socket: Option<PathBuf>,
-    /// Listens on this port of the loopback device as well.
+    /// Also listens on this TCP port of the loopback device.
     #[arg(long, value_name = "PORT")]
     pub tcp: Option<u16>,
-    /// How long another request is looked for after one until the service sleeps, in microseconds: as long as programs
-    /// ask so often, none waits for it to wake.
+    /// Microseconds to poll for another request before the service sleeps. Clients whose requests arrive
+    /// within this time do not wait for a wakeup.
     #[arg(long, value_name = "US", default_value_t = 0,
         value_parser = clap::value_parser!(u64).range(..=1_000_000))]
     pub spin: u64,
-    /// Lets other machines ask over --tcp, too. Whoever reaches the port can ask.
+    /// Accepts clients of other machines on the --tcp port, too. There is no authentication.
     #[arg(long, requires = "tcp")]
     pub open: bool,
-    /// The directory of `ibacm_opts.cfg`, `ibacm_addr.cfg` and the other files, or of `acm_opts.cfg` and `acm_addr.cfg`.
+    /// Directory of the configuration files: `ibacm_opts.cfg` and `ibacm_addr.cfg`, or `acm_opts.cfg` and
+    /// `acm_addr.cfg`.
     #[arg(long, value_name = "DIR", default_value = "/etc/rdma")]
     pub config: PathBuf,
-    /// The file of options.
+    /// Options file; overrides the one in --config.
     #[arg(short = 'O', long, value_name = "FILE")]
     pub options: Option<PathBuf>,
-    /// The file of own names and addresses.
+    /// File of local names and addresses; overrides the one in --config.
     #[arg(short = 'A', long, value_name = "FILE")]
     pub addresses: Option<PathBuf>,
-    /// The log; stdout and stderr are what they say. What `log_file` says without it, or standard error.
+    /// Log file, or `stdout` or `stderr` [default: `log_file` of the options file, or standard error].
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,
-    /// Serves metrics for Prometheus on this port of the loopback device.
+    /// Serves metrics for Prometheus on this TCP port of the loopback device.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub metrics_port: Option<u16>,
-    /// The most programs at a time.
+    /// Maximum number of concurrent clients.
     #[arg(long, value_name = "N", default_value_t = 16_384,
         value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub most_clients: u32,
-    /// Takes the sockets that systemd has opened for it.
+    /// Uses the sockets that systemd passes (socket activation).
     #[arg(long)]
     pub systemd: bool,
 }

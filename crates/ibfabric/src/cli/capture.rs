@@ -18,38 +18,38 @@ pub mod live;
 #[derive(Debug, Args)]
 #[command(subcommand_required = true, arg_required_else_help = true)]
 pub struct CaptureArgs {
-    /// What is done.
+    /// The subcommand.
     #[command(subcommand)]
     pub command: CaptureCommand,
 }
 
-/// What `capture` does.
+/// The subcommands of `capture`.
 #[derive(Debug, Subcommand)]
 pub enum CaptureCommand {
-    /// Lists the programs of this user whose queue pairs can be captured, their queue pairs and captures.
+    /// Lists the programs of this user that can be captured, with their queue pairs and captures.
     #[command(after_long_help = examples_text("list"))]
     List(live::ListArgs),
-    /// Starts to capture queue pairs of a running program, and those that it makes later.
-    ///
-    /// The program writes the file itself, in a thread that takes no processor from anybody, until `capture stop`,
-    /// a limit or its own end. What that thread is too slow for is written over, counted and told.
+    /// Starts to capture the present and future queue pairs of a running program.  The program writes the
+    /// file itself in a low-priority thread, until `capture stop`, until a limit is reached, or until the
+    /// program exits. Packets that this thread cannot write in time are overwritten, counted and reported.
     #[command(after_long_help = examples_text("start"))]
     Start(Box<live::StartArgs>),
-    /// Changes what a running capture keeps from now on.
+    /// Changes the filters of a running capture.
     #[command(after_long_help = examples_text("change"))]
     Change(live::ChangeArgs),
-    /// Ends captures, and tells what is in their files.
+    /// Stops captures, and reports what their files contain.
     #[command(after_long_help = examples_text("stop"))]
     Stop(live::StopArgs),
-    /// Shows the packets of a capture file, whoever wrote it.
+    /// Prints the packets of a capture file of any program.
     ///
-    /// pcapng and pcap are read, RoCEv2 on Ethernet or IP and InfiniBand, also cut short. Standard error has what
-    /// there was in all. Exit status: 0 the file was read to its end, 2 it is none or is cut off.
+    /// Reads pcapng and pcap files with RoCEv2 over Ethernet or IP, or with InfiniBand packets, also
+    /// truncated ones. The totals are printed to standard error. Exit status: 0 the file was read to its end,
+    /// 2 it is not a capture file or is cut off.
     #[command(after_long_help = examples_text("read"))]
     Read(Box<ReadArgs>),
-    /// Matches the packets of both ends, and tells where the time of messages goes.
+    /// Matches the packets that both ends captured, and reports where messages spend their time.
     ///
-    /// Exit status: 0 packets were matched, 1 none was seen at both ends, 2 a file is unusable.
+    /// Exit status: 0 packets were matched, 1 no packet was captured at both ends, 2 a file is unusable.
     #[command(after_long_help = examples_text("correlate"))]
     Correlate(Box<CorrelateArgs>),
 }
@@ -57,31 +57,31 @@ pub enum CaptureCommand {
 /// Arguments of `capture read`.
 #[derive(Debug, Args)]
 pub struct ReadArgs {
-    /// The capture file; - for standard input.
+    /// Capture file; - for standard input.
     pub file: PathBuf,
-    /// How packets are printed: a line each, or an object each on a line of its own.
+    /// Output format: one line, or one JSON object per line, for each packet.
     #[arg(long, value_enum, default_value = "text")]
     pub format: Format,
-    /// Shows only packets to or from this queue pair; may be given several times.
+    /// Prints only packets from or to this queue pair number (QPN). May be repeated.
     #[arg(long, value_name = "N", value_parser = qpn)]
     pub qpn: Vec<Qpn>,
-    /// Shows only packets with this operation code, or whose operation has these words in its name, such as
-    /// `rdma write`; may be given several times.
+    /// Prints only packets with this opcode: its code, or words of its name such as `rdma write`. May be
+    /// repeated.
     #[arg(long, value_name = "NAME|CODE", value_parser = opcodes)]
     pub opcode: Vec<Opcodes>,
-    /// Shows only datagrams of this management class: sm, sa, pm, cm, acm, its name or its number.
+    /// Prints only MADs of this management class: sm, sa, pm, cm, acm, another name, or its number.
     #[arg(long, value_name = "NAME", value_parser = class)]
     pub class: Option<Classes>,
-    /// Shows only what was sent, or received, as far as the file tells.
+    /// Prints only sent or only received packets, if the file records the direction.
     #[arg(long, value_enum)]
     pub direction: Option<DirectionArg>,
-    /// A UDP port of RoCEv2 beside 4791; may be given several times.
+    /// UDP port of RoCEv2 in addition to 4791. May be repeated.
     #[arg(long, value_name = "PORT")]
     pub udp_port: Vec<u16>,
-    /// Ends after so many packets that were shown.
+    /// Stops after N printed packets.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub count: Option<u64>,
-    /// Shows every field, on several lines.
+    /// Prints all header fields, on several lines.
     #[arg(short, long)]
     pub verbose: bool,
 }
@@ -89,50 +89,51 @@ pub struct ReadArgs {
 /// Arguments of `capture correlate`.
 #[derive(Debug, Args)]
 pub struct CorrelateArgs {
-    /// What was captured at one end, or at both: a pcapng or pcap file.
+    /// Capture of one end, or of both: a pcapng or pcap file.
     pub file: PathBuf,
-    /// What was captured at the other end.
+    /// Capture of the other end.
     #[arg(value_name = "FILE2")]
     pub second: Option<PathBuf>,
-    /// Only connections of this queue pair; can be given more than once.
+    /// Considers only connections of this queue pair number. May be repeated.
     #[arg(long = "qpn", value_name = "N", value_parser = qpn)]
     pub qpns: Vec<Qpn>,
-    /// Measures the time from each such event to the next one of --to: `qp 0x11 receive SEND`. After the direction
-    /// there is SEND, WRITE, READ, ATOMIC, response, ACK, NAK, the name of a packet such as `SEND middle`, or
-    /// nothing for any packet; `file 1` or `file 2` before it tells apart queue pairs that have the same number.
+    /// Measures the time from each event of this kind to the next event of --to, such as `qp 0x11 receive
+    /// SEND`. The direction may be followed by SEND, WRITE, READ, ATOMIC, response, ACK, NAK or the name of a
+    /// packet such as `SEND middle`; if it is not, any packet matches. A leading `file 1` or `file 2`
+    /// distinguishes queue pairs with equal numbers.
     #[arg(long, value_name = "EVENT", requires = "to")]
     pub from: Option<EventKind>,
-    /// The events that are measured to.
+    /// Event at which the measured time ends.
     #[arg(long, value_name = "EVENT", requires = "from")]
     pub to: Option<EventKind>,
-    /// Lists every message, which takes 136 bytes of memory each.
+    /// Lists all messages. Takes 136 bytes of memory per message.
     #[arg(long)]
     pub messages: bool,
-    /// Writes a page with a timeline, histograms and tables.
+    /// Writes an HTML page with a timeline, histograms and tables.
     #[arg(long, value_name = "PAGE")]
     pub html: Option<PathBuf>,
-    /// Another UDP port of RoCEv2 than 4791; can be given more than once.
+    /// UDP port of RoCEv2 in addition to 4791. May be repeated.
     #[arg(long = "udp-port", value_name = "PORT")]
     pub udp_ports: Vec<u16>,
-    /// How the result is printed.
+    /// Output format of the result.
     #[arg(long, value_enum, default_value = "text")]
     pub format: Format,
 }
 
-/// Which way packets went.
+/// The direction of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum DirectionArg {
-    /// From the adapter.
+    /// From the HCA.
     Send,
-    /// To the adapter.
+    /// To the HCA.
     Receive,
 }
 
-/// Operation codes that go by a name.
+/// The opcodes that a code or a name selects.
 #[derive(Clone, Debug)]
 pub struct Opcodes(pub Vec<Opcode>);
 
-/// Management classes that go by a name.
+/// The management classes that a number or a name selects.
 #[derive(Clone, Debug)]
 pub struct Classes(pub Vec<MgmtClass>);
 
@@ -141,14 +142,14 @@ fn qpn(text: &str) -> Result<Qpn, String> {
     qpn.ok_or_else(|| "expected a number of 0 to 0xffffff".to_owned())
 }
 
-/// Reads a code, or words that follow each other in the names of operations.
+/// Parses an opcode, or consecutive words of the names of opcodes.
 fn opcodes(text: &str) -> Result<Opcodes, String> {
     if let Some(code) = number(text) {
         return Ok(Opcodes(vec![Opcode(code)]));
     }
     let lower = text.to_lowercase().replace(['-', '_'], " ");
-    // As events of `correlate` have it.
-    let wanted: Vec<&str> = lower
+    // `ack` is the short form that the events of `correlate` use.
+    let phrase: Vec<&str> = lower
         .split_whitespace()
         .map(|word| if word == "ack" { "acknowledge" } else { word })
         .collect();
@@ -156,8 +157,8 @@ fn opcodes(text: &str) -> Result<Opcodes, String> {
         let name = opcode.to_string().to_lowercase();
         let words: Vec<&str> = name.split(' ').collect();
         opcode.is_known()
-            && !wanted.is_empty()
-            && words.windows(wanted.len()).any(|part| part == wanted)
+            && !phrase.is_empty()
+            && words.windows(phrase.len()).any(|part| part == phrase)
     };
     let found: Vec<Opcode> = (0..=u8::MAX).map(Opcode).filter(has).collect();
     if found.is_empty() {
@@ -196,8 +197,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_acknowledgement_has_a_short_name() {
-        let codes = |text: &str| opcodes(text).expect("it is known").0;
+    fn ack_is_short_for_acknowledge() {
+        let codes = |text: &str| opcodes(text).expect("opcode has a name").0;
         assert_eq!(codes("ack"), codes("acknowledge"));
         assert_eq!(codes("RC ACK"), [Opcode::RC_ACKNOWLEDGE]);
         assert_eq!(codes("atomic_ack"), codes("atomic acknowledge"));

@@ -1,7 +1,7 @@
 //! OpenSM's command line, for a program that is called `opensm`.
 //!
-//! Options are read as `getopt_long_only(3)` reads them: a long option may begin with one hyphen and be
-//! cut short as long as no other one begins so, and short options may stand together.
+//! Options are parsed like `getopt_long_only(3)` does: a long option may start with one hyphen and may be
+//! abbreviated if it is unambiguous; short options may be combined.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -11,14 +11,14 @@ use ib_daemons::sm::reasons::{
     QOS_POLICY, SA_FILE,
 };
 
-/// What an option does.
+/// The effect of an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Meaning {
-    /// Its argument is the value of a key of the configuration file.
+    /// Sets this key of the configuration file to the argument.
     Key(&'static str),
-    /// A key becomes TRUE.
+    /// Sets this key to TRUE.
     On(&'static str),
-    /// A key gets a value.
+    /// Sets this key to this value.
     Is(&'static str, &'static str),
     Config,
     CreateConfig,
@@ -35,16 +35,16 @@ pub(crate) enum Meaning {
     MetricsPort,
     PerfInterval,
     Ibsim,
-    /// What it asks for is so anyway.
+    /// No effect: the behaviour is always enabled.
     Granted,
-    /// There is no such thing here, and why.
+    /// Not supported, for this reason.
     Refused(&'static str),
 }
 
-/// An option: its short name or a blank, its long name, whether it has an argument, what it does.
+/// A supported or rejected option: short name or blank, long name, true if it has an argument, effect.
 struct Known(char, &'static str, bool, Meaning);
 
-/// An option of a command line, by its long name, with its argument.
+/// An option on a command line, with its long name and its argument.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Given {
     pub(crate) name: &'static str,
@@ -107,7 +107,7 @@ const KNOWN: &[Known] = {
         Known('H', "max_reverse_hops", true, Key("max_reverse_hops")),
         Known('X', "guid_routing_order_file", true, Key("guid_routing_order_file")),
         Known('m', "ids_guid_file", true, Key("ids_guid_file")),
-        // A manager that meets a fault says so and goes on.
+        // The SM reports a fault and continues.
         Known('y', "stay_on_fatal", false, Granted),
         Known('x', "honor_guid2lid", false, On("honor_guid2lid_file")),
         Known('B', "daemon", false, On("daemon")),
@@ -127,7 +127,7 @@ const KNOWN: &[Known] = {
         Known(' ', "subnet_prefix", true, Key("subnet_prefix")),
         Known(' ', "dump_files_dir", true, Key("dump_files_dir")),
         Known('J', "pidfile", true, PidFile),
-        // Ours.
+        // Options of ibfabric.
         Known(' ', "cache-dir", true, CacheDir),
         Known(' ', "socket", true, Socket),
         Known(' ', "metrics-port", true, MetricsPort),
@@ -136,15 +136,15 @@ const KNOWN: &[Known] = {
     ]
 };
 
-/// Returns true when a program is called by OpenSM's name.
+/// Returns true if the program's file name is `opensm`.
 pub(crate) fn is_name(program: &OsStr) -> bool {
     std::path::Path::new(program).file_name() == Some(OsStr::new("opensm"))
 }
 
-/// Reads a command line without the program's name.
+/// Parses a command line without the program's name.
 ///
 /// # Errors
-/// Fails with a sentence about the first word that is no option, or lacks its argument.
+/// Returns a message about the first word that is not an option, or that lacks its argument.
 pub(crate) fn read(words: impl IntoIterator<Item = OsString>) -> Result<Vec<Given>, String> {
     let mut words = words.into_iter();
     let mut given = Vec::new();
@@ -157,7 +157,7 @@ pub(crate) fn read(words: impl IntoIterator<Item = OsString>) -> Result<Vec<Give
                 Some(word) => return Err(stray(&word)),
             },
             [b'-', b'-', name @ ..] => match long(name, &shown)? {
-                None => return Err(format!("{shown}: there is no such option")),
+                None => return Err(format!("{shown}: unknown option")),
                 Some(found) => given.push(with_value(found, name, &shown, &mut words)?),
             },
             [b'-', first, rest @ ..] => {
@@ -169,7 +169,7 @@ pub(crate) fn read(words: impl IntoIterator<Item = OsString>) -> Result<Vec<Give
                 } else if is_short {
                     cluster(&bytes[1..], &mut words, &mut given)?;
                 } else {
-                    return Err(format!("{shown}: there is no such option"));
+                    return Err(format!("{shown}: unknown option"));
                 }
             }
             _ => return Err(stray(&word)),
@@ -186,7 +186,7 @@ fn short(letter: u8) -> Option<&'static Known> {
     KNOWN.iter().find(|known| known.0 != ' ' && known.0 as u32 == u32::from(letter))
 }
 
-/// Finds a long option by its name or the beginning of it; what is behind a `=` does not count.
+/// Finds a long option by its name or an unambiguous abbreviation; ignores `=` and the text after it.
 fn long(word: &[u8], shown: &str) -> Result<Option<&'static Known>, String> {
     let name = word.split(|&byte| byte == b'=').next().unwrap_or_default();
     if let Some(exact) = KNOWN.iter().find(|known| known.1.as_bytes() == name) {
@@ -200,12 +200,12 @@ fn long(word: &[u8], shown: &str) -> Result<Option<&'static Known>, String> {
         [only] => Ok(Some(only)),
         _ => {
             let names: Vec<&str> = matches.iter().map(|known| known.1).collect();
-            Err(format!("{shown}: which of --{}?", names.join(", --")))
+            Err(format!("{shown}: ambiguous option: expected --{}", names.join(" or --")))
         }
     }
 }
 
-/// Takes the argument of a long option from behind its `=` or from the next word.
+/// Returns a long option with its argument: after its `=`, or the next word.
 fn with_value(
     known: &Known,
     word: &[u8],
@@ -217,20 +217,20 @@ fn with_value(
         (true, Some(value)) => OsString::from_vec(value),
         (true, None) => words.next().ok_or_else(|| format!("{shown}: expected an argument"))?,
         (false, None) => OsString::new(),
-        (false, Some(_)) => return Err(format!("{shown}: the option has no argument")),
+        (false, Some(_)) => return Err(format!("{shown}: found an argument, expected none")),
     };
     Ok(Given { name: known.1, meaning: known.3, value })
 }
 
-/// Reads short options that stand together; the last one may have its argument behind it.
+/// Parses combined short options. The argument of the last one may follow without a space.
 fn cluster(
     letters: &[u8],
     words: &mut dyn Iterator<Item = OsString>,
     given: &mut Vec<Given>,
 ) -> Result<(), String> {
     for (at, &letter) in letters.iter().enumerate() {
-        let known = short(letter)
-            .ok_or_else(|| format!("-{}: there is no such option", char::from(letter)))?;
+        let known =
+            short(letter).ok_or_else(|| format!("-{}: unknown option", char::from(letter)))?;
         let mut value = OsString::new();
         if known.2 {
             let rest = &letters[at + 1..];
@@ -247,8 +247,8 @@ fn cluster(
     Ok(())
 }
 
-/// Returns what `--help` prints; `describe` says what a key of the configuration file means, what it
-/// takes, and what it is when nobody says.
+/// Returns the text of `--help`; `describe` returns the description of a key of the configuration file, with
+/// its range and default.
 pub(crate) fn help(describe: &dyn Fn(&str) -> Option<String>) -> String {
     let mut text = "ibfabric under OpenSM's name: a subnet manager with OpenSM's command line.\n\
                     Usage: opensm [OPTIONS]\n\n"
@@ -268,33 +268,31 @@ pub(crate) fn help(describe: &dyn Fn(&str) -> Option<String>) -> String {
                 format!("{about}: {value}")
             }
             Meaning::Config => {
-                "the configuration file; /etc/opensm/opensm.conf without it, if it is there"
-                    .to_owned()
+                "configuration file [default: /etc/opensm/opensm.conf, if it exists]".to_owned()
             }
             Meaning::CreateConfig => {
-                "write a configuration file with what the other options say, and end".to_owned()
+                "write a configuration file with the settings of the other options, and exit"
+                    .to_owned()
             }
-            Meaning::Once => "end when the subnet is up".to_owned(),
+            Meaning::Once => "exit when the subnet is up".to_owned(),
             Meaning::Verbose => "log more, 0x04 first; may be repeated".to_owned(),
             Meaning::Everything => "log everything".to_owned(),
-            Meaning::Debug => "1 or 2: both are so anyway".to_owned(),
+            Meaning::Debug => "1 or 2: no effect, both are always enabled".to_owned(),
             Meaning::Console => "off".to_owned(),
-            Meaning::Help => "this text".to_owned(),
-            Meaning::Version => "the version".to_owned(),
-            Meaning::PidFile => "write the number of the process to a file".to_owned(),
-            Meaning::CacheDir => "the directory of guid2lid and its like".to_owned(),
-            Meaning::Socket => "the name of the socket of `ibfabric sm ctl`".to_owned(),
+            Meaning::Help => "print this text".to_owned(),
+            Meaning::Version => "print the version".to_owned(),
+            Meaning::PidFile => "write the process ID to a file".to_owned(),
+            Meaning::CacheDir => "directory of the cache files, such as guid2lid".to_owned(),
+            Meaning::Socket => "name of the control socket for `ibfabric sm ctl`".to_owned(),
             Meaning::MetricsPort => {
-                "serve metrics on this port of the loopback device, 1 to 65535".to_owned()
+                "serve metrics on this TCP port of the loopback device, 1 to 65535".to_owned()
             }
             Meaning::PerfInterval => {
-                "seconds between two collections of counters, 1 to 86400".to_owned()
+                "interval of reading the port counters, 1 to 86400 seconds".to_owned()
             }
-            Meaning::Ibsim => {
-                "manage the fabric of a simulator, by the name of its sockets".to_owned()
-            }
-            Meaning::Granted => "is so anyway".to_owned(),
-            Meaning::Refused(why) => format!("refused: {why}"),
+            Meaning::Ibsim => "attach to the simulator with this socket name".to_owned(),
+            Meaning::Granted => "no effect: always enabled".to_owned(),
+            Meaning::Refused(why) => format!("not supported: {why}"),
         };
         text.push_str(&format!("  {:<44} {about}\n", format!("{letter}--{long}{value}")));
     }

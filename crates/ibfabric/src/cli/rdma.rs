@@ -13,18 +13,18 @@ use crate::output::Format;
 #[derive(Debug, Args)]
 #[command(subcommand_required = true, arg_required_else_help = true)]
 pub struct RdmaArgs {
-    /// What is done.
+    /// The subcommand.
     #[command(subcommand)]
     pub command: RdmaCommand,
 }
 
-/// What `rdma` does.
+/// The subcommands of `rdma`.
 #[derive(Debug, Subcommand)]
 pub enum RdmaCommand {
-    /// Shows what an adapter at an address is and takes.
+    /// Prints the attributes and counters of the HCA at an address.
     #[command(after_long_help = examples_text("devinfo"))]
     Devinfo(DevinfoArgs),
-    /// Serves `rdma bw` and `lat` of others, and the real `rping`, `ucmatose` and programs of perftest.
+    /// Serves `rdma bw` and `rdma lat`, and also `rping`, `ucmatose` and the programs of perftest.
     #[command(after_long_help = examples_text("serve"))]
     Serve(ServeArgs),
     /// Pings a server of rping.
@@ -33,7 +33,7 @@ pub enum RdmaCommand {
     /// Exchanges messages with a server of ucmatose.
     #[command(after_long_help = examples_text("cmatose"))]
     Cmatose(CmatoseArgs),
-    /// Sends messages to and fro; with the real `ibv_rc_pingpong` at either end.
+    /// Exchanges messages in round trips, interoperable with `ibv_rc_pingpong`.
     #[command(after_long_help = examples_text("pingpong"))]
     Pingpong(PingpongArgs),
     /// Measures bandwidth.
@@ -44,40 +44,41 @@ pub enum RdmaCommand {
     Lat(PerfArgs),
 }
 
-/// The adapter.
+/// The local HCA.
 #[derive(Clone, Debug, Args)]
 pub struct AdapterArgs {
-    /// The own address; the first of an interface that is up without it, loopback for peers on loopback.
+    /// Local address [default: first address of an active interface; a loopback address for peers on
+    /// loopback].
     #[arg(long = "listen", visible_alias = "from", value_name = "ADDR", conflicts_with = "attach")]
     pub address: Option<IpAddr>,
-    /// A running `ibfabric sim`, by the name of its sockets, at a port of which the adapter is.
+    /// Attaches the HCA to a port of a running `ibfabric sim` with this socket name.
     #[arg(long, value_name = "NAME")]
     pub attach: Option<String>,
-    /// The node of the simulated fabric, with `:PORT` behind it where that is not its first port; an
-    /// address, a GID or a LID will do, too. The first host without it.
+    /// Port of the simulated fabric: a node name, an IP address, a GID or a LID. `NODE:PORT` selects a port
+    /// other than the first [default: first host].
     #[arg(long, value_name = "NODE[:PORT]", requires = "attach")]
     pub node: Option<String>,
-    /// Asks a service of IB ACM for paths, at a socket or a host's TCP port, as `RDMA_CM_USE_IB_ACM=1` in the environment
-    /// does for the one of this machine; where it fails, subnet administration.
+    /// Queries this ACM service for paths: a socket, or the TCP port of a host. `RDMA_CM_USE_IB_ACM=1` in the
+    /// environment selects the service of this machine. If the service fails, the SA is queried.
     #[arg(long, value_name = "SERVICE", requires = "attach")]
     pub acm: Option<String>,
-    /// The UDP port of RoCEv2, here and there: another one than 4791 only makes sense between tests.
+    /// UDP port of RoCEv2 at both ends. Ports other than 4791 are for tests only.
     #[arg(long, value_name = "PORT", default_value_t = 4791, conflicts_with = "attach")]
     pub udp_port: u16,
-    /// The UDP port at the other end, when it is another one.
+    /// UDP port of RoCEv2 at the remote end [default: --udp-port].
     #[arg(long, value_name = "PORT", conflicts_with = "attach")]
     pub peer_udp_port: Option<u16>,
-    /// Takes IPv4 packets with a UDP checksum of zero, as Linux soft RoCE and hardware send them. One of 2^15
-    /// corruptions of such packets is not detected.
+    /// Accepts IPv4 packets with a UDP checksum of zero, as Linux soft RoCE and hardware send them. One in
+    /// 2^15 corruptions of such packets is not detected.
     #[arg(long, conflicts_with = "attach")]
     pub allow_zero_checksum: bool,
-    /// The largest packets in bytes: 256, 512, 1024, 2048 or 4096; what the network carries without it.
+    /// Path MTU in bytes: 256, 512, 1024, 2048 or 4096 [default: the largest that the network carries].
     #[arg(short, long, value_name = "BYTES", value_parser = mtu)]
     pub mtu: Option<Mtu>,
-    /// How long something to do is looked for until the program sleeps, in microseconds.
+    /// Microseconds to poll for events before the program sleeps.
     #[arg(long, value_name = "US", default_value_t = 0)]
     pub spin: u64,
-    /// The capture of its own packets.
+    /// The capture of the program's own packets.
     #[command(flatten)]
     pub capture: CaptureArgs,
 }
@@ -85,13 +86,13 @@ pub struct AdapterArgs {
 /// Arguments of `rdma devinfo`.
 #[derive(Debug, Args)]
 pub struct DevinfoArgs {
-    /// The adapter.
+    /// The HCA.
     #[command(flatten)]
     pub adapter: AdapterArgs,
-    /// Shows also how much of everything it takes.
+    /// Prints the limits of the HCA, too.
     #[arg(short, long)]
     pub verbose: bool,
-    /// How the result is printed.
+    /// Output format of the result.
     #[arg(long, value_enum, default_value = "text")]
     pub format: Format,
 }
@@ -99,40 +100,42 @@ pub struct DevinfoArgs {
 /// Arguments of `rdma serve`.
 #[derive(Debug, Args)]
 pub struct ServeArgs {
-    /// The adapter.
+    /// The HCA.
     #[command(flatten)]
     pub adapter: AdapterArgs,
-    /// The port of `rdma_cm` for `rdma bw`, `lat` and others of ours.
+    /// Port of `rdma_cm` for `rdma bw`, `rdma lat` and other clients of ibfabric.
     #[arg(short, long, value_name = "PORT", default_value_t = PORT)]
     pub port: u16,
-    /// Serves also the real `rping`, at its port 7174.
+    /// Also serves `rping` at --rping-port.
     #[arg(long)]
     pub rping: bool,
-    /// The port at which rping is served.
+    /// Port of `rdma_cm` for rping.
     #[arg(long, value_name = "PORT", default_value_t = RPING_PORT)]
     pub rping_port: u16,
-    /// Serves also the real `ucmatose`, at its port 7471.
+    /// Also serves `ucmatose` at --ucmatose-port.
     #[arg(long)]
     pub ucmatose: bool,
-    /// The port at which ucmatose is served.
+    /// Port of `rdma_cm` for ucmatose.
     #[arg(long, value_name = "PORT", default_value_t = UCMATOSE_PORT)]
     pub ucmatose_port: u16,
-    /// What is exchanged with clients of ucmatose.
+    /// Messages to exchange with clients of ucmatose.
     #[command(flatten)]
     pub messages: Messages,
-    /// Serves also this program of perftest 4.5-0.17, which is to be called with `-R`, at its port 18515.
+    /// Also serves this program of perftest 4.5-0.17 at --perftest-port. Its client has to be started with
+    /// `-R`.
     #[arg(long, value_enum, value_name = "PROGRAM")]
     pub perftest: Option<PerftestArg>,
-    /// The port at which perftest is served.
+    /// Port of `rdma_cm` for perftest.
     #[arg(long, value_name = "PORT", default_value_t = PERFTEST_PORT)]
     pub perftest_port: u16,
-    /// The size of a message of `ib_write_lat` in bytes, which its client does not tell.
+    /// Message size of `ib_write_lat` in bytes, which its client does not transmit.
     #[arg(long, value_name = "BYTES", default_value = "2", value_parser = bytes::<u64>(1, MOST))]
     pub perftest_size: u64,
-    /// Ends when so many clients have gone, with status 2 if one of them was not understood; never without it.
+    /// Exits after N clients, with status 2 if the protocol of one of them was not recognised [default:
+    /// never].
     #[arg(long, value_name = "N")]
     pub clients: Option<u64>,
-    /// Says what comes in.
+    /// Prints received messages.
     #[arg(short, long)]
     pub verbose: bool,
 }
@@ -140,38 +143,38 @@ pub struct ServeArgs {
 /// Arguments of `rdma ping`.
 #[derive(Debug, Args)]
 pub struct PingArgs {
-    /// The server: its address; with --attach also a node, with `:PORT` behind it or without, a GID or a LID.
+    /// Server: an IP address; with --attach also NODE, NODE:PORT, a GID or a LID.
     #[arg(value_name = "PEER")]
     pub peer: String,
-    /// The adapter.
+    /// The HCA.
     #[command(flatten)]
     pub adapter: AdapterArgs,
-    /// Its port.
+    /// Port of `rdma_cm` at the server.
     #[arg(short, long, value_name = "PORT", default_value_t = RPING_PORT)]
     pub port: u16,
-    /// How often it is pinged.
+    /// Number of pings.
     #[arg(short = 'C', long, value_name = "N", default_value_t = 10)]
     pub count: u64,
-    /// The size of a ping in bytes, with K.
+    /// Size of a ping in bytes, or with the suffix K.
     #[arg(short = 'S', long, value_name = "BYTES", default_value_t = 64,
         value_parser = bytes::<u32>(2, 65_535))]
     pub size: u32,
-    /// Shows the pings.
+    /// Prints the pings.
     #[arg(short, long)]
     pub verbose: bool,
-    /// How the result is printed.
+    /// Output format of the result.
     #[arg(long, value_enum, default_value = "text")]
     pub format: Format,
 }
 
-/// The messages of ucmatose; both ends have to say the same.
+/// The messages of ucmatose, which both ends have to configure equally.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct Messages {
-    /// How many messages of ucmatose go each way.
+    /// Number of messages of ucmatose in each direction.
     #[arg(short = 'C', long = "messages", value_name = "N", default_value_t = 10,
         value_parser = clap::value_parser!(u32).range(..=16_384))]
     pub count: u32,
-    /// The size of a message of ucmatose in bytes, with K or M.
+    /// Size of a message of ucmatose in bytes, or with the suffix K or M.
     #[arg(short = 'S', long = "message-size", value_name = "BYTES", default_value_t = 100,
         value_parser = bytes::<u32>(0, 1 << 24))]
     pub size: u32,
@@ -180,23 +183,23 @@ pub struct Messages {
 /// Arguments of `rdma cmatose`.
 #[derive(Debug, Args)]
 pub struct CmatoseArgs {
-    /// The server: its address; with --attach also a node, with `:PORT` behind it or without, a GID or a LID.
+    /// Server: an IP address; with --attach also NODE, NODE:PORT, a GID or a LID.
     #[arg(value_name = "PEER")]
     pub peer: String,
-    /// The adapter.
+    /// The HCA.
     #[command(flatten)]
     pub adapter: AdapterArgs,
-    /// Its port.
+    /// Port of `rdma_cm` at the server.
     #[arg(short, long, value_name = "PORT", default_value_t = UCMATOSE_PORT)]
     pub port: u16,
-    /// How many connections are made, which the server has to expect.
+    /// Number of connections. The server has to expect as many.
     #[arg(short, long, value_name = "N", default_value_t = 1,
         value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub connections: u32,
-    /// What is exchanged.
+    /// The messages.
     #[command(flatten)]
     pub messages: Messages,
-    /// How the result is printed.
+    /// Output format of the result.
     #[arg(long, value_enum, default_value = "text")]
     pub format: Format,
 }
@@ -204,52 +207,52 @@ pub struct CmatoseArgs {
 /// Arguments of `rdma pingpong`.
 #[derive(Debug, Args)]
 pub struct PingpongArgs {
-    /// The server, by the address at which it listens for TCP; without it this is one.
+    /// IP address of the server's TCP port [default: run as the server].
     pub peer: Option<IpAddr>,
-    /// The adapter.
+    /// The HCA.
     #[command(flatten)]
     pub adapter: AdapterArgs,
-    /// The TCP port by which the ends tell each other their queue pairs.
+    /// TCP port on which the ends exchange their QPNs and addresses.
     #[arg(short, long, value_name = "PORT", default_value_t = 18_515)]
     pub port: u16,
-    /// The size of a message in bytes, with K, M or G.
+    /// Size of a message in bytes, or with the suffix K, M or G.
     #[arg(short, long, value_name = "BYTES", default_value = "4096", value_parser = bytes::<u64>(0, MOST))]
     pub size: u64,
-    /// How many messages are exchanged.
+    /// Number of round trips.
     #[arg(short = 'n', long, value_name = "N", default_value_t = 1000,
         value_parser = clap::value_parser!(u64).range(1..))]
     pub iters: u64,
-    /// How many receives are posted at a time.
+    /// Number of receives to post at a time.
     #[arg(short, long, value_name = "N", default_value_t = 500,
         value_parser = clap::value_parser!(u32).range(1..=16_384))]
     pub rx_depth: u32,
-    /// Checks what comes in, as `ibv_rc_pingpong -c` does; both ends have to.
+    /// Verifies received data, like `ibv_rc_pingpong -c`. Both ends need this option.
     #[arg(short, long)]
     pub check: bool,
-    /// How the result is printed.
+    /// Output format of the result.
     #[arg(long, value_enum, default_value = "text")]
     pub format: Format,
 }
 
-/// What a measurement does.
+/// The operation of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum OpArg {
-    /// SEND into receives.
+    /// SEND.
     Send,
     /// RDMA WRITE.
     Write,
     /// RDMA READ.
     Read,
-    /// RDMA WRITE with immediate data; not of `lat`.
+    /// RDMA WRITE with immediate data; not for `lat`.
     WriteImm,
-    /// Atomic Fetch and Add; not of `lat`.
+    /// Atomic Fetch and Add; not for `lat`.
     FetchAdd,
-    /// Atomic Compare and Swap; not of `lat`.
+    /// Atomic Compare and Swap; not for `lat`.
     CompareSwap,
 }
 
 impl OpArg {
-    /// Returns true if the operation changes a word of 8 bytes.
+    /// Returns true for the atomic operations, whose operand has 8 bytes.
     #[must_use]
     pub const fn is_atomic(self) -> bool {
         matches!(self, Self::FetchAdd | Self::CompareSwap)
@@ -282,55 +285,56 @@ pub enum PerftestArg {
 /// Arguments of `rdma bw` and `rdma lat`.
 #[derive(Clone, Debug, Args)]
 pub struct PerfArgs {
-    /// The server, which runs `ibfabric rdma serve` or a program of perftest.
+    /// Server, which runs `ibfabric rdma serve` or a program of perftest.
     #[arg(value_name = "PEER")]
     pub peer: String,
-    /// The adapter.
+    /// The HCA.
     #[command(flatten)]
     pub adapter: AdapterArgs,
-    /// Its port; 18516 without it, and 18515 of perftest.
+    /// Port of `rdma_cm` at the server [default: 18516; with --perftest 18515].
     #[arg(short, long, value_name = "PORT")]
     pub port: Option<u16>,
-    /// The server is a program of perftest 4.5-0.17 with `-R` that does the same, such as `ib_write_bw`; sizes
-    /// and numbers have to be the same there.
+    /// The server is a program of perftest 4.5-0.17 with `-R`, such as `ib_write_bw`. Its operation, sizes
+    /// and counts have to be equal to these options.
     #[arg(long)]
     pub perftest: bool,
-    /// What is done.
+    /// Operation to measure.
     #[arg(long, value_enum, default_value = "write")]
     pub op: OpArg,
-    /// The size of a message in bytes, with K, M or G; 65536 for bandwidth and 64 for latency without it. Atomics have 8.
+    /// Message size in bytes, or with the suffix K, M or G; always 8 for atomic operations [default: 65536
+    /// for `bw`, 64 for `lat`].
     #[arg(short, long, value_name = "BYTES", value_parser = bytes::<u64>(0, MOST))]
     pub size: Option<u64>,
-    /// How many messages; 1000 without it.
+    /// Number of messages per queue pair.
     #[arg(short = 'n', long, value_name = "N", default_value_t = 1000,
         value_parser = clap::value_parser!(u64).range(1..))]
     pub iters: u64,
-    /// How many messages are under way on a queue pair.
+    /// Maximum number of outstanding messages per queue pair.
     #[arg(short = 't', long, value_name = "N", default_value_t = 128,
         value_parser = clap::value_parser!(u32).range(1..=16_384))]
     pub tx_depth: u32,
-    /// How many queue pairs.
+    /// Number of queue pairs.
     #[arg(short = 'q', long, value_name = "N", default_value_t = 1,
         value_parser = clap::value_parser!(u32).range(1..=16_384))]
     pub qps: u32,
-    /// How the result is printed.
+    /// Output format of the result.
     #[arg(long, value_enum, default_value = "text")]
     pub format: Format,
 }
 
-/// The port of our own server.
+/// The default port of `rdma_cm` of `rdma serve`.
 pub const PORT: u16 = 18_516;
 
-/// The port of rping.
+/// The default port of rping.
 pub const RPING_PORT: u16 = 7174;
 
-/// The port of ucmatose.
+/// The default port of ucmatose.
 pub const UCMATOSE_PORT: u16 = 7471;
 
-/// The port of perftest.
+/// The default port of perftest.
 pub const PERFTEST_PORT: u16 = 18_515;
 
-/// The longest message in bytes.
+/// The maximum size of a message, in bytes.
 const MOST: u64 = 1 << 30;
 
 #[cfg(test)]

@@ -23,66 +23,68 @@ use crate::output::Format;
 
 mod control;
 
-/// The port of RNBD's server.
+/// The default port of RNBD servers.
 pub const PORT: u16 = 1234;
 
 /// Arguments of `rtrs`.
 #[derive(Debug, Args)]
 #[command(subcommand_required = true, arg_required_else_help = true)]
 pub struct RtrsArgs {
-    /// What is done.
+    /// The subcommand.
     #[command(subcommand)]
     pub command: RtrsCommand,
 }
 
-/// What `rtrs` does.
+/// The subcommands of `rtrs`.
 #[derive(Debug, Subcommand)]
 pub enum RtrsCommand {
-    /// Serves block devices to clients of RNBD: of this project, and to Linux kernels.
+    /// Serves block devices to RNBD clients: of ibfabric and of Linux kernels.
     #[command(after_long_help = examples_text("rtrs-serve"))]
     Serve(Box<ServeArgs>),
-    /// Measures and verifies a device of a server, of this project or of a Linux kernel.
+    /// Benchmarks and verifies a device of an RNBD server: of ibfabric or of a Linux kernel.
     #[command(after_long_help = examples_text("rtrs-bench"))]
     Bench(Box<BenchArgs>),
-    /// Shows statistics of a program that runs, and changes its paths.
+    /// Prints statistics of a running program, and changes its paths.
     #[command(after_long_help = examples_text("rtrs-ctl"))]
     Ctl(CtlArgs),
-    /// Offers the same as files, as the kernel does below /sys/devices/virtual, until it is told to end.
+    /// Mounts the statistics and controls of `rtrs ctl` as files, like /sys/devices/virtual of the kernel,
+    /// until it is unmounted or receives a signal.
     #[command(after_long_help = examples_text("rtrs-mount"))]
     Mount(MountArgs),
 }
 
-/// How packets go.
+/// The local ports, and parameters of the transport.
 #[derive(Clone, Debug, Args)]
 pub struct LinkArgs {
-    /// A running `ibfabric sim`, by the name of its sockets, at ports of which the adapters are.
+    /// Attaches to ports of a running `ibfabric sim` with this socket name.
     #[arg(long, value_name = "NAME")]
     pub attach: Option<String>,
-    /// A node of the simulated fabric, with `:PORT` behind it where that is not its first port; an address, a GID or a LID
-    /// will do, too; several may be given. The first host without it.
+    /// Port of the simulated fabric: a node name, an IP address, a GID or a LID. `NODE:PORT` selects a port
+    /// other than the first. May be repeated [default: first host].
     #[arg(long, value_name = "NODE[:PORT]", requires = "attach")]
     pub node: Vec<String>,
-    /// Asks a service of IB ACM for paths and for names, at a socket or a host's TCP port, as `RDMA_CM_USE_IB_ACM=1` in the
-    /// environment does for the one of this machine; where it fails, subnet administration.
+    /// Queries this ACM service for names and paths: a socket, or the TCP port of a host.
+    /// `RDMA_CM_USE_IB_ACM=1` in the environment selects the service of this machine. If the service fails,
+    /// the SA is queried.
     #[arg(long, value_name = "SERVICE", requires = "attach")]
     pub acm: Option<String>,
-    /// The UDP port of RoCEv2 here: another one than 4791 only makes sense between tests.
+    /// Local UDP port of RoCEv2. Ports other than 4791 are for tests only.
     #[arg(long, value_name = "PORT", default_value_t = 4791, conflicts_with = "attach")]
     pub udp_port: u16,
-    /// The UDP port at the other end, when it is another one.
+    /// UDP port of RoCEv2 at the remote end [default: --udp-port].
     #[arg(long, value_name = "PORT", conflicts_with = "attach")]
     pub peer_udp_port: Option<u16>,
-    /// Takes IPv4 packets with a UDP checksum of zero, as Linux soft RoCE and hardware send them. One of 2^15
-    /// corruptions of such packets is not detected.
+    /// Accepts IPv4 packets with a UDP checksum of zero, as Linux soft RoCE and hardware send them. One in
+    /// 2^15 corruptions of such packets is not detected.
     #[arg(long, conflicts_with = "attach")]
     pub allow_zero_checksum: bool,
-    /// The largest packets in bytes: 256, 512, 1024, 2048 or 4096; what the network carries without it.
+    /// Path MTU in bytes: 256, 512, 1024, 2048 or 4096 [default: the largest that the network carries].
     #[arg(short, long, value_name = "BYTES", value_parser = mtu)]
     pub mtu: Option<Mtu>,
-    /// How long something to do is looked for until the program sleeps, in microseconds.
+    /// Microseconds to poll for events before the program sleeps.
     #[arg(long, value_name = "US", default_value_t = 0)]
     pub spin: u64,
-    /// A file with a key, of at least 16 bytes, that both ends have to know. Linux knows none.
+    /// File with a shared key of at least 16 bytes, which both ends need. Linux does not support keys.
     #[arg(long, value_name = "FILE")]
     pub key_file: Option<PathBuf>,
 }
@@ -106,7 +108,7 @@ impl LinkArgs {
 /// Arguments of `rtrs serve`.
 #[derive(Debug, Args)]
 pub struct ServeArgs {
-    /// An own address to listen at; several may be given. Addresses of loopback and of private networks are good ones.
+    /// Local address to listen at, preferably on loopback or on a private network. May be repeated.
     #[arg(
         long,
         value_name = "ADDR",
@@ -115,78 +117,81 @@ pub struct ServeArgs {
     )]
     #[arg(value_parser = own_address)]
     pub listen: Vec<IpAddr>,
-    /// A device that is offered: a file, a block device, or so much memory (mem:64M); several may be given.
+    /// Device to export: a file, a block device, or memory of this size (mem:64M). May be repeated.
     #[arg(long, value_name = "NAME=FILE|mem:SIZE|DEVICE", required = true)]
     pub export: Vec<ExportArg>,
-    /// The port of `rdma_cm`.
+    /// Port of `rdma_cm`.
     #[arg(short, long, value_name = "PORT", default_value_t = PORT)]
     pub port: u16,
-    /// How many requests a session may have under way.
+    /// Queue depth of a session: maximum number of outstanding requests.
     #[arg(long, value_name = "N", default_value = "512", value_parser = in_range(1, 8192))]
     pub queue_depth: u64,
-    /// The longest data of a request in bytes; the chunks, with headers, are a power of two for Linux.
+    /// Maximum data size of a request, in bytes. Linux clients need chunks (data and headers) whose size is a
+    /// power of two.
     #[arg(long, value_name = "BYTES", default_value = "126976", value_parser = bytes::<u64>(4096, 4 << 20))]
     pub max_io_size: u64,
-    /// Lets the keys of chunks stay open: faster, and a client can change what it has written while it is processed.
+    /// Does not invalidate the rkeys of chunks after each request. This is faster, but a client can change
+    /// written data while the server processes it.
     #[arg(long)]
     pub no_always_invalidate: bool,
-    /// A network whose clients may connect, as ADDR/BITS; several may be given; everybody without it.
+    /// Network of accepted clients, as ADDR/BITS. May be repeated [default: all clients].
     #[arg(long, value_name = "CIDR", conflicts_with = "attach")]
     pub allow: Vec<Network>,
-    /// How others see and change it.
+    /// The control socket and metrics.
     #[command(flatten)]
     pub control: ControlArgs,
-    /// The capture of its own packets.
+    /// The capture of the program's own packets.
     #[command(flatten)]
     pub capture: CaptureArgs,
-    /// How packets go.
+    /// The transport.
     #[command(flatten)]
     pub link: LinkArgs,
 }
 
-/// The server and its device.
+/// The server, the session and the device.
 #[derive(Clone, Debug, Args)]
 pub struct RemoteArgs {
-    /// A path to the server: its address, with the own one before an @ where that matters; several may be given. In a
-    /// simulated fabric it may be an address (ip:ADDR), a GID (gid:GID), NODE or NODE:PORT, a LID, or a name that the service
-    /// of --acm knows; a path without an own end starts at the next one of --node.
+    /// Path to the server: its IP address, optionally preceded by a local address and @. May be repeated. On
+    /// a simulated fabric an end is an IP address (ip:ADDR), a GID (gid:GID), NODE, NODE:PORT, a LID, or a
+    /// name that --acm resolves. Paths without a local end start at the ports of --node in turn.
     #[arg(long, value_name = "[SRC@]ADDR", required = true)]
     pub path: Vec<RequestedPath>,
-    /// The device's name at the server.
+    /// Name of the device at the server.
     #[arg(long, value_name = "NAME")]
     pub device: String,
-    /// The port of `rdma_cm` at the server.
+    /// Port of `rdma_cm` at the server.
     #[arg(short, long, value_name = "PORT", default_value_t = PORT)]
     pub port: u16,
-    /// The name of the session; of this machine and process without it.
+    /// Name of the session [default: from the names of the machine and process].
     #[arg(long, value_name = "NAME")]
     pub session: Option<String>,
-    /// Which path a request takes.
+    /// Multipath policy: selects the path of a request.
     #[arg(long, value_enum, default_value = "min-inflight")]
     pub policy: PolicyArg,
-    /// How many connections each path has; one more than there are processors without it.
+    /// Number of connections per path [default: number of processors + 1].
     #[arg(long, value_name = "N", value_parser = in_range(1, 4096))]
     pub connections: Option<u64>,
-    /// Has the server invalidate the key of each read, instead of closing it here.
+    /// Requests the server to invalidate the rkey of each read, instead of invalidating it locally.
     #[arg(long)]
     pub need_invalidation: bool,
-    /// How long the device may take to be open at first, in seconds.
+    /// Maximum time in seconds until the device is open at startup.
     #[arg(long, value_name = "S", default_value = "30", value_parser = seconds)]
     pub wait: Duration,
-    /// Believes a server of Linux, which does not say so, to have kept what was not flushed when all paths were lost.
-    /// Otherwise the next flush fails once, as what was written before may be gone with that machine.
+    /// Assumes that a Linux server kept its unflushed writes if all paths were lost. Otherwise the next flush
+    /// fails once, because those writes may be lost with the server. Servers of ibfabric report it
+    /// themselves.
     #[arg(long)]
     pub trust_cache: bool,
-    /// How long to wait before a path that has failed is connected again, in milliseconds.
+    /// Delay in milliseconds before a failed path is reconnected.
     #[arg(long, value_name = "MS", default_value_t = 1000)]
     pub reconnect_delay: u64,
-    /// How others see and change it.
+    /// The control socket and metrics.
     #[command(flatten)]
     pub control: ControlArgs,
-    /// The capture of its own packets.
+    /// The capture of the program's own packets.
     #[command(flatten)]
     pub capture: CaptureArgs,
-    /// How packets go.
+    /// The transport.
     #[command(flatten)]
     pub link: LinkArgs,
 }
@@ -197,47 +202,50 @@ pub struct BenchArgs {
     /// The server and its device.
     #[command(flatten)]
     pub remote: RemoteArgs,
-    /// What is done.
+    /// Access pattern.
     #[arg(long, value_enum, default_value = "randread")]
     pub rw: RwArg,
-    /// The length of a request, with K, M or G; more than the server takes at once is split.
+    /// Request size, in bytes or with the suffix K, M or G. Larger requests than the server accepts are
+    /// split.
     #[arg(long, value_name = "SIZE", default_value = "4K", value_parser = size)]
     pub bs: u64,
-    /// Requests of all lengths between two, multiples of the shorter one, as are their places.
+    /// Random request sizes from MIN to MAX. Sizes and offsets are multiples of MIN.
     #[arg(long, value_name = "MIN-MAX", conflicts_with = "bs", value_parser = block_sizes)]
     pub bsrange: Option<BlockSizes>,
-    /// Flushes after so many writes.
+    /// Flushes after every N writes; 0 for never.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub fsync: u64,
-    /// Discards a place after so many writes.
+    /// Discards a block after every N writes; 0 for never.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub trim: u64,
-    /// How many requests are under way at once, of each job.
+    /// Number of outstanding requests per job.
     #[arg(long, value_name = "N", default_value = "32", value_parser = in_range(1, 8192))]
     pub iodepth: u64,
-    /// How many jobs there are, all in one session; each has an own part of the device for what it does in sequence, and
-    /// own random places.
+    /// Number of jobs, all in one session. Each has its own part of the device for sequential access, and its
+    /// own random offsets.
     #[arg(long, value_name = "N", default_value = "1", value_parser = in_range(1, 1024))]
     pub jobs: u64,
-    /// How long, in seconds.
+    /// Run time in seconds.
     #[arg(long, value_name = "S", default_value = "10", value_parser = seconds)]
     pub runtime: Duration,
-    /// How much is read or written at most, with K, M or G; as much as there is time for without it.
+    /// Maximum number of bytes to read or write, or with the suffix K, M or G [default: no limit but
+    /// --runtime].
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub io_size: Option<u64>,
-    /// How much of the device is used, from its start, with K, M or G; all of it without it.
+    /// Size of the used part of the device, from its start, in bytes or with the suffix K, M or G [default:
+    /// the whole device].
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub size: Option<u64>,
-    /// Writes what tells where it belongs and how often it was written, and compares what is read with it.
+    /// Writes blocks that contain their offset and a write count, and verifies blocks that are read.
     #[arg(long)]
     pub verify: bool,
-    /// How long the device is left alone before, in seconds.
+    /// Idle time in seconds before the benchmark starts.
     #[arg(long, value_name = "S", default_value = "0", value_parser = seconds)]
     pub idle: Duration,
-    /// The seed of the random places.
+    /// Seed of the random offsets.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// How the result is printed.
+    /// Output format of the result.
     #[arg(long, value_enum, default_value = "text")]
     pub format: Format,
 }
@@ -248,16 +256,16 @@ pub struct NbdArgs {
     /// The server and its device.
     #[command(flatten)]
     pub remote: RemoteArgs,
-    /// Where programs connect: a socket in the file system.
+    /// Unix socket for NBD clients.
     #[arg(long, value_name = "PATH", required_unless_present = "tcp", conflicts_with = "tcp")]
     pub socket: Option<PathBuf>,
-    /// Where programs connect: an address of loopback and a port, 10809 being the usual one.
+    /// TCP address and port for NBD clients, on loopback. The usual port is 10809.
     #[arg(long, value_name = "ADDR:PORT")]
     pub tcp: Option<SocketAddr>,
-    /// Offers the device to be read only.
+    /// Exports the device read-only.
     #[arg(long)]
     pub read_only: bool,
-    /// How many requests of the device may be under way.
+    /// Maximum number of outstanding requests of the device.
     #[arg(long, value_name = "N", default_value = "128", value_parser = in_range(1, 8192))]
     pub depth: u64,
 }
@@ -315,7 +323,7 @@ impl NbdArgs {
             address: match (&self.socket, self.tcp) {
                 (Some(path), _) => NbdAddress::Unix(path.clone()),
                 (None, Some(address)) => NbdAddress::Tcp(address),
-                (None, None) => unreachable!("one of both is asked for"),
+                (None, None) => unreachable!("clap requires --socket or --tcp"),
             },
             read_only: self.read_only,
             depth: self.depth as usize,
@@ -323,22 +331,22 @@ impl NbdArgs {
     }
 }
 
-/// What `rtrs bench` does.
+/// The access pattern of `rtrs bench`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum RwArg {
-    /// Reads one place after the other.
+    /// Sequential reads.
     Read,
-    /// Writes one place after the other.
+    /// Sequential writes.
     Write,
-    /// Reads random places.
+    /// Random reads.
     Randread,
-    /// Writes random places.
+    /// Random writes.
     Randwrite,
-    /// Reads and writes random places, half of each.
+    /// Random reads and writes, half of each.
     Randrw,
-    /// Discards one place after the other.
+    /// Sequential discards.
     Trim,
-    /// Discards random places.
+    /// Random discards.
     Randtrim,
 }
 
@@ -386,18 +394,18 @@ fn block_sizes(text: &str) -> Result<BlockSizes, String> {
     Ok(BlockSizes { least, most })
 }
 
-/// Which path a request takes.
+/// The multipath policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum PolicyArg {
-    /// One after the other.
+    /// The paths in turn.
     RoundRobin,
-    /// That with the fewest requests under way.
+    /// The path with the fewest requests in flight.
     MinInflight,
-    /// That whose last heartbeat was fastest.
+    /// The path with the shortest round trip of its last heartbeat.
     MinLatency,
 }
 
-/// Reads an own address.
+/// Parses a local address.
 fn own_address(text: &str) -> Result<IpAddr, String> {
     match text.parse()? {
         Endpoint::Ip(address) => Ok(address),
@@ -406,12 +414,12 @@ fn own_address(text: &str) -> Result<IpAddr, String> {
     }
 }
 
-/// A device that is offered.
+/// A device to export.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExportArg {
-    /// Its name.
+    /// The name of the device for clients.
     pub name: String,
-    /// Where its data lies.
+    /// The storage of its data.
     pub store: Store,
 }
 
@@ -431,7 +439,7 @@ impl FromStr for ExportArg {
     }
 }
 
-/// Reads a time in seconds, with or without a fraction, of up to a year.
+/// Parses a time in seconds, such as `10` or `0.5`, of at most one year.
 fn seconds(text: &str) -> Result<Duration, String> {
     const MOST: Duration = Duration::from_secs(365 * 24 * 3600);
     let duration = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
@@ -443,9 +451,9 @@ fn seconds(text: &str) -> Result<Duration, String> {
     })
 }
 
-/// Reads a size in bytes, with K, M, G or T for powers of 1024.
+/// Parses a size in bytes; the suffixes K, M, G and T are powers of 1024.
 pub(super) fn size(text: &str) -> Result<u64, String> {
-    let wrong = || format!("{text:?}: expected a number of bytes, with K, M, G or T behind it");
+    let wrong = || format!("{text:?}: expected a number of bytes, or one with K, M, G or T");
     let upper = text.to_ascii_uppercase();
     let bare = upper.strip_suffix("IB").or(upper.strip_suffix('B')).unwrap_or(&upper);
     let (digits, unit) = match bare.strip_suffix(['K', 'M', 'G', 'T']) {

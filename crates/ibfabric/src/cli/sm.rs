@@ -13,18 +13,18 @@ use crate::output::Format;
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct SmArgs {
-    /// What to do with a manager that runs.
+    /// Control of a running SM.
     #[command(subcommand)]
     pub action: Option<SmAction>,
-    /// How a subnet is managed.
+    /// Options of the SM.
     #[command(flatten)]
     pub serve: ServeArgs,
 }
 
-/// What can be done with a manager that runs.
+/// Control of a running SM.
 #[derive(Debug, Subcommand)]
 pub enum SmAction {
-    /// Asks a running manager, or tells it to sweep.
+    /// Queries a running SM, or requests a sweep.
     #[command(after_long_help = super::examples_text("sm-ctl"))]
     Ctl(CtlArgs),
 }
@@ -32,33 +32,33 @@ pub enum SmAction {
 /// Arguments of `sm ctl`.
 #[derive(Debug, Args)]
 pub struct CtlArgs {
-    /// The name of the manager's socket.
+    /// Name of the SM's socket: the value of `sm --socket`.
     #[arg(long, value_name = "NAME", default_value = "sm", global = true)]
     pub socket: String,
-    /// How the answer is printed.
+    /// Output format of the reply.
     #[arg(long, value_enum, default_value_t, global = true)]
     pub format: Format,
-    /// What to ask.
+    /// The request.
     #[command(subcommand)]
     pub question: Question,
 }
 
-/// What a manager can be asked.
+/// A request to a running SM.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Question {
-    /// What the manager is and does, and what is wrong with the subnet.
+    /// Prints the state of the SM and the problems of the subnet.
     #[command(after_long_help = super::examples_text("status"))]
     Status,
-    /// Starts to explore the whole subnet again, and reads the partitions again.
+    /// Starts a heavy sweep, and reloads the partition file.
     #[command(after_long_help = super::examples_text("sweep"))]
     Sweep,
-    /// The routes: how they came about, and the switches; or the table of one switch.
+    /// Prints the routing engine's result and the switches, or the forwarding table of one switch.
     #[command(after_long_help = super::examples_text("routes"))]
     Routes {
-        /// The switch, by node GUID or LID.
+        /// Switch, by node GUID or LID.
         switch: Option<String>,
     },
-    /// What --metrics-port serves.
+    /// Prints the metrics that --metrics-port serves.
     #[command(after_long_help = super::examples_text("metrics"))]
     Metrics,
 }
@@ -66,159 +66,154 @@ pub enum Question {
 /// Arguments of `sm` itself.
 #[derive(Debug, Args)]
 pub struct ServeArgs {
-    /// Where the subnet is.
+    /// The subnet's location.
     #[command(flatten)]
     pub place: PlaceArgs,
-    /// The GUID of the port to manage from, where --umad names none. With --ibsim it has to be that of
-    /// the node.
+    /// GUID of the local port, if --umad does not name one. With --ibsim it has to be the port of the node.
     #[arg(short = 'g', long, value_name = "GUID")]
     pub guid: Option<Guid>,
-    /// Waits when another manager is the master, and takes over when that one fails. Without it a
-    /// manager of a real port, or with --once, ends with exit status 2.
+    /// Becomes standby if another SM is master, and takes over when the master fails. Otherwise an SM on a
+    /// real port, or with --once, exits with status 2.
     #[arg(long)]
     pub standby: bool,
-    /// OpenSM's configuration file; options prevail over it. On a real port
-    /// /etc/opensm/opensm.conf without it, if there is one.
+    /// OpenSM configuration file; command-line options override it [default on a real port:
+    /// /etc/opensm/opensm.conf, if it exists].
     #[arg(short = 'F', long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Writes a configuration file with what the other options say, and ends.
+    /// Writes a configuration file with the settings of the other options, and exits.
     #[arg(short = 'c', long, value_name = "FILE")]
     pub create_config: Option<PathBuf>,
-    /// How the subnet is routed.
+    /// The routing engines and their options.
     #[command(flatten)]
     pub routing: RoutingArgs,
-    /// 2^N LIDs for every channel adapter port; 1 LID without it.
+    /// LMC: each HCA port gets 2^N LIDs [default: 0].
     #[arg(short = 'l', long, value_name = "N", value_parser = lmc)]
     pub lmc: Option<Lmc>,
-    /// Gives enhanced switch ports 0 the LMC as well.
+    /// Applies the LMC to enhanced switch ports 0 as well.
     #[arg(long, alias = "lmc_esp0")]
     pub lmc_esp0: bool,
-    /// Assigns all LIDs anew once, whatever the ports and the cache say.
+    /// Reassigns all LIDs once; ignores the LIDs of the ports and of the cache.
     #[arg(short = 'r', long, alias = "reassign_lids")]
     pub reassign_lids: bool,
-    /// Keeps the routes when hosts and leaf switches go and come back.
+    /// Caches unicast routes: keeps them when hosts and leaf switches disappear and return.
     #[arg(short = 'A', long, alias = "ucast_cache")]
     pub ucast_cache: bool,
-    /// Never programs routes with credit loops, even if hosts stay unreachable.
+    /// Never programs routes with credit loops, even if hosts remain unreachable.
     #[arg(long)]
     pub require_deadlock_free: bool,
-    /// Sets up lanes: service levels on lanes, and the lanes' turns. lash needs it to be free of
-    /// deadlocks.
+    /// Configures `QoS`: SL to VL mappings and VL arbitration. lash is deadlock-free only with this option.
     #[arg(short = 'Q', long)]
     pub qos: bool,
-    /// Who may talk to whom, as OpenSM's partition file has it; all ports are full members of the
-    /// default partition without it. On a real port /etc/opensm/partitions.conf, if there is one.
+    /// OpenSM partition file [default: all ports are full members of the default partition; on a real port
+    /// /etc/opensm/partitions.conf, if it exists].
     #[arg(short = 'P', long, alias = "Pconfig", value_name = "FILE")]
     pub pconfig: Option<PathBuf>,
-    /// Where switches check partitions: both, in, out or off; both without it.
+    /// Partition enforcement by switches: both, in, out or off [default: both].
     #[arg(short = 'Z', long, alias = "part_enforce", value_name = "WHERE")]
     pub part_enforce: Option<String>,
-    /// The priority among managers, 0 to 15: the higher one wins, then the lower port GUID. 0 without
-    /// it.
+    /// SM priority, 0 to 15. The SM with the highest priority, then with the lowest port GUID, becomes master
+    /// [default: 0].
     #[arg(short = 'p', long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=15))]
     pub priority: Option<u8>,
-    /// The key that the managers of the subnet share; 1 without it.
+    /// `SM_Key`, shared by the SMs of the subnet [default: 1].
     #[arg(short = 'k', long, value_name = "KEY")]
     pub smkey: Option<String>,
-    /// The upper half of the GIDs; 0xfe80000000000000 without it.
+    /// Subnet prefix, the upper half of GIDs [default: 0xfe80000000000000].
     #[arg(long, alias = "subnet_prefix", value_name = "PREFIX")]
     pub subnet_prefix: Option<String>,
-    /// Does not ask clients to register again when the subnet is taken over.
+    /// Does not request clients to reregister when this SM takes over the subnet.
     #[arg(long, alias = "no_clients_rereg")]
     pub no_clients_rereg: bool,
-    /// Seconds between light sweeps, 0 for none; 10 without it.
+    /// Interval of light sweeps in seconds; 0 disables them [default: 10].
     #[arg(short = 's', long, value_name = "S", value_parser = clap::value_parser!(u32).range(0..=86_400))]
     pub sweep: Option<u32>,
-    /// How many SMPs may be on their way, 0 for any number; 64 without it.
+    /// Maximum number of outstanding SMPs; 0 for no limit [default: 64].
     #[arg(short = 'n', long, value_name = "N",
         value_parser = clap::value_parser!(u32).range(0..=65_536))]
     pub maxsmps: Option<u32>,
-    /// Milliseconds that an answer is waited for; 200 without it.
+    /// Response timeout of SMPs in milliseconds [default: 200].
     #[arg(short = 't', long, value_name = "MS",
         value_parser = clap::value_parser!(u32).range(1..=3_600_000))]
     pub timeout: Option<u32>,
-    /// How often an SMP without answer is repeated; 3 times without it.
+    /// Number of retries of an SMP [default: 3].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=1000))]
     pub retries: Option<u32>,
-    /// Ends when the subnet is up.
+    /// Exits when the subnet is up.
     #[arg(short = 'o', long)]
     pub once: bool,
-    /// Does nothing until another manager says so.
+    /// Starts in the NOT-ACTIVE state, until the master SM sends SMInfo STANDBY.
     #[arg(short = 'I', long)]
     pub inactive: bool,
-    /// How the result is printed.
+    /// Output format of the result.
     #[arg(long, value_enum, default_value = "text")]
     pub format: Format,
-    /// The log, in OpenSM's lines; stdout for standard output. Errors go to standard error without
-    /// it; on a real port the log is /var/log/opensm.log.
+    /// Log file in OpenSM's format; stdout for standard output [default: errors to standard error; on a real
+    /// port /var/log/opensm.log].
     #[arg(short = 'f', long, alias = "log_file", value_name = "FILE", help_heading = "Files")]
     pub log: Option<PathBuf>,
-    /// Empties the log at the start.
+    /// Truncates the log at startup.
     #[arg(short = 'e', long, alias = "erase_log_file", help_heading = "Files")]
     pub erase_log: bool,
-    /// The size in MB at which the log begins anew.
+    /// Maximum size of the log in MB, at which it is truncated.
     #[arg(short = 'L', long, alias = "log_limit", value_name = "MB", help_heading = "Files")]
     pub log_limit: Option<u32>,
-    /// What is logged: 0x01 errors, 0x02 what happens, 0x04 more, 0x08 what the manager is doing, 0x20
-    /// every datagram; 0x40 writes all dumps. 0x03 without it; 0 logs nothing at all.
+    /// Log flags: 0x01 errors, 0x02 information, 0x04 verbose, 0x08 debugging, 0x20 all MADs, 0x40 all dump
+    /// files; 0 disables the log [default: 0x03].
     #[arg(short = 'D', long, value_name = "FLAGS", help_heading = "Files")]
     pub log_flags: Option<String>,
-    /// Logs more: -v 0x04 as well, -vv 0x08, -vvv 0x20.
+    /// Adds log flags: -v 0x04, -vv also 0x08, -vvv also 0x20.
     #[arg(short = 'v', long, action = clap::ArgAction::Count, help_heading = "Files")]
     pub verbose: u8,
-    /// Writes OpenSM's dump files into this directory whenever the subnet is up.
+    /// Writes OpenSM's dump files into this directory each time the subnet comes up.
     #[arg(long, visible_alias = "dump_files_dir", value_name = "DIR", help_heading = "Files")]
     pub dump_dir: Option<PathBuf>,
-    /// Keeps LIDs, M_Keys and neighbours in this directory, and begins with the LIDs there. On a real
-    /// port /var/cache/opensm.
+    /// Directory that stores LIDs, M_Keys and neighbours, and provides the initial LIDs [default on a real
+    /// port: /var/cache/opensm].
     #[arg(long, value_name = "DIR", help_heading = "Files")]
     pub cache_dir: Option<PathBuf>,
-    /// Believes the LIDs of the cache also when another master has failed.
+    /// Uses the LIDs of the cache also when it takes over from a failed master.
     #[arg(short = 'x', long, alias = "honor_guid2lid", help_heading = "Files")]
     pub honor_guid2lid: bool,
-    /// Goes on in the background.
+    /// Runs in the background.
     #[arg(short = 'B', long, conflicts_with = "once", help_heading = "Daemon")]
     pub daemon: bool,
-    /// Writes the number of the process to a file.
+    /// Writes the process ID to a file.
     #[arg(short = 'J', long, value_name = "FILE", help_heading = "Daemon")]
     pub pidfile: Option<PathBuf>,
-    /// The name of the socket that `sm ctl` asks; sm without it.
+    /// Name of the control socket for `sm ctl` [default: sm].
     #[arg(long, value_name = "NAME", help_heading = "Daemon")]
     pub socket: Option<String>,
-    /// Serves metrics for Prometheus on this port of the loopback device.
+    /// Serves metrics for Prometheus on this TCP port of the loopback device.
     #[arg(long, value_name = "N", help_heading = "Daemon",
         value_parser = clap::value_parser!(u16).range(1..))]
     pub metrics_port: Option<u16>,
-    /// Collects the counters of all ports every S seconds, for the metrics.
+    /// Interval in seconds at which the counters of all ports are read, for the metrics.
     #[arg(long, value_name = "S", help_heading = "Daemon",
         value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub perf_interval: Option<u32>,
 }
 
-/// Where a subnet is.
+/// The subnet's location: simulated in this process, simulated in another process, or behind a real port.
 #[derive(Debug, Args)]
 pub struct PlaceArgs {
-    /// A fabric that is simulated inside this process, in virtual time; nobody else can reach it.
+    /// Simulates this fabric in the process, in virtual time. Other processes cannot attach to it.
     #[arg(long, value_name = "FABRIC", group = "place")]
     pub sim: Option<PathBuf>,
-    /// A real ibsim or `ibfabric sim` in another process, by the name of its sockets; without a name
-    /// the one that the environment names, as Debian's libumad2sim does it.
+    /// Attaches to a running ibsim or `ibfabric sim` with this socket name [default: from the environment, as
+    /// for libumad2sim].
     #[arg(long, value_name = "NAME", num_args = 0..=1, require_equals = true,
         default_missing_value = "", group = "place")]
     pub ibsim: Option<String>,
-    /// The node of the simulated fabric to manage from; its first without it, or, with --ibsim,
-    /// `SIM_HOST`.
+    /// Node of the simulated fabric that runs the SM [default: the first node; with --ibsim `SIM_HOST`].
     #[arg(long, value_name = "NODE", conflicts_with = "umad")]
     pub node: Option<String>,
-    /// A port of an adapter of this machine, such as `mlx5_0:1`; without a name the first that has a
-    /// link.
+    /// Port of a local HCA, such as `mlx5_0:1` [default: first with an active link].
     #[arg(long, value_name = "DEV[:PORT]", num_args = 0..=1, default_missing_value = "",
         group = "place")]
     pub umad: Option<String>,
 }
 
-/// Joins `--ibsim` of `sm` with a name that stands behind it as a word of its own: clap would take that
-/// for a subcommand.
+/// Joins `--ibsim NAME` of `sm` into `--ibsim=NAME`, since clap would parse NAME as a subcommand.
 pub(super) fn joined(mut words: Vec<OsString>) -> Vec<OsString> {
     if words.get(1).is_none_or(|word| word != "sm") {
         return words;

@@ -1,4 +1,4 @@
-//! The arguments of `tracer` and `agent`.
+//! The command lines of `tracer` and `agent`.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -11,21 +11,22 @@ use ib_types::{Gid, Guid, ServiceLevel};
 use super::in_range;
 use crate::input::number;
 
-/// One end of a way.
+/// An end of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndArg {
     /// A LID.
     Lid(u16),
     /// A GID.
     Gid(Gid),
-    /// The GUID of a port of the own subnet.
+    /// A port GUID of the local subnet.
     Guid(Guid),
 }
 
 impl FromStr for EndArg {
     type Err = String;
 
-    /// Reads a LID (a number up to 0xbfff), a GID (with colons) or a port GUID (0x and 16 digits).
+    /// Parses a LID (1 to 0xbfff), a GID (with colons) or a port GUID (16 hexadecimal digits, with or without
+    /// 0x).
     fn from_str(text: &str) -> Result<Self, String> {
         let expected =
             "expected a LID of 1 to 49151, a GID or a port GUID of 16 hexadecimal digits";
@@ -40,31 +41,32 @@ impl FromStr for EndArg {
     }
 }
 
-/// The port that a program speaks through.
+/// The local port, which sends and receives MADs.
 #[derive(Debug, Args)]
 pub struct StationArgs {
-    /// The adapter, such as `mthca0` or `mlx5_0`; the first that has a link without it.
+    /// HCA, such as `mthca0` or `mlx5_0` [default: first with an active link].
     #[arg(short = 'I', long, visible_alias = "umad", value_name = "DEV[:PORT]", group = "station")]
     pub device: Option<String>,
-    /// The port of the adapter.
+    /// Port number of the HCA.
     #[arg(short = 'p', long, value_name = "PORT", conflicts_with_all = ["ibsim", "attach"],
         value_parser = clap::value_parser!(u8).range(1..=254))]
     pub port: Option<u8>,
-    /// A real ibsim or `ibfabric sim` in another process, by the name of its sockets; without a name
-    /// the one that the environment names, as Debian's libumad2sim does it.
+    /// Attaches to a running ibsim or `ibfabric sim` with this socket name [default: from the environment, as
+    /// for libumad2sim].
     #[arg(long, value_name = "NAME", num_args = 0..=1, require_equals = true,
         default_missing_value = "", group = "station")]
     pub ibsim: Option<String>,
-    /// The same, always with a name.
+    /// Attaches to a running ibsim or `ibfabric sim` with this socket name. Like --ibsim, but the name is
+    /// required.
     #[arg(long, value_name = "NAME", group = "station")]
     pub attach: Option<String>,
-    /// The node of the simulated fabric to speak through; its first without it, or `SIM_HOST`.
+    /// Node of the simulated fabric to attach to [default: `SIM_HOST`, or the first node].
     #[arg(long, value_name = "NODE", conflicts_with_all = ["device", "port"])]
     pub node: Option<String>,
 }
 
 impl StationArgs {
-    /// Returns the choice of the port.
+    /// Returns the selection of the port as a configuration.
     pub(crate) fn config(&self) -> MadPortConfig {
         MadPortConfig {
             attach: self.attach.clone(),
@@ -81,147 +83,146 @@ impl StationArgs {
 #[command(group = clap::ArgGroup::new("destination").required(true)
     .args(["lid", "dgid", "pairs", "all_pairs", "mgid", "mlid"]))]
 pub struct TracerArgs {
-    /// The port to trace from.
+    /// The local port, where paths start by default.
     #[command(flatten)]
     pub station: StationArgs,
-    /// A fabric that is simulated inside this process, in virtual time, with a subnet manager at its
-    /// first host and agents on all nodes.
+    /// Simulates this fabric in the process, in virtual time, with an SM at its first host and agents on all
+    /// nodes.
     #[arg(long, value_name = "FABRIC", group = "station", conflicts_with = "port")]
     pub sim: Option<PathBuf>,
-    /// The engines that route the fabric of --sim.
+    /// Routing engines of the SM of --sim, in order of preference.
     #[arg(short = 'R', long, value_name = "LIST", requires = "sim")]
     pub engine: Option<EngineList>,
-    /// Commands for the fabric of --sim, a line each, that are run when it is up: what the console of
-    /// `ibfabric sim` takes.
+    /// File of commands for the fabric of --sim, one per line, executed once the subnet is up. The syntax is
+    /// that of the console of `ibfabric sim`.
     #[arg(long, value_name = "FILE", requires = "sim")]
     pub commands: Option<PathBuf>,
-    /// Does not let the subnet manager of --sim hear of what --commands does.
+    /// Hides the traps that --commands cause from the SM of --sim.
     #[arg(long, requires = "commands")]
     pub deaf_manager: bool,
-    /// How often a request is repeated.
+    /// Number of retries of a request.
     #[arg(short = 'r', long, value_name = "N", default_value_t = 3,
         value_parser = clap::value_parser!(u32).range(0..=1000))]
     pub retries: u32,
-    /// How long an answer is awaited, in milliseconds.
+    /// Response timeout in milliseconds.
     #[arg(short = 't', long, value_name = "MS", default_value_t = 1000,
         value_parser = clap::value_parser!(u32).range(1..=600_000))]
     pub timeout: u32,
-    /// The LID to trace the way to.
+    /// Traces the path to this LID.
     #[arg(short = 'l', long, value_name = "LID", value_parser = in_range(1, 0xbfff))]
     pub lid: Option<u64>,
-    /// The GID to trace the way to: subnet administration tells its LID.
+    /// Traces the path to this GID, whose LID is queried from the SA.
     #[arg(short = 'g', long, value_name = "GID")]
     pub dgid: Option<Gid>,
-    /// Traces the ways of a file: lines of two LIDs, GIDs or port GUIDs, the start first.
+    /// Traces the paths of a file. Each line has a source and a destination: LIDs, GIDs or port GUIDs.
     #[arg(long, value_name = "FILE", conflicts_with = "from")]
     pub pairs: Option<PathBuf>,
-    /// Traces the ways between all hosts that subnet administration knows.
+    /// Traces the paths between all pairs of hosts that are registered with the SA.
     #[arg(long, conflicts_with = "from")]
     pub all_pairs: bool,
-    /// Traces the tree of a multicast group from the own port, by its GID: subnet administration tells
-    /// its LID and its members. Members that are not reached, or twice, are reported.
+    /// Traces the tree of the multicast group with this GID from the local port. The SA provides the MLID and
+    /// the members. Members that the tree does not reach, or reaches twice, are reported.
     #[arg(long, value_name = "GID", conflicts_with_all = ["from", "reverse"])]
     pub mgid: Option<Gid>,
-    /// Traces the tree of a multicast LID; nobody has to tell the members.
+    /// Traces the tree of this multicast LID, without a list of members.
     #[arg(long, value_name = "LID", conflicts_with_all = ["from", "reverse"],
         value_parser = in_range(0xc000, 0xfffe))]
     pub mlid: Option<u64>,
-    /// The key by which subnet administration tells members; 1 without it.
+    /// `SM_Key`, for which the SA reveals the members of a group [default: 1].
     #[arg(long, value_name = "KEY", requires = "mgid")]
     pub smkey: Option<u64>,
-    /// Where the way starts: a LID, a GID or a port GUID; the own port without it.
+    /// Source of the path: a LID, a GID or a port GUID [default: the local port].
     #[arg(long, value_name = "END")]
     pub from: Option<EndArg>,
-    /// Traces the way back as well.
+    /// Traces the reverse path as well.
     #[arg(long, conflicts_with_all = ["pairs", "all_pairs"])]
     pub reverse: bool,
-    /// Where the tables and links are learned from.
+    /// Source of the forwarding tables and links.
     #[arg(long, value_enum, default_value = "direct")]
     pub via: ViaArg,
-    /// Asks no agents: shows the paths by the tables, which proves nothing.
+    /// Sends no requests to agents: prints the paths of the forwarding tables, which proves nothing.
     #[arg(long)]
     pub no_agents: bool,
-    /// Counts at each switch by which port it sends what goes to the destination's own LID.
+    /// Counts, at each switch, the packets to exactly the destination LID by egress port.
     #[arg(long, conflicts_with_all = ["no_agents", "mgid", "mlid"])]
     pub exact: bool,
-    /// The probability that silence is chance, below which it counts as a fault.
+    /// Significance level: silence counts as a fault if the probability of its being chance is below P.
     #[arg(long, value_name = "P", default_value_t = 1e-6, value_parser = probability)]
     pub error_probability: f64,
-    /// The service level of requests to agents.
+    /// Service level of requests to agents.
     #[arg(long, value_name = "SL", default_value = "0", value_parser = service_level)]
     pub sl: ServiceLevel,
-    /// Sends requests to agents with a global route header.
+    /// Adds a GRH to requests to agents.
     #[arg(long)]
     pub grh: bool,
-    /// The M_Key of nodes that do not answer subnet management without one.
+    /// M_Key of nodes that require one.
     #[arg(short = 'y', long, value_name = "KEY", default_value = "0", value_parser = in_range(0, u64::MAX))]
     pub mkey: u64,
-    /// How many requests are under way at a time.
+    /// Maximum number of outstanding requests.
     #[arg(long, value_name = "N", default_value_t = 64,
         value_parser = clap::value_parser!(u16).range(1..=4096))]
     pub window: u16,
-    /// Names for node GUIDs, in place of the nodes' own descriptions.
+    /// File of names by node GUID, which replace the node descriptions.
     #[arg(long, value_name = "FILE")]
     pub node_name_map: Option<PathBuf>,
-    /// Shows the whole way, with what is known of each hop.
+    /// Prints all hops of each path, with the evidence for each.
     #[arg(short, long)]
     pub verbose: bool,
-    /// Which ports are shown with -v: those that the way enters by, or also those it leaves by.
+    /// Ports that -v prints: ingress ports, or also egress ports.
     #[arg(long, value_enum, default_value = "in")]
     pub ports: PortsArg,
-    /// How the result is printed.
+    /// Output format of the result.
     #[arg(long, value_enum, default_value = "text")]
     pub format: TraceFormat,
 }
 
-/// Where tables and links are learned from.
+/// The source of forwarding tables and links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ViaArg {
-    /// From the nodes, over directed routes.
+    /// SMPs to the nodes, over directed routes.
     Direct,
-    /// From subnet administration: records of links, ports and tables. So the fabric is
-    /// compared with what its manager believes.
+    /// Records of the SA (links, ports, forwarding tables): compares the fabric with the SM's view of it.
     Sa,
 }
 
-/// Which ports of a way are shown.
+/// The ports of a path that are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum PortsArg {
-    /// Those that the way enters nodes by.
+    /// Ingress ports.
     In,
-    /// Also those that it leaves nodes by.
+    /// Ingress and egress ports.
     Both,
 }
 
-/// How a result is printed.
+/// The output format of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum TraceFormat {
-    /// Lines for people.
+    /// Text.
     Text,
     /// One JSON object.
     Json,
-    /// The lines of ibtracert, of every way.
+    /// The output of ibtracert, for each path.
     Ibtracert,
 }
 
 /// Arguments of `agent`.
 #[derive(Debug, Args)]
 pub struct AgentArgs {
-    /// The port to answer at.
+    /// The port of the agent.
     #[command(flatten)]
     pub station: StationArgs,
-    /// What ibping is told; the name of the machine without it.
+    /// Host name in responses to ibping [default: name of the machine].
     #[arg(long, value_name = "NAME")]
     pub host_name: Option<String>,
 }
 
-/// Reads a probability that is neither 0 nor 1.
+/// Parses a probability above 0 and below 1.
 fn probability(text: &str) -> Result<f64, String> {
     let found = text.parse().ok().filter(|&it: &f64| it > 0.0 && it < 1.0);
     found.ok_or_else(|| "expected a probability above 0 and below 1, such as 1e-6".to_owned())
 }
 
-/// Reads a service level.
+/// Parses a service level.
 fn service_level(text: &str) -> Result<ServiceLevel, String> {
     let level = number(text).and_then(ServiceLevel::new);
     level.ok_or_else(|| "expected a service level of 0 to 15".to_owned())

@@ -1,9 +1,9 @@
-//! `ibfabric acme`: asks services of IB ACM as `ib_acme` does, and writes their files.
+//! `ibfabric acme`: queries ACM services and writes their files, in place of `ib_acme`.
 //!
 //! | module | holds |
 //! |---|---|
-//! | `names` | lists of addresses, and what an address is |
-//! | `ask` | what services are asked, and what is printed |
+//! | `names` | lists and types of addresses |
+//! | `ask` | requests to services, and their output |
 //! | `files` | `ibacm_addr.cfg` and `ibacm_opts.cfg` |
 
 use std::io::Write as _;
@@ -18,10 +18,10 @@ mod ask;
 mod files;
 mod names;
 
-/// How the last thing that was done has ended, as `ib_acme` says it: 0, or a number of its own.
+/// The status of the last operation, with the values of `ib_acme`; 0 for success.
 type Status = u32;
 
-/// What `ib_acme` says of whatever went wrong.
+/// The status of `ib_acme` for any error.
 const FAILED: Status = u32::MAX;
 
 /// Runs `ibfabric acme`.
@@ -31,8 +31,9 @@ pub(crate) fn run(args: &AcmeArgs, out: &mut Output) -> Result<Verdict, Failure>
     if args.addresses.is_some() || args.options.is_some() {
         files::write(args, out)?;
     }
-    let asks = args.endpoints.is_some() || args.destination.is_some() || args.perf.is_some();
-    if asks {
+    let has_requests =
+        args.endpoints.is_some() || args.destination.is_some() || args.perf.is_some();
+    if has_requests {
         let services = match &args.service {
             None => vec![None],
             Some(text) => {
@@ -47,7 +48,9 @@ pub(crate) fn run(args: &AcmeArgs, out: &mut Output) -> Result<Verdict, Failure>
         }
     }
     match args.format {
-        Format::Json if asks => out.json(&json!({ "services": results, "status": status }))?,
+        Format::Json if has_requests => {
+            out.json(&json!({ "services": results, "status": status }))?;
+        }
         Format::Json => {}
         Format::Text => writeln!(out, "return status 0x{status:x}")?,
     }

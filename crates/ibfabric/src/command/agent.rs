@@ -1,4 +1,4 @@
-//! `ibfabric agent`: answers ibtracer and ibping at a port.
+//! `ibfabric agent`: responds to requests of ibtracer and ibping at a port.
 
 use ib_daemons::agent::{self, AgentConfig};
 

@@ -1,10 +1,10 @@
-//! `ibfabric capture`: captures of RDMA packets.
+//! `ibfabric capture`: packet captures of queue pairs.
 //!
 //! | file | subcommand |
 //! |---|---|
 //! | `live.rs` | `list`, `start`, `change`, `stop`: captures of running programs |
 //! | `read.rs` | `read`: the packets of a file |
-//! | `correlate.rs` | `correlate`: both ends of connections, side by side |
+//! | `correlate.rs` | `correlate`: both ends of connections |
 
 use crate::cli::capture::{CaptureArgs, CaptureCommand};
 use crate::failure::{Failure, Verdict};

@@ -1,4 +1,4 @@
-//! `ibfabric check`: checks anybody's forwarding tables.
+//! `ibfabric check`: checks forwarding tables of any origin.
 
 use std::time::Instant;
 
@@ -15,7 +15,7 @@ use crate::failure::{Failure, Verdict};
 use crate::input;
 use crate::output::{Format, Output};
 
-/// The result; the names are JSON keys.
+/// The result; field names are JSON keys.
 #[derive(Serialize)]
 struct Report {
     #[serde(flatten)]
@@ -24,7 +24,7 @@ struct Report {
     peak_rss_mb: f64,
 }
 
-/// How long each step took, in milliseconds.
+/// The duration of each step in milliseconds.
 #[derive(Serialize)]
 struct Times {
     load: f64,
@@ -49,7 +49,7 @@ pub(crate) fn run(args: &CheckArgs, out: &mut Output) -> Result<Verdict, Failure
     let ReadLfts { lfts, unknown } = input::load(Some(&args.lfts), |name, bytes| {
         dump::lfts::read(name, bytes, &subnet, Follow::UnrecordedLids)
     })?
-    .expect("a file was named");
+    .expect("--lfts is required");
     let layers = input::load(args.levels.as_deref(), |name, bytes| {
         dump::levels::read(name, bytes, &subnet)
     })?

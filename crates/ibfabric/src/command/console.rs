@@ -37,7 +37,7 @@ pub(super) fn show(
     if !good {
         say!("{text}");
     } else if format == Format::Json {
-        // An answer without data is an object, too.
+        // A reply without data is printed as an object with its text.
         match data {
             Value::Null => output.json(&json!({ "text": text.trim_end() }))?,
             data => output.json(data)?,

@@ -1,4 +1,4 @@
-//! `ibfabric gen`: writes a fabric file.
+//! `ibfabric gen`: generates a fabric file.
 
 use std::path::Path;
 

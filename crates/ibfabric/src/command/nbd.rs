@@ -1,4 +1,4 @@
-//! `ibfabric nbd`: a device of a server for programs of this machine.
+//! `ibfabric nbd`: exports a device of an RTRS server over NBD.
 
 use crate::cli::rtrs::NbdArgs;
 use crate::failure::{Failure, Verdict};

@@ -1,9 +1,9 @@
-//! `ibfabric rdma`: a software HCA at an address of this machine, and programs on it.
+//! `ibfabric rdma`: a software HCA at an address of this machine, and its programs.
 //!
 //! | file | subcommand |
 //! |---|---|
 //! | `devinfo.rs` | `devinfo` |
-//! | `serve.rs` | `serve`: clients of ours and of others |
+//! | `serve.rs` | `serve`: clients of ibfabric, rping, ucmatose and perftest |
 //! | `rping.rs` | `ping`, and rping's protocol |
 //! | `cmatose.rs` | `cmatose`, and the protocol of ucmatose |
 //! | `pingpong.rs` | `pingpong` |

@@ -20,7 +20,7 @@ use crate::input;
 use crate::output::result_file::{temporary_path, write_result};
 use crate::output::{Format, Output};
 
-/// The result; the names are JSON keys.
+/// The result; field names are JSON keys.
 #[derive(Serialize)]
 struct Report {
     engine: &'static str,
@@ -34,7 +34,7 @@ struct Report {
     peak_rss_mb: f64,
 }
 
-/// An engine that did not route.
+/// A routing engine that failed.
 #[derive(Serialize)]
 struct Refused {
     engine: &'static str,
@@ -46,7 +46,7 @@ fn refused(refusals: &[Refusal]) -> Vec<Refused> {
     refusals.iter().map(refused).collect()
 }
 
-/// How long each step took, in milliseconds.
+/// The duration of each step in milliseconds.
 #[derive(Default, Serialize)]
 struct Times {
     load: f64,
@@ -193,7 +193,7 @@ fn print_engine(
     Ok(())
 }
 
-/// Names an engine that never makes credit loops, unless it has refused already.
+/// Suggests an engine that never creates credit loops, unless it has already failed.
 fn print_remedy(routing: &Routing, refusals: &[Refusal], out: &mut Output) -> Result<(), Failure> {
     use ib_routing::EngineKind::{Lash, UpDown};
     let tried = |kind| routing.engine == kind || refusals.iter().any(|refusal| refusal.0 == kind);
@@ -203,7 +203,7 @@ fn print_remedy(routing: &Routing, refusals: &[Refusal], out: &mut Output) -> Re
     Ok(())
 }
 
-/// Reports that no engine of the list served.
+/// Reports that all engines of the list failed.
 fn no_engine(args: &RouteArgs, error: &NoEngine, out: &mut Output) -> Result<Verdict, Failure> {
     if args.subnet.format == Format::Json {
         out.json(&serde_json::json!({

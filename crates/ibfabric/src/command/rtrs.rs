@@ -1,6 +1,7 @@
-//! `ibfabric rtrs`: block devices over RTRS, served and measured.
+//! `ibfabric rtrs`: serves and benchmarks block devices over RTRS.
 //!
-//! `serve` and `mount` run in `ib-daemons`. `bench.rs` is the load generator, `ctl.rs` queries a program that runs.
+//! `serve` and `mount` run in `ib-daemons`. `bench.rs` is the load generator, `ctl.rs` queries a running
+//! program.
 
 use ib_daemons::rtrs;
 

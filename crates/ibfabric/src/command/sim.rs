@@ -1,4 +1,4 @@
-//! `ibfabric sim`: a simulated fabric that ibsim's clients attach to, and its console.
+//! `ibfabric sim`: a simulated fabric for clients of ibsim, and its console.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ pub(crate) fn run(args: &SimArgs, output: &mut Output) -> Result<Verdict, Failur
         return ctl::run(args, output);
     }
     let args = &args.serve;
-    let path = args.fabric.as_deref().expect("clap asks for the fabric");
+    let path = args.fabric.as_deref().expect("clap requires the fabric");
     if !path.exists()
         && let Some(hint) = console_hint(path)
     {
@@ -46,7 +46,7 @@ pub(crate) fn run(args: &SimArgs, output: &mut Output) -> Result<Verdict, Failur
     Ok(simulation.serve(server, &config, output)?.into())
 }
 
-/// Makes sure that no file is written that is read, and that none is two things at once.
+/// Fails if a file is both read and written, or written twice.
 fn check_files(fabric: &Path, args: &ServeArgs) -> Result<(), Failure> {
     if args.record.as_deref() == Some(Path::new("-")) {
         let message = "--record -: expected a file, which --replay reads";

@@ -1,10 +1,10 @@
-//! `ibfabric sm`: manages a subnet; also under OpenSM's name.
+//! `ibfabric sm`: runs a subnet manager; also under OpenSM's name.
 //!
 //! | module | holds |
 //! |---|---|
-//! | `request` | what is asked for, by either command line |
-//! | `report` | what is printed when the subnet is up |
-//! | `ctl` | queries to a manager that runs |
+//! | `request` | the configuration, from either command line |
+//! | `report` | the report that is printed when the subnet is up |
+//! | `ctl` | queries to a running SM |
 
 use std::ffi::OsString;
 use std::io::Write as _;
@@ -32,7 +32,7 @@ pub(crate) fn run(args: SmArgs, out: &mut Output) -> Result<Verdict, Failure> {
     }
 }
 
-/// Runs under OpenSM's name.
+/// Runs the SM with OpenSM's command line.
 pub(crate) fn run_as_opensm(
     words: impl IntoIterator<Item = OsString>,
     out: &mut Output,
@@ -58,7 +58,7 @@ fn answer(asked: Asked, out: &mut Output) -> Result<Verdict, Failure> {
     }
 }
 
-/// Runs the manager; prints a report each time that the subnet is up.
+/// Runs the SM; prints a report each time that the subnet comes up.
 fn manage(request: &Request, out: &mut Output) -> Result<Verdict, Failure> {
     // A process that continues in the background has no standard output.
     out.flush()?;
@@ -69,7 +69,7 @@ fn manage(request: &Request, out: &mut Output) -> Result<Verdict, Failure> {
     Ok(ib_daemons::sm::run(&request.options(), &mut print)?.into())
 }
 
-/// Returns the options of a manager that keeps a fabric of this process up.
+/// Returns the options of an SM for a simulated fabric in this process.
 pub(crate) fn hosted_options(engines: &EngineList, name: &str) -> ManagerOptions {
     Request::for_fabric(engines, name).options()
 }

@@ -14,7 +14,7 @@ use crate::cli::SubnetArgs;
 use crate::failure::{Failure, Verdict};
 use crate::output::Output;
 
-/// How many nodes that are cut off are named.
+/// The maximum number of cut-off nodes to print.
 const CUT_OFF_SHOWN: usize = 16;
 
 /// Exit status if no problems are found, but a part of the fabric could not be checked.
@@ -30,7 +30,7 @@ pub(crate) fn verdict(summary: &Summary) -> Verdict {
     }
 }
 
-/// Prints the figures, and behind them what is wrong, for people.
+/// Prints the figures, followed by the problems.
 pub(crate) fn print(
     summary: &Summary,
     subnet: &Subnet<'_>,
@@ -92,16 +92,16 @@ pub(crate) fn print(
             counted(summary.unreachable - cut_off as u64, "pair")
         )?,
     }
-    let lanes = counted(summary.layers, "layer");
+    let layers = counted(summary.layers, "layer");
     match (summary.credit_loops, summary.forwarding_loops) {
         (0, 0) if summary.not_judged > 0 => {
-            writeln!(out, "deadlock     none found in the known entries, {lanes}")?;
+            writeln!(out, "deadlock     none found in the known entries, {layers}")?;
         }
-        (0, 0) => writeln!(out, "deadlock     none possible, {lanes}")?,
-        (0, _) => writeln!(out, "deadlock     POSSIBLE where packets go round in circles")?,
+        (0, 0) => writeln!(out, "deadlock     none possible, {layers}")?,
+        (0, _) => writeln!(out, "deadlock     POSSIBLE: there are forwarding loops")?,
         (loops, _) => writeln!(
             out,
-            "deadlock     POSSIBLE: {} of {} in all, {lanes}",
+            "deadlock     POSSIBLE: {} of {} in all, {layers}",
             counted(loops, "credit loop"),
             counted(summary.credit_loop_channels, "channel")
         )?,
@@ -155,7 +155,7 @@ fn print_problems(
         }
     }
     if *looping_lids > 0 {
-        writeln!(out, "\nLIDs whose packets go round in circles: {looping_lids}")?;
+        writeln!(out, "\nLIDs with forwarding loops: {looping_lids}")?;
         for forwarding_loop in loops {
             writeln!(out, "  {}", forwarding_loop.describe(subnet))?;
         }
@@ -179,10 +179,10 @@ fn print_problems(
     Ok(())
 }
 
-/// How many of the most loaded links are printed.
+/// The number of links to print with the highest load.
 const LINKS_SHOWN: usize = 5;
 
-/// Prints the most loaded links, unless all are loaded alike.
+/// Prints the links with the highest load, unless all have the same load.
 pub(crate) fn print_worst_links(
     load: &LinkLoad,
     subnet: &Subnet<'_>,
@@ -202,7 +202,7 @@ pub(crate) fn print_worst_links(
     Ok(())
 }
 
-/// Measures the tables when the options ask for it.
+/// Measures bisection bandwidth and contention if the options request it.
 pub(crate) fn measure(
     subnet: &Subnet<'_>,
     lfts: &Lfts,
@@ -226,7 +226,7 @@ pub(crate) fn measure(
     })
 }
 
-/// Makes the threads that the options ask for.
+/// Starts the number of threads that the options specify.
 pub(crate) fn set_threads(args: &SubnetArgs) -> Result<(), Failure> {
     let Some(threads) = args.threads else { return Ok(()) };
     rayon::ThreadPoolBuilder::new()
@@ -235,12 +235,12 @@ pub(crate) fn set_threads(args: &SubnetArgs) -> Result<(), Failure> {
         .map_err(|error| Failure::Unusable(format!("cannot start {threads} threads: {error}")))
 }
 
-/// Milliseconds since a moment, to the microsecond.
+/// Returns the milliseconds since a time, with a resolution of one microsecond.
 pub(crate) fn milliseconds(since: Instant) -> f64 {
     (since.elapsed().as_secs_f64() * 1e6).round() / 1e3
 }
 
-/// The most memory that the process has held, in MiB; zero where the system does not tell.
+/// Returns the peak resident set size of the process in MiB; zero if the system does not report it.
 pub(crate) fn peak_rss_mb() -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let kilobytes = status

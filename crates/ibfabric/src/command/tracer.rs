@@ -1,4 +1,4 @@
-//! `ibfabric tracer`: validates the ways that packets take.
+//! `ibfabric tracer`: traces the paths of packets, and validates them.
 
 use std::collections::BTreeMap;
 use std::time::Instant as WallClock;
@@ -25,7 +25,7 @@ use managed::Managed;
 use pairs::{Pair, Pairs, pairs, timing};
 use report::{Names, Report};
 
-/// How many ways are traced at a time.
+/// The maximum number of paths that are traced concurrently.
 const MOST_ACTIVE: usize = 2048;
 
 pub(crate) fn run(args: &TracerArgs, out: &mut Output) -> Result<Verdict, Failure> {
@@ -59,14 +59,14 @@ pub(crate) fn run(args: &TracerArgs, out: &mut Output) -> Result<Verdict, Failur
     }
 }
 
-/// Reads the names of nodes.
+/// Reads the node name map.
 fn names(args: &TracerArgs) -> Result<BTreeMap<Guid, String>, Failure> {
     let Some(path) = &args.node_name_map else { return Ok(BTreeMap::new()) };
     let bytes = input::bytes(path)?;
     ib_topology::name_map::parse(&path.display().to_string(), &bytes).map_err(Failure::unusable)
 }
 
-/// Traces everything that is asked for, and says what came of it.
+/// Traces all requested paths, and reports the results.
 fn trace(
     args: &TracerArgs,
     names: BTreeMap<Guid, String>,
@@ -201,7 +201,7 @@ impl Run<'_> {
     }
 }
 
-/// Waits for something to come, and passes it on.
+/// Waits for a MAD, and passes it to the tracer.
 fn listen(link: &mut dyn MadLink, tracer: &mut Tracer) -> Result<(), Failure> {
     let until = tracer.poll_timeout().unwrap_or(Instant::NEVER);
     link.wait(until).map_err(Failure::unusable)?;

@@ -1,4 +1,4 @@
-//! `ibfabric up`: a fabric with everything on it, in one process.
+//! `ibfabric up`: a simulated fabric with the whole stack, in one process.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ use crate::failure::{Failure, Verdict};
 use crate::input;
 use crate::output::{Format, Output};
 
-/// The fabric without a file.
+/// The default fabric: kind and parameters.
 const EXAMPLE: (&str, &[&str]) = ("fat-tree", &["8", "2"]);
 
 pub(crate) fn run(args: &UpArgs, output: &mut Output) -> Result<Verdict, Failure> {
@@ -26,11 +26,11 @@ pub(crate) fn run(args: &UpArgs, output: &mut Output) -> Result<Verdict, Failure
 }
 
 fn example() -> Fabric {
-    let kind = Kind::parse(EXAMPLE.0, EXAMPLE.1).expect("it is a kind");
+    let kind = Kind::parse(EXAMPLE.0, EXAMPLE.1).expect("kind is valid");
     generate::generate(&kind, &generate::Options::default()).expect("it can be made")
 }
 
-/// Returns where programs find the device.
+/// Returns the NBD socket of the device.
 fn nbd_place(args: &UpArgs) -> PathBuf {
     let directory = || std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
     let own = || directory().filter(|it| it.is_dir()).unwrap_or_else(std::env::temp_dir);
@@ -58,7 +58,7 @@ fn config(args: &UpArgs) -> UpConfig {
     }
 }
 
-/// Returns the name of the fabric for the page.
+/// Returns the name of the fabric that the web page shows.
 fn fabric_name(args: &UpArgs) -> String {
     let file = args.fabric.as_ref().map(|path| path.file_name().unwrap_or(path.as_os_str()));
     match file {

@@ -1,4 +1,4 @@
-//! Result files that a user named.
+//! Result files of commands.
 
 use std::fs::File;
 use std::io::{self, BufWriter};
@@ -8,10 +8,10 @@ pub(crate) use ib_daemons::result_file::{replace, temporary_path};
 
 use crate::failure::Failure;
 
-/// Writes a result file that a user named; see [`replace`].
+/// Writes a result file that an option names; see [`replace`].
 ///
 /// # Errors
-/// Fails with a message that names the file.
+/// Fails with a message that contains the name of the file.
 pub(crate) fn write_result<E: From<io::Error> + std::fmt::Display>(
     path: &Path,
     write: impl FnOnce(&mut BufWriter<File>) -> Result<(), E>,

@@ -1,4 +1,4 @@
-//! Files that a service reads and writes: what is read again, what is not trusted, who can write what it makes.
+//! Files of an ACM service: reload, permissions, and permissions of the files that it creates.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
@@ -11,14 +11,14 @@ use ib_acm::client::{Client, ClientOptions, ResolveOptions, ServiceAddress};
 use super::start::{options, path};
 use super::{HOSTS, Lab, Running, ibfabric, text};
 
-/// Asks a service at a socket.
+/// Sends a request to the service at a socket.
 fn ctl(socket: &str, words: &[&str]) -> String {
     let output = ibfabric(&["acm", "ctl"]).args(words).args(["--socket", socket]).output();
     text(&output.expect("it runs").stdout)
 }
 
 #[test]
-fn what_can_be_changed_is_and_what_counts_from_the_next_start_is_named() {
+fn reload_applies_options_or_names_those_that_need_restart() {
     let lab = Lab::new("again", &[]);
     let known = |name: &str| lab.ctl(&["known", name])[0]["gid"].as_str().map(str::to_owned);
     lab.resolves(&mut lab.client());
@@ -34,7 +34,7 @@ fn what_can_be_changed_is_and_what_counts_from_the_next_start_is_named() {
     options(&lab, "again", "");
     write("");
     let mut command = Command::new("sh");
-    // Files are made for everybody where nobody says otherwise.
+    // With this umask, new files are world-writable by default.
     command.args(["-c", "umask 0; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_ibfabric"), "acm"]);
     let config = directory.join("again");
     command.args(["--attach", &lab.simulator, "--node", "host-2", "--socket", path(&socket)]);
@@ -49,14 +49,14 @@ fn what_can_be_changed_is_and_what_counts_from_the_next_start_is_named() {
     write(&format!("{named}recv_depth 77\nsa_depth 3\nserver_port 9999\nmax_destinations 50\n"));
     ctl(path(&socket), &["reload"]);
     assert!(ctl(path(&socket), &["known", "stored-1"]).contains("from a file"));
-    let said = fs::read_to_string(&log).expect("a file");
+    let printed = fs::read_to_string(&log).expect("a file");
     let line = "recv_depth: found 77, the service stays with 1024 until it is started again";
-    assert_eq!(said.matches(line).count(), 1, "{said}");
-    // The command line says where programs call, and the others count at once.
+    assert_eq!(printed.matches(line).count(), 1, "{printed}");
+    // Sockets are set on the command line, and the other options take effect immediately.
     for key in ["server_port", "sa_depth", "max_destinations", "lock_file", "log_file"] {
-        assert!(!said.contains(&format!("{key}: found")), "{said}");
+        assert!(!printed.contains(&format!("{key}: found")), "{printed}");
     }
-    // Another log and another lock are for later, too. Hosts that are gone are gone.
+    // A changed log or lock also needs a restart. Removed hosts are removed immediately.
     fs::write(&hosts, format!("stored-2 {gid}\n")).expect("a file");
     let elsewhere = format!("{}-2", path(&log));
     let all = format!("log_file {elsewhere}\nlock_file {}-2\n{named}", path(&lock));
@@ -64,15 +64,15 @@ fn what_can_be_changed_is_and_what_counts_from_the_next_start_is_named() {
     ctl(path(&socket), &["reload"]);
     assert!(ctl(path(&socket), &["known", "stored-1"]).contains("nothing is known"));
     assert!(ctl(path(&socket), &["known", "stored-2"]).contains("from a file"));
-    let said = fs::read_to_string(&log).expect("a file");
+    let printed = fs::read_to_string(&log).expect("a file");
     for key in ["log_file", "lock_file"] {
-        assert_eq!(said.matches(&format!("{key}: found")).count(), 1, "{said}");
+        assert_eq!(printed.matches(&format!("{key}: found")).count(), 1, "{printed}");
     }
     assert!(!fs::exists(elsewhere).expect("it can be looked for"));
 }
 
 #[test]
-fn files_of_addresses_and_routes_that_everybody_can_write_are_refused() {
+fn world_writable_address_and_route_files_are_rejected() {
     let lab = Lab::new("trust", &[]);
     let directory = lab.directory.path();
     for (name, keys) in [
@@ -88,32 +88,35 @@ fn files_of_addresses_and_routes_that_everybody_can_write_are_refused() {
         let words = [&words[..], &[path(&socket), "--config", path(&config)]].concat();
         for bits in [0o666, 0o602, 0o777] {
             mode(bits);
-            // One that would be served would not end.
+            // Without an error the service would not exit.
             let mut command = Command::new("timeout");
             command.args(["30", env!("CARGO_BIN_EXE_ibfabric")]).args(&words);
             let output = command.output().expect("it runs");
             assert_eq!(output.status.code(), Some(2), "{name} {bits:o}");
-            let said = text(&output.stderr);
+            let printed = text(&output.stderr);
             let why = format!("{}: found mode {bits:03o}, expected a file that only", path(&file));
-            assert!(said.contains(&why), "{said}");
+            assert!(printed.contains(&why), "{printed}");
         }
-        // One that its group can write is as good as any; later it is looked at again.
+        // A group-writable file is accepted. A changed file is reloaded later.
         mode(0o664);
         let words = [&words[..], &["--log", "stderr"]].concat();
         let mut command = ibfabric(&words);
-        let said = directory.join(format!("{name}.said"));
-        command.stderr(fs::File::create(&said).expect("a file"));
+        let printed = directory.join(format!("{name}.printed"));
+        command.stderr(fs::File::create(&printed).expect("a file"));
         let _service = Running::ready(command);
         mode(0o666);
         ctl(path(&socket), &["reload"]);
-        let said = fs::read_to_string(said).expect("a file");
-        assert!(said.contains("the options stay as they were"), "{said}");
-        assert!(ctl(path(&socket), &["status"]).contains("address host-2"), "it goes on");
+        let printed = fs::read_to_string(printed).expect("a file");
+        assert!(printed.contains("the options stay as they were"), "{printed}");
+        assert!(
+            ctl(path(&socket), &["status"]).contains("address host-2"),
+            "the service keeps running"
+        );
     }
 }
 
 #[test]
-fn routes_of_a_file_are_read_again_when_it_is_another() {
+fn changed_route_file_is_reloaded() {
     let lab = Lab::new("routes", &[]);
     let directory = lab.directory.path();
     let (file, log, socket) = (directory.join("routes"), directory.join("log"), lab.path(4));
@@ -146,67 +149,67 @@ fn routes_of_a_file_are_read_again_when_it_is_another() {
     let mut becomes = |sl: u8| {
         let begun = Instant::now();
         while found().sl != sl {
-            let said = fs::read_to_string(&log).expect("a file");
-            assert!(begun.elapsed() < Duration::from_secs(60), "no service level {sl}: {said}");
+            let printed = fs::read_to_string(&log).expect("a file");
+            assert!(begun.elapsed() < Duration::from_secs(60), "no service level {sl}: {printed}");
             std::thread::sleep(Duration::from_millis(100));
         }
     };
     write(5);
     becomes(5);
-    // One that everybody can write is not believed, which is said once; later it is as good as before.
+    // A world-writable file is rejected, which is logged once. It is accepted once its mode is corrected.
     fs::set_permissions(&file, Permissions::from_mode(0o666)).expect("a mode");
     write(6);
     let why = format!("{}: found mode 666", path(&file));
-    let said = || fs::read_to_string(&log).expect("a file").matches(&why).count();
+    let printed = || fs::read_to_string(&log).expect("a file").matches(&why).count();
     let begun = Instant::now();
-    while said() == 0 {
-        assert!(begun.elapsed() < Duration::from_secs(60), "nothing is said");
+    while printed() == 0 {
+        assert!(begun.elapsed() < Duration::from_secs(60), "nothing is printed");
         std::thread::sleep(Duration::from_millis(100));
     }
     becomes(5);
     fs::set_permissions(&file, Permissions::from_mode(0o644)).expect("a mode");
     becomes(6);
-    assert!(said() <= 2, "{}", said());
+    assert!(printed() <= 2, "{}", printed());
 }
 
-/// Runs a script of the shell in a place of its own, where /run is empty; `None` where the system does not allow that.
+/// Runs a shell script in a mount namespace with an empty /run; `None` if the system does not allow that.
 fn with_own_run(script: &str, lab: &Lab, config: &str) -> Option<(bool, String)> {
     let prepared = format!("mount -t tmpfs none /run && echo prepared && {{ {script}; }}");
     let mut command = Command::new("unshare");
     command.args(["--map-root-user", "--mount", "sh", "-c", &prepared]);
     command.args([env!("CARGO_BIN_EXE_ibfabric"), &lab.simulator, config]);
     let output = command.output().ok()?;
-    let said = format!("{}{}", text(&output.stdout), text(&output.stderr));
+    let printed = format!("{}{}", text(&output.stdout), text(&output.stderr));
     if !text(&output.stdout).starts_with("prepared\n") {
-        eprintln!("skipped: no /run of its own here: {said}");
+        eprintln!("skipped: no /run of its own here: {printed}");
         return None;
     }
-    Some((output.status.success(), said))
+    Some((output.status.success(), printed))
 }
 
 #[test]
-fn a_service_that_cannot_listen_leaves_what_another_one_has_published() {
+fn failed_service_keeps_port_file_of_running_one() {
     let lab = Lab::new("publish", &[]);
     let one = options(&lab, "one", "server_mode loop\nserver_port 6127\nlog_file stderr\n");
     let two = "server_mode loop\nserver_port 6127\nlog_file stderr\nlock_file /run/two.pid\n";
     options(&lab, "two", two);
     let script = "umask 0; trap 'kill $first' EXIT
-        \"$0\" acm --attach \"$1\" --node host-2 --config \"$2\" >/run/said 2>&1 & first=$!
-        for i in $(seq 100); do grep -q READY /run/said && break; sleep 0.1; done
+        \"$0\" acm --attach \"$1\" --node host-2 --config \"$2\" >/run/printed 2>&1 & first=$!
+        for i in $(seq 100); do grep -q READY /run/printed && break; sleep 0.1; done
         ls -l /run; test \"$(cat /run/ibacm.port)\" = 6127 || exit 3
         test \"$(stat -c %a /run/ibacm-tcp.port)\" = 644 || exit 4
         \"$0\" acm --attach \"$1\" --node host-2 --config \"$2/../two\" && exit 5
         test \"$(cat /run/ibacm.port)\" = 6127 || exit 6
         kill $first; wait $first; trap - EXIT
         test ! -e /run/ibacm.port || exit 7";
-    if let Some((is_good, said)) = with_own_run(script, &lab, path(&one)) {
-        assert!(is_good, "{said}");
-        assert!(said.contains("listening on 127.0.0.1:6127"), "{said}");
+    if let Some((is_good, printed)) = with_own_run(script, &lab, path(&one)) {
+        assert!(is_good, "{printed}");
+        assert!(printed.contains("listening on 127.0.0.1:6127"), "{printed}");
     }
 }
 
 #[test]
-fn the_page_of_metrics_tells_what_was_asked() {
+fn metrics_count_requests() {
     let port = free_port();
     let number = port.to_string();
     let mut lab = Lab::new("metrics", &[]);
@@ -234,15 +237,15 @@ fn the_page_of_metrics_tells_what_was_asked() {
         let [value] = values[..] else { panic!("{line}: {values:?} in {body}") };
         value.parse::<u64>().expect("a number")
     };
-    // Nobody else asks: three requests, of which at most the first had to be asked of others.
+    // There is no other client: three requests, of which only the first may have caused a multicast.
     for (name, expected) in [("resolve_total", 3), ("error_total", 0), ("no_data_total", 0)] {
         assert_eq!(value(name, of_endpoint), expected, "{name}");
     }
-    let (asked, cached) =
+    let (sent, cached) =
         (value("addr_query_total", of_endpoint), value("addr_cache_total", of_endpoint));
-    // A question is sent again while nobody answers; each is one to the group, and the first request only is asked.
-    let questions = value("multicasts_total", "") - value("announcements_total", "");
-    assert!(asked == questions && asked <= 3 && (2..=3).contains(&cached), "{body}");
+    // Each retry is a multicast, and only the first request is multicast.
+    let multicasts = value("multicasts_total", "") - value("announcements_total", "");
+    assert!(sent == multicasts && sent <= 3 && (2..=3).contains(&cached), "{body}");
     assert_eq!(value("route_query_total", of_endpoint), 1);
     assert_eq!(value("route_cache_total", of_endpoint), 2);
     for (name, expected) in [("programs", 1), ("waiting", 0), ("sa_queries_total", 1)] {
@@ -257,7 +260,7 @@ fn the_page_of_metrics_tells_what_was_asked() {
     assert!(value("joins_total", "") >= 1);
     assert_eq!(value("up", of_endpoint), 1);
     assert!(value("known", of_endpoint) >= 1 && value("peers", of_endpoint) >= 1);
-    // Whatever has a value has a meaning and a type.
+    // All metrics have a HELP and a TYPE line.
     for line in body.lines().filter(|line| !line.starts_with('#')) {
         let name = line.split(['{', ' ']).next().expect("a name");
         let kind = if name.ends_with("_total") { "counter" } else { "gauge" };
@@ -271,7 +274,7 @@ fn free_port() -> u16 {
     listener.local_addr().expect("an address").port()
 }
 
-/// Returns the page of metrics as it comes.
+/// Returns the HTTP response with the metrics.
 fn page(port: u16) -> String {
     use std::io::{Read as _, Write as _};
     let mut stream = std::net::TcpStream::connect(("127.0.0.1", port)).expect("it listens");

@@ -1,4 +1,4 @@
-//! The service of IB ACM and the programs that ask it, as processes on a simulated fabric.
+//! The ACM service and its clients, as processes on a simulated fabric.
 
 mod files;
 mod many;
@@ -25,7 +25,7 @@ use serde_json::Value;
 
 use program::{Running, ibfabric, text};
 
-/// The hosts of the fabric, by their nodes' names.
+/// The node names of the hosts.
 const HOSTS: [&str; 3] = ["host-0", "host-1", "host-2"];
 
 impl Running {
@@ -33,7 +33,7 @@ impl Running {
         Self::ready(ibfabric(words))
     }
 
-    /// Waits until the service at a socket is in service with so many endpoints, each in its group.
+    /// Waits until the service at a socket has `count` endpoints in service, each in its multicast group.
     fn in_service(self, socket: &Path, count: usize) -> Self {
         let end = Instant::now() + Duration::from_secs(60);
         let socket = ["--socket", socket.to_str().expect("a path"), "--format", "json"];
@@ -105,7 +105,7 @@ impl Lab {
         Client::connect(&service, ClientOptions::default()).expect("it listens")
     }
 
-    /// Asks the first service for the second host.
+    /// Resolves the second host at the first service.
     fn resolves(&self, client: &mut Client) {
         let to = Address::name(HOSTS[1]).expect("a name");
         let found = client.resolve(None, &to, ResolveOptions::default()).expect("it is there");
@@ -136,7 +136,7 @@ fn destination(name: &str) -> Vec<u8> {
     bytes
 }
 
-/// Reads one answer.
+/// Reads a reply.
 fn answer(stream: &mut impl std::io::Read) -> Option<(ClientHeader, Vec<u8>)> {
     let mut header = [0; HEADER];
     stream.read_exact(&mut header).ok()?;
@@ -148,7 +148,7 @@ fn answer(stream: &mut impl std::io::Read) -> Option<(ClientHeader, Vec<u8>)> {
 }
 
 #[test]
-fn a_name_is_resolved_shown_and_forgotten() {
+fn name_is_resolved_cached_and_flushed() {
     let lab = Lab::new("resolve", &[]);
     let output = lab.acme(&["-f", "n", "-d", HOSTS[1], "-v"]);
     let shown = text(&output.stdout);
@@ -176,7 +176,7 @@ fn acme_prints_paths_then_counters_then_endpoints() {
     let at = |line: &str| shown.find(line).unwrap_or_else(|| panic!("{line}: {shown}"));
     assert!(at("Path information") < at("svc,Error Count"), "{shown}");
     assert!(at("svc,Error Count") < at("svc,guid,port"), "{shown}");
-    // A relative path is a socket, no host.
+    // A relative path is a socket, not a host.
     let socket = lab.path(0);
     let directory = socket.parent().expect("a directory");
     let output = ibfabric(&["acme", "-S", "./0.sock", "-e"])
@@ -190,13 +190,13 @@ fn acme_prints_paths_then_counters_then_endpoints() {
 }
 
 #[test]
-fn many_requests_follow_each_other_without_a_wait() {
+fn pipelined_requests_are_answered_without_delay() {
     let lab = Lab::new("pipeline", &[]);
     lab.resolves(&mut lab.client());
     let mut stream = UnixStream::connect(lab.path(0)).expect("it listens");
     let mut writer = stream.try_clone().expect("a file");
     let writing = std::thread::spawn(move || {
-        // In pieces that end anywhere.
+        // In pieces that do not end at message boundaries.
         let all = destination(HOSTS[1]).repeat(20_000);
         for piece in all.chunks(7_777) {
             writer.write_all(piece).expect("it is taken");
@@ -210,10 +210,10 @@ fn many_requests_follow_each_other_without_a_wait() {
 }
 
 #[test]
-fn all_is_answered_of_a_program_that_says_much_and_then_no_more() {
+fn requests_before_half_close_are_all_answered() {
     let lab = Lab::new("much", &[]);
     lab.resolves(&mut lab.client());
-    // More than may wait for an answer, then many that need not wait.
+    // More requests than may be pending, then many that are answered from the cache.
     for (name, count) in [("nobody", 1100), (HOSTS[1], 30_000)] {
         let mut stream = UnixStream::connect(lab.path(0)).expect("it listens");
         let mut writer = stream.try_clone().expect("a file");
@@ -231,7 +231,7 @@ fn all_is_answered_of_a_program_that_says_much_and_then_no_more() {
 }
 
 #[test]
-fn nonsense_of_one_program_makes_no_difference_to_others() {
+fn malformed_requests_do_not_affect_other_clients() {
     let lab = Lab::new("nonsense", &[]);
     let mut client = lab.client();
     lab.resolves(&mut client);
@@ -240,32 +240,35 @@ fn nonsense_of_one_program_makes_no_difference_to_others() {
         stream.set_read_timeout(Some(Duration::from_secs(10))).expect("a time");
         stream
     };
-    // Lengths that none can have: the connection ends.
+    // Invalid lengths close the connection.
     for length in [[0, 0], [15, 0], [0xff, 0xff], [0x51, 0x03]] {
         let mut stream = call();
         let header = ClientHeader { length, ..ClientHeader::new(ClientOpcode::RESOLVE, [0; 8]) };
         stream.write_all(&header.to_bytes()).expect("it is taken");
         assert!(answer(&mut stream).is_none());
     }
-    // Half a request, and none: they wait for nothing, and nobody for them.
+    // An incomplete request, or no request, does not block other clients.
     let mut half = call();
     half.write_all(&destination(HOSTS[1])[..50]).expect("it is taken");
     let _silent = call();
-    // A program that takes no answers is read from no further.
+    // The service stops reading from a client that does not read its replies.
     let mut greedy = call();
     greedy.set_nonblocking(true).expect("a socket");
     let requests = destination(HOSTS[1]).repeat(1000);
     let mut taken = 0;
     let end = Instant::now() + Duration::from_secs(2);
     while Instant::now() < end {
-        // Where the last piece ended the next one begins.
+        // Continues where the last partial write ended.
         match greedy.write(&requests[taken % requests.len()..]) {
             Ok(length) => taken += length,
             Err(_) => std::thread::sleep(Duration::from_millis(10)),
         }
     }
-    assert!(taken < 64 << 20, "{taken} bytes of requests were taken whose answers nobody takes");
-    // An operation that there is not is refused.
+    assert!(
+        taken < 64 << 20,
+        "{taken} bytes of requests were read from a client that reads no replies"
+    );
+    // An unknown operation is rejected.
     let mut odd = call();
     let mut header = ClientHeader::new(ClientOpcode(99), [3; 8]);
     header.set_length(HEADER, ByteOrder::NATIVE);
@@ -279,7 +282,7 @@ fn nonsense_of_one_program_makes_no_difference_to_others() {
 }
 
 #[test]
-fn a_program_that_leaves_while_it_waits_leaves_nothing_behind() {
+fn disconnect_cancels_pending_requests() {
     let lab = Lab::new("leaves", &[]);
     for _ in 0..50 {
         let mut stream = UnixStream::connect(lab.path(0)).expect("it listens");
@@ -298,11 +301,11 @@ fn a_program_that_leaves_while_it_waits_leaves_nothing_behind() {
 }
 
 #[test]
-fn the_socket_is_for_owner_and_group_and_tcp_for_this_machine() {
+fn socket_admits_owner_and_group_tcp_only_loopback() {
     let lab = Lab::new("access", &["--tcp", "0"]);
     let mode = fs::metadata(lab.path(0)).expect("a socket").permissions().mode();
     assert_eq!(mode & 0o777, 0o660);
-    // Linux tells by /proc which sockets listen, and where.
+    // /proc lists the listening sockets and their addresses.
     let id = lab.services[0].0.id();
     let table = fs::read_to_string(format!("/proc/{id}/net/tcp")).expect("a table");
     let own: Vec<String> = fs::read_dir(format!("/proc/{id}/fd"))
@@ -332,7 +335,7 @@ fn the_socket_is_for_owner_and_group_and_tcp_for_this_machine() {
 }
 
 #[test]
-fn files_are_read_again_and_what_cannot_be_used_changes_nothing() {
+fn reload_ignores_unusable_files() {
     let lab = Lab::new("reload", &[]);
     let config = lab.directory.path().join("config");
     fs::create_dir(&config).expect("a directory");
@@ -360,7 +363,7 @@ fn files_are_read_again_and_what_cannot_be_used_changes_nothing() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_with_the_reason() {
+fn unusable_options_are_rejected_with_reason() {
     let lab = Lab::new("refuse", &[]);
     let config = lab.directory.path().join("bad");
     fs::create_dir(&config).expect("a directory");
@@ -383,15 +386,15 @@ fn what_cannot_be_is_refused_with_the_reason() {
     for (words, why) in cases {
         let output = ibfabric(&["acm"]).args(&words).output().expect("it runs");
         assert_eq!(output.status.code(), Some(2), "{words:?}");
-        let said = text(&output.stderr);
-        assert!(said.contains(why), "{words:?}: {said}");
+        let printed = text(&output.stderr);
+        assert!(printed.contains(why), "{words:?}: {printed}");
     }
-    // The one that runs is still there.
+    // The running service is not affected.
     lab.resolves(&mut lab.client());
 }
 
 #[test]
-fn a_service_that_is_told_to_end_takes_its_socket_with_it() {
+fn terminated_service_removes_its_socket() {
     let mut lab = Lab::new("end", &[]);
     let mut stream = UnixStream::connect(lab.path(0)).expect("it listens");
     let first = lab.services.remove(0);
@@ -401,7 +404,7 @@ fn a_service_that_is_told_to_end_takes_its_socket_with_it() {
     let mut first = first;
     assert!(first.0.wait().expect("it ends").success());
     assert!(!lab.path(0).exists());
-    // A socket that a killed one has left is taken over.
+    // The stale socket of a killed service is replaced.
     let again = lab.serve(0, &[]);
     again.signal("KILL");
     let mut again = again;
@@ -413,13 +416,13 @@ fn a_service_that_is_told_to_end_takes_its_socket_with_it() {
 }
 
 #[test]
-fn files_for_a_service_are_written_and_read() {
+fn acme_writes_files_that_service_reads() {
     let lab = Lab::new("files", &[]);
     let directory = lab.directory.path().join("written");
     fs::create_dir(&directory).expect("a directory");
     let place = directory.to_str().expect("a path");
     let by_ibsim = format!("--ibsim={}", lab.simulator);
-    // The port of the second host is taken by its service, and names are told by a port that is free.
+    // The service at the second host owns its port; acme needs a free port to query names.
     drop(lab.services.into_iter());
     let addresses = directory.join("ibacm_addr.cfg");
     for by in [&["--attach", &lab.simulator][..], &[&by_ibsim]] {

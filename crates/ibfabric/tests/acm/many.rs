@@ -1,4 +1,4 @@
-//! As many programs as a service takes, where the system lets a process open 1,024 files unless it asks for more.
+//! The maximum number of clients of a service, with a soft limit of 1,024 open files.
 
 use std::fs;
 use std::io::Write as _;
@@ -12,7 +12,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use super::start::path;
 use super::{HOSTS, Lab, Running, answer, destination};
 
-/// Lets this process open so many files; false when the system does not.
+/// Raises this process's limit of open files; false if the system does not permit it.
 fn allow(files: u64) -> bool {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let is_enough = |limit: Option<u64>| limit.is_none_or(|limit| limit >= files);
@@ -21,7 +21,7 @@ fn allow(files: u64) -> bool {
 }
 
 #[test]
-fn ten_thousand_programs_are_served_under_the_usual_limit_of_files() {
+fn ten_thousand_clients_fit_into_default_file_limit() {
     const COUNT: usize = 10_000;
     if !allow(COUNT as u64 + 500) {
         eprintln!("skipped: the system lets this process open too few files");
@@ -52,9 +52,9 @@ fn ten_thousand_programs_are_served_under_the_usual_limit_of_files() {
         stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a time");
         all.push(stream);
     }
-    let asked = destination(HOSTS[1]);
+    let request = destination(HOSTS[1]);
     for stream in &mut all {
-        stream.write_all(&asked).expect("it is taken");
+        stream.write_all(&request).expect("it is taken");
     }
     for (number, stream) in all.iter_mut().enumerate() {
         let (header, _) = answer(stream).unwrap_or_else(|| panic!("no answer to {number}"));

@@ -1,4 +1,4 @@
-//! Our own connection manager asks a service for paths, and goes on without one.
+//! The connection manager of ibfabric queries an ACM service for paths, and falls back to the SA.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -17,18 +17,18 @@ use serde_json::Value;
 
 use super::{HOSTS, Lab, Running, ibfabric, text};
 
-/// A service that has one path for whoever asks, and counts the questions.
+/// A service that replies with one path to all requests, and counts them.
 struct OnePath {
     socket: PathBuf,
-    asked: Arc<AtomicUsize>,
+    requests: Arc<AtomicUsize>,
 }
 
 impl OnePath {
     fn start(socket: PathBuf, path: PathRecord) -> Self {
         let listener = UnixListener::bind(&socket).expect("a socket");
-        let asked = Arc::new(AtomicUsize::new(0));
-        let counted = Arc::clone(&asked);
-        // It ends with the test's process.
+        let requests = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&requests);
+        // The thread runs until the test process exits.
         std::thread::spawn(move || {
             for stream in listener.incoming() {
                 let mut stream = stream.expect("a program");
@@ -38,7 +38,7 @@ impl OnePath {
                 }
             }
         });
-        Self { socket, asked }
+        Self { socket, requests }
     }
 }
 
@@ -61,7 +61,7 @@ fn answer_to(header: ClientHeader, path: &PathRecord) -> Vec<u8> {
     bytes
 }
 
-/// Returns the path from the third host to the second one, as a real service tells it.
+/// Returns the path from the third host to the second one, resolved by a real service.
 fn real_path(lab: &Lab) -> PathRecord {
     let (socket, config) = (lab.path(8), lab.directory.path().join("config"));
     let words = ["acm", "--attach", &lab.simulator, "--node", "host-2", "--socket"];
@@ -73,12 +73,12 @@ fn real_path(lab: &Lab) -> PathRecord {
     client.resolve(None, &to, ResolveOptions::default()).expect("it is there").path
 }
 
-/// Writes a little to the second host; returns the result, and what was said beside it.
+/// Writes to the second host; returns the result and standard error.
 fn write(lab: &Lab, service: Option<&Path>) -> (Value, String) {
     write_over(lab, service, "1")
 }
 
-/// The same over so many queue pairs.
+/// Like `write`, over several queue pairs.
 fn write_over(lab: &Lab, service: Option<&Path>, queue_pairs: &str) -> (Value, String) {
     let mut command = ibfabric(&["rdma", "bw", "--attach", &lab.simulator, "--node", "host-2"]);
     command.args([HOSTS[1], "-n", "10", "-s", "3000", "-q", queue_pairs, "--format", "json"]);
@@ -87,12 +87,12 @@ fn write_over(lab: &Lab, service: Option<&Path>, queue_pairs: &str) -> (Value, S
         None => command.env("RDMA_CM_USE_IB_ACM", "1"),
     };
     let output = command.output().expect("it runs");
-    let said = text(&output.stderr);
-    (serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{said}")), said)
+    let printed = text(&output.stderr);
+    (serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{printed}")), printed)
 }
 
 #[test]
-fn rdma_takes_the_path_that_a_service_tells_and_goes_on_without() {
+fn rdma_uses_acm_path_and_falls_back_to_sa() {
     let mut lab = Lab::new("rdma", &[]);
     let path = real_path(&lab);
     // Its port is the server's now.
@@ -100,15 +100,15 @@ fn rdma_takes_the_path_that_a_service_tells_and_goes_on_without() {
     let serve = ["rdma", "serve", "--attach", &lab.simulator, "--node", HOSTS[1]];
     let _server = Running::start(&serve);
     let [good, other, odd] = [11, 12, 13].map(|number| lab.path(number));
-    // The MTU shows whose path it is.
+    // The MTU identifies the source of the path.
     let small = PathRecord { mtu: MtuCode(2), ..path };
     let good = OnePath::start(good, small);
-    let (found, said) = write(&lab, Some(&good.socket));
-    assert_eq!((&found["mtu"], said.as_str()), (&512.into(), ""));
-    assert_eq!(good.asked.load(Ordering::Relaxed), 1);
-    // The service knows when a path is true no more, so each connection asks it.
+    let (found, printed) = write(&lab, Some(&good.socket));
+    assert_eq!((&found["mtu"], printed.as_str()), (&512.into(), ""));
+    assert_eq!(good.requests.load(Ordering::Relaxed), 1);
+    // The service caches paths and invalidates them, so each connection queries it.
     write_over(&lab, Some(&good.socket), "3");
-    assert_eq!(good.asked.load(Ordering::Relaxed), 4);
+    assert_eq!(good.requests.load(Ordering::Relaxed), 4);
     // Services with a path from another port or without an MTU, and a missing service: the SA is queried.
     let other = OnePath::start(other, PathRecord { sgid: path.dgid, ..small });
     let odd = OnePath::start(odd, PathRecord { mtu: MtuCode(60), ..path });
@@ -118,18 +118,18 @@ fn rdma_takes_the_path_that_a_service_tells_and_goes_on_without() {
         (&odd.socket, "the code 60 of an MTU"),
         (&gone, "gone.sock: "),
     ] {
-        let (found, said) = write(&lab, Some(socket));
+        let (found, printed) = write(&lab, Some(socket));
         assert!(found["mtu"].as_u64() > Some(512), "{found}");
-        assert!(said.contains("no path by ACM: ") && said.contains(why), "{said}");
+        assert!(printed.contains("no path by ACM: ") && printed.contains(why), "{printed}");
     }
-    // As librdmacm is told to ask, where this machine has no service.
+    // The environment variable of librdmacm, on a machine without a service.
     if !fs::exists("/run/ibacm.sock").expect("it can be looked for") {
-        let (_, said) = write(&lab, None);
-        assert!(said.contains("/run/ibacm.sock: "), "{said}");
+        let (_, printed) = write(&lab, None);
+        assert!(printed.contains("/run/ibacm.sock: "), "{printed}");
     }
 }
 
-/// Returns the library that makes an umad device of a simulator's port, which cargo builds beside the tests.
+/// Returns the library that provides a umad device for a simulator's port. cargo builds it with the tests.
 fn library() -> PathBuf {
     let test = std::env::current_exe().expect("a test has a path");
     let library = test.parent().expect("in a directory").join("libib_umad_preload.so");
@@ -138,7 +138,7 @@ fn library() -> PathBuf {
 }
 
 #[test]
-fn a_service_over_umad_and_an_adapter_share_a_node() {
+fn umad_service_and_hca_share_a_node() {
     let mut lab = Lab::new("shared", &[]);
     lab.resolves(&mut lab.client());
     let gid = lab.ctl(&["known", HOSTS[1]])[0]["gid"].as_str().expect("a GID").to_owned();
@@ -166,8 +166,8 @@ fn a_service_over_umad_and_an_adapter_share_a_node() {
     command.env("IBSIM_SOCKNAME", &lab.simulator).env("SIM_HOST", "host-2");
     let _service = Running::ready(command);
     for number in 1..=2 {
-        let (found, said) = write(&lab, Some(&socket));
-        assert_eq!(said, "", "the service has told the path");
+        let (found, printed) = write(&lab, Some(&socket));
+        assert_eq!(printed, "", "the path is from the service");
         assert!(found["mtu"].as_u64().is_some_and(|mtu| mtu > 512), "{found}");
         let status = ibfabric(&["acm", "ctl", "status", "--socket"]).arg(&socket).output();
         let status = text(&status.expect("it runs").stdout);
@@ -176,24 +176,24 @@ fn a_service_over_umad_and_an_adapter_share_a_node() {
 }
 
 #[test]
-fn service_and_program_share_a_node_of_the_simulator() {
+fn attached_service_and_program_share_a_node() {
     let lab = Lab::new("beside", &[]);
     let _third = lab.serve(2, &[]).in_service(&lab.path(2), 1);
-    // Both ends of the connection have a service beside them.
+    // Both ends of the connection share their node with a service.
     let serve = ["rdma", "serve", "--attach", &lab.simulator, "--node", HOSTS[1]];
     let _server = Running::start(&serve);
     let socket = lab.path(2);
     for _ in 0..2 {
-        let (found, said) = write(&lab, Some(&socket));
-        assert_eq!(said, "", "the service has told the path");
+        let (found, printed) = write(&lab, Some(&socket));
+        assert_eq!(printed, "", "the path is from the service");
         assert!(found["mtu"].as_u64() > Some(512), "{found}");
     }
-    // The services still answer each other, beside a program that connects and goes.
+    // The services still reach each other while a program connects and disconnects.
     lab.resolves(&mut lab.client());
     let status = ibfabric(&["acm", "ctl", "status", "--socket"]).arg(&socket).output();
     let status = text(&status.expect("it runs").stdout);
     assert!(status.contains("Resolve Count: 2\n"), "{status}");
-    // One service and one program with connections at a port, not two of a kind.
+    // A port accepts one service and one program with connections, not two of the same kind.
     let refused = |words: &[&str]| {
         let output = ibfabric(words).output().expect("it runs");
         assert_eq!(output.status.code(), Some(2));

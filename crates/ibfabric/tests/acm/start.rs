@@ -1,4 +1,4 @@
-//! How a service starts: where it is, whose sockets it takes, what keeps a second one out, what it says.
+//! Startup of a service: location, passed sockets, lock file, and messages.
 
 use std::fs;
 use std::io::Write as _;
@@ -14,7 +14,7 @@ use ib_wire::acm::ClientStatus;
 
 use super::{HOSTS, Lab, Running, answer, destination, ibfabric, text};
 
-/// Writes the file of options of a service; returns its directory.
+/// Writes an options file for a service; returns its directory.
 pub(super) fn options(lab: &Lab, name: &str, options: &str) -> PathBuf {
     let directory = lab.directory.path().join(name);
     fs::create_dir(&directory).expect("a directory");
@@ -27,7 +27,7 @@ pub(super) fn path(path: &Path) -> &str {
 }
 
 #[test]
-fn a_second_service_with_the_same_lock_is_refused() {
+fn second_service_with_same_lock_is_rejected() {
     let lab = Lab::new("lock", &[]);
     let lock = lab.directory.path().join("acm.pid");
     let config = options(&lab, "locked", &format!("lock_file {}\n", lock.display()));
@@ -39,11 +39,11 @@ fn a_second_service_with_the_same_lock_is_refused() {
     let second = || ibfabric(&[&place[..], &["--socket", path(&other)]].concat()).output();
     let refused = second().expect("it runs");
     assert_eq!(refused.status.code(), Some(2));
-    let said = text(&refused.stderr);
+    let printed = text(&refused.stderr);
     let whose = format!("another service of IB ACM runs, process {}", first.0.id());
-    assert!(said.contains(&whose) && said.contains(path(&lock)), "{said}");
+    assert!(printed.contains(&whose) && printed.contains(path(&lock)), "{printed}");
     assert_eq!(fs::read_to_string(&lock).expect("a file"), owner);
-    // A lock that nobody holds any more is free, whatever is in its file.
+    // A lock without a holder is free, regardless of the contents of its file.
     first.signal("KILL");
     drop(first);
     let next = Running::start(&[&place[..], &["--socket", path(&other)]].concat());
@@ -51,13 +51,13 @@ fn a_second_service_with_the_same_lock_is_refused() {
 }
 
 #[test]
-fn sockets_of_a_service_manager_are_served_and_stay() {
+fn systemd_sockets_are_served_and_kept() {
     let lab = Lab::new("inherited", &[]);
     let place = lab.directory.path().join("handed.sock");
     let listener = UnixListener::bind(&place).expect("a socket");
     let lock = lab.directory.path().join("handed.pid");
     let config = options(&lab, "handed", &format!("lock_file {}\n", lock.display()));
-    // The third file is the first that is handed over; the number of the process is that of the shell.
+    // systemd passes sockets from file descriptor 3; LISTEN_PID is the shell's process ID.
     let words = "exec \"$0\" acm --attach \"$1\" --node host-2 --config \"$2\" --systemd";
     let start = |stdin: Stdio, before: &str| {
         let mut command = Command::new("sh");
@@ -66,7 +66,7 @@ fn sockets_of_a_service_manager_are_served_and_stay() {
         command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     };
-    // Somebody calls before anybody listens.
+    // A client connects before the service has started.
     let mut early = UnixStream::connect(&place).expect("the socket is there");
     early.write_all(&destination("host-2")).expect("it is taken");
     let handed = OwnedFd::from(listener.try_clone().expect("a file"));
@@ -81,17 +81,17 @@ fn sockets_of_a_service_manager_are_served_and_stay() {
     assert!(service.0.wait().expect("it ends").success());
     assert!(place.exists(), "the socket is the service manager's");
     drop(listener);
-    // Those that are for another process are none.
+    // Sockets for another process ID are ignored.
     for before in ["", "export LISTEN_PID=1 LISTEN_FDS=1;"] {
         let output = start(Stdio::null(), before).output().expect("it runs");
         assert_eq!(output.status.code(), Some(2));
-        let said = text(&output.stderr);
-        assert!(said.contains("LISTEN_FDS names none"), "{said}");
+        let printed = text(&output.stderr);
+        assert!(printed.contains("LISTEN_FDS names none"), "{printed}");
     }
 }
 
 #[test]
-fn one_service_is_at_ports_of_two_simulators_and_outlives_one() {
+fn service_survives_exit_of_one_of_two_simulators() {
     let lab = Lab::new("places", &[]);
     let net = lab.directory.path().join("other.net");
     let guids = ["switchguid=0x7000\nSwitch 4 \"rack\"\n[1] \"far-0\"[1]\n[2] \"far-1\"[1]\n"];
@@ -119,14 +119,14 @@ fn one_service_is_at_ports_of_two_simulators_and_outlives_one() {
         let from = from.map(name);
         client.resolve(from.as_ref(), &name(to), ResolveOptions::default())
     };
-    // The port is chosen by who answers; a source that was named is the one.
+    // Without a source, the port that reaches the destination is used; otherwise that of the source.
     let near = resolve(None, HOSTS[1]).expect("the first fabric has it").path;
     let other = resolve(None, "far-1").expect("the second fabric has it").path;
     assert_ne!(near.sgid, other.sgid);
     assert_eq!(resolve(Some("host-2"), HOSTS[1]).expect("it is there").path.sgid, near.sgid);
     assert_eq!(resolve(Some("far-0"), "far-1").expect("it is there").path.sgid, other.sgid);
     assert!(resolve(Some("host-2"), "far-1").is_err(), "no way leads there");
-    // One fabric goes: the other one is still served.
+    // One simulator exits: the other fabric is still served.
     drop(sim);
     let end = Instant::now() + Duration::from_secs(20);
     let count = || {
@@ -143,7 +143,7 @@ fn one_service_is_at_ports_of_two_simulators_and_outlives_one() {
 }
 
 #[test]
-fn the_log_on_standard_error_tells_events_and_what_has_no_effect_once() {
+fn log_has_events_and_ineffective_options_once() {
     let lab = Lab::new("stderr", &[]);
     let keys = "log_file stderr\numad_debug_level 3\nprovider_lib_path /opt/lib\n\
                 provider ibacmp default\n";
@@ -151,21 +151,25 @@ fn the_log_on_standard_error_tells_events_and_what_has_no_effect_once() {
     let socket = lab.path(4);
     let mut command = ibfabric(&["acm", "--attach", &lab.simulator, "--node", "host-2"]);
     command.args(["--socket", path(&socket), "--config", path(&config)]);
-    command.stderr(fs::File::create(config.join("said")).expect("a file")).stdout(Stdio::piped());
+    command
+        .stderr(fs::File::create(config.join("printed")).expect("a file"))
+        .stdout(Stdio::piped());
     let service = Running::ready(command);
     service.signal("HUP");
-    let said = || fs::read_to_string(config.join("said")).expect("a file");
+    let printed = || fs::read_to_string(config.join("printed")).expect("a file");
     let end = Instant::now() + Duration::from_secs(20);
-    while !said().contains("the files were read again") || !said().contains("in service, in 1") {
-        assert!(Instant::now() < end, "{}", said());
+    while !printed().contains("the files were read again")
+        || !printed().contains("in service, in 1")
+    {
+        assert!(Instant::now() < end, "{}", printed());
         std::thread::sleep(Duration::from_millis(50));
     }
     let note = "without effect: umad_debug_level, provider_lib_path, provider: ";
-    assert_eq!(said().matches(note).count(), 1, "{}", said());
+    assert_eq!(printed().matches(note).count(), 1, "{}", printed());
 }
 
 #[test]
-fn a_port_of_this_machine_that_is_not_there_is_named() {
+fn missing_local_port_is_named() {
     let directory = tempfile::tempdir().expect("a directory");
     let socket = directory.path().join("acm.sock");
     for place in ["--umad=none_9:1", "--umad=none_9"] {
@@ -173,18 +177,18 @@ fn a_port_of_this_machine_that_is_not_there_is_named() {
         let output = ibfabric(&words).output().expect("it runs");
         assert_eq!(output.status.code(), Some(2));
         // Machines without InfiniBand have no list of its devices.
-        let said = text(&output.stderr);
+        let printed = text(&output.stderr);
         let why = ["no device none_9", "/sys/class/infiniband_mad"];
-        assert!(why.iter().any(|why| said.contains(why)), "{said}");
+        assert!(why.iter().any(|why| printed.contains(why)), "{printed}");
     }
     let words = ["acm", "--umad=mlx5_0:x", "--socket", path(&socket), "--config", "/nowhere"];
     let output = ibfabric(&words).output().expect("it runs");
     assert!(text(&output.stderr).contains("--umad mlx5_0:x: expected DEV or DEV:PORT"));
 }
 
-/// The console is that of the folder's socket, however its path is written.
+/// The control socket depends on the resolved path of the socket, not on its spelling.
 #[test]
-fn relative_socket_paths_name_the_service_of_their_folder() {
+fn relative_socket_paths_belong_to_working_directory() {
     let lab = Lab::new("relative", &[]);
     let folder = |name: &str| {
         let folder = lab.directory.path().join(name);

@@ -1,9 +1,9 @@
-//! What is missing in a capture, and that it is counted.
+//! Packets that are missing in a capture are counted.
 
 use super::*;
 
 #[test]
-fn a_stream_goes_to_a_pipe_until_its_reader_leaves() {
+fn stream_lasts_until_reader_closes_pipe() {
     let server = Server::start();
     let pid = server.pid();
     let words = ["capture", "start", "--pid", &pid, "-w", "-", "--payload", "0"];
@@ -20,7 +20,7 @@ fn a_stream_goes_to_a_pipe_until_its_reader_leaves() {
         count += 1;
     }
     assert!(count > 1000, "{count}");
-    // It stops to read, and the server goes on.
+    // The reader stops to read, and the server continues.
     let messages = || {
         let listed = server.object(&["list"], &[]);
         number(&listed["programs"][0]["qps"][0]["messages"])
@@ -28,28 +28,28 @@ fn a_stream_goes_to_a_pipe_until_its_reader_leaves() {
     let before = messages();
     wait(|| (messages() > before + 10_000).then_some(()));
     drop(output);
-    let mut said = String::new();
-    stream.stderr.take().expect("it is piped").read_to_string(&mut said).expect("text");
+    let mut printed = String::new();
+    stream.stderr.take().expect("it is piped").read_to_string(&mut printed).expect("text");
     let status = stream.wait().expect("it ends");
-    assert!(status.success(), "{said}");
-    // What was read of it counts as captured.
+    assert!(status.success(), "{printed}");
+    // Packets that the reader received count as captured.
     let captured =
-        said.split_once(" packets captured").and_then(|(before, _)| before.rsplit(' ').next());
+        printed.split_once(" packets captured").and_then(|(before, _)| before.rsplit(' ').next());
     let captured: u64 = captured.and_then(|it| it.parse().ok()).expect("a number");
-    assert!(captured > 1000, "{said}");
-    assert!(said.contains("Broken pipe") && said.contains("overwritten"), "{said}");
+    assert!(captured > 1000, "{printed}");
+    assert!(printed.contains("Broken pipe") && printed.contains("overwritten"), "{printed}");
     client.kill().expect("it runs");
     client.wait().expect("it has ended");
     let listed = server.object(&["list"], &[]);
     assert_eq!(listed["programs"][0]["captures"], Value::Array(Vec::new()));
 }
 
-/// Many queue pairs at once, with rings that are much too small: for each of them everything is captured or counted,
-/// and the file has what is said to be in it. `IBFABRIC_PACKETS` is how many packets there are at least.
+/// Many queue pairs with very small ring buffers: each packet is captured or counted as lost, and the file
+/// matches the counters. `IBFABRIC_PACKETS` sets the minimum number of packets.
 #[test]
-fn nothing_is_lost_without_being_counted() {
+fn all_lost_packets_are_counted() {
     const QPS: u64 = 16;
-    let wanted =
+    let least =
         std::env::var("IBFABRIC_PACKETS").map_or(100_000, |it| it.parse().expect("a number"));
     let place = tempfile::tempdir().expect("a directory");
     let file = place.path().join("a.pcapng");
@@ -57,7 +57,7 @@ fn nothing_is_lost_without_being_counted() {
     let server = Server::start();
     server.object(&["start"], &["-w", path, "--payload", "0", "--ring", "65536"]);
     // Each message has two packets.
-    let iters = wanted / 2 / QPS + 1;
+    let iters = least / 2 / QPS + 1;
     let client = server.client(iters, &["-q", &QPS.to_string()]).output().expect("it runs");
     assert!(client.status.success(), "{}", text(&client.stderr));
     let output = ibfabric(&["rdma", "devinfo", "--listen", "127.0.0.1", "--udp-port", &server.udp])
@@ -67,8 +67,8 @@ fn nothing_is_lost_without_being_counted() {
     let info: Value = serde_json::from_slice(&output.stdout).expect("an object");
     let stopped = server.object(&["stop"], &[]);
     check_counts(&stopped);
-    assert!(number(&stopped["received"]) >= wanted, "{stopped}");
-    // What the adapter counts itself, whatever is traced.
+    assert!(number(&stopped["received"]) >= least, "{stopped}");
+    // The counter of the HCA is independent of captures.
     assert_eq!(stopped["sent"], info["counters"]["sent_packets"], "{info}");
     assert_eq!(stopped["received"], info["counters"]["received_packets"], "{info}");
     let qps = stopped["qps"].as_array().expect("queue pairs");
@@ -94,8 +94,9 @@ fn nothing_is_lost_without_being_counted() {
     );
 }
 
-/// What a file tells to be missing is what `stop` has counted, for each queue pair and direction, and is told once;
-/// so it is without what is counted at the end. Its packets are in the order of time.
+/// Checks that the drop counts of packets in a file add up to the loss that `stop` counted, for each queue
+/// pair and direction. The totals do not include the statistics at the end of the file. Packets are ordered
+/// by time.
 fn check_losses(file: &Path, udp: &str, stopped: &Value) {
     let path = file.to_str().expect("a path");
     let read = |words: &[&str]| {
@@ -115,36 +116,41 @@ fn check_losses(file: &Path, udp: &str, stopped: &Value) {
         last = time;
         count += 1;
     }
-    let mut told = 0;
+    let mut dropped = 0;
     for qp in stopped["qps"].as_array().expect("queue pairs") {
         let name = format!("qp {:#08x}", number(&qp["qpn"]));
         for (way, counts) in [("send", "sent_counts"), ("receive", "received_counts")] {
             let name = format!("{name} {way}");
             let found = lost.get(&name).copied().unwrap_or(0);
             let overwritten = number(&qp[counts]["overwritten"]);
-            // What is missing behind the last packet of a direction no packet can tell.
+            // Losses after the last packet of a direction are in no drop count.
             assert!(found <= overwritten, "{name}: {found} of {overwritten}");
-            told += found;
+            dropped += found;
         }
     }
     let all = number(&stopped["overwritten"]);
-    assert!(told * 2 >= all, "{told} of {all}");
-    let said = text(&read(&["--count", &count.to_string()]).stderr);
-    assert!(said.contains(&format!(" {told} missing in the capture")), "{said}");
-    let said = text(&read(&[]).stderr);
-    assert!(said.contains(&format!(" {all} missing in the capture")), "{said}");
+    assert!(dropped * 2 >= all, "{dropped} of {all}");
+    let printed = text(&read(&["--count", &count.to_string()]).stderr);
+    assert!(printed.contains(&format!(" {dropped} missing in the capture")), "{printed}");
+    let printed = text(&read(&[]).stderr);
+    assert!(printed.contains(&format!(" {all} missing in the capture")), "{printed}");
 }
 
-/// A named pipe whose reader stops: the program ends when it is told to.
+/// The reader of a named pipe stops: the program still exits on request.
 #[test]
-fn a_named_pipe_that_nobody_reads_holds_nobody_up() {
+fn unread_named_pipe_does_not_block_program() {
     let place = tempfile::tempdir().expect("a directory");
     let pipe = place.path().join("pipe");
     let path = pipe.to_str().expect("a path");
     assert!(Command::new("mkfifo").arg(path).status().expect("mkfifo runs").success());
     let server = Server::start();
     let output = server.capture(&["start"], &["-w", path]);
-    assert_eq!(output.status.code(), Some(2), "nobody reads it yet: {}", text(&output.stderr));
+    assert_eq!(
+        output.status.code(),
+        Some(2),
+        "the pipe has no reader yet: {}",
+        text(&output.stderr)
+    );
     let reader = rustix::fs::open(
         path,
         rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::NONBLOCK,

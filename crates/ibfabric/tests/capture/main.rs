@@ -1,4 +1,4 @@
-//! `ibfabric capture list`, `start`, `change` and `stop`, on programs that run.
+//! `ibfabric capture list`, `start`, `change` and `stop` with running programs.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,7 +20,7 @@ mod storage;
 
 use program::{Running, ibfabric, text};
 
-/// A server at 127.0.0.1, and clients of it.
+/// A server at 127.0.0.1, and its clients.
 struct Server {
     process: Running,
     udp: String,
@@ -42,7 +42,7 @@ impl Server {
         self.process.0.id().to_string()
     }
 
-    /// Returns a client that writes so often.
+    /// Returns a client that writes `iters` times.
     fn client(&self, iters: u64, more: &[&str]) -> Command {
         let iters = iters.to_string();
         let fixed = ["rdma", "bw", "127.0.0.1", "--from", "127.0.0.2", "--udp-port", &self.udp];
@@ -50,7 +50,7 @@ impl Server {
         ibfabric(&[&fixed[..], &what, more].concat())
     }
 
-    /// Asks about this server.
+    /// Runs a `capture` subcommand on this server.
     fn capture(&self, words: &[&str], more: &[&str]) -> Output {
         let pid = self.pid();
         let all = [&["capture"], words, &["--pid", &pid, "--format", "json"], more].concat();
@@ -64,7 +64,7 @@ impl Server {
     }
 }
 
-/// Returns how many packets each interface of a file has, and the remarks in it.
+/// Returns the number of packets of each interface of a file, and the comments.
 fn packets(path: &Path) -> (BTreeMap<String, u64>, Vec<String>) {
     let bytes = fs::read(path).expect("a file");
     let mut file = CaptureFile::new(&bytes[..], &[]).expect("a capture");
@@ -83,7 +83,7 @@ fn number(value: &Value) -> u64 {
     value.as_u64().unwrap_or_else(|| panic!("{value}"))
 }
 
-/// What became of packets is known of each queue pair.
+/// Checks that the packet counts of each queue pair are consistent.
 fn check_counts(info: &Value) {
     let known = ["captured", "overwritten", "unwritten", "skipped"]
         .map(|key| number(&info[key]))
@@ -102,17 +102,17 @@ fn check_counts(info: &Value) {
 }
 
 #[test]
-fn a_capture_of_a_running_server_has_all_that_it_counts() {
+fn capture_has_all_counted_packets() {
     let place = tempfile::tempdir().expect("a directory");
     let file = place.path().join("a.pcapng");
     let path = file.to_str().expect("a path");
     let server = Server::start();
-    // Nobody is connected yet; whoever comes is captured.
+    // No client is connected yet; future clients are captured.
     let started = server.object(&["start"], &["-w", path, "--payload", "64", "--ring", "65536"]);
     assert_eq!((&started["capture"], &started["file"]), (&1.into(), &path.into()));
     let client = server.client(3000, &["-q", "3"]).output().expect("it runs");
     assert!(client.status.success(), "{}", text(&client.stderr));
-    // How far it is is told every now and then.
+    // The progress of a capture is updated periodically.
     let has_all = |listed: &Value| listed["programs"][0]["captures"][0]["queue_pairs"] == 4;
     let listed = wait(|| Some(server.object(&["list"], &[])).filter(has_all));
     let program = &listed["programs"][0];
@@ -130,19 +130,19 @@ fn a_capture_of_a_running_server_has_all_that_it_counts() {
             assert_eq!(written, number(&qp[counts]["captured"]), "{name} {way}");
         }
         if number(&qp["qpn"]) != 1 {
-            // Two packets each, and a few again.
+            // Two packets each, and a few retransmissions.
             let sent = number(&qp["received"]);
             assert!((6000..9000).contains(&sent), "{qp}");
         }
     }
-    // The client knows when its messages were posted, the server only of its own.
+    // The client has the post times of its requests, the server only those of its own.
     let again = server.capture(&["stop"], &[]);
     assert_eq!(again.status.code(), Some(2));
     assert!(text(&again.stderr).contains("nothing is captured"), "{}", text(&again.stderr));
 }
 
 #[test]
-fn what_is_captured_can_be_chosen_and_changed() {
+fn filters_apply_and_can_be_changed() {
     let place = tempfile::tempdir().expect("a directory");
     let path = |name: &str| place.path().join(name).to_str().expect("a path").to_owned();
     let server = Server::start();
@@ -162,7 +162,7 @@ fn what_is_captured_can_be_chosen_and_changed() {
     let qpn = number(&qp["qpn"]).to_string();
     assert_eq!((&qp["peer"], &qp["captured"]), (&"127.0.0.2".into(), &true.into()));
     assert_eq!(number(&qp["service_id"]) & 0xffff, server.port.parse::<u64>().expect("a port"));
-    // Its messages are noted, traced or not.
+    // Its messages are recorded, captured or not.
     let listed = server.object(&["list"], &["--messages", &qpn]);
     let messages = listed["programs"][0]["messages"][0]["messages"].as_array().expect("some");
     assert!(messages.len() > 10, "{listed}");
@@ -171,7 +171,7 @@ fn what_is_captured_can_be_chosen_and_changed() {
         assert_eq!((of("operation"), of("status")), (&"rdma_write".into(), &"success".into()));
         assert_eq!((of("bytes"), of("packets")), (&8192.into(), &2.into()));
     }
-    // One that is traced already stays where it is.
+    // A queue pair that is already captured keeps its capture.
     let stopped = server.object(&["stop"], &[&service["capture"].to_string()]);
     check_counts(&stopped);
     assert!(number(&stopped["sent"]) > 0 && number(&stopped["received"]) == 0, "{stopped}");
@@ -203,7 +203,7 @@ fn what_is_captured_can_be_chosen_and_changed() {
     let mut kept = Vec::new();
     while let Some(Item::Frame(frame)) = file.next_item().expect("whole blocks") {
         let port = frame.content.as_ref().map(|content| content.kept);
-        // The port is not the usual one.
+        // The UDP port is not 4791.
         kept.push((frame.captured, port.is_ok()));
     }
     let lengths: Vec<_> = kept.iter().map(|(captured, _)| *captured).collect();
@@ -211,7 +211,7 @@ fn what_is_captured_can_be_chosen_and_changed() {
     assert!(lengths.contains(&(42 + 28)) && lengths.contains(&(42 + 28 + 32)), "{lengths:?}");
 }
 
-/// Waits until something is found.
+/// Waits until `find` returns a value.
 fn wait<T>(mut find: impl FnMut() -> Option<T>) -> T {
     let end = Instant::now() + Duration::from_secs(30);
     loop {
@@ -224,7 +224,7 @@ fn wait<T>(mut find: impl FnMut() -> Option<T>) -> T {
 }
 
 #[test]
-fn a_capture_ends_where_it_is_told_to_and_its_files_have_what_they_may_have() {
+fn autostop_and_file_limits_are_exact() {
     let place = tempfile::tempdir().expect("a directory");
     let path = place.path().join("a.pcapng").to_str().expect("a path").to_owned();
     let server = Server::start();
@@ -249,7 +249,7 @@ fn a_capture_ends_where_it_is_told_to_and_its_files_have_what_they_may_have() {
 }
 
 #[test]
-fn a_trigger_keeps_what_was_before_the_end_of_a_queue_pair() {
+fn trigger_keeps_packets_before_queue_pair_failure() {
     let place = tempfile::tempdir().expect("a directory");
     let file = place.path().join("a.pcapng");
     let path = file.to_str().expect("a path");
@@ -265,18 +265,18 @@ fn a_trigger_keeps_what_was_before_the_end_of_a_queue_pair() {
     wait(|| running(&server.object(&["list"], &[])).then_some(()));
     let so_far = server.object(&["list"], &[]);
     assert_eq!(so_far["programs"][0]["captures"][0]["captured"], Value::from(0), "{so_far}");
-    // Who disconnects ends the queue pair at the other side as well.
+    // A disconnect also stops the queue pair at the other end.
     Command::new("kill").arg(client.id().to_string()).status().expect("kill runs");
     client.wait().expect("it has ended");
-    // Without an end that anybody tells of there is nothing to write.
+    // Without an event of --trigger nothing is written.
     let stopped = server.object(&["stop"], &[]);
     check_counts(&stopped);
     assert_eq!(number(&stopped["captured"]), packets(&file).0.values().sum::<u64>());
 }
 
-/// Whoever is ended by a signal ends its connections.
+/// A client that a signal stops disconnects.
 #[test]
-fn a_client_that_is_ended_leaves_no_queue_pair_behind() {
+fn interrupted_client_leaves_no_queue_pair() {
     let server = Server::start();
     let mut client =
         server.client(1_000_000_000, &[]).stderr(Stdio::piped()).spawn().expect("it runs");

@@ -1,17 +1,17 @@
-//! What is refused, and what harms nobody.
+//! Rejected options, and malformed input.
 
 use super::*;
 
 #[test]
-fn what_cannot_be_is_refused_with_the_reason() {
+fn unusable_options_are_rejected_with_reason() {
     let place = tempfile::tempdir().expect("a directory");
     let inside = |name: &str| place.path().join(name).to_str().expect("a path").to_owned();
     let server = Server::start();
     let refused = |words: &[&str], expected: &str| {
         let output = server.capture(&["start"], words);
-        let said = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{words:?}: {said}");
-        assert!(said.contains(expected), "{words:?}: {said}");
+        let printed = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {printed}");
+        assert!(printed.contains(expected), "{words:?}: {printed}");
     };
     let message = format!("ibfabric: cannot create {}: No such file", inside("no/where"));
     refused(&["-w", &inside("no/where")], &message);
@@ -49,9 +49,9 @@ fn what_cannot_be_is_refused_with_the_reason() {
         assert_eq!(text(&output.stderr), "ibfabric: there is no process 999999999\n");
     }
     let output = server.capture(&["list"], &["--messages", "1"]);
-    let said = text(&output.stderr);
-    assert!(said.contains("has datagrams") && said.contains("start --qpn 1"), "{said}");
-    // A full disk ends the capture, and nothing else.
+    let printed = text(&output.stderr);
+    assert!(printed.contains("has datagrams") && printed.contains("start --qpn 1"), "{printed}");
+    // A full disk ends the capture, but not the program.
     server.object(&["start"], &["-w", "/dev/full"]);
     let client = server.client(100, &[]).output().expect("it runs");
     assert!(client.status.success(), "{}", text(&client.stderr));
@@ -64,9 +64,9 @@ fn what_cannot_be_is_refused_with_the_reason() {
     assert_eq!(number(&stopped["captured"]), 0);
 }
 
-/// Nonsense that comes over the socket is answered as such.
+/// Malformed requests get an error reply.
 #[test]
-fn nonsense_over_the_socket_harms_nobody() {
+fn malformed_requests_do_not_affect_other_clients() {
     use rustix::net::{
         AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketType, connect, recv, send,
         socket,
@@ -85,7 +85,7 @@ fn nonsense_over_the_socket_harms_nobody() {
         let (length, _) = recv(&socket, &mut answer, RecvFlags::empty()).expect("an answer");
         assert!(text(&answer[..length]).contains("invalid request"), "{nonsense}");
     }
-    // More than may ask at once; those who leave make room.
+    // More clients than may connect; disconnected ones are replaced.
     let many: Vec<_> = (0..40)
         .map(|_| {
             let socket =
@@ -98,9 +98,9 @@ fn nonsense_over_the_socket_harms_nobody() {
     wait(|| server.capture(&["list"], &[]).status.success().then_some(()));
 }
 
-/// Starts a program that has this argument, and lists it.
+/// Starts a program with this argument, and lists it.
 #[test]
-fn arguments_of_any_bytes_harm_nobody() {
+fn arguments_of_any_bytes_do_not_panic() {
     use std::os::unix::ffi::OsStrExt;
     let place = tempfile::tempdir().expect("a directory");
     let file = place.path().join(std::ffi::OsStr::from_bytes(b"a\xff\x1b[31m.pcapng"));
@@ -115,27 +115,27 @@ fn arguments_of_any_bytes_harm_nobody() {
         .expect("a line");
     let pid = child.id().to_string();
     let output = ibfabric(&["capture", "list", "--pid", &pid]).output().expect("it runs");
-    let said = text(&output.stdout);
-    assert!(output.status.success() && said.contains("rdma serve"), "{said}");
-    assert!(!said.lines().next().expect("a line").contains('\x1b'), "{said:?}");
+    let printed = text(&output.stdout);
+    assert!(output.status.success() && printed.contains("rdma serve"), "{printed}");
+    assert!(!printed.lines().next().expect("a line").contains('\x1b'), "{printed:?}");
     Command::new("kill").args(["-INT", &pid]).status().expect("kill runs");
     assert!(child.wait().expect("it ends").success());
 }
 
-/// What a program captures of itself is a part of its answer.
+/// An error of a program's own capture affects its exit status.
 #[test]
-fn a_program_whose_own_capture_is_not_written_says_so() {
+fn unwritten_own_capture_is_reported() {
     let server = Server::start();
     let output = server.client(10, &["--capture", "/dev/full"]).output().expect("it runs");
-    let said = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{said}");
+    let printed = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{printed}");
     assert!(
-        said.contains("/dev/full: byte 0: No space left") && !output.stdout.is_empty(),
-        "{said}"
+        printed.contains("/dev/full: byte 0: No space left") && !output.stdout.is_empty(),
+        "{printed}"
     );
     let words = ["rdma", "bw", "127.0.0.1", "--udp-port", &server.udp, "-p", &server.port];
     let output = ibfabric(&words).output().expect("it runs");
-    let said = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{said}");
-    assert!(said.contains("would talk to itself; expected --from ADDR"), "{said}");
+    let printed = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{printed}");
+    assert!(printed.contains("cannot connect to itself: expected --from ADDR"), "{printed}");
 }

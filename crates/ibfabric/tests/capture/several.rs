@@ -1,10 +1,11 @@
-//! Several captures, and several files of one.
+//! Several captures, and captures with several files.
 
 use super::*;
 
-/// Files that are to be shorter than their heads have one packet each at least, and the capture can be stopped.
+/// Files whose size limit is less than their header have at least one packet each, and the capture can be
+/// stopped.
 #[test]
-fn files_that_are_too_short_for_their_heads_have_packets_all_the_same() {
+fn tiny_rotated_files_still_have_packets() {
     let place = tempfile::tempdir().expect("a directory");
     let path = place.path().join("a.pcapng").to_str().expect("a path").to_owned();
     let server = Server::start();
@@ -24,9 +25,9 @@ fn files_that_are_too_short_for_their_heads_have_packets_all_the_same() {
     }
 }
 
-/// A capture has the same number in two programs: the number is enough where only one has it.
+/// A number of captures of two programs needs --pid; a number of only one program does not.
 #[test]
-fn a_number_that_one_program_alone_has_is_enough() {
+fn unique_capture_number_selects_its_program() {
     // Other tests have servers of their own, whose captures have smaller numbers.
     const NUMBER: u64 = 75;
     let place = tempfile::tempdir().expect("a directory");
@@ -51,9 +52,9 @@ fn a_number_that_one_program_alone_has_is_enough() {
     drop(one);
 }
 
-/// Whoever asks for what is captured already gets it when the other one stops; a file is written once.
+/// A queue pair moves to a waiting capture when its capture stops. Two captures cannot write the same file.
 #[test]
-fn captures_do_not_get_in_each_others_way() {
+fn concurrent_captures_are_independent() {
     let place = tempfile::tempdir().expect("a directory");
     let path = |name: &str| place.path().join(name).to_str().expect("a path").to_owned();
     let server = Server::start();
@@ -61,14 +62,14 @@ fn captures_do_not_get_in_each_others_way() {
     assert_eq!(first["waits"], Value::Null, "management datagrams are captured");
     let output = server.capture(&["start"], &["-w", &path("b"), "--qpn", "1"]);
     let second: Value = serde_json::from_slice(&output.stdout).expect("an object");
-    let said = text(&output.stderr);
+    let printed = text(&output.stderr);
     assert!(
-        said.contains("capture 2: all queue pairs that fit now, 1, are held by capture 1"),
-        "{said}"
+        printed.contains("capture 2: all queue pairs that fit now, 1, are held by capture 1"),
+        "{printed}"
     );
     let output = server.capture(&["start"], &["-w", &path("e"), "--qpn", "0x77"]);
-    let said = text(&output.stderr);
-    assert!(said.contains("capture 3: no queue pair fits now"), "{said}");
+    let printed = text(&output.stderr);
+    assert!(printed.contains("capture 3: no queue pair fits now"), "{printed}");
     server.object(&["stop"], &["3"]);
     let output = server.capture(&["start"], &["-w", &path("a")]);
     assert!(text(&output.stderr).contains("capture 1 writes it"), "{}", text(&output.stderr));
@@ -77,7 +78,7 @@ fn captures_do_not_get_in_each_others_way() {
     assert!(client.status.success(), "{}", text(&client.stderr));
     let stopped = server.object(&["stop"], &[&second["capture"].to_string()]);
     assert!(number(&stopped["captured"]) > 4, "the connection's datagrams: {stopped}");
-    // Many that have ended are told in parts, and there is an end to how many there may be.
+    // Many stopped captures are listed in several replies, and their number is limited.
     for number in 0..64 {
         let file = path(&format!("c{number}"));
         server.object(&["start"], &["-w", &file, "-a", "packets:1", "--qpn", "77"]);

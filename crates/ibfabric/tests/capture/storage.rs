@@ -1,8 +1,8 @@
-//! Captures of block device programs, and of the hosts of `up`.
+//! Captures of block device programs and of the hosts of `up`.
 
 use super::*;
 
-/// Two HCAs of a server, the clients' ends of two paths, and ports that other tests do not have.
+/// Two HCAs of a server, the clients' ends of two paths, and UDP ports that are unique among tests.
 struct Storage {
     process: Running,
     ports: [String; 2],
@@ -50,7 +50,7 @@ fn end(mut process: Running) -> Option<i32> {
     process.0.wait().expect("it ends").code()
 }
 
-/// Returns which HCAs have packets of connected queue pairs in a file, in each direction.
+/// Returns the HCAs whose connected queue pairs have packets in both directions in a file.
 fn adapters_in(path: &Path) -> Vec<String> {
     let (counts, _) = packets(path);
     let of_data = counts.keys().filter(|name| !name.contains("qp 0x000001 "));
@@ -155,7 +155,7 @@ fn hosts_of_up_are_listed_and_captured() {
 }
 
 #[test]
-fn a_file_that_another_program_writes_is_refused() {
+fn file_of_another_capture_is_rejected() {
     let place = tempfile::tempdir().expect("a directory");
     let path = place.path().join("a").to_str().expect("a path").to_owned();
     let (one, other) = (Server::start(), Server::start());
@@ -172,7 +172,7 @@ fn a_file_that_another_program_writes_is_refused() {
 }
 
 #[test]
-fn a_full_disk_keeps_all_whole_packets_that_fit() {
+fn full_disk_keeps_all_whole_packets() {
     const KIB: u64 = 300;
     let place = tempfile::tempdir().expect("a directory");
     let path = place.path().join("a").to_str().expect("a path").to_owned();
@@ -182,11 +182,11 @@ fn a_full_disk_keeps_all_whole_packets_that_fit() {
     let program = env!("CARGO_BIN_EXE_ibfabric");
     let script = format!("trap '' XFSZ; ulimit -f {KIB}; exec '{program}' {}", words.join(" "));
     let output = Command::new("bash").args(["-c", &script]).output().expect("it runs");
-    let said = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("File too large"), "{said}");
+    let printed = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{printed}");
+    assert!(printed.contains("File too large"), "{printed}");
     let length = fs::metadata(&path).expect("a file").len();
-    // No packet is longer than that.
+    // 4400 bytes is the maximum size of a packet.
     assert!((KIB * 1024 - 4400..=KIB * 1024).contains(&length), "{length}");
     let (found, _) = packets(Path::new(&path));
     assert!(found.values().sum::<u64>() > KIB / 5, "{found:?}");

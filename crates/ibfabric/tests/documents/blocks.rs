@@ -1,11 +1,11 @@
-//! The fenced blocks of a document, and what there is to do in them.
+//! The fenced code blocks of a document, and their commands.
 
-/// A fenced block.
+/// A fenced code block.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Block {
-    /// The line of the fence that opens it, from 1.
+    /// The line number of the opening fence, from 1.
     pub(crate) line: usize,
-    /// What stands behind that fence: the language, and what else is said of the block.
+    /// The info string: the language, and attributes of the block.
     pub(crate) info: String,
     pub(crate) lines: Vec<String>,
 }
@@ -13,19 +13,19 @@ pub(crate) struct Block {
 /// A command of a session.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Step {
-    /// Its line, from 1.
+    /// The line number of the command, from 1.
     pub(crate) line: usize,
-    /// What the shell reads: of several lines where it goes on behind `> `.
+    /// The input of the shell, with continuation lines after `> `.
     pub(crate) command: String,
-    /// What it is to print; `None` where nothing is shown, and it may print what it likes.
+    /// The expected output; `None` if the document shows none, and any output is accepted.
     pub(crate) output: Option<Vec<String>>,
-    /// The exit status that it is to have.
+    /// The expected exit status.
     pub(crate) status: i32,
-    /// Whether it goes on in the background.
+    /// True if the command runs in the background.
     pub(crate) background: bool,
 }
 
-/// Returns the blocks of a text, or says which one is not closed.
+/// Returns the blocks of a text, or an error for a block that is not closed.
 pub(crate) fn blocks(text: &str) -> Result<Vec<Block>, String> {
     let mut blocks = Vec::new();
     let mut open: Option<(&str, Block)> = None;
@@ -59,22 +59,22 @@ pub(crate) fn blocks(text: &str) -> Result<Vec<Block>, String> {
 }
 
 impl Block {
-    /// Returns the language: the first word behind the fence.
+    /// Returns the language: the first word of the info string.
     pub(crate) fn language(&self) -> &str {
         self.info.split_whitespace().next().unwrap_or("")
     }
 
-    /// Returns the file that the block is written into, by `file=NAME` behind its language.
+    /// Returns the file to write the block to: the attribute `file=NAME`.
     pub(crate) fn file(&self) -> Option<&str> {
         self.info.split_whitespace().skip(1).find_map(|word| word.strip_prefix("file="))
     }
 
-    /// Returns whether numbers in its output are only examples, by `numbers=vary` behind its language.
+    /// Returns whether numbers in the output are only examples: the attribute `numbers=vary`.
     pub(crate) fn numbers_vary(&self) -> bool {
         self.info.split_whitespace().skip(1).any(|word| word == "numbers=vary")
     }
 
-    /// Returns the commands of a session: the lines behind `$ `; of a block without any such line, every line.
+    /// Returns the commands: the lines after `$ `, or all lines if there are none.
     pub(crate) fn steps(&self) -> Result<Vec<Step>, String> {
         let session = self.lines.iter().any(|line| line.starts_with("$ "));
         let mut steps: Vec<Step> = Vec::new();
@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_session_has_commands_with_their_output() {
+    fn session_has_commands_with_output() {
         let text = "a\n```console\n$ one &\nREADY\n$ two \\\n>   three  # exit status: 2, and why\n\n$ four\n```\n";
         let blocks = blocks(text).expect("blocks");
         assert_eq!((blocks.len(), blocks[0].line, blocks[0].language()), (1, 2, "console"));
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_without_prompts_is_a_list_of_commands() {
+    fn block_without_prompts_has_commands_only() {
         let list = "```console\none  # what for\n# a remark\ntwo && three\n```\n";
         let steps = blocks(list).expect("blocks")[0].steps().expect("steps");
         let commands: Vec<_> = steps.iter().map(|step| step.command.as_str()).collect();
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_block_is_told() {
+    fn invalid_blocks_are_reported() {
         assert_eq!(blocks("\n```console\n$ a\n"), Err("2: the block is not closed".to_owned()));
         assert!(blocks("* a\n  ```\n  ```\n").is_err());
         let lost = &blocks("```console\nlost\n$ a\n```").expect("blocks")[0];

@@ -1,12 +1,13 @@
-//! Lines of cargo, which a test that cargo runs does not call: whether what they name is there.
+//! Cargo commands of documents, which a test under cargo does not run. Their packages and targets have to
+//! exist.
 //!
-//! `cargo run --package ibfabric -- …` is none of them: it is run, with the program that was built for the test. Lines of
-//! `cargo xtask` are parsed by xtask's own test.
+//! `cargo run --package ibfabric -- …` is run, with the program that was built for the test. xtask's own test
+//! parses the lines of `cargo xtask`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Returns whether a command is one of cargo that is only looked at.
+/// Returns whether a command is a cargo command that is not run.
 pub(crate) fn is_chore(command: &str) -> bool {
     let words: Vec<&str> = words(command).collect();
     matches!(words.first(), Some(&("cargo" | ".ci/run"))) && words.get(1) != Some(&"run")
@@ -17,7 +18,7 @@ fn words(command: &str) -> impl Iterator<Item = &str> {
     command.split_whitespace().skip_while(|word| word.contains('=') && !word.starts_with('-'))
 }
 
-/// Checks that the packages, tests, benchmarks and examples of a line are there.
+/// Checks that the packages, tests, benchmarks and examples of a command exist.
 pub(crate) fn check(root: &Path, command: &str) -> Result<(), String> {
     let mut words = words(command);
     if words.next() == Some(".ci/run") {
@@ -52,7 +53,7 @@ pub(crate) fn check(root: &Path, command: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns where the package with a name is.
+/// Returns the directory of a package.
 fn find(root: &Path, name: &str) -> Result<PathBuf, String> {
     let line = format!("name = \"{name}\"");
     for rooms in ["crates", "tests", "."] {
@@ -74,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cargo_lines_name_is_looked_for() {
+    fn targets_of_cargo_commands_exist() {
         let root = crate::root();
         for good in [
             "cargo test --workspace          # everything",

@@ -1,14 +1,14 @@
-//! The examples of the crates: each prints what its first lines show.
+//! The examples of the crates: each prints the output that its first lines show.
 //!
-//! `cargo test --workspace` builds them beside the tests. Where only this test was built, those that are not there, or are older
-//! than their source, are left out and told.
+//! `cargo test --workspace` builds them with the tests. If only this test was built, examples that are
+//! missing or older than their source are skipped and reported.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::expected::{Numbers, difference, fits};
-use crate::{root, tell};
+use crate::{print_line, root};
 
 /// Returns the sources of all examples.
 fn sources(root: &Path) -> Vec<PathBuf> {
@@ -20,7 +20,7 @@ fn sources(root: &Path) -> Vec<PathBuf> {
     sources
 }
 
-/// Returns what the first lines of a source show: the command, and the lines that it prints.
+/// Returns the command and the expected output from the first lines of a source.
 fn shown(text: &str) -> Option<(String, Vec<String>)> {
     let head = text.lines().map_while(|line| line.strip_prefix("//!"));
     let mut lines = head.map(|line| line.strip_prefix(' ').unwrap_or(line).to_owned());
@@ -37,7 +37,7 @@ fn examples_print_what_they_show() {
     let (mut found, mut run, mut wrong) = (0, 0, String::new());
     for source in sources(&root) {
         let text = fs::read_to_string(&source).expect("it can be read");
-        // Some want a file or an adapter: they show how they are called, without `$ `.
+        // Examples that need a file or an HCA show their command without `$ `, and are not run.
         let Some((command, lines)) = shown(&text) else { continue };
         found += 1;
         let name = source.file_stem().and_then(|name| name.to_str()).expect("a name");
@@ -49,7 +49,7 @@ fn examples_print_what_they_show() {
         let program = built.join(name);
         let time = |path: &Path| path.metadata().and_then(|it| it.modified()).ok();
         if time(&program).is_none_or(|made| time(&source).is_some_and(|changed| changed > made)) {
-            tell(&format!("not run: {} is not built", program.display()));
+            print_line(&format!("not run: {} is not built", program.display()));
             if std::env::var_os("IBFABRIC_ALL_PROGRAMS").is_some() {
                 wrong += &format!("{} is not built\n", program.display());
             }
@@ -57,15 +57,15 @@ fn examples_print_what_they_show() {
         }
         run += 1;
         let output = Command::new(program).stdin(Stdio::null()).output().expect("it runs");
-        let said =
+        let printed =
             String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
-        let said: Vec<&str> = said.lines().collect();
-        if !output.status.success() || !fits(&lines, &said, Numbers::Count) {
-            let what = difference(&lines, &said, Numbers::Count);
+        let printed: Vec<&str> = printed.lines().collect();
+        if !output.status.success() || !fits(&lines, &printed, Numbers::Count) {
+            let what = difference(&lines, &printed, Numbers::Count);
             wrong += &format!("{}: {}\n{what}", source.display(), output.status);
         }
     }
     assert!(found >= 13, "{found} examples show what they print");
-    tell(&format!("{run} of {found} examples run"));
+    print_line(&format!("{run} of {found} examples run"));
     assert!(wrong.is_empty(), "\n{wrong}");
 }

@@ -1,23 +1,23 @@
-//! What a command has printed beside what a document shows.
+//! Comparison of a command's output with the document.
 
-/// What stands for anything: within a line for any text, alone on a line for any lines.
+/// The wildcard: any text within a line, or any lines if alone on a line.
 const ANYTHING: char = '…';
 
-/// Whether numbers have to be those that are shown.
+/// Whether numbers have to match.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Numbers {
     Count,
     Vary,
 }
 
-/// Returns whether lines are those that are shown.
+/// Returns whether the output matches the document.
 pub(crate) fn fits(shown: &[String], printed: &[&str], numbers: Numbers) -> bool {
     let shown: Vec<String> = shown.iter().map(|line| numbers.plain(line)).collect();
     let printed: Vec<String> = printed.iter().map(|line| numbers.plain(line)).collect();
     lines_fit(&shown, &printed)
 }
 
-/// Returns whether the first of the lines are those that are shown.
+/// Returns whether the first lines of the output match the document.
 pub(crate) fn begins(shown: &[String], printed: &[&str], numbers: Numbers) -> bool {
     (0..=printed.len()).any(|end| fits(shown, &printed[..end], numbers))
 }
@@ -45,8 +45,8 @@ fn line_fits(shown: &str, printed: &str) -> bool {
 }
 
 impl Numbers {
-    /// Returns what is compared of a line. Blanks at its end and tabs, which nobody sees, do not count. Where numbers vary, `#`
-    /// stands for each, and one blank for several, as what is in columns moves with them.
+    /// Returns the compared form of a line, without trailing blanks and tabs. If numbers vary, `#` stands for
+    /// each number, and one blank for several, since the widths of columns vary, too.
     fn plain(self, line: &str) -> String {
         let line = line.trim_end();
         if self == Self::Count {
@@ -63,7 +63,7 @@ impl Numbers {
             }
             if !number.is_empty() {
                 plain.push('#');
-                // What ends a sentence or is a unit is no part of the number.
+                // A full stop or a unit is not a part of the number.
                 let decimal = !number.starts_with("0x");
                 let kept = number.trim_end_matches(|last: char| {
                     last == '.' || last == 'x' || decimal && last.is_ascii_alphabetic()
@@ -81,9 +81,9 @@ impl Numbers {
     }
 }
 
-/// Shows both: `-` before what the document has and was not printed, `+` before what was printed and it does not have.
+/// Returns the difference: lines after `-` are only in the document, lines after `+` only in the output.
 pub(crate) fn difference(shown: &[String], printed: &[&str], numbers: Numbers) -> String {
-    // The longest common part, by lines that fit; documents are short.
+    // Longest common subsequence of matching lines; documents are short.
     let (rows, columns) = (shown.len(), printed.len());
     let mut common = vec![vec![0_usize; columns + 1]; rows + 1];
     let same = |row: usize, column: usize| {
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_fit_with_wildcards() {
+    fn lines_match_with_wildcards() {
         let fits = |shown: &[&str], printed: &[&str]| fits(&owned(shown), printed, Numbers::Count);
         assert!(fits(&["a … c", "…", "z"], &["a b b c", "x", "y", "z"]));
         assert!(fits(&["a", "…"], &["a"]));
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn more_may_follow_a_beginning() {
+    fn line_may_match_as_prefix() {
         let begins = |printed: &[&str]| begins(&owned(&["READY"]), printed, Numbers::Count);
         assert!(begins(&["READY", "more"]));
         assert!(!begins(&["more", "READY"]));
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn differences_are_shown_by_line() {
+    fn differences_are_printed_by_line() {
         let shown = owned(&["a …", "b", "c"]);
         let text = difference(&shown, &["a 1", "B", "c", "d"], Numbers::Count);
         assert_eq!(text, "    a 1\n  - b\n  + B\n    c\n  + d\n");

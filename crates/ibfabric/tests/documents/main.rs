@@ -1,4 +1,4 @@
-//! The documents: every fenced block of theirs is run. `CONTRIBUTING.md` has the rules, under *Documents*.
+//! Runs all fenced code blocks of the documents. `CONTRIBUTING.md` has the rules, in the section *Documents*.
 
 mod blocks;
 mod chores;
@@ -23,25 +23,25 @@ use expected::Numbers;
 use marks::MARKS;
 use shell::{Pace, Shell};
 
-/// Where documents are, from the root of the repository.
+/// The directories of documents, from the root of the repository.
 const PLACES: [&str; 3] = [".", "docs", "examples"];
 
-/// Documents that tell what was, or only name paths, which `cargo xtask check-paths` looks for.
+/// Documents whose blocks are not run.
 const WITHOUT_BLOCKS: [&str; 1] = ["CHANGELOG.md"];
 
-/// How many documents are run beside each other where each has a network of its own.
+/// Number of documents that run concurrently, if each has its own network namespace.
 const BESIDE: usize = 3;
 
-/// Documents that a newcomer follows line by line: they are also pasted, and typed slowly.
+/// Documents that users follow line by line: their blocks are also pasted, and typed slowly.
 const FOLLOWED: [&str; 1] = ["docs/tutorial.md"];
 
 /// Pause of a slow typist between two lines.
 const PAUSE: Duration = Duration::from_secs(3);
 
-/// Held by a test that runs documents where they have no network of their own.
+/// Locked by a test that runs documents in the shared network namespace.
 static NETWORK: Mutex<()> = Mutex::new(());
 
-/// What has become of the lines of a document.
+/// The results of a document's lines.
 #[derive(Default)]
 struct Report {
     blocks: usize,
@@ -73,14 +73,14 @@ fn documents(root: &Path) -> Vec<String> {
 }
 
 #[test]
-fn documents_do_what_they_say() {
+fn documents_show_actual_output() {
     let root = root();
     let documents = documents(&root);
     assert!(documents.len() > 10 && documents.contains(&"README.md".to_owned()), "{documents:?}");
     let only = env::var("IBFABRIC_DOCUMENT").ok();
-    let wanted =
+    let queue =
         documents.iter().filter(|name| only.as_ref().is_none_or(|only| name.contains(only)));
-    let wanted = Mutex::new(wanted.collect::<Vec<_>>().into_iter());
+    let queue = Mutex::new(queue.collect::<Vec<_>>().into_iter());
     let apart = shell::apart();
     let _turn = turn(apart.as_deref());
     let workers = if apart.is_some() { BESIDE } else { 1 };
@@ -89,28 +89,32 @@ fn documents_do_what_they_say() {
         for _ in 0..workers {
             scope.spawn(|| {
                 loop {
-                    let next = wanted.lock().expect("nobody panics").next();
+                    let next = queue.lock().expect("no test thread panics").next();
                     let Some(name) = next else { break };
                     let begin = Instant::now();
                     let report = run(&root, name, apart.as_deref(), Pace::Watched);
-                    reports.lock().expect("nobody panics").push((name, report, begin.elapsed()));
+                    reports.lock().expect("no test thread panics").push((
+                        name,
+                        report,
+                        begin.elapsed(),
+                    ));
                 }
             });
         }
     });
-    let mut reports = reports.into_inner().expect("nobody panics");
+    let mut reports = reports.into_inner().expect("no test thread panics");
     reports.sort_by_key(|(name, ..)| *name);
     let mut wrong = String::new();
     let mut marked: BTreeSet<usize> = BTreeSet::new();
     for (name, report, took) in &reports {
         let Report { blocks, run, chores, marks, missing, wrong: faults } = report;
-        tell(&format!(
+        print_line(&format!(
             "{name}: {blocks} blocks, {run} commands run, {chores} lines of cargo, {} marked, {} without their programs; {:.1} s",
             marks.len(),
             missing.len(),
             took.as_secs_f64()
         ));
-        missing.iter().for_each(|line| tell(&format!("  not run: {line}")));
+        missing.iter().for_each(|line| print_line(&format!("  not run: {line}")));
         faults.iter().for_each(|fault| writeln!(wrong, "{fault}").expect("room"));
         marked.extend(marks);
     }
@@ -127,7 +131,7 @@ fn documents_do_what_they_say() {
             }
         }
     }
-    tell(&format!("{} lines are marked as ones that a test cannot run", marked.len()));
+    print_line(&format!("{} lines are marked as ones that a test cannot run", marked.len()));
     assert!(wrong.is_empty(), "\n{wrong}");
 }
 
@@ -141,7 +145,7 @@ fn followed_documents_run_when_typed_slowly() {
     follow(Pace::Typed(PAUSE));
 }
 
-/// Runs the documents that a newcomer follows.
+/// Runs the documents that users follow.
 fn follow(pace: Pace) {
     let (root, apart) = (root(), shell::apart());
     let _turn = turn(apart.as_deref());
@@ -152,13 +156,13 @@ fn follow(pace: Pace) {
     assert!(faults.is_empty(), "{pace:?}:\n{}", faults.join("\n"));
 }
 
-/// Waits for other tests where documents share a network.
+/// Waits for other tests if documents share a network namespace.
 fn turn(apart: Option<&[&str]>) -> Option<MutexGuard<'static, ()>> {
     apart.is_none().then(|| NETWORK.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// Says something that is seen also when the test passes.
-fn tell(line: &str) {
+/// Prints a line even if the test passes.
+fn print_line(line: &str) {
     writeln!(std::io::stderr(), "{line}").expect("standard error can be written");
 }
 
@@ -182,7 +186,7 @@ fn run(root: &Path, name: &str, apart: Option<&[&str]>, pace: Pace) -> Report {
     report
 }
 
-/// The shell takes no more commands.
+/// The shell has stopped.
 struct End;
 
 impl Report {

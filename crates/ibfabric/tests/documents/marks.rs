@@ -1,10 +1,10 @@
-//! What is not run: each line with the reason.
+//! Lines that are not run, with the reasons.
 
-/// A line of a document that cannot be run by a test.
+/// A line of a document that a test cannot run.
 pub(crate) struct Mark {
     /// The document, from the root of the repository.
     pub(crate) file: &'static str,
-    /// The command, as it stands there, without its comment.
+    /// The command in the document, without its comment.
     pub(crate) command: &'static str,
     pub(crate) reason: &'static str,
 }
@@ -20,7 +20,7 @@ pub(crate) const MARKS: &[Mark] = &[
     mark("docs/sm.md", "systemctl daemon-reload && systemctl enable --now ibfabric-sm", ROOT),
 ];
 
-/// Returns the mark of a command, and its place in the table.
+/// Returns the mark of a command, and its index in the table.
 pub(crate) fn find(file: &str, command: &str) -> Option<(usize, &'static Mark)> {
     let command = command.split(" #").next().unwrap_or(command).trim_end();
     MARKS.iter().enumerate().find(|(_, mark)| mark.file == file && mark.command == command)

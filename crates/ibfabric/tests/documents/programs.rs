@@ -1,10 +1,11 @@
-//! Programs of others that documents use, which not every machine has.
+//! Third-party programs in documents, which some machines lack.
 
 use std::env;
 use std::fs;
 use std::path::Path;
 
-/// Programs that a line may want. Where one is not there, the line and the rest of its block are left out, and counted.
+/// Programs that may be missing. A line that needs a missing program is skipped with the rest of its block,
+/// and counted.
 const PROGRAMS: [&str; 32] = [
     "capinfos",
     "curl",
@@ -40,14 +41,14 @@ const PROGRAMS: [&str; 32] = [
     "tshark",
 ];
 
-/// Returns whether a command needs FUSE, and this machine, or the place of the documents on it, has none.
+/// Returns whether a command needs FUSE, which this machine, or the namespace of the documents, lacks.
 pub(crate) fn lacks_fuse(command: &str, apart: Option<&[&str]>) -> bool {
-    // The program that mounts for users has no rights in their own namespace.
+    // fusermount3 has no privileges in a user namespace.
     let as_user = apart.is_some_and(|words| words.contains(&"--user"));
     command.contains("rtrs mount ") && (as_user || !Path::new("/dev/fuse").exists())
 }
 
-/// Returns what of a command is not on this machine.
+/// Returns the program that a command needs and this machine lacks, if any.
 pub(crate) fn missing(command: &str) -> Option<String> {
     if command.contains("libumad2sim.so") && library().is_none() {
         return Some("libumad2sim.so".to_owned());
@@ -57,9 +58,9 @@ pub(crate) fn missing(command: &str) -> Option<String> {
         .find(|program| PROGRAMS.contains(&program.as_str()) && !on_path(program))
 }
 
-/// Returns the programs that a command calls by their names or by whole paths.
+/// Returns the programs that a command calls by name or by absolute path.
 fn called(command: &str) -> Vec<String> {
-    // Words behind which another command begins; what is a remark or an assignment is none.
+    // Words after which another command begins. Comments and assignments are not commands.
     const BEFORE: [&str; 16] = [
         "|", ";", "&", "&&", "||", "(", "$(", "{", "!", "do", "then", "if", "until", "while",
         "exec", "else",
@@ -89,19 +90,19 @@ fn on_path(program: &str) -> bool {
     env::split_paths(&search_path()).any(|directory| directory.join(program).is_file())
 }
 
-/// Returns the directories of all programs, those of the system's manager too, such as opensm's.
+/// Returns the directories of all programs, including those for root such as opensm's.
 pub(crate) fn search_path() -> String {
     format!("{}:/usr/local/sbin:/usr/sbin:/sbin", env::var("PATH").unwrap_or_default())
 }
 
-/// Returns the program directories of the shell of a document: those of an ordinary user.
+/// Returns the directories of programs for the shell of a document: those of an unprivileged user.
 pub(crate) fn ordinary_path() -> String {
     let own = env::var("PATH").unwrap_or_default();
     let is_ordinary = |directory: &&str| !directory.trim_end_matches('/').ends_with("/sbin");
     own.split(':').filter(is_ordinary).collect::<Vec<_>>().join(":")
 }
 
-/// Returns Debian's library by which clients attach to ibsim.
+/// Returns Debian's libumad2sim.
 fn library() -> Option<std::path::PathBuf> {
     let directories = fs::read_dir(Path::new("/usr/lib")).ok()?;
     directories
@@ -115,7 +116,7 @@ mod tests {
     use super::called;
 
     #[test]
-    fn programs_are_found_where_they_are_called() {
+    fn called_programs_are_found() {
         let line = "A=1 B=$(date) opensm -f x | tee y && ./ours | /usr/sbin/real; until tshark -r z; do sleep 1; done  # fio";
         assert_eq!(called(line), ["date", "opensm", "tee", "real", "tshark", "sleep", "done"]);
         assert_eq!(called("ibfabric gen torus 4x4 --format ibnetdiscover"), ["ibfabric"]);

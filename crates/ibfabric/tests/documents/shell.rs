@@ -1,4 +1,5 @@
-//! The shell of a document: one for all its commands, in a directory of its own, on a network of its own where that can be had.
+//! The shell of a document. It runs all commands in one temporary directory and, if possible, in its own
+//! network namespace.
 
 use std::fmt::Write as _;
 use std::fs::{self, File};
@@ -15,13 +16,13 @@ use crate::blocks::Step;
 use crate::expected::{Numbers, begins, difference, fits};
 use crate::programs::{ordinary_path, search_path};
 
-/// How long a command may take, and how long one in the background may take until it has printed what is shown.
+/// Time limit of a command, and of a background command until it has printed the expected output.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// How long programs have to end when the document has.
+/// Time for programs to exit at the end of the document.
 const FAREWELL: Duration = Duration::from_secs(3);
 
-/// What `cargo run` is in the shell: the program that was built for the test.
+/// The script that replaces `cargo run` in the shell: it starts the program that was built for the test.
 const CARGO: &str = r#"#!/bin/bash
 case " $* " in
     *" --package ibfabric -- "*) ;;
@@ -32,11 +33,11 @@ shift
 exec ibfabric "$@"
 "#;
 
-/// A shell that runs, with what its commands have started.
+/// A running shell, with the processes that its commands have started.
 pub(crate) struct Shell {
     bash: Child,
     input: Option<ChildStdin>,
-    /// Holds everything, and goes with it.
+    /// The temporary directory of all files.
     place: tempfile::TempDir,
     commands: usize,
     has_background: bool,
@@ -70,10 +71,11 @@ pub(crate) enum Pace {
     Typed(Duration),
 }
 
-/// Why no more commands of a document can be run.
+/// The reason why no more commands of a document can be run.
 pub(crate) struct Stuck(pub(crate) String);
 
-/// How a network of its own is had: by these words before the shell's. Without one, documents have to take turns.
+/// Returns the command that runs a shell in its own network namespace. If none, documents run one after the
+/// other.
 pub(crate) fn apart() -> Option<Vec<&'static str>> {
     let ways: [&[&str]; 2] = [
         &["unshare", "--net"],
@@ -89,11 +91,11 @@ pub(crate) fn apart() -> Option<Vec<&'static str>> {
 }
 
 impl Shell {
-    /// Starts a shell in which the files of the repository that documents name have these names, too.
+    /// Starts a shell, in whose directory the documents' names of files of the repository are valid.
     pub(crate) fn start(root: &Path, apart: Option<&[&str]>) -> Self {
         let place = tempfile::Builder::new().prefix("doc").tempdir().expect("a directory");
         let at = |name: &str| place.path().join(name);
-        for name in ["run", "tmp", "bin", "said", "work/target/release"] {
+        for name in ["run", "tmp", "bin", "errors", "work/target/release"] {
             let mut builder = fs::DirBuilder::new();
             builder.recursive(true).mode(0o700).create(at(name)).expect("a directory");
         }
@@ -121,7 +123,7 @@ impl Shell {
                 command
             }
         };
-        let log = File::create(at("said/bash")).expect("a file");
+        let log = File::create(at("errors/bash")).expect("a file");
         command
             .env_clear()
             .env("PATH", format!("{}:{}", at("bin").display(), search_path()))
@@ -138,7 +140,7 @@ impl Shell {
             .stderr(log);
         let mut bash = command.spawn().expect("there is bash");
         let mut input = bash.stdin.take().expect("it is piped");
-        // Should the test be killed, the shell reads the end of its input, and takes along what it has started.
+        // If the test is killed, the shell reads the end of its input, and kills its background processes.
         writeln!(input, "trap 'kill $(jobs -p) 2>/dev/null' EXIT").expect("it reads");
         let path = format!("{}:{}", at("bin").display(), ordinary_path());
         writeln!(input, "PATH='{path}'").expect("it reads");
@@ -157,8 +159,8 @@ impl Shell {
         self.place.path().join("work").join(name)
     }
 
-    /// Runs a command. Returns what is not as the document has it, for which its directories are those of a user called ann.
-    /// In a pasted block, the output of a background command is left to [`Shell::end_block`].
+    /// Runs a command. Returns its deviations from the document, which shows the directories of a user called
+    /// ann. In a pasted block, the output of a background command is left to [`Shell::end_block`].
     pub(crate) fn run(
         &mut self,
         step: &Step,
@@ -172,9 +174,9 @@ impl Shell {
         }
         self.has_background |= step.background;
         self.commands += 1;
-        let said =
-            |what: &str| self.place.path().join("said").join(format!("{}{what}", self.commands));
-        let (script, output, status) = (said(".sh"), said(".out"), said(".status"));
+        let errors =
+            |what: &str| self.place.path().join("errors").join(format!("{}{what}", self.commands));
+        let (script, output, status) = (errors(".sh"), errors(".out"), errors(".status"));
         fs::write(&script, format!("{}\n", step.command)).expect("a file");
         let [read, write, done] =
             [&script, &output, &status].map(|path| path.display().to_string());
@@ -258,7 +260,7 @@ impl Shell {
         Output { path, public }
     }
 
-    /// The processes that the shell has started, wherever they are now: by what stands in their environment.
+    /// Returns the processes that the shell has started, also daemons, by their environment.
     fn processes(&self) -> Vec<Pid> {
         let mark = format!("IBFABRIC_DOCUMENT={}\0", self.place.path().display());
         let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -283,7 +285,7 @@ impl Output {
     }
 }
 
-/// Sends a signal to a process. One that has ended meanwhile takes none.
+/// Sends a signal to a process; ignored if the process has exited.
 fn signal(process: Pid, which: Signal) {
     let _ = kill_process(process, which);
 }
@@ -293,11 +295,11 @@ fn lines(text: &str) -> Vec<&str> {
 }
 
 impl Drop for Shell {
-    /// Ends everything, however the document has ended.
+    /// Stops all processes, however the document has ended.
     fn drop(&mut self) {
         drop(self.input.take());
         let end = Instant::now() + FAREWELL;
-        let mut told = false;
+        let mut is_signaled = false;
         loop {
             let left = self.processes();
             if left.is_empty() {
@@ -305,9 +307,9 @@ impl Drop for Shell {
             }
             if Instant::now() > end {
                 left.iter().for_each(|&process| signal(process, Signal::KILL));
-            } else if !told {
+            } else if !is_signaled {
                 left.iter().for_each(|&process| signal(process, Signal::TERM));
-                told = true;
+                is_signaled = true;
             }
             thread::sleep(Duration::from_millis(10));
         }

@@ -1,5 +1,5 @@
-//! Stores that fail: a full disk, a file that is cut off, one that can only be read. Each client gets the number of the
-//! error, the log says why once, and others go on.
+//! Failing stores: a full disk, a truncated file, a read-only file. Each client gets the error number, the
+//! log has the reason once, and other devices keep working.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 use super::command::{Running, ibfabric, text};
 use super::{free_port, number};
 
-/// Returns whether processes may have places of their own here.
+/// Returns whether processes can have mount namespaces here.
 fn can_mount() -> bool {
     let output = Command::new("unshare").args(["--map-root-user", "--mount", "true"]).output();
     let can = output.is_ok_and(|output| output.status.success());
@@ -18,7 +18,7 @@ fn can_mount() -> bool {
     can
 }
 
-/// A server of devices that fail, and what it says.
+/// A server of failing devices, and its log.
 struct Broken {
     _running: Running,
     udp: String,
@@ -38,7 +38,7 @@ impl Broken {
         let script = "cd \"$1\" && mount -t tmpfs -o size=1M none small && truncate -s 8M small/full && \
              mount --bind fixed fixed && mount -o remount,bind,ro fixed && \
              exec \"$0\" rtrs serve --listen 127.0.0.1 --udp-port \"$2\" --export full=small/full \
-             --export gone=gone --export ro=fixed/ro --export disk0=mem:1M 2>said";
+             --export gone=gone --export ro=fixed/ro --export disk0=mem:1M 2>printed";
         let mut command = Command::new("unshare");
         command.args(["--map-root-user", "--mount", "sh", "-c", script]);
         command.arg(env!("CARGO_BIN_EXE_ibfabric")).arg(path).arg(&udp);
@@ -56,13 +56,13 @@ impl Broken {
         output.expect("the program runs")
     }
 
-    /// Returns how often the server has said something.
-    fn said(&self, what: &str) -> usize {
-        let said = fs::read_to_string(self.path("said")).expect("a file");
-        said.lines().filter(|line| line.ends_with(what)).count()
+    /// Returns the number of log lines with a text.
+    fn log_lines(&self, what: &str) -> usize {
+        let printed = fs::read_to_string(self.path("printed")).expect("a file");
+        printed.lines().filter(|line| line.ends_with(what)).count()
     }
 
-    /// A device of memory works as ever.
+    /// Checks that a device in memory still works.
     fn others_go_on(&self) {
         let words = ["--rw", "randrw", "--io-size", "4M", "--verify"];
         let output = self.bench("disk0", &words);
@@ -72,7 +72,7 @@ impl Broken {
 }
 
 #[test]
-fn stores_that_fail_are_told_of_once_and_others_go_on() {
+fn failing_store_is_logged_once_without_affecting_others() {
     if !can_mount() {
         return;
     }
@@ -80,17 +80,17 @@ fn stores_that_fail_are_told_of_once_and_others_go_on() {
     let (writes, reads) =
         (["--rw", "write", "--io-size", "8M"], ["--rw", "read", "--io-size", "1M"]);
 
-    // A disk that is full.
+    // A full disk.
     for _ in 0..2 {
         let output = server.bench("full", &writes);
         assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
         assert!(number(&output, "errors") > 0.0 && text(&output.stderr).contains("ENOSPC"));
     }
-    assert_eq!(server.said("full: a write failed: ENOSPC"), 1);
+    assert_eq!(server.log_lines("full: a write failed: ENOSPC"), 1);
     assert_eq!(number(&server.bench("full", &reads), "errors"), 0.0);
     server.others_go_on();
 
-    // A file that is not there any more.
+    // A truncated file.
     assert_eq!(number(&server.bench("gone", &reads), "errors"), 0.0);
     File::options().write(true).open(server.path("gone")).and_then(|it| it.set_len(0)).expect("it");
     for _ in 0..2 {
@@ -99,22 +99,22 @@ fn stores_that_fail_are_told_of_once_and_others_go_on() {
         assert_eq!(number(&output, "errors"), 16.0, "none of it can be read");
         assert!(text(&output.stderr).contains("EIO"), "{}", text(&output.stderr));
     }
-    assert_eq!(server.said("gone: a read failed: EIO"), 1);
+    assert_eq!(server.log_lines("gone: a read failed: EIO"), 1);
     server.others_go_on();
 
-    // One that can only be read.
-    assert_eq!(server.said("ro: the file is not writable: the export is read-only"), 1);
+    // A read-only file.
+    assert_eq!(server.log_lines("ro: the file is not writable: the export is read-only"), 1);
     for _ in 0..2 {
         let output = server.bench("ro", &writes);
         assert_eq!(output.status.code(), Some(2));
-        let said = text(&output.stderr);
-        assert!(said.contains("the server refuses device ro: EACCES"), "{said}");
+        let printed = text(&output.stderr);
+        assert!(printed.contains("the server refuses device ro: EACCES"), "{printed}");
         let output = server.bench("none", &reads);
         assert!(text(&output.stderr).contains("the server refuses device none: ENOENT"));
     }
-    // The sessions have other names each time.
-    assert_eq!(server.said(r#"device "ro" was refused: EACCES"#), 2);
-    assert_eq!(server.said(r#"device "none" was refused: ENOENT"#), 2);
+    // The names of the sessions differ.
+    assert_eq!(server.log_lines(r#"device "ro" was refused: EACCES"#), 2);
+    assert_eq!(server.log_lines(r#"device "none" was refused: ENOENT"#), 2);
     assert_eq!(number(&server.bench("ro", &reads), "errors"), 0.0);
     server.others_go_on();
 }

@@ -1,4 +1,4 @@
-//! Devices over a simulated InfiniBand fabric: ports of another process's, paths by GID, by address and by name.
+//! Devices over a simulated InfiniBand fabric of another process, with paths by GID, by address and by name.
 
 use std::fs;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 use super::command::{Running, ibfabric, text};
 use super::number;
 
-/// A client and a server with a port in each of two rails, a manager, and somebody who knows names.
+/// A client and a server with a port in each of two rails, an SM, and a node for an ACM service.
 const RAILS: &str = "\
 Switch 5 \"rail-1\"
 [1] \"client\"[1]
@@ -91,12 +91,12 @@ impl Lab {
 }
 
 #[test]
-fn paths_lead_to_gids_addresses_and_names_of_a_simulated_fabric() {
+fn paths_accept_gids_addresses_and_names() {
     let lab = Lab::new("paths", "");
     let both = ["--node", "client", "--node", "client:2"];
     lab.moves(&[&both[..], &["--path", SERVER[0], "--path", SERVER[1]]].concat());
     lab.moves(&[&both[..], &["--path", "server", "--path", "server:2"]].concat());
-    // From the second port to the first one, which are joined, too.
+    // From the client's second port to the server's first port; the rails are connected.
     let across = format!("client:2@{}", SERVER[0]);
     lab.moves(&[&both[..], &["--path", &across, "--policy", "round-robin"]].concat());
     let own = format!("gid:fe80::3002@{}", SERVER[1]);
@@ -111,7 +111,7 @@ fn paths_lead_to_gids_addresses_and_names_of_a_simulated_fabric() {
 }
 
 #[test]
-fn what_needs_a_fabric_is_refused_without_one() {
+fn fabric_options_require_attach() {
     let bench = |words: &[&str]| {
         let common = ["rtrs", "bench", "--device", "disk0"];
         let output = ibfabric(&[&common[..], words].concat()).output().expect("it runs");
@@ -133,8 +133,8 @@ fn what_needs_a_fabric_is_refused_without_one() {
 }
 
 #[test]
-fn a_cut_of_one_of_two_paths_leaves_verified_requests_whole() {
-    // The first link is cut for half a second of every two, whenever the bench begins.
+fn cut_of_one_of_two_paths_keeps_data_intact() {
+    // The first link is cut for half a second every two seconds, independent of the start of the benchmark.
     let cut =
         |at: u32| format!("at {at}000ms Unlink \"client\"[1]\nat {at}500ms Relink \"client\"[1]\n");
     let script: String = (2..90).step_by(2).map(cut).collect();
@@ -143,19 +143,19 @@ fn a_cut_of_one_of_two_paths_leaves_verified_requests_whole() {
         ["--node", "client", "--node", "client:2", "--path", "server", "--path", "server:2"];
     let more = ["--runtime", "5", "--iodepth", "16", "--reconnect-delay", "200"];
     let output = lab.bench(&[&words[..], &more].concat()).output().expect("it runs");
-    let said = text(&output.stderr);
-    assert!(output.status.success(), "{said}");
+    let printed = text(&output.stderr);
+    assert!(output.status.success(), "{printed}");
     assert_eq!(number(&output, "errors"), 0.0);
-    assert!(number(&output, "reconnects") > 0.0, "{said}");
-    assert!(said.contains("the port has no link"), "{said}");
-    // No request waits for longer than it takes to notice that.
+    assert!(number(&output, "reconnects") > 0.0, "{printed}");
+    assert!(printed.contains("the port has no link"), "{printed}");
+    // The maximum latency is about the time to detect the cut.
     let latency: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let slowest = latency["latency_us"]["max"].as_f64().expect("a number");
     assert!(slowest < 5e6, "{slowest} µs");
 }
 
 #[test]
-fn a_name_that_a_service_of_ib_acm_knows_stands_for_an_address() {
+fn acm_resolves_names_of_paths() {
     let lab = Lab::new("names", "");
     let path = |name: &str| -> PathBuf { lab.directory.path().join(name) };
     let config = path("config");
@@ -175,7 +175,7 @@ fn a_name_that_a_service_of_ib_acm_knows_stands_for_an_address() {
 }
 
 #[test]
-fn programs_use_a_device_of_a_simulated_fabric_over_nbd() {
+fn nbd_clients_use_a_device_of_simulated_fabric() {
     let lab = Lab::new("nbd", "");
     let socket = lab.directory.path().join("nbd.sock");
     let socket = socket.to_str().expect("a name");

@@ -2,12 +2,12 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `broken.rs` | stores that fail |
-//! | `fabric.rs` | at ports of a simulated fabric |
-//! | `program.rs` | a program that speaks NBD |
-//! | `mount.rs` | statistics and control as files: `rtrs mount` |
-//! | `tree.rs` | the same by `rtrs ctl`, and metrics |
-//! | `../program` | what starts commands |
+//! | `broken.rs` | failing stores |
+//! | `fabric.rs` | devices over a simulated fabric |
+//! | `program.rs` | an NBD client |
+//! | `mount.rs` | `rtrs mount` |
+//! | `tree.rs` | `rtrs ctl`, and metrics |
+//! | `../program` | functions to start commands |
 
 mod broken;
 #[path = "../program/mod.rs"]
@@ -25,13 +25,13 @@ use std::time::{Duration, Instant};
 use command::{Running, ibfabric, text};
 use program::{FLUSH, Program, READ, TRIM, WRITE, ZEROES};
 
-/// Ports that nobody has, and a server that has one of them.
+/// Free UDP ports, and a server at one of them.
 struct Server {
     _running: Running,
     udp: String,
 }
 
-/// Returns a UDP port that is free at the first addresses of loopback.
+/// Returns a UDP port that is free at the first loopback addresses.
 fn free_port() -> String {
     let free = |port: &u16| {
         (1..6).all(|last| UdpSocket::bind((format!("127.0.0.{last}").as_str(), *port)).is_ok())
@@ -70,30 +70,30 @@ fn number(output: &Output, key: &str) -> f64 {
 }
 
 #[test]
-fn what_was_written_is_read() {
+fn written_data_is_read_back() {
     let server = Server::start(&["--export", "disk0=mem:32M"]);
-    // All lengths: less than a chunk, more than one, and those between.
+    // Request sizes below, above and at the size of a chunk.
     for (rw, size) in
         [("randrw", "512"), ("randrw", "4K"), ("write", "125952"), ("randwrite", "1M")]
     {
         let words = ["--rw", rw, "--bs", size, "--verify", "--io-size", "24M", "--iodepth", "8"];
         let output = server.bench(&words);
-        let said = text(&output.stderr);
-        assert!(output.status.success(), "{rw} {size}: {said}");
-        assert_eq!(number(&output, "errors"), 0.0, "{said}");
+        let printed = text(&output.stderr);
+        assert!(output.status.success(), "{rw} {size}: {printed}");
+        assert_eq!(number(&output, "errors"), 0.0, "{printed}");
         assert!(number(&output, "ios") >= 24.0 && number(&output, "mib_per_s") > 0.0);
     }
 }
 
 #[test]
-fn requests_of_all_lengths_with_flushes_and_discards_are_verified() {
+fn random_sizes_with_flush_and_discard_are_verified() {
     let server = Server::start(&["--export", "disk0=mem:32M"]);
     let words = ["--rw", "randrw", "--bsrange", "512-1M", "--fsync", "8", "--trim", "16"];
     let more = ["--verify", "--io-size", "64M", "--iodepth", "4", "--jobs", "2"];
     let output = server.bench(&[&words[..], &more].concat());
-    let said = text(&output.stderr);
-    assert!(output.status.success(), "{said}");
-    assert_eq!(number(&output, "errors"), 0.0, "{said}");
+    let printed = text(&output.stderr);
+    assert!(output.status.success(), "{printed}");
+    assert_eq!(number(&output, "errors"), 0.0, "{printed}");
     assert!(number(&output, "flushes") >= 4.0, "{}", text(&output.stdout));
     assert_eq!((number(&output, "bs_min"), number(&output, "bs")), (512.0, 1048576.0));
     for (words, why) in [
@@ -110,7 +110,7 @@ fn requests_of_all_lengths_with_flushes_and_discards_are_verified() {
 }
 
 #[test]
-fn files_are_served_and_what_is_wrong_is_said() {
+fn files_are_served_and_errors_reported() {
     let dir = tempfile::tempdir().expect("a directory");
     let file = dir.path().join("disk");
     std::fs::write(&file, vec![0; 8 << 20]).expect("room");
@@ -123,14 +123,14 @@ fn files_are_served_and_what_is_wrong_is_said() {
     let written = std::fs::read(&file).expect("it is there");
     assert!(written.iter().any(|byte| *byte != 0));
 
-    let said = |words: &[&str]| {
+    let printed = |words: &[&str]| {
         let output = ibfabric(words).output().expect("the program runs");
         assert_eq!(output.status.code(), Some(2), "{words:?}: {}", text(&output.stdout));
         text(&output.stderr)
     };
     let bench = |device: &str, more: &[&str]| {
         let common = ["rtrs", "bench", "--path", "127.0.0.1", "--udp-port", &server.udp];
-        said(&[&common[..], &["--device", device], more].concat())
+        printed(&[&common[..], &["--device", device], more].concat())
     };
     assert!(bench("none", &[]).contains("refuses device none: ENOENT"));
     assert!(bench("../disk0", &[]).contains("EINVAL"));
@@ -139,7 +139,7 @@ fn files_are_served_and_what_is_wrong_is_said() {
     let udp = free_port();
     let serve = |words: &[&str]| {
         let common = ["rtrs", "serve", "--listen", "127.0.0.1", "--udp-port", &udp];
-        said(&[&common[..], words].concat())
+        printed(&[&common[..], words].concat())
     };
     assert!(serve(&["--export", "disk0=/nowhere"]).contains("/nowhere: No such file"));
     assert!(
@@ -152,7 +152,7 @@ fn files_are_served_and_what_is_wrong_is_said() {
 }
 
 #[test]
-fn only_who_is_allowed_and_knows_the_key_comes_in() {
+fn only_allowed_clients_with_key_connect() {
     let server = Server::start(&["--export", "disk0=mem:1M", "--allow", "127.0.0.3/32"]);
     let bench = |source: &str, more: &[&str]| {
         let path = format!("{source}@127.0.0.1");
@@ -196,7 +196,7 @@ fn only_who_is_allowed_and_knows_the_key_comes_in() {
     assert!(text(&short.stderr).contains("a key of 5 bytes: expected at least 16"));
 }
 
-/// Returns the first line that a program says, which is ended then.
+/// Returns the first line that a program prints, and stops the program.
 fn first_line(mut child: Child) -> String {
     let mut line = Vec::new();
     let mut byte = [0];
@@ -210,7 +210,7 @@ fn first_line(mut child: Child) -> String {
 }
 
 #[test]
-fn programs_use_a_device_over_nbd() {
+fn nbd_clients_use_a_device() {
     let dir = tempfile::tempdir().expect("a directory");
     let socket = dir.path().join("nbd.sock");
     let socket = socket.to_str().expect("a name");
@@ -218,7 +218,7 @@ fn programs_use_a_device_over_nbd() {
     let nbd = server.nbd(socket, &[]);
     let mut program = Program::connect(socket, "disk0");
     assert_eq!(program.size, 64 << 20);
-    // More than a chunk has, at places between.
+    // More data than a chunk holds, at unaligned offsets.
     let data: Vec<u8> = (0..3_000_320_u32).map(|at| (at % 251) as u8).collect();
     assert_eq!(program.request(WRITE, 512, &data), Ok(Vec::new()));
     assert_eq!(program.request(FLUSH, 0, &[]), Ok(Vec::new()));
@@ -230,7 +230,7 @@ fn programs_use_a_device_over_nbd() {
     assert!(read[512..1536].iter().all(|byte| *byte == 0) && read[2048] == data[1536]);
     assert!(read[4096..4096 + (1 << 20)].iter().all(|byte| *byte == 0));
     assert_eq!(program.length(READ, 64 << 20, 512), Err(22));
-    // A second one sees what the first has written; one that says nonsense is left alone.
+    // A second client reads the data of the first one; a client that sends garbage is disconnected.
     let mut other = Program::connect(socket, "disk0");
     assert_eq!(other.read(512 + (2 << 20), 512).expect("it can be read"), data[2 << 20..][..512]);
     let mut rude = std::os::unix::net::UnixStream::connect(socket).expect("it listens");
@@ -242,7 +242,7 @@ fn programs_use_a_device_over_nbd() {
 }
 
 #[test]
-fn clients_take_the_path_mtu_that_a_refusal_names() {
+fn clients_use_mtu_of_reject_message() {
     let server = Server::start(&["--export", "disk0=mem:1M", "--mtu", "1024"]);
     let output = server.bench(&["--rw", "randrw", "--runtime", "0.2", "--wait", "5"]);
     assert!(output.status.success(), "{}", text(&output.stderr));
@@ -257,13 +257,13 @@ fn nbd_waits_for_a_device_that_another_client_has_open() {
     std::thread::scope(|scope| {
         let owner = scope.spawn(|| server.bench(&["--rw", "randrw", "--runtime", "4"]));
         std::thread::sleep(Duration::from_secs(2));
-        // The owner has the address that a path starts from by default.
+        // The first client uses the default local address.
         let path = ["nbd", "--path", "127.0.0.5@127.0.0.1", "--udp-port", &server.udp];
         let words = [&path[..], &["--socket", socket, "--device", "disk0", "--wait"]].concat();
         let output = ibfabric(&[&words[..], &["0.5"]].concat()).output();
         let output = output.expect("the program runs");
-        let said = text(&output.stderr);
-        assert!(output.status.code() == Some(2) && said.contains("EPERM"), "{said}");
+        let printed = text(&output.stderr);
+        assert!(output.status.code() == Some(2) && printed.contains("EPERM"), "{printed}");
         let nbd = Running::ready(ibfabric(&[&words[..], &["60"]].concat()));
         assert!(owner.join().expect("it does not panic").status.success());
         assert_eq!(Program::connect(socket, "disk0").size, 1 << 20);
@@ -272,7 +272,7 @@ fn nbd_waits_for_a_device_that_another_client_has_open() {
 }
 
 #[test]
-fn a_device_that_can_only_be_read_is_not_written() {
+fn read_only_device_rejects_writes() {
     let dir = tempfile::tempdir().expect("a directory");
     let socket = dir.path().join("nbd.sock");
     let socket = socket.to_str().expect("a name");
@@ -281,7 +281,7 @@ fn a_device_that_can_only_be_read_is_not_written() {
     let mut program = Program::connect(socket, "");
     assert_eq!(program.request(WRITE, 0, &[0; 512]), Err(1));
     assert_eq!(program.read(0, 512), Ok(vec![0; 512]));
-    // The socket is taken.
+    // The socket is in use.
     let common = ["nbd", "--path", "127.0.0.9@127.0.0.1", "--udp-port", &server.udp];
     let again = ibfabric(
         &[&common[..], &["--device", "disk0", "--socket", socket, "--read-only"]].concat(),
@@ -294,7 +294,7 @@ fn a_device_that_can_only_be_read_is_not_written() {
     assert!(text(&output.stderr).contains("over loopback only"), "{}", text(&output.stderr));
 }
 
-/// Ends a program as Ctrl-C does; returns its output.
+/// Sends SIGINT to a program after some time; returns its output.
 fn interrupted(mut command: Command, after: Duration) -> Output {
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
     std::thread::sleep(after);
@@ -306,9 +306,9 @@ fn interrupted(mut command: Command, after: Duration) -> Output {
     output
 }
 
-/// The device is free at once, whatever has ended who had it.
+/// The device is free immediately after its client has been stopped, regardless of how.
 #[test]
-fn whoever_ends_early_keeps_the_device_from_nobody() {
+fn interrupted_client_releases_device() {
     let server = Server::start(&["--export", "disk0=mem:1M"]);
     let bench = ["rtrs", "bench", "--path", "127.0.0.1", "--udp-port", &server.udp];
     let bench = [&bench[..], &["--device", "disk0", "--rw", "randrw", "--runtime"]].concat();
@@ -322,28 +322,28 @@ fn whoever_ends_early_keeps_the_device_from_nobody() {
     works("a size that the device has not");
     let nbd = ["nbd", "--path", "127.0.0.1", "--udp-port", &server.udp, "--device", "disk0"];
     let output = ibfabric(&[&nbd[..], &["--tcp", "0.0.0.0:0"]].concat()).output();
-    let said = text(&output.expect("it runs").stderr);
-    assert!(said.contains("over loopback only"), "{said}");
+    let printed = text(&output.expect("it runs").stderr);
+    assert!(printed.contains("over loopback only"), "{printed}");
     works("a place that cannot be");
     let long = ibfabric(&[&bench[..], &["60"]].concat());
     let output = interrupted(long, Duration::from_secs(1));
-    let (said, figures) = (text(&output.stderr), text(&output.stdout));
-    assert!(said.contains("ended early") && figures.contains("IO/s"), "{said}{figures}");
+    let (printed, figures) = (text(&output.stderr), text(&output.stdout));
+    assert!(printed.contains("ended early") && figures.contains("IO/s"), "{printed}{figures}");
     works("Ctrl-C");
-    // Nobody answers there.
+    // There is no server at this address.
     let words = ["nbd", "--path", "127.0.0.9@127.0.0.77", "--device", "disk0", "--tcp"];
     let output =
         interrupted(ibfabric(&[&words[..], &["127.0.0.1:0"]].concat()), Duration::from_millis(500));
-    let said = text(&output.stderr);
-    assert!(output.status.code() == Some(2) && said.contains("ended before"), "{said}");
+    let printed = text(&output.stderr);
+    assert!(output.status.code() == Some(2) && printed.contains("ended before"), "{printed}");
     let output = ibfabric(&[&bench[..6], &["--verify", "--device", "disk0"]].concat()).output();
-    let said = text(&output.expect("it runs").stderr);
-    assert!(said.contains("--rw"), "{said}");
+    let printed = text(&output.expect("it runs").stderr);
+    assert!(printed.contains("--rw"), "{printed}");
 }
 
-/// A terminal that is closed ends what runs in it, cleanly, unless it was started to go on.
+/// SIGHUP stops a program cleanly, unless it was started by nohup.
 #[test]
-fn a_terminal_that_is_closed_ends_programs_cleanly() {
+fn closed_terminal_stops_programs_cleanly() {
     let server = Server::start(&["--export", "disk0=mem:1M"]);
     let directory = tempfile::tempdir().expect("a directory");
     let socket = directory.path().join("nbd.sock");
@@ -353,14 +353,14 @@ fn a_terminal_that_is_closed_ends_programs_cleanly() {
         let process = rustix::process::Pid::from_child(&running.0);
         rustix::process::kill_process(process, rustix::process::Signal::HUP).expect("it runs");
     };
-    // Whoever runs the tests may have wanted them to go on.
+    // The test itself may run under nohup, so SIGHUP is reset to its default.
     let mut usual = Command::new("env");
     usual.arg("--default-signal=HUP").arg(ibfabric(&[]).get_program()).args(&words);
     let mut running = Running::ready(usual);
     hang_up(&running);
     assert_eq!(running.0.wait().expect("it ends").code(), Some(0));
     assert!(!socket.exists());
-    // The device is free, for one that goes on.
+    // The device is free for a program that ignores SIGHUP.
     let mut nohup = Command::new("nohup");
     nohup.arg(ibfabric(&[]).get_program()).args(&words);
     let mut running = Running::ready(nohup);
@@ -368,7 +368,7 @@ fn a_terminal_that_is_closed_ends_programs_cleanly() {
     std::thread::sleep(Duration::from_millis(300));
     let name = socket.to_str().expect("a name");
     assert_eq!(Program::connect(name, "disk0").read(0, 512), Ok(vec![0; 512]));
-    assert!(running.0.try_wait().expect("it can be asked").is_none());
+    assert!(running.0.try_wait().expect("child can be waited for").is_none());
     let process = rustix::process::Pid::from_child(&running.0);
     rustix::process::kill_process(process, rustix::process::Signal::TERM).expect("it runs");
     assert_eq!(running.0.wait().expect("it ends").code(), Some(0));
@@ -388,10 +388,10 @@ fn session_name_cannot_forge_log_lines() {
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let process = &mut server._running.0;
     process.kill().expect("it runs");
-    let mut said = String::new();
+    let mut printed = String::new();
     let stderr = process.stderr.as_mut().expect("it is piped");
-    stderr.read_to_string(&mut said).expect("text");
+    stderr.read_to_string(&mut printed).expect("text");
     let expected = "ibfabric: session a\\u{1b}[2J\\nibfabric: session forged: connected: connected";
-    assert!(said.lines().any(|line| line == expected), "{said}");
-    assert!(!said.contains('\x1b'), "{said}");
+    assert!(printed.lines().any(|line| line == expected), "{printed}");
+    assert!(!printed.contains('\x1b'), "{printed}");
 }

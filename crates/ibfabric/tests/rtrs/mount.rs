@@ -1,4 +1,4 @@
-//! The tree as a file system: `rtrs mount`.
+//! The control files as a file system: `rtrs mount`.
 
 use std::fs;
 use std::io::Read as _;
@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::command::{Running, ibfabric, text};
 use crate::tree::{Busy, FIRST, SECOND, Scene};
 
-/// Returns whether this machine can mount; says so where it cannot.
+/// Returns whether this machine can mount; prints the reason if not.
 fn can_mount() -> bool {
     let has_helper = || {
         let paths = std::env::var_os("PATH").unwrap_or_default();
@@ -26,11 +26,11 @@ fn can_mount() -> bool {
     } else {
         return true;
     };
-    writeln!(std::io::stderr(), "NOT RUN: files by FUSE: {why}").expect("somebody reads it");
+    writeln!(std::io::stderr(), "NOT RUN: files by FUSE: {why}").expect("mount has a reader");
     false
 }
 
-/// `rtrs mount` of both sockets of a scene.
+/// A running `rtrs mount` of both sockets of a scene.
 struct Mounted {
     dir: PathBuf,
     running: Running,
@@ -51,7 +51,7 @@ impl Mounted {
         fs::read_to_string(self.dir.join(path)).map_err(|error| error.raw_os_error().expect("one"))
     }
 
-    /// Writes as `echo` does.
+    /// Writes like `echo`.
     fn write(&self, path: &str, value: &str) -> Result<(), i32> {
         let path = self.dir.join(path);
         let file = fs::OpenOptions::new().write(true).truncate(true).open(path);
@@ -74,7 +74,7 @@ impl Mounted {
         mounts.contains(&format!(" {} ", self.dir.display()))
     }
 
-    /// Has the program end by a signal.
+    /// Stops the program by a signal.
     fn end(&mut self, signal: Signal) -> ExitStatus {
         let pid = Pid::from_child(&self.running.0);
         kill_process(pid, signal).expect("it runs");
@@ -94,17 +94,17 @@ impl Mounted {
 }
 
 impl Drop for Mounted {
-    /// Leaves nothing mounted, also when the test has failed.
+    /// Unmounts, also after a failed test.
     fn drop(&mut self) {
         if self.is_mounted() {
-            // It may have ended by itself.
+            // Fails if the process has already exited.
             kill_process(Pid::from_child(&self.running.0), Signal::TERM).ok();
             std::thread::sleep(Duration::from_millis(500));
         }
     }
 }
 
-/// Numbers of errors.
+/// Error numbers.
 const EPERM: i32 = 1;
 const ENOENT: i32 = 2;
 const EACCES: i32 = 13;
@@ -112,7 +112,7 @@ const EISDIR: i32 = 21;
 const EINVAL: i32 = 22;
 
 #[test]
-fn the_tree_is_a_file_system() {
+fn control_files_are_mounted() {
     if !can_mount() {
         return;
     }
@@ -145,7 +145,7 @@ fn the_tree_is_a_file_system() {
     assert_eq!(tree.read(&format!("{first}/state")), Err(ENOENT));
     assert_eq!(tree.list("ibtrs-client/host-1/paths"), [SECOND]);
 
-    // What is wrong has the number of its error.
+    // Invalid writes return error numbers.
     assert_eq!(tree.write(&format!("{second}/disconnect"), "yes"), Err(EINVAL));
     assert_eq!(tree.write(&format!("{second}/state"), "1"), Err(EACCES));
     assert_eq!(tree.write(&format!("{second}/none"), "1"), Err(ENOENT));
@@ -159,7 +159,7 @@ fn the_tree_is_a_file_system() {
     let metadata = fs::metadata(tree.dir.join(&second).join("state")).expect("it is there");
     assert!(metadata.permissions().readonly() && metadata.len() == 4096);
 
-    // A file that stays open says what is so now.
+    // An open file returns current values.
     let mut open = fs::File::open(tree.dir.join(&second).join("stats/rdma")).expect("it is there");
     let mut before = String::new();
     open.read_to_string(&mut before).expect("it can be read");
@@ -171,14 +171,14 @@ fn the_tree_is_a_file_system() {
     drop(open);
     busy.end();
 
-    // It ends with nothing left behind.
+    // SIGTERM unmounts.
     assert!(tree.is_mounted());
     assert_eq!(tree.end(Signal::TERM).code(), Some(0));
     assert!(!tree.is_mounted());
     assert_eq!(tree.list(""), [""; 0]);
 }
 
-/// Unmounts a directory as users do.
+/// Unmounts a directory as an unprivileged user does.
 fn unmount(dir: &Path) {
     let is_root = rustix::process::geteuid().is_root();
     let (program, words): (_, &[_]) =
@@ -188,19 +188,19 @@ fn unmount(dir: &Path) {
 }
 
 #[test]
-fn a_file_system_ends_whoever_ends_it() {
+fn mount_ends_by_unmount_or_signal() {
     if !can_mount() {
         return;
     }
     let scene = Scene::start();
-    // By a signal while a file is open.
+    // A signal while a file is open.
     let mut tree = Mounted::start(&scene);
     let file = tree.dir.join(format!("rtrs-client/host-1/paths/{FIRST}/state"));
     let open = fs::File::open(&file).expect("it is there");
     assert_eq!(tree.end(Signal::INT).code(), Some(0));
     assert!(!tree.is_mounted() && !file.exists());
     drop(open);
-    // What a program has left behind that was killed is told.
+    // The stale mount of a killed program is reported.
     let mut tree = Mounted::start(&scene);
     assert_eq!(tree.end(Signal::KILL).code(), None);
     let mut again = ibfabric(&["rtrs", "mount"]);
@@ -209,15 +209,15 @@ fn a_file_system_ends_whoever_ends_it() {
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("whose program has gone"), "{}", text(&output.stderr));
     unmount(&tree.dir);
-    // By somebody who unmounts it.
+    // An unmount by a user.
     let mut tree = Mounted::start(&scene);
     unmount(&tree.dir);
     assert_eq!(tree.wait().code(), Some(0));
-    let mut said = String::new();
+    let mut printed = String::new();
     let stderr = tree.running.0.stderr.as_mut().expect("it is piped");
-    stderr.read_to_string(&mut said).expect("text");
-    assert!(said.contains("the file system was unmounted"), "{said}");
-    // Programs that go have no files, and do not end it.
+    stderr.read_to_string(&mut printed).expect("text");
+    assert!(printed.contains("the file system was unmounted"), "{printed}");
+    // Files of exited programs disappear, and the mount remains.
     let mut tree = Mounted::start(&scene);
     let Scene { dir, server, nbd, .. } = scene;
     drop(nbd);

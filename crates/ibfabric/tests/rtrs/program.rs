@@ -1,4 +1,4 @@
-//! A program that uses a device over NBD, in the simplest way.
+//! A minimal NBD client.
 
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
@@ -16,7 +16,7 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    /// Connects, and chooses a device.
+    /// Connects, and selects an export.
     pub(crate) fn connect(socket: &str, device: &str) -> Self {
         let mut stream = UnixStream::connect(socket).expect("it listens");
         stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a socket");
@@ -34,13 +34,13 @@ impl Program {
         Self { stream, size }
     }
 
-    /// Asks for something with data, and waits for the answer; returns its error.
+    /// Sends a request with data, and returns the reply's data or error.
     pub(crate) fn request(&mut self, kind: u16, offset: u64, data: &[u8]) -> Result<Vec<u8>, u32> {
         self.send(kind, offset, data.len() as u32, data);
         self.answer(0)
     }
 
-    /// Asks for something about so many bytes.
+    /// Sends a request for `length` bytes without data.
     pub(crate) fn length(&mut self, kind: u16, offset: u64, length: u32) -> Result<Vec<u8>, u32> {
         self.send(kind, offset, length, &[]);
         self.answer(0)

@@ -1,4 +1,4 @@
-//! Statistics and control of servers and sessions: `rtrs ctl`, metrics.
+//! Statistics and control of servers and sessions: `rtrs ctl` and metrics.
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -19,7 +19,7 @@ use crate::program::{Program, WRITE};
 pub(crate) const FIRST: &str = "ip:127.0.0.2@ip:127.0.0.1";
 pub(crate) const SECOND: &str = "ip:127.0.0.3@ip:127.0.0.1";
 
-/// A server, and a session that programs use over NBD.
+/// A server, and a session that NBD clients use.
 pub(crate) struct Scene {
     pub(crate) dir: TempDir,
     pub(crate) server: Server,
@@ -92,7 +92,7 @@ fn free_tcp_port() -> u16 {
     listener.local_addr().expect("it has one").port()
 }
 
-/// A program that writes and reads back all the time.
+/// An NBD client that writes and reads back continuously.
 pub(crate) struct Busy {
     ends: Arc<AtomicBool>,
     rounds: Arc<std::sync::atomic::AtomicU64>,
@@ -117,7 +117,7 @@ impl Busy {
         Self { ends, rounds, thread }
     }
 
-    /// Waits until it has done some more.
+    /// Waits for further requests to complete.
     pub(crate) fn goes_on(&self) {
         let before = self.rounds.load(Ordering::SeqCst);
         let end = Instant::now() + Duration::from_secs(20);
@@ -129,11 +129,11 @@ impl Busy {
 
     pub(crate) fn end(self) {
         self.ends.store(true, Ordering::SeqCst);
-        self.thread.join().expect("what was read is what was written");
+        self.thread.join().expect("data read equals data written");
     }
 }
 
-/// Waits until something is so.
+/// Waits until a condition holds.
 fn wait_until(what: &str, is_so: impl Fn() -> bool) {
     let end = Instant::now() + Duration::from_secs(20);
     while !is_so() {
@@ -143,10 +143,10 @@ fn wait_until(what: &str, is_so: impl Fn() -> bool) {
 }
 
 #[test]
-fn paths_are_seen_and_changed_while_programs_use_them() {
+fn paths_are_shown_and_changed_in_use() {
     let scene = Scene::start();
     let busy = Busy::start(&scene.at("nbd"));
-    // Who asks and does not take the answer, or asks nothing, stops nobody.
+    // A client that does not read its reply, or sends no request, does not block others.
     let silent = UnixStream::connect(scene.at("client")).expect("it listens");
     let mut slow = UnixStream::connect(scene.at("client")).expect("it listens");
     slow.write_all("\"metrics\"\n".repeat(1000).as_bytes()).expect("room");
@@ -158,7 +158,7 @@ fn paths_are_seen_and_changed_while_programs_use_them() {
     assert_eq!(scene.of(FIRST, "hca_port"), "1\n");
     assert_eq!(scene.of(FIRST, "src_addr"), "ip:127.0.0.2\n");
 
-    // A second path, and requests over both.
+    // Adds a second path; both carry requests.
     scene.set("ibtrs-client/host-1/add_path", "ip:127.0.0.3,ip:127.0.0.1");
     assert_eq!(scene.of(SECOND, "state"), "connected\n");
     assert_eq!(scene.list("server", "ibtrs-server/host-1/paths").len(), 2);
@@ -166,10 +166,10 @@ fn paths_are_seen_and_changed_while_programs_use_them() {
     assert_eq!(scene.get("ibtrs-client/host-1/mp_policy"), "round-robin (0)\n");
     wait_until("requests take the second path", || {
         busy.goes_on();
-        // Reads and writes take turns, and so do paths.
+        // Reads and writes alternate, and so do the paths.
         !scene.of(SECOND, "stats/rdma").starts_with("0 0 0 0 ")
     });
-    // GIDs of RoCE are addresses: it is the same path.
+    // RoCE GIDs are IP addresses: this is the same path.
     let gids = "gid:::ffff:127.0.0.3@gid:::ffff:127.0.0.1";
     let again = scene.ctl("client", &["set", "rtrs-client/host-1/add_path", gids]);
     assert!(text(&again.stderr).contains("(EEXIST)"), "{}", text(&again.stderr));
@@ -186,7 +186,7 @@ fn paths_are_seen_and_changed_while_programs_use_them() {
     assert!(text(&gone.stderr).contains("(ENOENT)"), "{}", text(&gone.stderr));
     busy.goes_on();
 
-    // Without any, requests wait for whoever has disconnected them all.
+    // Without a path, requests wait for a reconnect.
     scene.set_of(SECOND, "disconnect");
     assert_eq!(scene.list("server", "rtrs-server"), [""; 0]);
     let before = busy.rounds.load(Ordering::SeqCst);
@@ -195,16 +195,16 @@ fn paths_are_seen_and_changed_while_programs_use_them() {
     scene.set_of(SECOND, "reconnect");
     busy.goes_on();
 
-    // The server ends a path; the client connects it again.
+    // The server disconnects a path; the client reconnects it.
     let server = format!("rtrs-server/host-1/paths/{SECOND}/disconnect");
-    let told = scene.ctl("server", &["set", &server, "1"]);
-    assert!(told.status.success(), "{}", text(&told.stderr));
+    let output = scene.ctl("server", &["set", &server, "1"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
     wait_until("the path is connected again", || scene.of(SECOND, "stats/reconnects") == "2 0\n");
     busy.goes_on();
     busy.end();
     drop((silent, slow));
 
-    // Numbers are of what was done, and are set to zero.
+    // Counters match the requests, and can be reset.
     let far = format!("ibtrs-server/host-1/paths/{SECOND}/stats/rdma");
     let words = |text: String| -> Vec<u64> {
         text.split_whitespace().map(|word| word.parse().expect("a number")).collect()
@@ -231,14 +231,14 @@ fn paths_are_seen_and_changed_while_programs_use_them() {
 }
 
 #[test]
-fn what_makes_no_sense_is_told_with_the_number_of_its_error() {
+fn invalid_requests_return_error_numbers() {
     let scene = Scene::start();
     let path = |file: &str| format!("rtrs-client/host-1/paths/{FIRST}/{file}");
     let wrong = |words: &[&str], expected: &str| {
         let output = scene.ctl("client", words);
-        let said = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(1), "{words:?}: {said}");
-        assert!(said.contains(expected), "{words:?}: {said}");
+        let printed = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{words:?}: {printed}");
+        assert!(printed.contains(expected), "{words:?}: {printed}");
         assert_eq!(text(&output.stdout), "");
     };
     wrong(&["get", "rtrs-client/host-2/add_path"], "(ENOENT)");
@@ -260,7 +260,7 @@ fn what_makes_no_sense_is_told_with_the_number_of_its_error() {
         "would talk to itself (EHOSTUNREACH)".split(" (").next().expect("a text"),
     );
     wrong(&["set", add, "ip:203.0.113.77@ip:127.0.0.1"], "no network interface has the address");
-    // Nothing has changed; what makes sense does it.
+    // Invalid requests change nothing; valid ones take effect.
     assert_eq!(scene.list("client", "rtrs-client/host-1/paths").len(), 1);
     scene.set(attempts, "-1");
     scene.set(attempts, "5");
@@ -270,12 +270,12 @@ fn what_makes_no_sense_is_told_with_the_number_of_its_error() {
     assert_eq!((&json["path"], &json["value"]), (&attempts.into(), &"5\n".into()));
 
     let unusable = |output: Output, expected: &str| {
-        let said = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{said}");
-        assert!(said.contains(expected), "{said}");
+        let printed = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{printed}");
+        assert!(printed.contains(expected), "{printed}");
     };
     unusable(scene.ctl("none", &["list"]), "no program with RTRS listens at");
-    // The socket is taken.
+    // The socket is in use.
     let taken = scene.at("server");
     let taken = taken.to_str().expect("a name");
     let again = ibfabric(&[
@@ -299,7 +299,7 @@ fn what_makes_no_sense_is_told_with_the_number_of_its_error() {
 }
 
 #[test]
-fn a_bench_is_seen_and_given_a_path_while_it_measures() {
+fn bench_accepts_new_path_while_running() {
     let server = Server::start(&["--export", "disk0=mem:16M"]);
     let dir = tempfile::tempdir().expect("a directory");
     let socket = dir.path().join("control");
@@ -380,7 +380,7 @@ fn metrics_of_both_sides_are_served() {
 }
 
 #[test]
-fn paths_between_gids_are_added_and_told_by_name() {
+fn paths_between_gids_are_added_and_named() {
     let dir = tempfile::tempdir().expect("a directory");
     let at = |name: &str| dir.path().join(name).to_str().expect("a name").to_owned();
     let made = ibfabric(&["gen", "fat-tree", "4", "-o", &at("fabric.net")]).status();
@@ -424,16 +424,17 @@ fn paths_between_gids_are_added_and_told_by_name() {
         let common = ["rtrs", "ctl", "--control", &socket];
         ibfabric(&[&common[..], words].concat()).output().expect("the program runs")
     };
-    let said = |output: Output| {
+    let printed = |output: Output| {
         assert!(output.status.success(), "{}", text(&output.stderr));
         text(&output.stdout)
     };
     let paths = "ibtrs-client/five/paths";
-    let listed = said(ctl("client", &["list", paths]));
+    let listed = printed(ctl("client", &["list", paths]));
     let first = listed.trim_end().trim_end_matches('/').to_owned();
     assert!(first.starts_with("gid:fe80::") && first.contains("@gid:fe80::"), "{first}");
-    let of =
-        |path: &str, file: &str| said(ctl("client", &["get", &format!("{paths}/{path}/{file}")]));
+    let of = |path: &str, file: &str| {
+        printed(ctl("client", &["get", &format!("{paths}/{path}/{file}")]))
+    };
     assert_eq!(of(&first, "hca_name"), "H-0002c9000010000a\n");
     assert_eq!(of(&first, "hca_port"), "1\n");
     let (_, server) = first.split_once('@').expect("two ends");
@@ -442,16 +443,16 @@ fn paths_between_gids_are_added_and_told_by_name() {
     let add = "ibtrs-client/five/add_path";
     let busy = Busy::start(&dir.path().join("nbd"));
     let ends = format!("gid:fe80::2:c900:10:d,{server}");
-    said(ctl("client", &["set", add, &ends]));
-    let both = said(ctl("client", &["list", paths]));
+    printed(ctl("client", &["set", add, &ends]));
+    let both = printed(ctl("client", &["list", paths]));
     let second = both.lines().map(|line| line.trim_end_matches('/')).find(|path| *path != first);
     let second = second.unwrap_or_else(|| panic!("a second path in {both}"));
     assert_eq!(of(second, "hca_name"), "H-0002c9000010000c\n");
     assert_eq!(of(second, "state"), "connected\n");
-    said(ctl("client", &["set", &format!("{paths}/{first}/remove_path"), "1"]));
+    printed(ctl("client", &["set", &format!("{paths}/{first}/remove_path"), "1"]));
     busy.goes_on();
     busy.end();
-    let far = said(ctl("server", &["list", "rtrs-server/five/paths"]));
+    let far = printed(ctl("server", &["list", "rtrs-server/five/paths"]));
     assert_eq!(far, format!("{second}/\n"));
     let nowhere = ctl("client", &["set", add, "gid:fe80::dead"]);
     assert!(text(&nowhere.stderr).contains("(EHOSTUNREACH)"), "{}", text(&nowhere.stderr));

@@ -1,5 +1,4 @@
-//! `ibfabric sim ctl`: which simulator it finds, what it shows, and where it says that something is
-//! wrong.
+//! `ibfabric sim ctl`: selection of the simulator, output, and locations of errors.
 
 use std::io::Write;
 use std::net::UdpSocket;
@@ -10,7 +9,7 @@ use ibfabric::cli::sim::CONSOLE;
 
 use crate::lab::{PROGRAM, Simulator};
 
-fn said(output: &Output) -> String {
+fn printed(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
@@ -19,10 +18,10 @@ fn shown(output: &Output) -> String {
 }
 
 #[test]
-fn a_dump_shows_faults_and_lies_that_are_in_force() {
+fn dump_shows_active_faults_and_forged_values() {
     let simulator = Simulator::start(&[]);
-    // As the fabric's file names the switch; sw-x0y0 is its description.
-    let told = [
+    // The name of the switch in the fabric file; sw-x0y0 is its description.
+    let forged = [
         "Misroute \"S-0002c90000200000\" 2 1",
         "IgnoreLft \"S-0002c90000200000\" 0 7",
         "Fault \"S-0002c90000200000\"[1] loss=0.3 delay=10us",
@@ -31,21 +30,21 @@ fn a_dump_shows_faults_and_lies_that_are_in_force() {
         "Unlink \"S-0002c90000200000\"[3]",
     ];
     let key = "MKey \"S-0002c90000200000\" 0x55 2";
-    for command in told.iter().chain([&key]) {
+    for command in forged.iter().chain([&key]) {
         assert_eq!(simulator.ctl(&[command]).status.code(), Some(0), "{command}");
     }
     let text = shown(&simulator.ctl(&["dump", "sw-x0y0"]));
     let in_force: Vec<&str> =
         text.lines().filter_map(|line| line.trim_start().strip_prefix("in force: ")).collect();
-    assert_eq!(in_force, told, "{text}");
+    assert_eq!(in_force, forged, "{text}");
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines[1], "  in force: Misroute \"S-0002c90000200000\" 2 1");
     assert!(lines[3].contains(" sm lid 0 m_key 0x0000000000000055 protect 2"), "{text}");
     assert_eq!(lines[5], "      in force: Fault \"S-0002c90000200000\"[1] loss=0.3 delay=10us");
     let node = &simulator.json(&["dump", "sw-x0y0"])["data"][0];
-    assert_eq!(node["in_force"], serde_json::json!(told[..2]));
-    assert_eq!(node["ports"][1]["in_force"], serde_json::json!(told[2..5]));
-    assert_eq!(node["ports"][3]["in_force"], serde_json::json!(told[5..]));
+    assert_eq!(node["in_force"], serde_json::json!(forged[..2]));
+    assert_eq!(node["ports"][1]["in_force"], serde_json::json!(forged[2..5]));
+    assert_eq!(node["ports"][3]["in_force"], serde_json::json!(forged[5..]));
     assert_eq!(node["ports"][5]["in_force"], serde_json::json!([]));
     assert_eq!(node["ports"][0]["m_key"], "0x0000000000000055");
     assert_eq!(node["ports"][0]["m_key_protect"], 2);
@@ -59,11 +58,11 @@ fn a_dump_shows_faults_and_lies_that_are_in_force() {
 }
 
 #[test]
-fn a_command_of_the_log_can_be_given_again() {
+fn logged_commands_can_be_repeated() {
     let simulator = Simulator::start(&["--log", "log"]);
-    let told = "fault sw-x0y0[1] LOSS=.5 reorder=1 held=1500us";
-    assert_eq!(simulator.ctl(&[told]).status.code(), Some(0));
-    // The answer comes before the log is written.
+    let fault = "fault sw-x0y0[1] LOSS=.5 reorder=1 held=1500us";
+    assert_eq!(simulator.ctl(&[fault]).status.code(), Some(0));
+    // The reply is sent before the log is written.
     let find = |count: usize| {
         let deadline = Instant::now() + Duration::from_secs(20);
         loop {
@@ -83,7 +82,7 @@ fn a_command_of_the_log_can_be_given_again() {
 }
 
 #[test]
-fn commands_of_the_console_in_another_place_are_told_where_they_belong() {
+fn misplaced_console_command_names_sim_ctl() {
     let commands = CONSOLE.lines().filter(|line| !line.starts_with(' '));
     let words = commands.filter_map(|line| line.split_whitespace().next());
     let mut count = 0;
@@ -95,21 +94,21 @@ fn commands_of_the_console_in_another_place_are_told_where_they_belong() {
             &["--socket", "lab", word, "--format", "json"],
         ] {
             let output = Command::new(PROGRAM).arg("sim").args(line).output().expect("it runs");
-            let said = said(&output);
-            assert_eq!(output.status.code(), Some(2), "{line:?}: {said}");
-            assert!(said.contains(&expected), "{line:?}: {said}");
+            let printed = printed(&output);
+            assert_eq!(output.status.code(), Some(2), "{line:?}: {printed}");
+            assert!(printed.contains(&expected), "{line:?}: {printed}");
         }
         count += 1;
     }
     assert_eq!(count, 23);
     let output = Command::new(PROGRAM).args(["sim", "nowhere", "else"]).output().expect("it runs");
-    assert!(!said(&output).contains("ibfabric sim ctl"), "{}", said(&output));
+    assert!(!printed(&output).contains("ibfabric sim ctl"), "{}", printed(&output));
 }
 
 #[test]
 fn errors_on_standard_input_name_their_lines() {
     let simulator = Simulator::start(&[]);
-    let ask = |format: &str| {
+    let run = |format: &str| {
         let mut child = Command::new(PROGRAM)
             .args(["sim", "ctl", "--socket", &simulator.socket, "--format", format])
             .stdin(Stdio::piped())
@@ -122,13 +121,13 @@ fn errors_on_standard_input_name_their_lines() {
         child.stdin.take().expect("piped").write_all(text).expect("it reads");
         child.wait_with_output().expect("it ends")
     };
-    let output = ask("text");
+    let output = run("text");
     assert_eq!(output.status.code(), Some(1));
-    let lines: Vec<String> = said(&output).lines().map(str::to_owned).collect();
+    let lines: Vec<String> = printed(&output).lines().map(str::to_owned).collect();
     assert_eq!(lines[0], "ibfabric: stdin:3: no end port has LID 1");
     assert!(lines[1].starts_with("ibfabric: stdin:5: there is no node \"nobody\""), "{lines:?}");
     assert_eq!(lines.len(), 2);
-    let output = ask("json");
+    let output = run("json");
     let answers = serde_json::Deserializer::from_slice(&output.stdout).into_iter();
     let answers: Vec<serde_json::Value> = answers.map(|answer| answer.expect("JSON")).collect();
     let places: Vec<_> = answers.iter().map(|answer| (&answer["line"], &answer["ok"])).collect();
@@ -138,13 +137,13 @@ fn errors_on_standard_input_name_their_lines() {
 }
 
 #[test]
-fn a_simulator_on_a_port_is_found_as_its_clients_find_it() {
+fn console_finds_udp_simulator_like_clients() {
     let port = {
         let socket = UdpSocket::bind("127.0.0.1:0").expect("a free port");
         socket.local_addr().expect("bound").port()
     };
     let (simulator, port) = (Simulator::on_port(port), port.to_string());
-    let ask = |words: &[&str], environment: &[(&str, &str)]| {
+    let run = |words: &[&str], environment: &[(&str, &str)]| {
         let mut command = Command::new(PROGRAM);
         for name in ["IBSIM_SOCKNAME", "IBSIM_SERVER_NAME", "IBSIM_SERVER_PORT"] {
             command.env_remove(name);
@@ -162,34 +161,34 @@ fn a_simulator_on_a_port_is_found_as_its_clients_find_it() {
         (&[], &[here, number, elsewhere]),
         (&[], &[("IBSIM_SERVER_NAME", "localhost"), number]),
     ] {
-        let output = ask(words, environment);
-        let said = said(&output);
-        assert_eq!(output.status.code(), Some(0), "{words:?} {environment:?}: {said}");
+        let output = run(words, environment);
+        let printed = printed(&output);
+        assert_eq!(output.status.code(), Some(0), "{words:?} {environment:?}: {printed}");
     }
     for (words, environment, expected) in [
-        // Clients do not look at the number alone either.
+        // Clients do not use the port number alone either.
         (
             &[][..],
             &[elsewhere, number][..],
             "no simulator listens on @nobody-has-this-name:console",
         ),
-        (&[], &[elsewhere], "; --socket NAME or --port N says which one is meant"),
+        (&[], &[elsewhere], "; --socket NAME or --port N selects another one"),
         (&["--socket", "nobody-has-this-name"], &[here, number], "on @nobody-has-this-name:"),
         (&[], &[("IBSIM_SERVER_NAME", "192.0.2.7"), number], "expected this machine"),
         (&[], &[here, ("IBSIM_SERVER_PORT", "x")], "IBSIM_SERVER_PORT is \"x\", expected a port"),
         (&["--socket", "a", "--port", "7"], &[], "'--socket <NAME>' cannot be used with '--port"),
         (&["--port", "0"], &[], "expected 1 to 65335"),
     ] {
-        let output = ask(words, environment);
-        let said = said(&output);
-        assert_eq!(output.status.code(), Some(2), "{words:?} {environment:?}: {said}");
-        assert!(said.contains(expected), "{words:?} {environment:?}: {said}");
+        let output = run(words, environment);
+        let printed = printed(&output);
+        assert_eq!(output.status.code(), Some(2), "{words:?} {environment:?}: {printed}");
+        assert!(printed.contains(expected), "{words:?} {environment:?}: {printed}");
     }
     assert_eq!(simulator.end("-TERM").0, Some(0));
 }
 
 #[test]
-fn addresses_are_those_of_the_guids_that_ports_have_now() {
+fn addresses_follow_changed_guids() {
     let simulator = Simulator::start(&[]);
     let first = || simulator.json(&["addresses", "host-0"])["data"][0]["addresses"][1].clone();
     assert_ne!(first(), "fd69:6266:6162::77");

@@ -9,7 +9,7 @@ use super::*;
 const KIB: u32 = 20;
 
 #[test]
-fn a_full_disk_ends_recordings_and_keeps_the_fabric() {
+fn full_disk_ends_recordings_but_not_the_fabric() {
     let files = ["--pcap", "pcap", "--record", "record", "--log", "log", "--log-level", "hops"];
     let simulator = Simulator::on_full_disk(KIB, &[&["--sm"], &files[..]].concat());
     let client = Client::attach(&simulator.socket, 1).expect("it may attach");
@@ -18,11 +18,11 @@ fn a_full_disk_ends_recordings_and_keeps_the_fabric() {
     let place = simulator.place.path().to_owned();
     let file = move |name: &str| fs::read(place.join(name)).expect("a file");
     let [pcap, record, log] = ["pcap", "record", "log"].map(file);
-    let (status, said) = simulator.end("-TERM");
-    assert_eq!(status, Some(1), "{said}");
+    let (status, printed) = simulator.end("-TERM");
+    assert_eq!(status, Some(1), "{printed}");
     for name in ["pcap", "record", "log"] {
         let expected = format!("{name}: File too large");
-        assert_eq!(said.lines().filter(|line| line.contains(&expected)).count(), 1, "{said}");
+        assert_eq!(printed.lines().filter(|line| line.contains(&expected)).count(), 1, "{printed}");
     }
     for bytes in [&pcap, &record, &log] {
         let most = KIB as usize * 1024;
@@ -34,7 +34,7 @@ fn a_full_disk_ends_recordings_and_keeps_the_fabric() {
 }
 
 #[test]
-fn a_full_disk_cuts_a_record_that_can_be_replayed() {
+fn record_cut_by_full_disk_is_replayable() {
     let words = ["--sm", "--record", "record", "--seed", "5"];
     let simulator = Simulator::on_full_disk(KIB, &words);
     let (net, record) = (simulator.place.path().join("net"), simulator.place.path().join("record"));

@@ -1,4 +1,4 @@
-//! What the tests have in common: a simulator, and a client of it.
+//! Common parts of the tests: a simulator, and a client.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -14,7 +14,7 @@ use serde_json::Value;
 
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_ibfabric");
 
-/// A simulator that is killed when the test ends.
+/// A simulator that is killed at the end of the test.
 pub(crate) struct Simulator {
     pub(crate) child: Child,
     pub(crate) socket: String,
@@ -22,12 +22,12 @@ pub(crate) struct Simulator {
 }
 
 impl Simulator {
-    /// Starts a simulator of a mesh of 2 by 2 switches, each with a host.
+    /// Starts a simulator of a mesh of 2 × 2 switches with a host each.
     pub(crate) fn start(options: &[&str]) -> Self {
         Self::serve(mesh(), options)
     }
 
-    /// Starts a simulator of the same on a UDP port.
+    /// Starts a simulator of the mesh on a UDP port.
     pub(crate) fn on_port(port: u16) -> Self {
         let port = port.to_string();
         Self::run(Command::new(PROGRAM), mesh(), &["--port", &port], port.clone())
@@ -95,15 +95,15 @@ impl Simulator {
         serde_json::from_slice(&output.stdout).expect("JSON")
     }
 
-    /// Asks the simulator to end, and returns its exit status and what it said.
+    /// Stops the simulator by a signal, and returns its exit status and standard error.
     pub(crate) fn end(mut self, signal: &str) -> (Option<i32>, String) {
         let process = self.child.id().to_string();
         assert!(Command::new("kill").args([signal, &process]).status().expect("kill").success());
         let status = self.child.wait().expect("it ends");
-        let mut said = String::new();
+        let mut printed = String::new();
         let stderr = self.child.stderr.as_mut().expect("piped");
-        stderr.read_to_string(&mut said).expect("UTF-8");
-        (status.code(), said)
+        stderr.read_to_string(&mut printed).expect("UTF-8");
+        (status.code(), printed)
     }
 
     pub(crate) fn file(&self, name: &str) -> String {
@@ -122,7 +122,7 @@ fn mesh() -> tempfile::TempDir {
 
 impl Drop for Simulator {
     fn drop(&mut self) {
-        // It may have ended already.
+        // Fails if the process has already exited.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -155,7 +155,7 @@ impl Client {
         control.connect_addr(&address("ctl")).expect("the simulator listens");
         let connect = Connect { id, queue_pair: 0, is_sm: false, node: node.to_owned() };
         let mut client = Self { control, data, number: 0 };
-        let answer = client.ask(kind::CONNECT, &connect.to_bytes());
+        let answer = client.query(kind::CONNECT, &connect.to_bytes());
         if answer.kind == kind::ERROR {
             return None;
         }
@@ -164,10 +164,10 @@ impl Client {
         Some(client)
     }
 
-    pub(crate) fn ask(&self, kind: u32, payload: &[u8]) -> Control {
+    pub(crate) fn query(&self, kind: u32, payload: &[u8]) -> Control {
         self.control.send(&Control::new(self.number, kind, payload).to_bytes()).expect("sent");
         let mut bytes = [0; Control::LENGTH];
-        // A process that was stopped and goes on is interrupted in a wait with a limit.
+        // A timed wait fails with EINTR when a stopped process continues.
         let length = loop {
             match self.control.recv(&mut bytes) {
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}

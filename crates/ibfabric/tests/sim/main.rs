@@ -1,4 +1,4 @@
-//! `ibfabric sim` from outside: its console, its files and its end.
+//! `ibfabric sim` as a process: console, files and exit.
 
 mod console;
 mod full_disk;
@@ -22,7 +22,7 @@ use serde_json::Value;
 use lab::{Client, PROGRAM, Simulator, node_info, request};
 
 #[test]
-fn a_client_is_answered_and_told_of_losses() {
+fn client_gets_responses_and_loss_reports() {
     let simulator = Simulator::start(&[]);
     let client = Client::attach(&simulator.socket, 1).expect("it may attach");
     client.send(&node_info(0xffff_1234_5678, &[1]), 0xffff);
@@ -35,20 +35,20 @@ fn a_client_is_answered_and_told_of_losses() {
     client.send(&node_info(7, &[1, 200]), 0xffff);
     let lost = client.receive();
     assert_eq!((lost.status, Mad(lost.mad)), (TIMED_OUT, node_info(7, &[1, 200])));
-    // Nobody may call himself by a LID that is not his.
+    // A source LID of another port is rejected.
     let mad = node_info(8, &[1]);
     let forged = Request { slid: 777, ..request(&mad, 0xffff) };
     client.data.send(&forged.to_bytes()).expect("sent");
     let refused = client.receive();
     assert_eq!((refused.status, Mad(refused.mad)), (TIMED_OUT, mad));
     assert_eq!(simulator.json(&["stats"])["data"]["refused"]["forged"], 1);
-    assert_eq!(client.ask(kind::GET_GUID, &[]).kind, kind::GET_GUID);
-    assert_eq!(client.ask(77, &[]).kind, kind::ERROR);
-    assert_eq!(client.ask(kind::DISCONNECT, &[]).kind, kind::DISCONNECT);
+    assert_eq!(client.query(kind::GET_GUID, &[]).kind, kind::GET_GUID);
+    assert_eq!(client.query(77, &[]).kind, kind::ERROR);
+    assert_eq!(client.query(kind::DISCONNECT, &[]).kind, kind::DISCONNECT);
 }
 
 #[test]
-fn two_hundred_clients_are_served_and_rubbish_is_counted() {
+fn two_hundred_clients_are_served_and_garbage_counted() {
     let simulator = Simulator::start(&[]);
     let clients: Vec<Client> =
         (1..=210).map(|id| Client::attach(&simulator.socket, id).expect("it may attach")).collect();
@@ -61,7 +61,7 @@ fn two_hundred_clients_are_served_and_rubbish_is_counted() {
         assert_eq!(Mad(answer.mad).transaction_id(), TransactionId(number as u64));
     }
     clients[0].control.send(&[1; 80]).expect("sent");
-    // Somebody else's number.
+    // The number of another client.
     let forged = Control::new(clients[1].number, kind::GET_PORT, &[]);
     clients[0].control.send(&forged.to_bytes()).expect("sent");
     let mut bytes = [0; Control::LENGTH];
@@ -75,7 +75,7 @@ fn two_hundred_clients_are_served_and_rubbish_is_counted() {
 }
 
 #[test]
-fn the_console_changes_the_fabric_and_tells_of_it() {
+fn console_changes_and_shows_the_fabric() {
     let simulator = Simulator::start(&[]);
     let port = |number: usize| {
         let dump = simulator.json(&["dump", "sw-x0y0"]);
@@ -117,16 +117,16 @@ fn the_console_changes_the_fabric_and_tells_of_it() {
         (&["fault", "sw-x0y0[0]", "loss=0.5"], "has no port 0: expected 1 to 5"),
     ] {
         let output = simulator.ctl(words);
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(1), "{words:?}: {said}");
-        assert!(said.contains(expected), "{words:?}: {said}");
+        let printed = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{words:?}: {printed}");
+        assert!(printed.contains(expected), "{words:?}: {printed}");
     }
     let quit = simulator.ctl(&["quit"]);
     assert_eq!(quit.status.code(), Some(0));
 }
 
 #[test]
-fn a_step_that_cannot_be_done_is_told_with_its_place_and_time() {
+fn failed_script_step_is_reported_with_line_and_time() {
     let place = tempfile::tempdir().expect("a temporary directory");
     let script = place.path().join("script");
     fs::write(&script, "# twice\nat 1ms unlink sw-x0y0[1]\nat 2ms unlink sw-x0y0[1]\n")
@@ -137,16 +137,16 @@ fn a_step_that_cannot_be_done_is_told_with_its_place_and_time() {
     while simulator.json(&["stats"])["data"]["failed_steps"] != 1 {
         assert!(Instant::now() < deadline, "the step is not tried");
     }
-    let (code, said) = simulator.end("-TERM");
+    let (code, printed) = simulator.end("-TERM");
     assert_eq!(code, Some(0));
-    let told = format!("ibfabric: {script}:3: at ");
-    assert!(said.starts_with(&told), "{said}");
+    let location = format!("ibfabric: {script}:3: at ");
+    assert!(printed.starts_with(&location), "{printed}");
     let rest = "Unlink \"sw-x0y0\"[1] failed: \"sw-x0y0\"[1] has no cable: expected one";
-    assert!(said.contains(rest), "{said}");
+    assert!(printed.contains(rest), "{printed}");
 }
 
 #[test]
-fn it_ends_when_it_is_asked_to_and_its_name_is_its_own() {
+fn quit_stops_simulator_and_name_is_exclusive() {
     for signal in ["-TERM", "-INT"] {
         let simulator = Simulator::start(&[]);
         let again = Command::new(PROGRAM)
@@ -155,8 +155,8 @@ fn it_ends_when_it_is_asked_to_and_its_name_is_its_own() {
             .output()
             .expect("it runs");
         assert_eq!(again.status.code(), Some(2));
-        let said = String::from_utf8_lossy(&again.stderr).into_owned();
-        assert!(said.contains("cannot listen on"), "{said}");
+        let printed = String::from_utf8_lossy(&again.stderr).into_owned();
+        assert!(printed.contains("cannot listen on"), "{printed}");
         assert_eq!(simulator.end(signal), (Some(0), String::new()));
     }
     let nobody = Command::new(PROGRAM)
@@ -172,7 +172,7 @@ fn stalled_console_does_not_block_others() {
     let client = Client::attach(&simulator.socket, 1).expect("it may attach");
     let name = SocketAddr::from_abstract_name(format!("{}:console", simulator.socket));
     let mut console = UnixStream::connect_addr(&name.expect("a name")).expect("it listens");
-    // More than the socket holds of the answers.
+    // More replies than the socket buffer holds.
     let request = "{\"command\":\"dump\"}\n";
     console.write_all(request.repeat(400).as_bytes()).expect("room");
     let start = Instant::now();
@@ -191,7 +191,7 @@ fn stalled_console_does_not_block_others() {
 }
 
 #[test]
-fn a_capture_on_standard_output_is_one_and_its_end_is_not_the_simulator_s() {
+fn closed_capture_pipe_does_not_stop_simulator() {
     let place = tempfile::tempdir().expect("a temporary directory");
     let net = place.path().join("net");
     let words = ["gen", "mesh", "2x2", "-o", net.to_str().expect("UTF-8")];
@@ -203,10 +203,10 @@ fn a_capture_on_standard_output_is_one_and_its_end_is_not_the_simulator_s() {
         .stderr(Stdio::piped())
         .spawn()
         .expect("it runs");
-    let mut said = String::new();
+    let mut printed = String::new();
     let mut errors = BufReader::new(child.stderr.take().expect("piped"));
-    errors.read_line(&mut said).expect("a line");
-    assert_eq!(said, "READY\n");
+    errors.read_line(&mut printed).expect("a line");
+    assert_eq!(printed, "READY\n");
     let client = Client::attach(&socket, 1).expect("it may attach");
     client.send(&node_info(1, &[1]), 0xffff);
     client.receive();
@@ -214,20 +214,21 @@ fn a_capture_on_standard_output_is_one_and_its_end_is_not_the_simulator_s() {
     let mut reader = ib_pcap::Reader::new(stdout).expect("a capture");
     while !matches!(reader.next_event().expect("well formed"), Some(ib_pcap::Event::Packet(_))) {}
     drop(reader);
-    let told = std::thread::spawn(move || {
-        let mut said = String::new();
-        errors.read_line(&mut said).expect("a line");
-        said
+    let reader = std::thread::spawn(move || {
+        let mut printed = String::new();
+        errors.read_line(&mut printed).expect("a line");
+        printed
     });
-    // A process that another test starts may have the other end of the pipe for a moment longer.
+    // A process that another test forks may keep the read end of the pipe open for a short time.
     let mut transaction = 2;
-    while !told.is_finished() {
+    while !reader.is_finished() {
         client.send(&node_info(transaction, &[1]), 0xffff);
         client.receive();
         transaction += 1;
     }
-    let said = told.join().expect("no panic");
-    assert_eq!(said, "ibfabric: the reader of the capture has disconnected: the capture stops\n");
+    let printed = reader.join().expect("no panic");
+    let expected = "ibfabric: the reader of the capture has disconnected: the capture stops\n";
+    assert_eq!(printed, expected);
     client.send(&node_info(transaction, &[1]), 0xffff);
     client.receive();
     child.kill().expect("it still runs");

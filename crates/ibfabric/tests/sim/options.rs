@@ -1,4 +1,4 @@
-//! Options and files that are read, and what is refused of them.
+//! Options and input files, and their errors.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use crate::lab::{PROGRAM, Simulator};
 
 #[test]
-fn unusable_input_is_refused_with_its_place() {
+fn unusable_input_is_rejected_with_line() {
     let place = tempfile::tempdir().expect("a temporary directory");
     let net = place.path().join("net");
     let words = ["gen", "mesh", "2x2", "-o", net.to_str().expect("UTF-8")];
@@ -36,7 +36,7 @@ fn unusable_input_is_refused_with_its_place() {
     ];
     for (option, content, expected) in cases {
         fs::write(place.path().join("bad"), content).expect("written");
-        // The file that is to be written must not be one that is read.
+        // A written file must not be a file that is read.
         let fabric = if option == "record" { "bad" } else { "net" };
         let output = Command::new(PROGRAM)
             .args(["sim", fabric, &format!("--{option}"), "bad"])
@@ -44,17 +44,17 @@ fn unusable_input_is_refused_with_its_place() {
             .current_dir(place.path())
             .output()
             .expect("it runs");
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{content:?}: {said}");
-        assert!(said.contains(expected), "{content:?}: {said}");
+        let printed = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{content:?}: {printed}");
+        assert!(printed.contains(expected), "{content:?}: {printed}");
     }
 }
 
 #[test]
-fn options_that_cannot_be_are_refused() {
+fn conflicting_options_are_rejected() {
     for (words, expected) in [
-        (&["--port", "0"][..], "expected 1 to 65335: clients have the ports behind it"),
-        (&["--port", "65336"], "expected 1 to 65335: clients have the ports behind it"),
+        (&["--port", "0"][..], "expected 1 to 65335: clients use up to 200 ports after it"),
+        (&["--port", "65336"], "expected 1 to 65335: clients use up to 200 ports after it"),
         (&["--log-level", "hops"], "the following required arguments were not provided:"),
         (&["--random-time", "1s"], "the following required arguments were not provided:"),
         (&["--socket", "a", "--port", "7"], "'--socket' cannot be used with '--port'"),
@@ -72,14 +72,14 @@ fn options_that_cannot_be_are_refused() {
             .stdin(Stdio::null())
             .output()
             .expect("it runs");
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{words:?}: {said}");
-        assert!(said.contains(expected), "{words:?}: {said}");
+        let printed = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {printed}");
+        assert!(printed.contains(expected), "{words:?}: {printed}");
     }
 }
 
 #[test]
-fn a_name_of_sockets_in_the_environment_is_no_option() {
+fn socket_name_in_environment_is_no_conflict() {
     for words in [&["--replay", "nowhere"][..], &["--port", "65335", "--script", "nowhere"]] {
         let output = Command::new(PROGRAM)
             .args(["sim", "nowhere"])
@@ -87,13 +87,13 @@ fn a_name_of_sockets_in_the_environment_is_no_option() {
             .env("IBSIM_SOCKNAME", "lab")
             .output()
             .expect("it runs");
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(said.contains("nowhere: No such file"), "{words:?}: {said}");
+        let printed = String::from_utf8_lossy(&output.stderr);
+        assert!(printed.contains("nowhere: No such file"), "{words:?}: {printed}");
     }
 }
 
 #[test]
-fn the_format_of_an_answer_may_stand_anywhere() {
+fn format_option_may_follow_command() {
     let simulator = Simulator::start(&[]);
     let format = ["--format", "json"];
     let (stats, dump) = (["stats"], ["dump", "sw-x0y0[1]"]);
@@ -110,6 +110,6 @@ fn the_format_of_an_answer_may_stand_anywhere() {
         assert_eq!(answer["ok"], true, "{words:?}");
     }
     let hyphen = simulator.ctl(&["--", "unlink", "-"]);
-    let said = String::from_utf8_lossy(&hyphen.stderr);
-    assert!(said.contains("there is no node \"-\""), "{said}");
+    let printed = String::from_utf8_lossy(&hyphen.stderr);
+    assert!(printed.contains("there is no node \"-\""), "{printed}");
 }

@@ -1,4 +1,4 @@
-//! What the port of a client gives to its datagrams: the P_Key, and the LID that they come from.
+//! P_Key and source LID of a client's packets.
 
 use std::process::Command;
 
@@ -12,17 +12,17 @@ use crate::lab::{Client, PROGRAM, Simulator, request};
 const PAIR: &str =
     "caguid=0x1000\nCa 1 \"h1\"\n[1] \"h2\"[1]\n\ncaguid=0x2000\nCa 1 \"h2\"\n[1] \"h1\"[1]\n";
 
-/// The LIDs of the hosts; the LMC is 1.
+/// The base LIDs of the hosts; the LMC is 1.
 const LIDS: [u16; 2] = [4, 8];
 
-/// Two hosts, linked, and a client at each.
+/// Two linked hosts, with a client at each.
 struct Pair {
     simulator: Simulator,
     hosts: [Client; 2],
 }
 
 impl Pair {
-    /// Starts them with P_Key tables of one key.
+    /// Starts the clients with P_Key tables of one key.
     fn with_key(key: PKey, options: &[&str]) -> Self {
         let simulator = Simulator::of(PAIR, options);
         let hosts = [(1, "h1"), (2, "h2")]
@@ -41,31 +41,34 @@ impl Pair {
         Self { simulator, hosts }
     }
 
-    /// Asks for the counters of the second host on behalf of the first one.
-    fn ask(&self, slid: u16) -> Request {
+    /// Queries the counters of the second host from the first one.
+    fn query(&self, slid: u16) -> Request {
         let mut mad = Mad::new(MgmtClass::PERFORMANCE, Method::GET, TransactionId(9));
         mad.set_attribute_id(AttributeId::PORT_COUNTERS);
         mad.data_mut()[1] = 1;
-        let asked = Request {
+        let request = Request {
             slid,
             destination_queue_pair: 1,
             source_queue_pair: 1,
             ..request(&mad, LIDS[1])
         };
-        self.hosts[0].data.send(&asked.to_bytes()).expect("sent");
+        self.hosts[0].data.send(&request.to_bytes()).expect("sent");
         self.hosts[0].receive()
     }
 }
 
 fn get<A: Attribute>(client: &Client, modifier: u32) -> A {
-    ask(client, smp::directed_request(Method::GET, TransactionId(1), (A::ID, modifier), &[]))
+    query_attribute(
+        client,
+        smp::directed_request(Method::GET, TransactionId(1), (A::ID, modifier), &[]),
+    )
 }
 
 fn set<A: Attribute>(client: &Client, attribute: &A, modifier: u32) {
     let what = (A::ID, modifier);
     let mut mad = smp::directed_request(Method::SET, TransactionId(2), what, &[]);
     mad.set_attribute(attribute);
-    let _: A = ask(client, mad);
+    let _: A = query_attribute(client, mad);
 }
 
 fn set_port(client: &Client, change: impl FnOnce(&mut PortInfo)) {
@@ -75,39 +78,39 @@ fn set_port(client: &Client, change: impl FnOnce(&mut PortInfo)) {
     set(client, &info, 1);
 }
 
-fn ask<A: Attribute>(client: &Client, mad: Mad) -> A {
+fn query_attribute<A: Attribute>(client: &Client, mad: Mad) -> A {
     client.send(&mad, 0xffff);
     let answer = Mad(client.receive().mad);
     assert!(answer.status().is_ok(), "{answer}");
-    answer.attribute().expect("what was asked for")
+    answer.attribute().expect("requested attribute")
 }
 
 #[test]
-fn a_datagram_is_of_the_partition_that_its_port_is_in() {
-    // Limited members do not talk to each other.
+fn datagram_has_pkey_of_its_port() {
+    // Limited members cannot communicate with each other.
     let limited = Pair::with_key(PKey(0x7fff), &[]);
-    assert_eq!(limited.ask(0).status, TIMED_OUT);
+    assert_eq!(limited.query(0).status, TIMED_OUT);
     assert_eq!(limited.simulator.json(&["stats"])["data"]["lost"]["partition"], 1);
     let info: PortInfo = get(&limited.hosts[1], 1);
     assert_eq!(info.p_key_violations, 1);
-    // The members of a partition do, also if it is not the default one.
+    // Full members can, also in a partition other than the default one.
     let members = Pair::with_key(PKey(0x8001), &[]);
-    let answer = members.ask(0);
+    let answer = members.query(0);
     assert_eq!((answer.status, Mad(answer.mad).method()), (0, Method::GET_RESP));
 }
 
 #[test]
-fn a_request_comes_from_the_lid_that_it_names() {
+fn request_has_its_chosen_source_lid() {
     let options = ["--record", "record", "--log", "log", "--log-level", "hops"];
     let mut pair = Pair::with_key(PKey(0x8001), &options);
     for (slid, from) in [(0, 4), (4, 4), (5, 5)] {
-        let answer = pair.ask(slid);
-        assert_eq!((answer.status, answer.slid, answer.dlid), (0, 8, from), "asked from {slid}");
+        let answer = pair.query(slid);
+        assert_eq!((answer.status, answer.slid, answer.dlid), (0, 8, from), "source LID {slid}");
     }
-    assert_eq!(pair.ask(6).status, TIMED_OUT, "not its own");
-    // What is lost comes back as it was sent.
+    assert_eq!(pair.query(6).status, TIMED_OUT, "not its own");
+    // A lost request is returned unchanged.
     pair.simulator.ctl(&["unlink", "h1[1]"]);
-    let lost = pair.ask(5);
+    let lost = pair.query(5);
     assert_eq!((lost.status, lost.slid, lost.dlid), (TIMED_OUT, 5, 8));
     pair.simulator.ctl(&["quit"]);
     assert!(pair.simulator.child.wait().expect("it ends").success());
@@ -119,7 +122,7 @@ fn a_request_comes_from_the_lid_that_it_names() {
         })
         .collect();
     assert_eq!(bits, ["0", "0", "1", "1"]);
-    // A replay sends all that as it was sent.
+    // A replay sends the same packets.
     let words = ["sim", "net", "--replay", "record", "--log", "again", "--log-level", "hops"];
     let place = pair.simulator.place.path();
     let output = Command::new(PROGRAM).args(words).current_dir(place).output().expect("it runs");

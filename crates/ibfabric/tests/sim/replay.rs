@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::lab::{Client, PROGRAM, Simulator, node_info};
 
 #[test]
-fn a_replay_logs_what_the_run_has_logged() {
+fn replay_log_equals_recorded_log() {
     let options = [
         "--seed",
         "5",
@@ -33,7 +33,7 @@ fn a_replay_logs_what_the_run_has_logged() {
         std::thread::sleep(Duration::from_millis(2));
     }
     assert_eq!(simulator.ctl(&["unlink", "sw-x1y0"]).status.code(), Some(0));
-    // What fails has a line in the log, too.
+    // Failed commands are logged, too.
     assert_eq!(simulator.ctl(&["unlink", "sw-x1y0"]).status.code(), Some(1));
     assert_eq!(simulator.ctl(&["power", "nobody", "off"]).status.code(), Some(1));
     drop(client);
@@ -65,9 +65,12 @@ fn a_replay_logs_what_the_run_has_logged() {
     assert_eq!(log, simulator.file("again"));
     let other = words.map(|word| if word == "5" { "6" } else { word });
     let output = Command::new(PROGRAM).args(other).current_dir(&place).output().expect("it runs");
-    let said = String::from_utf8_lossy(&output.stderr);
+    let printed = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2));
-    assert!(said.contains("record:3: found \"with seed 5\", expected \"with seed 6\""), "{said}");
+    assert!(
+        printed.contains("record:3: found \"with seed 5\", expected \"with seed 6\""),
+        "{printed}"
+    );
     assert_eq!(log.matches("command Unlink \"sw-x1y0\"\n").count(), 2);
     assert!(log.contains("nobody"));
     let capture = fs::read(place.join("pcap")).expect("the file is there");
@@ -79,7 +82,7 @@ fn a_replay_logs_what_the_run_has_logged() {
     assert!(packets > 200, "{packets} packets");
 }
 
-/// Runs a record on the fabric `net` of a directory and returns the exit status and what it says.
+/// Replays a record on the fabric `net` of a directory; returns the exit status and standard error.
 fn replay(place: &Path, record: &str) -> (Option<i32>, String) {
     let words = ["sim", "net", "--replay", record];
     let output = Command::new(PROGRAM).args(words).current_dir(place).output().expect("it runs");
@@ -87,7 +90,7 @@ fn replay(place: &Path, record: &str) -> (Option<i32>, String) {
 }
 
 #[test]
-fn a_replay_in_which_a_command_fares_otherwise_fails() {
+fn replay_fails_if_a_command_has_another_result() {
     let simulator = Simulator::start(&["--record", "record"]);
     for code in [0, 1] {
         assert_eq!(simulator.ctl(&["unlink", "sw-x1y0"]).status.code(), Some(code));
@@ -113,14 +116,14 @@ fn a_replay_in_which_a_command_fares_otherwise_fails() {
     ] {
         assert_eq!(record.matches(line).count(), 1, "{record}");
         fs::write(place.join("changed"), record.replace(line, changed)).expect("written");
-        let (code, said) = replay(&place, "changed");
-        assert_eq!(code, Some(2), "{said}");
-        assert!(said.contains(expected), "{said}");
+        let (code, printed) = replay(&place, "changed");
+        assert_eq!(code, Some(2), "{printed}");
+        assert!(printed.contains(expected), "{printed}");
     }
 }
 
 #[test]
-fn a_replay_needs_the_fabric_of_the_run_in_all_that_its_nodes_say() {
+fn replay_requires_identical_fabric() {
     let net = "vendid=0x2c9\ndevid=0x1003\nsysimgguid=0x6000\ncaguid=0x6001\nCa 1 \"a\" # \"one\"\n\
                [1] \"s\"[1] s=7 e=7\t# lid 0 lmc 0 \"\" lid 0 4xNDR\n\nswitchguid=0x7001\nSwitch 4 \"s\" # \"two\" enhanced port 0 lid 3\n\
                [1] \"a\"[1] s=7 e=7\t# lid 0 4xNDR\n";
@@ -142,8 +145,8 @@ fn a_replay_needs_the_fabric_of_the_run_in_all_that_its_nodes_say() {
         let changed = net.replace(part, other);
         let changed = if part == "s=7 e=7" { changed.replace("4xNDR", "4xHDR") } else { changed };
         fs::write(place.join("net"), changed).expect("written");
-        let (code, said) = replay(place, "record");
-        assert_eq!(code, Some(2), "{other}: {said}");
-        assert!(said.contains("record:2: found \"with fabric"), "{other}: {said}");
+        let (code, printed) = replay(place, "record");
+        assert_eq!(code, Some(2), "{other}: {printed}");
+        assert!(printed.contains("record:2: found \"with fabric"), "{other}: {printed}");
     }
 }

@@ -1,4 +1,4 @@
-//! Alarms of the subnet manager as `sm ctl` and the metrics show them.
+//! Alarms of the SM in `sm ctl` and in the metrics.
 
 use std::process::Command;
 
@@ -17,7 +17,7 @@ fn ring(options: &[&str]) -> Lab {
 
 /// Returns the value of a metric with a label.
 fn alarm_metric(lab: &Lab, name: &str, kind: &str) -> Option<f64> {
-    let metrics = lab.ask_manager(&["metrics"]);
+    let metrics = lab.query_manager(&["metrics"]);
     let samples = metrics.as_array().expect("a list");
     let found = samples.iter().find(|it| it["name"] == name && it["labels"]["kind"] == kind);
     found.and_then(|it| it["value"].as_f64())
@@ -26,7 +26,7 @@ fn alarm_metric(lab: &Lab, name: &str, kind: &str) -> Option<f64> {
 #[test]
 fn accepted_credit_loops_are_shown_until_they_are_resolved() {
     let lab = ring(&["--sm=minhop"]);
-    let status = lab.ask_manager(&["status"]);
+    let status = lab.query_manager(&["status"]);
     let alarms = status["alarms"].as_array().expect("a list");
     assert_eq!(alarms.len(), 1, "{status}");
     let alarm = &alarms[0];
@@ -42,18 +42,18 @@ fn accepted_credit_loops_are_shown_until_they_are_resolved() {
     assert_eq!(alarm_metric(&lab, "ibfabric_sm_alarm", "unreachable"), Some(0.0));
     let since = alarm_metric(&lab, "ibfabric_sm_alarm_since_timestamp_seconds", "credit_loops");
     assert_eq!(since, alarm["since"].as_f64());
-    // The ring is opened: routes without a loop follow.
+    // Cuts a link of the ring: the new routes have no loop.
     let node = alarm["first"][0].as_str().and_then(|text| text.split('\'').nth(1));
-    lab.tell(&format!("unlink \"{}\"[1]", node.expect("the name of a switch")));
+    lab.run_command(&format!("unlink \"{}\"[1]", node.expect("the name of a switch")));
     crate::lab::wait_for("routes without a loop", || {
-        lab.ask_manager(&["status"])["alarms"] == Value::Array(Vec::new())
+        lab.query_manager(&["status"])["alarms"] == Value::Array(Vec::new())
     });
 }
 
 #[test]
-fn default_engines_leave_a_ring_without_an_alarm() {
+fn default_engines_route_ring_without_alarm() {
     let lab = ring(&["--sm"]);
-    let routes = lab.ask_manager(&["routes"]);
+    let routes = lab.query_manager(&["routes"]);
     assert_eq!((&routes["requested"], &routes["engine"]), (&"auto".into(), &"lash".into()));
-    assert_eq!(lab.ask_manager(&["status"])["alarms"], Value::Array(Vec::new()));
+    assert_eq!(lab.query_manager(&["status"])["alarms"], Value::Array(Vec::new()));
 }

@@ -1,4 +1,4 @@
-//! What the tests have in common: a simulator, and a manager of its fabric.
+//! Common parts of the tests: a simulator, and an SM of its fabric.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -11,14 +11,14 @@ use serde_json::Value;
 
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_ibfabric");
 
-/// How long something may take on a machine that has much else to do.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Time limit of a condition, on a machine with high load.
+const TIME_LIMIT: Duration = Duration::from_secs(60);
 
-/// Ends a process when a test ends.
+/// A process that is killed at the end of a test.
 pub(crate) struct Killed(Child);
 
 impl Killed {
-    /// Ends it now.
+    /// Kills the process.
     pub(crate) fn end(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
@@ -32,7 +32,7 @@ impl Drop for Killed {
     }
 }
 
-/// A simulator of a mesh of 2 by 2 switches, each with a host, and a directory.
+/// A simulator of a mesh of 2 × 2 switches with a host each, and a directory.
 pub(crate) struct Lab {
     pub(crate) simulator: Killed,
     pub(crate) socket: String,
@@ -46,7 +46,7 @@ impl Lab {
         Self::again(place, options)
     }
 
-    /// Starts a simulator of the fabric of a directory.
+    /// Starts a simulator of the fabric in a directory.
     pub(crate) fn again(place: tempfile::TempDir, options: &[&str]) -> Self {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -70,19 +70,19 @@ impl Lab {
         self.place.path().join(name)
     }
 
-    /// Gives the simulator a command.
-    pub(crate) fn tell(&self, command: &str) {
+    /// Sends a command to the simulator.
+    pub(crate) fn run_command(&self, command: &str) {
         let mut words = Command::new(PROGRAM);
         words.args(["sim", "ctl", "--socket", &self.socket, command]);
         assert!(words.status().expect("it runs").success(), "{command}");
     }
 
-    /// Asks the manager of `--sm`.
-    pub(crate) fn ask_manager(&self, question: &[&str]) -> Value {
-        ask(&format!("{}-sm", self.socket), question)
+    /// Queries the SM of `--sm`.
+    pub(crate) fn query_manager(&self, question: &[&str]) -> Value {
+        query(&format!("{}-sm", self.socket), question)
     }
 
-    /// Returns the command that starts a manager.
+    /// Returns the command that starts an SM.
     pub(crate) fn command(&self, options: &[&str]) -> Command {
         let mut command = Command::new(PROGRAM);
         command
@@ -101,7 +101,7 @@ impl Lab {
     }
 }
 
-/// A manager that runs.
+/// A running SM.
 pub(crate) struct Daemon {
     pub(crate) child: Child,
     console: String,
@@ -116,7 +116,7 @@ impl Daemon {
         Self { child: command.spawn().expect("it runs"), console: lab.console() }
     }
 
-    /// Waits until the subnet was brought up so often.
+    /// Waits until the subnet has come up `sweeps` times.
     pub(crate) fn is_up(&self, sweeps: u64) {
         wait_for("the subnet", || {
             let output = self.ctl(&["status", "--format", "json"]);
@@ -125,7 +125,7 @@ impl Daemon {
         });
     }
 
-    /// Waits until the manager is in a state.
+    /// Waits until the SM is in a state.
     pub(crate) fn is_in(&self, state: &str) {
         wait_for(state, || {
             let output = self.ctl(&["status", "--format", "json"]);
@@ -140,11 +140,11 @@ impl Daemon {
         command.output().expect("it runs")
     }
 
-    pub(crate) fn ask(&self, question: &[&str]) -> Value {
-        ask(&self.console, question)
+    pub(crate) fn query(&self, question: &[&str]) -> Value {
+        query(&self.console, question)
     }
 
-    /// Tells it to end, which it does well.
+    /// Stops the SM by SIGTERM; its exit status has to be 0.
     pub(crate) fn end(&mut self) {
         signal(&self.child, "TERM");
         let status = self.child.wait().expect("it ends");
@@ -159,7 +159,7 @@ impl Drop for Daemon {
     }
 }
 
-fn ask(console: &str, question: &[&str]) -> Value {
+fn query(console: &str, question: &[&str]) -> Value {
     let mut command = Command::new(PROGRAM);
     command.args(["sm", "ctl", "--socket", console, "--format", "json"]).args(question);
     let output = command.output().expect("it runs");
@@ -167,7 +167,7 @@ fn ask(console: &str, question: &[&str]) -> Value {
     serde_json::from_slice(&output.stdout).expect("JSON")
 }
 
-/// Writes the fabric of a lab.
+/// Writes the fabric file of a lab.
 pub(crate) fn mesh(directory: &Path) {
     let net = directory.join("net");
     let words = ["gen", "mesh", "2x2", "-o", net.to_str().expect("UTF-8")];
@@ -181,26 +181,26 @@ pub(crate) fn signal(child: &Child, name: &str) {
     assert!(command.status().expect("it runs").success());
 }
 
-/// Waits until something is so.
+/// Waits until a condition holds.
 pub(crate) fn wait_for(what: &str, so: impl Fn() -> bool) {
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + TIME_LIMIT;
     while !so() {
-        assert!(Instant::now() < end, "{what} did not come");
+        assert!(Instant::now() < end, "expected {what} in time");
         std::thread::sleep(Duration::from_millis(50));
     }
 }
 
-/// Returns a TCP port that nobody listens on.
+/// Returns a free TCP port.
 pub(crate) fn free_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     listener.local_addr().expect("an address").port()
 }
 
-/// Returns the page of metrics; nothing while nobody serves it.
+/// Returns the metrics; empty if there is no server.
 pub(crate) fn page(port: u16) -> String {
     let Ok(mut stream) = TcpStream::connect(("127.0.0.1", port)) else { return String::new() };
-    let asked = stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n");
+    let sent = stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n");
     let mut answer = String::new();
-    let read = asked.and_then(|()| stream.read_to_string(&mut answer));
+    let read = sent.and_then(|()| stream.read_to_string(&mut answer));
     if read.is_ok() { answer } else { String::new() }
 }

@@ -1,4 +1,4 @@
-//! The daemon around the subnet manager, run as its users run it.
+//! The SM's daemon as a process.
 
 mod alarms;
 mod lab;
@@ -12,25 +12,25 @@ use std::time::Duration;
 
 use lab::{Daemon, Lab, PROGRAM, signal, wait_for};
 
-/// A file that OpenSM's users have beside the log.
+/// Returns the contents of a file that OpenSM writes next to the log.
 fn file(lab: &Lab, name: &str) -> String {
     fs::read_to_string(lab.path(name)).unwrap_or_default()
 }
 
 #[test]
-fn a_subnet_is_managed_until_the_daemon_is_told_to_end() {
+fn daemon_manages_subnet_until_terminated() {
     let lab = Lab::start(&[]);
     let mut daemon = Daemon::start(&lab, &["--log", "log", "--dump-dir", "d", "--cache-dir", "c"]);
     daemon.is_up(1);
-    let status = daemon.ask(&["status"]);
+    let status = daemon.query(&["status"]);
     assert_eq!(status["state"], "master");
     assert_eq!((&status["up"]["nodes"], &status["up"]["unreachable"]), (&8.into(), &0.into()));
-    // A heavy sweep by a signal, and one by the console.
+    // A heavy sweep by SIGHUP, and one by the console.
     signal(&daemon.child, "HUP");
     daemon.is_up(2);
-    assert_eq!(daemon.ask(&["sweep"]), serde_json::json!({ "text": "a sweep starts" }));
+    assert_eq!(daemon.query(&["sweep"]), serde_json::json!({ "text": "a sweep starts" }));
     daemon.is_up(3);
-    // The log is renamed and opened again.
+    // The log is rotated: renamed, and reopened.
     fs::rename(lab.path("log"), lab.path("log.1")).expect("renamed");
     signal(&daemon.child, "USR1");
     wait_for("a new log", || lab.path("log").exists());
@@ -46,11 +46,11 @@ fn a_subnet_is_managed_until_the_daemon_is_told_to_end() {
 }
 
 #[test]
-fn routes_are_shown_as_opensm_dumps_them() {
+fn routes_use_format_of_opensm_dumps() {
     let lab = Lab::start(&[]);
     let mut daemon = Daemon::start(&lab, &["--dump-dir", "d", "--engine", "updn,minhop"]);
     daemon.is_up(1);
-    let routes = daemon.ask(&["routes"]);
+    let routes = daemon.query(&["routes"]);
     assert_eq!(routes["requested"], "updn,minhop");
     let switches = routes["switches"].as_array().expect("a list").clone();
     assert_eq!(switches.len(), 4);
@@ -67,7 +67,7 @@ fn routes_are_shown_as_opensm_dumps_them() {
 }
 
 #[test]
-fn lids_survive_a_daemon_that_is_killed() {
+fn lids_survive_killed_daemon() {
     let lab = Lab::start(&[]);
     let mut daemon = Daemon::start(&lab, &["--cache-dir", "c"]);
     daemon.is_up(1);
@@ -75,7 +75,7 @@ fn lids_survive_a_daemon_that_is_killed() {
     daemon.child.kill().expect("killed");
     daemon.child.wait().expect("ended");
     let before = file(&lab, "c/guid2lid");
-    // Another fabric of the same ports, which know nothing, and another range that is kept.
+    // The same ports without LIDs, and a cache with other LIDs, which are used.
     let moved = before.replacen("0x0001 0x0001", "0x0100 0x0100", 1);
     assert_ne!(before, moved);
     drop(lab.simulator);
@@ -85,7 +85,7 @@ fn lids_survive_a_daemon_that_is_killed() {
     daemon.is_up(1);
     daemon.end();
     assert_eq!(file(&lab, "c/guid2lid"), moved);
-    // Unless they are to be assigned again, once.
+    // With --reassign-lids the LIDs are reassigned once.
     let mut daemon = Daemon::start(&lab, &["--cache-dir", "c", "--reassign-lids"]);
     daemon.is_up(1);
     daemon.end();
@@ -93,14 +93,14 @@ fn lids_survive_a_daemon_that_is_killed() {
 }
 
 #[test]
-fn metrics_tell_of_sweeps_and_of_the_counters_of_ports() {
+fn metrics_have_sweeps_and_port_counters() {
     let lab = Lab::start(&[]);
     let port = lab::free_port();
     let number = port.to_string();
     let options = ["--metrics-port", number.as_str(), "--perf-interval", "1"];
     let mut daemon = Daemon::start(&lab, &options);
     daemon.is_up(1);
-    lab.tell("performanceset \"S-0002c90000200000\"[1] PortCounters.SymbolErrorCounter=7");
+    lab.run_command("performanceset \"S-0002c90000200000\"[1] PortCounters.SymbolErrorCounter=7");
     let line = "infiniband_port_symbol_error_total{guid=\"0x0002c90000200000\",port=\"1\",\
                 node=\"sw-x0y0\"} 7\n";
     wait_for("the counters", || lab::page(port).contains(line));
@@ -113,18 +113,18 @@ fn metrics_tell_of_sweeps_and_of_the_counters_of_ports() {
 }
 
 #[test]
-fn a_cable_that_is_pulled_is_routed_around() {
+fn pulled_cable_is_routed_around() {
     let lab = Lab::start(&["--sm"]);
-    let status = || lab.ask_manager(&["status"]);
+    let status = || lab.query_manager(&["status"]);
     assert_eq!(status()["up"]["unreachable"], 0, "the fabric is up when it is ready");
     let before = status()["sweeps"].as_u64();
-    lab.tell("unlink \"S-0002c90000200000\"[1]");
+    lab.run_command("unlink \"S-0002c90000200000\"[1]");
     wait_for("a sweep", || status()["sweeps"].as_u64() > before);
     assert_eq!((&status()["up"]["unreachable"], &status()["up"]["nodes"]), (&0.into(), &8.into()));
 }
 
 #[test]
-fn a_fabric_that_cannot_be_routed_is_not_ready() {
+fn unroutable_fabric_is_not_ready() {
     let place = tempfile::tempdir().expect("a temporary directory");
     lab::mesh(place.path());
     let socket = format!("ibfabric-sm-unroutable-{}", std::process::id());
@@ -138,7 +138,7 @@ fn a_fabric_that_cannot_be_routed_is_not_ready() {
 }
 
 #[test]
-fn the_service_manager_is_told() {
+fn systemd_is_notified() {
     let lab = Lab::start(&[]);
     let socket = UnixDatagram::bind(lab.path("notify")).expect("bound");
     socket.set_read_timeout(Some(Duration::from_secs(20))).expect("set");
@@ -147,7 +147,7 @@ fn the_service_manager_is_told() {
     let mut daemon = Daemon::of(&lab, command);
     let hear = || {
         let mut bytes = [0; 128];
-        let length = socket.recv(&mut bytes).expect("told");
+        let length = socket.recv(&mut bytes).expect("notification");
         String::from_utf8_lossy(&bytes[..length]).into_owned()
     };
     assert_eq!(hear(), "READY=1\nSTATUS=The subnet is up");
@@ -156,7 +156,7 @@ fn the_service_manager_is_told() {
 }
 
 #[test]
-fn the_program_is_opensm_by_its_name() {
+fn program_named_opensm_acts_as_opensm() {
     let lab = Lab::start(&[]);
     let opensm = lab.path("opensm");
     symlink(PROGRAM, &opensm).expect("linked");
@@ -182,23 +182,26 @@ fn the_program_is_opensm_by_its_name() {
     for name in ["opensm-subnet.lst", "opensm.fdbs", "opensm.mcfdbs"] {
         assert!(lab.path("t").join(name).exists(), "{name}");
     }
-    // Options prevail over the file; without the flag only the links are dumped.
+    // Options override the file. Without the log flag only the links are dumped.
     fs::remove_dir_all(lab.path("t")).expect("removed");
     let (status, ..) = run(&["-F", "conf", "-o", "-l", "0", "-r", "-f", "log", &ibsim]);
     assert_eq!(status, Some(0));
     assert!(!file(&lab, "c/guid2lid").contains("0x0003 0x0004"));
     let names: Vec<_> = fs::read_dir(lab.path("t")).expect("a directory").collect();
     assert_eq!(names.len(), 1);
-    // What cannot be had is refused by name.
+    // Unsupported options are rejected by name.
     for (words, expected) in [
         (&["-Y", "policy"][..], "--qos_policy_file: is not supported: "),
         (&["--perfmgr"], "--perfmgr: is not supported: "),
         (&["-l", "9"], "--lmc: found `9`, expected a number of 0 to 7"),
-        (&["-foo=", "--lo"], "--lo: which of --log_file, --log_limit, --log_prefix?"),
+        (
+            &["-foo=", "--lo"],
+            "--lo: ambiguous option: expected --log_file or --log_limit or --log_prefix",
+        ),
         (&["--metrics-port", "99999"], "found `99999`, expected a number of 1 to 65535"),
         (&["--sm_sl", "3"], "--sm_sl: found `3`, expected 0"),
         (&["-F", "none"], "--config: cannot read none: "),
-        (&["-d", "10"], "--debug: 10: there is no mode for tests"),
+        (&["-d", "10"], "--debug: 10: found the test mode, expected 1 or 2"),
         (&["-R", "nue"], "`nue` is an engine of OpenSM that is not supported here"),
     ] {
         let (status, output, errors) = run(words);
@@ -210,10 +213,10 @@ fn the_program_is_opensm_by_its_name() {
     assert_eq!(status, Some(2));
     let expected = "conf:3: sweep_interval: found `never`, expected a number of 0 to 86400\n";
     assert_eq!(errors, format!("ibfabric: {expected}"));
-    // A file that is written can be read.
+    // A written configuration file can be read.
     let (status, output, _) = run(&["-c", "new", "-p", "3"]);
     assert_eq!((status, output.as_str()), (Some(0), "wrote the configuration file new\n"));
-    // The port that there is can be asked for.
+    // `-g 0` lists the available ports.
     let (status, _, errors) = run(&["-g", "0", &ibsim]);
     assert_eq!(status, Some(2));
     assert!(errors.contains("0x0002c90000100001 node "), "{errors}");
@@ -224,24 +227,25 @@ fn the_program_is_opensm_by_its_name() {
 }
 
 #[test]
-fn partitions_are_read_again() {
+fn partition_file_is_reloaded() {
     let lab = Lab::start(&[]);
     fs::write(lab.path("p"), "Default=0x7fff : ALL=full ;\n").expect("written");
     let mut daemon = Daemon::start(&lab, &["--pconfig", "p", "--log", "log"]);
     daemon.is_up(1);
-    let smps = |daemon: &Daemon| daemon.ask(&["status"])["up"]["smps"].as_u64().expect("a number");
-    daemon.ask(&["sweep"]);
+    let smps =
+        |daemon: &Daemon| daemon.query(&["status"])["up"]["smps"].as_u64().expect("a number");
+    daemon.query(&["sweep"]);
     daemon.is_up(2);
     let unchanged = smps(&daemon);
     let text = "Default=0x7fff : ALL=full ;\nmore=0x10 : ALL=full ;\n";
     fs::write(lab.path("p"), text).expect("written");
-    daemon.ask(&["sweep"]);
+    daemon.query(&["sweep"]);
     daemon.is_up(3);
     assert!(smps(&daemon) > unchanged, "tables of keys are written");
     fs::write(lab.path("p"), "Default=nonsense\n").expect("written");
-    daemon.ask(&["sweep"]);
+    daemon.query(&["sweep"]);
     daemon.is_up(4);
-    let rejected = daemon.ask(&["status"])["rejected"].clone();
+    let rejected = daemon.query(&["status"])["rejected"].clone();
     assert!(rejected.as_str().is_some_and(|why| why.starts_with("--pconfig: p:1:")), "{rejected}");
     daemon.end();
     let log = file(&lab, "log");

@@ -1,11 +1,11 @@
-//! How the daemon starts, in the background and not, and what it says when it cannot.
+//! Startup of the daemon in the foreground and background, and its errors.
 
 use std::fs;
 use std::process::{Output, Stdio};
 
 use crate::lab::{Daemon, Lab, signal, wait_for};
 
-/// Runs a manager to its end; returns its exit status and what it said on standard error.
+/// Runs an SM to its end; returns its exit status and standard error.
 fn run(lab: &Lab, options: &[&str]) -> (Option<i32>, String) {
     let mut command = lab.command(options);
     let Output { status, stderr, .. } = command.stderr(Stdio::piped()).output().expect("it runs");
@@ -13,7 +13,7 @@ fn run(lab: &Lab, options: &[&str]) -> (Option<i32>, String) {
 }
 
 #[test]
-fn what_keeps_it_from_the_background_is_said_and_logged() {
+fn daemon_startup_failure_is_printed_and_logged() {
     let lab = Lab::start(&[]);
     let port = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
     let number = port.local_addr().expect("an address").port().to_string();
@@ -39,7 +39,7 @@ fn what_keeps_it_from_the_background_is_said_and_logged() {
 }
 
 #[test]
-fn it_is_set_up_when_it_is_in_the_background() {
+fn daemon_is_ready_when_it_detaches() {
     let lab = Lab::start(&[]);
     let (status, errors) = run(&lab, &["-B", "--log", "log", "--pidfile", "pid"]);
     assert_eq!((status, errors.as_str()), (Some(0), ""));
@@ -59,7 +59,7 @@ fn it_is_set_up_when_it_is_in_the_background() {
 }
 
 #[test]
-fn a_simulator_that_ends_is_logged() {
+fn exit_of_simulator_is_logged() {
     let mut lab = Lab::start(&[]);
     let mut daemon = Daemon::start(&lab, &["--log", "log", "--pidfile", "pid", "--sweep", "1"]);
     daemon.is_up(1);
@@ -73,7 +73,7 @@ fn a_simulator_that_ends_is_logged() {
 }
 
 #[test]
-fn a_reason_is_said_once() {
+fn startup_failure_is_printed_once() {
     let lab = Lab::start(&[]);
     let (status, errors) = run(&lab, &["--once", "--engine", "updn,no_fallback"]);
     assert_eq!(status, Some(2));
@@ -81,7 +81,7 @@ fn a_reason_is_said_once() {
 }
 
 #[test]
-fn lines_that_are_discarded_reach_the_log() {
+fn discarded_lines_are_logged() {
     let lab = Lab::start(&[]);
     fs::write(lab.path("a.txt"), "0xdead\n").expect("written");
     let options = ["--engine", "updn", "--root-guids", "a.txt", "--log", "log"];
@@ -89,7 +89,7 @@ fn lines_that_are_discarded_reach_the_log() {
     daemon.is_up(1);
     signal(&daemon.child, "HUP");
     daemon.is_up(2);
-    let status = daemon.ask(&["status"]);
+    let status = daemon.query(&["status"]);
     assert_eq!((&status["up"]["engine"], &status["requested"]), (&"minhop".into(), &"updn".into()));
     let refusal = &status["up"]["refusals"][0];
     assert_eq!(refusal["engine"], "updn");
@@ -104,20 +104,20 @@ fn lines_that_are_discarded_reach_the_log() {
     ] {
         assert_eq!(text.matches(expected).count(), 1, "{expected} in {text}");
     }
-    // Without a log it is said on standard error.
+    // Without a log the message is printed on standard error.
     let (_, errors) = run(&lab, &["--once", "--engine", "ftree"]);
     assert!(errors.contains("ftree cannot route this subnet: "), "{errors}");
 }
 
 #[test]
-fn the_log_tells_what_happens_in_the_fabric() {
+fn log_has_fabric_events() {
     let lab = Lab::start(&[]);
     let mut daemon = Daemon::start(&lab, &["--log", "log", "-vvv"]);
     daemon.is_up(1);
-    lab.tell("unlink \"H-0002c90000100002\"[1]");
-    wait_for("the trap", || daemon.ask(&["status"])["up"]["nodes"] == 7);
-    lab.tell("relink \"H-0002c90000100002\"[1]");
-    wait_for("the trap", || daemon.ask(&["status"])["up"]["nodes"] == 8);
+    lab.run_command("unlink \"H-0002c90000100002\"[1]");
+    wait_for("the trap", || daemon.query(&["status"])["up"]["nodes"] == 7);
+    lab.run_command("relink \"H-0002c90000100002\"[1]");
+    wait_for("the trap", || daemon.query(&["status"])["up"]["nodes"] == 8);
     daemon.end();
     let text = fs::read_to_string(lab.path("log")).expect("a log");
     for expected in [
@@ -140,7 +140,7 @@ fn the_log_tells_what_happens_in_the_fabric() {
 }
 
 #[test]
-fn a_manager_that_stands_by_says_so() {
+fn standby_is_reported() {
     let lab = Lab::start(&["--sm"]);
     let mut daemon = Daemon::start(&lab, &["--node", "host-3", "--log", "log"]);
     daemon.is_in("standby");
@@ -148,19 +148,19 @@ fn a_manager_that_stands_by_says_so() {
     assert_eq!(output.status.code(), Some(1));
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(errors.contains("this SM is in standby; the master is 0x"), "{errors}");
-    assert_eq!(daemon.ask(&["status"])["managers"][0]["state"], "master");
+    assert_eq!(daemon.query(&["status"])["managers"][0]["state"], "master");
     daemon.end();
-    // With a higher priority it gets the subnet, and the other one says so.
+    // An SM of higher priority takes over the subnet, and the other one logs that.
     let daemon = Daemon::start(&lab, &["--node", "host-3", "--priority", "5"]);
     daemon.is_in("master");
-    wait_for("standby", || lab.ask_manager(&["status"])["state"] == "standby");
-    let status = lab.ask_manager(&["status"]);
+    wait_for("standby", || lab.query_manager(&["status"])["state"] == "standby");
+    let status = lab.query_manager(&["status"]);
     assert_eq!(status["managers"][0]["state"], "master", "{status}");
     assert!(status["up"].is_null(), "{status}");
 }
 
 #[test]
-fn the_port_is_the_one_that_was_asked_for() {
+fn configured_port_is_used() {
     let lab = Lab::start(&[]);
     let own = "0x0002c90000100001";
     let (status, errors) = run(&lab, &["--once", "--guid", own]);
@@ -181,7 +181,7 @@ fn the_port_is_the_one_that_was_asked_for() {
     assert!(here(&["--node", "H-0002c90000100002"]).contains(other));
     assert!(here(&["--node", "nope"]).contains("--node nope: the fabric has no such node"));
     assert!(here(&["--guid", "0xdead"]).contains("no end port has this GUID"));
-    // A name may stand behind --ibsim as a word of its own.
+    // The name of --ibsim may be the next word.
     let mut command = std::process::Command::new(crate::lab::PROGRAM);
     command.args(["sm", "--ibsim", &lab.socket, "-o"]);
     assert_eq!(command.output().expect("it runs").status.code(), Some(0));

@@ -126,7 +126,7 @@ fn no_client_of_perftest(scene: &mut Scene<'_>) -> Result<(), RunError> {
     let client = scene.guest.start(&format!("rping -c -a {own} -p 18515 -C 1"))?;
     scene.ends(client, LISTENS)?;
     let ours = scene.fails(ours)?;
-    scene.says(&ours, "it speaks perftest's protocol", 1);
+    scene.says(&ours, "found perftest's protocol version", 1);
     unharmed(scene)
 }
 
@@ -159,7 +159,7 @@ fn call(scene: &mut Scene<'_>, [guest, own]: [&str; 2], connections: u32) -> Res
     let ours = scene.ours(options.chain(common.split(' ')))?;
     let ours = scene.succeeds(ours)?;
     scene.says(&ours, &format!("{connections} connections"), 1);
-    scene.says(&ours, "20 messages of 5000 bytes each way", 1);
+    scene.says(&ours, "20 messages of 5000 bytes in each direction", 1);
     exchanged(scene, server)?;
     scene.gained("rdma_sends", 20 * u64::from(connections)..=500)?;
     sound(scene)
@@ -172,7 +172,7 @@ fn serve(scene: &mut Scene<'_>, [_, own]: [&str; 2]) -> Result<(), RunError> {
     let client = scene.guest.start(&format!("ucmatose -s {own} -c 4 -C 20 -S 5000"))?;
     exchanged(scene, client)?;
     let ours = scene.succeeds(ours)?;
-    scene.says(&ours, "20 messages of 5000 bytes each way", 4);
+    scene.says(&ours, "20 messages of 5000 bytes in each direction", 4);
     sound(scene)
 }
 

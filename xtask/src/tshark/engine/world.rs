@@ -1,8 +1,8 @@
-//! Two adapters with their connection managers, on a wire that loses nothing.
+//! Two HCAs with their connection managers, joined by a lossless wire.
 
 use super::*;
 
-/// One of the two.
+/// One of the two HCAs.
 struct Side {
     hca: Hca,
     cm: Cm,
@@ -10,7 +10,7 @@ struct Side {
     cq: CqId,
     memory: std::sync::Arc<Memory>,
     key: u32,
-    /// What ended other than well.
+    /// Unsuccessful completions.
     failed: Vec<WcStatus>,
 }
 
@@ -18,7 +18,7 @@ pub(super) struct World {
     now: Instant,
     gids: [Gid; 2],
     sides: [Side; 2],
-    /// All packets, with who has sent each.
+    /// All packets, with the index of the sender.
     pub(super) packets: Vec<(usize, Vec<u8>)>,
 }
 
@@ -53,7 +53,7 @@ impl World {
         }
     }
 
-    /// Carries packets until there are none.
+    /// Moves packets until there are none.
     fn carry(&mut self) {
         let mut buffer = vec![0; MAX_PACKET];
         loop {
@@ -87,7 +87,7 @@ impl World {
         }
     }
 
-    /// Carries packets until nothing waits for a time either.
+    /// Moves packets until there are none, and no timer is pending.
     fn run(&mut self) {
         self.carry();
         while let Some(at) = self.sides.iter().filter_map(|side| side.hca.poll_timeout()).min() {
@@ -99,7 +99,7 @@ impl World {
         }
     }
 
-    /// Connects queue pairs by messages, parts them, and has a service refuse.
+    /// Connects and disconnects queue pairs by CM messages, and rejects a connection.
     pub(super) fn manage(&mut self) -> Fallible<()> {
         let (port, psn) = (7471, Psn::truncated(0x12_3456));
         self.sides[1].cm.listen_cm(PortSpace::TCP, port)?;
@@ -146,7 +146,7 @@ impl World {
         Ok(())
     }
 
-    /// Makes a queue pair on each side and connects them.
+    /// Creates a queue pair on each side, and connects them.
     fn connect(&mut self, qp_type: QpType) -> Fallible<[QpId; 2]> {
         let mut create = |side: usize| {
             let Side { hca, pd, cq, .. } = &mut self.sides[side];
@@ -206,7 +206,7 @@ impl World {
         Ok(self.sides[1].hca.post_recv(self.now, qp, RecvWr { wr_id: 2, data })?)
     }
 
-    /// Does every operation of reliable connections, and is refused in the end.
+    /// Performs all operations of reliable connections, the last one with an error.
     pub(super) fn reliable(&mut self) -> Fallible<()> {
         let qps = self.connect(QpType::Rc)?;
         let there = RemoteAddress { addr: ADDRESS + 0x10, rkey: self.sides[1].key };
@@ -214,7 +214,7 @@ impl World {
             let data = self.data(0, length);
             for imm in [None, Some(0xdead_beef)] {
                 self.send(0, qps[0], SendOp::Write { to: there, imm }, data.clone())?;
-                // The first time there is no receive yet: an RNR NAK.
+                // The first SEND finds no receive: an RNR NAK.
                 self.send(0, qps[0], SendOp::Send { imm }, data.clone())?;
                 self.carry();
                 self.receive(qps[1])?;
@@ -258,7 +258,7 @@ impl World {
         Err(format!("a request with a wrong key has ended with {failed:?}").into())
     }
 
-    /// Does every operation of unreliable connections and of datagrams.
+    /// Performs all operations of unreliable connections and datagrams.
     pub(super) fn unreliable(&mut self) -> Fallible<()> {
         let (connected, datagrams) = (self.connect(QpType::Uc)?, self.connect(QpType::Ud)?);
         let (remote_qpn, ..) = self.sides[1].hca.query_qp(datagrams[1]).ok_or("a queue pair")?;

@@ -1,4 +1,4 @@
-//! Where a service is: `--attach`, `--node` and `--umad`, each as often as it is wanted.
+//! The ports of an ACM service: `--attach`, `--node` and `--umad`, each of which may be repeated.
 
 use std::collections::BTreeMap;
 
@@ -7,23 +7,23 @@ use clap::{ArgMatches, Args, Command, Error, FromArgMatches};
 
 pub use ib_daemons::acm::PortSelection;
 
-/// The places that a command line names.
+/// The ports that a command line names, in its order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Places(pub Vec<PortSelection>);
 
-/// The options as they stand there.
+/// The options without their order.
 #[derive(Debug, Args)]
 struct Options {
-    /// A running `ibfabric sim`, by the name of its sockets, at whose ports the service is. Can be given more than once.
+    /// Attaches to ports of a running `ibfabric sim` with this socket name. May be repeated.
     #[arg(long, value_name = "NAME")]
     attach: Vec<String>,
-    /// A node of the simulated fabric of the --attach before it, or of the only one, with `:PORT` behind it where that
-    /// is not its first port; can be given more than once. The first host without it.
+    /// Node of the preceding --attach, or of the only one. `:PORT` selects a port other than the first. May
+    /// be repeated [default: first host].
     #[arg(long, value_name = "NODE[:PORT]", requires = "attach")]
     node: Vec<String>,
-    /// A port of an adapter of this machine, such as `mlx5_0:1`, by its management datagrams; without a port all of the
-    /// adapter, without a name all InfiniBand ports of the machine, as ibacm has it. Can be given more than once. There
-    /// are no queue pairs behind it: addresses are known from files only, routes from subnet administration.
+    /// Port of a local HCA through umad, such as `mlx5_0:1`. Without a port all ports of the HCA are used,
+    /// without a name all InfiniBand ports of the machine, as by ibacm. May be repeated. umad provides no
+    /// queue pairs: addresses come from files only, and paths from the SA.
     #[arg(long, value_name = "DEV[:PORT]", num_args = 0..=1, default_missing_value = "")]
     umad: Vec<String>,
 }
@@ -50,7 +50,8 @@ impl FromArgMatches for Places {
             let found =
                 before.or_else(|| simulators.first_key_value().filter(|_| simulators.len() == 1));
             let Some((&of, simulator)) = found else {
-                let why = format!("--node {node}: expected the --attach that it is of before it\n");
+                let why =
+                    format!("--node {node}: expected the --attach of its simulator before it\n");
                 return Err(Error::raw(ErrorKind::ArgumentConflict, why));
             };
             with_nodes.push(of);
@@ -97,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn nodes_are_of_the_simulator_before_them() {
+    fn node_belongs_to_preceding_simulator() {
         assert_eq!(places(""), Ok(Vec::new()));
         assert_eq!(places("--attach a"), Ok(vec![simulated("a", None)]));
         assert_eq!(places("--node x --attach a"), Ok(vec![simulated("a", Some("x"))]));
@@ -113,7 +114,7 @@ mod tests {
         ];
         let line = "--umad mlx5_0:1 --attach a --node x --attach b --umad --attach c --node y";
         assert_eq!(places(line), Ok(mixed));
-        let error = places("--node x --attach a --attach b").expect_err("nobody knows of which");
+        let error = places("--node x --attach a --attach b").expect_err("node is ambiguous");
         assert!(error.contains("--node x: expected the --attach"), "{error}");
         assert!(places("--node x").is_err());
     }

@@ -1,4 +1,4 @@
-//! The command line of what is done with running programs.
+//! The command line of captures in running programs.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -15,25 +15,24 @@ use crate::cli::bytes;
 use crate::input::number;
 use crate::output::Format;
 
-/// How a program captures its own packets.
+/// Options of programs that capture their own packets.
 #[derive(Clone, Debug, Args)]
 pub struct CaptureArgs {
-    /// Writes the packets of all queue pairs to a pcapng file, and says how many of them were not
-    /// collected in time.
+    /// Writes the packets of all queue pairs to a pcapng file, and reports the number of lost packets.
     #[arg(long, value_name = "FILE")]
     pub capture: Option<PathBuf>,
-    /// How many bytes of the payload of each message are captured.
+    /// Bytes of payload to capture of each message.
     #[arg(long, value_name = "BYTES", default_value = "4096", requires = "capture",
         value_parser = bytes::<u64>(0, 4096))]
     pub capture_payload: u64,
-    /// How many bytes of each queue pair wait to be collected: a power of two.
+    /// Size of each queue pair's ring buffer for packets, in bytes; a power of two.
     #[arg(long, value_name = "BYTES", default_value = "4194304", requires = "capture",
         value_parser = ring)]
     pub capture_ring: u64,
 }
 
 impl CaptureArgs {
-    /// Returns the capture that the options ask for.
+    /// Returns the capture that the options specify, if any.
     pub(crate) fn own(&self) -> Option<OwnCapture> {
         Some(OwnCapture {
             path: self.capture.clone()?,
@@ -43,13 +42,13 @@ impl CaptureArgs {
     }
 }
 
-/// Which program.
+/// The selection of a running program.
 #[derive(Clone, Debug, Args)]
 pub struct ProgramArgs {
-    /// The process; needed where there are several.
+    /// Process ID; required if several programs can be captured.
     #[arg(long)]
     pub pid: Option<u32>,
-    /// The address of an adapter: without it all adapters of a process are captured.
+    /// Address of an HCA of the process [default: all HCAs].
     #[arg(long, value_name = "ADDR")]
     pub device: Option<IpAddr>,
 }
@@ -57,28 +56,28 @@ pub struct ProgramArgs {
 /// Arguments of `capture list`.
 #[derive(Debug, Args)]
 pub struct ListArgs {
-    /// Which programs.
+    /// The selected programs.
     #[command(flatten)]
     pub program: ProgramArgs,
-    /// Shows the last messages of this queue pair, which are always noted; may be given several times.
+    /// Prints the last messages of this queue pair, which are recorded without a capture. May be repeated.
     #[arg(long, value_name = "QPN", value_parser = qpn)]
     pub messages: Vec<Qpn>,
-    /// How the result is printed.
+    /// Output format of the result.
     #[arg(long, value_enum, default_value = "text")]
     pub format: Format,
 }
 
-/// Which of the packets are kept, and how much of them.
+/// Filters of a capture, and its snap length.
 #[derive(Clone, Debug, Args)]
 pub struct KeepArgs {
-    /// Only what is sent, or only what is received.
+    /// Captures only sent or only received packets.
     #[arg(long, value_enum)]
     pub direction: Option<DirectionArg>,
-    /// Only packets with this operation code, or whose operation has these words in its name, such as
-    /// `rdma write`; may be given several times.
+    /// Captures only packets with this opcode: its code, or words of its name such as `rdma write`. May be
+    /// repeated.
     #[arg(long, value_name = "NAME|CODE", value_parser = opcodes)]
     pub opcode: Vec<Opcodes>,
-    /// How many bytes of the payload of each message are kept. Management datagrams are kept whole.
+    /// Bytes of payload to capture of each message. MADs are captured whole.
     #[arg(long, value_name = "BYTES", default_value = "4096", value_parser = bytes::<u64>(0, 4096))]
     pub payload: u64,
 }
@@ -86,46 +85,48 @@ pub struct KeepArgs {
 /// Arguments of `capture start`.
 #[derive(Debug, Args)]
 pub struct StartArgs {
-    /// Which program.
+    /// The selected program.
     #[command(flatten)]
     pub program: ProgramArgs,
-    /// Only this queue pair, 1 for management datagrams; may be given several times. Without any all are captured.
+    /// Captures only this queue pair; 1 for GMPs. May be repeated [default: all].
     #[arg(long, value_name = "N", value_parser = qpn)]
     pub qpn: Vec<Qpn>,
-    /// Only queue pairs that are connected to this address, GID or LID, and datagrams to and from there; may be
-    /// given several times.
+    /// Captures only queue pairs that are connected to this IP address, GID or LID, and datagrams from and to
+    /// it. May be repeated.
     #[arg(long, value_name = "ADDR|LID", value_parser = peer)]
     pub peer: Vec<PeerArg>,
-    /// Only queue pairs that are connected to this port of `rdma_cm`, or, from 0x10000 on, this service id; may be
-    /// given several times.
+    /// Captures only queue pairs that are connected to this port of `rdma_cm`; from 0x10000, to this service
+    /// ID. May be repeated.
     #[arg(long, value_name = "PORT|ID", value_parser = service)]
     pub service: Vec<ServiceId>,
-    /// What is kept.
+    /// The filters.
     #[command(flatten)]
     pub keep_args: KeepArgs,
-    /// How many bytes of each queue pair's packets wait to be written: a power of two.
+    /// Size of each queue pair's ring buffer for packets, in bytes; a power of two.
     #[arg(long, value_name = "BYTES", default_value = "4194304", value_parser = ring)]
     pub ring: u64,
-    /// Waits for this: `error` (the queue pair fails), `retransmission` or `drop` (a packet that came in has no
-    /// effect). Then writes what was before it, and with `:N` behind it N packets more, and ends the trace of the
-    /// queue pair.
+    /// Waits for an event: `error` (the queue pair fails), `retransmission`, or `drop` (a received packet has
+    /// no effect). Then writes the packets before the event and N packets after it, and stops the capture of
+    /// this queue pair.
     #[arg(long, value_name = "EVENT[:N]", value_parser = trigger)]
     pub trigger: Option<(Trigger, u32)>,
-    /// How many packets of a queue pair from before the trigger are written; all that its ring holds without it.
+    /// Number of packets before the event of --trigger to write per queue pair [default: all in the ring
+    /// buffer].
     #[arg(long, value_name = "N", requires = "trigger")]
     pub keep: Option<u64>,
-    /// The pcapng file; - for standard output, which may be a pipe to tshark: then the command ends with the
-    /// capture.
+    /// File to write, in pcapng format; - for standard output, such as a pipe to tshark. With - the command
+    /// runs as long as the capture.
     #[arg(short, long, value_name = "FILE")]
     pub write: PathBuf,
-    /// Ends by itself: `duration:S` seconds, `filesize:KB` kilobytes of 1000 bytes at most, `packets:N`.
+    /// Stops the capture after `duration:S` seconds, at `filesize:KB` of 1000 bytes, or after `packets:N`.
+    /// May be repeated.
     #[arg(short = 'a', long, value_name = "LIMIT:N", value_parser = end)]
     pub autostop: Vec<Limit>,
-    /// Begins another file, with a number and the time in its name: after `duration:S`, `filesize:KB` or
-    /// `packets:N`; with `files:N` only the last N are kept.
+    /// Starts the next file, with a number and the time in its name, after `duration:S`, `filesize:KB` or
+    /// `packets:N`. `files:N` keeps only the last N files. May be repeated.
     #[arg(short = 'b', long, value_name = "LIMIT:N", value_parser = part)]
     pub ring_buffer: Vec<Limit>,
-    /// How the result is printed.
+    /// Output format of the result.
     #[arg(long, value_enum, default_value = "text")]
     pub format: Format,
 }
@@ -133,22 +134,22 @@ pub struct StartArgs {
 /// Arguments of `capture change`.
 #[derive(Debug, Args)]
 pub struct ChangeArgs {
-    /// Which program.
+    /// The selected program.
     #[command(flatten)]
     pub program: ProgramArgs,
-    /// The number of the capture.
+    /// Number of the capture.
     pub capture: u64,
-    /// Only what is sent, only what is received, or both.
+    /// Captures only sent packets, only received packets, or both.
     #[arg(long, value_enum)]
     pub direction: Option<WayArg>,
-    /// Only packets with this operation code, or whose operation has these words in its name; `all` for all. May be
-    /// given several times.
+    /// Captures only packets with this opcode: its code, or words of its name; `all` for all packets. May be
+    /// repeated.
     #[arg(long, value_name = "NAME|CODE", value_parser = opcodes_or_all)]
     pub opcode: Vec<Opcodes>,
-    /// How many bytes of the payload of each message are kept.
+    /// Bytes of payload to capture of each message.
     #[arg(long, value_name = "BYTES", value_parser = bytes::<u64>(0, 4096))]
     pub payload: Option<u64>,
-    /// How the result is printed.
+    /// Output format of the result.
     #[arg(long, value_enum, default_value = "text")]
     pub format: Format,
 }
@@ -156,50 +157,50 @@ pub struct ChangeArgs {
 /// Arguments of `capture stop`.
 #[derive(Debug, Args)]
 pub struct StopArgs {
-    /// Which programs; all of them without it.
+    /// The selected programs [default: all].
     #[command(flatten)]
     pub program: ProgramArgs,
-    /// The numbers of the captures; all of them without any.
+    /// Numbers of the captures [default: all].
     pub captures: Vec<u64>,
-    /// How the result is printed.
+    /// Output format of the result.
     #[arg(long, value_enum, default_value = "text")]
     pub format: Format,
 }
 
-/// Which way packets go that are kept from now on.
+/// The direction of packets that a capture keeps after a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum WayArg {
-    /// From the adapter.
+    /// From the HCA.
     Send,
-    /// To the adapter.
+    /// To the HCA.
     Receive,
-    /// Either.
+    /// Both directions.
     Both,
 }
 
-/// The other end of queue pairs.
+/// The remote end of queue pairs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PeerArg {
-    /// An address, or a GID.
+    /// An IP address, or a GID.
     Address(IpAddr),
     /// A LID.
     Lid(u16),
 }
 
-/// A limit of files, by the names that dumpcap has for them.
+/// A limit of a capture file, by the names of dumpcap's options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
-    /// So long.
+    /// Maximum time.
     Duration(Duration),
-    /// So many bytes.
+    /// Maximum number of bytes.
     Bytes(u64),
-    /// So many packets.
+    /// Maximum number of packets.
     Packets(u64),
-    /// So many files.
+    /// Maximum number of files.
     Files(u64),
 }
 
-/// Reads operation codes; all of them are none in particular.
+/// Parses opcodes; `all` is an empty list.
 fn opcodes_or_all(text: &str) -> Result<Opcodes, String> {
     if text == "all" { Ok(Opcodes(Vec::new())) } else { opcodes(text) }
 }
@@ -221,7 +222,7 @@ fn service(text: &str) -> Result<ServiceId, String> {
     })
 }
 
-/// Reads the length of a ring.
+/// Parses the size of a ring buffer.
 fn ring(text: &str) -> Result<u64, String> {
     let length = bytes::<u64>(64 << 10, 1 << 30)(text)?;
     if length.is_power_of_two() { Ok(length) } else { Err("expected a power of two".to_owned()) }
@@ -239,7 +240,7 @@ fn trigger(text: &str) -> Result<(Trigger, u32), String> {
     Ok((trigger, after))
 }
 
-/// Reads when a capture ends.
+/// Parses a condition that stops a capture.
 fn end(text: &str) -> Result<Limit, String> {
     let expected = "expected duration:S, filesize:KB or packets:N";
     match limit(text, expected)? {
@@ -248,7 +249,7 @@ fn end(text: &str) -> Result<Limit, String> {
     }
 }
 
-/// Reads when a file ends, or how many there are.
+/// Parses a condition that starts the next file, or the number of files.
 fn part(text: &str) -> Result<Limit, String> {
     limit(text, "expected duration:S, filesize:KB, packets:N or files:N")
 }

@@ -1,6 +1,6 @@
 use super::*;
 
-/// Returns the options of a command line: name and argument.
+/// Returns the long names and arguments of a command line's options.
 fn options(line: &str) -> Result<Vec<(&'static str, String)>, String> {
     let given = read(line.split_whitespace().map(OsString::from))?;
     let pairs = given.into_iter().map(|g| (g.name, g.value.to_string_lossy().into_owned()));
@@ -8,7 +8,7 @@ fn options(line: &str) -> Result<Vec<(&'static str, String)>, String> {
 }
 
 fn of(line: &str) -> Vec<(&'static str, String)> {
-    options(line).expect("it is right")
+    options(line).expect("command line is valid")
 }
 
 #[test]
@@ -29,37 +29,37 @@ fn long_and_short_options_have_their_arguments() {
     assert_eq!(of("-o --"), [("once", String::new())]);
 }
 
-/// As Debian's opensm 3.3.23 takes them.
+/// Debian's opensm 3.3.23 parses them alike.
 #[test]
-fn one_hyphen_is_a_long_option_where_it_can_be() {
+fn one_hyphen_prefers_long_option() {
     assert_eq!(of("-once"), [("once", String::new())]);
     assert_eq!(of("-lm 2"), [("lmc", "2".to_owned())]);
     assert_eq!(of("-foo"), [("log_file", "oo".to_owned())]);
-    assert!(options("-ver").expect_err("there are two").contains("--version, --verbose"));
-    assert!(options("-lo").expect_err("there are three").contains("which of"));
+    assert!(options("-ver").expect_err("two match").contains("--version or --verbose"));
+    assert!(options("-lo").expect_err("three match").contains("ambiguous option"));
     assert_eq!(of("-V -y"), [("V", String::new()), ("stay_on_fatal", String::new())]);
 }
 
 #[test]
-fn what_is_no_option_is_named() {
-    let error = |line| options(line).expect_err("it is wrong");
+fn invalid_word_is_named() {
+    let error = |line| options(line).expect_err("command line is invalid");
     assert_eq!(error("-D"), "-D: expected an argument");
     assert_eq!(error("--lmc"), "--lmc: expected an argument");
-    assert_eq!(error("--once=1"), "--once=1: the option has no argument");
+    assert_eq!(error("--once=1"), "--once=1: found an argument, expected none");
     assert_eq!(error("extra -o"), "found `extra`, expected an option");
-    assert_eq!(error("--frobnicate"), "--frobnicate: there is no such option");
-    assert_eq!(error("-j"), "-j: there is no such option");
-    assert_eq!(error("-oj"), "-j: there is no such option");
+    assert_eq!(error("--frobnicate"), "--frobnicate: unknown option");
+    assert_eq!(error("-j"), "-j: unknown option");
+    assert_eq!(error("-oj"), "-j: unknown option");
 }
 
 #[test]
-fn the_program_is_known_by_its_name() {
+fn opensm_is_recognised_by_file_name() {
     assert!(is_name(OsStr::new("/usr/sbin/opensm")) && is_name(OsStr::new("opensm")));
     assert!(!is_name(OsStr::new("ibfabric")) && !is_name(OsStr::new("opensm/ibfabric")));
 }
 
 #[test]
-fn no_two_options_have_one_letter() {
+fn short_names_are_unique() {
     for (at, known) in KNOWN.iter().enumerate().filter(|(_, known)| known.0 != ' ') {
         let other = KNOWN[..at].iter().find(|other| other.0 == known.0);
         assert!(other.is_none_or(|other| other.3 == known.3), "-{}", known.0);

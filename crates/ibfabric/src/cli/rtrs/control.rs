@@ -1,4 +1,4 @@
-//! The command lines of what shows statistics of RTRS and changes paths.
+//! The command lines of `rtrs ctl` and `rtrs mount`, and the options of the programs that they control.
 
 use std::path::PathBuf;
 
@@ -8,16 +8,17 @@ use ib_daemons::rtrs::ControlConfig;
 use crate::cli::examples_text;
 use crate::output::Format;
 
-/// The control socket of a program that is not told of another one.
+/// The default control socket of `rtrs ctl` and `rtrs mount`.
 pub(super) const DEFAULT_SOCKET: &str = "/run/ibfabric-rtrs.sock";
 
-/// How a program lets others see and change its sessions and paths.
+/// The control socket and the metrics of a program.
 #[derive(Clone, Debug, Default, Args)]
 pub struct ControlArgs {
-    /// Lets `rtrs ctl` and `rtrs mount` see and change sessions and paths over this socket, of this user only.
+    /// Socket for `rtrs ctl` and `rtrs mount`, which print and change sessions and paths. Only this user can
+    /// connect.
     #[arg(long, value_name = "SOCKET")]
     pub control: Option<PathBuf>,
-    /// Serves metrics for Prometheus on this port of the loopback device.
+    /// Serves metrics for Prometheus on this TCP port of the loopback device.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub metrics_port: Option<u16>,
 }
@@ -32,43 +33,43 @@ impl ControlArgs {
 /// Arguments of `rtrs ctl`.
 #[derive(Debug, Args)]
 pub struct CtlArgs {
-    /// The control socket of the program, as it was given to `rtrs serve`, `rtrs bench` or `nbd`.
+    /// Control socket of the program: the value of --control of `rtrs serve`, `rtrs bench` or `nbd`.
     #[arg(long, value_name = "SOCKET", default_value = DEFAULT_SOCKET, global = true)]
     pub control: PathBuf,
-    /// How the answer is printed.
+    /// Output format of the reply.
     #[arg(long, value_enum, default_value_t, global = true)]
     pub format: Format,
-    /// What is done.
+    /// The subcommand.
     #[command(subcommand)]
     pub action: CtlAction,
 }
 
-/// What can be done with the files of a program.
+/// The subcommands of `rtrs ctl`, which access the program's control files.
 #[derive(Clone, Debug, Subcommand)]
 pub enum CtlAction {
-    /// Prints what a file says.
+    /// Prints a file.
     #[command(after_long_help = examples_text("rtrs-ctl-get"))]
     Get {
-        /// The file, such as `rtrs-client/SESSION/mpath_policy`.
+        /// File, such as `rtrs-client/SESSION/mpath_policy`.
         path: String,
     },
-    /// Writes to a file, and waits until that is done.
+    /// Writes a value to a file, and waits until the change is complete.
     #[command(after_long_help = examples_text("rtrs-ctl-set"))]
     Set {
-        /// The file.
+        /// File, such as `rtrs-client/SESSION/mpath_policy`.
         path: String,
-        /// What is written.
+        /// Value to write.
         #[arg(allow_hyphen_values = true)]
         value: String,
     },
-    /// Prints what is in a directory; directories have a slash behind them.
+    /// Lists a directory. Names of directories end with a slash.
     #[command(after_long_help = examples_text("rtrs-ctl-list"))]
     List {
-        /// The directory; the one that all are in without it.
+        /// Directory [default: the root].
         #[arg(default_value = "")]
         path: String,
     },
-    /// Prints what --metrics-port serves.
+    /// Prints the metrics that --metrics-port serves.
     #[command(after_long_help = examples_text("rtrs-ctl-metrics"))]
     Metrics,
 }
@@ -76,9 +77,9 @@ pub enum CtlAction {
 /// Arguments of `rtrs mount`.
 #[derive(Debug, Args)]
 pub struct MountArgs {
-    /// The directory where the files are to be.
+    /// Mount point.
     pub dir: PathBuf,
-    /// The control socket of a program; several may be given, and have their sessions side by side.
+    /// Control socket of a program. May be repeated: the mount shows the sessions of all programs.
     #[arg(long, value_name = "SOCKET", default_value = DEFAULT_SOCKET)]
     pub control: Vec<PathBuf>,
 }

@@ -12,7 +12,7 @@ fn sizes_have_units() {
 }
 
 #[test]
-fn devices_are_read() {
+fn exported_devices_are_parsed() {
     let export = |text: &str| text.parse::<ExportArg>();
     let (name, store) = ("disk0".to_owned(), Store::Memory(1 << 20));
     assert_eq!(export("disk0=mem:1M"), Ok(ExportArg { name: name.clone(), store }));
@@ -24,9 +24,9 @@ fn devices_are_read() {
 }
 
 #[test]
-fn iwarp_names_are_no_own_address() {
+fn iwarp_names_are_rejected_as_local_address() {
     for text in ["iwarp:10.0.0.1", "iw:10.0.0.1", "siw0", "iwp3s0", "iw_cxgb4", "cxgb4_0"] {
-        let why = text.parse::<Endpoint>().expect_err("it is of iWARP");
+        let why = text.parse::<Endpoint>().expect_err("iWARP is not supported");
         assert_eq!(own_address(text), Err(why));
     }
 }

@@ -1,4 +1,4 @@
-//! What services are asked, and what is printed.
+//! Requests to services, and their output.
 
 use std::io::Write as _;
 use std::num::NonZeroU8;
@@ -18,14 +18,14 @@ use crate::cli::acme::AcmeArgs;
 use crate::failure::Failure;
 use crate::output::{Format, Output};
 
-/// Who is asked: the connection, its name, and what is asked.
+/// A connection to a service, with the name of the service and the requests.
 struct Asker<'a> {
     args: &'a AcmeArgs,
     name: String,
     client: Client,
 }
 
-/// Asks a service for all that is wanted, in the order of `ib_acme`: paths, counters, endpoints.
+/// Sends all requests to a service in the order of `ib_acme`: paths, counters, endpoints.
 pub(super) fn service(
     args: &AcmeArgs,
     service: Option<&str>,
@@ -73,7 +73,7 @@ impl Asker<'_> {
         self.args.format == Format::Text
     }
 
-    /// Shows endpoints.
+    /// Prints endpoints.
     fn endpoints(&mut self, only: Option<u8>, out: &mut Output) -> Result<Value, Failure> {
         let found: Result<Vec<EndpointDescription>, ClientError> = match only.map(NonZeroU8::new) {
             None => self.client.endpoints(0),
@@ -146,7 +146,7 @@ impl Asker<'_> {
             }
         }
         let mut last = None;
-        // What the service has chosen is asked for from the second time on.
+        // Repeated requests use the source that the service chose for the first one.
         let mut chosen_before = None;
         for _ in 0..self.args.repetitions {
             let given = source.as_ref().map(|(end, _)| end).or(chosen_before.as_ref());
@@ -162,7 +162,7 @@ impl Asker<'_> {
         let mut result = Map::new();
         result.insert("destination".to_owned(), shown.into());
         let mut status = 0;
-        match last.expect("at least once") {
+        match last.expect("clap requires at least one repetition") {
             Ok(resolved) => {
                 let chosen = resolved.source.as_ref().map(Address::to_string);
                 if let (Some(chosen), true) = (&chosen, is_text) {
@@ -213,16 +213,18 @@ impl Asker<'_> {
         }
     }
 
-    /// Verifies a path by an SA query of the service. Fails with the reason if the SA does not return the same path.
+    /// Verifies a path by an SA query of the service. Fails with the reason if the SA does not return the
+    /// same path.
     fn verify(&mut self, path: &PathRecord) -> Result<(), String> {
         let options = ResolveOptions { no_delay: false, query_sa: true };
-        let told = self.client.resolve_path(path, options).map_err(|error| system_error(&error))?;
-        let told = told.path;
-        let same = (told.dgid, told.dlid, told.slid) == (path.dgid, path.dlid, path.slid);
+        let resolved =
+            self.client.resolve_path(path, options).map_err(|error| system_error(&error))?;
+        let found = resolved.path;
+        let same = (found.dgid, found.dlid, found.slid) == (path.dgid, path.dlid, path.slid);
         if same { Ok(()) } else { Err("another path".to_owned()) }
     }
 
-    /// Shows counters.
+    /// Prints counters.
     fn counters(&mut self, what: Option<&str>, out: &mut Output) -> Result<Value, Failure> {
         let is_column = what == Some("col");
         let wanted: Vec<PerfOf> = match what {
@@ -320,7 +322,7 @@ fn print(path: &PathRecord, out: &mut Output) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns a path for scripts.
+/// Returns a path as JSON.
 fn object(path: &PathRecord) -> Value {
     json!({
         "dgid": path.dgid.to_string(), "sgid": path.sgid.to_string(), "dlid": path.dlid,
@@ -331,11 +333,11 @@ fn object(path: &PathRecord) -> Value {
     })
 }
 
-/// Returns what the C library says of an error.
+/// Returns the C library's text of an error.
 fn system_error(error: &ClientError) -> String {
     match error {
         ClientError::Connect { error, .. } | ClientError::Broken { error, .. } => {
-            // Without the number that Rust writes behind it.
+            // Removes the error number that Rust appends.
             let text = error.to_string();
             text.split(" (os error").next().unwrap_or_default().to_owned()
         }

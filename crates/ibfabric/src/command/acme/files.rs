@@ -22,7 +22,7 @@ use crate::cli::acme::AcmeArgs;
 use crate::failure::{Failure, say};
 use crate::output::{Format, Output, result_file};
 
-/// Writes the files that are wanted.
+/// Writes the requested files.
 pub(super) fn write(args: &AcmeArgs, out: &mut Output) -> Result<(), Failure> {
     if let Some(name) = &args.addresses {
         let path = place(args, name.as_deref(), "ibacm_addr.cfg");
@@ -35,11 +35,11 @@ pub(super) fn write(args: &AcmeArgs, out: &mut Output) -> Result<(), Failure> {
         let path = place(args, name.as_deref(), "ibacm_opts.cfg");
         let options = match cluster_size(args) {
             Ok(nodes) => {
-                told(args, out, &format!("subnet administration knows {nodes} adapters"))?;
+                told(args, out, &format!("the SA reports {nodes} HCAs"))?;
                 Options::fitted(nodes)
             }
             Err(why) => {
-                say!("{why}: the options are the usual ones, not fitted to the cluster");
+                say!("{why}: using the default options, which are independent of the cluster size");
                 Options::default()
             }
         };
@@ -60,7 +60,7 @@ fn place(args: &AcmeArgs, name: Option<&Path>, usual: &str) -> PathBuf {
     args.directory.join(name.unwrap_or(Path::new(usual)))
 }
 
-/// Writes a file that only its owner can write, whatever the mask is.
+/// Writes a file that only its owner can write, regardless of the umask.
 fn replace(path: &Path, text: &str) -> Result<(), Failure> {
     let failed = |error: std::io::Error| Failure::Unusable(format!("{}: {error}", path.display()));
     result_file::replace(path, 0o644, |out| out.write_all(text.as_bytes())).map_err(failed)
@@ -83,10 +83,10 @@ fn addresses(args: &AcmeArgs) -> Result<Vec<AddressLine>, Failure> {
         };
         let node = args.station.node.clone().or(environment.node);
         let port = AttachedPort::attach(&AttachOptions { name, node }, MgmtClass::ACM);
-        // A real ibsim knows of none.
+        // A real ibsim does not report addresses.
         let failed = |error| {
             Failure::Unusable(format!(
-                "the addresses of a port, which `ibfabric sim` tells: {error}"
+                "cannot query the addresses of the port, which `ibfabric sim` provides: {error}"
             ))
         };
         let port = port.map_err(failed)?;
@@ -130,9 +130,9 @@ fn cluster_size(args: &AcmeArgs) -> Result<usize, String> {
     let remote = Remote { sl: port.sm_sl, ..Remote::gsi(port.sm_lid) };
     let mut client = Client::new(RequesterConfig::default());
     let answer = client.call(&mut link, Request::new(remote, mad));
-    let answer = answer.map_err(|error| format!("subnet administration: {error}"))?;
+    let answer = answer.map_err(|error| format!("SA: {error}"))?;
     if !answer.status().is_ok() {
-        return Err(format!("subnet administration says {}", answer.status()));
+        return Err(format!("the SA returned {}", answer.status()));
     }
     let adapters = answer.records::<NodeRecord>();
     Ok(adapters.filter(|record| record.node_info.node_type == NodeType::CHANNEL_ADAPTER).count())

@@ -1,4 +1,4 @@
-//! Lists of addresses, and what an address is.
+//! Lists and types of addresses.
 
 use std::net::{IpAddr, Ipv6Addr, ToSocketAddrs};
 
@@ -8,13 +8,13 @@ use ib_wire::mad::sa::PathRecord;
 
 use crate::cli::acme::AddressFormat;
 
-/// The most names of a list.
+/// The maximum number of names in a list.
 const MOST: usize = 1 << 20;
 
-/// Returns the names that a list stands for: `node[1-3,7]`, with zeros in front where the first number has some.
+/// Expands a list such as `node[1-3,7]`. Numbers are padded with zeros if the first number of their range is.
 ///
 /// # Errors
-/// Fails on a range that ends below its start, and on more than [`MOST`] names.
+/// Fails if the end of a range is below its start, or if there are more than [`MOST`] names.
 pub(super) fn expand(text: &str) -> Result<Vec<String>, String> {
     let parts = text.split_once('[').and_then(|(before, rest)| {
         let (list, after) = rest.split_once(']')?;
@@ -25,7 +25,7 @@ pub(super) fn expand(text: &str) -> Result<Vec<String>, String> {
     for range in list.split(',') {
         let (first, last) = range.split_once('-').unwrap_or((range, range));
         let (Ok(low), Ok(high)) = (first.parse::<u64>(), last.parse::<u64>()) else {
-            // It is no list of numbers.
+            // The brackets do not contain a list of numbers.
             return Ok(vec![text.to_owned()]);
         };
         if low > high {
@@ -44,11 +44,11 @@ pub(super) fn expand(text: &str) -> Result<Vec<String>, String> {
     Ok(names)
 }
 
-/// An end of a path, as a service is asked for it.
+/// An end of a path in a request.
 pub(super) enum End {
     Ip(Address),
     Name(Address),
-    /// A GID or a LID: the text it was, too.
+    /// A GID or a LID; the other is zero.
     Port {
         gid: Gid,
         lid: u16,
@@ -56,7 +56,7 @@ pub(super) enum End {
 }
 
 impl End {
-    /// Reads what a text is by a format; `Err` says what was expected.
+    /// Parses an address of a type. Returns its displayed text, too, or a message with the expected value.
     pub(super) fn parse(format: AddressFormat, text: &str) -> Result<(Self, String), String> {
         let same = |end| (end, text.to_owned());
         match format {
@@ -85,7 +85,7 @@ impl End {
                 }
                 let found = (text, 0).to_socket_addrs().ok().and_then(|mut found| found.next());
                 if let Some(found) = found {
-                    // What is shown is the address that was found.
+                    // The displayed text is the resolved address.
                     return Ok((Self::Ip(found.ip().into()), found.ip().to_string()));
                 }
                 let lid = crate::input::number(text).unwrap_or(0);
@@ -94,7 +94,7 @@ impl End {
         }
     }
 
-    /// Returns what libibacm calls the request.
+    /// Returns the name of libibacm's function for the request.
     pub(super) const fn call(&self) -> &'static str {
         match self {
             Self::Ip(_) => "ib_acm_resolve_ip",
@@ -103,7 +103,7 @@ impl End {
         }
     }
 
-    /// Returns the address, unless it is a port's.
+    /// Returns the address; `None` for a GID or a LID.
     pub(super) const fn address(&self) -> Option<&Address> {
         match self {
             Self::Ip(address) | Self::Name(address) => Some(address),
@@ -111,7 +111,7 @@ impl End {
         }
     }
 
-    /// Returns a path to it, where only that is known.
+    /// Returns a path record whose only set fields are those of this destination.
     pub(super) fn path_to(&self) -> PathRecord {
         match self {
             Self::Port { gid, lid } => {
@@ -121,7 +121,7 @@ impl End {
         }
     }
 
-    /// Returns a path with this as its source.
+    /// Returns the path record with this as its source.
     pub(super) fn path_from(&self, path: PathRecord) -> PathRecord {
         match self {
             Self::Port { gid, lid } => PathRecord { sgid: *gid, slid: *lid, ..path },
@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_of_numbers_stand_for_names() {
+    fn lists_of_numbers_are_expanded() {
         let cases: [(&str, &[&str]); 5] = [
             ("node", &["node"]),
             ("node[1-3,7]", &["node1", "node2", "node3", "node7"]),
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn empty_and_endless_ranges_are_refused() {
+    fn invalid_and_huge_ranges_are_rejected() {
         for text in ["n[3-1]", "n[1-2,9-8]", "n[0-1048576]", "n[0-99999999999]", "n[1-1048576,7]"] {
             assert!(expand(text).is_err(), "{text}");
         }

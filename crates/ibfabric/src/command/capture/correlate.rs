@@ -1,9 +1,9 @@
-//! `ibfabric capture correlate`: both ends of connections, side by side.
+//! `ibfabric capture correlate`: correlates both ends of connections.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `text.rs` | as text |
-//! | `json.rs` | as JSON |
+//! | `text.rs` | text output |
+//! | `json.rs` | JSON output |
 
 use std::fs::File;
 use std::io::{BufReader, Write as _};

@@ -2,8 +2,8 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `programs.rs` | the programs that can be asked |
-//! | `text.rs` | what they answer, in words |
+//! | `programs.rs` | selection of programs |
+//! | `text.rs` | text output |
 
 use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
@@ -34,17 +34,17 @@ mod text;
 use programs::{Program, find, find_one, find_with, nobody};
 use text::{line, print};
 
-/// How often a capture into a stream is looked at.
+/// Interval at which the state of a capture into a stream is queried.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// An HCA of a program as JSON has it.
+/// An HCA of a program; field names are JSON keys.
 #[derive(Serialize)]
 struct Listed<'a> {
     pid: u32,
     command: &'a str,
     #[serde(flatten)]
     info: &'a AdapterInfo,
-    /// Those of the program; only its first HCA has them.
+    /// The captures of the program; empty except for its first HCA.
     captures: &'a [CaptureInfo],
     #[serde(skip_serializing_if = "Vec::is_empty")]
     messages: Vec<MessagesOf>,
@@ -118,11 +118,11 @@ fn ask(client: &CaptureClient, question: &Ask) -> Result<Answer, Failure> {
     client.ask(question, None).map_err(Failure::unusable)
 }
 
-/// Returns the capture that an answer tells of.
+/// Returns the capture in a reply.
 fn capture_in(answer: Answer) -> Result<CaptureInfo, Failure> {
     match answer {
         Answer::Capture(info) => Ok(*info),
-        _ => Err(Failure::Unusable("the program has answered something else".to_owned())),
+        _ => Err(Failure::Unusable("found an unexpected reply of the program".to_owned())),
     }
 }
 
@@ -202,14 +202,14 @@ pub(super) fn start(args: &StartArgs, out: &mut Output) -> Result<Verdict, Failu
     stream(&client, &question, args.format)
 }
 
-/// Says why nothing is captured yet, if nothing is.
+/// Prints the reason why nothing is captured yet, if there is one.
 fn tell_waits(started: &CaptureInfo) {
     if let Some(why) = &started.waits {
         say!("capture {}: {why}", started.capture);
     }
 }
 
-/// Captures into standard output, until the reader leaves, a limit, or a signal.
+/// Captures into standard output, until the reader closes it, a limit is reached, or a signal arrives.
 fn stream(client: &CaptureClient, question: &Ask, format: Format) -> Result<Verdict, Failure> {
     let failed = |error: io::Error| Failure::Unusable(format!("standard output: {error}"));
     if io::IsTerminal::is_terminal(&io::stdout()) {
@@ -226,7 +226,7 @@ fn stream(client: &CaptureClient, question: &Ask, format: Format) -> Result<Verd
     let stopped = loop {
         let info = match client.ask(&Ask::Status { capture }, None) {
             Ok(answer) => capture_in(answer)?,
-            // Its program has ended, and the capture with it.
+            // The program has exited, which stopped the capture.
             Err(ClientError::Gone(_) | ClientError::Io { .. }) => return Ok(Verdict::Good),
             Err(error) => return Err(Failure::unusable(error)),
         };
@@ -237,12 +237,12 @@ fn stream(client: &CaptureClient, question: &Ask, format: Format) -> Result<Verd
     };
     match format {
         Format::Json => {
-            // Standard output has the packets.
+            // Standard output is the packet stream.
             writeln!(io::stderr(), "{}", json_line(&stopped)?).ok();
         }
         Format::Text => say!("{}", line(&stopped)),
     }
-    // A reader that has left has had enough.
+    // Closing the stream is the usual way for a reader to stop the capture.
     Ok(Verdict::good_if(stopped.error.is_none() || stopped.reader_left))
 }
 
@@ -268,7 +268,7 @@ pub(super) fn change(args: &ChangeArgs, out: &mut Output) -> Result<Verdict, Fai
 pub(super) fn stop(args: &StopArgs, out: &mut Output) -> Result<Verdict, Failure> {
     let found = match args.captures.is_empty() {
         true => find(&args.program)?,
-        // Each program counts its own.
+        // Numbers of captures are unique per program only.
         false => vec![find_with(&args.program, &args.captures)?],
     };
     if found.is_empty() {
@@ -281,7 +281,7 @@ pub(super) fn stop(args: &StopArgs, out: &mut Output) -> Result<Verdict, Failure
             false => args.captures.clone(),
         };
         for capture in own {
-            // The others are stopped, whatever became of one.
+            // An error of one capture does not keep the others from being stopped.
             match ask(client, &Ask::Stop { capture }).and_then(capture_in) {
                 Ok(info) => stopped.push(info),
                 Err(error) => failed.push(error.into_message()),
@@ -315,7 +315,7 @@ fn autostop(limits: &[Limit]) -> Autostop {
             Limit::Duration(duration) => autostop.duration = Some(duration),
             Limit::Bytes(bytes) => autostop.bytes = Some(bytes),
             Limit::Packets(packets) => autostop.packets = Some(packets),
-            // The command line takes none here.
+            // `--autostop` does not accept a number of files.
             Limit::Files(_) => {}
         }
     }

@@ -1,4 +1,4 @@
-//! `ibfabric capture read`: the packets of a capture file as lines or objects.
+//! `ibfabric capture read`: prints the packets of a capture file.
 
 use std::fs::File;
 use std::io::{BufReader, Read, Write as _};
@@ -61,7 +61,7 @@ pub(super) fn run(args: &ReadArgs, out: &mut Output) -> Result<Verdict, Failure>
             break Ok(Verdict::Good);
         }
     };
-    // What was shown comes before what is said of it.
+    // The packets are printed before the summary and errors.
     out.flush()?;
     if args.format == Format::Text {
         summary.say(&name);
@@ -78,10 +78,10 @@ fn open(path: &Path) -> Result<Box<dyn Read>, Failure> {
     Ok(Box::new(BufReader::with_capacity(1 << 16, file)))
 }
 
-/// A packet, or why there is none.
+/// A decoded packet, or the reason why a frame is not an RDMA packet.
 type Found<'a> = Result<Dissection<'a>, Foreign>;
 
-/// Returns whether all of the filters let a frame through.
+/// Returns whether a frame passes all filters.
 fn wanted(args: &ReadArgs, frame: &Frame<'_>, found: &Found<'_>) -> bool {
     let direction = args.direction.map(|direction| match direction {
         DirectionArg::Send => Direction::Send,
@@ -113,7 +113,7 @@ fn class(packet: &Dissection<'_>) -> Option<MgmtClass> {
     packet.upper.as_ref().filter(|upper| upper.protocol == "acm").map(|_| MgmtClass::ACM)
 }
 
-/// Prints a frame; the time is that of the first one of the file.
+/// Prints a frame. Its time is relative to the first frame of the file.
 fn show(
     args: &ReadArgs,
     frame: &Frame<'_>,
@@ -131,7 +131,7 @@ fn show(
     }
 }
 
-/// Returns everything that is known of a frame.
+/// Returns all fields of a frame.
 fn fields(frame: &Frame<'_>, found: &Found<'_>) -> Fields {
     use ib_capture::dissect::Value;
     let mut fields = Fields::new();

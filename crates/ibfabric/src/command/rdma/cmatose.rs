@@ -1,8 +1,8 @@
 //! `rdma cmatose`, and the protocol of `ucmatose`.
 //!
-//! Nothing is said with a request or its answer: how many messages there are, and how long they are, both ends
-//! know from their command lines. Once a connection is established the server sends its messages; the client,
-//! when it has them all, sends as many of its own; and when the server has those it ends the connection.
+//! Connection requests and replies carry no parameters: both ends know the number and the size of messages
+//! from their command lines. Once a connection is established, the server sends its messages. When the client
+//! has received all, it sends the same number of messages. When the server has received all, it disconnects.
 
 use std::io::Write as _;
 use std::net::SocketAddr;
@@ -18,17 +18,17 @@ use crate::cli::rdma::{CmatoseArgs, Messages};
 use crate::failure::{Failure, Verdict};
 use crate::output::{Format, Output};
 
-/// How long the other end may be silent.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// Maximum time without an event of the other end.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// What a message is made of.
+/// The value of all bytes of a message.
 const BYTE: u8 = 0x5a;
 
 /// Numbers of work requests.
 const RECEIVE: u64 = 1;
 const SENT: u64 = 2;
 
-/// What came of it; the names are JSON keys.
+/// The result of all connections; field names are JSON keys.
 #[derive(Serialize)]
 struct Report {
     peer: String,
@@ -39,7 +39,7 @@ struct Report {
     icrc_errors: u64,
 }
 
-/// A connection, at either end.
+/// The state of a connection at either end.
 pub(super) struct Match {
     pub(super) endpoint: Endpoint,
     pub(super) buffer: Buffer,
@@ -49,7 +49,7 @@ pub(super) struct Match {
 }
 
 impl Match {
-    /// Prepares a queue pair: it has to receive before it is connected.
+    /// Creates a queue pair and posts its receives, which have to precede the connection.
     fn prepare(stage: &mut Stage, messages: Messages) -> Result<(QpId, Buffer), Failure> {
         let Messages { count, size } = messages;
         let qp = stage.queue_pair(count.max(1), count.max(1))?;
@@ -78,7 +78,7 @@ impl Match {
         Ok(Self::new(endpoint, buffer, messages))
     }
 
-    /// Returns what both ends say when they make the connection.
+    /// Returns the parameters of both ends for connection establishment.
     fn options() -> EndpointOptions {
         EndpointOptions { responder_resources: 1, initiator_depth: 1, ..EndpointOptions::default() }
     }
@@ -93,7 +93,7 @@ impl Match {
         Ok(())
     }
 
-    /// Counts what has come or gone.
+    /// Counts a completed send or receive.
     pub(super) fn advance(&mut self, wc: &Wc) -> Result<(), Failure> {
         if wc.opcode != WcOpcode::Recv {
             self.sent += 1;
@@ -109,20 +109,20 @@ impl Match {
         Ok(())
     }
 
-    /// Says what has come.
+    /// Prints the result of a connection.
     pub(super) fn print(&self, out: &mut Output) -> Result<(), Failure> {
         let (peer, Messages { count, size }) = (self.endpoint.peer, self.messages);
-        writeln!(out, "{peer}: {count} messages of {size} bytes each way")?;
+        writeln!(out, "{peer}: {count} messages of {size} bytes in each direction")?;
         out.flush()?;
         Ok(())
     }
 
-    /// Returns whether all messages of the other end have come.
+    /// Returns whether all messages of the other end have been received.
     const fn has_received(&self) -> bool {
         self.received == self.messages.count
     }
 
-    /// Returns whether all messages have come and gone.
+    /// Returns whether all messages have been received and sent.
     pub(super) const fn is_complete(&self) -> bool {
         self.has_received() && self.sent == self.messages.count
     }
@@ -147,13 +147,13 @@ pub(super) fn run(args: &CmatoseArgs, out: &mut Output) -> Result<Verdict, Failu
     }
     receive_until(&mut stage, &mut matches, peer, Match::is_complete)?;
     let mut left: Vec<_> = matches.iter().map(|it| it.endpoint.connection).collect();
-    let end = clock::now() + PATIENCE;
+    let end = clock::now() + RESPONSE_TIMEOUT;
     while !left.is_empty() {
         while let Some(event) = stage.device.poll_event() {
             left.retain(|&id| event.disconnected() != Some(id));
         }
         if clock::now() >= end {
-            return Err(Failure::Unusable(format!("{peer} does not end the connection")));
+            return Err(Failure::Unusable(format!("{peer} did not disconnect in time")));
         }
         if !left.is_empty() && !stage.progress()? {
             stage.wait(end)?;
@@ -167,19 +167,19 @@ pub(super) fn run(args: &CmatoseArgs, out: &mut Output) -> Result<Verdict, Failu
         retransmits: stage.device.hca().counters().retransmitted,
         icrc_errors: stage.device.checked().icrc_errors,
     };
-    // The answers to the end of the connections have to leave.
+    // The replies to the disconnect requests have to be sent before the program exits.
     stage.linger(Duration::from_millis(100))?;
     match args.format {
         Format::Json => out.json(&report)?,
         Format::Text => {
             let Report { peer, messages, size, .. } = &report;
-            writeln!(out, "{peer}: {messages} messages of {size} bytes each way")?;
+            writeln!(out, "{peer}: {messages} messages of {size} bytes in each direction")?;
         }
     }
     Ok(Verdict::Good)
 }
 
-/// Takes completions until all connections are so far.
+/// Processes completions until a condition holds for all connections.
 fn receive_until(
     stage: &mut Stage,
     matches: &mut [Match],
@@ -188,7 +188,7 @@ fn receive_until(
 ) -> Result<(), Failure> {
     let by_number: Vec<_> = matches.iter().map(|it| stage.number(it.endpoint.qp)).collect();
     while !matches.iter().all(&so_far) {
-        let wc = stage.completion_within(peer, PATIENCE)?;
+        let wc = stage.completion_within(peer, RESPONSE_TIMEOUT)?;
         let at = by_number.iter().position(|&number| number == wc.qp_num);
         matches[at.expect("it is of one of them")].advance(&wc)?;
     }

@@ -1,4 +1,4 @@
-//! `rdma devinfo`: what an HCA is, and what a running one has counted.
+//! `rdma devinfo`: attributes of an HCA, and the counters of a running one.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -15,7 +15,7 @@ use crate::cli::rdma::DevinfoArgs;
 use crate::failure::{Failure, Verdict};
 use crate::output::{Format, Output};
 
-/// What is told; the names are JSON keys.
+/// The attributes and counters of an HCA; field names are JSON keys.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Info {
     address: String,
@@ -36,15 +36,15 @@ pub(super) struct Info {
     max_cqe: u32,
     icrc_sent: String,
     icrc_received: String,
-    /// Whether another process has the HCA, which then has counted what follows.
+    /// True if the attributes and counters are from another process that has the HCA open.
     running: bool,
-    /// What was counted, by names.
+    /// Counters by name.
     counters: BTreeMap<String, u64>,
-    /// Packets that had no effect, by reasons.
+    /// Dropped packets by reason.
     dropped: BTreeMap<String, u64>,
 }
 
-/// The socket of an HCA on Ethernet; the names are JSON keys.
+/// The UDP socket of an HCA on Ethernet; field names are JSON keys.
 #[derive(Debug, Serialize, Deserialize)]
 struct Udp {
     udp_port: u16,
@@ -54,7 +54,7 @@ struct Udp {
     send_buffer: usize,
 }
 
-/// The port of an HCA in a simulated fabric; the names are JSON keys.
+/// The port of an HCA in a simulated fabric; field names are JSON keys.
 #[derive(Debug, Serialize, Deserialize)]
 struct Fabric {
     simulator: String,
@@ -66,7 +66,7 @@ struct Fabric {
     addresses: Vec<String>,
 }
 
-/// Returns the name of the control socket of the process that has an HCA.
+/// Returns the name of the control socket of the process that has an HCA open.
 pub(super) fn console(device: &Device) -> String {
     match device.attached() {
         Some(port) => {
@@ -85,7 +85,7 @@ fn console_at_port(simulator: &str, node: &str, number: u8) -> String {
     format!("ibfabric-rdma-{simulator}-{node}:{number}")
 }
 
-/// A request to a process with an HCA: the line `"devinfo"`.
+/// A request to a process that has an HCA open: the line `"devinfo"`.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum DevinfoRequest {
@@ -101,7 +101,7 @@ pub(super) fn run(args: &DevinfoArgs, out: &mut Output) -> Result<Verdict, Failu
         (Some(options), _) => {
             let place = locate(&options).map_err(Failure::unusable)?;
             let place = place.map(|it| console_at_port(&options.name, &it.node, it.number));
-            // What is wrong with the name is said by whoever attaches.
+            // An invalid name is reported when the HCA attaches.
             place.unwrap_or_default()
         }
         (None, Some(address)) => console_at(address, args.adapter.udp_port),
@@ -118,7 +118,7 @@ pub(super) fn run(args: &DevinfoArgs, out: &mut Output) -> Result<Verdict, Failu
     Ok(Verdict::Good)
 }
 
-/// Executes a request to the process with an HCA.
+/// Executes a request to the process that has the HCA open.
 pub(super) fn reply(line: &str, device: &mut Device) -> Reply {
     match serde_json::from_str(line) {
         Ok(DevinfoRequest::Devinfo) => {
@@ -129,7 +129,7 @@ pub(super) fn reply(line: &str, device: &mut Device) -> Reply {
     }
 }
 
-/// Queries the process that has the HCA, if there is one.
+/// Queries the process that has the HCA open; `None` if there is no such process.
 fn ask(name: &str) -> Option<Info> {
     let reply = LineClient::connect(name).ok()?.request(&DevinfoRequest::Devinfo).ok()?;
     let info: Info = serde_json::from_value(reply.data).ok()?;
@@ -206,13 +206,13 @@ impl Info {
             max_inline_data: config.max_inline_data,
             max_cqe: config.max_cqe,
             icrc_sent: match &fabric {
-                Some(_) => "never: the simulator damages no packet without saying so",
+                Some(_) => "never: the simulator marks the packets that it corrupts",
                 None => "always",
             }
             .to_owned(),
             icrc_received: match address.is_ipv4() {
-                _ if fabric.is_some() => "never: what is damaged does not arrive",
-                true => "all but the IPv4 identification, which the system does not tell",
+                _ if fabric.is_some() => "never: corrupted packets are not delivered",
+                true => "all but the IPv4 identification, which the system does not report",
                 false => "always",
             }
             .to_owned(),
@@ -230,12 +230,12 @@ fn print(info: &Info, verbose: bool, out: &mut Output) -> Result<(), Failure> {
     match (&info.fabric, &info.udp) {
         (Some(at), _) => {
             let Fabric { simulator, node, port, .. } = at;
-            writeln!(out, "adapter{whose} at port {port} of {node} of the simulator {simulator}")?;
+            writeln!(out, "HCA{whose} at port {port} of {node} of the simulator {simulator}")?;
         }
         (None, Some(Udp { udp_port, .. })) => {
-            writeln!(out, "adapter{whose} at {} UDP port {udp_port}", info.address)?;
+            writeln!(out, "HCA{whose} at {} UDP port {udp_port}", info.address)?;
         }
-        (None, None) => writeln!(out, "adapter{whose} at {}", info.address)?,
+        (None, None) => writeln!(out, "HCA{whose} at {}", info.address)?,
     }
     let mut line = |name: &str, value: &dyn std::fmt::Display| {
         writeln!(out, "\t{:<24}{value}", format_args!("{name}:").to_string())

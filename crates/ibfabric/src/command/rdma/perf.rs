@@ -1,6 +1,7 @@
 //! `rdma bw` and `rdma lat`.
 //!
-//! What is measured is said with the request for a connection, and where to write or read with its answer.
+//! The private data of the connection request specifies the measurement. That of the reply has the server's
+//! buffer.
 
 use std::io::Write as _;
 use std::net::SocketAddr;
@@ -21,10 +22,10 @@ pub(super) use offer::{Answer, Kind, Offer};
 
 mod offer;
 
-/// How long the other end may write nothing.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// Maximum time without a write of the other end.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// What came of it; the names are JSON keys.
+/// The result; field names are JSON keys.
 #[derive(Serialize)]
 struct Report {
     peer: String,
@@ -42,7 +43,8 @@ struct Report {
     icrc_errors: u64,
 }
 
-/// Half of the time to and fro; for READs all of it. The names are JSON keys.
+/// Latencies in microseconds: half of the round trip, for READs the whole round trip. Field names are JSON
+/// keys.
 #[derive(Serialize)]
 struct Latency {
     min: f64,
@@ -51,7 +53,8 @@ struct Latency {
     max: f64,
 }
 
-/// Round-trip times in a histogram of three significant digits. Its memory does not depend on their number.
+/// A histogram of round-trip times with three significant digits. Its size is independent of the number of
+/// times.
 struct Latencies(Histogram<u64>);
 
 impl Latencies {
@@ -64,7 +67,7 @@ impl Latencies {
         self.0.saturating_record(time.as_nanos() as u64);
     }
 
-    /// Returns the percentiles in microseconds, of times that are divided by a number.
+    /// Returns the percentiles in microseconds, divided by a number.
     fn summary(&self, divisor: f64) -> Latency {
         let in_us = |nanoseconds: u64| nanoseconds as f64 / 1e3 / divisor;
         Latency {
@@ -76,19 +79,19 @@ impl Latencies {
     }
 }
 
-/// The client's side.
+/// The client's state.
 struct Client {
     stage: Stage,
     buffer: Buffer,
     size: usize,
     peer: SocketAddr,
     connected: Vec<(Endpoint, RemoteAddress)>,
-    /// With perftest, what the ends tell each other goes over a connection of its own.
+    /// The control connection to a program of perftest.
     control: Option<Control>,
 }
 
 impl Client {
-    /// Connects to a server; `program` is that of perftest which does the same.
+    /// Connects to a server; `program` is the program of perftest with the same measurement.
     fn connect(
         args: &PerfArgs,
         kind: Kind,
@@ -151,7 +154,7 @@ impl Client {
         Ok(this)
     }
 
-    /// Tells a program of perftest what came of it.
+    /// Reports the result to a program of perftest.
     fn part(&mut self, report: &Report) -> Result<(), Failure> {
         let Some(control) = &self.control else { return Ok(()) };
         let rates = Rates {
@@ -173,7 +176,7 @@ impl Client {
         Ok(())
     }
 
-    /// Has the other end told that it is over, whatever fails.
+    /// Disconnects when the client ends, also after an error or a signal.
     fn end_in_order(&mut self) -> Result<(), Failure> {
         let control = self.control.iter().map(|control| &control.endpoint);
         let endpoints = self.connected.iter().map(|(endpoint, _)| endpoint).chain(control);
@@ -181,7 +184,7 @@ impl Client {
         self.stage.end_in_order(connections)
     }
 
-    /// Returns the request of a number, which begins at 1.
+    /// Returns the work request with a number, counted from 1.
     fn op(args: &PerfArgs, to: RemoteAddress, number: u64) -> SendOp {
         match args.op {
             OpArg::Send => SendOp::Send { imm: None },
@@ -193,7 +196,8 @@ impl Client {
         }
     }
 
-    /// Checks the value that the last atomic of a single queue pair has found: all before it count once.
+    /// Checks the original value that the last atomic of a single queue pair returned: it counts all atomics
+    /// before.
     fn check_atomics(&self, args: &PerfArgs) -> Result<(), Failure> {
         if !args.op.is_atomic() || args.qps != 1 {
             return Ok(());
@@ -230,7 +234,7 @@ impl Client {
     }
 }
 
-/// Returns the name of an operation, as `--op` has it.
+/// Returns the name of an operation as a value of `--op`.
 const fn op_name(op: OpArg) -> &'static str {
     match op {
         OpArg::Send => "send",
@@ -252,14 +256,14 @@ pub(super) fn bandwidth(args: &PerfArgs, out: &mut Output) -> Result<Verdict, Fa
         size => size.unwrap_or(65_536) as usize,
     };
     let kind = match args.op {
-        // Immediate data uses up a receive, as a message does.
+        // An RDMA WRITE with immediate data consumes a receive, like a SEND.
         OpArg::Send | OpArg::WriteImm => Kind::SendBandwidth,
         _ => Kind::Rdma,
     };
     let mut client = Client::connect(args, kind, PerftestArg::of(args.op, false), size)?;
     let start = WallClock::now();
     let depth = u64::from(args.tx_depth);
-    // Every so many requests one completion is asked for.
+    // One of this number of requests is signaled.
     let every = (depth / 4).max(1);
     let mut posted = vec![0; client.connected.len()];
     let mut done = vec![0; client.connected.len()];
@@ -286,7 +290,7 @@ pub(super) fn bandwidth(args: &PerfArgs, out: &mut Output) -> Result<Verdict, Fa
         if done.iter().all(|&done| done == args.iters) {
             break;
         }
-        // What has ended makes room for more.
+        // Completed requests free send queue entries, so the loop continues before it waits.
         if !client.stage.progress()? && !moved {
             client.stage.wait(ib_types::Instant::NEVER)?;
         }
@@ -345,7 +349,7 @@ pub(super) fn latency(args: &PerfArgs, out: &mut Output) -> Result<Verdict, Fail
 }
 
 impl Client {
-    /// Sends a message and waits for what comes back.
+    /// Sends a message and waits for the reply.
     fn round(
         &mut self,
         args: &PerfArgs,
@@ -380,7 +384,7 @@ impl Client {
                 if self.control.is_none() {
                     self.await_count(count)?;
                 } else if number < args.iters {
-                    // What has come already was the server's.
+                    // The value that was present before is the server's first write.
                     self.await_count((number + 1) as u8)?;
                 } else {
                     while self.await_completion()?.wr_id != number {}
@@ -390,9 +394,9 @@ impl Client {
         Ok(())
     }
 
-    /// Looks at the last byte that the other end writes, which counts.
+    /// Polls the last byte of the buffer, which the other end increments with each write.
     fn await_count(&mut self, count: u8) -> Result<(), Failure> {
-        let end = clock::now() + PATIENCE;
+        let end = clock::now() + RESPONSE_TIMEOUT;
         let at = 2 * self.size - 1;
         while self.buffer.memory.to_vec(at, 1).expect("it has that size")[0] != count {
             if clock::now() >= end {
@@ -406,7 +410,7 @@ impl Client {
         Ok(())
     }
 
-    /// Looks for a completion without ever sleeping.
+    /// Polls for a completion without sleeping.
     fn await_completion(&mut self) -> Result<ib_hca::Wc, Failure> {
         let mut end = None;
         loop {
@@ -417,8 +421,8 @@ impl Client {
                 continue;
             }
             self.stage.gone(self.peer)?;
-            // The time is looked at only when there is nothing else to do.
-            if clock::now() >= *end.get_or_insert_with(|| clock::now() + PATIENCE) {
+            // The clock is read only if there is no completion.
+            if clock::now() >= *end.get_or_insert_with(|| clock::now() + RESPONSE_TIMEOUT) {
                 return Err(Failure::Unusable(format!("{} is silent", self.peer)));
             }
         }
@@ -432,7 +436,7 @@ fn print(args: &PerfArgs, report: &Report, out: &mut Output) -> Result<(), Failu
     let Report { op, size, iters, qps, mtu, retransmits, .. } = report;
     writeln!(
         out,
-        "{op}, {size} bytes, {qps} queue pairs, MTU {mtu}, {retransmits} packets sent again"
+        "{op}, {size} bytes, {qps} queue pairs, MTU {mtu}, {retransmits} packets retransmitted"
     )?;
     match &report.latency_us {
         None => {

@@ -1,29 +1,29 @@
 //! The protocol of perftest's programs (`ib_write_bw -R` and others) of version 6.06.
 //!
-//! A client makes one connection to a port over which both ends tell each other what they have, and then as many
-//! connections to the same port as there are queue pairs to measure. The server listens for those only after the
-//! fifth step, so that a client asks again until it does. A step is a SEND of the client that the server
-//! answers by one of the same length:
+//! A client makes a control connection to a port, over which both ends exchange their parameters. Then it
+//! makes one connection to the same port per queue pair. The server listens for these only after the fifth
+//! step, so the client retries rejected requests. In each step the client SENDs a message, and the server
+//! replies with one of the same length:
 //!
-//! | step | bytes | holds |
+//! | step | bytes | contents |
 //! |---|---|---|
 //! | version | 16 | text, and zeros |
-//! | cycle buffer | 4 | the memory over which small messages wander in bytes; the larger one counts |
-//! | cache line | 4 | its size in bytes; the larger one counts |
-//! | MTU | 2 | the code of the path MTU as a digit, and a zero; of no meaning with connections of `rdma_cm` |
-//! | meeting | 56 | zeros; then the connections are made, and this is said once more |
-//! | keys | 56 | [`Keys`]; of each queue pair, and then again, with and without one more before, between or after |
-//! | end, close | 56 | what was said before |
+//! | cycle buffer | 4 | size in bytes of the memory that small messages cycle through; the larger one is used |
+//! | cache line | 4 | size in bytes; the larger one is used |
+//! | MTU | 2 | code of the path MTU as a digit, and a zero; ignored for connections of `rdma_cm` |
+//! | meeting | 56 | zeros; sent before and after the connections are made |
+//! | keys | 56 | [`Keys`] of each queue pair, and then all of them again, with or without an additional message around them |
+//! | end, close | 56 | the preceding message |
 //! | report | 5 × 8 | size, iterations, peak and average in MiB/s, messages in millions per second |
 //!
-//! All numbers are big-endian; rates are IEEE doubles. Nobody says which program it is, how long messages are or
-//! how many: both ends know from their command lines.
+//! All numbers are big-endian; rates are IEEE doubles. The messages do not contain the program, the message
+//! size or the number of messages: both ends know these from their command lines.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `wire.rs` | what the steps hold |
-//! | `client.rs` | the client's side |
-//! | `sessions.rs` | the server's side |
+//! | `wire.rs` | formats of the messages |
+//! | `client.rs` | the client |
+//! | `sessions.rs` | the server |
 
 use crate::cli::rdma::{OpArg, PerftestArg};
 use wire::{Keys, VERSION_LENGTH};
@@ -32,33 +32,33 @@ pub(super) mod client;
 pub(super) mod sessions;
 mod wire;
 
-/// Something that a client says and a server answers.
+/// A step of the protocol: a message of the client and the server's reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     Version,
     CycleBuffer,
     CacheLine,
     Mtu,
-    /// The client is about to make the connections.
+    /// The client is about to make the connections to measure.
     Meet,
-    /// The client has made them.
+    /// The connections to measure are established.
     Met,
-    /// The keys of a queue pair.
+    /// The keys of the queue pair with this index.
     Keys(usize),
-    /// The measurement is over.
+    /// The measurement is complete.
     End,
-    /// One of five numbers.
+    /// One of the five numbers of the result.
     Report(usize),
-    /// There is nothing more to say.
+    /// The last message.
     Close,
 }
 
-/// The steps before the connections that are measured.
+/// The steps before the connections to measure.
 const OPENING: [Step; 5] =
     [Step::Version, Step::CycleBuffer, Step::CacheLine, Step::Mtu, Step::Meet];
 
 impl Step {
-    /// Returns the length of its messages.
+    /// Returns the size of the step's messages in bytes.
     const fn length(self) -> usize {
         match self {
             Self::Version => VERSION_LENGTH,
@@ -69,7 +69,7 @@ impl Step {
         }
     }
 
-    /// Returns what it is called.
+    /// Returns the name of the step for error messages.
     const fn name(self) -> &'static str {
         match self {
             Self::Version => "the version",
@@ -86,7 +86,7 @@ impl Step {
 }
 
 impl PerftestArg {
-    /// Returns the program that measures an operation; `None` if none of those that are supported does.
+    /// Returns the program that measures an operation; `None` if it is not supported.
     pub(super) const fn of(op: OpArg, is_latency: bool) -> Option<Self> {
         Some(match (op, is_latency) {
             (OpArg::Write, false) => Self::WriteBw,
@@ -99,7 +99,7 @@ impl PerftestArg {
         })
     }
 
-    /// Returns its name.
+    /// Returns the name of the program.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::WriteBw => "ib_write_bw",

@@ -1,8 +1,8 @@
-//! `rdma pingpong`: messages to and fro, as `ibv_rc_pingpong` does it.
+//! `rdma pingpong`: round trips of messages, compatible with `ibv_rc_pingpong`.
 //!
-//! The ends tell each other over TCP which queue pairs they have: a line of 53 bytes, LID, queue pair number,
-//! sequence number and GID in hexadecimal digits; the server's answer follows the client's line, and the
-//! client ends the exchange with the word "done" and a zero.
+//! The ends exchange the addresses of their queue pairs over TCP. Each sends a line of 53 bytes: LID, queue
+//! pair number, initial PSN and GID as hexadecimal digits. The client sends its line first. After the
+//! server's reply it confirms with the word "done" and a zero.
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -19,7 +19,7 @@ use crate::cli::rdma::PingpongArgs;
 use crate::failure::{Failure, Verdict};
 use crate::output::{Format, Output};
 
-/// One end of the connection.
+/// The address of a queue pair.
 #[derive(Clone, Copy, Debug)]
 struct End {
     /// The LID; 0 on Ethernet.
@@ -29,13 +29,13 @@ struct End {
     gid: Gid,
 }
 
-/// The length of an end as text, with a zero behind it.
+/// The size of an address as text, with a terminating zero.
 const LINE: usize = "0000:000000:000000:00000000000000000000000000000000".len() + 1;
 
-/// How long an end of the TCP connection may be silent.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Maximum time without data of the TCP connection.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What came of it; the names are JSON keys.
+/// The result; field names are JSON keys.
 #[derive(Serialize)]
 struct Report {
     peer: String,
@@ -76,7 +76,7 @@ pub(super) fn run(args: &PingpongArgs, out: &mut Output) -> Result<Verdict, Fail
             let called = answer(&listener, &own)?;
             called.finish(|peer| connect(&mut stage, args, qp, &own, peer))?
         }
-        (None, None) => unreachable!("who does not call listens"),
+        (None, None) => unreachable!("an end without a peer listens"),
     };
     show(out, "remote", &peer)?;
     out.flush()?;
@@ -116,7 +116,7 @@ fn show(out: &mut Output, which: &str, end: &End) -> Result<(), Failure> {
 const SEND: u64 = 1;
 const RECEIVE: u64 = 2;
 
-/// Sends and receives all messages; returns the seconds that it took.
+/// Sends and receives all messages; returns the elapsed seconds.
 fn exchange(
     stage: &mut Stage,
     args: &PingpongArgs,
@@ -146,7 +146,7 @@ fn exchange(
             }
             if args.check {
                 check(buffer, size, received)?;
-                // So that the next one is seen to have come.
+                // Overwrites the message, so that a missing next one is detected.
                 buffer.memory.fill(size, size, 0xff).expect("it has that size");
             }
             if posted < args.iters {
@@ -157,7 +157,7 @@ fn exchange(
             sent += 1;
             under_way = false;
         }
-        // Whose turn it is sends: the client first, the server after it has got the message.
+        // The ends send alternately: the client first, the server after it received the message.
         let begun = sent + u64::from(under_way);
         let turn = if args.peer.is_some() { begun <= received } else { begun < received };
         if !under_way && turn && begun < args.iters {
@@ -168,13 +168,13 @@ fn exchange(
     Ok(start.elapsed().as_secs_f64())
 }
 
-/// Returns what messages are made of: `ibv_rc_pingpong` fills its buffer with 0x7b, and with `-c` puts a zero at
-/// the start of each page.
+/// Returns the contents of messages. As by `ibv_rc_pingpong -c`, all bytes are 0x7b, except for a zero at the
+/// start of each page.
 fn pattern(size: usize) -> Vec<u8> {
     (0..size).map(|at| if at % 4096 == 0 { 0 } else { 0x7b }).collect()
 }
 
-/// Checks a message of the other end.
+/// Verifies a message of the other end.
 fn check(buffer: &Buffer, size: usize, received: u64) -> Result<(), Failure> {
     let bytes = buffer.memory.to_vec(size, size).expect("it has that size");
     let expected = pattern(size);
@@ -212,7 +212,7 @@ fn connect(
     let connection = QpConnection {
         pkey: PKey::DEFAULT,
         access: AccessFlags::default(),
-        // The ends exchange nothing by which they could recognize each other.
+        // The exchange does not show whether the peer is ibfabric, so packets with a partly checked ICRC are accepted.
         route: ib_link::Route { is_weak: true, ..route },
         path_mtu: args.adapter.mtu.unwrap_or(Mtu::B1024).min(most),
         dest_qp_num: peer.qpn,
@@ -255,15 +255,17 @@ impl End {
 
     fn read(stream: &mut TcpStream) -> Result<Self, Failure> {
         let mut line = [0; LINE];
-        stream.read_exact(&mut line).map_err(|error| doing("hearing of the other end", error))?;
+        stream
+            .read_exact(&mut line)
+            .map_err(|error| doing("reading the address of the other end", error))?;
         Self::parse(&line).ok_or_else(|| {
             let found = String::from_utf8_lossy(&line).into_owned();
-            Failure::Unusable(format!("the other end says {found:?}: expected LID:QPN:PSN:GID"))
+            Failure::Unusable(format!("the other end sent {found:?}: expected LID:QPN:PSN:GID"))
         })
     }
 }
 
-/// Calls a server; the queue pair is connected before the server may send.
+/// Connects to a server. The queue pair is ready before the server may send.
 fn call(
     address: IpAddr,
     port: u16,
@@ -272,7 +274,7 @@ fn call(
 ) -> Result<End, Failure> {
     let failed = |error| doing(&format!("calling {address} port {port}"), error);
     let mut stream = TcpStream::connect((address, port)).map_err(failed)?;
-    stream.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
+    stream.set_read_timeout(Some(RESPONSE_TIMEOUT)).map_err(failed)?;
     stream.write_all(&own.line()).map_err(failed)?;
     let peer = End::read(&mut stream)?;
     connect(&peer)?;
@@ -280,7 +282,7 @@ fn call(
     Ok(peer)
 }
 
-/// A client that has called.
+/// A client's TCP connection, and its address.
 struct Called {
     stream: TcpStream,
     peer: End,
@@ -289,7 +291,7 @@ struct Called {
 
 /// Listens for a client.
 fn listen(stage: &Stage, port: u16) -> Result<TcpListener, Failure> {
-    // In a simulated fabric the programs are on one machine.
+    // Programs on a simulated fabric run on the same machine.
     let address = match stage.device.attached() {
         Some(_) => Ipv4Addr::LOCALHOST.into(),
         None => stage.device.address(),
@@ -298,20 +300,20 @@ fn listen(stage: &Stage, port: u16) -> Result<TcpListener, Failure> {
     TcpListener::bind((address, port)).map_err(failed)
 }
 
-/// Waits for a client.
+/// Waits for a client, and reads its address.
 fn answer(listener: &TcpListener, own: &End) -> Result<Called, Failure> {
     let failed = |error| doing("waiting for a client", error);
     let (mut stream, _) = listener.accept().map_err(failed)?;
-    stream.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
+    stream.set_read_timeout(Some(RESPONSE_TIMEOUT)).map_err(failed)?;
     let peer = End::read(&mut stream)?;
     Ok(Called { stream, peer, own: *own })
 }
 
 impl Called {
-    /// Connects the queue pair, tells the client and waits until it has done so, too.
+    /// Connects the queue pair, sends the local address, and waits for the client's confirmation.
     fn finish(mut self, connect: impl FnOnce(&End) -> Result<(), Failure>) -> Result<End, Failure> {
         connect(&self.peer)?;
-        let failed = |error| doing("telling the other end", error);
+        let failed = |error| doing("sending the address to the other end", error);
         self.stream.write_all(&self.own.line()).map_err(failed)?;
         let mut word = [0; 5];
         self.stream.read_exact(&mut word).map_err(failed)?;

@@ -1,8 +1,8 @@
 //! `rdma ping`, and the protocol of rping.
 //!
-//! A client offers a buffer with a text by a message of 16 bytes: its address, its key and its size, all of
-//! them big-endian. The server READs it and says so by a message of the same length; the client offers a
-//! second buffer, into which the server WRITEs what it has read, and says so. Then comes the next ping.
+//! A client advertises a buffer with text by a message of 16 bytes: address, rkey and size, all big-endian.
+//! The server READs the buffer and confirms with a message of the same size. Then the client advertises a
+//! second buffer. The server WRITEs the text into it, and confirms. The next ping follows.
 
 use std::io::Write as _;
 use std::net::SocketAddr;
@@ -18,15 +18,15 @@ use crate::cli::rdma::PingArgs;
 use crate::failure::{Failure, Verdict};
 use crate::output::{Format, Output};
 
-/// The length of a message.
+/// The size of a message in bytes.
 const MESSAGE: usize = 16;
 
-/// Where things are in the buffer of an end: messages that come in, messages that go out, and data.
+/// Offsets in the buffer of an end: received messages, sent messages, and data.
 const IN: usize = 0;
 const OUT: usize = 64;
 pub(super) const DATA: usize = 128;
 
-/// The longest ping.
+/// The maximum size of a ping in bytes.
 const LONGEST: usize = 64 * 1024;
 
 /// Numbers of work requests.
@@ -34,7 +34,7 @@ const RECEIVE: u64 = 1;
 const SENT: u64 = 2;
 const MOVED: u64 = 3;
 
-/// What came of it; the names are JSON keys.
+/// The result; field names are JSON keys.
 #[derive(Serialize)]
 struct Report {
     peer: String,
@@ -46,7 +46,7 @@ struct Report {
     icrc_errors: u64,
 }
 
-/// What a buffer is offered by.
+/// The advertisement of a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Offer {
     addr: u64,
@@ -71,29 +71,29 @@ impl Offer {
     }
 }
 
-/// The other end of a server: a client that pings.
+/// A server's state of a client.
 pub(super) struct Pinged {
     pub(super) endpoint: Endpoint,
     pub(super) buffer: Buffer,
     step: Step,
     pub(super) pings: u64,
-    /// How much of the last ping was read.
+    /// The size of the last ping that was read.
     length: usize,
 }
 
-/// What a server does next.
+/// The state of a server's session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
-    /// It waits for a buffer to read from.
+    /// It waits for the advertisement of a buffer to read.
     AwaitsSource,
     Reads,
-    /// It waits for a buffer to write to.
+    /// It waits for the advertisement of a buffer to write.
     AwaitsSink,
     Writes,
 }
 
 impl Pinged {
-    /// Accepts a client: its queue pair has to receive before it is connected.
+    /// Accepts a client. Receives are posted before the connection is established.
     pub(super) fn accept(stage: &mut Stage, request: &Request) -> Result<Self, Failure> {
         let qp = stage.queue_pair(16, 4)?;
         stage.device.prepare(qp, AccessFlags::ALL).map_err(Failure::unusable)?;
@@ -108,7 +108,7 @@ impl Pinged {
         Ok(Self { endpoint, buffer, step: Step::AwaitsSource, pings: 0, length: 0 })
     }
 
-    /// Goes on after a completion; returns a ping that was read.
+    /// Processes a completion; returns the text of a ping that was read.
     pub(super) fn advance(
         &mut self,
         stage: &mut Stage,
@@ -137,7 +137,7 @@ impl Pinged {
                     stage.post(qp, (MOVED, true), SendOp::Read { from: there }, data)?;
                     self.step = Step::Reads;
                 } else {
-                    // What was read, up to the zero that ends its text.
+                    // The text ends at the first zero.
                     let length = self.text_length().min(offer.size as usize);
                     let data = self.buffer.data(DATA, length);
                     stage.post(qp, (MOVED, true), SendOp::Write { to: there, imm: None }, data)?;
@@ -169,7 +169,7 @@ impl Pinged {
         bytes.iter().position(|&byte| byte == 0).map_or(self.length, |end| end + 1)
     }
 
-    /// Says that something is done.
+    /// Confirms a READ or WRITE.
     fn say(&self, stage: &mut Stage) -> Result<(), Failure> {
         let data = self.buffer.data(OUT, MESSAGE);
         stage.post(self.endpoint.qp, (SENT, false), SendOp::Send { imm: None }, data)
@@ -230,7 +230,7 @@ pub(super) fn run(args: &PingArgs, out: &mut Output) -> Result<Verdict, Failure>
             let Report { peer, pings, wrong, us_per_ping, .. } = &report;
             writeln!(
                 out,
-                "{peer}: {pings} pings, {wrong} came back changed; {us_per_ping:.1} us each"
+                "{peer}: {pings} pings, {wrong} returned with wrong data; {us_per_ping:.1} us each"
             )?;
         }
     }

@@ -30,10 +30,10 @@ use ours::Ours;
 
 mod ours;
 
-/// How much memory the clients may have together, in bytes.
+/// The maximum total size of all clients' buffers, in bytes.
 const MOST_MEMORY: usize = 4 << 30;
 
-/// What serves a client.
+/// The protocol of a client, and its state.
 enum Service {
     Ours(Ours),
     Ping(Pinged),
@@ -49,7 +49,7 @@ struct Server<'a> {
     domains: BTreeMap<ConnectionId, PdId>,
     perftest: Option<Sessions>,
     gone: u64,
-    /// Whether a client was not understood.
+    /// True if a client violated its protocol.
     is_wrong: bool,
 }
 
@@ -94,13 +94,13 @@ pub(super) fn run(args: &ServeArgs, out: &mut Output) -> Result<Verdict, Failure
         }
         if !server.watches_memory() {
             let waited = server.stage.device.wait(Instant::NEVER, Some(&alarm));
-            waited.map_err(|error| doing("driving the adapter", error))?;
+            waited.map_err(|error| doing("driving the HCA", error))?;
         }
     }
-    // Who is still connected is told; who has just ended the connection hears of it.
+    // Connected clients are disconnected, and pending disconnect requests get their replies.
     server.part();
     server.stage.linger(Duration::from_millis(200))?;
-    // Without an end that was asked for, a client that is not understood is no reason to fail.
+    // A protocol error of a client is a failure only with --clients.
     if server.is_wrong && args.clients.is_some() { Err(Failure::Said) } else { Ok(Verdict::Good) }
 }
 
@@ -113,13 +113,13 @@ fn listen_to_devinfo(stage: &Stage, alarm: &Alarm) -> RequestQueue {
         server.serve(move |line| sender.request(line).unwrap_or_else(no_reply))
     });
     if let Err(error) = served {
-        say!("`rdma devinfo` cannot ask this process: {error}");
+        say!("`rdma devinfo` cannot query this process: {error}");
     }
     requests
 }
 
 impl Server<'_> {
-    /// Does what there is to do; returns whether there was anything.
+    /// Processes completions, events and requests; returns whether there were any.
     fn work(&mut self, out: &mut Output) -> Result<bool, Failure> {
         let mut moved = self.stage.progress()?;
         while let Some(event) = self.stage.device.poll_event() {
@@ -145,7 +145,7 @@ impl Server<'_> {
         let Ok(request) = Device::request(event) else { return Ok(()) };
         if let Err(error) = self.accept(&request) {
             say!("{}: {}", request.peer, error.into_message());
-            // It may be gone by itself.
+            // Fails if the other end has already disconnected.
             self.stage.device.reject(&request, b"").ok();
         }
         Ok(())
@@ -163,7 +163,7 @@ impl Server<'_> {
             }
             return Ok(());
         }
-        // Clients have nothing in common: what one knows of another opens nothing.
+        // Each client has its own protection domain: another client's rkeys are useless to it.
         let pd = self.stage.begin_session()?;
         let service = match self.serve(port, request) {
             Ok(service) => service,
@@ -183,7 +183,7 @@ impl Server<'_> {
         Ok(())
     }
 
-    /// Accepts a client of ours, of rping or of ucmatose.
+    /// Accepts a client of `rdma bw`, `rdma lat`, rping or ucmatose.
     fn serve(&mut self, port: Option<u16>, request: &Request) -> Result<Service, Failure> {
         let is_at = |other| port == Some(other) && other != self.args.port;
         Ok(if is_at(self.args.rping_port) {
@@ -197,7 +197,7 @@ impl Server<'_> {
         })
     }
 
-    /// A client has seen that it is connected.
+    /// Handles the establishment of a connection.
     fn begin(&mut self, id: ConnectionId) -> Result<(), Failure> {
         let number = self.by_connection.get(&id);
         if let Some(Service::Match(it)) = number.and_then(|number| self.clients.get(number)) {
@@ -206,7 +206,7 @@ impl Server<'_> {
         Ok(())
     }
 
-    /// A client has gone.
+    /// Handles the disconnect of a client.
     fn end(&mut self, id: ConnectionId, out: &mut Output) {
         if let Some(sessions) = &mut self.perftest {
             let ended = sessions.end(&mut self.stage, id, out);
@@ -220,20 +220,20 @@ impl Server<'_> {
         if let Some(Service::Match(it)) = number.and_then(|number| self.clients.get(number))
             && !it.is_complete()
         {
-            say!("{}: it has gone before all messages had come", it.endpoint.peer);
+            say!("{}: disconnected before all messages were received", it.endpoint.peer);
             self.is_wrong = true;
         }
         self.forget(id);
     }
 
-    /// Takes away what a client has, if there is one.
+    /// Destroys the objects of a client, if there is one.
     fn forget(&mut self, id: ConnectionId) {
         let number = self.by_connection.remove(&id);
         let Some(service) = number.and_then(|number| self.clients.remove(&number)) else { return };
         self.gone += 1;
         let endpoint = service.endpoint();
         if self.args.verbose {
-            say!("{} has gone", endpoint.peer);
+            say!("{} has disconnected", endpoint.peer);
         }
         self.stage.destroy(endpoint.qp);
         self.stage.forget(service.buffer());
@@ -255,7 +255,7 @@ impl Server<'_> {
         let (peer, connection) = (service.endpoint().peer, service.endpoint().connection);
         if wc.status != WcStatus::Success {
             if wc.status != WcStatus::WrFlushErr {
-                say!("{peer}: a request has ended with {:?}", wc.status);
+                say!("{peer}: a work request failed with {:?}", wc.status);
                 self.drop(connection);
             }
             return Ok(());
@@ -289,26 +289,26 @@ impl Server<'_> {
         Ok(())
     }
 
-    /// Ends the connections of all clients.
+    /// Disconnects all clients.
     fn part(&mut self) {
         let ids: Vec<ConnectionId> = self.by_connection.keys().copied().collect();
         let sessions = self.perftest.iter().flat_map(Sessions::connections);
         for id in ids.into_iter().chain(sessions) {
-            // It may be gone by itself.
+            // Fails if the other end has already disconnected.
             self.stage.device.cm().disconnect(clock::now(), id, b"").ok();
         }
         self.stage.device.flush();
     }
 
-    /// Ends the connection of a client that is not understood.
+    /// Disconnects a client that violated its protocol.
     fn drop(&mut self, id: ConnectionId) {
         self.is_wrong = true;
-        // It may be gone by itself.
+        // Fails if the other end has already disconnected.
         self.stage.device.cm().disconnect(clock::now(), id, b"").ok();
         self.forget(id);
     }
 
-    /// Returns whether somebody writes into memory and waits to be answered.
+    /// Returns whether a client writes into memory and expects replies.
     fn watches_memory(&self) -> bool {
         let is_watched =
             |service: &Service| matches!(service, Service::Ours(ours) if ours.is_watched());
@@ -316,7 +316,7 @@ impl Server<'_> {
             || self.perftest.as_ref().is_some_and(Sessions::are_watched)
     }
 
-    /// Answers what was written.
+    /// Replies to RDMA WRITEs.
     fn watch(&mut self) -> Result<bool, Failure> {
         let mut moved = match &mut self.perftest {
             Some(sessions) => {
@@ -360,7 +360,7 @@ impl Service {
 }
 
 impl ServeArgs {
-    /// Returns the ports that are listened at.
+    /// Returns the ports to listen at.
     fn ports(&self) -> impl Iterator<Item = u16> {
         let rping = self.rping || self.rping_port != RPING_PORT;
         let ucmatose = self.ucmatose || self.ucmatose_port != UCMATOSE_PORT;

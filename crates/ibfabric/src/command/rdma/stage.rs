@@ -22,14 +22,14 @@ use ib_types::{Instant, Qpn};
 use crate::cli::rdma::AdapterArgs;
 use crate::failure::Failure;
 
-/// How many packets of a connection may be in flight, and of all together, which the buffers of two sockets
-/// hold; but each connection goes on with a few.
+/// Maximum number of packets in flight, per connection and in total, which the buffers of two sockets hold.
+/// With many connections each still gets a few.
 const WINDOW: u32 = 256;
 const MOST_PACKETS: u32 = 1024;
 const LEAST_WINDOW: u32 = 8;
 
-/// How long the other end may say nothing. What is not acknowledged fails earlier.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Maximum time without a completion. Unacknowledged requests fail earlier.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// An HCA with a protection domain and a completion queue.
 pub(super) struct Stage {
@@ -40,14 +40,14 @@ pub(super) struct Stage {
     interruption: Option<Interruption>,
 }
 
-/// What a client ends when a signal wants it to end.
+/// The connections that a client closes when it receives a signal.
 struct Interruption {
     alarm: Alarm,
     orders: Orders,
     connections: Vec<ConnectionId>,
 }
 
-/// Memory that is registered.
+/// Registered memory.
 pub(super) struct Buffer {
     pub(super) memory: Arc<Memory>,
     mr: MrId,
@@ -55,12 +55,13 @@ pub(super) struct Buffer {
 }
 
 impl Stage {
-    /// Opens the HCA from which a peer is reached; returns the peer's address, too.
+    /// Opens the HCA with a path to a peer; returns the peer's address, too.
     pub(super) fn open_to(args: &AdapterArgs, peer: &str) -> Result<(Self, IpAddr), Failure> {
         Self::open_many(args, peer, 1)
     }
 
-    /// As [`Stage::open_to`], for so many queue pairs that send at once: they share what sockets have room for.
+    /// Like [`Stage::open_to`], for a number of queue pairs that send concurrently and share the socket
+    /// buffers.
     pub(super) fn open_many(
         args: &AdapterArgs,
         peer: &str,
@@ -76,17 +77,18 @@ impl Stage {
         }
         let mut this = Self::open_with(args, None, window)?;
         if let (Some(_), Ok(address)) = (name_service(args.acm.as_deref()), peer.parse()) {
-            // The service may know it where the simulator does not.
+            // The ACM service may resolve names that the simulator does not have.
             return Ok((this, address));
         }
-        let found = this.device.find(peer).map_err(|error| doing("asking the simulator", error))?;
+        let found =
+            this.device.find(peer).map_err(|error| doing("querying the simulator", error))?;
         let address = found.ok_or_else(|| {
             unknown("NODE, NODE:PORT, an address, a GID or a LID of the simulated fabric")
         })?;
         Ok((this, address))
     }
 
-    /// Opens the HCA; `peer` chooses the own address when none is given.
+    /// Opens the HCA. Without a given address, `peer` determines the local address.
     pub(super) fn open(args: &AdapterArgs, peer: Option<IpAddr>) -> Result<Self, Failure> {
         Self::open_with(args, peer, WINDOW)
     }
@@ -121,7 +123,7 @@ impl Stage {
                 _ => "",
             };
             return Err(Failure::Unusable(format!(
-                "{address} is the own address, too: the adapter would talk to itself; expected --from ADDR, \
+                "{address} is also the local address, and the HCA cannot connect to itself: expected --from ADDR, \
                  another address of this machine{other}"
             )));
         }
@@ -135,20 +137,20 @@ impl Stage {
         Ok(adapter::open(options)?)
     }
 
-    /// Has what is made from now on belong to a protection domain of its own, and returns that. What belongs to
-    /// others cannot be reached from there, whatever keys are known.
+    /// Creates a protection domain for all objects that are created from now on, and returns it. Objects of
+    /// other domains are inaccessible from it, even with their keys.
     pub(super) fn begin_session(&mut self) -> Result<PdId, Failure> {
         self.pd = self.device.hca().alloc_pd().map_err(Failure::unusable)?;
         Ok(self.pd)
     }
 
-    /// Forgets the protection domain of a session whose objects have gone.
+    /// Deallocates the protection domain of a session whose objects have been destroyed.
     pub(super) fn end_session(&mut self, pd: PdId) {
-        // What is not there any more needs no more to go.
+        // Fails only if the object is already destroyed.
         self.device.hca().dealloc_pd(pd).ok();
     }
 
-    /// Registers new memory.
+    /// Allocates and registers memory.
     pub(super) fn buffer(&mut self, length: usize) -> Result<Buffer, Failure> {
         let memory = Memory::zeroed(length).map_err(Failure::unusable)?;
         let (hca, iova) = (self.device.hca(), memory.address());
@@ -160,11 +162,11 @@ impl Stage {
 
     /// Deregisters memory.
     pub(super) fn forget(&mut self, buffer: &Buffer) {
-        // What is not there any more needs no more to go.
+        // Fails only if the object is already destroyed.
         self.device.hca().dereg_mr(buffer.mr).ok();
     }
 
-    /// Makes a queue pair.
+    /// Creates a queue pair.
     pub(super) fn queue_pair(&mut self, sends: u32, receives: u32) -> Result<QpId, Failure> {
         let cap = QpCap { max_send_wr: sends, max_recv_wr: receives, ..QpCap::default() };
         let init =
@@ -172,12 +174,12 @@ impl Stage {
         self.device.hca().create_qp(self.pd, &init).map_err(Failure::unusable)
     }
 
-    /// Returns the number of a queue pair that is there.
+    /// Returns the QPN of an existing queue pair.
     pub(super) fn number(&mut self, qp: QpId) -> Qpn {
         self.device.hca().query_qp(qp).expect("it is there").0
     }
 
-    /// Accepts a request; what was made for it goes when that fails.
+    /// Accepts a connection request; destroys its queue pair if that fails.
     pub(super) fn accept(
         &mut self,
         (qp, buffer): (QpId, &Buffer),
@@ -193,7 +195,7 @@ impl Stage {
 
     /// Destroys a queue pair.
     pub(super) fn destroy(&mut self, qp: QpId) {
-        // What is not there any more needs no more to go, and it is in no group.
+        // Fails only if the queue pair is already destroyed, since it is not in a multicast group.
         self.device.hca().destroy_qp(qp).ok();
     }
 
@@ -220,8 +222,8 @@ impl Stage {
         self.device.hca().poll_cq(self.cq)
     }
 
-    /// Has connections ended when SIGINT or SIGTERM wants the program to end, or it ends by itself: the other ends keep
-    /// nothing then.
+    /// Disconnects these connections on SIGINT, SIGTERM or exit, so that the other ends release their
+    /// resources.
     pub(super) fn end_in_order(&mut self, connections: Vec<ConnectionId>) -> Result<(), Failure> {
         let failed = |error| doing("waiting for signals", error);
         let alarm = Alarm::new().map_err(failed)?;
@@ -230,34 +232,34 @@ impl Stage {
         Ok(())
     }
 
-    /// Moves what can be moved; fails when the program is to end.
+    /// Processes packets and timers; fails after a signal.
     pub(super) fn progress(&mut self) -> Result<bool, Failure> {
         if let Some(Interruption { orders, .. }) = &mut self.interruption
             && orders.take() == Some(Order::End)
         {
-            return Err(Failure::Unusable("a signal has ended it before it was done".to_owned()));
+            return Err(Failure::Unusable("stopped by a signal before it was complete".to_owned()));
         }
-        self.device.progress().map_err(|error| doing("driving the adapter", error))
+        self.device.progress().map_err(|error| doing("driving the HCA", error))
     }
 
-    /// Waits until something may have happened.
+    /// Waits for an event.
     pub(super) fn wait(&mut self, until: Instant) -> Result<(), Failure> {
         let alarm = self.interruption.as_ref().map(|it| &it.alarm);
-        self.device.wait(until, alarm).map_err(|error| doing("driving the adapter", error))
+        self.device.wait(until, alarm).map_err(|error| doing("driving the HCA", error))
     }
 
-    /// Waits for a completion, as long as the other end may think.
+    /// Waits for a completion for at most [`RESPONSE_TIMEOUT`].
     pub(super) fn completion(&mut self, peer: SocketAddr) -> Result<Wc, Failure> {
-        self.completion_within(peer, PATIENCE)
+        self.completion_within(peer, RESPONSE_TIMEOUT)
     }
 
-    /// Waits for a completion while the other end may be silent.
+    /// Waits for a completion for at most `timeout`.
     pub(super) fn completion_within(
         &mut self,
         peer: SocketAddr,
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<Wc, Failure> {
-        let end = clock::now() + patience;
+        let end = clock::now() + timeout;
         loop {
             if let Some(wc) = self.poll() {
                 return checked(wc, peer);
@@ -272,7 +274,7 @@ impl Stage {
         }
     }
 
-    /// Answers for a little while who has not heard the last that was said.
+    /// Continues for a while, to resend replies that the other end may not have received.
     pub(super) fn linger(&mut self, time: Duration) -> Result<(), Failure> {
         let end = clock::now() + time;
         while clock::now() < end {
@@ -283,11 +285,11 @@ impl Stage {
         Ok(())
     }
 
-    /// Fails when the other end has ended the connection.
+    /// Fails if the other end has disconnected.
     pub(super) fn gone(&mut self, peer: SocketAddr) -> Result<(), Failure> {
         while let Some(event) = self.device.poll_event() {
             if event.disconnected().is_some() {
-                return Err(Failure::Unusable(format!("{peer} has ended the connection")));
+                return Err(Failure::Unusable(format!("{peer} has disconnected")));
             }
         }
         Ok(())
@@ -297,7 +299,7 @@ impl Stage {
 impl Drop for Stage {
     fn drop(&mut self) {
         for id in self.interruption.iter().flat_map(|it| &it.connections) {
-            // It may have ended by itself.
+            // Fails if the connection has already ended.
             self.device.cm().disconnect(clock::now(), *id, b"").ok();
         }
         self.device.flush();
@@ -320,32 +322,32 @@ impl Buffer {
     }
 }
 
-/// Returns a completion that tells of success.
+/// Returns a completion if it is successful.
 pub(super) fn checked(wc: Wc, peer: SocketAddr) -> Result<Wc, Failure> {
     if wc.status == WcStatus::Success {
         return Ok(wc);
     }
     let status = wc.status;
-    Err(Failure::Unusable(format!("{peer}: a request has ended with {status:?}")))
+    Err(Failure::Unusable(format!("{peer}: a work request failed with {status:?}")))
 }
 
-/// Returns the port of a simulated fabric that is asked for, if one is.
+/// Returns the port of a simulated fabric that the options specify, if any.
 pub(super) fn attach_options(args: &AdapterArgs) -> Option<AttachOptions> {
     args.attach.as_ref().map(|name| AttachOptions { name: name.clone(), node: args.node.clone() })
 }
 
-/// Says what failed.
+/// Returns a failure of an activity.
 pub(super) fn doing(what: &str, error: impl std::fmt::Display) -> Failure {
     Failure::Unusable(format!("{what}: {error}"))
 }
 
-/// Returns the address from which a peer is reached; without a peer that of the way to anywhere.
+/// Returns the local address of the route to a peer, or of the default route if `peer` is `None`.
 pub(super) fn own_address(peer: Option<IpAddr>) -> Result<IpAddr, Failure> {
-    let failed = |error| doing("finding the own address (see --listen)", error);
+    let failed = |error| doing("finding the local address (see --listen)", error);
     let (any, to): (IpAddr, IpAddr) = match peer {
         Some(peer @ IpAddr::V4(_)) => (Ipv4Addr::UNSPECIFIED.into(), peer),
         Some(peer @ IpAddr::V6(_)) => (Ipv6Addr::UNSPECIFIED.into(), peer),
-        // An address that is only documented, of which the way is looked up and to which nothing is sent.
+        // An address for documentation: its route is looked up, and nothing is sent to it.
         None => (Ipv4Addr::UNSPECIFIED.into(), Ipv4Addr::new(192, 0, 2, 1).into()),
     };
     let socket = UdpSocket::bind((any, 0)).map_err(failed)?;

@@ -1,4 +1,4 @@
-//! `rtrs ctl`: statistics of a program that runs, and changes to its paths.
+//! `rtrs ctl`: queries statistics of a running program, and changes its paths.
 
 use ib_storage::rtrs::control::{ControlClient, ControlError, ControlRequest};
 
@@ -22,7 +22,7 @@ pub(super) fn run(args: &CtlArgs, out: &mut Output) -> Result<Verdict, Failure> 
         ))
     })?;
     match client.ask(&ask) {
-        // What has nothing to say says nothing.
+        // An empty reply prints nothing, not an empty line.
         Ok(reply) if reply.text.is_empty() && args.format == Format::Text => Ok(Verdict::Good),
         Ok(reply) => console::show(true, &reply.text, &reply.data, args.format, out),
         Err(ControlError::Refused { text, .. }) => {

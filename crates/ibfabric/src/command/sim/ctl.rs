@@ -17,7 +17,7 @@ pub(super) fn run(args: &CtlArgs, output: &mut Output) -> Result<Verdict, Failur
     let mut client = LineClient::connect(&name).map_err(|error| {
         Failure::Unusable(format!(
             "no simulator listens on @{name}:console: {error}; \
-             --socket NAME or --port N says which one is meant"
+             --socket NAME or --port N selects another one"
         ))
     })?;
     if !args.command.is_empty() {

@@ -1,4 +1,4 @@
-//! What is printed when a subnet is up.
+//! The report that is printed when a subnet is up.
 
 use std::io::Write;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::command::summary::peak_rss_mb;
 use crate::failure::Failure;
 use crate::output::{Format, Output};
 
-/// The result; the names are JSON keys.
+/// The report; field names are JSON keys.
 #[derive(Serialize)]
 struct Report {
     engine: &'static str,
@@ -19,9 +19,9 @@ struct Report {
     switches: usize,
     lids: usize,
     max_lid: u16,
-    /// Pairs of a switch and a LID whose packets do not arrive; `null` if not known.
+    /// Number of pairs of a switch and a LID without a working route; `null` if not known.
     unreachable: Option<u64>,
-    /// Pairs of hosts whose packets do not arrive; `null` if not known.
+    /// Number of pairs of hosts without a working route; `null` if not known.
     unreachable_host_pairs: Option<u64>,
     credit_loops: Option<usize>,
     smps: u64,
@@ -30,13 +30,13 @@ struct Report {
     lft_blocks: u64,
     cached: bool,
     ms: Times,
-    /// Whose time `discover` and `program` are in: `fabric` when the fabric is simulated in the same
-    /// process, whose time is its own.
+    /// The clock of `discover` and `program`: `fabric` (virtual time) if the fabric is simulated in this
+    /// process.
     clock: &'static str,
     peak_rss_mb: f64,
 }
 
-/// How long each step took, in milliseconds.
+/// The duration of each step in milliseconds.
 #[derive(Clone, Copy, Serialize)]
 struct Times {
     discover: f64,
@@ -46,7 +46,7 @@ struct Times {
     up: f64,
 }
 
-/// Prints what came of a sweep of a manager that was started at a moment.
+/// Prints the result of a sweep. `start` is the time at which the SM was started.
 pub(super) fn print(
     &SubnetUp { sweep, started, clock }: &SubnetUp<'_>,
     requested: String,

@@ -1,4 +1,4 @@
-//! What a manager is asked to do, whichever command line asks.
+//! The configuration of an SM, from either command line.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -17,43 +17,42 @@ use crate::cli::sm::{PlaceArgs, ServeArgs};
 use crate::failure::{Failure, say};
 use crate::output::Format;
 
-/// What a manager is asked to do.
+/// The configuration of an SM.
 #[derive(Clone, Debug)]
 pub(super) struct Request {
     pub(super) place: Place,
     pub(super) settings: Settings,
     pub(super) once: bool,
     pub(super) format: Format,
-    /// Whether it waits, on a real port, while another manager is the master.
+    /// True if an SM on a real port becomes standby when another SM is master.
     pub(super) standby: bool,
-    /// Whether it does as OpenSM: what it says on standard output, and where its files are when
-    /// nobody says.
+    /// True if standard output and the default paths of files are those of OpenSM.
     pub(super) as_opensm: bool,
-    /// Whether the directory of dumps is OpenSM's, which nobody named.
+    /// True if the directory of dump files is OpenSM's default.
     pub(super) has_usual_dumps: bool,
-    /// Whether the log is OpenSM's, which nobody named.
+    /// True if the log file is OpenSM's default.
     pub(super) has_usual_log: bool,
-    /// What was said before there was a log.
+    /// Messages from before the log was opened.
     pub(super) notes: Vec<String>,
     pub(super) cache_dir: Option<PathBuf>,
     pub(super) pid_file: Option<PathBuf>,
-    /// The name of its console; `None` for the usual one, if that is free.
+    /// The name of the control socket; `None` for the default one, if that is free.
     pub(super) socket: Option<String>,
     pub(super) metrics_port: Option<u16>,
-    /// Seconds between two collections of counters.
+    /// Interval of reading the port counters, in seconds.
     pub(super) perf_interval: Option<u32>,
 }
 
-/// What a command line comes to.
+/// The action that a command line specifies.
 pub(super) enum Asked {
     Manage(Box<Request>),
-    /// To print a text.
+    /// Prints a text.
     Print(String),
-    /// To write a configuration file.
+    /// Writes a configuration file.
     Create(PathBuf, Box<Settings>),
 }
 
-/// Where OpenSM keeps its files.
+/// OpenSM's default paths.
 mod usual {
     pub(super) const LOG: &str = "/var/log/opensm.log";
     pub(super) const DUMPS: &str = "/var/log";
@@ -61,10 +60,10 @@ mod usual {
 }
 
 impl Request {
-    /// Makes a request of the options of `ibfabric sm`.
+    /// Returns the configuration for the options of `ibfabric sm`.
     ///
     /// # Errors
-    /// Fails when an option's value is none, or when there is nothing to manage.
+    /// Fails if the value of an option is invalid, or if no subnet is specified.
     pub(super) fn from_args(args: ServeArgs) -> Result<Asked, Failure> {
         let place = match &args.place {
             PlaceArgs { sim: Some(fabric), node, .. } => {
@@ -90,12 +89,11 @@ impl Request {
         }
         let place = place.or((settings.guid != 0).then_some(Place::AnyUmad));
         let place = place.ok_or_else(|| {
-            let message =
-                "nobody said where the subnet is: expected --umad, --guid, --ibsim or --sim";
+            let message = "the subnet is not specified: expected --umad, --guid, --ibsim or --sim";
             Failure::Unusable(message.to_owned())
         })?;
         if matches!(place, Place::Sim { .. }) && !args.once {
-            let message = "--sim: nobody else can reach a fabric in this process, and it ends with \
+            let message = "--sim: other processes cannot reach this fabric, so it needs \
                            --once; `ibfabric sim --sm` keeps one up";
             return Err(Failure::Unusable(message.to_owned()));
         }
@@ -121,7 +119,7 @@ impl Request {
         Ok(Asked::Manage(Box::new(request)))
     }
 
-    /// Makes the request that keeps a fabric in this process up.
+    /// Returns the configuration for a simulated fabric in this process.
     pub(super) fn for_fabric(engines: &EngineList, socket: &str) -> Self {
         let mut settings = Settings::default();
         settings.config.routing.engines = engines.clone();
@@ -143,7 +141,7 @@ impl Request {
         }
     }
 
-    /// Returns the configuration of the manager's process.
+    /// Returns the configuration of the SM's process.
     pub(super) fn options(&self) -> ManagerOptions {
         let settings = self.settings.clone();
         let for_partitions = self.settings.clone();
@@ -179,10 +177,10 @@ impl Request {
         }
     }
 
-    /// Makes a request of OpenSM's command line.
+    /// Returns the configuration for OpenSM's command line.
     ///
     /// # Errors
-    /// Fails when an option's value is none, or it asks for what there is not.
+    /// Fails if the value of an option is invalid, or if an option is not supported.
     pub(super) fn from_opensm(given: &[Given]) -> Result<Asked, Failure> {
         let mut settings = Settings::default();
         let last = |meaning| given.iter().rev().find(|given| given.meaning == meaning);
@@ -220,13 +218,15 @@ impl Request {
         }
         if given.iter().any(|g| g.meaning == Meaning::Key("guid")) && request.settings.guid == 0 {
             let ports = ib_daemons::sm::list_ports(&request.place)?;
-            return Err(Failure::Unusable(format!("-g 0: which of these ports?\n{ports}")));
+            return Err(Failure::Unusable(format!(
+                "-g 0: expected the GUID of one of these ports:\n{ports}"
+            )));
         }
         request.use_usual_files();
         Ok(Asked::Manage(Box::new(request)))
     }
 
-    /// Does what an option of OpenSM's asks for.
+    /// Applies an option of OpenSM's command line.
     fn take(&mut self, given: &Given) -> Result<(), Failure> {
         let Given { name, meaning, value } = given;
         let wrong = |what: String| Failure::Unusable(format!("--{name}: {what}"));
@@ -242,11 +242,13 @@ impl Request {
             Meaning::Verbose => settings.log_flags = settings.log_flags << 1 | ERROR,
             Meaning::Everything => settings.log_flags = 0xff,
             Meaning::Debug => match value.to_str() {
-                // One thread does it all, and every line of the log is written at once.
+                // No effect: the SM has one thread, and writes each line of the log immediately.
                 Some("1" | "2") => {}
                 Some("0") => return Err(wrong(format!("0: {}", reasons::OTHER_MANAGERS))),
                 Some("3") => return Err(wrong(format!("3: {}", reasons::MULTICAST))),
-                Some("10") => return Err(wrong("10: there is no mode for tests".to_owned())),
+                Some("10") => {
+                    return Err(wrong("10: found the test mode, expected 1 or 2".to_owned()));
+                }
                 _ => {
                     let value = value.to_string_lossy();
                     return Err(wrong(format!("found `{value}`, expected 1 or 2")));
@@ -254,7 +256,7 @@ impl Request {
             },
             Meaning::Console if value == "off" => {}
             Meaning::Console => {
-                return Err(wrong(format!("there is none: {}", reasons::NO_CONSOLE)));
+                return Err(wrong(format!("is not supported: {}", reasons::NO_CONSOLE)));
             }
             Meaning::PidFile => self.pid_file = Some(value.into()),
             Meaning::CacheDir => self.cache_dir = Some(value.into()),
@@ -280,7 +282,7 @@ impl Request {
         Ok(())
     }
 
-    /// Has the files that nobody named where OpenSM has them.
+    /// Sets OpenSM's default paths for files that are not specified.
     fn use_usual_files(&mut self) {
         let settings = &mut self.settings;
         let from = |variable: &str, usual: &str| {
@@ -299,15 +301,15 @@ impl Request {
             settings.partition_config_file = Some(partitions.to_owned());
         }
         let log = settings.log_file.get_or_insert_with(|| usual::LOG.into());
-        // OpenSM's own configuration file names it whether it can be written or not.
+        // OpenSM's own configuration file names the default log even if it cannot be written.
         let origin = settings.origins.get("log_file");
         let is_option = origin.is_some_and(|origin| origin.starts_with("--"));
         self.has_usual_log = log == Path::new(usual::LOG) && !is_option;
     }
 }
 
-/// Reads the configuration file that was named, or the usual one where there is one; says what is to
-/// be said of it, and returns it for the log.
+/// Reads the configuration file of the options, or the default one if it exists. Prints its warnings, and
+/// returns them for the log.
 fn read_config(
     named: Option<&Path>,
     usual: bool,
@@ -342,7 +344,7 @@ fn parsed(value: &OsStr, low: u32, high: u32) -> Result<u32, String> {
     })
 }
 
-/// Reads `DEV[:PORT]`.
+/// Parses `DEV[:PORT]`.
 fn umad(text: &str) -> Result<Place, Failure> {
     let (name, port) = match text.split_once(':') {
         None => (text, None),
@@ -363,7 +365,7 @@ fn umad(text: &str) -> Result<Place, Failure> {
 }
 
 impl ServeArgs {
-    /// Sets what the options say.
+    /// Applies the options to the settings.
     fn apply(&self, settings: &mut Settings) -> Result<(), Failure> {
         let engines = &self.routing.engines;
         if let Some(list) = &self.routing.engine {

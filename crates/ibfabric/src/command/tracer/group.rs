@@ -17,25 +17,25 @@ use crate::cli::tracer::{TraceFormat, TracerArgs};
 use crate::failure::{Failure, Verdict};
 use crate::output::Output;
 
-/// A group: its LID, and the GUIDs of its members' ports, if somebody has told them.
+/// A multicast group: its MLID, and the port GUIDs of its members if known.
 struct Group {
     mlid: u16,
     members: Option<BTreeSet<Guid>>,
 }
 
-/// What came of it; the names are JSON keys.
+/// The result; field names are JSON keys.
 #[derive(Serialize)]
 struct GroupReport {
     mgid: Option<String>,
     mlid: u16,
     good: bool,
     judgement: &'static str,
-    /// Without the own port, which gets none of what it sends.
+    /// Number of members except the local port, which does not receive its own packets.
     members: Option<usize>,
     reached: usize,
     missing: Vec<String>,
     twice: Vec<String>,
-    /// Whether the own port, from which the tree starts, is a member.
+    /// True if the local port, the root of the tree, is a member.
     own_is_member: Option<bool>,
     strangers: Vec<String>,
     branches: Vec<BranchReport>,
@@ -60,7 +60,7 @@ struct BranchReport {
     detail: String,
 }
 
-/// Traces the tree of a group and says what came of it.
+/// Traces the tree of a group, and reports the result.
 pub(super) fn trace(
     args: &TracerArgs,
     names: &Names,
@@ -68,7 +68,7 @@ pub(super) fn trace(
     out: &mut Output,
 ) -> Result<Verdict, Failure> {
     if args.format == TraceFormat::Ibtracert {
-        let message = "--format ibtracert shows ways from one port to another, no trees";
+        let message = "--format ibtracert prints paths between two ports, not multicast trees";
         return Err(Failure::Unusable(message.to_owned()));
     }
     let group = find(args, link, own)?;
@@ -97,9 +97,8 @@ fn find(args: &TracerArgs, link: &mut dyn MadLink, own: &LinkPort) -> Result<Gro
     let Some(mgid) = args.mgid else {
         return Ok(Group { mlid: args.mlid.unwrap_or_default() as u16, members: None });
     };
-    let failed = |why: String| {
-        Failure::Unusable(format!("--mgid {mgid}: subnet administration does not tell it: {why}"))
-    };
+    let failed =
+        |why: String| Failure::Unusable(format!("--mgid {mgid}: the SA query failed: {why}"));
     let mut mad = Mad::new(MgmtClass::SUBN_ADM, Method::GET_TABLE, TransactionId(0));
     mad.set_attribute(&MCMemberRecord { mgid, ..MCMemberRecord::zeroed() });
     let component_mask = ComponentMask::of(&[0]);
@@ -149,7 +148,7 @@ fn report(
         judgement: "",
         mgid: args.mgid.map(|mgid| mgid.to_string()),
         mlid: tree.mlid,
-        // Nobody tells the members of a bare LID, but a group has some.
+        // The members of a bare MLID are unknown, but a group has at least one.
         good: (members.is_some() || !deliveries.is_empty())
             && missing.is_empty()
             && twice.is_empty()
@@ -184,7 +183,7 @@ fn is_bad(branch: &Branch) -> bool {
     branch.verdict.is_bad() || matches!(branch.end, BranchEnd::Broken(_))
 }
 
-/// Returns what the ports of a tree are called.
+/// Returns the names of the ports of a tree.
 fn port_names(names: &Names, atlas: &Atlas, tree: &Tree) -> BTreeMap<Guid, String> {
     let places = tree.branches.iter().map(|branch| (branch.hop.node, branch.hop.enters));
     let named = places.filter_map(|place| {
@@ -205,7 +204,7 @@ fn branch_report(names: &Names, atlas: &Atlas, branch: &Branch) -> BranchReport 
             ("sent", Some(format!("sent by ports {}", ports.join(" "))))
         }
         BranchEnd::Again => ("again", Some("got it already by another link".to_owned())),
-        BranchEnd::Broken(why) => ("broken", Some(format!("nobody answers: {why}"))),
+        BranchEnd::Broken(why) => ("broken", Some(format!("no response: {why}"))),
     };
     let seen = detail(hop, &branch.verdict, (names, atlas));
     BranchReport {
@@ -248,22 +247,22 @@ fn print(args: &TracerArgs, report: &GroupReport, out: &mut Output) -> Result<()
         None => format!("LID {:#06x}", report.mlid),
     };
     if report.own_is_member == Some(false) {
-        writeln!(out, "the own port is no member: its switch may drop what it sends to the group")?;
+        writeln!(
+            out,
+            "the local port is not a member: its switch may drop its packets to the group"
+        )?;
     }
     let reached = match report.members {
         Some(members) => format!("{} of {members} members reached", report.reached),
         None if !report.good && report.branches.iter().all(|branch| branch.end != "delivered") => {
-            "nobody is reached: there is no such group, or it has no other member".to_owned()
+            "no port is reached: the group does not exist, or has no other member".to_owned()
         }
         None => "members are not known".to_owned(),
     };
     writeln!(out, "{group}: {} links, {reached}", report.branches.len())?;
     if args.verbose {
         let GroupReport { mads, retries, timeouts, .. } = report;
-        writeln!(
-            out,
-            "{mads} MADs sent, {retries} of them again; {timeouts} requests without answer"
-        )?;
+        writeln!(out, "{mads} MADs sent, {retries} retries, {timeouts} timeouts")?;
     }
     Ok(())
 }

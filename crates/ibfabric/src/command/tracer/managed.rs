@@ -1,4 +1,4 @@
-//! A fabric in this process that a subnet manager keeps up, with agents on all nodes.
+//! A simulated fabric in this process with an SM, and with agents on all nodes.
 
 use std::time::Duration;
 
@@ -13,28 +13,28 @@ use ib_wire::mad::Method;
 
 use crate::failure::{Failure, say};
 
-/// How long the manager is given to hear of what has changed, in the fabric's time, and how long to
-/// follow it until it is idle.
+/// Time for the SM to receive traps of changes, and time limit until it is idle again, both in the fabric's
+/// virtual time.
 const FOLLOWS: Duration = Duration::from_secs(1);
 const MOST_FOLLOWED: Duration = Duration::from_secs(600);
 
-/// What a manager is called that has nothing to do.
+/// The name of an SM's state without work.
 const IDLE: &str = "idle";
 
-/// The fabric, its manager and a client at the manager's port.
+/// The fabric, its SM, and a client at the SM's port.
 pub(super) struct Managed {
     sim: Sim,
     manager: SubnetManager,
     manager_client: ClientId,
     client: ClientId,
-    /// Whether the manager hears no traps.
+    /// True if traps are not delivered to the SM.
     is_deaf: bool,
-    /// Why the subnet has not come up.
+    /// The reason why the subnet has not come up.
     refused: Option<String>,
 }
 
 impl Managed {
-    /// Makes a fabric and brings it up.
+    /// Simulates a fabric and brings its subnet up.
     pub(super) fn start(
         fabric: &Fabric,
         node: Option<&str>,
@@ -72,7 +72,7 @@ impl Managed {
         Ok(this)
     }
 
-    /// Runs commands, and lets the manager follow them unless it shall not hear of them.
+    /// Runs console commands. Then the SM handles the changes, unless its traps are suppressed.
     pub(super) fn run(&mut self, name: &str, text: &str, is_deaf: bool) -> Result<(), Failure> {
         self.is_deaf = is_deaf;
         for (line, command) in (1..).zip(text.lines()) {
@@ -97,7 +97,7 @@ impl Managed {
         }
     }
 
-    /// Lets the manager do what it has to do; returns whether the subnet has come up.
+    /// Runs the SM until it is idle; returns whether the subnet has come up.
     fn manage(&mut self) -> bool {
         let now = self.sim.now();
         while let Some(incoming) = self.sim.receive(self.manager_client) {

@@ -1,4 +1,4 @@
-//! The ways that are asked for.
+//! The paths to trace.
 
 use std::path::Path;
 
@@ -14,24 +14,24 @@ use crate::cli::tracer::{EndArg, TracerArgs};
 use crate::failure::Failure;
 use crate::input;
 
-/// The start of a way, the own port without one, and its end.
+/// The source of a path (`None` for the local port), and its destination.
 pub(super) type Pair = (Option<Target>, Target);
 
-/// The paths to be traced.
+/// The paths to trace.
 pub(super) enum Pairs {
     Listed(Vec<Pair>),
-    /// From every LID to every other one.
+    /// All paths between these LIDs.
     All(Vec<u16>),
 }
 
 impl Pairs {
-    /// Returns the paths in order. All of them at once would take too much memory on large fabrics.
+    /// Returns the paths in order, without storing all of them: there may be many on large fabrics.
     pub(super) fn iter(&self) -> PairsIter<'_> {
         PairsIter { pairs: self, next: 0 }
     }
 }
 
-/// The paths that are left.
+/// The remaining paths.
 pub(super) struct PairsIter<'a> {
     pairs: &'a Pairs,
     next: usize,
@@ -76,7 +76,7 @@ pub(super) fn pairs(
         (Some(lid), _) => Target::Lid(lid as u16),
         (None, Some(gid)) => Target::Gid(gid),
         (None, None) => {
-            unreachable!("clap asks for a destination, and groups are traced elsewhere")
+            unreachable!("clap requires a destination, and `group` traces groups")
         }
     };
     let mut pairs = vec![(from, to)];
@@ -114,7 +114,9 @@ fn read(path: &Path, own: &LinkPort) -> Result<Vec<Pair>, Failure> {
             [from, to] => pairs.push((Some(end(from)?), end(to)?)),
             _ => {
                 let words = words.len();
-                return Err(failed(format!("found {words} words, expected two ends of a way")));
+                return Err(failed(format!(
+                    "found {words} words, expected the two ends of a path"
+                )));
             }
         }
     }
@@ -126,11 +128,8 @@ fn read(path: &Path, own: &LinkPort) -> Result<Vec<Pair>, Failure> {
 
 /// Queries the SA for the LIDs of all ports of HCAs and routers.
 fn hosts(args: &TracerArgs, link: &mut dyn MadLink, own: &LinkPort) -> Result<Vec<u16>, Failure> {
-    let failed = |why: String| {
-        Failure::Unusable(format!(
-            "--all-pairs: subnet administration does not tell the hosts: {why}"
-        ))
-    };
+    let failed =
+        |why: String| Failure::Unusable(format!("--all-pairs: the SA query failed: {why}"));
     let mut mad = Mad::new(MgmtClass::SUBN_ADM, Method::GET_TABLE, TransactionId(0));
     mad.set_attribute_id(AttributeId::NODE_RECORD);
     let remote = Remote { sl: own.sm_sl, ..Remote::gsi(own.sm_lid) };
@@ -146,12 +145,12 @@ fn hosts(args: &TracerArgs, link: &mut dyn MadLink, own: &LinkPort) -> Result<Ve
     });
     let lids: Vec<u16> = hosts.map(|record| record.lid).filter(|&lid| lid != 0).collect();
     if lids.len() < 2 {
-        return Err(failed(format!("it knows {} of them, expected two or more", lids.len())));
+        return Err(failed(format!("found {} LIDs, expected two or more", lids.len())));
     }
     Ok(lids)
 }
 
-/// Returns how long and how often answers are awaited.
+/// Returns the timeout and the number of retries of requests.
 pub(super) fn timing(args: &TracerArgs) -> Timing {
     let timeout = std::time::Duration::from_millis(args.timeout.into());
     Timing { timeout, retries: args.retries, ..Timing::default() }

@@ -1,4 +1,4 @@
-//! What is said of traces.
+//! Reports of traces.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -20,7 +20,7 @@ mod words;
 use words::{EvidenceReport, component, evidence, reason};
 pub(super) use words::{detail, judgement, word};
 
-/// Names that stand for node GUIDs.
+/// Names of nodes by GUID.
 pub(super) struct Names(pub(super) BTreeMap<Guid, String>);
 
 impl Names {
@@ -29,24 +29,24 @@ impl Names {
         self.0.get(&node.guid).map_or(&node.description, String::as_str)
     }
 
-    /// Returns what a node is called in a sentence.
+    /// Returns the name of a node for a sentence.
     pub(super) fn full(&self, atlas: &Atlas, number: NodeNumber) -> String {
         let node = atlas.node(number);
         format!("{} {} ('{}')", kind(node.kind), node.guid, self.of(atlas, number))
     }
 }
 
-/// Says what came of traces, one after the other.
+/// Reports traces in order.
 pub(super) struct Report<'a> {
     args: &'a TracerArgs,
     names: Names,
     is_single: bool,
     tally: Tally,
-    /// What is printed at the end.
+    /// The traces to print at the end.
     traces: Vec<TraceReport>,
 }
 
-/// How many there were of what.
+/// Number of paths by result.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 struct Tally {
     pairs: usize,
@@ -57,7 +57,7 @@ struct Tally {
     hops: HopTally,
 }
 
-/// How many hops there were of what.
+/// Number of hops by result.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 struct HopTally {
     validated: usize,
@@ -66,7 +66,7 @@ struct HopTally {
     not_proven: usize,
 }
 
-/// The whole, as one object; the names are JSON keys.
+/// All results in one object; field names are JSON keys.
 #[derive(Serialize)]
 struct Whole<'a> {
     #[serde(flatten)]
@@ -78,7 +78,7 @@ struct Whole<'a> {
     traces: &'a [TraceReport],
 }
 
-/// One trace; the names are JSON keys.
+/// A trace; field names are JSON keys.
 #[derive(Serialize)]
 struct TraceReport {
     from: Option<String>,
@@ -87,7 +87,7 @@ struct TraceReport {
     good: bool,
     validated: bool,
     judgement: &'static str,
-    /// In a sentence.
+    /// The result as a sentence.
     result: String,
     /// The components of which one is faulty if nothing answers where the path ends.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -96,12 +96,12 @@ struct TraceReport {
     hops: Vec<HopReport>,
 }
 
-/// One hop; the names are JSON keys.
+/// A hop; field names are JSON keys.
 #[derive(Serialize)]
 struct HopReport {
-    /// The port that the way leaves the node before by.
+    /// The egress port of the preceding node.
     out: u8,
-    /// The port that it enters this one by.
+    /// The ingress port of this node.
     r#in: u8,
     kind: &'static str,
     guid: String,
@@ -112,10 +112,10 @@ struct HopReport {
     expected: Option<u8>,
     #[serde(skip_serializing_if = "Option::is_none")]
     actual: Option<u8>,
-    /// The port that the node before sends by, where that is known.
+    /// The port by which the preceding node actually sends, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     left_by: Option<u8>,
-    /// Why nothing is proven.
+    /// The reason why nothing is proven.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<&'static str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -123,7 +123,7 @@ struct HopReport {
     /// The smallest sets of faults that explain all probes without an answer.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     candidates: Vec<Vec<String>>,
-    /// The probes that the verdict rests on.
+    /// The probes on which the verdict is based.
     evidence: Vec<EvidenceReport>,
     detail: String,
 }
@@ -143,7 +143,7 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// Takes what came of a way.
+    /// Adds the result of a path.
     pub(super) fn take(
         &mut self,
         (from, to): Pair,
@@ -182,7 +182,7 @@ impl<'a> Report<'a> {
         Ok(())
     }
 
-    /// Says what is to be said of all ways together.
+    /// Prints the summary of all paths.
     pub(super) fn finish(
         &mut self,
         tracer: &Tracer,
@@ -217,8 +217,7 @@ impl<'a> Report<'a> {
                 if !self.is_single || self.args.verbose {
                     writeln!(
                         out,
-                        "{mads} MADs sent, {retries} of them again; {timeouts} requests without \
-                         answer; {ms:.0} ms"
+                        "{mads} MADs sent, {retries} retries, {timeouts} timeouts; {ms:.0} ms"
                     )?;
                 }
                 Ok(())
@@ -249,7 +248,7 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// Says in a sentence what came of a way.
+    /// Returns the result of a path as a sentence.
     fn sentence(
         &self,
         (from, to): Pair,
@@ -296,19 +295,19 @@ impl<'a> Report<'a> {
         format!("{way}{lid}: {seen}, {hops}")
     }
 
-    /// Says why a way could not be traced.
+    /// Returns the reason why a path could not be traced.
     fn error(&self, error: &TraceError, atlas: &Atlas) -> String {
         match error {
             TraceError::NoStart { lid, hops, stop, .. } => {
                 let name = |number| self.names.full(atlas, number);
                 let why = stop.describe(atlas, (*lid, hops), &name);
-                format!("LID {lid}, at which the way starts, is not reached: {why}")
+                format!("LID {lid}, the source of the path, is not reached: {why}")
             }
             error => error.to_string(),
         }
     }
 
-    /// Says how far a good way is validated.
+    /// Returns the extent to which a good path is validated.
     fn seen(&self, trace: &Trace) -> String {
         let count = |wanted: fn(&Verdict) -> bool| {
             trace.hops.iter().filter(|(_, verdict)| wanted(verdict)).count()
@@ -353,7 +352,7 @@ impl<'a> Report<'a> {
         Ok(())
     }
 
-    /// Prints the hops of a way, a line each.
+    /// Prints the hops of a path, one per line.
     fn print_way(&self, trace: &Trace, tracer: &Tracer, out: &mut Output) -> Result<(), Failure> {
         let atlas = tracer.atlas();
         let (node, port) = trace.start;
@@ -378,7 +377,7 @@ impl<'a> Report<'a> {
         Ok(())
     }
 
-    /// Prints a way as ibtracert does.
+    /// Prints a path in the format of ibtracert.
     fn print_like_ibtracert(
         &self,
         trace: &Trace,
@@ -537,7 +536,7 @@ fn lids(end: Option<&End>) -> (u16, u16) {
     end.map_or((0, 0), |end| (end.lid, end.last_lid()))
 }
 
-/// Returns what infiniband-diags calls a kind of node.
+/// Returns infiniband-diags' name for a type of node.
 pub(super) const fn kind(kind: NodeKind) -> &'static str {
     match kind {
         NodeKind::ChannelAdapter => "ca",

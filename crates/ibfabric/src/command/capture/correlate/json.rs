@@ -1,4 +1,4 @@
-//! Correlated captures as JSON; times are in microseconds, and what is unknown is null.
+//! JSON output of correlated captures. Times are in microseconds; unknown values are null.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +30,7 @@ struct FileReport {
     name: String,
     captured: u64,
     overwritten: Option<u64>,
-    /// Packets sent and received that the adapters have noted.
+    /// Packets sent and received that the HCAs counted.
     sent: Option<u64>,
     lost: u64,
     foreign: u64,
@@ -123,7 +123,7 @@ impl Report {
                 end_ns: counts.times.map(|(_, end)| end),
             })
             .collect();
-        // What one file does not tell is not known of both.
+        // The sum is unknown if one file does not contain the number.
         let sum =
             |what: fn(&FileReport) -> Option<u64>| files.iter().map(what).sum::<Option<u64>>();
         Self {

@@ -1,4 +1,4 @@
-//! Correlated captures as text.
+//! Text output of correlated captures.
 
 use std::io::Write as _;
 
@@ -18,7 +18,7 @@ pub(super) fn print(findings: &Findings, lists: bool, out: &mut Output) -> Resul
             write!(out, ", of {noted} sent and received")?;
         }
         if counts.lost > 0 {
-            write!(out, "; {} told to be lost on their way", counts.lost)?;
+            write!(out, "; {} reported as lost in transit", counts.lost)?;
         }
         if let Some((first, last)) = counts.times {
             write!(out, ", in {}", duration((last - first).cast_signed()))?;
@@ -29,7 +29,7 @@ pub(super) fn print(findings: &Findings, lists: bool, out: &mut Output) -> Resul
     let all = findings.matched;
     writeln!(
         out,
-        "packets: {} seen at both ends, {} only where they were sent, {} only where they were received, {} sent again",
+        "packets: {} seen at both ends, {} only where they were sent, {} only where they were received, {} retransmitted",
         all.matched, all.sent_only, all.received_only, all.sent_again
     )?;
     for pair in &findings.pairs {
@@ -40,7 +40,7 @@ pub(super) fn print(findings: &Findings, lists: bool, out: &mut Output) -> Resul
         writeln!(
             out,
             "    {} messages, {} bytes; {} incomplete; packets: {} seen at both ends, {} only sent, {} only received, \
-             {again} sent again",
+             {again} retransmitted",
             pair.messages,
             pair.bytes,
             pair.broken,
@@ -147,7 +147,7 @@ fn print_messages(findings: &Findings, out: &mut Output) -> Result<(), Failure> 
     Ok(())
 }
 
-/// Writes a duration in a unit that fits.
+/// Writes a duration in a suitable unit.
 fn duration(nanos: i64) -> String {
     match nanos {
         0..1_000_000 => format!("{} us", micros(nanos)),

@@ -1,4 +1,4 @@
-//! The programs that can be asked.
+//! Selection of running programs.
 
 use std::net::IpAddr;
 use std::path::Path;
@@ -9,13 +9,13 @@ use ib_control::capture::{CaptureClient, ClientError, pid_of, programs};
 use crate::cli::capture::live::ProgramArgs;
 use crate::failure::{Failure, say};
 
-/// A program, and those of its HCAs that are meant.
+/// A program, and its selected HCAs.
 pub(super) struct Program {
     pub(super) client: CaptureClient,
     pub(super) info: ProgramInfo,
 }
 
-/// Returns the programs that are meant, which may be none.
+/// Returns the selected programs; may be empty.
 pub(super) fn find(args: &ProgramArgs) -> Result<Vec<Program>, Failure> {
     let names = programs().map_err(Failure::unusable)?;
     let mut found = Vec::new();
@@ -27,7 +27,7 @@ pub(super) fn find(args: &ProgramArgs) -> Result<Vec<Program>, Failure> {
             .and_then(|client| client.describe().map(|info| (client, info)));
         let (client, mut info) = match described {
             Ok(found) => found,
-            // One that has gone meanwhile, or is somebody else's, is none.
+            // A program that has exited in the meantime, or of another user, is skipped.
             Err(ClientError::Gone(_) | ClientError::Io { .. } | ClientError::Foreign(_)) => {
                 continue;
             }
@@ -49,12 +49,12 @@ pub(super) fn find(args: &ProgramArgs) -> Result<Vec<Program>, Failure> {
     Ok(found)
 }
 
-/// Returns the one program that is meant.
+/// Returns the only selected program.
 pub(super) fn find_one(args: &ProgramArgs) -> Result<Program, Failure> {
     one(find(args)?, args)
 }
 
-/// Returns the one program that is meant and, where there are several, has captures of these numbers.
+/// Returns the only selected program; if several are selected, the one with captures of these numbers.
 pub(super) fn find_with(args: &ProgramArgs, captures: &[u64]) -> Result<Program, Failure> {
     let found = find(args)?;
     let has = |it: &Program| {
@@ -79,7 +79,7 @@ fn one(mut found: Vec<Program>, args: &ProgramArgs) -> Result<Program, Failure> 
     }
 }
 
-/// Returns where a program has its HCAs.
+/// Returns the addresses of a program's HCAs.
 fn place(info: &ProgramInfo) -> String {
     match &info.adapters[..] {
         [] => String::new(),
@@ -89,7 +89,7 @@ fn place(info: &ProgramInfo) -> String {
     }
 }
 
-/// Says that there is no such program.
+/// Returns the message that no program matches.
 pub(super) fn nobody(args: &ProgramArgs) -> String {
     let at = args.device.map_or(String::new(), |device| format!(" at {device}"));
     let who = match args.pid {

@@ -1,4 +1,4 @@
-//! Programs and captures in words.
+//! Text output of programs and captures.
 
 use std::io::Write as _;
 
@@ -26,8 +26,8 @@ fn print_adapter(listed: &Listed<'_>, out: &mut Output) -> Result<(), Failure> {
     let info = listed.info;
     let AdapterInfo { address, udp_port, link, .. } = info;
     match udp_port {
-        0 => writeln!(out, "  adapter {address}, {link}")?,
-        port => writeln!(out, "  adapter {address}, {link}, UDP port {port}")?,
+        0 => writeln!(out, "  HCA {address}, {link}")?,
+        port => writeln!(out, "  HCA {address}, {link}, UDP port {port}")?,
     }
     for qp in &info.qps {
         let peer = match (&qp.peer, qp.peer_qpn) {
@@ -80,11 +80,11 @@ fn print_messages(listed: &Listed<'_>, out: &mut Output) -> Result<(), Failure> 
     Ok(())
 }
 
-/// Returns a capture in words.
+/// Returns a capture as a line of text.
 pub(super) fn line(info: &CaptureInfo) -> String {
     let CaptureInfo { capture, file, files, bytes, ended, error, all, queue_pairs, .. } = info;
     let files = if *files > 1 { format!(", {files} files") } else { String::new() };
-    // Behind a limit of the capture nothing is wrong with what is left.
+    // Packets after a limit are not an error.
     let is_behind = *ended && error.is_none() && all.unwritten > 0;
     let unwritten = if is_behind { "left out behind its limit" } else { "not written" };
     let mut line = format!(

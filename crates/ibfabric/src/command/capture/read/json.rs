@@ -1,10 +1,10 @@
-//! Fields as JSON, in their order.
+//! JSON output of fields, in their order.
 
 use ib_capture::dissect::{Fields, Value};
 use serde::ser::{Serialize, SerializeMap as _, Serializer};
 
-/// Fields as an object. Numbers of more than 32 bits are strings in hexadecimal, since not everybody can
-/// count with them.
+/// Fields as an object. Numbers of more than 32 bits are hexadecimal strings, since JSON parsers may round
+/// larger numbers.
 pub(super) struct Json<'a>(pub(super) &'a Fields);
 
 impl Serialize for Json<'_> {

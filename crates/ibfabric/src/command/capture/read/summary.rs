@@ -1,4 +1,4 @@
-//! What there was in a capture file in all.
+//! The summary of a capture file.
 
 use std::collections::BTreeMap;
 
@@ -8,20 +8,20 @@ use ib_pcap::Statistics;
 use super::Found;
 use crate::failure::say;
 
-/// An interface: its section, and its number there.
+/// An interface: the number of its section, and its number in the section.
 type Place = (u32, u32);
 
-/// What was counted.
+/// The counters of a capture file.
 #[derive(Debug, Default)]
 pub(super) struct Summary {
     frames: u64,
     packets: u64,
     wrong: u64,
     ports: Vec<u16>,
-    /// Foreign frames by UDP port, where they have one.
+    /// Number of non-RDMA frames by UDP port, if they have one.
     others: BTreeMap<u16, u64>,
     lost: BTreeMap<Place, u64>,
-    /// What interfaces say of themselves at the end, with their names.
+    /// The final statistics of each interface, with its name.
     interfaces: BTreeMap<Place, (Option<String>, Statistics)>,
 }
 
@@ -37,7 +37,7 @@ impl Summary {
                 self.packets += 1;
                 self.wrong += u64::from(packet.icrc_ok == Some(false));
             }
-            // There are no more ports than that.
+            // The map is bounded by the number of UDP ports.
             Err(Foreign::Port(port)) => *self.others.entry(*port).or_default() += 1,
             Err(_) => {}
         }
@@ -54,12 +54,12 @@ impl Summary {
         self.interfaces.insert((section, of.interface), (name, of.clone()));
     }
 
-    /// Prints it on standard error.
+    /// Prints the summary on standard error.
     pub(super) fn say(&self, file: &str) {
         let Self { frames, packets, .. } = self;
         let foreign = frames - packets;
         say!(
-            "{file}: {frames} frames, {packets} packets, {foreign} foreign; {} missing in the capture",
+            "{file}: {frames} frames, {packets} packets, {foreign} non-RDMA; {} missing in the capture",
             self.lost_in_all()
         );
         if self.wrong > 0 {
@@ -67,7 +67,7 @@ impl Summary {
         }
         for (place, (name, statistics)) in &self.interfaces {
             let name = name.clone().unwrap_or_else(|| format!("interface {}", place.1));
-            // What others count as received can be anything that their capture has come to.
+            // Other programs count frames before their capture filter.
             let words = match is_ours(statistics) {
                 true => ["packets of the queue pair", "accepted", "captured", "overwritten", ""],
                 false => ["seen", "accepted", "captured", "missed", "missed by the system"],
@@ -92,14 +92,14 @@ impl Summary {
             let known = [&[4791], &self.ports[..]].concat();
             let known: Vec<String> = known.iter().map(ToString::to_string).collect();
             say!(
-                "RoCEv2 was looked for at UDP port {}; {count} frames go to port {port}: --udp-port {port}",
+                "found no RoCEv2 at UDP port {}, but {count} frames to port {port}: expected --udp-port {port} if these are RoCEv2",
                 known.join(", ")
             );
         }
     }
 
-    /// Returns how many frames are missing: what is told before frames, or what interfaces have counted, whichever
-    /// is more, as both tell the same.
+    /// Returns the number of missing frames: the maximum of the drop counts of frames and of the interface
+    /// statistics, since both count the same losses.
     fn lost_in_all(&self) -> u64 {
         let mut lost = self.lost.clone();
         for (place, (_, statistics)) in &self.interfaces {
@@ -112,7 +112,8 @@ impl Summary {
     }
 }
 
-/// Returns whether a capture of ours has counted: all packets of a queue pair and a direction.
+/// Returns whether the statistics are from a capture of ibfabric: one interface per queue pair, with both
+/// directions.
 fn is_ours(statistics: &Statistics) -> bool {
     statistics.comments.iter().any(|comment| comment.contains(" packets noted in both directions"))
 }

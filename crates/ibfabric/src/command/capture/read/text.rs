@@ -1,4 +1,4 @@
-//! Frames as lines for people.
+//! Text output of frames.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -30,7 +30,7 @@ pub(super) fn line(frame: &Frame<'_>, found: &Found<'_>, first: Option<u64>) -> 
     }
     match found {
         Ok(packet) => describe(packet, &mut line),
-        Err(why) => add(&mut line, format_args!("foreign: {why}")),
+        Err(why) => add(&mut line, format_args!("non-RDMA: {why}")),
     }
     let is_told = |comment: &String| comment.ends_with(" before this one were overwritten");
     if frame.lost > 0 && !frame.comments.iter().any(is_told) {
@@ -47,7 +47,7 @@ fn add(line: &mut String, part: std::fmt::Arguments<'_>) {
     line.write_fmt(part).expect("a string takes everything");
 }
 
-/// Adds a packet.
+/// Appends the description of a packet.
 fn describe(found: &Dissection<'_>, line: &mut String) {
     let packet = &found.packet;
     let bth = packet.bth();
@@ -108,12 +108,12 @@ fn describe(found: &Dissection<'_>, line: &mut String) {
     }
 }
 
-/// Returns a remark without what would break the line.
+/// Returns a comment without characters that break the line.
 fn tidy(text: &str) -> String {
     text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
 }
 
-/// Prints every field on a line of its own.
+/// Prints each field on a line of its own.
 pub(super) fn fields(fields: &Fields, depth: usize, out: &mut impl Write) -> io::Result<()> {
     let indent = depth * 4;
     for (name, value) in fields.iter() {

@@ -1,4 +1,4 @@
-//! What our own ends say when they connect.
+//! Private data of `rdma bw` and `rdma lat` in connection requests and replies.
 
 use std::net::SocketAddr;
 
@@ -6,20 +6,20 @@ use ib_hca::RemoteAddress;
 
 use crate::failure::Failure;
 
-/// What a client measures.
+/// The kind of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Kind {
-    /// Messages one way into receives.
+    /// SENDs from client to server, without replies.
     SendBandwidth = 1,
-    /// RDMA one way, of which a server sees nothing.
+    /// RDMA operations of the client, without involvement of the server's program.
     Rdma = 2,
-    /// Messages that are answered.
+    /// SENDs, each of which is answered by a SEND.
     SendLatency = 3,
-    /// Writes that are answered by writes.
+    /// RDMA WRITEs, each of which is answered by an RDMA WRITE.
     WriteLatency = 4,
 }
 
-/// What a client says.
+/// The private data of a connection request.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct Offer {
     pub(in super::super) kind: Kind,
@@ -27,13 +27,13 @@ pub(in super::super) struct Offer {
     pub(in super::super) remote: RemoteAddress,
 }
 
-/// What a server answers.
+/// The private data of a reply.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct Answer {
     pub(in super::super) remote: RemoteAddress,
 }
 
-/// What private data of ours starts with.
+/// The first bytes of the private data.
 const MAGIC: [u8; 4] = *b"ibf1";
 
 impl Offer {
@@ -53,19 +53,19 @@ impl Offer {
             ))
         };
         if bytes.len() < 24 || bytes[..4] != MAGIC {
-            return Err(wrong("is not ours"));
+            return Err(wrong("is unknown"));
         }
         let kind = match bytes[4] {
             1 => Kind::SendBandwidth,
             2 => Kind::Rdma,
             3 => Kind::SendLatency,
             4 => Kind::WriteLatency,
-            _ => return Err(wrong("asks for what is not known")),
+            _ => return Err(wrong("requests an unknown measurement")),
         };
         let word = |at: usize| u32::from_be_bytes(bytes[at..at + 4].try_into().expect("4 bytes"));
         let size = word(8);
         if size > 1 << 30 || kind == Kind::WriteLatency && size == 0 {
-            return Err(wrong("asks for a size that cannot be"));
+            return Err(wrong("requests an invalid size"));
         }
         let addr = u64::from(word(16)) << 32 | u64::from(word(20));
         Ok(Self { kind, size, remote: RemoteAddress { addr, rkey: word(12) } })
@@ -82,8 +82,9 @@ impl Answer {
 
     pub(super) fn parse(bytes: &[u8], peer: SocketAddr) -> Result<Self, Failure> {
         let answer = bytes.first_chunk::<12>();
-        let bytes =
-            answer.ok_or_else(|| Failure::Unusable(format!("{peer} is no server of ours")))?;
+        let bytes = answer.ok_or_else(|| {
+            Failure::Unusable(format!("{peer} does not run `ibfabric rdma serve`"))
+        })?;
         let (rkey, addr) = bytes.split_at(4);
         let rkey = u32::from_be_bytes(rkey.try_into().expect("4 bytes"));
         let addr = u64::from_be_bytes(addr.try_into().expect("8 bytes"));

@@ -1,4 +1,4 @@
-//! The client's side.
+//! The client of perftest's protocol.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -14,18 +14,19 @@ use crate::cli::rdma::PerftestArg;
 use crate::command::rdma::stage::{Buffer, Stage};
 use crate::failure::Failure;
 
-/// How long a server may think about an answer.
-const PATIENCE: Duration = Duration::from_secs(15);
+/// Maximum time for a reply of the server.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// How often it is asked for connections that it does not listen for yet, and how long between.
+/// Maximum number of connection requests before the server listens for them, and the time between two of
+/// them.
 const ATTEMPTS: u32 = 100;
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Where things are in the buffer: messages that come in and messages that go out.
+/// Offsets in the buffer of received and of sent messages.
 const IN: usize = 0;
 const OUT: usize = 64;
 
-/// The connection over which the ends tell each other what they have.
+/// The control connection.
 pub(in super::super) struct Control {
     pub(in super::super) endpoint: Endpoint,
     buffer: Buffer,
@@ -35,7 +36,7 @@ pub(in super::super) struct Control {
 }
 
 impl Control {
-    /// Calls a server, and makes sure that it is one.
+    /// Connects to a server, and checks that it is a program of perftest.
     pub(in super::super) fn open(
         stage: &mut Stage,
         program: PerftestArg,
@@ -57,7 +58,7 @@ impl Control {
         Ok(this)
     }
 
-    /// Connects a queue pair that is measured, as soon as the server listens for it.
+    /// Connects a queue pair to measure, as soon as the server listens for it.
     pub(in super::super) fn connect(
         &self,
         stage: &mut Stage,
@@ -75,7 +76,8 @@ impl Control {
         Err(Failure::Unusable(format!("{peer} does not listen for queue pairs to measure")))
     }
 
-    /// Tells the server about the queue pairs; returns where each may write or read. The server writes to `own`.
+    /// Exchanges the keys of the queue pairs; returns the server's buffer of each. The server writes to
+    /// `own`.
     pub(in super::super) fn meet(
         &self,
         stage: &mut Stage,
@@ -85,7 +87,7 @@ impl Control {
         self.exchange(stage, Step::Met, &Keys::default().to_bytes())?;
         let mut found = vec![RemoteAddress { addr: 0, rkey: 0 }; endpoints.len()];
         for step in self.program.meeting(endpoints.len()) {
-            let Step::Keys(at) = step else { unreachable!("only keys are told") };
+            let Step::Keys(at) = step else { unreachable!("`meeting` has steps with keys only") };
             let keys = Keys {
                 out_reads: self.options.initiator_depth.into(),
                 qpn: stage.number(endpoints[at].qp).get(),
@@ -108,7 +110,7 @@ impl Control {
         Ok(found)
     }
 
-    /// Tells the server what came of it.
+    /// Reports the result to the server.
     pub(in super::super) fn part(&self, stage: &mut Stage, rates: &Rates) -> Result<(), Failure> {
         for step in self.program.parting() {
             let message = match step {
@@ -120,7 +122,7 @@ impl Control {
         Ok(())
     }
 
-    /// Says something, and waits for the answer.
+    /// Sends the message of a step, and waits for the reply.
     fn exchange(&self, stage: &mut Stage, step: Step, message: &[u8]) -> Result<Vec<u8>, Failure> {
         let (qp, name) = (self.endpoint.qp, step.name());
         self.buffer.memory.write(OUT, message).expect("it has a place");
@@ -128,11 +130,11 @@ impl Control {
         stage.post(qp, (0, false), SendOp::Send { imm: None }, data)?;
         let number = stage.number(qp);
         let received = loop {
-            let wc = stage.completion_within(self.peer, PATIENCE).map_err(|error| {
+            let wc = stage.completion_within(self.peer, RESPONSE_TIMEOUT).map_err(|error| {
                 let message = error.into_message();
-                Failure::Unusable(format!("{message}; it was told {name} of perftest"))
+                Failure::Unusable(format!("{message}, after {name} of perftest was sent"))
             })?;
-            // What is left of the measurement ends when it will.
+            // Completions of the measured queue pairs are ignored.
             if wc.opcode == WcOpcode::Recv && wc.qp_num == number {
                 break wc;
             }

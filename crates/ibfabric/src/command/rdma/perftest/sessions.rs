@@ -1,4 +1,4 @@
-//! The server's side.
+//! The server of perftest's protocol.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::Write as _;
@@ -17,49 +17,49 @@ use crate::command::rdma::stage::{Buffer, Stage, checked};
 use crate::failure::Failure;
 use crate::output::Output;
 
-/// The longest message, unless a longer one is asked for: what perftest's `-a` ends with.
+/// Maximum message size in bytes, unless --perftest-size is larger: the last size of perftest's `-a`.
 const LONGEST: usize = 1 << 23;
 
-/// How many receives a queue pair has: as many as perftest's.
+/// Number of receives of a queue pair, as in perftest.
 const RECEIVES: u32 = 512;
 
-/// Every so many answers one completion is asked for.
+/// One of this number of replies is signaled.
 const SIGNALED: u64 = 64;
 
-/// Where things are in the buffer of a control connection: messages that come in and messages that go out.
+/// Offsets in the buffer of a control connection of received and of sent messages.
 const IN: usize = 0;
 const OUT: usize = 64;
 
 /// All clients.
 pub(in super::super) struct Sessions {
     program: PerftestArg,
-    /// The size of a message that clients do not tell.
+    /// The message size of `ib_write_lat`, which clients do not transmit.
     size: usize,
     sessions: BTreeMap<ConnectionId, Session>,
     by_number: BTreeMap<Qpn, ConnectionId>,
 }
 
-/// A client.
+/// The state of a client.
 struct Session {
-    /// What only its own objects belong to.
+    /// The protection domain of the client's objects.
     pd: PdId,
     program: PerftestArg,
     peer: SocketAddr,
     control: Endpoint,
     buffer: Buffer,
-    /// What it says next.
+    /// The remaining steps.
     steps: VecDeque<Step>,
     queue_pairs: Vec<Endpoint>,
-    /// What is written to and read from, and behind that what is sent from.
+    /// The buffer that the client writes and reads, followed by the buffer to send from.
     memory: Option<Buffer>,
     room: usize,
     size: usize,
     remote: RemoteAddress,
     rates: Rates,
-    /// How many messages have come, and how long the last one was.
+    /// Number of received messages, and the size of the last one.
     received: u64,
     length: u32,
-    /// How many messages were sent.
+    /// Number of sent messages.
     answered: u64,
 }
 
@@ -68,7 +68,8 @@ impl Sessions {
         Self { program, size, sessions: BTreeMap::new(), by_number: BTreeMap::new() }
     }
 
-    /// Accepts a connection: one to be measured when its client is about to make them, else that of a new client.
+    /// Accepts a connection: a connection to measure if its client is about to make it, otherwise a control
+    /// connection.
     pub(in super::super) fn accept(
         &mut self,
         stage: &mut Stage,
@@ -91,14 +92,14 @@ impl Sessions {
         Ok(endpoint)
     }
 
-    /// Returns whether a queue pair is one of these.
+    /// Returns whether a queue pair belongs to a client.
     pub(in super::super) fn has(&self, number: Qpn) -> bool {
         self.by_number.contains_key(&number)
     }
 
-    /// Goes on after a completion.
+    /// Processes a completion.
     ///
-    /// The error of a client that is not understood is returned after everything of it has gone.
+    /// A protocol error is returned after the client's objects have been destroyed.
     pub(in super::super) fn complete(
         &mut self,
         stage: &mut Stage,
@@ -106,20 +107,21 @@ impl Sessions {
         out: &mut Output,
     ) -> Result<(), Failure> {
         let Some(&id) = self.by_number.get(&wc.qp_num) else { return Ok(()) };
-        let session = self.sessions.get_mut(&id).expect("its queue pairs go with it");
+        let session = self.sessions.get_mut(&id).expect("queue pairs belong to a session");
         let advanced = match wc.status {
             WcStatus::WrFlushErr => Ok(()),
             _ => checked(*wc, session.peer).and_then(|wc| session.advance(stage, &wc, out)),
         };
         if advanced.is_err() {
-            // The other end may have gone by itself.
+            // Fails if the other end has already disconnected.
             stage.device.cm().disconnect(clock::now(), id, b"").ok();
             self.forget(stage, id);
         }
         advanced
     }
 
-    /// A connection has ended; returns whether that of a client has, or that it had more to say.
+    /// Processes the end of a connection. Returns true if it was a control connection; fails if it ended
+    /// before the last step.
     pub(in super::super) fn end(
         &mut self,
         stage: &mut Stage,
@@ -131,13 +133,13 @@ impl Sessions {
             None if session.program == PerftestArg::WriteLat => session.print(out).map(|()| true),
             None => Ok(true),
             Some(step) => {
-                let message = format!("it has gone before it said {} of perftest", step.name());
+                let message = format!("disconnected before it sent {} of perftest", step.name());
                 Err(session.wrong(&message))
             }
         }
     }
 
-    /// Takes away what a client has.
+    /// Destroys the objects of a client.
     fn forget(&mut self, stage: &mut Stage, id: ConnectionId) -> Option<Session> {
         let session = self.sessions.remove(&id)?;
         self.by_number.retain(|_, other| *other != id);
@@ -151,7 +153,7 @@ impl Sessions {
         Some(session)
     }
 
-    /// Returns whether somebody writes into memory and waits to be answered.
+    /// Returns whether a client writes into memory and expects replies.
     pub(in super::super) fn are_watched(&self) -> bool {
         self.sessions.values().any(Session::is_watched)
     }
@@ -165,8 +167,8 @@ impl Sessions {
         self.sessions.values().flat_map(of)
     }
 
-    /// Answers what was written. The errors are those of clients that are not understood, of which everything has
-    /// gone then.
+    /// Replies to RDMA WRITEs. The returned errors are protocol errors of clients, whose objects have been
+    /// destroyed.
     pub(in super::super) fn watch(&mut self, stage: &mut Stage) -> (bool, Vec<Failure>) {
         let (mut moved, mut wrong) = (false, Vec::new());
         for (id, session) in self.sessions.iter_mut().filter(|(_, session)| session.is_watched()) {
@@ -176,7 +178,7 @@ impl Sessions {
             }
         }
         let ended = |(id, error): (ConnectionId, Failure)| {
-            // The other end may have gone by itself.
+            // Fails if the other end has already disconnected.
             stage.device.cm().disconnect(clock::now(), id, b"").ok();
             self.forget(stage, id);
             error
@@ -216,10 +218,10 @@ impl Session {
         })
     }
 
-    /// Accepts a connection that is measured.
+    /// Accepts a connection to measure.
     fn connect(&mut self, stage: &mut Stage, request: &Request) -> Result<Endpoint, Failure> {
         if self.program.is_latency() && !self.queue_pairs.is_empty() {
-            return Err(self.wrong("latency is that of one queue pair"));
+            return Err(self.wrong("found several queue pairs, expected one for latency"));
         }
         stage.pd = self.pd;
         let memory = match self.memory.take() {
@@ -269,16 +271,16 @@ impl Session {
         Ok(())
     }
 
-    /// Answers what the client says.
+    /// Processes a message on the control connection, and replies.
     fn answer(&mut self, stage: &mut Stage, wc: &Wc, out: &mut Output) -> Result<(), Failure> {
         let Some(step) = self.steps.pop_front() else {
-            return Err(self.wrong("it has more to say than perftest has"));
+            return Err(self.wrong("found a message after the last step of perftest"));
         };
         let said = self.buffer.memory.to_vec(IN, wc.byte_len as usize).expect("it had a place");
         check(step, &said).map_err(|error| self.wrong(&error))?;
         let answer = match step {
             Step::Met if self.queue_pairs.is_empty() => {
-                return Err(self.wrong("it has made no connection to measure"));
+                return Err(self.wrong("found no connection to measure"));
             }
             Step::Met => {
                 let program = self.program;
@@ -343,10 +345,11 @@ impl Session {
         self.program == PerftestArg::WriteLat && self.steps.is_empty()
     }
 
-    /// Looks at the last byte of what is written, which counts, and answers a new one by the next number.
+    /// Polls the last byte of the buffer, which the client increments with each write, and replies with the
+    /// next number.
     ///
-    /// The server writes first. How many messages there are it does not know: the last one is answered, too,
-    /// which a client does not see.
+    /// The server writes first. It does not know the number of messages, so it replies to the last one, too,
+    /// which a client ignores.
     fn watch(&mut self, stage: &mut Stage) -> Result<bool, Failure> {
         let memory = self.memory.as_ref().expect("it has queue pairs");
         if self.answered > 0 {

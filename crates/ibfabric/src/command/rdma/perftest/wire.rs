@@ -1,20 +1,20 @@
-//! What the steps hold.
+//! The formats of perftest's messages.
 
 use ib_types::Mtu;
 
 use super::Step;
 
-/// The only version that is understood: that of perftest 4.5-0.17.
+/// The only supported version: that of perftest 4.5-0.17.
 pub(super) const VERSION: &str = "6.06";
 
-/// The length of a version, with zeros behind it.
+/// The size of a version in bytes, padded with zeros.
 pub(super) const VERSION_LENGTH: usize = 16;
 
-/// The own cycle buffer and cache line in bytes.
+/// The local cycle buffer size and cache line size in bytes.
 pub(super) const CYCLE_BUFFER: u32 = 4096;
 const CACHE_LINE: u32 = 64;
 
-/// What a queue pair has, 56 bytes:
+/// The parameters of a queue pair, 56 bytes:
 ///
 /// ```text
 ///  0 LID            4 READs at once   8 queue pair   12 sequence number
@@ -45,7 +45,7 @@ impl Keys {
         bytes
     }
 
-    /// Reads keys; `bytes` are as many as have to be.
+    /// Parses the 56 bytes of keys.
     pub(super) fn parse(bytes: &[u8]) -> Self {
         let word = |at: usize| u32::from_be_bytes(bytes[at..at + 4].try_into().expect("4 bytes"));
         Self {
@@ -59,21 +59,21 @@ impl Keys {
     }
 }
 
-/// What a client of a bandwidth measures.
+/// The bandwidths that a client measured.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in super::super) struct Rates {
     pub(in super::super) size: u64,
     pub(in super::super) iters: u64,
-    /// In MiB per second; 0 when it was not looked at.
+    /// Peak in MiB/s; 0 if not measured.
     pub(in super::super) peak: f64,
-    /// In MiB per second.
+    /// Average in MiB/s.
     pub(in super::super) average: f64,
-    /// In millions of messages per second.
+    /// Millions of messages per second.
     pub(in super::super) messages: f64,
 }
 
 impl Rates {
-    /// Returns a number as it is sent.
+    /// Returns the number with an index as bytes of a message.
     pub(super) fn number(&self, at: usize) -> [u8; 8] {
         match at {
             0 => self.size.to_be_bytes(),
@@ -84,7 +84,7 @@ impl Rates {
         }
     }
 
-    /// Takes a number that was sent.
+    /// Stores the number with an index from the bytes of a message.
     pub(super) fn take(&mut self, at: usize, bytes: [u8; 8]) {
         match at {
             0 => self.size = u64::from_be_bytes(bytes),
@@ -96,7 +96,7 @@ impl Rates {
     }
 }
 
-/// Returns what is said in a step of the opening.
+/// Returns the message of a step before the connections to measure.
 pub(super) fn opening(step: Step, mtu: Mtu) -> Vec<u8> {
     match step {
         Step::Version => {
@@ -111,13 +111,13 @@ pub(super) fn opening(step: Step, mtu: Mtu) -> Vec<u8> {
     }
 }
 
-/// Checks what the other end has said in a step; returns what is wrong with it.
+/// Checks the message of the other end in a step; returns the reason if it is not acceptable.
 pub(super) fn check(step: Step, bytes: &[u8]) -> Result<(), String> {
     let expected = step.length();
     if bytes.len() != expected {
         let (name, found) = (step.name(), bytes.len());
         return Err(format!(
-            "{name} of perftest has {found} bytes: expected {expected}; is it another program?"
+            "{name} of perftest has {found} bytes, expected {expected}: the peer may run another program"
         ));
     }
     match step {
@@ -127,7 +127,7 @@ pub(super) fn check(step: Step, bytes: &[u8]) -> Result<(), String> {
             if found == VERSION {
                 return Ok(());
             }
-            Err(format!("it speaks perftest's protocol {found:?}: expected {VERSION:?}"))
+            Err(format!("found perftest's protocol version {found:?}, expected {VERSION:?}"))
         }
         Step::CycleBuffer | Step::CacheLine => {
             let found = u32::from_be_bytes(bytes.try_into().expect("4 bytes"));

@@ -7,21 +7,21 @@ use super::super::perf::{Answer, Kind, Offer};
 use super::super::stage::{Buffer, Stage};
 use crate::failure::{Failure, say};
 
-/// How many receives a client has.
+/// Number of receives of a client's queue pair.
 const RECEIVES: u32 = 1024;
 
-/// A client.
+/// The state of a client.
 pub(super) struct Ours {
     pub(super) endpoint: Endpoint,
     pub(super) buffer: Buffer,
     offer: Offer,
-    /// How many messages were answered.
+    /// Number of replies.
     answered: u64,
 }
 
 impl Ours {
-    /// Accepts a client, whose memory has to fit into some room; its queue pair gets receives before it is
-    /// connected.
+    /// Accepts a client whose buffers fit into `room` bytes. Receives are posted before the connection is
+    /// established.
     pub(super) fn accept(
         stage: &mut Stage,
         request: &Request,
@@ -49,12 +49,12 @@ impl Ours {
         Ok(Self { endpoint, buffer, offer, answered: 0 })
     }
 
-    /// Returns whether it writes into memory and waits to be answered.
+    /// Returns whether the client writes into memory and expects replies.
     pub(super) fn is_watched(&self) -> bool {
         self.offer.kind == Kind::WriteLatency
     }
 
-    /// Goes on after a completion.
+    /// Processes a completion.
     pub(super) fn advance(&mut self, stage: &mut Stage, wc: &Wc) -> Result<(), Failure> {
         match wc.opcode {
             WcOpcode::Recv | WcOpcode::RecvRdmaWithImm => self.received(stage),
@@ -62,7 +62,7 @@ impl Ours {
         }
     }
 
-    /// A message has come.
+    /// Processes a received message.
     fn received(&mut self, stage: &mut Stage) -> Result<(), Failure> {
         let (qp, size) = (self.endpoint.qp, self.offer.size as usize);
         stage.post_receive(qp, 0, self.buffer.data(0, size))?;
@@ -75,7 +75,8 @@ impl Ours {
         Ok(())
     }
 
-    /// Looks at the last byte of what is written, which counts, and answers a new one.
+    /// Polls the last byte of the buffer, which the client increments with each write, and replies to a new
+    /// one.
     pub(super) fn watch(&mut self, stage: &mut Stage) -> bool {
         let size = self.offer.size as usize;
         let expected = (self.answered + 1) as u8;
@@ -90,7 +91,7 @@ impl Ours {
         let signaled = self.answered.is_multiple_of(u64::from(RECEIVES / 2));
         let data = self.buffer.data(size, size);
         let op = SendOp::Write { to, imm: None };
-        // A client that breaks its own rules ends nobody else's.
+        // An error of one client's queue pair does not affect other clients.
         if let Err(error) = stage.post(self.endpoint.qp, (0, signaled), op, data) {
             say!("{}: {}", self.endpoint.peer, error.into_message());
         }

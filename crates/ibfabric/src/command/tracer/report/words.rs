@@ -1,4 +1,4 @@
-//! The words for verdicts and for the evidence behind them.
+//! The texts of verdicts and of their evidence.
 
 use ib_tracer::{
     Atlas, Component, Hop, Judgement, Left, NodeNumber, Observation, Probe, Reason, Suspicion,
@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::Names;
 
-/// Returns a judgement as a word of JSON.
+/// Returns the JSON value of a judgement.
 pub(in super::super) const fn judgement(judgement: Judgement) -> &'static str {
     match judgement {
         Judgement::ProvenGood => "good",
@@ -17,7 +17,7 @@ pub(in super::super) const fn judgement(judgement: Judgement) -> &'static str {
     }
 }
 
-/// Returns a verdict as a word of JSON.
+/// Returns the JSON value of a verdict.
 pub(in super::super) const fn word(verdict: &Verdict) -> &'static str {
     match verdict {
         Verdict::Validated => "validated",
@@ -37,7 +37,7 @@ pub(in super::super) const fn word(verdict: &Verdict) -> &'static str {
     }
 }
 
-/// Returns a sentence on a hop.
+/// Returns a sentence about a hop.
 pub(in super::super) fn detail(
     hop: &Hop,
     verdict: &Verdict,
@@ -49,7 +49,8 @@ pub(in super::super) fn detail(
             "seen: management from the own port arrives over this link".to_owned()
         }
         Verdict::Seen { by: Witness::Launch } => {
-            "seen: a launch from the switch before arrives over this link".to_owned()
+            "seen: a combined-route probe from the preceding switch arrives over this link"
+                .to_owned()
         }
         Verdict::Seen { by: Witness::Counters } => {
             format!("counted: the switch before sends by port {}", hop.out)
@@ -101,7 +102,7 @@ pub(in super::super) fn detail(
     }
 }
 
-/// Returns a sentence on what could not be proven, and why.
+/// Returns a sentence about an unproven hop, and the reason.
 fn suspicion(why: &Suspicion, (names, atlas): (&Names, &Atlas)) -> String {
     let reason = reason(&why.reason);
     let mut text = format!("not proven: {reason}");
@@ -111,20 +112,20 @@ fn suspicion(why: &Suspicion, (names, atlas): (&Names, &Atlas)) -> String {
         text += &format!("; suspects: {}", all.join(", "));
     }
     if let Some(probe) = &why.apart {
-        text += &format!("; told apart by {probe}");
+        text += &format!("; {probe} would distinguish them");
     }
     text
 }
 
-/// Returns a reason in words.
+/// Returns the text of a reason.
 pub(super) const fn reason(reason: &Reason) -> &'static str {
     match reason {
         Reason::Unanswered => "probes over it are not answered",
         Reason::Lossy => "probes over it are not answered, which loss can explain",
         Reason::NoLaunch => {
-            "switches do not pass on launches, and no other probe shows the port by which it arrives"
+            "switches do not forward combined-route probes, and no other probe shows the port by which it arrives"
         }
-        Reason::NoCounters => "no probe tests this link alone, and counters do not tell",
+        Reason::NoCounters => "no probe tests this link alone, and the counters are inconclusive",
         Reason::AnswersLost => "the answers of probes are lost at a faulty port",
         Reason::OtherLevel => "it answers on service level 0, and not on the one of --sl",
         Reason::NoLid => "it has no LID",
@@ -132,19 +133,21 @@ pub(super) const fn reason(reason: &Reason) -> &'static str {
     }
 }
 
-/// Returns a component in words.
+/// Returns the text of a component.
 pub(super) fn component(it: Component, (names, atlas): (&Names, &Atlas)) -> String {
     match it {
         Component::Forwarding(node, port) => format!("port {port} of {}", names.of(atlas, node)),
         Component::Identity(node) => format!("the LID of {}", names.of(atlas, node)),
         Component::Relay(node) => {
-            format!("whether {} passes on launches", names.of(atlas, node))
+            format!("whether {} forwards combined-route probes", names.of(atlas, node))
         }
         Component::Cable(node, port) => format!(
             "either direction of the cable at port {port} of {}, the node behind it",
             names.of(atlas, node)
         ),
-        Component::Responder(node) => format!("whether {} answers launches", names.of(atlas, node)),
+        Component::Responder(node) => {
+            format!("whether {} responds to combined-route probes", names.of(atlas, node))
+        }
     }
 }
 
@@ -224,7 +227,7 @@ pub(super) fn evidence(
                     }
                 };
                 format!(
-                    "{sent} launches through {name} port {} to LID {lid}: {answered} \
+                    "{sent} combined-route probes through {name} port {} to LID {lid}: {answered} \
                      answered{arrived}{controls}",
                     hop.out
                 )
@@ -237,7 +240,7 @@ pub(super) fn evidence(
                     Some(Left::Dropped(port)) => format!("were dropped at port {port}"),
                     None => "are not found in the counters".to_owned(),
                 };
-                format!("{sent} launches through {name} to LID {lid} {left}")
+                format!("{sent} combined-route probes through {name} to LID {lid} {left}")
             }
         }
     });
