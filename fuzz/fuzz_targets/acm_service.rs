@@ -7,8 +7,8 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use ib_acm::port::PortId;
 use ib_acm::config::options::RouteProtocol;
+use ib_acm::port::PortId;
 use ib_acm::{Action, Address, Arrived, ClientId, PortState, Service, ServiceConfig};
 use ib_fuzz::Input;
 use ib_link::{Datagram, Incoming, LinkPort, Remote, Route};

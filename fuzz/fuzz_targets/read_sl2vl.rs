@@ -17,7 +17,7 @@ fuzz_target!(|bytes: &[u8]| {
         {
             for level in 0..16 {
                 let level = ServiceLevel::new(level).expect("one of 16");
-                assert!(loaded.value.lane(id, from, out, level).get() < 16);
+                assert!(loaded.value.vl(id, from, out, level).get() < 16);
             }
         }
     }
