@@ -166,7 +166,7 @@ fn unread_named_pipe_does_not_block_program() {
     let stopped: Value = serde_json::from_slice(&output.stdout).expect("an object");
     check_counts(&stopped);
     assert!(
-        stopped["error"].as_str().is_some_and(|why| why.contains("no reader has read")),
+        stopped["error"].as_str().is_some_and(|why| why.contains("nobody has read")),
         "{stopped}"
     );
     drop(reader);

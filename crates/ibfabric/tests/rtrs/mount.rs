@@ -216,7 +216,7 @@ fn mount_ends_by_unmount_or_signal() {
     let mut printed = String::new();
     let stderr = tree.running.0.stderr.as_mut().expect("it is piped");
     stderr.read_to_string(&mut printed).expect("text");
-    assert!(printed.contains("mount has ended"), "{printed}");
+    assert!(printed.contains("somebody has ended it"), "{printed}");
     // Files of exited programs disappear, and the mount remains.
     let mut tree = Mounted::start(&scene);
     let Scene { dir, server, nbd, .. } = scene;
