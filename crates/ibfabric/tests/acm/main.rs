@@ -439,7 +439,7 @@ fn acme_writes_files_that_service_reads() {
     let output =
         ibfabric(&["acme", "-A", "-D", place, "--ibsim=nobody"]).output().expect("it runs");
     assert_eq!(output.status.code(), Some(2));
-    assert!(text(&output.stderr).contains("which `ibfabric sim` tells"), "{output:?}");
+    assert!(text(&output.stderr).contains("which `ibfabric sim` provides"), "{output:?}");
     let output = ibfabric(&["acme", "-A", "-D", place, "--node", "host-1"])
         .args(["--attach", &lab.simulator])
         .output()

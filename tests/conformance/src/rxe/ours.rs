@@ -35,7 +35,7 @@ fn ping(scene: &mut Scene<'_>, any: &str, [guest, own]: [&str; 2]) -> Result<(),
     let ours = scene.ours(["rdma", "ping", guest].into_iter().chain(options))?;
     let ours = scene.succeeds(ours)?;
     scene.says(&ours, "ping data: rdma-ping-", 30);
-    scene.says(&ours, "30 pings, 0 came back changed", 1);
+    scene.says(&ours, "30 pings, 0 returned with wrong data", 1);
     let server = scene.ends(server, LISTENS)?;
     scene.says(&server, "server ping data: rdma-ping-", 30);
     scene.gained("rdma_sends", 30..=1000)?;
