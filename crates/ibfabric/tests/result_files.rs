@@ -111,7 +111,11 @@ fn unwritten_cache_and_dumps_are_errors_of_sm_once() {
         .expect("it runs");
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{stderr}");
-    assert_eq!(stderr.matches("cannot keep LIDs in kept: File exists").count(), 1, "{stderr}");
+    assert_eq!(
+        stderr.matches("cannot write the LID cache in kept: File exists").count(),
+        1,
+        "{stderr}"
+    );
 }
 
 #[test]

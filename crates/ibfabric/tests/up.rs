@@ -177,7 +177,7 @@ fn capture_rejects_input_files_and_blocking_pipes() {
         (&[&net, "-w", &net], "stands for two things"),
         (&[&net, "--script", &script, "-w", &script], "stands for two things"),
         (&["-", "--script", "-"], "standard input, stands for two files"),
-        (&[&net, "-w", &pipe], "found a pipe, expected a file"),
+        (&[&net, "-w", &pipe], "found a pipe or a socket, expected a file"),
     ];
     for (words, expected) in cases {
         let mut command = up(&name("files"), directory.path(), words);

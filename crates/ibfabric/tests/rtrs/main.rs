@@ -328,14 +328,14 @@ fn interrupted_client_releases_device() {
     let long = ibfabric(&[&bench[..], &["60"]].concat());
     let output = interrupted(long, Duration::from_secs(1));
     let (printed, figures) = (text(&output.stderr), text(&output.stdout));
-    assert!(printed.contains("ended early") && figures.contains("IO/s"), "{printed}{figures}");
+    assert!(printed.contains("interrupted: ") && figures.contains("IO/s"), "{printed}{figures}");
     works("Ctrl-C");
     // There is no server at this address.
     let words = ["nbd", "--path", "127.0.0.9@127.0.0.77", "--device", "disk0", "--tcp"];
     let output =
         interrupted(ibfabric(&[&words[..], &["127.0.0.1:0"]].concat()), Duration::from_millis(500));
     let printed = text(&output.stderr);
-    assert!(output.status.code() == Some(2) && printed.contains("ended before"), "{printed}");
+    assert!(output.status.code() == Some(2) && printed.contains("interrupted before"), "{printed}");
     let output = ibfabric(&[&bench[..6], &["--verify", "--device", "disk0"]].concat()).output();
     let printed = text(&output.expect("it runs").stderr);
     assert!(printed.contains("--rw"), "{printed}");

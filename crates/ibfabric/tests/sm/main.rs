@@ -221,7 +221,7 @@ fn program_named_opensm_acts_as_opensm() {
     assert_eq!(status, Some(2));
     assert!(errors.contains("0x0002c90000100001 node "), "{errors}");
     let (_, output, _) = run(&["--help"]);
-    assert!(output.contains("2^N LIDs for every port of an adapter: a number of 0 to 7; 0"));
+    assert!(output.contains("LMC: CA ports get 2^N LIDs: a number of 0 to 7 [default: 0]"));
     assert!(file(&lab, "new").contains("\nsm_priority 3\n"));
     assert_eq!(run(&["-F", "new", "-o", "-f", "log", "--dump_files_dir", "t", &ibsim]).0, Some(0));
 }

@@ -23,7 +23,7 @@ fn daemon_startup_failure_is_printed_and_logged() {
         (&["--root-guids", "none"], "--root-guids: cannot read none: "),
         (&["--guid-routing-order", "none"], "--guid-routing-order: cannot read none: "),
         (&["--pconfig", "none"], "--pconfig: cannot read none: "),
-        (&["--node", "nobody"], "the fabric has no such node"),
+        (&["--node", "nobody"], "there is no such node"),
     ] {
         let (status, errors) = run(&lab, &[&log[..], options].concat());
         assert_eq!(status, Some(2), "{options:?}");
