@@ -45,12 +45,18 @@ impl RequestSender {
     /// Sends a request and waits for the response; `None` if there is none within ten seconds.
     #[must_use]
     pub fn request(&self, line: &str) -> Option<String> {
+        self.request_within(line, PATIENCE)
+    }
+
+    /// Sends a request and waits for the response; `None` if there is none in time.
+    #[must_use]
+    pub fn request_within(&self, line: &str, limit: Duration) -> Option<String> {
         let (sender, receiver) = channel();
         self.send(line.to_owned(), move |response| {
             // The client may have stopped waiting.
             let _ = sender.send(response);
         });
-        receiver.recv_timeout(PATIENCE).ok().flatten()
+        receiver.recv_timeout(limit).ok().flatten()
     }
 
     /// Sends a request and returns immediately.

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `config`, `endpoint` | configurations; endpoints of paths and networks |
 //! | `serve` | [`serve()`], the block server |
-//! | [`bench`] | the benchmark of a device |
+//! | [`mod@bench`] | the benchmark of a device |
 //! | [`remote`] | opening of a remote device |
 //! | `paths` | HCAs at the local endpoints of paths |
 //! | `nbd` | [`nbd()`], NBD export of a remote device |

@@ -7,8 +7,8 @@
 //! | `serve` | the loop: simulator, SM, hosts and page |
 //! | `embedded_hosts` | the hosts: an ACM service at each, a block device between some |
 //! | `self_test` | the self-test of `--check` |
+//! | [`web`] | the HTTP server of the page and its API |
 //! | `page` | the responses of the API |
-//! | `load_generator` | the load generator of the block device |
 //! | `load_generator` | the load generator of the block device |
 //! | `pass`, `tables` | passes over the device, LFTs of switches: shared by self-test, load generator and page |
 //! | `path_request` | path requests to ACM services |

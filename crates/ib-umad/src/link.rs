@@ -1,4 +1,4 @@
-//! A port of a real HCA as a [`MadLink`](ib_link::MadLink).
+//! A port of a real HCA as a [`MadLink`].
 
 use std::collections::BTreeMap;
 use std::io;

@@ -159,6 +159,10 @@ impl Adapters {
             self.is_busy = true;
             return Ok((false, false));
         }
+        // Its further messages are read after the answer.
+        if self.has_claim(client) {
+            return Ok((false, false));
+        }
         let mut admitted = false;
         for _ in 0..MOST_MESSAGES {
             let Some(message) = self.server.next(client) else { return Ok((admitted, false)) };

@@ -23,7 +23,8 @@ pub enum SimRequest {
 /// Executes a request. Returns the reply, and the command if it changes the fabric.
 pub(super) fn execute_request(server: &mut SimServer, line: &str) -> (Reply, Option<String>) {
     match serde_json::from_str(line) {
-        Ok(SimRequest::Command(command)) => execute(server, &command),
+        // A record of the run has a line for each command.
+        Ok(SimRequest::Command(command)) => execute(server, &command.replace(['\n', '\r'], " ")),
         Err(error) => {
             let reason = format!("found `{line}`, expected {{\"command\":\"…\"}}: {error}");
             (Reply::failed(reason), None)

@@ -65,6 +65,8 @@ pub(crate) struct SimServer {
     opened: Vec<PortId>,
     /// True if a file of the owner was readable.
     is_woken: bool,
+    /// Time at which the present round of the loop started.
+    round_time: Instant,
 }
 
 impl SimServer {
@@ -104,6 +106,7 @@ impl SimServer {
             is_stopped: false,
             opened: Vec::new(),
             is_woken: false,
+            round_time: Instant::ZERO,
         };
         if let Some(options) = &config.manager {
             let port = this.sim.first_end_port();
@@ -153,6 +156,9 @@ impl SimServer {
         files: &[Interest<'_>],
         limit: Option<Duration>,
     ) -> Result<(), DaemonError> {
+        if self.is_stopped {
+            return Ok(());
+        }
         let manager = self.manager.as_ref().and_then(Manager::due);
         let due = [self.sim.due(), manager, due].into_iter().flatten().min();
         // Embedded hosts may have sent MADs to the SM after its turn.
@@ -171,7 +177,8 @@ impl SimServer {
 
     /// Writes the log and the captures up to now.
     pub(crate) fn close(&mut self) {
-        self.advance();
+        let now = self.now();
+        self.sim.keep_up(now);
         self.write_out();
     }
 
@@ -216,16 +223,16 @@ impl SimServer {
         Instant::ZERO + self.started.elapsed()
     }
 
-    /// Lets the fabric work until now.
+    /// Lets the fabric work until the time of the last [`SimServer::receive`], so that a round of the loop ends.
     pub(crate) fn advance(&mut self) {
-        let now = self.now();
-        self.sim.keep_up(now);
+        self.sim.keep_up(self.round_time);
     }
 
     /// Reads requests of clients, and lets the fabric and the SM process them. Sends responses in between, however many
     /// requests arrive.
     pub(crate) fn receive(&mut self) -> Result<(), DaemonError> {
         let now = self.now();
+        self.round_time = now;
         self.sim.keep_up(now);
         let mut is_answered = false;
         for _ in 0..INPUTS {
@@ -277,6 +284,8 @@ impl SimServer {
         if self.adapters.grant(claim, context)? {
             self.watch_adapter(claim.client, adapters::File::Bell);
         }
+        // Messages that followed the request were left unread.
+        self.server.again(ADAPTERS + adapters::key_of(claim.client, adapters::File::Socket));
         Ok(())
     }
 

@@ -1,4 +1,4 @@
-//! A port of a simulated fabric as a [`MadLink`](ib_link::MadLink).
+//! A port of a simulated fabric as a [`MadLink`].
 
 use std::io;
 use std::os::fd::AsFd;

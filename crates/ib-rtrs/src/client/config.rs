@@ -41,9 +41,8 @@ pub struct ClientConfig {
     pub fence: bool,
     /// True if requests that were in flight on the last path fail once the server has fenced that path.
     ///
-    /// They end with [`Errno::ECONNABORTED`](crate::Errno::ECONNABORTED) and
-    /// [`Completion::is_fenced`](super::Completion::is_fenced), for users that must reopen objects that the server
-    /// has closed. False retransmits them.
+    /// They end with [`Outcome::Fenced`](super::Outcome::Fenced), for users that must reopen objects that the server has
+    /// closed. False retransmits them.
     pub returns_lost: bool,
     /// The shared key of client and server; `None` for none, as with Linux.
     pub key: Option<SharedKey>,

@@ -17,7 +17,7 @@ use crate::node::{Deviations, Switch};
 use crate::port::Port;
 use crate::script::Script;
 
-/// Does what a command says that [`check`](super::check) has approved.
+/// Does what a command says that [`check`](super::check()) has approved.
 pub(crate) fn run(
     net: &mut Network,
     script: &mut Script,

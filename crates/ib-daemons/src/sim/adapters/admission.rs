@@ -50,7 +50,15 @@ impl Adapters {
 
     /// Returns the next port whose last HCA has detached, so that an embedded host may use it.
     pub(in crate::sim) fn poll_released(&mut self) -> Option<PortId> {
-        self.embedded.as_mut()?.released.pop_front()
+        let released = &mut self.embedded.as_mut()?.released;
+        // Another HCA may have attached to the port since.
+        std::iter::from_fn(|| released.pop_front()).find(|port| !self.by_port.contains_key(port))
+    }
+
+    /// Returns true if a process waits for a port of an embedded host.
+    pub(in crate::sim) fn has_claim(&self, client: usize) -> bool {
+        let claims = self.embedded.as_ref().map(|embedded| &embedded.claims);
+        claims.is_some_and(|claims| claims.iter().any(|claim| claim.client == client))
     }
 
     /// Refuses an HCA's request for a port.
@@ -195,5 +203,24 @@ impl Adapters {
         let adapter = Adapter { port, classes, clients, block, reported, is_full: false };
         self.adapters.insert(client, adapter);
         Ok(Ok(()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn released_port_of_an_attached_hca_is_not_returned() {
+        let base = format!("ibfabric-admission-{}", std::process::id());
+        let mut adapters = Adapters::bind(&base).expect("the name is free");
+        adapters.set_embedded_hosts();
+        let port = PortId(3);
+        adapters.release(port);
+        adapters.by_port.insert(port, vec![1]);
+        assert_eq!(adapters.poll_released(), None);
+        adapters.by_port.remove(&port);
+        adapters.release(port);
+        assert_eq!(adapters.poll_released(), Some(port));
     }
 }

@@ -110,7 +110,8 @@ fn listen_to_devinfo(stage: &Stage, alarm: &Alarm) -> RequestQueue {
     let name = devinfo::console(&stage.device);
     let served = LineServer::bind(&name).and_then(|server| {
         let no_reply = || Reply::failed("the process does not answer").to_line();
-        server.serve(move |line| sender.request(line).unwrap_or_else(no_reply))
+        let limit = Duration::from_secs(2);
+        server.serve(move |line| sender.request_within(line, limit).unwrap_or_else(no_reply))
     });
     if let Err(error) = served {
         say!("`rdma devinfo` cannot query this process: {error}");
