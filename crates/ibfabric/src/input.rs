@@ -12,7 +12,7 @@ use ib_types::Lmc;
 pub(crate) use ib_daemons::input::number;
 use ib_daemons::routing_files::load_warned;
 
-use crate::cli::{EngineArgs, ScopeArg, SubnetArgs};
+use crate::cli::routing::{EngineArgs, ScopeArg, SubnetArgs};
 use crate::failure::{Failure, say};
 
 /// Fails if `-`, standard input, is used for more than one file.

@@ -27,7 +27,7 @@ pub struct AcmArgs {
 #[derive(Debug, Subcommand)]
 pub enum AcmAction {
     /// Queries a running service, reloads its files or flushes its cache.
-    #[command(after_long_help = super::examples_text("acm-ctl"))]
+    #[command(after_long_help = super::examples::examples_text("acm-ctl"))]
     Ctl(CtlArgs),
 }
 
@@ -49,22 +49,22 @@ pub struct CtlArgs {
 #[derive(Clone, Debug, Subcommand)]
 pub enum Question {
     /// Prints the endpoints with their multicast groups and counters, and the counters of the service.
-    #[command(after_long_help = super::examples_text("acm-status"))]
+    #[command(after_long_help = super::examples::examples_text("acm-status"))]
     Status,
     /// Prints the cached names, addresses and paths.
-    #[command(after_long_help = super::examples_text("acm-known"))]
+    #[command(after_long_help = super::examples::examples_text("acm-known"))]
     Known {
         /// Name or address to look up [default: all].
         address: Option<String>,
     },
     /// Flushes the cache, except for entries that come from files.
-    #[command(after_long_help = super::examples_text("acm-flush"))]
+    #[command(after_long_help = super::examples::examples_text("acm-flush"))]
     Flush,
     /// Reloads the service's files, as SIGHUP does.
-    #[command(after_long_help = super::examples_text("acm-reload"))]
+    #[command(after_long_help = super::examples::examples_text("acm-reload"))]
     Reload,
     /// Prints the metrics that --metrics-port serves.
-    #[command(after_long_help = super::examples_text("acm-metrics"))]
+    #[command(after_long_help = super::examples::examples_text("acm-metrics"))]
     Metrics,
 }
 

@@ -8,9 +8,9 @@ use ib_types::Qpn;
 use ib_wire::mad::MgmtClass;
 use ib_wire::packet::Opcode;
 
-use super::examples_text;
-use crate::input::number;
+use super::examples::examples_text;
 use crate::output::Format;
+use ib_daemons::input::number;
 
 pub mod live;
 

@@ -336,3 +336,11 @@ pub fn examples(subcommand: &str) -> &'static [(&'static str, &'static str)] {
         _ => &[],
     }
 }
+
+/// Returns the "Examples" section of a subcommand's help text.
+pub(crate) fn examples_text(subcommand: &str) -> String {
+    let examples = examples(subcommand).iter();
+    let lines: Vec<String> =
+        examples.map(|(purpose, command)| format!("  {purpose}\n    {command}")).collect();
+    format!("Examples:\n{}", lines.join("\n"))
+}

@@ -6,7 +6,8 @@ use clap::{Args, Subcommand, ValueEnum};
 use ib_types::Mtu;
 
 use super::capture::live::CaptureArgs;
-use super::{bytes, examples_text, mtu};
+use super::examples::examples_text;
+use super::values::{bytes, mtu};
 use crate::output::Format;
 
 /// Arguments of `rdma`.

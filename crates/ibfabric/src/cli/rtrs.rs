@@ -18,7 +18,8 @@ use ib_types::Mtu;
 pub use control::{ControlArgs, CtlAction, CtlArgs, MountArgs};
 
 use super::capture::live::CaptureArgs;
-use super::{bytes, examples_text, in_range, mtu};
+use super::examples::examples_text;
+use super::values::{bytes, in_range, mtu, size};
 use crate::output::Format;
 
 mod control;
@@ -449,19 +450,6 @@ fn seconds(text: &str) -> Result<Duration, String> {
             MOST.as_secs()
         )
     })
-}
-
-/// Parses a size in bytes; the suffixes K, M, G and T are powers of 1024.
-pub(super) fn size(text: &str) -> Result<u64, String> {
-    let wrong = || format!("{text:?}: expected a number of bytes, or one with K, M, G or T");
-    let upper = text.to_ascii_uppercase();
-    let bare = upper.strip_suffix("IB").or(upper.strip_suffix('B')).unwrap_or(&upper);
-    let (digits, unit) = match bare.strip_suffix(['K', 'M', 'G', 'T']) {
-        Some(digits) => (digits, 10 * (1 + "KMGT".find(&bare[digits.len()..]).unwrap_or(0) as u32)),
-        None => (bare, 0),
-    };
-    let number: u64 = digits.parse().map_err(|_| wrong())?;
-    number.checked_mul(1 << unit).ok_or_else(wrong)
 }
 
 #[cfg(test)]

@@ -41,7 +41,7 @@ pub enum SimAction {
     /// Sends commands to a running simulator.
     ///
     /// Without COMMAND, reads commands from standard input, one per line. `help` lists them.
-    #[command(after_long_help = super::examples_text("ctl"))]
+    #[command(after_long_help = super::examples::examples_text("ctl"))]
     Ctl(CtlArgs),
 }
 
@@ -105,10 +105,10 @@ pub struct ServeArgs {
     pub latency: Duration,
     /// Receive buffer of each VL of a port, in bytes, at least 4224.
     #[arg(long, value_name = "BYTES", default_value_t = 16_384,
-        value_parser = super::bytes::<u32>(4224, u32::MAX as u64))]
+        value_parser = super::values::bytes::<u32>(4224, u32::MAX as u64))]
     pub lane_buffer: u32,
     /// MTU that ports support, in bytes: 256, 512, 1024, 2048 or 4096. The SM sets the active MTU.
-    #[arg(long, value_name = "BYTES", default_value = "2048", value_parser = super::mtu)]
+    #[arg(long, value_name = "BYTES", default_value = "2048", value_parser = super::values::mtu)]
     pub mtu: Mtu,
     /// `LinearFDBCap` of all switches: number of entries of their linear forwarding tables.
     #[arg(short = 'L', long, value_name = "N", default_value_t = 49_152,

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use ib_types::{Guid, Lmc};
 
-use super::{RoutingArgs, lmc};
+use super::routing::RoutingArgs;
+use super::values::lmc;
 use crate::output::Format;
 
 /// Arguments of `sm`.
@@ -25,7 +26,7 @@ pub struct SmArgs {
 #[derive(Debug, Subcommand)]
 pub enum SmAction {
     /// Queries a running SM, or requests a sweep.
-    #[command(after_long_help = super::examples_text("sm-ctl"))]
+    #[command(after_long_help = super::examples::examples_text("sm-ctl"))]
     Ctl(CtlArgs),
 }
 
@@ -47,19 +48,19 @@ pub struct CtlArgs {
 #[derive(Clone, Debug, Subcommand)]
 pub enum Question {
     /// Prints the state of the SM and the problems of the subnet.
-    #[command(after_long_help = super::examples_text("status"))]
+    #[command(after_long_help = super::examples::examples_text("status"))]
     Status,
     /// Starts a heavy sweep, and reloads the partition file.
-    #[command(after_long_help = super::examples_text("sweep"))]
+    #[command(after_long_help = super::examples::examples_text("sweep"))]
     Sweep,
     /// Prints the routing engine's result and the switches, or the forwarding table of one switch.
-    #[command(after_long_help = super::examples_text("routes"))]
+    #[command(after_long_help = super::examples::examples_text("routes"))]
     Routes {
         /// Switch, by node GUID or LID.
         switch: Option<String>,
     },
     /// Prints the metrics that --metrics-port serves.
-    #[command(after_long_help = super::examples_text("metrics"))]
+    #[command(after_long_help = super::examples::examples_text("metrics"))]
     Metrics,
 }
 

@@ -8,8 +8,8 @@ use ib_daemons::mad_port::MadPortConfig;
 use ib_routing::EngineList;
 use ib_types::{Gid, Guid, ServiceLevel};
 
-use super::in_range;
-use crate::input::number;
+use super::values::in_range;
+use ib_daemons::input::number;
 
 /// An end of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -32,7 +32,7 @@ pub struct UpArgs {
     #[arg(long, value_name = "NAME", default_value = "up", value_parser = super::sim::socket_name)]
     pub socket: String,
     /// Size of the device disk0, in bytes or with the suffix K, M, G or T.
-    #[arg(long, value_name = "SIZE", default_value = "256M", value_parser = super::rtrs::size)]
+    #[arg(long, value_name = "SIZE", default_value = "256M", value_parser = super::values::size)]
     pub size: u64,
     /// NBD socket of disk0 [default: `ibfabric-NAME.nbd` in the user's directory for sockets, or for
     /// temporary files].
@@ -49,7 +49,7 @@ pub struct UpArgs {
     pub write: Option<PathBuf>,
     /// Bytes of payload to write of each message, 0 to 4096.
     #[arg(long, value_name = "BYTES", default_value_t = 64, requires = "write",
-        value_parser = super::bytes::<u16>(0, 4096))]
+        value_parser = super::values::bytes::<u16>(0, 4096))]
     pub payload: u16,
     /// The capture of the packets of all embedded hosts.
     #[command(flatten)]

@@ -11,9 +11,9 @@ use ib_hca::trace::Trigger;
 use ib_types::Qpn;
 
 use super::{DirectionArg, Opcodes, opcodes, qpn};
-use crate::cli::bytes;
-use crate::input::number;
+use crate::cli::values::bytes;
 use crate::output::Format;
+use ib_daemons::input::number;
 
 /// Options of programs that capture their own packets.
 #[derive(Clone, Debug, Args)]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use ib_daemons::rtrs::ControlConfig;
 
-use crate::cli::examples_text;
+use crate::cli::examples::examples_text;
 use crate::output::Format;
 
 /// The default control socket of `rtrs ctl` and `rtrs mount`.
