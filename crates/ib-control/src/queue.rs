@@ -42,13 +42,13 @@ pub fn request_queue(bell: Bell) -> (RequestSender, RequestQueue) {
 }
 
 impl RequestSender {
-    /// Sends a request and waits for the response; `None` if there is none within ten seconds.
+    /// Sends a request and waits for the response; `None` if it does not arrive within ten seconds.
     #[must_use]
     pub fn request(&self, line: &str) -> Option<String> {
         self.request_within(line, PATIENCE)
     }
 
-    /// Sends a request and waits for the response; `None` if there is none in time.
+    /// Sends a request and waits for the response; `None` if it does not arrive within `limit`.
     #[must_use]
     pub fn request_within(&self, line: &str, limit: Duration) -> Option<String> {
         let (sender, receiver) = channel();

@@ -10,7 +10,7 @@ use ib_routing::check::{CheckReport, LinkLoad, Reachability};
 use ib_routing::metrics::{Metrics, MetricsOptions, metrics};
 use ib_routing::{EndPortId, Lfts, Subnet};
 
-use crate::cli::SubnetArgs;
+use crate::cli::routing::SubnetArgs;
 use crate::failure::{Failure, Verdict};
 use crate::output::Output;
 
