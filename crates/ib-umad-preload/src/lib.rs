@@ -13,6 +13,7 @@
 //! | `interpose` | the functions of the C library: which files and descriptors are ours, all else passes |
 //! | `process` | what a process has once: the connection, the open files, the thread that receives |
 //! | `sysfs` | the files that a program finds under `/sys/class/infiniband` and `/sys/class/infiniband_mad` |
+//! | `verbs` | the uverbs device, for programs that use libibverbs |
 //! | `engine` | the umad device: agents, requests and their answers, retries; sans-IO |
 //! | `rmpp` | messages of several segments; sans-IO |
 //!
@@ -26,3 +27,4 @@ mod interpose;
 mod process;
 mod rmpp;
 mod sysfs;
+mod verbs;

@@ -441,10 +441,9 @@ impl Adapters {
 }
 
 impl Adapter {
-    /// Returns whether it cannot share its port with another one, which serves these classes.
+    /// Returns true if it cannot share its port with an HCA that serves these classes.
     fn conflicts(&self, classes: &[MgmtClass]) -> bool {
-        let is_bare = classes.is_empty() && self.classes.is_empty();
-        is_bare || self.classes.iter().any(|class| classes.contains(class))
+        self.classes.iter().any(|class| classes.contains(class))
     }
 
     /// Returns true if it serves the CM class: connection requests to the port are passed to it.

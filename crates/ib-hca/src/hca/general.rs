@@ -91,6 +91,14 @@ impl Hca {
         if found { Ok(()) } else { Err(GroupError::NotAttached) }
     }
 
+    /// Detaches a queue pair from all groups.
+    pub fn leave_groups(&mut self, id: QpId) {
+        for members in self.groups.values_mut() {
+            members.retain(|&member| member != id);
+        }
+        self.groups.retain(|_, members| !members.is_empty());
+    }
+
     /// The own GID of the route of a packet to a group is that of the group.
     pub(super) fn handle_group(&mut self, now: Instant, route: &Route, packet: &Packet<'_>) {
         let Some(members) = self.groups.get(&route.source).cloned() else {

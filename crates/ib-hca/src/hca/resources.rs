@@ -200,6 +200,12 @@ impl Hca {
         Ok(())
     }
 
+    /// Returns the number of receives in a shared receive queue.
+    #[must_use]
+    pub fn srq_len(&self, srq: SrqId) -> Option<usize> {
+        self.queues.srqs.get(srq.0).map(|srq| srq.queue.len())
+    }
+
     /// Posts a receive to a shared receive queue (`ibv_post_srq_recv`).
     ///
     /// # Errors
