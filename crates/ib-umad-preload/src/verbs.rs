@@ -59,6 +59,9 @@ pub(crate) use settings::{PortSetting, Settings};
 /// Major and minor number of the device, those of the kernel's first uverbs device.
 pub(crate) const DEVICE_NUMBER: (u32, u32) = (231, 192);
 
+/// Maximum number of turns of a device that is closed.
+const LAST_TURNS: u32 = 16;
+
 /// Descriptors of the link, for the child of a fork, which must not keep them.
 static LINK: [AtomicI32; 2] = [const { AtomicI32::new(-1) }; 2];
 
@@ -85,6 +88,10 @@ struct State {
     wake: Option<OwnedFd>,
     /// Until when the worker sleeps.
     sleeps_until: Instant,
+    /// Number of times that threads of the program have driven the device while they polled a CQ.
+    polls: u64,
+    /// True if the worker leaves the link to polling threads for a while.
+    is_napping: bool,
 }
 
 impl Verbs {
@@ -226,6 +233,16 @@ impl Verbs {
         Ok(bytes.len())
     }
 
+    /// Drives the device for a thread that polls a CQ; returns false if another thread does so.
+    pub(crate) fn poll(&self) -> bool {
+        let Ok(mut state) = self.state.try_lock() else { return false };
+        let state = &mut *state;
+        let Some(adapter) = &mut state.adapter else { return false };
+        state.polls += 1;
+        // An error is found by the worker again, which reports it.
+        adapter.turn(&mut state.objects).is_ok()
+    }
+
     /// Notes a further descriptor of an open file.
     pub(crate) fn duplicated(&self, old: i32, new: i32) {
         let mut state = self.lock();
@@ -330,9 +347,13 @@ impl State {
             _ => executor.execute(command),
         };
         adapter.settle(&mut self.objects);
+        if self.is_napping && !matches!(command.request, Request::ReqNotifyCq(_)) {
+            adapter.device.flush();
+            return response;
+        }
         // Sends packets, and has the link ring for the worker when there is something to do.
         match adapter.device.begin_wait() {
-            Some(until) if until >= self.sleeps_until => {}
+            Some(until) if until >= self.sleeps_until && !self.is_napping => {}
             _ => self.wake(),
         }
         response
@@ -361,6 +382,15 @@ impl State {
     fn close(&mut self) {
         for descriptor in &LINK {
             descriptor.store(-1, Ordering::Relaxed);
+        }
+        if let Some(adapter) = &mut self.adapter {
+            // What was sent before the end, such as acknowledgements, leaves.
+            for _ in 0..LAST_TURNS {
+                if !adapter.turn(&mut self.objects).unwrap_or(false) {
+                    break;
+                }
+            }
+            adapter.device.flush();
         }
         self.adapter = None;
         self.wake();

@@ -1,9 +1,12 @@
 //! Functions that only matter to uverbs devices: the type of a descriptor, and the socket for lists of RDMA devices.
 
-use libc::c_int;
+use std::ffi::CStr;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+use libc::{c_int, c_void};
 
 use super::fail;
-use super::next::next;
+use super::next::{Next, next};
 use crate::descriptors;
 use crate::errno::Errno;
 use crate::process::process;
@@ -29,6 +32,77 @@ pub(super) unsafe extern "C-unwind" fn socket(
         return fail(Errno(libc::EPROTONOSUPPORT), -1);
     }
     next!(c"socket" as fn(c_int, c_int, c_int) -> c_int, (domain, kind, protocol), -1)
+}
+
+/// A context of libibverbs, in its public layout (`struct ibv_context`).
+#[repr(C)]
+struct Context {
+    device: *mut c_void,
+    operations_before: [*mut c_void; 11],
+    poll_cq: *mut c_void,
+    operations_after: [*mut c_void; 20],
+    cmd_fd: c_int,
+}
+
+type OpenDevice = unsafe extern "C-unwind" fn(*mut c_void) -> *mut Context;
+type PollCq = unsafe extern "C-unwind" fn(*mut c_void, c_int, *mut c_void) -> c_int;
+
+/// Name of the library that opens devices.
+const LIBRARY: &CStr = c"libibverbs.so.1";
+
+/// Name of the function that opens a device.
+const OPEN_DEVICE: &CStr = c"ibv_open_device";
+
+/// The provider's function that polls a CQ, which is the same for all contexts.
+static POLL_CQ: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
+
+/// Stands in for `ibv_open_device` of libibverbs: a thread that polls a CQ of our device then drives the device itself,
+/// instead of waiting for the worker. A program that finds the function otherwise works, too, and polls more slowly.
+///
+/// # Safety
+/// As of libibverbs.
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C-unwind" fn ibv_open_device(device: *mut c_void) -> *mut c_void {
+    static NEXT: Next = Next::new(OPEN_DEVICE);
+    let mut address = NEXT.address();
+    if address.is_null() {
+        // The program has loaded the library into a scope of its own.
+        // SAFETY: both names end with a zero; the library is not loaded anew.
+        address = unsafe {
+            let library = libc::dlopen(LIBRARY.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD);
+            if library.is_null() {
+                return fail(Errno(libc::ENOSYS), std::ptr::null_mut());
+            }
+            libc::dlsym(library, OPEN_DEVICE.as_ptr())
+        };
+    }
+    if address.is_null() {
+        return fail(Errno(libc::ENOSYS), std::ptr::null_mut());
+    }
+    // SAFETY: the address is that of libibverbs' function, whose type is the one given.
+    unsafe {
+        let open: OpenDevice = std::mem::transmute::<*mut c_void, OpenDevice>(address);
+        let context = open(device);
+        if !context.is_null() && descriptors::is_verbs((*context).cmd_fd) {
+            POLL_CQ.store((*context).poll_cq, Ordering::Release);
+            (*context).poll_cq = poll_cq as PollCq as *mut c_void;
+        }
+        context.cast()
+    }
+}
+
+/// Polls a CQ; if it is empty, drives the device and polls it once more.
+unsafe extern "C-unwind" fn poll_cq(cq: *mut c_void, count: c_int, wc: *mut c_void) -> c_int {
+    let address = POLL_CQ.load(Ordering::Acquire);
+    // SAFETY: the address was stored before a context had this function, and is that of the provider's function.
+    unsafe {
+        let poll: PollCq = std::mem::transmute::<*mut c_void, PollCq>(address);
+        let found = poll(cq, count, wc);
+        let has_moved = found == 0
+            && super::guarded(|| Ok(process().verbs().is_some_and(|verbs| verbs.poll())))
+                .unwrap_or(false);
+        if has_moved { poll(cq, count, wc) } else { found }
+    }
 }
 
 /// Reports the descriptor of a uverbs device as that of a character device.

@@ -320,8 +320,9 @@ fn notify(objects: &mut Objects, handle: u32) {
 
 /// Notifies of a completion that the engine was asked for: a solicited or failed one.
 fn notify_solicited(objects: &mut Objects, id: CqId) {
-    let found = objects.cqs.iter_mut().find(|(_, _, cq)| cq.id == id).map(|(handle, ..)| handle);
-    if let Some(handle) = found {
+    let found = objects.cqs.iter_mut().find(|(_, _, cq)| cq.id == id);
+    if let Some((handle, _, cq)) = found {
+        cq.is_armed_solicited = false;
         notify(objects, handle);
     }
 }

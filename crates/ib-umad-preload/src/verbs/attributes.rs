@@ -186,7 +186,6 @@ impl Port {
 pub(super) mod mask {
     pub(crate) const STATE: u32 = 1;
     pub(crate) const CUR_STATE: u32 = 1 << 1;
-    pub(crate) const EN_SQD_ASYNC_NOTIFY: u32 = 1 << 2;
     pub(crate) const ACCESS_FLAGS: u32 = 1 << 3;
     pub(crate) const PKEY_INDEX: u32 = 1 << 4;
     pub(crate) const PORT: u32 = 1 << 5;
@@ -202,7 +201,7 @@ pub(super) mod mask {
     pub(crate) const SQ_PSN: u32 = 1 << 16;
     pub(crate) const MAX_DEST_RD_ATOMIC: u32 = 1 << 17;
     pub(crate) const DEST_QPN: u32 = 1 << 20;
-    /// All of the above.
+    /// All of the above, and `IB_QP_EN_SQD_ASYNC_NOTIFY`: every drained queue pair reports it.
     pub(crate) const KNOWN: u32 = 0x13_bfff;
 }
 

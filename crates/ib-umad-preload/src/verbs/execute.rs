@@ -103,6 +103,7 @@ impl Executor<'_> {
                 if request.solicited_only == 0 {
                     cq.is_armed = true;
                 } else if !cq.is_armed {
+                    cq.is_armed_solicited = true;
                     let id = cq.id;
                     self.adapter.device.hca().req_notify_cq(id, true);
                 }
@@ -241,6 +242,7 @@ impl Executor<'_> {
             channel,
             user_handle: create.user_handle,
             is_armed: false,
+            is_armed_solicited: false,
             has_overrun: false,
             comp_events: 0,
             async_events: 0,

@@ -79,6 +79,8 @@ pub(super) struct Cq {
     pub(super) user_handle: u64,
     /// True if the next completion causes an event.
     pub(super) is_armed: bool,
+    /// True if the next solicited or failed completion does.
+    pub(super) is_armed_solicited: bool,
     pub(super) has_overrun: bool,
     pub(super) comp_events: u32,
     pub(super) async_events: u32,

@@ -4,6 +4,7 @@
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use ib_os::clock;
 use ib_types::Instant;
@@ -28,14 +29,15 @@ pub(super) fn start(verbs: &'static Verbs, state: &mut State) -> Result<(), Errn
 }
 
 fn run(verbs: &Verbs, generation: u64, wake: &OwnedFd) {
-    loop {
-        let (until, link) = {
-            let Some((until, link)) = turns(verbs, generation) else { return };
-            (until, link)
+    let mut polls = 0;
+    while let Some(pause) = turns(verbs, generation, &mut polls) {
+        let rang = match pause {
+            Pause::Nap => wait([-1, -1], wake, clock::now() + NAP),
+            Pause::Sleep(until, link) => wait(link, wake, until),
         };
-        let rang = wait(link, wake, until);
         let mut state = lock(verbs);
         state.sleeps_until = Instant::ZERO;
+        state.is_napping = false;
         if state.generation != generation {
             return;
         }
@@ -46,9 +48,19 @@ fn run(verbs: &Verbs, generation: u64, wake: &OwnedFd) {
     }
 }
 
-/// Makes progress until there is nothing to do; returns until when the thread may sleep, and the descriptors of the link.
-/// Returns `None` if the device is closed.
-fn turns(verbs: &Verbs, generation: u64) -> Option<(Instant, [i32; 2])> {
+/// Time for which the link is left to threads that poll CQs.
+const NAP: Duration = Duration::from_millis(1);
+
+/// Pause of the thread.
+enum Pause {
+    /// Threads of the program have polled CQs since the last turn; the link does not wake this one.
+    Nap,
+    /// Until a time, or until one of the descriptors of the link is readable.
+    Sleep(Instant, [i32; 2]),
+}
+
+/// Makes progress until there is nothing to do; returns how to pause then, or `None` if the device is closed.
+fn turns(verbs: &Verbs, generation: u64, polls: &mut u64) -> Option<Pause> {
     loop {
         let mut state = lock(verbs);
         let state = &mut *state;
@@ -64,9 +76,16 @@ fn turns(verbs: &Verbs, generation: u64) -> Option<(Instant, [i32; 2])> {
                 return None;
             }
         }
+        let is_polled = std::mem::replace(polls, state.polls) != state.polls;
+        let is_awaited =
+            state.objects.cqs.iter_mut().any(|(_, _, cq)| cq.is_armed || cq.is_armed_solicited);
+        if is_polled && !is_awaited {
+            state.is_napping = true;
+            return Some(Pause::Nap);
+        }
         if let Some(until) = adapter.device.begin_wait() {
             state.sleeps_until = until;
-            return Some((until, adapter.descriptors()));
+            return Some(Pause::Sleep(until, adapter.descriptors()));
         }
     }
 }
