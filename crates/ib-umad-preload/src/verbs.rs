@@ -59,6 +59,9 @@ pub(crate) use settings::{PortSetting, Settings};
 /// Major and minor number of the device, those of the kernel's first uverbs device.
 pub(crate) const DEVICE_NUMBER: (u32, u32) = (231, 192);
 
+/// Number of polls without a packet after which a polling thread yields its processor.
+const POLLS_BEFORE_YIELD: u32 = 100;
+
 /// Maximum number of turns of a device that is closed.
 const LAST_TURNS: u32 = 16;
 
@@ -90,6 +93,8 @@ struct State {
     sleeps_until: Instant,
     /// Number of times that threads of the program have driven the device while they polled a CQ.
     polls: u64,
+    /// Number of such polls since the last packet.
+    idle_polls: u32,
     /// True if the worker leaves the link to polling threads for a while.
     is_napping: bool,
 }
@@ -233,14 +238,22 @@ impl Verbs {
         Ok(bytes.len())
     }
 
-    /// Drives the device for a thread that polls a CQ; returns false if another thread does so.
+    /// Drives the device for a thread that polls a CQ; returns true if there were packets.
     pub(crate) fn poll(&self) -> bool {
-        let Ok(mut state) = self.state.try_lock() else { return false };
-        let state = &mut *state;
+        let Ok(mut guard) = self.state.try_lock() else { return false };
+        let state = &mut *guard;
         let Some(adapter) = &mut state.adapter else { return false };
         state.polls += 1;
         // An error is found by the worker again, which reports it.
-        adapter.turn(&mut state.objects).is_ok()
+        let moved = adapter.turn(&mut state.objects).unwrap_or(false);
+        state.idle_polls = if moved { 0 } else { state.idle_polls.saturating_add(1) };
+        let is_idle = state.idle_polls > POLLS_BEFORE_YIELD;
+        drop(guard);
+        if is_idle {
+            // The peer or the simulator may need the processor of this thread.
+            std::thread::yield_now();
+        }
+        moved
     }
 
     /// Notes a further descriptor of an open file.

@@ -16,6 +16,7 @@ mod examples;
 pub(crate) mod opensm;
 pub mod rdma;
 pub mod rtrs;
+pub mod run;
 pub mod sim;
 pub mod sm;
 pub mod tracer;
@@ -116,6 +117,9 @@ pub enum Command {
     /// RDMA from this machine without an adapter: RoCEv2 over UDP.
     #[command(after_long_help = examples_text("rdma"))]
     Rdma(rdma::RdmaArgs),
+    /// Runs an unmodified verbs program on a simulated fabric or over RoCEv2.
+    #[command(after_long_help = examples_text("run"))]
+    Run(run::RunArgs),
     /// Block devices over RTRS: served, measured and verified.
     #[command(after_long_help = examples_text("rtrs"))]
     Rtrs(rtrs::RtrsArgs),

@@ -69,6 +69,10 @@ impl Adapter {
             self.take_sends(objects, handle);
         }
         let moved = self.device.progress()?;
+        if moved {
+            // Acknowledgements leave before the program sees the completions: it may destroy the queue pair then.
+            self.device.flush();
+        }
         self.settle(objects);
         Ok(moved)
     }
