@@ -22,13 +22,13 @@ fn place_in(bits: &'static [AtomicU64], descriptor: i32) -> Option<(&'static Ato
 
 /// Returns true for a descriptor of a uverbs device or of its events.
 pub(crate) fn is_verbs(descriptor: i32) -> bool {
-    place_in(&VERBS, descriptor)
-        .is_some_and(|(word, bit)| word.load(Ordering::Acquire) & bit != 0)
+    place_in(&VERBS, descriptor).is_some_and(|(word, bit)| word.load(Ordering::Acquire) & bit != 0)
 }
 
 /// Makes a descriptor ours, as one of a uverbs device; false when its number is too high.
 pub(crate) fn add_verbs(descriptor: i32) -> bool {
-    let marked = place_in(&VERBS, descriptor).map(|(word, bit)| word.fetch_or(bit, Ordering::AcqRel));
+    let marked =
+        place_in(&VERBS, descriptor).map(|(word, bit)| word.fetch_or(bit, Ordering::AcqRel));
     marked.is_some() && add(descriptor)
 }
 

@@ -25,6 +25,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::collections::BTreeMap;
 
 use ib_device::{AttachedOptions, Device, DeviceError, DeviceOptions};
+use ib_os::clock;
 use ib_types::Instant;
 use ib_types::text::escaped;
 
@@ -93,6 +94,8 @@ struct State {
     sleeps_until: Instant,
     /// Number of times that threads of the program have driven the device while they polled a CQ.
     polls: u64,
+    /// Time of the last one.
+    polled: Instant,
     /// Number of such polls since the last packet.
     idle_polls: u32,
     /// True if the worker leaves the link to polling threads for a while.
@@ -244,6 +247,7 @@ impl Verbs {
         let state = &mut *guard;
         let Some(adapter) = &mut state.adapter else { return false };
         state.polls += 1;
+        state.polled = clock::now();
         // An error is found by the worker again, which reports it.
         let moved = adapter.turn(&mut state.objects).unwrap_or(false);
         state.idle_polls = if moved { 0 } else { state.idle_polls.saturating_add(1) };
@@ -378,7 +382,11 @@ impl State {
             return Ok(None);
         }
         let file = self.descriptors.get(&descriptor).ok_or(Errno(libc::EBADF))?;
-        if self.objects.event_files.contains_key(file) { Ok(Some(*file)) } else { Err(Errno::INVALID) }
+        if self.objects.event_files.contains_key(file) {
+            Ok(Some(*file))
+        } else {
+            Err(Errno::INVALID)
+        }
     }
 
     /// Wakes the worker.
@@ -425,7 +433,8 @@ pub(crate) fn in_child() {
 fn memory_file(flags: i32) -> Result<OwnedFd, Errno> {
     let close_on_exec = if flags & libc::O_CLOEXEC == 0 { 0 } else { libc::MFD_CLOEXEC };
     // SAFETY: the name ends with a zero.
-    let file = unsafe { libc::memfd_create(c"uverbs".as_ptr(), close_on_exec | libc::MFD_ALLOW_SEALING) };
+    let file =
+        unsafe { libc::memfd_create(c"uverbs".as_ptr(), close_on_exec | libc::MFD_ALLOW_SEALING) };
     if file < 0 {
         return Err(Errno::last());
     }

@@ -72,12 +72,8 @@ fn target(path: *const c_char, buffer: &mut [u8; LONGEST]) -> Target {
 /// Returns the two parts of a path of ours, as it is or would be without superfluous slashes: the
 /// directory that makes it ours, and the rest.
 fn place(path: &[u8]) -> Option<[&str; 2]> {
-    const DIRECTORIES: [&str; 4] = [
-        "/sys/class/infiniband",
-        "/sys/class/infiniband_mad",
-        VERBS_CLASS,
-        "/dev/infiniband",
-    ];
+    const DIRECTORIES: [&str; 4] =
+        ["/sys/class/infiniband", "/sys/class/infiniband_mad", VERBS_CLASS, "/dev/infiniband"];
     if path.first() != Some(&b'/') {
         return None;
     }

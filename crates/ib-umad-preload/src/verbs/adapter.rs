@@ -94,10 +94,7 @@ impl Adapter {
     pub(super) fn take_sends(&mut self, objects: &mut Objects, handle: u32) {
         let Some(qp) = objects.qps.get_mut(handle) else { return };
         let state = self.device.hca().query_qp(qp.id).map(|(_, state, _)| state);
-        if !matches!(
-            state,
-            Some(QpState::Rts | QpState::Sqd | QpState::Sqe | QpState::Err)
-        ) {
+        if !matches!(state, Some(QpState::Rts | QpState::Sqd | QpState::Sqe | QpState::Err)) {
             return;
         }
         while qp.refused.is_none() && qp.send_ring.peek(&mut self.element) {

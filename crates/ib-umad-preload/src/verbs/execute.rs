@@ -124,13 +124,21 @@ impl Executor<'_> {
             Request::AttachMcast(multicast) => {
                 let qp = self.objects.qps.of(self.context, multicast.qp_handle)?.id;
                 let group = Gid(u128::from_be_bytes(multicast.gid));
-                self.adapter.device.hca().attach_mcast(qp, group).map_err(|_: GroupError| Errno::INVALID)?;
+                self.adapter
+                    .device
+                    .hca()
+                    .attach_mcast(qp, group)
+                    .map_err(|_: GroupError| Errno::INVALID)?;
                 Ok(Response::default())
             }
             Request::DetachMcast(multicast) => {
                 let qp = self.objects.qps.of(self.context, multicast.qp_handle)?.id;
                 let group = Gid(u128::from_be_bytes(multicast.gid));
-                self.adapter.device.hca().detach_mcast(qp, group).map_err(|_: GroupError| Errno::INVALID)?;
+                self.adapter
+                    .device
+                    .hca()
+                    .detach_mcast(qp, group)
+                    .map_err(|_: GroupError| Errno::INVALID)?;
                 Ok(Response::default())
             }
             Request::CreateSrq(create) => self.create_srq(&create),
@@ -469,7 +477,10 @@ impl Executor<'_> {
         let srq = Srq { id, ring, user_handle, max_wr, max_sge, limit: srq_limit, events: 0 };
         let srq_handle = self.objects.srqs.insert(self.context, srq);
         let response = CreateSrqResponse { srq_handle, max_wr, max_sge, srqn: srq_handle };
-        Ok(Response::core(&response).with_driver(&info).with_driver(&srq_handle).with_driver(&0_u32))
+        Ok(Response::core(&response)
+            .with_driver(&info)
+            .with_driver(&srq_handle)
+            .with_driver(&0_u32))
     }
 
     fn modify_srq(&mut self, modify: &ModifySrq) -> Result<Response, Errno> {

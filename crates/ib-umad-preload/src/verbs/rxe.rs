@@ -163,11 +163,8 @@ fn sges(bytes: &[u8], dma: usize) -> Option<Data> {
     let count: u32 = read(bytes, dma + 12);
     let size = (count as usize).checked_mul(SGE)?;
     let found = bytes.get(dma + DMA..)?.get(..size)?;
-    let sge = |bytes: &[u8]| Sge {
-        addr: read(bytes, 0),
-        length: read(bytes, 8),
-        lkey: read(bytes, 12),
-    };
+    let sge =
+        |bytes: &[u8]| Sge { addr: read(bytes, 0), length: read(bytes, 8), lkey: read(bytes, 12) };
     let sges: Vec<Sge> = found.chunks_exact(SGE).map(sge).collect();
     Some(Data::from(&sges[..]))
 }

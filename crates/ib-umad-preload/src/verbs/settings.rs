@@ -32,24 +32,29 @@ impl Settings {
     }
 
     fn read(variable: impl Fn(&str) -> Option<String>) -> Result<Option<Self>, String> {
-        let port = match (variable("IBFABRIC_ATTACH"), variable("IBFABRIC_ROCE")) {
-            (Some(_), Some(_)) => {
-                return Err("IBFABRIC_ATTACH and IBFABRIC_ROCE exclude each other".to_owned());
-            }
-            (Some(name), None) => {
-                PortSetting::Attached(AttachOptions { name, node: variable("IBFABRIC_NODE") })
-            }
-            (None, Some(address)) => {
-                let parsed = address.parse();
-                PortSetting::Roce(parsed.map_err(|_| {
-                    format!("IBFABRIC_ROCE is {address:?}, expected an IP address")
-                })?)
-            }
-            (None, None) => return Ok(None),
-        };
+        let port =
+            match (variable("IBFABRIC_ATTACH"), variable("IBFABRIC_ROCE")) {
+                (Some(_), Some(_)) => {
+                    return Err("IBFABRIC_ATTACH and IBFABRIC_ROCE exclude each other".to_owned());
+                }
+                (Some(name), None) => {
+                    PortSetting::Attached(AttachOptions { name, node: variable("IBFABRIC_NODE") })
+                }
+                (None, Some(address)) => {
+                    let parsed = address.parse();
+                    PortSetting::Roce(parsed.map_err(|_| {
+                        format!("IBFABRIC_ROCE is {address:?}, expected an IP address")
+                    })?)
+                }
+                (None, None) => return Ok(None),
+            };
         let device = variable("IBFABRIC_DEVICE").unwrap_or_else(|| "rxe0".to_owned());
         let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
-        if device.is_empty() || device.len() > 63 || !device.bytes().all(is_name) || device.starts_with('.') {
+        if device.is_empty()
+            || device.len() > 63
+            || !device.bytes().all(is_name)
+            || device.starts_with('.')
+        {
             return Err(format!(
                 "IBFABRIC_DEVICE is {device:?}, expected letters, digits, '_', '-' and '.'"
             ));

@@ -49,7 +49,10 @@ fn run(verbs: &Verbs, generation: u64, wake: &OwnedFd) {
 }
 
 /// Time for which the link is left to threads that poll CQs.
-const NAP: Duration = Duration::from_millis(1);
+const NAP: Duration = Duration::from_micros(100);
+
+/// Time without a poll after which the program counts as doing something else, such as watching its memory.
+const RECENT: Duration = Duration::from_micros(20);
 
 /// Pause of the thread.
 enum Pause {
@@ -76,7 +79,8 @@ fn turns(verbs: &Verbs, generation: u64, polls: &mut u64) -> Option<Pause> {
                 return None;
             }
         }
-        let is_polled = std::mem::replace(polls, state.polls) != state.polls;
+        let is_polled = std::mem::replace(polls, state.polls) != state.polls
+            && clock::now().since(state.polled) < RECENT;
         let is_awaited =
             state.objects.cqs.iter_mut().any(|(_, _, cq)| cq.is_armed || cq.is_armed_solicited);
         if is_polled && !is_awaited {
@@ -109,12 +113,15 @@ fn fail(state: &mut State, message: &str) {
 fn wait(link: [i32; 2], wake: &OwnedFd, until: Instant) -> [bool; 2] {
     let watched = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
     let mut polled = [watched(link[0]), watched(link[1]), watched(wake.as_raw_fd())];
-    let limit = match until {
-        Instant::NEVER => -1,
-        until => clock::milliseconds_until(until),
+    let left = until.since(clock::now());
+    let left = libc::timespec {
+        tv_sec: left.as_secs().try_into().unwrap_or(libc::time_t::MAX),
+        tv_nsec: left.subsec_nanos().into(),
     };
-    // SAFETY: the call reads and writes three live structures. Its result does not matter: a turn follows.
-    unsafe { libc::poll(polled.as_mut_ptr(), 3, limit) };
+    let limit = if until == Instant::NEVER { std::ptr::null() } else { &raw const left };
+    // SAFETY: the call reads and writes three live structures, and reads the time limit. Its result does not matter: a
+    // turn follows.
+    unsafe { libc::ppoll(polled.as_mut_ptr(), 3, limit, std::ptr::null()) };
     if polled[2].revents != 0 {
         let mut count = 0_u64;
         // SAFETY: the call writes eight live bytes; the descriptor does not block.
