@@ -508,17 +508,16 @@ impl Executor<'_> {
             }
             let _ = self.execute_destroy(Request::DestroyQp(handle));
         }
-        let destroys: [(Vec<u32>, fn(u32) -> Request); 5] = [
-            (self.objects.ahs.handles(self.context), Request::DestroyAh),
-            (self.objects.mrs.handles(self.context), Request::DeregMr),
-            (self.objects.srqs.handles(self.context), Request::DestroySrq),
-            (self.objects.cqs.handles(self.context), Request::DestroyCq),
-            (self.objects.pds.handles(self.context), Request::DeallocPd),
-        ];
-        for (handles, destroy) in destroys {
-            for handle in handles {
-                let _ = self.execute_destroy(destroy(handle));
-            }
+        self.destroy_each(self.objects.ahs.handles(self.context), Request::DestroyAh);
+        self.destroy_each(self.objects.mrs.handles(self.context), Request::DeregMr);
+        self.destroy_each(self.objects.srqs.handles(self.context), Request::DestroySrq);
+        self.destroy_each(self.objects.cqs.handles(self.context), Request::DestroyCq);
+        self.destroy_each(self.objects.pds.handles(self.context), Request::DeallocPd);
+    }
+
+    fn destroy_each(&mut self, handles: Vec<u32>, destroy: impl Fn(u32) -> Request) {
+        for handle in handles {
+            let _ = self.execute_destroy(destroy(handle));
         }
     }
 

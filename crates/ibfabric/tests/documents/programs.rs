@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 /// Programs that a line may want. Where one is not there, the line and the rest of its block are left out, and counted.
-const PROGRAMS: [&str; 32] = [
+const PROGRAMS: [&str; 35] = [
     "capinfos",
     "curl",
     "fio",
@@ -21,6 +21,9 @@ const PROGRAMS: [&str; 32] = [
     "ibroute",
     "ibsim",
     "ibtracert",
+    "ibv_devices",
+    "ibv_devinfo",
+    "ibv_rc_pingpong",
     "man",
     "mergecap",
     "mpirun",
