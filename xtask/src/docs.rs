@@ -251,6 +251,12 @@ fn statuses(page: &str) -> Result<Vec<(u8, &'static str)>, String> {
             all("All messages have come.", UNWRITTEN, UNREACHABLE)
         }
         "ibfabric-rdma-bw" | "ibfabric-rdma-lat" => all("It was measured.", UNWRITTEN, UNREACHABLE),
+        "ibfabric-run" => vec![
+            (0, "The program has exited with status 0; every other status is that of the program."),
+            (2, "The command line is unusable, or there is no such simulator or node."),
+            (126, "The program cannot be run."),
+            (127, "There is no such program."),
+        ],
         _ => return Err(format!("xtask/src/docs.rs: no exit statuses are written for {page}")),
     })
 }

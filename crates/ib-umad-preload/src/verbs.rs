@@ -186,7 +186,7 @@ impl Verbs {
     /// Reads an event.
     ///
     /// # Errors
-    /// `EAGAIN` if there is none, `EINVAL` on the device file or if the buffer is too small.
+    /// `EAGAIN` if no event waits, `EINVAL` on the device file or if the buffer is too small.
     pub(crate) fn read(&self, descriptor: i32, buffer: &mut [u8]) -> Result<usize, Errno> {
         let mut state = self.lock();
         let file = state.file(descriptor)?;
@@ -405,7 +405,7 @@ impl State {
             descriptor.store(-1, Ordering::Relaxed);
         }
         if let Some(adapter) = &mut self.adapter {
-            // What was sent before the end, such as acknowledgements, leaves.
+            // Sends the last packets, such as acknowledgements.
             for _ in 0..LAST_TURNS {
                 if !adapter.turn(&mut self.objects).unwrap_or(false) {
                     break;
@@ -429,7 +429,7 @@ pub(crate) fn in_child() {
     }
 }
 
-/// Opens a file in memory that cannot shrink, so that the rings in it stay mapped.
+/// Opens a file in memory that cannot shrink, which keeps the rings in it mapped.
 fn memory_file(flags: i32) -> Result<OwnedFd, Errno> {
     let close_on_exec = if flags & libc::O_CLOEXEC == 0 { 0 } else { libc::MFD_CLOEXEC };
     // SAFETY: the name ends with a zero.

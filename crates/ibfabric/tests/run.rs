@@ -53,7 +53,7 @@ fn pair(ports: [&[&str]; 2], words: &[&str]) -> Output {
     let mut command = on(ports[0], &words);
     let server = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
     let words = [&words[..], &["localhost"]].concat();
-    // The server needs a moment to listen; a client that is too early fails at once.
+    // The server needs time to listen; a client that is too early fails at once.
     let mut client = None;
     for _ in 0..50 {
         std::thread::sleep(Duration::from_millis(200));
@@ -68,8 +68,8 @@ fn pair(ports: [&[&str]; 2], words: &[&str]) -> Output {
     let client = client.expect("it ran");
     let output = server.wait_with_output().expect("it ends");
     for (end, output) in [("server", &output), ("client", &client)] {
-        let said = format!("{}\n{}", text(&output.stdout), text(&output.stderr));
-        assert!(output.status.success(), "{end} of {words:?}: {}\n{said}", output.status);
+        let printed = format!("{}\n{}", text(&output.stdout), text(&output.stderr));
+        assert!(output.status.success(), "{end} of {words:?}: {}\n{printed}", output.status);
     }
     client
 }
@@ -83,14 +83,14 @@ fn device_has_the_name_and_the_attributes_of_the_port() {
     let _simulator = simulator(&name);
     let port = ["--attach", &name, "--node", "host-3", "--device", "mlx5_0"];
     let output = on(&port, &["ibv_devinfo", "-v"]).output().expect("it runs");
-    let said = text(&output.stdout);
-    assert!(output.status.success(), "{said}{}", text(&output.stderr));
+    let printed = text(&output.stdout);
+    assert!(output.status.success(), "{printed}{}", text(&output.stderr));
     for line in ["hca_id:\tmlx5_0", "PORT_ACTIVE (4)", "active_mtu:\t\t4096 (5)", "InfiniBand"] {
-        assert!(said.contains(line), "{line:?} in {said}");
+        assert!(printed.contains(line), "{line:?} in {printed}");
     }
     let output = on(&["--roce", "127.0.0.1"], &["ibv_devinfo"]).output().expect("it runs");
-    let said = text(&output.stdout);
-    assert!(said.contains("hca_id:\trxe0") && said.contains("Ethernet"), "{said}");
+    let printed = text(&output.stdout);
+    assert!(printed.contains("hca_id:\trxe0") && printed.contains("Ethernet"), "{printed}");
 }
 
 #[test]
@@ -135,7 +135,7 @@ fn missing_ports_and_programs_are_reported() {
     let library = library.to_str().expect("a path");
     let words = ["run", "--library", library, "--roce", "127.0.0.1", "--env"];
     let output = ibfabric(&words).output().expect("it runs");
-    let said = text(&output.stdout);
-    assert!(said.contains("export IBFABRIC_ROCE='127.0.0.1'"), "{said}");
-    assert!(said.contains("unset IBFABRIC_ATTACH"), "{said}");
+    let printed = text(&output.stdout);
+    assert!(printed.contains("export IBFABRIC_ROCE='127.0.0.1'"), "{printed}");
+    assert!(printed.contains("unset IBFABRIC_ATTACH"), "{printed}");
 }

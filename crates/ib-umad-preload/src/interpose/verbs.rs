@@ -67,7 +67,7 @@ pub(super) unsafe extern "C-unwind" fn ibv_open_device(device: *mut c_void) -> *
     let mut address = NEXT.address();
     if address.is_null() {
         // The program has loaded the library into a scope of its own.
-        // SAFETY: both names end with a zero; the library is not loaded anew.
+        // SAFETY: both names end with a zero; the library is not loaded if it is absent.
         address = unsafe {
             let library = libc::dlopen(LIBRARY.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD);
             if library.is_null() {

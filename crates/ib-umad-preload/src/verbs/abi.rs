@@ -142,7 +142,7 @@ structures! {
         reserved: [u8; 4],
     }
 
-    /// What follows the attributes in the response of the extended QUERY_DEVICE (`ib_uverbs_ex_query_device_resp`).
+    /// Second part of the response of the extended QUERY_DEVICE (`ib_uverbs_ex_query_device_resp`).
     /// On-demand paging, RSS, tag matching, device memory and XRC are zero: not supported.
     struct ExtendedAttributes: 128 {
         comp_mask: u32,
@@ -271,7 +271,7 @@ structures! {
         reserved: u8,
     }
 
-    /// What follows in the extended CREATE_QP (`ib_uverbs_ex_create_qp`).
+    /// Second part of the extended CREATE_QP (`ib_uverbs_ex_create_qp`).
     struct CreateQpEx: 16 {
         comp_mask: u32,
         create_flags: u32,

@@ -1,8 +1,8 @@
 //! The device of the process: moves work requests from the rings into the engine, and completions back.
 //!
 //! Receives are taken from the rings before packets are handled, since posting them touches memory only. All requests
-//! are signaled in the engine, so that the ring of the send queue is released in order; completions that the program
-//! did not ask for are dropped here.
+//! are signaled in the engine, so that the ring of the send queue is released in order; completions of
+//! unsignaled requests are dropped here.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
@@ -319,7 +319,7 @@ fn notify(objects: &mut Objects, handle: u32) {
     }
 }
 
-/// Notifies of a completion that the engine was asked for: a solicited or failed one.
+/// Notifies of a solicited or failed completion.
 fn notify_solicited(objects: &mut Objects, id: CqId) {
     let found = objects.cqs.iter_mut().find(|(_, _, cq)| cq.id == id);
     if let Some((handle, _, cq)) = found {

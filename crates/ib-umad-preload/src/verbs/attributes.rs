@@ -59,7 +59,7 @@ pub(super) fn device(config: &HcaConfig, p_keys: usize) -> DeviceAttributes {
     }
 }
 
-/// What a program can know of the port.
+/// Attributes of the port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Port {
     pub(super) is_infiniband: bool,
@@ -205,7 +205,7 @@ pub(super) mod mask {
     pub(crate) const KNOWN: u32 = 0x13_bfff;
 }
 
-/// Returns the change that a MODIFY_QP asks for.
+/// Returns the change of a MODIFY_QP.
 ///
 /// # Errors
 /// `EINVAL` for invalid values, `EOPNOTSUPP` for alternate paths and rate limits.

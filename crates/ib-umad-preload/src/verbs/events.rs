@@ -1,7 +1,7 @@
 //! Event files: completion channels and asynchronous events of a context.
 //!
-//! The descriptor of the program is that of an `eventfd(2)`, which is readable while events wait, so that each way of
-//! waiting works. A read returns one event, as that of the kernel's files does.
+//! The descriptor of the program is that of an `eventfd(2)`, which is readable while events wait: `poll`, `epoll` and blocking
+//! reads work. A read returns one event, as that of the kernel's files does.
 
 use std::collections::VecDeque;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -73,7 +73,7 @@ impl EventFile {
     /// Reads the next event into a buffer; returns its size and its source.
     ///
     /// # Errors
-    /// `EAGAIN` if there is none, `EINVAL` if the buffer is too small.
+    /// `EAGAIN` if no event waits, `EINVAL` if the buffer is too small.
     pub(super) fn read(&mut self, buffer: &mut [u8]) -> Result<(usize, Source), Errno> {
         let event = self.queue.front().ok_or(Errno::AGAIN)?;
         let size = event.bytes.len();

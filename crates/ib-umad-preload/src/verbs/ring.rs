@@ -3,7 +3,7 @@
 //! ```text
 //! 0: log2_elem_size:32 index_mask:32    128: producer_index:32    256: consumer_index:32    384: elements
 //! ```
-//! Everything in a ring is untrusted: the own index, the mask and the size of an element are kept outside, and an index
+//! The contents of a ring are untrusted: the own index, the mask and the size of an element are kept outside, and an index
 //! of the program is masked when it is read.
 
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -66,7 +66,7 @@ impl Ring {
         elements: u32,
         element: usize,
     ) -> Result<Self, Errno> {
-        // One element stays free, so that a full ring differs from an empty one.
+        // One element is always free, so that a full ring differs from an empty one.
         let slots = elements.checked_add(1).ok_or(Errno::INVALID)?.next_power_of_two().max(2);
         let log2 = element.next_power_of_two().trailing_zeros();
         let size = (ELEMENTS + ((slots as usize) << log2)).next_multiple_of(PAGE);
@@ -88,7 +88,7 @@ impl Ring {
             .filter(|_| mapped != libc::MAP_FAILED)
             .ok_or(Errno::NO_MEMORY)?;
         file.end = end;
-        // SAFETY: the mapping stays until the ring is dropped, and no copy of the memory leaves the ring.
+        // SAFETY: the mapping lives until the ring is dropped, and no copy of the memory leaves the ring.
         let memory = unsafe { Memory::borrowed(start, size) };
         let info = MapInfo { offset: offset as u64, size: size as u32, pad: 0 };
         let ring = Self { memory, start, info, mask: slots - 1, log2, next: 0, released: 0 };
@@ -107,7 +107,7 @@ impl Ring {
         1 << self.log2
     }
 
-    /// Copies the next element that the program has put into a buffer; false if there is none.
+    /// Copies the next element that the program has put into a buffer; false if the ring is empty.
     pub(super) fn peek(&self, buffer: &mut Vec<u8>) -> bool {
         if self.index(PRODUCER).load(Ordering::Acquire) & self.mask == self.next {
             return false;

@@ -1,4 +1,4 @@
-//! `ibfabric run`: starts a program with the preload library, and the environment that tells it which port to use.
+//! `ibfabric run`: starts a program with the preload library, and sets the environment that selects its port.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{ErrorKind, Write};
