@@ -14,7 +14,7 @@ use program::{Running, ibfabric, text};
 /// Returns the library, which cargo builds beside the tests.
 fn library() -> PathBuf {
     let test = std::env::current_exe().expect("a test has a path");
-    test.parent().expect("in a directory").join("libib_umad_preload.so")
+    test.parent().expect("in a directory").join("libib_preload.so")
 }
 
 /// Returns true if a program is installed.

@@ -14,7 +14,7 @@ use crate::failure::{Failure, Verdict, say};
 use crate::output::Output;
 
 /// File name of the library.
-const LIBRARY: &str = "libib_umad_preload.so";
+const LIBRARY: &str = "libib_preload.so";
 
 /// Variables that the library reads, and that a program must not inherit from another `run`.
 const VARIABLES: [&str; 6] = [

@@ -132,7 +132,7 @@ fn rdma_takes_the_path_that_a_service_tells_and_goes_on_without() {
 /// Returns the library that makes an umad device of a simulator's port, which cargo builds beside the tests.
 fn library() -> PathBuf {
     let test = std::env::current_exe().expect("a test has a path");
-    let library = test.parent().expect("in a directory").join("libib_umad_preload.so");
+    let library = test.parent().expect("in a directory").join("libib_preload.so");
     assert!(library.exists(), "{} is not built", library.display());
     library
 }

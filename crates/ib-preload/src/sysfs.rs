@@ -27,7 +27,7 @@ pub(crate) const DEVICE: &str = "ibsim0";
 const FRESH: Duration = Duration::from_millis(5);
 
 /// How directories are called, with the process and a number behind.
-const PREFIX: &str = "ib-umad-preload-";
+const PREFIX: &str = "ib-preload-";
 
 /// The directory and what stands in it.
 pub(crate) struct Tree {

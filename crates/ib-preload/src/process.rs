@@ -112,7 +112,7 @@ impl Process {
             Err(message) => {
                 *failed = Some(Instant::now());
                 // Standard error may be closed.
-                let _ = writeln!(std::io::stderr(), "ib-umad-preload: {}", escaped(&message));
+                let _ = writeln!(std::io::stderr(), "ib-preload: {}", escaped(&message));
                 Err(Errno::NO_DEVICE)
             }
         }
@@ -167,7 +167,7 @@ impl Process {
         result.map_err(|error| {
             let error = error.to_string();
             let error = escaped(&error);
-            let _ = writeln!(std::io::stderr(), "ib-umad-preload: cannot write sysfs: {error}");
+            let _ = writeln!(std::io::stderr(), "ib-preload: cannot write sysfs: {error}");
             Errno::NO_DEVICE
         })
     }
@@ -200,7 +200,7 @@ impl Process {
                 Ok(()) => *told = is_sm,
                 Err(error) => {
                     let error = error.to_string();
-                    let _ = writeln!(std::io::stderr(), "ib-umad-preload: {}", escaped(&error));
+                    let _ = writeln!(std::io::stderr(), "ib-preload: {}", escaped(&error));
                 }
             }
         }
