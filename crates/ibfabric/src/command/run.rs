@@ -75,7 +75,8 @@ fn library(args: &RunArgs) -> Result<PathBuf, Failure> {
             let own = std::env::current_exe().and_then(std::fs::canonicalize);
             let own = own.map_err(Failure::unusable)?;
             let directory = own.parent().unwrap_or(Path::new("/"));
-            vec![directory.join(LIBRARY), directory.join("../lib/ibfabric").join(LIBRARY)]
+            // Beside the program, where a package installs it, and where cargo leaves it when it builds tests only.
+            ["", "../lib/ibfabric", "deps"].map(|at| directory.join(at).join(LIBRARY)).to_vec()
         }
     };
     let found = candidates.iter().find_map(|path| std::fs::canonicalize(path).ok());
