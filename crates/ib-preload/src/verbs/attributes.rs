@@ -30,6 +30,8 @@ pub(super) fn device(config: &HcaConfig, p_keys: usize) -> DeviceAttributes {
         node_guid: config.node_guid.0.to_be_bytes(),
         sys_image_guid: config.node_guid.0.to_be_bytes(),
         max_mr_size: u64::MAX,
+        // No OUI is assigned; rxe has the same number.
+        vendor_id: 0xff_ffff,
         page_size_cap: 0xffff_f000,
         max_qp: objects,
         max_qp_wr: config.max_qp_wr,

@@ -20,7 +20,7 @@ use super::attributes::{self, MAX_CQE, mask};
 use super::command::{Command, Request};
 use super::events::Source;
 use super::objects::{Cq, FileId, Objects, Qp, Srq};
-use super::ring::Ring;
+use super::ring::{self, Ring};
 use super::rxe;
 use crate::errno::Errno;
 
@@ -301,14 +301,15 @@ impl Executor<'_> {
         };
         let config = self.adapter.device.hca().config();
         let (max_sge, max_inline) = (config.max_sge, config.max_inline_data);
+        let max_wr = config.max_qp_wr;
         if create.max_send_sge > max_sge || create.max_inline_data > max_inline {
             return Err(Errno::INVALID);
         }
         // SGEs and inline data share the end of an element; the larger one gives room to the other.
         let room = (create.max_send_sge as usize * rxe::SGE).max(create.max_inline_data as usize);
         let cap = QpCap {
-            max_send_wr: create.max_send_wr,
-            max_recv_wr: if srq.is_some() { 0 } else { create.max_recv_wr },
+            max_send_wr: held(create.max_send_wr, max_wr),
+            max_recv_wr: if srq.is_some() { 0 } else { held(create.max_recv_wr, max_wr) },
             max_send_sge: ((room / rxe::SGE) as u32).min(max_sge),
             max_recv_sge: if srq.is_some() { 0 } else { create.max_recv_sge },
             max_inline_data: (room as u32).min(max_inline),
@@ -533,10 +534,16 @@ impl Executor<'_> {
         }
     }
 
-    fn rings(&mut self) -> Result<&mut super::ring::RingFile, Errno> {
+    fn rings(&mut self) -> Result<&mut ring::RingFile, Errno> {
         let context = self.objects.contexts.get_mut(&self.context);
         context.map(|context| &mut context.rings).ok_or(Errno::INVALID)
     }
+}
+
+/// Returns the number of work requests that a queue reports and holds: as many as its ring has room for, up to the limit
+/// of the device. A number above the limit is left to the engine, which refuses it.
+fn held(work_requests: u32, most: u32) -> u32 {
+    ring::capacity(work_requests).map_or(work_requests, |room| work_requests.max(room.min(most)))
 }
 
 /// Size of the response of the extended QUERY_DEVICE.

@@ -40,6 +40,13 @@ impl RingFile {
     }
 }
 
+/// Returns the number of elements that a ring holds for a requested number: one slot of a power of two is
+/// always free, so that a full ring differs from an empty one. `None` if there are too many.
+pub(super) fn capacity(elements: u32) -> Option<u32> {
+    let slots = elements.checked_add(1)?.checked_next_power_of_two()?;
+    Some(slots.max(2) - 1)
+}
+
 /// A ring.
 pub(super) struct Ring {
     memory: Arc<Memory>,
@@ -66,8 +73,7 @@ impl Ring {
         elements: u32,
         element: usize,
     ) -> Result<Self, Errno> {
-        // One element is always free, so that a full ring differs from an empty one.
-        let slots = elements.checked_add(1).ok_or(Errno::INVALID)?.next_power_of_two().max(2);
+        let slots = capacity(elements).ok_or(Errno::INVALID)? + 1;
         let log2 = element.next_power_of_two().trailing_zeros();
         let size = (ELEMENTS + ((slots as usize) << log2)).next_multiple_of(PAGE);
         let offset = file.end;
