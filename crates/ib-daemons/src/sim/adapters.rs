@@ -5,8 +5,8 @@
 //! attaches. If the HCA detaches regularly, the port state is unchanged.
 //!
 //! HCAs share a port if they serve different classes. Each has a block of queue pair numbers, which selects the HCA
-//! of a packet; multicast packets are passed to all. If an HCA that serves the CM class does not read, packets wait,
-//! as on a port of its own. Packets to other HCAs, such as that of an ACM service, are then dropped, so that they do not
+//! of a packet; multicast packets are passed to all. If an HCA that serves the CM class, or no class, does not read,
+//! packets wait, as on a port of its own. Packets to other HCAs, such as that of an ACM service, are then dropped, so that they do not
 //! block connections.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -446,9 +446,9 @@ impl Adapter {
         self.classes.iter().any(|class| classes.contains(class))
     }
 
-    /// Returns true if it serves the CM class: connection requests to the port are passed to it.
+    /// Returns true if it has connections: it serves the CM class, or no class, as the device of a verbs program does.
     fn has_connections(&self) -> bool {
-        self.classes.contains(&MgmtClass::COMMUNICATION)
+        self.classes.is_empty() || self.classes.contains(&MgmtClass::COMMUNICATION)
     }
 
     /// Returns how many packets may wait to leave by its port before it is made to wait.
