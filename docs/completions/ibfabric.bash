@@ -49,6 +49,9 @@ _ibfabric() {
             ibfabric,rtrs)
                 cmd="ibfabric__subcmd__rtrs"
                 ;;
+            ibfabric,run)
+                cmd="ibfabric__subcmd__run"
+                ;;
             ibfabric,sim)
                 cmd="ibfabric__subcmd__sim"
                 ;;
@@ -198,6 +201,9 @@ _ibfabric() {
                 ;;
             ibfabric__subcmd__help,rtrs)
                 cmd="ibfabric__subcmd__help__subcmd__rtrs"
+                ;;
+            ibfabric__subcmd__help,run)
+                cmd="ibfabric__subcmd__help__subcmd__run"
                 ;;
             ibfabric__subcmd__help,sim)
                 cmd="ibfabric__subcmd__help__subcmd__sim"
@@ -503,7 +509,7 @@ _ibfabric() {
 
     case "${cmd}" in
         ibfabric)
-            opts="-h -V --help --version gen route check sim sm tracer agent rdma rtrs nbd acm acme up capture help"
+            opts="-h -V --help --version gen route check sim sm tracer agent rdma run rtrs nbd acm acme up capture help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1619,7 +1625,7 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__help)
-            opts="gen route check sim sm tracer agent rdma rtrs nbd acm acme up capture help"
+            opts="gen route check sim sm tracer agent rdma run rtrs nbd acm acme up capture help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2153,6 +2159,20 @@ _ibfabric() {
         ibfabric__subcmd__help__subcmd__rtrs__subcmd__serve)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        ibfabric__subcmd__help__subcmd__run)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
@@ -4094,6 +4114,40 @@ _ibfabric() {
                     return 0
                     ;;
                 --key-file)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        ibfabric__subcmd__run)
+            opts="-h --attach --node --roce --device --library --env --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --attach)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --node)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --roce)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --device)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --library)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

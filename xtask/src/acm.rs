@@ -52,7 +52,7 @@ pub(crate) fn run(Args { selection, require }: &Args) -> Chored {
 /// all checks passed.
 fn over_umad(selection: &Selection, ibfabric: &Path, outputs: &Path) -> Result<bool, Failed> {
     let debian = umad2sim()?;
-    let own = release_artifact(&["--package", "ib-umad-preload"], "ib_umad_preload")?;
+    let own = release_artifact(&["--package", "ib-preload"], "ib_preload")?;
     let ours = Kind::Ibfabric(ibfabric.to_owned());
     let mut good = true;
     for (name, simulator, preload, manager) in [

@@ -25,7 +25,7 @@ pub(crate) fn run(first: u64, runs: u64) -> Chored {
     let gear = Gear {
         ibfabric: release_artifact(&["--package", "ibfabric"], "ibfabric")?,
         debian: umad2sim()?,
-        own: release_artifact(&["--package", "ib-umad-preload"], "ib_umad_preload")?,
+        own: release_artifact(&["--package", "ib-preload"], "ib_preload")?,
     };
     let place = tempfile::tempdir()?;
     let mut failed = 0;

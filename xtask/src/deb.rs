@@ -13,7 +13,7 @@ pub(crate) fn run() -> Chored {
     if Command::new("cargo").args(["deb", "--version"]).output()?.status.code() != Some(0) {
         return Err("there is no cargo-deb: `cargo install --locked cargo-deb` installs it".into());
     }
-    let packages = ["ibfabric", "ib-umad-preload", "ib-acm-capi"];
+    let packages = ["ibfabric", "ib-preload", "ib-acm-capi"];
     let words = packages.iter().flat_map(|package| ["--package", package]);
     let words: Vec<&str> =
         ["build", "--locked", "--profile", "dist"].into_iter().chain(words).collect();

@@ -255,6 +255,12 @@ fn statuses(page: &str) -> Result<Vec<(u8, &'static str)>, String> {
         "ibfabric-rdma-bw" | "ibfabric-rdma-lat" => {
             all("The measurement is complete.", UNWRITTEN, UNREACHABLE)
         }
+        "ibfabric-run" => vec![
+            (0, "The program has exited with status 0; every other status is that of the program."),
+            (2, "The command line is unusable, or there is no such simulator or node."),
+            (126, "The program cannot be run."),
+            (127, "There is no such program."),
+        ],
         _ => return Err(format!("xtask/src/docs.rs: expected the exit statuses of {page}")),
     })
 }

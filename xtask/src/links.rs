@@ -8,7 +8,7 @@ use crate::{Chored, release_artifact, release_binary};
 
 pub(crate) fn run() -> Chored {
     let debian = umad2sim()?;
-    let own = release_artifact(&["--package", "ib-umad-preload"], "ib_umad_preload")?;
+    let own = release_artifact(&["--package", "ib-preload"], "ib_preload")?;
     let example = ["--package", "ib-umad", "--example", "umad_node_info"];
     let umad_program = release_artifact(&example, "umad_node_info")?;
     let ours = Kind::Ibfabric(release_binary()?);

@@ -32,7 +32,7 @@ pub(crate) fn run(Args { selection, self_test }: &Args) -> Chored {
     let gear = Gear {
         ibfabric: selection.ibfabric()?,
         debian: umad2sim()?,
-        own: release_artifact(&["--package", "ib-umad-preload"], "ib_umad_preload")?,
+        own: release_artifact(&["--package", "ib-preload"], "ib_preload")?,
     };
     let mut outputs = selection.outputs("sm-")?;
     eprintln!("accepted differences of responses:");

@@ -31,7 +31,7 @@ pub(crate) fn run(Args { selection, self_test, damaged, first }: &Args) -> Chore
     let gear = Gear {
         ibfabric: selection.ibfabric()?,
         debian: umad2sim()?,
-        own: release_artifact(&["--package", "ib-umad-preload"], "ib_umad_preload")?,
+        own: release_artifact(&["--package", "ib-preload"], "ib_preload")?,
     };
     let mut outputs = selection.outputs("tracer-")?;
     if let &Some(count) = damaged {

@@ -147,15 +147,18 @@ pub struct AttachedPort {
 }
 
 impl AttachedPort {
-    /// Attaches to a port, and serves a class of management datagrams there.
+    /// Attaches to a port, and serves a class of management datagrams there; none if `class` is `None`.
     ///
     /// # Errors
     /// Fails when no simulator has the name, it does not give the port, or the system fails.
-    pub fn attach(options: &AttachOptions, class: MgmtClass) -> Result<Self, AttachError> {
+    pub fn attach(
+        options: &AttachOptions,
+        class: impl Into<Option<MgmtClass>>,
+    ) -> Result<Self, AttachError> {
         let AttachOptions { name: base, node } = options;
         let socket = call(base)?;
-        let hello =
-            ClientMessage::Hello { version: VERSION, node: node.clone(), classes: vec![class.0] };
+        let classes = class.into().iter().map(|class| class.0).collect();
+        let hello = ClientMessage::Hello { version: VERSION, node: node.clone(), classes };
         seqpacket::request(&socket, &hello, &[]).map_err(failed("saying hello"))?;
         let malformed = |what| AttachError::Malformed { name: base.clone(), what };
         let (port, files) = match answer(&socket, base)? {

@@ -47,8 +47,8 @@ impl DeviceOptions {
 pub struct AttachedOptions {
     /// Which port of which simulator.
     pub port: AttachOptions,
-    /// The class of management datagrams that it serves.
-    pub class: MgmtClass,
+    /// The class of management datagrams that it serves, if any.
+    pub class: Option<MgmtClass>,
     /// The largest packets, when they are to be smaller than what the port carries.
     pub mtu: Option<Mtu>,
     /// How many packets of a connection may be in flight.
@@ -66,7 +66,7 @@ impl AttachedOptions {
     #[must_use]
     pub const fn new(port: AttachOptions) -> Self {
         let patience = Duration::from_secs(10);
-        let class = MgmtClass::COMMUNICATION;
+        let class = Some(MgmtClass::COMMUNICATION);
         Self { port, class, mtu: None, window: 256, spin: Duration::ZERO, patience, seed: None }
     }
 }

@@ -176,6 +176,17 @@ impl Hca {
         Ok(())
     }
 
+    /// Returns the number of receives in a shared receive queue.
+    #[must_use]
+    pub fn srq_len(&self, srq: SrqId) -> Option<usize> {
+        self.resources.srqs.get(srq.0).map(crate::srq::Srq::len)
+    }
+
+    /// Detaches a queue pair from all multicast groups.
+    pub fn leave_groups(&mut self, id: QpId) {
+        self.groups.leave_all(id);
+    }
+
     /// Posts a receive to a shared receive queue (`ibv_post_srq_recv`).
     ///
     /// # Errors

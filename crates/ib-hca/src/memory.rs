@@ -23,9 +23,8 @@ const ALIGNMENT: usize = 4096;
 pub struct Memory {
     start: NonNull<u8>,
     length: usize,
-    /// What was allocated: from before the start on, so that the start is aligned.
-    allocation: NonNull<u8>,
-    layout: Layout,
+    /// The allocation, which begins before the aligned start; `None` for memory of another owner.
+    allocation: Option<(NonNull<u8>, Layout)>,
 }
 
 // SAFETY: the bytes are only ever reached by atomics, and are freed when the last owner is gone.
@@ -69,7 +68,21 @@ impl Memory {
         let skipped = allocation.as_ptr().addr().wrapping_neg() % ALIGNMENT;
         // SAFETY: less than the alignment is skipped, and so much more was allocated.
         let start = unsafe { allocation.add(skipped) };
-        Ok(Arc::new(Self { start, length, allocation, layout }))
+        Ok(Arc::new(Self { start, length, allocation: Some((allocation, layout)) }))
+    }
+
+    /// Returns memory of another owner, such as a range that an application registers or a mapped file.
+    ///
+    /// # Panics
+    /// Panics if the address is not a multiple of 8.
+    ///
+    /// # Safety
+    /// The range must stay readable and writable until the last owner of the returned memory has dropped it. Other
+    /// accesses to it may race with those of this type if they are atomic, or are made by other languages or processes.
+    #[must_use]
+    pub unsafe fn borrowed(start: NonNull<u8>, length: usize) -> Arc<Self> {
+        assert!(start.as_ptr().addr().is_multiple_of(8), "borrowed memory is aligned to 8 bytes");
+        Arc::new(Self { start, length, allocation: None })
     }
 
     /// Returns the length in bytes.
@@ -237,8 +250,10 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // SAFETY: it was allocated with this layout, and nobody else has it any more.
-        unsafe { dealloc(self.allocation.as_ptr(), self.layout) };
+        if let Some((allocation, layout)) = self.allocation {
+            // SAFETY: it was allocated with this layout, and nobody else has it any more.
+            unsafe { dealloc(allocation.as_ptr(), layout) };
+        }
     }
 }
 

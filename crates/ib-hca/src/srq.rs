@@ -21,6 +21,11 @@ pub(crate) struct Srq {
 }
 
 impl Srq {
+    /// Returns the number of receives in the queue.
+    pub(crate) fn len(&self) -> usize {
+        self.queue.len()
+    }
+
     pub(crate) const fn new(pd: PdId, max_wr: u32, max_sge: u32) -> Self {
         Self { pd, queue: VecDeque::new(), limit: 0, max_wr, max_sge, users: 0 }
     }

@@ -1,7 +1,7 @@
 //! Queries a port of an HCA for its own `NodeInfo`: `umad_node_info DEVICE [PORT]`.
 //!
 //! Works on a real HCA, and on a simulated one when it runs under `LD_PRELOAD` of
-//! `libumad2sim.so` or `libib_umad_preload.so` (device `ibsim0`).
+//! `libumad2sim.so` or `libib_preload.so` (device `ibsim0`).
 
 use std::error::Error;
 use std::io::Write;

@@ -12,6 +12,7 @@ pub(crate) mod opensm;
 pub mod rdma;
 pub mod routing;
 pub mod rtrs;
+pub mod run;
 pub mod sim;
 pub mod sm;
 pub mod tracer;
@@ -88,6 +89,9 @@ pub enum Command {
     /// Runs RDMA over RoCEv2 with a software HCA: server, ping tests and benchmarks.
     #[command(after_long_help = examples_text("rdma"))]
     Rdma(rdma::RdmaArgs),
+    /// Runs an unmodified verbs program on a simulated fabric or over RoCEv2.
+    #[command(after_long_help = examples_text("run"))]
+    Run(run::RunArgs),
     /// Serves, benchmarks and verifies block devices over RTRS.
     #[command(after_long_help = examples_text("rtrs"))]
     Rtrs(rtrs::RtrsArgs),

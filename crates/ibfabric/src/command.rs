@@ -11,6 +11,7 @@ pub(crate) mod nbd;
 pub(crate) mod rdma;
 pub(crate) mod route;
 pub(crate) mod rtrs;
+pub(crate) mod run;
 pub(crate) mod sim;
 pub(crate) mod sm;
 pub(crate) mod summary;

@@ -42,6 +42,7 @@ pub fn main() -> ExitCode {
         cli::Command::Agent(args) => command::agent::run(&args, &mut output),
         cli::Command::Acme(args) => command::acme::run(&args, &mut output),
         cli::Command::Acm(args) => command::acm::run(args, &mut output),
+        cli::Command::Run(args) => command::run::run(&args, &mut output),
         cli::Command::Rdma(args) => command::rdma::run(&args, &mut output),
         cli::Command::Rtrs(args) => command::rtrs::run(&args, &mut output),
         cli::Command::Nbd(args) => command::nbd::run(&args, &mut output),

@@ -68,7 +68,8 @@ impl OpenPort {
                     let place = AttachOptions { name: simulator.clone(), node: node.clone() };
                     // Programs with connections have their own HCA beside it.
                     let class = MgmtClass::ACM;
-                    let options = AttachedOptions { class, ..AttachedOptions::new(place) };
+                    let options =
+                        AttachedOptions { class: Some(class), ..AttachedOptions::new(place) };
                     let device = Device::attach(&options);
                     let depth = u32::from(settings.options.recv_depth).max(1);
                     let port = DevicePort::new(device.map_err(DaemonError::failed)?, depth);

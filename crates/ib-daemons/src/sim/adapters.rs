@@ -5,7 +5,7 @@
 //! HCA detaches regularly, the port state is unchanged.
 //!
 //! HCAs share a port if they serve different classes. Each has a block of QP numbers, which selects the HCA of a
-//! packet; multicast packets are passed to all. If an HCA that serves the CM class does not read, packets wait, as on a
+//! packet; multicast packets are passed to all. If an HCA that serves the CM class, or no class, does not read, packets wait, as on a
 //! port of its own. Packets to other HCAs, such as that of an ACM service, are then dropped, so that they do not block
 //! connections.
 
@@ -450,13 +450,12 @@ impl Adapters {
 impl Adapter {
     /// Returns true if this HCA cannot share its port with one that serves these classes.
     fn conflicts(&self, classes: &[MgmtClass]) -> bool {
-        let is_bare = classes.is_empty() && self.classes.is_empty();
-        is_bare || self.classes.iter().any(|class| classes.contains(class))
+        self.classes.iter().any(|class| classes.contains(class))
     }
 
-    /// Returns true if the HCA serves the CM class: connection requests to the port are passed to it.
+    /// Returns true if it has connections: it serves the CM class, or no class, as the device of a verbs program does.
     fn has_connections(&self) -> bool {
-        self.classes.contains(&MgmtClass::COMMUNICATION)
+        self.classes.is_empty() || self.classes.contains(&MgmtClass::COMMUNICATION)
     }
 
     /// Returns the maximum number of packets that may wait at the port before the HCA's ring is no longer read.

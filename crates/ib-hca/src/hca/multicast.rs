@@ -45,6 +45,14 @@ impl MulticastGroups {
         if was_attached { Ok(()) } else { Err(GroupError::NotAttached) }
     }
 
+    /// Detaches a queue pair from all groups.
+    pub(super) fn leave_all(&mut self, id: QpId) {
+        self.0.retain(|_, members| {
+            members.retain(|&member| member != id);
+            !members.is_empty()
+        });
+    }
+
     /// Returns true if a queue pair is attached to a group.
     pub(super) fn has(&self, id: QpId) -> bool {
         self.0.values().any(|members| members.contains(&id))

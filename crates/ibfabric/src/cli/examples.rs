@@ -132,6 +132,18 @@ pub fn examples(subcommand: &str) -> &'static [(&'static str, &'static str)] {
     ibfabric rdma bw 127.0.0.1 --from 127.0.0.2 --size 1048576",
             ),
         ],
+        "run" => &[
+            (
+                "A ping-pong of libibverbs between two nodes of a running simulator:",
+                "ibfabric run --attach lab --node host-0 -- ibv_rc_pingpong &
+    ibfabric run --attach lab --node host-1 -- ibv_rc_pingpong localhost",
+            ),
+            (
+                "The same program over RoCEv2, between two addresses of this machine:",
+                "ibfabric run --roce 127.0.0.1 -- ibv_rc_pingpong -g 0 &
+    ibfabric run --roce 127.0.0.2 -- ibv_rc_pingpong -g 0 localhost",
+            ),
+        ],
         "rtrs" => &[
             (
                 "Serve a device in memory, also to Linux kernels:",

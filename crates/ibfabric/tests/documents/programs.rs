@@ -6,7 +6,7 @@ use std::path::Path;
 
 /// Programs that may be missing. A line that needs a missing program is skipped with the rest of its block,
 /// and counted.
-const PROGRAMS: [&str; 32] = [
+const PROGRAMS: [&str; 35] = [
     "capinfos",
     "curl",
     "fio",
@@ -22,6 +22,9 @@ const PROGRAMS: [&str; 32] = [
     "ibroute",
     "ibsim",
     "ibtracert",
+    "ibv_devices",
+    "ibv_devinfo",
+    "ibv_rc_pingpong",
     "man",
     "mergecap",
     "mpirun",

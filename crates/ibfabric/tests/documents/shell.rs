@@ -103,8 +103,8 @@ impl Shell {
         symlink(program, at("bin/ibfabric")).expect("a link");
         symlink(program, at("work/target/release/ibfabric")).expect("a link");
         let test = std::env::current_exe().expect("the test has a path");
-        let library = test.parent().expect("in a directory").join("libib_umad_preload.so");
-        symlink(library, at("work/target/release/libib_umad_preload.so")).expect("a link");
+        let library = test.parent().expect("in a directory").join("libib_preload.so");
+        symlink(library, at("work/target/release/libib_preload.so")).expect("a link");
         for name in ["examples", "docs", "crates"] {
             symlink(root.join(name), at("work").join(name)).expect("a link");
         }

@@ -13,6 +13,17 @@ use crate::process::process;
 /// The longest path, its zero included.
 const LONGEST: usize = libc::PATH_MAX as usize;
 
+/// Directory of the uverbs devices.
+const VERBS_CLASS: &str = "/sys/class/infiniband_verbs";
+
+/// Name of the uverbs device.
+const UVERBS: &str = "uverbs0";
+
+/// Returns true if the process has a uverbs device.
+fn has_verbs() -> bool {
+    guarded(|| Ok(process().verbs().is_some())).unwrap_or(false)
+}
+
 /// Where a path leads.
 enum Target {
     /// Where it says.
@@ -23,6 +34,8 @@ enum Target {
     Umad,
     /// To the issm device.
     Issm,
+    /// To the uverbs device.
+    Uverbs,
     /// Nowhere.
     Failed(Errno),
 }
@@ -38,6 +51,7 @@ fn target(path: *const c_char, buffer: &mut [u8; LONGEST]) -> Target {
     match place {
         ["/dev/infiniband/", "umad0"] => return Target::Umad,
         ["/dev/infiniband/", "issm0"] => return Target::Issm,
+        ["/dev/infiniband/", UVERBS] => return Target::Uverbs,
         _ => {}
     }
     let root = match guarded(|| process().root()) {
@@ -58,21 +72,25 @@ fn target(path: *const c_char, buffer: &mut [u8; LONGEST]) -> Target {
 /// Returns the two parts of a path of ours, as it is or would be without superfluous slashes: the
 /// directory that makes it ours, and the rest.
 fn place(path: &[u8]) -> Option<[&str; 2]> {
-    const DIRECTORIES: [&str; 3] =
-        ["/sys/class/infiniband", "/sys/class/infiniband_mad", "/dev/infiniband"];
+    const DIRECTORIES: [&str; 4] =
+        ["/sys/class/infiniband", "/sys/class/infiniband_mad", VERBS_CLASS, "/dev/infiniband"];
     if path.first() != Some(&b'/') {
         return None;
     }
     let path = std::str::from_utf8(path).ok()?;
     for directory in DIRECTORIES {
         let Some(rest) = below(path, directory) else { continue };
+        if directory == VERBS_CLASS && !has_verbs() {
+            return None;
+        }
         if directory != "/dev/infiniband" {
             return Some([directory, rest]);
         }
-        // Other devices, such as those of verbs, are not ours.
+        // Other devices are not ours.
         let name = rest.trim_start_matches('/');
         return match name.get(..4) {
             Some("umad" | "issm") => Some(["/dev/infiniband/", name]),
+            _ if name == UVERBS && has_verbs() => Some(["/dev/infiniband/", UVERBS]),
             _ if name.is_empty() => Some([directory, ""]),
             _ => None,
         };
@@ -96,6 +114,7 @@ fn below<'a>(path: &'a str, directory: &str) -> Option<&'a str> {
 fn open_device(target: &Target, flags: c_int) -> c_int {
     finish(guarded(|| match target {
         Target::Issm => process().open_issm(flags),
+        Target::Uverbs => process().open_uverbs(flags),
         _ => process().open_umad(flags),
     }))
 }
@@ -183,6 +202,7 @@ fn redirect(path: *const c_char, buffer: &mut [u8; LONGEST]) -> Result<*const c_
         Target::Failed(error) => return Err(error),
         Target::Umad => b"/dev/infiniband/umad0\0",
         Target::Issm => b"/dev/infiniband/issm0\0",
+        Target::Uverbs => b"/dev/infiniband/uverbs0\0",
     };
     let root = guarded(|| process().root())?.to_bytes();
     let whole = buffer.get_mut(..root.len() + device.len()).ok_or(Errno(libc::ENAMETOOLONG))?;

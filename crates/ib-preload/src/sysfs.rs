@@ -18,7 +18,7 @@ use ib_ibsim::message::kind;
 use ib_umad::abi::ABI_VERSION;
 use ib_wire::mad::sm::{NodeInfo, NodeType, PortInfo};
 
-mod text;
+pub(crate) mod text;
 
 /// The name of the device, that of Debian's library.
 pub(crate) const DEVICE: &str = "ibsim0";
@@ -27,7 +27,7 @@ pub(crate) const DEVICE: &str = "ibsim0";
 const FRESH: Duration = Duration::from_millis(5);
 
 /// How directories are called, with the process and a number behind.
-const PREFIX: &str = "ib-umad-preload-";
+const PREFIX: &str = "ib-preload-";
 
 /// The directory and what stands in it.
 pub(crate) struct Tree {
@@ -45,13 +45,26 @@ impl Tree {
     /// # Errors
     /// Fails when there is no room for it or the simulator does not answer.
     pub(crate) fn create(client: &Client) -> io::Result<Self> {
-        let base = std::env::temp_dir();
-        remove_left_over(&base);
-        let root = make_directory(&base)?;
-        let mut tree = Self { root, written: BTreeMap::new(), port: 0, refreshed: None };
+        let mut tree = Self::empty()?;
         tree.write_device(client).map_err(io::Error::other)??;
         tree.refresh(client)?;
         Ok(tree)
+    }
+
+    /// Makes an empty directory.
+    ///
+    /// # Errors
+    /// Fails if the file system does.
+    pub(crate) fn empty() -> io::Result<Self> {
+        let base = std::env::temp_dir();
+        remove_left_over(&base);
+        let root = make_directory(&base)?;
+        Ok(Self { root, written: BTreeMap::new(), port: 0, refreshed: None })
+    }
+
+    /// Returns true if a file was written.
+    pub(crate) fn has(&self, path: &str) -> bool {
+        self.written.contains_key(path)
     }
 
     /// Returns where the files are.
@@ -133,7 +146,7 @@ impl Tree {
     }
 
     /// Writes a file unless it says so already; who has the old one open may read it to its end.
-    fn write(&mut self, path: String, content: String) -> io::Result<()> {
+    pub(crate) fn write(&mut self, path: String, content: String) -> io::Result<()> {
         if self.written.get(&path) == Some(&content) {
             return Ok(());
         }

@@ -11,7 +11,7 @@ use super::Process;
 use super::files::drain;
 use crate::errno::Errno;
 
-/// Starts the thread. Signals are for the program's own threads.
+/// Starts the thread.
 pub(super) fn start(process: &'static Process, client: Arc<Client>) -> Result<(), Errno> {
     // SAFETY: the call takes numbers only.
     let wake = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
@@ -20,21 +20,7 @@ pub(super) fn start(process: &'static Process, client: Arc<Client>) -> Result<()
     }
     // SAFETY: the descriptor was just opened and has no other owner.
     process.state().wake = Some(unsafe { OwnedFd::from_raw_fd(wake) });
-    // SAFETY: all bits zero are a valid set; the calls read and write the live sets given.
-    let previous = unsafe {
-        let (mut all, mut previous): (libc::sigset_t, libc::sigset_t) =
-            (std::mem::zeroed(), std::mem::zeroed());
-        libc::sigfillset(&raw mut all);
-        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut previous);
-        previous
-    };
-    let thread = std::thread::Builder::new().name("umad".to_owned());
-    let started = thread.spawn(move || run(process, &client, wake));
-    // SAFETY: the call reads the live set that was stored above.
-    unsafe {
-        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const previous, std::ptr::null_mut());
-    }
-    started.map(drop).map_err(|_| Errno::AGAIN)
+    super::spawn("umad", move || run(process, &client, wake))
 }
 
 fn run(process: &'static Process, client: &Client, wake: i32) {

@@ -14,7 +14,7 @@ const UNDER_THE_LIBRARY: &str = "UMAD_PRELOAD_TEST_CHILD";
 /// Returns the library, which cargo builds beside the tests.
 fn library() -> PathBuf {
     let test = std::env::current_exe().expect("a test has a path");
-    let library = test.parent().expect("in a directory").join("libib_umad_preload.so");
+    let library = test.parent().expect("in a directory").join("libib_preload.so");
     assert!(library.exists(), "{} is not built", library.display());
     library
 }

@@ -5,8 +5,13 @@ use ib_wire::mad::sm::{
 };
 
 /// Returns a GUID in four groups.
-pub(super) fn guid(guid: u64) -> String {
+pub(crate) fn guid(guid: u64) -> String {
     groups(&guid.to_be_bytes())
+}
+
+/// Returns a GID in eight groups.
+pub(crate) fn gid(gid: [u8; 16]) -> String {
+    groups(&gid)
 }
 
 fn groups(bytes: &[u8]) -> String {

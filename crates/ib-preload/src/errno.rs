@@ -12,6 +12,8 @@ impl Errno {
     pub(crate) const IO: Self = Self(libc::EIO);
     pub(crate) const FAULT: Self = Self(libc::EFAULT);
     pub(crate) const NOT_TTY: Self = Self(libc::ENOTTY);
+    pub(crate) const NOT_SUPPORTED: Self = Self(libc::EOPNOTSUPP);
+    pub(crate) const BUSY: Self = Self(libc::EBUSY);
     pub(crate) const NO_DEVICE: Self = Self(libc::ENODEV);
 
     /// Returns the number of the last call that failed.

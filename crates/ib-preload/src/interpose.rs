@@ -12,6 +12,7 @@ use crate::errno::Errno;
 mod descriptor;
 mod next;
 mod path;
+mod verbs;
 
 unsafe extern "C" {
     fn pthread_setcancelstate(state: libc::c_int, old: *mut libc::c_int) -> libc::c_int;

@@ -34,6 +34,9 @@ pub(super) unsafe extern "C-unwind" fn read(
             }
             // SAFETY: the caller promises a buffer of so many bytes.
             let buffer = unsafe { std::slice::from_raw_parts_mut(buffer.cast::<u8>(), count) };
+            if descriptors::is_verbs(fd) {
+                return process().uverbs()?.read(fd, buffer);
+            }
             process().read(fd, buffer)
         });
         if result != Err(Errno::AGAIN) || is_nonblocking(fd) {
@@ -102,6 +105,9 @@ pub(super) unsafe extern "C-unwind" fn write(
         }
         // SAFETY: the caller promises so many bytes.
         let bytes = unsafe { std::slice::from_raw_parts(buffer.cast::<u8>(), count) };
+        if descriptors::is_verbs(fd) {
+            return process().uverbs()?.write(fd, bytes);
+        }
         process().write(fd, bytes)
     }))
 }
@@ -124,6 +130,10 @@ pub(super) unsafe extern "C-unwind" fn ioctl(
         );
     }
     finish(guarded(|| {
+        if descriptors::is_verbs(fd) {
+            // libibverbs then writes commands instead.
+            return Err(Errno(libc::EPROTONOSUPPORT));
+        }
         let request = request as u32;
         let length = match request {
             ENABLE_PKEY => 0,
@@ -160,7 +170,10 @@ fn forget(fd: c_int) {
     if descriptors::is_ours(fd) && is_owner() {
         // Nothing is left to be told when it fails.
         let _ = guarded(|| {
-            process().closing(fd);
+            match process().verbs() {
+                Some(verbs) if descriptors::is_verbs(fd) => verbs.closing(fd),
+                _ => process().closing(fd),
+            }
             Ok(())
         });
     }
@@ -174,7 +187,13 @@ fn forget_range(first: c_uint, last: c_uint) {
     {
         return;
     }
-    let found = guarded(|| Ok(process().descriptors(first, last)));
+    let found = guarded(|| {
+        let mut found = process().descriptors(first, last);
+        if let Some(verbs) = process().verbs() {
+            found.extend(verbs.descriptors(first, last));
+        }
+        Ok(found)
+    });
     for fd in found.unwrap_or_default() {
         forget(fd);
     }
@@ -211,7 +230,10 @@ pub(super) unsafe extern "C-unwind" fn closefrom(first: c_int) {
 fn copied(old: c_int, new: c_int) -> c_int {
     if new >= 0 && new != old && descriptors::is_ours(old) && is_owner() {
         let _ = guarded(|| {
-            process().duplicated(old, new);
+            match process().verbs() {
+                Some(verbs) if descriptors::is_verbs(old) => verbs.duplicated(old, new),
+                _ => process().duplicated(old, new),
+            }
             Ok(())
         });
     }

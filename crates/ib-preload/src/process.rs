@@ -15,6 +15,7 @@ use ib_types::text::escaped;
 use crate::descriptors;
 use crate::errno::Errno;
 use crate::sysfs::{self, Tree};
+use crate::verbs::{self, Settings, Verbs};
 
 mod files;
 mod worker;
@@ -35,6 +36,8 @@ const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// What a process has once.
 pub(crate) struct Process {
+    /// The uverbs device, if the environment sets one.
+    verbs: Option<Verbs>,
     connection: OnceLock<Arc<Client>>,
     /// When there was no simulator the last time; held while one is looked for.
     failed: Mutex<Option<Instant>>,
@@ -51,7 +54,12 @@ pub(crate) fn process() -> &'static Process {
     if let Some(process) = unsafe { found.as_ref() } {
         return process;
     }
+    let settings = Settings::from_environment().unwrap_or_else(|message| {
+        let _ = writeln!(std::io::stderr(), "ibfabric: {}", escaped(&message));
+        None
+    });
     let new = Box::into_raw(Box::new(Process {
+        verbs: settings.map(Verbs::new),
         connection: OnceLock::new(),
         failed: Mutex::new(None),
         tree: Mutex::new(None),
@@ -104,31 +112,47 @@ impl Process {
             Err(message) => {
                 *failed = Some(Instant::now());
                 // Standard error may be closed.
-                let _ = writeln!(std::io::stderr(), "ib-umad-preload: {}", escaped(&message));
+                let _ = writeln!(std::io::stderr(), "ib-preload: {}", escaped(&message));
                 Err(Errno::NO_DEVICE)
             }
         }
     }
 
-    /// Prepares for the ends of the process and for forks, and starts the thread that receives.
+    /// Returns the uverbs device.
+    pub(crate) fn verbs(&'static self) -> Option<&'static Verbs> {
+        self.verbs.as_ref()
+    }
+
+    /// Returns the uverbs device, whose descriptor was used.
+    ///
+    /// # Errors
+    /// `EBADF` if the process has none.
+    pub(crate) fn uverbs(&'static self) -> Result<&'static Verbs, Errno> {
+        self.verbs.as_ref().ok_or(Errno(libc::EBADF))
+    }
+
+    /// Opens the uverbs device.
+    pub(crate) fn open_uverbs(&'static self, flags: i32) -> Result<i32, Errno> {
+        let verbs = self.verbs.as_ref().ok_or(Errno::NO_DEVICE)?;
+        own();
+        verbs.open(flags)
+    }
+
+    /// Starts the thread that receives.
     fn start(&'static self, client: &Arc<Client>) -> Result<(), Errno> {
-        // SAFETY: the call only returns a number.
-        let first = OWNER.swap(unsafe { libc::getpid() }, Ordering::Relaxed) == 0;
+        own();
         SOCKETS[0].store(client.data().as_raw_fd(), Ordering::Relaxed);
         SOCKETS[1].store(client.control_socket().as_raw_fd(), Ordering::Relaxed);
-        if first {
-            // SAFETY: both are functions of this library, which is never unloaded before the end.
-            unsafe {
-                libc::atexit(at_exit);
-                libc::pthread_atfork(None, None, Some(in_child));
-            }
-        }
         worker::start(self, Arc::clone(client))
     }
 
     /// Returns the directory that stands for the root of the file system, its files as new as the
     /// simulator's answers.
     pub(crate) fn root(&'static self) -> Result<&'static CStr, Errno> {
+        if let Some(verbs) = &self.verbs {
+            own();
+            return self.root_of_verbs(verbs);
+        }
         let client = self.connect()?;
         let mut tree = lock(&self.tree);
         let result = match &mut *tree {
@@ -143,9 +167,22 @@ impl Process {
         result.map_err(|error| {
             let error = error.to_string();
             let error = escaped(&error);
-            let _ = writeln!(std::io::stderr(), "ib-umad-preload: cannot write sysfs: {error}");
+            let _ = writeln!(std::io::stderr(), "ib-preload: cannot write sysfs: {error}");
             Errno::NO_DEVICE
         })
+    }
+
+    /// Returns the directory in a process with a uverbs device.
+    fn root_of_verbs(&self, verbs: &Verbs) -> Result<&'static CStr, Errno> {
+        let mut tree = lock(&self.tree);
+        if tree.is_none() {
+            let new = Tree::empty().map_err(|_| Errno::NO_SPACE)?;
+            let root: &CStr = Box::leak(sysfs::c_path(new.root()).into_boxed_c_str());
+            *tree = Some((new, root));
+        }
+        let (tree, root) = tree.as_mut().expect("just made");
+        verbs.write_files(tree)?;
+        Ok(*root)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -163,11 +200,44 @@ impl Process {
                 Ok(()) => *told = is_sm,
                 Err(error) => {
                     let error = error.to_string();
-                    let _ = writeln!(std::io::stderr(), "ib-umad-preload: {}", escaped(&error));
+                    let _ = writeln!(std::io::stderr(), "ib-preload: {}", escaped(&error));
                 }
             }
         }
     }
+}
+
+/// Makes the process the owner of what is opened, and prepares for its end and for forks.
+fn own() {
+    // SAFETY: the call only returns a number.
+    if OWNER.swap(unsafe { libc::getpid() }, Ordering::Relaxed) == 0 {
+        // SAFETY: both are functions of this library, which is never unloaded before the end.
+        unsafe {
+            libc::atexit(at_exit);
+            libc::pthread_atfork(None, None, Some(in_child));
+        }
+    }
+}
+
+/// Starts a thread without signals, which are for the program's own threads.
+///
+/// # Errors
+/// `EAGAIN` if the system has no more threads.
+pub(crate) fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), Errno> {
+    // SAFETY: all bits zero are a valid set; the calls read and write the live sets given.
+    let previous = unsafe {
+        let (mut all, mut previous): (libc::sigset_t, libc::sigset_t) =
+            (std::mem::zeroed(), std::mem::zeroed());
+        libc::sigfillset(&raw mut all);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut previous);
+        previous
+    };
+    let started = std::thread::Builder::new().name(name.to_owned()).spawn(work);
+    // SAFETY: the call reads the live set that was stored above.
+    unsafe {
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const previous, std::ptr::null_mut());
+    }
+    started.map(drop).map_err(|_| Errno::AGAIN)
 }
 
 /// Attaches as the environment says; waits for a simulator only the first time.
@@ -206,6 +276,9 @@ extern "C" fn at_exit() {
     if let Some(client) = process.connection.get() {
         client.leave();
     }
+    if let Some(verbs) = &process.verbs {
+        verbs.at_exit();
+    }
 }
 
 /// Makes the child of a fork a process that has opened nothing: the thread that receives was not
@@ -213,6 +286,7 @@ extern "C" fn at_exit() {
 extern "C" fn in_child() {
     PROCESS.store(std::ptr::null_mut(), Ordering::Release);
     descriptors::clear();
+    verbs::in_child();
     for socket in &SOCKETS {
         let socket = socket.swap(-1, Ordering::Relaxed);
         if socket >= 0 {

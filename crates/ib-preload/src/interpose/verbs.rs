@@ -1,0 +1,153 @@
+//! Functions that only matter to uverbs devices: the type of a descriptor, and the socket for lists of RDMA devices.
+
+use std::ffi::CStr;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+use libc::{c_int, c_void};
+
+use super::fail;
+use super::next::{Next, next};
+use crate::descriptors;
+use crate::errno::Errno;
+use crate::process::process;
+use crate::verbs::DEVICE_NUMBER;
+
+/// Protocol of the netlink sockets that list RDMA devices.
+const NETLINK_RDMA: c_int = 20;
+
+/// Stands in for `socket(2)`. Without the netlink protocol libibverbs looks for devices in sysfs.
+///
+/// # Safety
+/// As of the C library's.
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C-unwind" fn socket(
+    domain: c_int,
+    kind: c_int,
+    protocol: c_int,
+) -> c_int {
+    if domain == libc::AF_NETLINK
+        && protocol == NETLINK_RDMA
+        && super::guarded(|| Ok(process().verbs().is_some())).unwrap_or(false)
+    {
+        return fail(Errno(libc::EPROTONOSUPPORT), -1);
+    }
+    next!(c"socket" as fn(c_int, c_int, c_int) -> c_int, (domain, kind, protocol), -1)
+}
+
+/// A context of libibverbs, in its public layout (`struct ibv_context`).
+#[repr(C)]
+struct Context {
+    device: *mut c_void,
+    operations_before: [*mut c_void; 11],
+    poll_cq: *mut c_void,
+    operations_after: [*mut c_void; 20],
+    cmd_fd: c_int,
+}
+
+type OpenDevice = unsafe extern "C-unwind" fn(*mut c_void) -> *mut Context;
+type PollCq = unsafe extern "C-unwind" fn(*mut c_void, c_int, *mut c_void) -> c_int;
+
+/// Name of the library that opens devices.
+const LIBRARY: &CStr = c"libibverbs.so.1";
+
+/// Name of the function that opens a device.
+const OPEN_DEVICE: &CStr = c"ibv_open_device";
+
+/// The provider's function that polls a CQ, which is the same for all contexts.
+static POLL_CQ: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
+
+/// Stands in for `ibv_open_device` of libibverbs: a thread that polls a CQ of our device then drives the device itself,
+/// instead of waiting for the worker. A program that finds the function otherwise works, too, and polls more slowly.
+///
+/// # Safety
+/// As of libibverbs.
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C-unwind" fn ibv_open_device(device: *mut c_void) -> *mut c_void {
+    static NEXT: Next = Next::new(OPEN_DEVICE);
+    let mut address = NEXT.address();
+    if address.is_null() {
+        // The program has loaded the library into a scope of its own.
+        // SAFETY: both names end with a zero; the library is not loaded if it is absent.
+        address = unsafe {
+            let library = libc::dlopen(LIBRARY.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD);
+            if library.is_null() {
+                return fail(Errno(libc::ENOSYS), std::ptr::null_mut());
+            }
+            libc::dlsym(library, OPEN_DEVICE.as_ptr())
+        };
+    }
+    if address.is_null() {
+        return fail(Errno(libc::ENOSYS), std::ptr::null_mut());
+    }
+    // SAFETY: the address is that of libibverbs' function, whose type is the one given.
+    unsafe {
+        let open: OpenDevice = std::mem::transmute::<*mut c_void, OpenDevice>(address);
+        let context = open(device);
+        if !context.is_null() && descriptors::is_verbs((*context).cmd_fd) {
+            POLL_CQ.store((*context).poll_cq, Ordering::Release);
+            (*context).poll_cq = poll_cq as PollCq as *mut c_void;
+        }
+        context.cast()
+    }
+}
+
+/// Polls a CQ; if it is empty, drives the device and polls it once more.
+unsafe extern "C-unwind" fn poll_cq(cq: *mut c_void, count: c_int, wc: *mut c_void) -> c_int {
+    let address = POLL_CQ.load(Ordering::Acquire);
+    // SAFETY: the address was stored before a context had this function, and is that of the provider's function.
+    unsafe {
+        let poll: PollCq = std::mem::transmute::<*mut c_void, PollCq>(address);
+        let found = poll(cq, count, wc);
+        let has_moved = found == 0
+            && super::guarded(|| Ok(process().verbs().is_some_and(|verbs| verbs.poll())))
+                .unwrap_or(false);
+        if has_moved { poll(cq, count, wc) } else { found }
+    }
+}
+
+/// Reports the descriptor of a uverbs device as that of a character device.
+fn patch(fd: c_int, result: c_int, buffer: *mut libc::stat) -> c_int {
+    if result == 0 && descriptors::is_verbs(fd) && !buffer.is_null() {
+        let (major, minor) = DEVICE_NUMBER;
+        // SAFETY: the call before has filled the structure.
+        unsafe {
+            (*buffer).st_mode = (*buffer).st_mode & !libc::S_IFMT | libc::S_IFCHR;
+            (*buffer).st_rdev = libc::makedev(major, minor);
+        }
+    }
+    result
+}
+
+/// Defines stand-ins for functions that return the type of a descriptor.
+macro_rules! types {
+    ($($(#[$documentation:meta])* $name:literal $function:ident($($before:ident: $kind:ty),*);)*) => {
+        $(
+            $(#[$documentation])*
+            ///
+            /// # Safety
+            /// As of the C library's.
+            #[unsafe(no_mangle)]
+            pub(super) unsafe extern "C-unwind" fn $function(
+                $($before: $kind,)* fd: c_int, buffer: *mut libc::stat
+            ) -> c_int {
+                let result = next!(
+                    $name as fn($($kind,)* c_int, *mut libc::stat) -> c_int,
+                    ($($before,)* fd, buffer),
+                    -1
+                );
+                patch(fd, result, buffer)
+            }
+        )*
+    };
+}
+
+types! {
+    /// Stands in for `fstat(2)`.
+    c"fstat" fstat();
+    /// Stands in for `fstat64`, whose structure is the same on 64-bit machines.
+    c"fstat64" fstat64();
+    /// Stands in for what `fstat` is in programs from before version 2.33 of the C library.
+    c"__fxstat" __fxstat(version: c_int);
+    /// Stands in for what `fstat64` is in such programs.
+    c"__fxstat64" __fxstat64(version: c_int);
+}

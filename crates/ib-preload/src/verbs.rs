@@ -1,0 +1,478 @@
+//! A uverbs device: stock libibverbs with the rxe provider drives a software HCA of this project through it.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `settings` | the environment: which port, which device name |
+//! | `command`, `abi` | write commands: decoding, layouts; sans-IO |
+//! | `rxe` | elements of the shared rings: work requests and completions; sans-IO |
+//! | `ring` | rings in the memory of the device file |
+//! | `execute`, `attributes` | commands on objects; attributes of device, port and queue pairs |
+//! | `objects` | objects by handle |
+//! | `adapter` | the device: requests from the rings into the engine, completions back |
+//! | `events` | completion channels and asynchronous events |
+//! | `worker` | the thread that makes progress while the program polls its rings or sleeps |
+//! | `sysfs` | files under `/sys/class/infiniband` and `/sys/class/infiniband_verbs` |
+//! | `mappings` | mapped ranges of the process |
+//!
+//! The device is opened with the first open file and closed with the last one. A child of `fork(2)` has no device until
+//! it opens one itself.
+
+use std::io::Write as _;
+use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd};
+use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use std::collections::BTreeMap;
+
+use ib_device::{AttachedOptions, Device, DeviceError, DeviceOptions};
+use ib_os::clock;
+use ib_types::Instant;
+use ib_types::text::escaped;
+
+use crate::descriptors;
+use crate::errno::Errno;
+use crate::sysfs::Tree;
+
+mod abi;
+mod adapter;
+mod attributes;
+mod command;
+mod events;
+mod execute;
+mod mappings;
+mod objects;
+mod ring;
+mod rxe;
+mod settings;
+mod sysfs;
+mod worker;
+
+use abi::{ContextResponse, Field, bytes_of};
+use adapter::Adapter;
+use attributes::Port;
+use command::{Command, Request, ResponseBuffer};
+use events::{EventFile, Source};
+use execute::{Executor, Response};
+use objects::{Context, FileId, Objects};
+use ring::RingFile;
+pub(crate) use settings::{PortSetting, Settings};
+
+/// Major and minor number of the device, those of the kernel's first uverbs device.
+pub(crate) const DEVICE_NUMBER: (u32, u32) = (231, 192);
+
+/// Number of polls without a packet after which a polling thread yields its processor.
+const POLLS_BEFORE_YIELD: u32 = 100;
+
+/// Maximum number of turns of a device that is closed.
+const LAST_TURNS: u32 = 16;
+
+/// Descriptors of the link, for the child of a fork, which must not keep them.
+static LINK: [AtomicI32; 2] = [const { AtomicI32::new(-1) }; 2];
+
+/// The uverbs device of a process.
+pub(crate) struct Verbs {
+    settings: Settings,
+    state: Mutex<State>,
+    /// Number of threads of the program that wait for the state; the worker yields to them.
+    waiting: AtomicU32,
+}
+
+/// State that the threads of the program share with the worker.
+#[derive(Default)]
+struct State {
+    adapter: Option<Adapter>,
+    /// Number of times that the device was opened.
+    generation: u64,
+    objects: Objects,
+    descriptors: BTreeMap<i32, FileId>,
+    /// Number of descriptors of each open file.
+    references: BTreeMap<FileId, u32>,
+    last_file: FileId,
+    /// Wakes the worker.
+    wake: Option<OwnedFd>,
+    /// Until when the worker sleeps.
+    sleeps_until: Instant,
+    /// Number of times that threads of the program have driven the device while they polled a CQ.
+    polls: u64,
+    /// Time of the last one.
+    polled: Instant,
+    /// Number of such polls since the last packet.
+    idle_polls: u32,
+    /// True if the worker leaves the link to polling threads for a while.
+    is_napping: bool,
+}
+
+impl Verbs {
+    pub(crate) fn new(settings: Settings) -> Self {
+        Self { settings, state: Mutex::new(State::default()), waiting: AtomicU32::new(0) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        if let Ok(state) = self.state.try_lock() {
+            return state;
+        }
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        self.waiting.fetch_sub(1, Ordering::Relaxed);
+        state
+    }
+
+    /// Opens the device file.
+    ///
+    /// # Errors
+    /// `ENODEV` if there is no such port, `EMFILE` if the process has no more descriptors.
+    pub(crate) fn open(&'static self, flags: i32) -> Result<i32, Errno> {
+        let mut state = self.lock();
+        let descriptor = memory_file(flags)?;
+        if state.adapter.is_none() {
+            let device = self.open_device()?;
+            self.start(&mut state, device)?;
+        }
+        let clone = descriptor.try_clone().map_err(|_| Errno::last())?;
+        let file = state.add(descriptor.as_raw_fd())?;
+        let context = Context { rings: RingFile::new(clone), async_file: None };
+        state.objects.contexts.insert(file, context);
+        Ok(descriptor.into_raw_fd())
+    }
+
+    /// Opens the device of the settings.
+    fn open_device(&self) -> Result<Device, Errno> {
+        let opened = match &self.settings.port {
+            PortSetting::Attached(port) => {
+                let options = AttachedOptions { class: None, ..AttachedOptions::new(port.clone()) };
+                Device::attach(&options)
+            }
+            PortSetting::Roce(address) => Device::open(DeviceOptions::new(*address)),
+        };
+        opened.map_err(|error: DeviceError| {
+            print(&error.to_string());
+            Errno::NO_DEVICE
+        })
+    }
+
+    /// Starts the worker of a device.
+    fn start(&'static self, state: &mut State, device: Device) -> Result<(), Errno> {
+        let adapter = Adapter::new(device);
+        for (place, descriptor) in LINK.iter().zip(adapter.descriptors()) {
+            place.store(descriptor, Ordering::Relaxed);
+        }
+        state.adapter = Some(adapter);
+        state.generation += 1;
+        let started = worker::start(self, state);
+        if started.is_err() {
+            state.adapter = None;
+        }
+        started
+    }
+
+    /// Writes the files of the device into a directory.
+    ///
+    /// # Errors
+    /// Fails if there is no such port or no space.
+    pub(crate) fn write_files(&self, tree: &mut Tree) -> Result<(), Errno> {
+        let state = self.lock();
+        let port = match &state.adapter {
+            Some(adapter) => adapter.port.clone(),
+            None if sysfs::is_written(tree, &self.settings.device) => return Ok(()),
+            None => Port::of(&mut self.open_device()?),
+        };
+        drop(state);
+        sysfs::write(tree, &self.settings.device, &port).map_err(|error| {
+            print(&format!("cannot write sysfs: {error}"));
+            Errno::NO_DEVICE
+        })
+    }
+
+    /// Reads an event.
+    ///
+    /// # Errors
+    /// `EAGAIN` if no event waits, `EINVAL` on the device file or if the buffer is too small.
+    pub(crate) fn read(&self, descriptor: i32, buffer: &mut [u8]) -> Result<usize, Errno> {
+        let mut state = self.lock();
+        let file = state.file(descriptor)?;
+        let objects = &mut state.objects;
+        let events = objects.event_files.get_mut(&file).ok_or(Errno::INVALID)?;
+        let (size, source) = events.read(buffer)?;
+        let is_completion = size == u64::SIZE;
+        match source {
+            Source::Cq(handle) => {
+                if let Some(cq) = objects.cqs.get_mut(handle) {
+                    let count =
+                        if is_completion { &mut cq.comp_events } else { &mut cq.async_events };
+                    *count += 1;
+                }
+            }
+            Source::Qp(handle) => {
+                if let Some(qp) = objects.qps.get_mut(handle) {
+                    qp.events += 1;
+                }
+            }
+            Source::Srq(handle) => {
+                if let Some(srq) = objects.srqs.get_mut(handle) {
+                    srq.events += 1;
+                }
+            }
+            Source::Device => {}
+        }
+        Ok(size)
+    }
+
+    /// Executes a command that is written to the device file; returns its size.
+    ///
+    /// # Errors
+    /// Fails with the error numbers of the kernel's uverbs.
+    pub(crate) fn write(&self, descriptor: i32, bytes: &[u8]) -> Result<usize, Errno> {
+        let mut state = self.lock();
+        let state = &mut *state;
+        let context = state.file(descriptor)?;
+        if !state.objects.contexts.contains_key(&context) {
+            return Err(Errno::INVALID);
+        }
+        let command = Command::decode(bytes)?;
+        let response = match command.request {
+            Request::GetContext => state.get_context(context)?,
+            Request::CreateCompChannel => {
+                let (_, descriptor) = state.create_event_file()?;
+                Response { core: bytes_of(&(descriptor as u32)), driver: Vec::new() }
+            }
+            _ => state.execute(context, &command)?,
+        };
+        deliver(&command.response, &response)?;
+        Ok(bytes.len())
+    }
+
+    /// Drives the device for a thread that polls a CQ; returns true if there were packets.
+    pub(crate) fn poll(&self) -> bool {
+        let Ok(mut guard) = self.state.try_lock() else { return false };
+        let state = &mut *guard;
+        let Some(adapter) = &mut state.adapter else { return false };
+        state.polls += 1;
+        state.polled = clock::now();
+        // An error is found by the worker again, which reports it.
+        let moved = adapter.turn(&mut state.objects).unwrap_or(false);
+        state.idle_polls = if moved { 0 } else { state.idle_polls.saturating_add(1) };
+        let is_idle = state.idle_polls > POLLS_BEFORE_YIELD;
+        drop(guard);
+        if is_idle {
+            // The peer or the simulator may need the processor of this thread.
+            std::thread::yield_now();
+        }
+        moved
+    }
+
+    /// Notes a further descriptor of an open file.
+    pub(crate) fn duplicated(&self, old: i32, new: i32) {
+        let mut state = self.lock();
+        let Ok(file) = state.file(old) else { return };
+        if descriptors::add_verbs(new) {
+            state.descriptors.insert(new, file);
+            *state.references.entry(file).or_default() += 1;
+        }
+    }
+
+    /// Forgets a descriptor that is about to be closed; with the last one of a file it closes the file.
+    pub(crate) fn closing(&self, descriptor: i32) {
+        let mut state = self.lock();
+        let state = &mut *state;
+        descriptors::remove(descriptor);
+        let Some(file) = state.descriptors.remove(&descriptor) else { return };
+        let Some(count) = state.references.get_mut(&file) else { return };
+        *count -= 1;
+        if *count > 0 {
+            return;
+        }
+        state.references.remove(&file);
+        state.objects.event_files.remove(&file);
+        if !state.objects.contexts.contains_key(&file) {
+            return;
+        }
+        if let Some(adapter) = &mut state.adapter {
+            Executor { adapter, objects: &mut state.objects, context: file }.destroy_all();
+        }
+        state.objects.contexts.remove(&file);
+        if state.objects.contexts.is_empty() {
+            state.close();
+        }
+    }
+
+    /// Returns the descriptors of open files from one number to another.
+    pub(crate) fn descriptors(&self, first: i32, last: i32) -> Vec<i32> {
+        self.lock().descriptors.range(first..=last).map(|(&descriptor, _)| descriptor).collect()
+    }
+
+    /// Closes the device when the process exits, unless another thread is using it.
+    pub(crate) fn at_exit(&self) {
+        if let Ok(mut state) = self.state.try_lock() {
+            state.close();
+        }
+    }
+}
+
+impl State {
+    /// Adds a descriptor of a new file.
+    fn add(&mut self, descriptor: i32) -> Result<FileId, Errno> {
+        if !descriptors::add_verbs(descriptor) {
+            return Err(Errno(libc::EMFILE));
+        }
+        self.last_file += 1;
+        self.descriptors.insert(descriptor, self.last_file);
+        self.references.insert(self.last_file, 1);
+        Ok(self.last_file)
+    }
+
+    fn file(&self, descriptor: i32) -> Result<FileId, Errno> {
+        self.descriptors.get(&descriptor).copied().ok_or(Errno::INVALID)
+    }
+
+    /// Creates an event file; returns it and the descriptor of the program.
+    fn create_event_file(&mut self) -> Result<(FileId, i32), Errno> {
+        let (events, descriptor) = EventFile::create()?;
+        let file = self.add(descriptor.as_raw_fd())?;
+        self.objects.event_files.insert(file, events);
+        Ok((file, descriptor.into_raw_fd()))
+    }
+
+    fn get_context(&mut self, context: FileId) -> Result<Response, Errno> {
+        let is_new = |context: &Context| context.async_file.is_none();
+        if !self.objects.contexts.get(&context).is_some_and(is_new) {
+            return Err(Errno::INVALID);
+        }
+        let (file, descriptor) = self.create_event_file()?;
+        if let Some(context) = self.objects.contexts.get_mut(&context) {
+            context.async_file = Some(file);
+        }
+        let response = ContextResponse { async_fd: descriptor as u32, num_comp_vectors: 1 };
+        Ok(Response { core: bytes_of(&response), driver: Vec::new() })
+    }
+
+    /// Executes a command that uses the device.
+    fn execute(&mut self, context: FileId, command: &Command) -> Result<Response, Errno> {
+        let channel = match command.request {
+            Request::CreateCq(create) => self.channel(create.comp_channel)?,
+            Request::CreateCqEx(create) => self.channel(create.comp_channel)?,
+            _ => None,
+        };
+        let has_async_file = |context: &Context| context.async_file.is_some();
+        if !self.objects.contexts.get(&context).is_some_and(has_async_file) {
+            return Err(Errno::INVALID);
+        }
+        let adapter = self.adapter.as_mut().ok_or(Errno::IO)?;
+        let mut executor = Executor { adapter, objects: &mut self.objects, context };
+        let response = match command.request {
+            Request::CreateCq(create) => executor.create_cq(&create, channel),
+            Request::CreateCqEx(create) => executor.create_cq_ex(&create, channel),
+            _ => executor.execute(command),
+        };
+        adapter.settle(&mut self.objects);
+        if self.is_napping && !matches!(command.request, Request::ReqNotifyCq(_)) {
+            adapter.device.flush();
+            return response;
+        }
+        // Sends packets, and has the link ring for the worker when there is something to do.
+        match adapter.device.begin_wait() {
+            Some(until) if until >= self.sleeps_until && !self.is_napping => {}
+            _ => self.wake(),
+        }
+        response
+    }
+
+    /// Returns the event file of a completion channel; -1 stands for none.
+    fn channel(&self, descriptor: i32) -> Result<Option<FileId>, Errno> {
+        if descriptor == -1 {
+            return Ok(None);
+        }
+        let file = self.descriptors.get(&descriptor).ok_or(Errno(libc::EBADF))?;
+        if self.objects.event_files.contains_key(file) {
+            Ok(Some(*file))
+        } else {
+            Err(Errno::INVALID)
+        }
+    }
+
+    /// Wakes the worker.
+    fn wake(&mut self) {
+        self.sleeps_until = Instant::ZERO;
+        if let Some(wake) = &self.wake {
+            let one = 1_u64;
+            // SAFETY: the call reads eight live bytes; the descriptor does not block.
+            unsafe { libc::write(wake.as_raw_fd(), (&raw const one).cast(), 8) };
+        }
+    }
+
+    /// Closes the device.
+    fn close(&mut self) {
+        for descriptor in &LINK {
+            descriptor.store(-1, Ordering::Relaxed);
+        }
+        if let Some(adapter) = &mut self.adapter {
+            // Sends the last packets, such as acknowledgements.
+            for _ in 0..LAST_TURNS {
+                if !adapter.turn(&mut self.objects).unwrap_or(false) {
+                    break;
+                }
+            }
+            adapter.device.flush();
+        }
+        self.adapter = None;
+        self.wake();
+    }
+}
+
+/// Closes the descriptors of the link in the child of a fork.
+pub(crate) fn in_child() {
+    for descriptor in &LINK {
+        let descriptor = descriptor.swap(-1, Ordering::Relaxed);
+        if descriptor >= 0 {
+            // SAFETY: the child has no other user of the descriptor: its owner is forgotten.
+            unsafe { libc::close(descriptor) };
+        }
+    }
+}
+
+/// Opens a file in memory that cannot shrink, which keeps the rings in it mapped.
+fn memory_file(flags: i32) -> Result<OwnedFd, Errno> {
+    let close_on_exec = if flags & libc::O_CLOEXEC == 0 { 0 } else { libc::MFD_CLOEXEC };
+    // SAFETY: the name ends with a zero.
+    let file =
+        unsafe { libc::memfd_create(c"uverbs".as_ptr(), close_on_exec | libc::MFD_ALLOW_SEALING) };
+    if file < 0 {
+        return Err(Errno::last());
+    }
+    // SAFETY: the descriptor was just opened and has no other owner.
+    let file = unsafe { OwnedFd::from_raw_fd(file) };
+    // SAFETY: the call takes numbers only.
+    if unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, libc::F_SEAL_SHRINK) } < 0 {
+        return Err(Errno::last());
+    }
+    Ok(file)
+}
+
+/// Copies a response into the memory of the program, as far as it has room.
+fn deliver(buffer: &ResponseBuffer, response: &Response) -> Result<(), Errno> {
+    let whole = [&response.core[..], &response.driver].concat();
+    let parts = if buffer.driver == 0 {
+        [(buffer.address, &whole[..whole.len().min(buffer.core)]), (0, &[][..])]
+    } else {
+        let core = &response.core[..response.core.len().min(buffer.core)];
+        let driver = &response.driver[..response.driver.len().min(buffer.driver)];
+        [(buffer.address, core), (buffer.address.wrapping_add(buffer.core as u64), driver)]
+    };
+    for (address, bytes) in parts.into_iter().filter(|(_, bytes)| !bytes.is_empty()) {
+        let address = usize::try_from(address).map_err(|_| Errno::FAULT)?;
+        let end = address.checked_add(bytes.len()).ok_or(Errno::FAULT)?;
+        if address == 0 || end > isize::MAX as usize {
+            return Err(Errno::FAULT);
+        }
+        // SAFETY: the program has named the buffer and its size in the command, as it does for the kernel.
+        unsafe {
+            let to = std::ptr::with_exposed_provenance_mut::<u8>(address);
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len());
+        }
+    }
+    Ok(())
+}
+
+/// Prints a message. Standard error may be closed.
+fn print(message: &str) {
+    let _ = writeln!(std::io::stderr(), "ibfabric: {}", escaped(message));
+}

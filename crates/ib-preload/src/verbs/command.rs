@@ -1,0 +1,188 @@
+//! Commands that a program writes to a uverbs device: decoding, without any I/O.
+//!
+//! ```text
+//! legacy:    command:32 in_words:16 out_words:16 | [response:64] fields | driver data
+//! extended:  command:32 in_words:16 out_words:16 | response:64 provider_in:16 provider_out:16 0:32 | fields | driver data
+//! ```
+//! Words are 4 bytes in legacy commands and 8 bytes in extended ones. The kernel's `uverbs_main.c` is the reference for
+//! the checks and their error numbers.
+
+use super::abi::{
+    CommandHeader, CreateAh, CreateCq, CreateCqEx, CreateQp, CreateQpEx, CreateSrq, CreateXsrq,
+    ExtendedHeader, Field, Handle, ModifyQp, ModifySrq, Multicast, PostSend, QueryPort, QueryQp,
+    RegMr, ReqNotifyCq,
+};
+use crate::errno::Errno;
+
+/// Flag of the extended commands.
+const EXTENDED: u32 = 0x8000_0000;
+
+/// Bits of a command number.
+const NUMBER: u32 = 0xff;
+
+/// SRQ type `IB_SRQT_BASIC`; others need XRC or tag matching.
+const SRQ_BASIC: u32 = 0;
+
+/// A command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Request {
+    GetContext,
+    QueryDevice,
+    QueryDeviceEx,
+    QueryPort(QueryPort),
+    AllocPd,
+    DeallocPd(u32),
+    CreateAh(CreateAh),
+    DestroyAh(u32),
+    RegMr(RegMr),
+    DeregMr(u32),
+    CreateCompChannel,
+    CreateCq(CreateCq),
+    CreateCqEx(CreateCqEx),
+    ReqNotifyCq(ReqNotifyCq),
+    DestroyCq(u32),
+    CreateQp(CreateQp),
+    CreateQpEx(CreateQp, CreateQpEx),
+    QueryQp(QueryQp),
+    ModifyQp(ModifyQp),
+    DestroyQp(u32),
+    PostSend(PostSend),
+    AttachMcast(Multicast),
+    DetachMcast(Multicast),
+    CreateSrq(CreateSrq),
+    ModifySrq(ModifySrq),
+    QuerySrq(u32),
+    DestroySrq(u32),
+}
+
+/// Memory of the program that takes the response.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct ResponseBuffer {
+    /// Its address; 0 if the command has no response.
+    pub(super) address: u64,
+    /// Its size in bytes without the part of the driver.
+    pub(super) core: usize,
+    /// The size of the part of the driver in bytes; legacy commands have no border between both parts.
+    pub(super) driver: usize,
+}
+
+/// A command and where its response goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Command {
+    pub(super) request: Request,
+    pub(super) response: ResponseBuffer,
+}
+
+impl Command {
+    /// Decodes a command.
+    ///
+    /// # Errors
+    /// `EINVAL` if sizes contradict each other or the number is unknown, `ENOSPC` if the response does not fit,
+    /// `EOPNOTSUPP` for commands that the device does not support.
+    pub(super) fn decode(bytes: &[u8]) -> Result<Self, Errno> {
+        let header: CommandHeader = take(bytes, 0)?;
+        if header.command & EXTENDED == 0 {
+            Self::decode_legacy(header, bytes)
+        } else {
+            Self::decode_extended(header, bytes)
+        }
+    }
+
+    fn decode_legacy(header: CommandHeader, bytes: &[u8]) -> Result<Self, Errno> {
+        if header.command & !NUMBER != 0 || bytes.len() != usize::from(header.in_words) * 4 {
+            return Err(Errno::INVALID);
+        }
+        // Offset of the fields: behind the header, and behind the response address if there is one.
+        const PLAIN: usize = 8;
+        const ANSWERED: usize = 16;
+        let (request, least) = match header.command {
+            0 => (Request::GetContext, 8),
+            1 => (Request::QueryDevice, 176),
+            2 => (Request::QueryPort(take(bytes, ANSWERED)?), 40),
+            3 => (Request::AllocPd, 4),
+            4 => (Request::DeallocPd(take(bytes, PLAIN)?), 0),
+            5 => (Request::CreateAh(take(bytes, ANSWERED)?), 4),
+            8 => (Request::DestroyAh(take(bytes, PLAIN)?), 0),
+            9 => (Request::RegMr(take(bytes, ANSWERED)?), 12),
+            13 => (Request::DeregMr(take(bytes, PLAIN)?), 0),
+            17 => (Request::CreateCompChannel, 4),
+            18 => (Request::CreateCq(take(bytes, ANSWERED)?), 8),
+            20 => (Request::DestroyCq(take::<Handle>(bytes, ANSWERED)?.handle), 8),
+            23 => (Request::ReqNotifyCq(take(bytes, PLAIN)?), 0),
+            24 => (Request::CreateQp(take(bytes, ANSWERED)?), 32),
+            25 => (Request::QueryQp(take(bytes, ANSWERED)?), 128),
+            26 => (Request::ModifyQp(take(bytes, PLAIN)?), 0),
+            27 => (Request::DestroyQp(take::<Handle>(bytes, ANSWERED)?.handle), 4),
+            28 => (Request::PostSend(take(bytes, ANSWERED)?), 4),
+            30 => (Request::AttachMcast(take(bytes, PLAIN)?), 0),
+            31 => (Request::DetachMcast(take(bytes, PLAIN)?), 0),
+            32 => (Request::CreateSrq(take(bytes, ANSWERED)?), 16),
+            33 => (Request::ModifySrq(take(bytes, PLAIN)?), 0),
+            34 => (Request::QuerySrq(take::<Handle>(bytes, ANSWERED)?.handle), 16),
+            35 => (Request::DestroySrq(take::<Handle>(bytes, ANSWERED)?.handle), 4),
+            39 => {
+                let xsrq: CreateXsrq = take(bytes, ANSWERED)?;
+                if xsrq.srq_type != SRQ_BASIC {
+                    return Err(Errno::NOT_SUPPORTED);
+                }
+                let CreateXsrq { user_handle, pd_handle, max_wr, max_sge, srq_limit, .. } = xsrq;
+                let srq = CreateSrq { user_handle, pd_handle, max_wr, max_sge, srq_limit };
+                (Request::CreateSrq(srq), 16)
+            }
+            // MODIFY_AH to OPEN_QP: re-registration, memory windows, CQ resizing, XRC, and verbs that rxe does in its rings.
+            6..=40 => return Err(Errno::NOT_SUPPORTED),
+            _ => return Err(Errno::INVALID),
+        };
+        let core = usize::from(header.out_words) * 4;
+        if core < least {
+            return Err(Errno::NO_SPACE);
+        }
+        let address = if least == 0 { 0 } else { take(bytes, PLAIN)? };
+        Ok(Self { request, response: ResponseBuffer { address, core, driver: 0 } })
+    }
+
+    fn decode_extended(header: CommandHeader, bytes: &[u8]) -> Result<Self, Errno> {
+        const FIELDS: usize = CommandHeader::SIZE + ExtendedHeader::SIZE;
+        let extended: ExtendedHeader = take(bytes, CommandHeader::SIZE)?;
+        let words = usize::from(header.in_words) + usize::from(extended.provider_in_words);
+        if header.command & !(NUMBER | EXTENDED) != 0
+            || bytes.len() != FIELDS + words * 8
+            || extended.reserved != 0
+        {
+            return Err(Errno::INVALID);
+        }
+        let core = usize::from(header.out_words) * 8;
+        let driver = usize::from(extended.provider_out_words) * 8;
+        if (core + driver > 0) != (extended.response != 0) {
+            return Err(Errno::INVALID);
+        }
+        // A program with a newer header may append fields; the device knows the first ones.
+        let fields = &bytes[..FIELDS + usize::from(header.in_words) * 8];
+        let (request, least) = match header.command & NUMBER {
+            1 => {
+                let _comp_mask: u32 = take(fields, FIELDS)?;
+                (Request::QueryDeviceEx, 8)
+            }
+            18 => (Request::CreateCqEx(take(fields, FIELDS)?), 16),
+            24 => {
+                let more = take(fields, FIELDS + CreateQp::SIZE)?;
+                (Request::CreateQpEx(take(fields, FIELDS)?, more), 40)
+            }
+            26 => (Request::ModifyQp(take(fields, FIELDS)?), 0),
+            _ => return Err(Errno::NOT_SUPPORTED),
+        };
+        if core < least {
+            return Err(Errno::NO_SPACE);
+        }
+        let address = extended.response;
+        Ok(Self { request, response: ResponseBuffer { address, core, driver } })
+    }
+}
+
+/// Reads a structure at an offset.
+fn take<T: Field>(bytes: &[u8], at: usize) -> Result<T, Errno> {
+    bytes.get(at..at + T::SIZE).map(T::read).ok_or(Errno::INVALID)
+}
+
+#[cfg(test)]
+mod tests;

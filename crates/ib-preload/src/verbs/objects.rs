@@ -1,0 +1,150 @@
+//! Objects of the contexts of a process, by the handles that the program knows them by.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use ib_hca::{AhId, CqId, MrId, PdId, QpCap, QpId, QpType, SrqId, WcStatus};
+use ib_types::Qpn;
+
+use super::abi::QpDestination;
+use super::events::EventFile;
+use super::ring::{Ring, RingFile};
+use crate::errno::Errno;
+
+/// Number of an open file of the program: a context or an event file.
+pub(super) type FileId = u64;
+
+/// Objects of one kind.
+pub(super) struct Table<T> {
+    objects: BTreeMap<u32, (FileId, T)>,
+    last: u32,
+}
+
+impl<T> Default for Table<T> {
+    fn default() -> Self {
+        Self { objects: BTreeMap::new(), last: 0 }
+    }
+}
+
+impl<T> Table<T> {
+    /// Adds an object of a context; returns its handle, which is not 0.
+    pub(super) fn insert(&mut self, context: FileId, object: T) -> u32 {
+        loop {
+            self.last = self.last.wrapping_add(1);
+            if self.last != 0 && !self.objects.contains_key(&self.last) {
+                self.objects.insert(self.last, (context, object));
+                return self.last;
+            }
+        }
+    }
+
+    /// Returns an object of a context.
+    ///
+    /// # Errors
+    /// `EINVAL` if the context has no object with this handle.
+    pub(super) fn of(&mut self, context: FileId, handle: u32) -> Result<&mut T, Errno> {
+        match self.objects.get_mut(&handle) {
+            Some((owner, object)) if *owner == context => Ok(object),
+            _ => Err(Errno::INVALID),
+        }
+    }
+
+    /// Returns an object of any context.
+    pub(super) fn get_mut(&mut self, handle: u32) -> Option<&mut T> {
+        self.objects.get_mut(&handle).map(|(_, object)| object)
+    }
+
+    /// Removes an object; returns it.
+    pub(super) fn remove(&mut self, handle: u32) -> Option<T> {
+        self.objects.remove(&handle).map(|(_, object)| object)
+    }
+
+    /// Returns the handles of the objects of a context.
+    pub(super) fn handles(&self, context: FileId) -> Vec<u32> {
+        let own = self.objects.iter().filter(|(_, (owner, _))| *owner == context);
+        own.map(|(&handle, _)| handle).collect()
+    }
+
+    /// Iterates over all objects: handle, context, object.
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (u32, FileId, &mut T)> {
+        self.objects.iter_mut().map(|(&handle, (context, object))| (handle, *context, object))
+    }
+}
+
+/// A completion queue.
+pub(super) struct Cq {
+    pub(super) id: CqId,
+    pub(super) ring: Ring,
+    pub(super) channel: Option<FileId>,
+    /// Handle by which the program finds the CQ of an event.
+    pub(super) user_handle: u64,
+    /// True if the next completion causes an event.
+    pub(super) is_armed: bool,
+    /// True if the next solicited or failed completion does.
+    pub(super) is_armed_solicited: bool,
+    pub(super) has_overrun: bool,
+    pub(super) comp_events: u32,
+    pub(super) async_events: u32,
+}
+
+/// A posted send request, until its completion.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Posted {
+    pub(super) wr_id: u64,
+    pub(super) is_signaled: bool,
+}
+
+/// A queue pair.
+pub(super) struct Qp {
+    pub(super) id: QpId,
+    pub(super) number: Qpn,
+    pub(super) qp_type: QpType,
+    pub(super) cap: QpCap,
+    pub(super) send_ring: Ring,
+    /// `None` if receives come from an SRQ.
+    pub(super) recv_ring: Option<Ring>,
+    pub(super) send_cq: u32,
+    pub(super) recv_cq: u32,
+    pub(super) user_handle: u64,
+    /// True if every send request has a completion.
+    pub(super) signals_all: bool,
+    pub(super) posted: VecDeque<Posted>,
+    /// Request that the engine has refused; it completes after the posted ones.
+    pub(super) refused: Option<(u64, WcStatus)>,
+    /// Path as set by MODIFY_QP, for QUERY_QP.
+    pub(super) path: QpDestination,
+    pub(super) p_key_index: u16,
+    pub(super) events: u32,
+}
+
+/// A shared receive queue.
+pub(super) struct Srq {
+    pub(super) id: SrqId,
+    pub(super) ring: Ring,
+    pub(super) user_handle: u64,
+    pub(super) max_wr: u32,
+    pub(super) max_sge: u32,
+    pub(super) limit: u32,
+    pub(super) events: u32,
+}
+
+/// An open device file.
+pub(super) struct Context {
+    pub(super) rings: RingFile,
+    /// Its file of asynchronous events, after GET_CONTEXT.
+    pub(super) async_file: Option<FileId>,
+}
+
+/// All objects of a process.
+#[derive(Default)]
+pub(super) struct Objects {
+    pub(super) contexts: BTreeMap<FileId, Context>,
+    pub(super) event_files: BTreeMap<FileId, EventFile>,
+    pub(super) pds: Table<PdId>,
+    pub(super) mrs: Table<MrId>,
+    pub(super) ahs: Table<AhId>,
+    pub(super) cqs: Table<Cq>,
+    pub(super) qps: Table<Qp>,
+    pub(super) srqs: Table<Srq>,
+    /// Queue pairs by their number.
+    pub(super) by_number: BTreeMap<u32, u32>,
+}

@@ -1,0 +1,188 @@
+//! Rings in memory that is shared with the program, in the layout of rxe's `struct rxe_queue_buf`.
+//!
+//! ```text
+//! 0: log2_elem_size:32 index_mask:32    128: producer_index:32    256: consumer_index:32    384: elements
+//! ```
+//! The contents of a ring are untrusted: the own index, the mask and the size of an element are kept outside, and an index
+//! of the program is masked when it is read.
+
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use ib_hca::Memory;
+
+use super::abi::MapInfo;
+use crate::errno::Errno;
+
+/// Offset of the producer's index.
+const PRODUCER: usize = 128;
+
+/// Offset of the consumer's index.
+const CONSUMER: usize = 256;
+
+/// Offset of the first element.
+const ELEMENTS: usize = 384;
+
+/// Size of a page in bytes.
+const PAGE: usize = 4096;
+
+/// The file behind the descriptor of a device: anonymous memory that grows with each ring.
+pub(super) struct RingFile {
+    file: OwnedFd,
+    end: usize,
+}
+
+impl RingFile {
+    pub(super) const fn new(file: OwnedFd) -> Self {
+        Self { file, end: 0 }
+    }
+}
+
+/// Returns the number of elements that a ring holds for a requested number: one slot of a power of two is
+/// always free, so that a full ring differs from an empty one. `None` if there are too many.
+pub(super) fn capacity(elements: u32) -> Option<u32> {
+    let slots = elements.checked_add(1)?.checked_next_power_of_two()?;
+    Some(slots.max(2) - 1)
+}
+
+/// A ring.
+pub(super) struct Ring {
+    memory: Arc<Memory>,
+    start: NonNull<u8>,
+    info: MapInfo,
+    mask: u32,
+    log2: u32,
+    /// Index of the next element to take or to put.
+    next: u32,
+    /// Index of the first element that is not released to the program.
+    released: u32,
+}
+
+// SAFETY: the mapping belongs to the ring, and is reached through `Memory` and atomics only.
+unsafe impl Send for Ring {}
+
+impl Ring {
+    /// Creates a ring with room for a number of elements of a size at the end of a file.
+    ///
+    /// # Errors
+    /// `ENOMEM` if the system has no memory for it.
+    pub(super) fn create(
+        file: &mut RingFile,
+        elements: u32,
+        element: usize,
+    ) -> Result<Self, Errno> {
+        let slots = capacity(elements).ok_or(Errno::INVALID)? + 1;
+        let log2 = element.next_power_of_two().trailing_zeros();
+        let size = (ELEMENTS + ((slots as usize) << log2)).next_multiple_of(PAGE);
+        let offset = file.end;
+        let end = offset.checked_add(size).ok_or(Errno::NO_MEMORY)?;
+        let descriptor = file.file.as_raw_fd();
+        let length = libc::off_t::try_from(end).map_err(|_| Errno::NO_MEMORY)?;
+        // SAFETY: the call takes numbers only.
+        if unsafe { libc::ftruncate(descriptor, length) } != 0 {
+            return Err(Errno::NO_MEMORY);
+        }
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: a new mapping of a file whose size was just set; it replaces no other mapping.
+        let mapped = unsafe {
+            let none = std::ptr::null_mut();
+            libc::mmap(none, size, access, libc::MAP_SHARED, descriptor, offset as libc::off_t)
+        };
+        let start = NonNull::new(mapped.cast::<u8>())
+            .filter(|_| mapped != libc::MAP_FAILED)
+            .ok_or(Errno::NO_MEMORY)?;
+        file.end = end;
+        // SAFETY: the mapping lives until the ring is dropped, and no copy of the memory leaves the ring.
+        let memory = unsafe { Memory::borrowed(start, size) };
+        let info = MapInfo { offset: offset as u64, size: size as u32, pad: 0 };
+        let ring = Self { memory, start, info, mask: slots - 1, log2, next: 0, released: 0 };
+        ring.index(0).store(log2, Ordering::Relaxed);
+        ring.index(4).store(slots - 1, Ordering::Relaxed);
+        Ok(ring)
+    }
+
+    /// Returns where the program finds the ring in the file.
+    pub(super) const fn info(&self) -> MapInfo {
+        self.info
+    }
+
+    /// Returns the size of an element in bytes.
+    pub(super) const fn element_size(&self) -> usize {
+        1 << self.log2
+    }
+
+    /// Copies the next element that the program has put into a buffer; false if the ring is empty.
+    pub(super) fn peek(&self, buffer: &mut Vec<u8>) -> bool {
+        if self.index(PRODUCER).load(Ordering::Acquire) & self.mask == self.next {
+            return false;
+        }
+        buffer.resize(self.element_size(), 0);
+        self.memory.read(self.offset(self.next), buffer).is_ok()
+    }
+
+    /// Takes the element of the last [`Self::peek`].
+    pub(super) const fn advance(&mut self) {
+        self.next = (self.next + 1) & self.mask;
+    }
+
+    /// Returns the oldest taken element to the program.
+    pub(super) fn release(&mut self) {
+        if self.released != self.next {
+            self.released = (self.released + 1) & self.mask;
+            self.index(CONSUMER).store(self.released, Ordering::Release);
+        }
+    }
+
+    /// Returns the taken elements to the program, except for the last ones.
+    pub(super) fn release_all_but(&mut self, count: usize) {
+        let pending = (count as u32).min(self.next.wrapping_sub(self.released) & self.mask);
+        self.released = self.next.wrapping_sub(pending) & self.mask;
+        self.index(CONSUMER).store(self.released, Ordering::Release);
+    }
+
+    /// Drops all elements, put and taken.
+    pub(super) fn clear(&mut self) {
+        self.next = self.index(PRODUCER).load(Ordering::Acquire) & self.mask;
+        self.release_all_but(0);
+    }
+
+    /// Puts an element for the program; false if the ring is full.
+    pub(super) fn push(&mut self, element: &[u8]) -> bool {
+        let next = (self.next + 1) & self.mask;
+        if self.index(CONSUMER).load(Ordering::Acquire) & self.mask == next
+            || element.len() > self.element_size()
+        {
+            return false;
+        }
+        if self.memory.write(self.offset(self.next), element).is_err() {
+            return false;
+        }
+        self.next = next;
+        self.index(PRODUCER).store(next, Ordering::Release);
+        true
+    }
+
+    fn offset(&self, index: u32) -> usize {
+        ELEMENTS + ((index as usize) << self.log2)
+    }
+
+    /// Returns a number of the header at an offset.
+    fn index(&self, offset: usize) -> &AtomicU32 {
+        let place = self.memory.place(offset, 4).expect("the header is within every ring");
+        // SAFETY: four bytes within the mapping, aligned, which live as long as the ring; the program accesses them
+        // by atomic operations, too.
+        unsafe { AtomicU32::from_ptr(place.cast()) }
+    }
+}
+
+impl Drop for Ring {
+    fn drop(&mut self) {
+        // SAFETY: the mapping was made in `create` and has no other user. The program has its own.
+        unsafe { libc::munmap(self.start.as_ptr().cast(), self.info.size as usize) };
+    }
+}
+
+#[cfg(test)]
+mod tests;

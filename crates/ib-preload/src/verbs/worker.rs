@@ -1,0 +1,131 @@
+//! Worker thread of the device: handles packets and timers, and moves completions, while the program polls its rings or
+//! sleeps.
+
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use ib_os::clock;
+use ib_types::Instant;
+
+use super::{State, Verbs, adapter, print};
+use crate::errno::Errno;
+use crate::process;
+
+/// Starts the thread.
+pub(super) fn start(verbs: &'static Verbs, state: &mut State) -> Result<(), Errno> {
+    // SAFETY: the call takes numbers only.
+    let wake = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
+    if wake < 0 {
+        return Err(Errno::last());
+    }
+    // SAFETY: the descriptor was just opened and has no other owner.
+    let wake = unsafe { OwnedFd::from_raw_fd(wake) };
+    let own = wake.try_clone().map_err(|_| Errno::last())?;
+    state.wake = Some(wake);
+    let generation = state.generation;
+    process::spawn("uverbs", move || run(verbs, generation, &own))
+}
+
+fn run(verbs: &Verbs, generation: u64, wake: &OwnedFd) {
+    let mut polls = 0;
+    while let Some(pause) = turns(verbs, generation, &mut polls) {
+        let rang = match pause {
+            Pause::Nap => wait([-1, -1], wake, clock::now() + NAP),
+            Pause::Sleep(until, link) => wait(link, wake, until),
+        };
+        let mut state = lock(verbs);
+        state.sleeps_until = Instant::ZERO;
+        state.is_napping = false;
+        if state.generation != generation {
+            return;
+        }
+        let Some(adapter) = &mut state.adapter else { return };
+        if let Err(error) = adapter.device.end_wait(rang) {
+            return fail(&mut state, &error.to_string());
+        }
+    }
+}
+
+/// Time for which the link is left to threads that poll CQs.
+const NAP: Duration = Duration::from_micros(100);
+
+/// Time without a poll after which the program counts as doing something else, such as watching its memory.
+const RECENT: Duration = Duration::from_micros(20);
+
+/// Pause of the thread.
+enum Pause {
+    /// Threads of the program have polled CQs since the last turn; the link does not wake this one.
+    Nap,
+    /// Until a time, or until one of the descriptors of the link is readable.
+    Sleep(Instant, [i32; 2]),
+}
+
+/// Makes progress until there is nothing to do; returns how to pause then, or `None` if the device is closed.
+fn turns(verbs: &Verbs, generation: u64, polls: &mut u64) -> Option<Pause> {
+    loop {
+        let mut state = lock(verbs);
+        let state = &mut *state;
+        if state.generation != generation {
+            return None;
+        }
+        let adapter = state.adapter.as_mut()?;
+        match adapter.turn(&mut state.objects) {
+            Ok(true) => continue,
+            Ok(false) => {}
+            Err(error) => {
+                fail(state, &error.to_string());
+                return None;
+            }
+        }
+        let is_polled = std::mem::replace(polls, state.polls) != state.polls
+            && clock::now().since(state.polled) < RECENT;
+        let is_awaited =
+            state.objects.cqs.iter_mut().any(|(_, _, cq)| cq.is_armed || cq.is_armed_solicited);
+        if is_polled && !is_awaited {
+            state.is_napping = true;
+            return Some(Pause::Nap);
+        }
+        if let Some(until) = adapter.device.begin_wait() {
+            state.sleeps_until = until;
+            return Some(Pause::Sleep(until, adapter.descriptors()));
+        }
+    }
+}
+
+/// Locks the state after the threads of the program that wait for it.
+fn lock(verbs: &Verbs) -> std::sync::MutexGuard<'_, State> {
+    while verbs.waiting.load(Ordering::Relaxed) > 0 {
+        std::thread::yield_now();
+    }
+    verbs.state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Closes the device after an error of the link, and reports it to all contexts.
+fn fail(state: &mut State, message: &str) {
+    print(message);
+    adapter::report_fatal(&mut state.objects);
+    state.close();
+}
+
+/// Waits until the link or the wake-up descriptor is readable, or until a time; returns which descriptors of the link are.
+fn wait(link: [i32; 2], wake: &OwnedFd, until: Instant) -> [bool; 2] {
+    let watched = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+    let mut polled = [watched(link[0]), watched(link[1]), watched(wake.as_raw_fd())];
+    let left = until.since(clock::now());
+    let left = libc::timespec {
+        tv_sec: left.as_secs().try_into().unwrap_or(libc::time_t::MAX),
+        tv_nsec: left.subsec_nanos().into(),
+    };
+    let limit = if until == Instant::NEVER { std::ptr::null() } else { &raw const left };
+    // SAFETY: the call reads and writes three live structures, and reads the time limit. Its result does not matter: a
+    // turn follows.
+    unsafe { libc::ppoll(polled.as_mut_ptr(), 3, limit, std::ptr::null()) };
+    if polled[2].revents != 0 {
+        let mut count = 0_u64;
+        // SAFETY: the call writes eight live bytes; the descriptor does not block.
+        unsafe { libc::read(wake.as_raw_fd(), (&raw mut count).cast(), 8) };
+    }
+    [polled[0].revents != 0, polled[1].revents != 0]
+}

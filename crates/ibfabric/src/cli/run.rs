@@ -1,0 +1,40 @@
+//! The command line of `run`.
+
+use std::ffi::OsString;
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use clap::{ArgGroup, Args};
+
+/// Arguments of `run`.
+#[derive(Debug, Args)]
+#[command(group = ArgGroup::new("port").required(true).args(["attach", "roce"]))]
+pub struct RunArgs {
+    /// Name of a running `ibfabric sim`: the device of the program is a port of its fabric.
+    #[arg(long, value_name = "NAME")]
+    pub attach: Option<String>,
+    /// Node of the simulated fabric, with `:PORT` for a port other than the first; also an address, a GID or a LID.
+    /// [default: the first host]
+    #[arg(long, value_name = "NODE[:PORT]", requires = "attach")]
+    pub node: Option<String>,
+    /// IP address of this machine: the device of the program uses RoCEv2 over UDP.
+    #[arg(long, value_name = "ADDR")]
+    pub roce: Option<IpAddr>,
+    /// Name of the device, as `ibv_devices` shows it.
+    #[arg(long, value_name = "NAME", default_value = "rxe0")]
+    pub device: String,
+    /// Library that the program is started with. [default: beside `ibfabric`, or in `../lib/ibfabric`]
+    #[arg(long, value_name = "FILE")]
+    pub library: Option<PathBuf>,
+    /// Prints the environment as shell commands instead of running a program.
+    #[arg(long, conflicts_with = "program")]
+    pub env: bool,
+    /// Program and its arguments.
+    #[arg(
+        value_name = "PROGRAM",
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        required_unless_present = "env"
+    )]
+    pub program: Vec<OsString>,
+}

@@ -1,0 +1,120 @@
+//! `ibfabric run`: starts a program with the preload library, and sets the environment that selects its port.
+
+use std::ffi::{OsStr, OsString};
+use std::io::{ErrorKind, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use ib_attach::{AttachOptions, locate};
+
+use crate::cli::run::RunArgs;
+use crate::failure::{Failure, Verdict, say};
+use crate::output::Output;
+
+/// File name of the library.
+const LIBRARY: &str = "libib_preload.so";
+
+/// Variables that the library reads, and that a program must not inherit from another `run`.
+const VARIABLES: [&str; 6] = [
+    "IBFABRIC_ATTACH",
+    "IBFABRIC_NODE",
+    "IBFABRIC_ROCE",
+    "IBFABRIC_DEVICE",
+    "IBSIM_SOCKNAME",
+    "SIM_HOST",
+];
+
+pub(crate) fn run(args: &RunArgs, out: &mut Output) -> Result<Verdict, Failure> {
+    let environment = environment(args)?;
+    if args.env {
+        return print(&environment, out);
+    }
+    let (program, arguments) = args.program.split_first().expect("clap requires a program");
+    out.flush()?;
+    let mut command = Command::new(program);
+    for name in VARIABLES {
+        command.env_remove(name);
+    }
+    let error = command.args(arguments).envs(environment).exec();
+    say!("{}: {error}", Path::new(program).display());
+    // As shells do.
+    Ok(Verdict::Other(if error.kind() == ErrorKind::NotFound { 127 } else { 126 }))
+}
+
+/// Returns the variables to set.
+fn environment(args: &RunArgs) -> Result<Vec<(&'static str, OsString)>, Failure> {
+    let mut variables = Vec::new();
+    if let Some(name) = &args.attach {
+        let port = AttachOptions { name: name.clone(), node: args.node.clone() };
+        let place = locate(&port).map_err(Failure::unusable)?;
+        let place = place.ok_or_else(|| {
+            let node = args.node.as_deref().unwrap_or("a host");
+            Failure::Unusable(format!("the simulator {name} has no port of {node}"))
+        })?;
+        variables.push(("IBFABRIC_ATTACH", name.into()));
+        variables.push(("IBFABRIC_NODE", format!("{}:{}", place.node, place.number).into()));
+        // The same port for programs that use umad.
+        variables.push(("IBSIM_SOCKNAME", name.into()));
+        variables.push(("SIM_HOST", place.node.into()));
+    }
+    if let Some(address) = args.roce {
+        variables.push(("IBFABRIC_ROCE", address.to_string().into()));
+    }
+    variables.push(("IBFABRIC_DEVICE", args.device.clone().into()));
+    variables.push(("LD_PRELOAD", preload(&library(args)?)));
+    Ok(variables)
+}
+
+/// Returns the path of the library.
+fn library(args: &RunArgs) -> Result<PathBuf, Failure> {
+    let candidates = match &args.library {
+        Some(library) => vec![library.clone()],
+        None => {
+            let own = std::env::current_exe().and_then(std::fs::canonicalize);
+            let own = own.map_err(Failure::unusable)?;
+            let directory = own.parent().unwrap_or(Path::new("/"));
+            // Beside the program, where a package installs it, and where cargo leaves it when it builds tests only.
+            ["", "../lib/ibfabric", "deps"].map(|at| directory.join(at).join(LIBRARY)).to_vec()
+        }
+    };
+    let found = candidates.iter().find_map(|path| std::fs::canonicalize(path).ok());
+    found.ok_or_else(|| {
+        let places: Vec<String> =
+            candidates.iter().map(|path| path.display().to_string()).collect();
+        Failure::Unusable(format!("no library at {}", places.join(" or ")))
+    })
+}
+
+/// Returns the value of `LD_PRELOAD`: the library, and what is preloaded already.
+fn preload(library: &Path) -> OsString {
+    let mut value = library.as_os_str().to_owned();
+    for other in std::env::var_os("LD_PRELOAD").iter().flat_map(|others| words(others)) {
+        if !other.as_bytes().ends_with(LIBRARY.as_bytes()) {
+            value.push(":");
+            value.push(other);
+        }
+    }
+    value
+}
+
+/// Splits a list of libraries at colons and spaces.
+fn words(list: &OsStr) -> impl Iterator<Item = &OsStr> {
+    let words = list.as_bytes().split(|byte| b": ".contains(byte));
+    words.filter(|word| !word.is_empty()).map(OsStr::from_bytes)
+}
+
+/// Prints the variables as commands of a POSIX shell.
+fn print(environment: &[(&str, OsString)], out: &mut Output) -> Result<Verdict, Failure> {
+    for name in VARIABLES {
+        if environment.iter().all(|(set, _)| *set != name) {
+            writeln!(out, "unset {name}")?;
+        }
+    }
+    for (name, value) in environment {
+        let quoted = value.to_string_lossy().replace('\'', "'\\''");
+        writeln!(out, "export {name}='{quoted}'")?;
+    }
+    Ok(Verdict::Good)
+}

@@ -1,0 +1,141 @@
+//! `ibfabric run`: unmodified programs of libibverbs on two nodes of a simulated fabric, and over RoCEv2 on loopback.
+//!
+//! Debian packages: ibverbs-utils, ibverbs-providers, perftest. A missing program is reported and skipped.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::time::Duration;
+
+mod program;
+
+use program::{Running, ibfabric, text};
+
+/// Returns the library, which cargo builds beside the tests.
+fn library() -> PathBuf {
+    let test = std::env::current_exe().expect("a test has a path");
+    test.parent().expect("in a directory").join("libib_preload.so")
+}
+
+/// Returns true if a program is installed.
+fn is_installed(program: &str) -> bool {
+    let found = ["/usr/bin", "/usr/sbin"].iter().any(|at| Path::new(at).join(program).exists());
+    if !found {
+        eprintln!("skipped: {program} is not installed (Debian: ibverbs-utils, perftest)");
+    }
+    found
+}
+
+/// Starts a simulator of a fat tree.
+fn simulator(name: &str) -> (Running, tempfile::TempDir) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let fabric = directory.path().join("fabric.net");
+    let fabric = fabric.to_str().expect("a path");
+    let made = ibfabric(&["gen", "fat-tree", "4", "-o", fabric]).status().expect("it runs");
+    assert!(made.success());
+    let words = ["sim", fabric, "--socket", name, "--sm", "--mtu", "4096"];
+    (Running::ready(ibfabric(&words)), directory)
+}
+
+/// Returns the command of a program on a port.
+fn on(port: &[&str], words: &[&str]) -> Command {
+    let library = library();
+    let library = library.to_str().expect("a path");
+    ibfabric(&[&["run", "--library", library], port, &["--"], words].concat())
+}
+
+/// Runs both ends of a program, which exchange addresses over TCP; returns the output of the client.
+fn pair(ports: [&[&str]; 2], words: &[&str]) -> Output {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let port = 20_000 + (std::process::id() % 20_000) as u16 + NEXT.fetch_add(1, Ordering::Relaxed);
+    let port = port.to_string();
+    let words = [words, &["-p", &port]].concat();
+    let mut command = on(ports[0], &words);
+    let server = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
+    let words = [&words[..], &["localhost"]].concat();
+    // The server needs time to listen; a client that is too early fails at once.
+    let mut client = None;
+    for _ in 0..50 {
+        std::thread::sleep(Duration::from_millis(200));
+        let output = on(ports[1], &words).output().expect("it runs");
+        let is_early = text(&output.stderr).contains("Couldn't connect")
+            || text(&output.stdout).contains("Couldn't connect");
+        client = Some(output);
+        if !is_early {
+            break;
+        }
+    }
+    let client = client.expect("it ran");
+    let output = server.wait_with_output().expect("it ends");
+    for (end, output) in [("server", &output), ("client", &client)] {
+        let printed = format!("{}\n{}", text(&output.stdout), text(&output.stderr));
+        assert!(output.status.success(), "{end} of {words:?}: {}\n{printed}", output.status);
+    }
+    client
+}
+
+#[test]
+fn device_has_the_name_and_the_attributes_of_the_port() {
+    if !is_installed("ibv_devinfo") {
+        return;
+    }
+    let name = format!("run-devinfo-{}", std::process::id());
+    let _simulator = simulator(&name);
+    let port = ["--attach", &name, "--node", "host-3", "--device", "mlx5_0"];
+    let output = on(&port, &["ibv_devinfo", "-v"]).output().expect("it runs");
+    let printed = text(&output.stdout);
+    assert!(output.status.success(), "{printed}{}", text(&output.stderr));
+    for line in ["hca_id:\tmlx5_0", "PORT_ACTIVE (4)", "active_mtu:\t\t4096 (5)", "InfiniBand"] {
+        assert!(printed.contains(line), "{line:?} in {printed}");
+    }
+    let output = on(&["--roce", "127.0.0.1"], &["ibv_devinfo"]).output().expect("it runs");
+    let printed = text(&output.stdout);
+    assert!(printed.contains("hca_id:\trxe0") && printed.contains("Ethernet"), "{printed}");
+}
+
+#[test]
+fn pingpongs_run_between_two_nodes_and_over_roce() {
+    let name = format!("run-pingpong-{}", std::process::id());
+    let _simulator = simulator(&name);
+    let fabric = |node| ["--attach", &name, "--node", node];
+    let nodes = [&fabric("host-0")[..], &fabric("host-7")[..]];
+    let addresses = [&["--roce", "127.0.0.1"][..], &["--roce", "127.0.0.2"][..]];
+    for kind in ["rc", "uc", "ud", "srq"] {
+        let program = format!("ibv_{kind}_pingpong");
+        if !is_installed(&program) {
+            continue;
+        }
+        for more in [&[][..], &["-e"]] {
+            let words = [&[&program[..], "-n", "200"], more].concat();
+            let output = pair(nodes, &words);
+            assert!(text(&output.stdout).contains("200 iters in"), "{}", text(&output.stdout));
+        }
+        // A lost packet would stop an unreliable ping-pong over UDP.
+        if matches!(kind, "rc" | "srq") {
+            let output = pair(addresses, &[&program, "-n", "200", "-g", "0"]);
+            assert!(text(&output.stdout).contains("200 iters in"), "{}", text(&output.stdout));
+        }
+    }
+    for program in ["ib_send_bw", "ib_write_bw", "ib_read_lat", "ib_atomic_lat"] {
+        if is_installed(program) {
+            pair(nodes, &[program, "-n", "200", "-F"]);
+        }
+    }
+}
+
+#[test]
+fn missing_ports_and_programs_are_reported() {
+    let output = on(&["--attach", "no-such-simulator"], &["true"]).output().expect("it runs");
+    assert_eq!(output.status.code(), Some(2));
+    let error = text(&output.stderr);
+    assert!(error.contains("no simulator listens on @no-such-simulator:data"), "{error}");
+    let output = on(&["--roce", "127.0.0.1"], &["no-such-program"]).output().expect("it runs");
+    assert_eq!(output.status.code(), Some(127), "{}", text(&output.stderr));
+    let library = library();
+    let library = library.to_str().expect("a path");
+    let words = ["run", "--library", library, "--roce", "127.0.0.1", "--env"];
+    let output = ibfabric(&words).output().expect("it runs");
+    let printed = text(&output.stdout);
+    assert!(printed.contains("export IBFABRIC_ROCE='127.0.0.1'"), "{printed}");
+    assert!(printed.contains("unset IBFABRIC_ATTACH"), "{printed}");
+}
