@@ -12,12 +12,18 @@
 /// ```
 #[must_use]
 pub fn is_message(line: &str) -> bool {
-    let is_path = |text: &str| !text.is_empty() && !text.contains([' ', '"', '#']);
-    let has_place = |(file, rest): (&str, &str)| {
-        let rest = rest.trim_start_matches(|c: char| c.is_ascii_digit());
-        is_path(file) && rest.starts_with("; ")
-    };
-    line.starts_with("ibwarn: ")
-        || line.split_once(": iberror: ").is_some_and(|(program, _)| is_path(program))
-        || line.split_once(".c:").is_some_and(has_place)
+    let Some((first, rest)) = line.split_once(' ') else { return false };
+    if first.is_empty() || first.contains(['"', '#']) {
+        return false;
+    }
+    let is_source_line =
+        |(file, line): (&str, &str)| !file.is_empty() && line.chars().all(|c| c.is_ascii_digit());
+    match first.strip_suffix(':') {
+        Some("ibwarn") => true,
+        Some(program) => !program.is_empty() && rest.starts_with("iberror: "),
+        None => first
+            .strip_suffix(';')
+            .and_then(|place| place.split_once(".c:"))
+            .is_some_and(is_source_line),
+    }
 }
