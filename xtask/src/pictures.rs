@@ -64,7 +64,7 @@ fn drawing(text: &str, most: usize) -> String {
 fn folded(line: &str, most: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in line.split_inclusive(' ') {
-        let last = lines.last_mut().expect("there is one");
+        let last = lines.last_mut().expect("the list is not empty");
         if last.chars().count() + word.trim_end().chars().count() > most {
             // Continuation lines are indented to the text column.
             lines.push(format!("{:24}{word}", ""));

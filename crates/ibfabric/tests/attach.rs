@@ -23,7 +23,7 @@ impl Running {
         let id = self.0.id().to_string();
         let sent = Command::new("kill").args(["-s", name, &id]).status();
         assert!(sent.expect("kill runs").success());
-        self.0.wait().expect("it ends");
+        self.0.wait().expect("the process can be awaited");
     }
 }
 
@@ -39,7 +39,9 @@ impl Lab {
         let directory = tempfile::tempdir().expect("a directory");
         let fabric = directory.path().join("fabric.net");
         let path = fabric.to_str().expect("a path");
-        let made = ibfabric(&["gen", "fat-tree", "4", "-o", path]).status().expect("it runs");
+        let made = ibfabric(&["gen", "fat-tree", "4", "-o", path])
+            .status()
+            .expect("the program can be started");
         assert!(made.success());
         let name = format!("attach-test-{name}-{}", std::process::id());
         let fixed = ["sim", path, "--socket", &name, "--sm", "--mtu", "4096"];
@@ -55,7 +57,7 @@ impl Lab {
     fn client(&self, words: &[&str]) -> Output {
         let (program, rest) = words.split_first().expect("a program");
         let fixed = ["rdma", program, "--attach", &self.name];
-        ibfabric(&[&fixed, rest].concat()).output().expect("it runs")
+        ibfabric(&[&fixed, rest].concat()).output().expect("the program can be started")
     }
 
     /// Runs a client; returns its JSON output.
@@ -69,7 +71,8 @@ impl Lab {
 
     fn console(&self, words: &[&str]) -> String {
         let fixed = ["sim", "ctl", "--socket", &self.name];
-        let output = ibfabric(&[&fixed, words].concat()).output().expect("it runs");
+        let output =
+            ibfabric(&[&fixed, words].concat()).output().expect("the program can be started");
         assert!(output.status.success(), "{words:?}: {}", text(&output.stderr));
         text(&output.stdout)
     }
@@ -129,15 +132,16 @@ fn pingpong_exchanges_qpns_over_tcp() {
     let port = (30_000 + std::process::id() % 20_000).to_string();
     let fixed = ["-p", &port, "-n", "300", "-s", "9000", "-c", "--attach", &lab.name];
     let words = [&["rdma", "pingpong", "--node", "host-1"], &fixed[..]].concat();
-    let mut server = ibfabric(&words).stdout(Stdio::piped()).spawn().expect("it runs");
+    let mut server =
+        ibfabric(&words).stdout(Stdio::piped()).spawn().expect("the program can be started");
     let mut line = String::new();
-    let output = server.stdout.as_mut().expect("it is piped");
+    let output = server.stdout.as_mut().expect("standard output is piped");
     BufReader::new(output).read_line(&mut line).expect("a line");
     assert!(line.contains("local address: LID 0x00") && !line.contains("LID 0x0000"), "{line}");
     let words = [&["rdma", "pingpong", "--node", "host-6", "127.0.0.1"], &fixed[..]].concat();
-    let client = ibfabric(&words).output().expect("it runs");
+    let client = ibfabric(&words).output().expect("the program can be started");
     assert!(text(&client.stdout).contains("300 iters in"), "{}", text(&client.stderr));
-    assert!(server.wait().expect("it ends").success());
+    assert!(server.wait().expect("the process can be awaited").success());
 }
 
 #[test]
@@ -168,7 +172,7 @@ fn clients_exit_with_simulator_or_peer() {
         let words = ["rdma", "bw", "--attach", &lab.name, "--node", "host-5", "host-2"];
         let mut command = ibfabric(&[&words[..], &["-n", "100000000"]].concat());
         let child = command.stderr(Stdio::piped()).stdout(Stdio::null()).spawn();
-        Running(child.expect("it runs"))
+        Running(child.expect("the program can be started"))
     };
     let fails = |mut client: Running, expected: &str| {
         let end = Instant::now() + Duration::from_secs(60);
@@ -180,8 +184,11 @@ fn clients_exit_with_simulator_or_peer() {
             assert!(Instant::now() < end, "it hangs");
         };
         let mut printed = String::new();
-        std::io::Read::read_to_string(client.0.stderr.as_mut().expect("it is piped"), &mut printed)
-            .expect("text");
+        std::io::Read::read_to_string(
+            client.0.stderr.as_mut().expect("standard error is piped"),
+            &mut printed,
+        )
+        .expect("text");
         assert_eq!(status.code(), Some(2), "{printed}");
         assert!(printed.contains(expected), "{printed}");
     };
@@ -200,7 +207,7 @@ fn clients_exit_with_simulator_or_peer() {
         ];
         let mut command = ibfabric(&words.concat());
         let child = command.stderr(Stdio::piped()).stdout(Stdio::null()).spawn();
-        let client = Running(child.expect("it runs"));
+        let client = Running(child.expect("the program can be started"));
         lab.await_line(&["attached"], "00a\"[1]");
         std::thread::sleep(Duration::from_millis(300));
         let mut server = server;
@@ -230,10 +237,10 @@ fn rejected_clients_get_the_reason() {
     assert!(bw("host-3", "192.0.2.1").contains("192.0.2.1: expected NODE"));
     let alone = bw("host-3", "host-4");
     assert!(alone.contains("does not answer") || alone.contains("refuses"), "{alone}");
-    let output = ibfabric(&["rdma", "bw", "host-2"]).output().expect("it runs");
+    let output = ibfabric(&["rdma", "bw", "host-2"]).output().expect("the program can be started");
     assert!(text(&output.stderr).contains("--attach"), "{}", text(&output.stderr));
     let words = ["rdma", "bw", "--attach", "attach-test-nobody", "host-2"];
-    let output = ibfabric(&words).output().expect("it runs");
+    let output = ibfabric(&words).output().expect("the program can be started");
     assert!(text(&output.stderr).contains("no simulator listens"), "{}", text(&output.stderr));
 }
 
@@ -251,7 +258,7 @@ fn malformed_messages_do_not_affect_other_clients() {
         let name = format!("{}:data", lab.name);
         let address = SocketAddrUnix::new_abstract_name(name.as_bytes()).expect("a name");
         net::connect(&socket, &address).expect("simulator listens");
-        net::send(&socket, message, SendFlags::NOSIGNAL).expect("it is taken");
+        net::send(&socket, message, SendFlags::NOSIGNAL).expect("the peer accepts data");
         let mut answer = vec![0; 65_536];
         let (length, _) = net::recv(&socket, &mut answer[..], RecvFlags::empty()).expect("an end");
         text(&answer[..length])
@@ -300,13 +307,13 @@ fn hca_traffic_is_recorded_and_replayed() {
     let words =
         ["sim", fabric, "--mtu", "4096", "--agents", "--replay", record, "--script", &script];
     let words = [&words[..], &["--log", &second, "--log-level", "hops"]].concat();
-    let output = ibfabric(&words).output().expect("it runs");
+    let output = ibfabric(&words).output().expect("the program can be started");
     assert!(output.status.success(), "{}", text(&output.stderr));
     let [first, second] =
         [&first, &second].map(|path| std::fs::read_to_string(path).expect("a log"));
     assert!(first.lines().count() > 1000);
     assert!(first == second, "the replay differs");
-    std::fs::remove_file(record).expect("it is there");
+    std::fs::remove_file(record).expect("the file exists");
 }
 
 #[test]

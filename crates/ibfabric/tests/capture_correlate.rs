@@ -39,7 +39,7 @@ impl Captures {
         let all = [&fixed[..], rest, &common, &[name(&client)]].concat();
         let output = ibfabric(&all).output().expect("the program runs");
         assert!(output.status.success(), "{}", text(&output.stderr));
-        assert!(serving.0.wait().expect("it ends").success());
+        assert!(serving.0.wait().expect("the process can be awaited").success());
         Self { client, server, udp }
     }
 
@@ -106,7 +106,7 @@ fn times_between_events_and_lists_are_printed() {
     let pairs = found["pairs"].as_array().unwrap();
     let of_client =
         |pair: &&Value| pair["from"]["qpn"] != 1 && pair["from"]["address"] == "127.0.0.2";
-    let pair = pairs.iter().find(of_client).expect("it has sent");
+    let pair = pairs.iter().find(of_client).expect("the client has sent packets");
     let [from, to] = [&pair["from"]["qpn"], &pair["to"]["qpn"]].map(|qpn| qpn.as_u64().unwrap());
     let (came, went) = (format!("qp {to} receive SEND"), format!("qp {to:#x} send SEND"));
     let found = captures.json(&["--from", &came, "--to", &went, "--qpn", &from.to_string()]);

@@ -42,7 +42,7 @@ impl Place {
 
     fn file(&self, name: &str, content: &[u8]) -> String {
         let path: PathBuf = self.0.path().join(name);
-        fs::write(&path, content).expect("written");
+        fs::write(&path, content).expect("the file can be written");
         path.display().to_string()
     }
 }
@@ -305,8 +305,13 @@ fn standard_input_is_read() {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("the program runs");
     let sample = sample();
-    child.stdin.take().expect("it is a pipe").write_all(&sample).expect("it is read");
-    let output = child.wait_with_output().expect("it ends");
+    child
+        .stdin
+        .take()
+        .expect("standard input is piped")
+        .write_all(&sample)
+        .expect("the program reads its input");
+    let output = child.wait_with_output().expect("the process can be awaited");
     assert_eq!((output.status.code(), lines(&output).len()), (Some(0), 2));
     assert!(text(&output.stderr).starts_with("ibfabric: standard input: 7 frames, 6 packets"));
 }
@@ -324,7 +329,7 @@ fn closed_standard_output_is_no_error() {
     let mut child =
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program runs");
     drop(child.stdout.take());
-    let output = child.wait_with_output().expect("it ends");
+    let output = child.wait_with_output().expect("the process can be awaited");
     assert_eq!((output.status.code(), text(&output.stderr).as_str()), (Some(0), ""));
 }
 

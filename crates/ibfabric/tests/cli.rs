@@ -29,7 +29,7 @@ impl Place {
 
     fn file(&self, name: &str, content: impl AsRef<[u8]>) -> String {
         let path = self.path(name);
-        fs::write(&path, content).expect("written");
+        fs::write(&path, content).expect("the file can be written");
         path
     }
 
@@ -322,7 +322,7 @@ fn closed_pipe_is_no_error() {
         .spawn()
         .expect("the program runs");
     drop(child.stdout.take());
-    let output = child.wait_with_output().expect("it ends");
+    let output = child.wait_with_output().expect("the process can be awaited");
     assert_eq!(output.status.code(), Some(0));
     assert!(output.stderr.is_empty(), "{}", text(&output.stderr));
 }
@@ -337,8 +337,8 @@ fn fabric_is_read_from_standard_input() {
         .stdout(Stdio::piped())
         .spawn()
         .expect("the program runs");
-    child.stdin.take().expect("a pipe").write_all(&net).expect("it reads");
-    let output = child.wait_with_output().expect("it ends");
+    child.stdin.take().expect("a pipe").write_all(&net).expect("the program reads its input");
+    let output = child.wait_with_output().expect("the process can be awaited");
     assert_eq!(output.status.code(), Some(0));
 }
 
@@ -521,7 +521,7 @@ fn unwritable_help_has_status_2() {
     for words in [&["--help"][..], &["--version"], &["rdma", "bw", "--help"], &["help"]] {
         let full = fs::File::options().write(true).open("/dev/full").expect("a device");
         let mut command = Command::new(env!("CARGO_BIN_EXE_ibfabric"));
-        let output = command.args(words).stdout(full).output().expect("it runs");
+        let output = command.args(words).stdout(full).output().expect("the program can be started");
         let shown = text(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{words:?}: {shown}");
         assert!(shown.contains("No space left"), "{words:?}: {shown}");
@@ -555,11 +555,12 @@ fn interrupt_before_ready_fails() {
     ] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_ibfabric"));
         let piped = command.args(words).stdout(Stdio::piped()).stderr(Stdio::null());
-        let child = piped.spawn().expect("it runs");
+        let child = piped.spawn().expect("the program can be started");
         std::thread::sleep(std::time::Duration::from_millis(150));
         let process = rustix::process::Pid::from_child(&child);
-        rustix::process::kill_process(process, rustix::process::Signal::INT).expect("it runs");
-        let output = child.wait_with_output().expect("it ends");
+        rustix::process::kill_process(process, rustix::process::Signal::INT)
+            .expect("the process exists");
+        let output = child.wait_with_output().expect("the process can be awaited");
         // A slow process may be killed by the signal; a fast one may have been READY.
         let was_ready = text(&output.stdout).contains("READY");
         assert_eq!(output.status.code() == Some(0), was_ready, "{words:?}");

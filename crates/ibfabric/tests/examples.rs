@@ -35,7 +35,7 @@ fn commands(line: &str) -> Vec<Vec<String>> {
                 word.get_or_insert_default();
             }
             (None, '|' | '&' | '\n' | ' ') => {
-                let command = commands.last_mut().expect("there is one");
+                let command = commands.last_mut().expect("the list is not empty");
                 command.extend(word.take());
                 if letter != ' ' {
                     commands.push(vec![]);
@@ -44,7 +44,7 @@ fn commands(line: &str) -> Vec<Vec<String>> {
             (_, letter) => word.get_or_insert_default().push(letter),
         }
     }
-    commands.last_mut().expect("there is one").extend(word);
+    commands.last_mut().expect("the list is not empty").extend(word);
     commands
 }
 
@@ -85,7 +85,7 @@ struct Place(tempfile::TempDir);
 
 impl Place {
     fn shell(&self, line: &str) -> Command {
-        let programs = Path::new(PROGRAM).parent().expect("it is in a directory");
+        let programs = Path::new(PROGRAM).parent().expect("the path has a parent");
         let mut path = vec![PathBuf::from(programs)];
         path.extend(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()));
         let mut command = Command::new("sh");
@@ -97,13 +97,14 @@ impl Place {
     }
 
     fn run(&self, line: &str) -> Output {
-        self.shell(line).output().expect("it runs")
+        self.shell(line).output().expect("the program can be started")
     }
 
     /// Starts a simulator and waits until it is ready.
     fn serve(&self, line: &str) -> Simulator {
         let mut command = self.shell(&format!("exec {line}"));
-        let mut child = Simulator(command.stdout(Stdio::piped()).spawn().expect("it runs"));
+        let mut child =
+            Simulator(command.stdout(Stdio::piped()).spawn().expect("the program can be started"));
         let mut printed = String::new();
         let stdout = child.0.stdout.as_mut().expect("piped");
         BufReader::new(stdout).read_line(&mut printed).expect("a line");
@@ -129,7 +130,7 @@ fn examples_run() {
         let printed = String::from_utf8_lossy(&output.stderr);
         assert_ne!(output.status.code(), Some(2), "{line}: {printed}");
     }
-    assert!(fs::exists(place.0.path().join("fabric.html")).expect("it can be looked at"));
+    assert!(fs::exists(place.0.path().join("fabric.html")).expect("the directory can be searched"));
 
     let socket = format!("ibfabric-examples-{}", std::process::id());
     for example in examples("sim") {

@@ -22,7 +22,7 @@ fn hostile_fabric(path: &Path) {
         text = text.replace(&format!("\"{name}\""), &format!("\"{name}{HOSTILE}\""));
     }
     assert_eq!(text.matches(HOSTILE).count(), 4, "{text}");
-    fs::write(path, text).expect("written");
+    fs::write(path, text).expect("the file can be written");
 }
 
 /// Checks that the output of a command is safe for a terminal; returns true if it contains an escaped

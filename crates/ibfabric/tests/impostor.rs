@@ -85,7 +85,7 @@ fn data(name: &str) {
         let socket = rustix::net::socket_with(family, kind, SocketFlags::CLOEXEC, None);
         let socket = socket.expect("a socket");
         rustix::net::bind(&socket, &address).expect("the name is free");
-        rustix::net::listen(&socket, 8).expect("it listens");
+        rustix::net::listen(&socket, 8).expect("the socket can listen");
         socket
     };
     impostor(open, |listener| {
@@ -137,7 +137,7 @@ fn consoles_of_other_users_are_refused() {
     is_refused(&run(&["sim", "ctl", "--socket", &name, "dump"]));
     is_refused(&run(&["sm", "ctl", "--socket", &name, "status"]));
     let folder = tempfile::tempdir().expect("a temporary directory");
-    let socket = folder.path().canonicalize().expect("it is there").join("acm.sock");
+    let socket = folder.path().canonicalize().expect("the path exists").join("acm.sock");
     console(&format!("ibfabric-acm:{}", socket.display()));
     for question in ["status", "flush", "reload"] {
         is_refused(&run(&["acm", "ctl", "--socket", &socket.display().to_string(), question]));
@@ -151,7 +151,7 @@ fn sockets_of_other_users_in_shared_folders_are_refused() {
     }
     let folder = tempfile::tempdir().expect("a temporary directory");
     let all = std::fs::Permissions::from_mode(0o777);
-    std::fs::set_permissions(folder.path(), all).expect("it is ours");
+    std::fs::set_permissions(folder.path(), all).expect("the directory belongs to this user");
     let socket = folder.path().join("socket");
     path(&socket);
     let socket = socket.display().to_string();
@@ -184,7 +184,7 @@ fn captures(pid: u32) {
         let socket = rustix::net::socket_with(family, kind, SocketFlags::CLOEXEC, None);
         let socket = socket.expect("a socket");
         rustix::net::bind(&socket, &address).expect("the name is free");
-        rustix::net::listen(&socket, 8).expect("it listens");
+        rustix::net::listen(&socket, 8).expect("the socket can listen");
         socket
     };
     impostor(open, |listener| {
@@ -218,7 +218,7 @@ fn mounts_and_attached_hcas_refuse_servers_of_other_users() {
     }
     let folder = tempfile::tempdir().expect("a temporary directory");
     let all = std::fs::Permissions::from_mode(0o777);
-    std::fs::set_permissions(folder.path(), all).expect("it is ours");
+    std::fs::set_permissions(folder.path(), all).expect("the directory belongs to this user");
     let socket = folder.path().join("socket");
     path(&socket);
     let socket = socket.display().to_string();

@@ -97,12 +97,12 @@ fn pingpong_exchanges_messages() {
     let mut server = rdma(&[&common[..], &["--listen", "127.0.0.1"]].concat());
     let mut server = server.stdout(Stdio::piped()).spawn().expect("the program runs");
     let mut line = String::new();
-    let output = server.stdout.as_mut().expect("it is piped");
+    let output = server.stdout.as_mut().expect("standard output is piped");
     BufReader::new(output).read_line(&mut line).expect("a line");
     assert!(line.contains("local address"), "{line}");
     let client = run(&[&common[..], &["--from", "127.0.0.2", "127.0.0.1"]].concat());
     assert!(text(&client.stdout).contains("300 iters in"), "{}", text(&client.stderr));
-    assert!(server.wait().expect("it ends").success());
+    assert!(server.wait().expect("the process can be awaited").success());
 }
 
 #[test]

@@ -29,13 +29,20 @@ fn names(folder: &Path) -> Vec<String> {
 fn on_full_disk(folder: &Path, setup: &str, words: &str) -> Output {
     let program = env!("CARGO_BIN_EXE_ibfabric");
     let script = format!("{setup} ulimit -f 1; exec '{program}' {words}");
-    Command::new("bash").args(["-c", &script]).current_dir(folder).output().expect("it runs")
+    Command::new("bash")
+        .args(["-c", &script])
+        .current_dir(folder)
+        .output()
+        .expect("the program can be started")
 }
 
 fn folder() -> TempDir {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let gen_small = ["gen", "xgft", "4,4", "1,4", "-o"];
-    let made = ibfabric(&gen_small).arg(folder.path().join("net")).status().expect("it runs");
+    let made = ibfabric(&gen_small)
+        .arg(folder.path().join("net"))
+        .status()
+        .expect("the program can be started");
     assert!(made.success());
     folder
 }
@@ -47,12 +54,12 @@ const WRITERS: [&str; 2] = ["gen xgft 8,8 1,8 -o result", "route net --report re
 fn full_disk_keeps_former_result() {
     for words in WRITERS {
         let folder = folder();
-        fs::write(folder.path().join("result"), FORMER).expect("written");
+        fs::write(folder.path().join("result"), FORMER).expect("the file can be written");
         let output = on_full_disk(folder.path(), "trap '' XFSZ;", words);
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{words}: {stderr}");
         assert!(stderr.contains("cannot write result: File too large"), "{words}: {stderr}");
-        let kept = fs::read_to_string(folder.path().join("result")).expect("it is there");
+        let kept = fs::read_to_string(folder.path().join("result")).expect("the file exists");
         assert_eq!(kept, FORMER, "{words}");
         assert_eq!(names(folder.path()), ["net", "result"], "{words}");
     }
@@ -62,12 +69,12 @@ fn full_disk_keeps_former_result() {
 fn signal_removes_temporary_files() {
     for words in [WRITERS[0], WRITERS[1], "route net --dump-dir dumps"] {
         let folder = folder();
-        fs::write(folder.path().join("result"), FORMER).expect("written");
+        fs::write(folder.path().join("result"), FORMER).expect("the file can be written");
         fs::create_dir(folder.path().join("dumps")).expect("created");
         let output = on_full_disk(folder.path(), "", words);
         // The signal or the failed write ends the process, whichever comes first.
         assert!(!output.status.success(), "{words}: {output:?}");
-        let kept = fs::read_to_string(folder.path().join("result")).expect("it is there");
+        let kept = fs::read_to_string(folder.path().join("result")).expect("the file exists");
         assert_eq!(kept, FORMER, "{words}");
         assert_eq!(names(folder.path()), ["dumps", "net", "result"], "{words}");
         let dumps = names(&folder.path().join("dumps"));
@@ -104,11 +111,11 @@ fn unwritten_cache_and_dumps_are_errors_of_sm_once() {
         assert!(stderr.contains("File too large"), "{option}: {stderr}");
     }
     let folder = folder();
-    fs::write(folder.path().join("kept"), "a file").expect("written");
+    fs::write(folder.path().join("kept"), "a file").expect("the file can be written");
     let output = ibfabric(&["sm", "--sim", "net", "--once", "--cache-dir", "kept"])
         .current_dir(folder.path())
         .output()
-        .expect("it runs");
+        .expect("the program can be started");
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{stderr}");
     assert_eq!(
@@ -128,9 +135,9 @@ fn interrupted_gen_leaves_former_or_whole_result() {
         if interrupted == 4 {
             break;
         }
-        fs::write(&result, FORMER).expect("written");
+        fs::write(&result, FORMER).expect("the file can be written");
         let mut command = ibfabric(&["gen", "xgft", "24,24,24", "1,24,24", "-o"]);
-        let mut child = command.arg(&result).spawn().expect("it runs");
+        let mut child = command.arg(&result).spawn().expect("the program can be started");
         let end = Instant::now() + Duration::from_secs(60);
         while names(folder.path()).len() == 1 && Instant::now() < end {
             if child.try_wait().expect("its state").is_some() {
@@ -141,9 +148,9 @@ fn interrupted_gen_leaves_former_or_whole_result() {
         let pid = i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw);
         let int = rustix::process::Signal::INT;
         let _ = rustix::process::kill_process(pid.expect("a process"), int);
-        let status = child.wait().expect("it ends");
+        let status = child.wait().expect("the process can be awaited");
         assert_eq!(names(folder.path()), ["result"], "no temporary file remains");
-        let text = fs::read_to_string(&result).expect("it is there");
+        let text = fs::read_to_string(&result).expect("the file exists");
         if status.success() {
             assert_ne!(text, FORMER);
         } else {

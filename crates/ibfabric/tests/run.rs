@@ -31,7 +31,9 @@ fn simulator(name: &str) -> (Running, tempfile::TempDir) {
     let directory = tempfile::tempdir().expect("a directory");
     let fabric = directory.path().join("fabric.net");
     let fabric = fabric.to_str().expect("a path");
-    let made = ibfabric(&["gen", "fat-tree", "4", "-o", fabric]).status().expect("it runs");
+    let made = ibfabric(&["gen", "fat-tree", "4", "-o", fabric])
+        .status()
+        .expect("the program can be started");
     assert!(made.success());
     let words = ["sim", fabric, "--socket", name, "--sm", "--mtu", "4096"];
     (Running::ready(ibfabric(&words)), directory)
@@ -51,13 +53,17 @@ fn pair(ports: [&[&str]; 2], words: &[&str]) -> Output {
     let port = port.to_string();
     let words = [words, &["-p", &port]].concat();
     let mut command = on(ports[0], &words);
-    let server = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
+    let server = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program can be started");
     let words = [&words[..], &["localhost"]].concat();
     // The server needs time to listen; a client that is too early fails at once.
     let mut client = None;
     for _ in 0..50 {
         std::thread::sleep(Duration::from_millis(200));
-        let output = on(ports[1], &words).output().expect("it runs");
+        let output = on(ports[1], &words).output().expect("the program can be started");
         let is_early = text(&output.stderr).contains("Couldn't connect")
             || text(&output.stdout).contains("Couldn't connect");
         client = Some(output);
@@ -65,8 +71,8 @@ fn pair(ports: [&[&str]; 2], words: &[&str]) -> Output {
             break;
         }
     }
-    let client = client.expect("it ran");
-    let output = server.wait_with_output().expect("it ends");
+    let client = client.expect("the program can be started");
+    let output = server.wait_with_output().expect("the process can be awaited");
     for (end, output) in [("server", &output), ("client", &client)] {
         let printed = format!("{}\n{}", text(&output.stdout), text(&output.stderr));
         assert!(output.status.success(), "{end} of {words:?}: {}\n{printed}", output.status);
@@ -82,13 +88,15 @@ fn device_has_the_name_and_the_attributes_of_the_port() {
     let name = format!("run-devinfo-{}", std::process::id());
     let _simulator = simulator(&name);
     let port = ["--attach", &name, "--node", "host-3", "--device", "mlx5_0"];
-    let output = on(&port, &["ibv_devinfo", "-v"]).output().expect("it runs");
+    let output = on(&port, &["ibv_devinfo", "-v"]).output().expect("the program can be started");
     let printed = text(&output.stdout);
     assert!(output.status.success(), "{printed}{}", text(&output.stderr));
     for line in ["hca_id:\tmlx5_0", "PORT_ACTIVE (4)", "active_mtu:\t\t4096 (5)", "InfiniBand"] {
         assert!(printed.contains(line), "{line:?} in {printed}");
     }
-    let output = on(&["--roce", "127.0.0.1"], &["ibv_devinfo"]).output().expect("it runs");
+    let output = on(&["--roce", "127.0.0.1"], &["ibv_devinfo"])
+        .output()
+        .expect("the program can be started");
     let printed = text(&output.stdout);
     assert!(printed.contains("hca_id:\trxe0") && printed.contains("Ethernet"), "{printed}");
 }
@@ -125,16 +133,20 @@ fn pingpongs_run_between_two_nodes_and_over_roce() {
 
 #[test]
 fn missing_ports_and_programs_are_reported() {
-    let output = on(&["--attach", "no-such-simulator"], &["true"]).output().expect("it runs");
+    let output = on(&["--attach", "no-such-simulator"], &["true"])
+        .output()
+        .expect("the program can be started");
     assert_eq!(output.status.code(), Some(2));
     let error = text(&output.stderr);
     assert!(error.contains("no simulator listens on @no-such-simulator:data"), "{error}");
-    let output = on(&["--roce", "127.0.0.1"], &["no-such-program"]).output().expect("it runs");
+    let output = on(&["--roce", "127.0.0.1"], &["no-such-program"])
+        .output()
+        .expect("the program can be started");
     assert_eq!(output.status.code(), Some(127), "{}", text(&output.stderr));
     let library = library();
     let library = library.to_str().expect("a path");
     let words = ["run", "--library", library, "--roce", "127.0.0.1", "--env"];
-    let output = ibfabric(&words).output().expect("it runs");
+    let output = ibfabric(&words).output().expect("the program can be started");
     let printed = text(&output.stdout);
     assert!(printed.contains("export IBFABRIC_ROCE='127.0.0.1'"), "{printed}");
     assert!(printed.contains("unset IBFABRIC_ATTACH"), "{printed}");

@@ -25,8 +25,8 @@ fn up(name: &str, directory: &Path, words: &[&str]) -> Command {
 
 /// Starts `up`, and returns its output until it is ready.
 fn ready(mut command: Command) -> (Running, Vec<String>) {
-    let mut child = command.stdout(Stdio::piped()).spawn().expect("it starts");
-    let lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
+    let mut child = command.stdout(Stdio::piped()).spawn().expect("the program can be started");
+    let lines = BufReader::new(child.stdout.take().expect("standard output is piped")).lines();
     let running = Running(child);
     let mut message = Vec::new();
     for line in lines.map_while(Result::ok) {
@@ -41,8 +41,9 @@ fn ready(mut command: Command) -> (Running, Vec<String>) {
 /// Sends SIGINT, as Ctrl-C does; returns the exit status.
 fn interrupt(mut running: Running) -> Option<i32> {
     let process = rustix::process::Pid::from_child(&running.0);
-    rustix::process::kill_process(process, rustix::process::Signal::INT).expect("it runs");
-    running.0.wait().expect("it ends").code()
+    rustix::process::kill_process(process, rustix::process::Signal::INT)
+        .expect("the process exists");
+    running.0.wait().expect("the process can be awaited").code()
 }
 
 fn entries(directory: &Path) -> usize {
@@ -53,7 +54,8 @@ fn entries(directory: &Path) -> usize {
 fn self_test_of_a_sound_fabric_passes() {
     let directory = tempfile::tempdir().expect("a directory");
     let words = ["--check", "--format", "json", "--size", "32M"];
-    let output = up(&name("tour"), directory.path(), &words).output().expect("it runs");
+    let output =
+        up(&name("tour"), directory.path(), &words).output().expect("the program can be started");
     let message = text(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{message}{}", text(&output.stderr));
     let report: Value = serde_json::from_str(&message).expect("an object");
@@ -88,11 +90,13 @@ fn self_test_skips_checks_of_small_fabrics() {
     let directory = tempfile::tempdir().expect("a directory");
     for (hosts, has_device) in [(1, false), (2, true), (4, true)] {
         let path = directory.path().join(format!("{hosts}.net"));
-        let file = path.to_str().expect("it is text");
+        let file = path.to_str().expect("the path is UTF-8");
         let kind = ["gen", "mesh", "1", &format!("hosts={hosts}"), "-o", file];
-        assert!(ibfabric(&kind).status().expect("it runs").success());
+        assert!(ibfabric(&kind).status().expect("the program can be started").success());
         let words = [file, "--check", "--format", "json", "--size", "4M"];
-        let output = up(&name("small"), directory.path(), &words).output().expect("it runs");
+        let output = up(&name("small"), directory.path(), &words)
+            .output()
+            .expect("the program can be started");
         let message = text(&output.stdout);
         assert_eq!(output.status.code(), Some(0), "{hosts}: {message}");
         let report: Value = serde_json::from_str(&message).expect("an object");
@@ -110,9 +114,10 @@ fn self_test_of_a_fabric_without_hosts_passes() {
     let directory = tempfile::tempdir().expect("a directory");
     let net = directory.path().join("none.net");
     let fabric = "Switch 4 \"one\"\n[1] \"two\"[1]\n\nSwitch 4 \"two\"\n[1] \"one\"[1]\n";
-    std::fs::write(&net, fabric).expect("there is room");
-    let words = [net.to_str().expect("it is text"), "--check", "--format", "json"];
-    let output = up(&name("none"), directory.path(), &words).output().expect("it runs");
+    std::fs::write(&net, fabric).expect("the disk is not full");
+    let words = [net.to_str().expect("the path is UTF-8"), "--check", "--format", "json"];
+    let output =
+        up(&name("none"), directory.path(), &words).output().expect("the program can be started");
     let message = text(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{message}{}", text(&output.stderr));
     let report: Value = serde_json::from_str(&message).expect("an object");
@@ -125,10 +130,11 @@ fn self_test_of_a_fabric_without_hosts_passes() {
 /// LFT says.
 fn wrong(directory: &Path) -> [String; 2] {
     let [net, script] = ["tree.net", "wrong"].map(|name| directory.join(name));
-    let [net, script] = [net, script].map(|path| path.to_str().expect("it is text").to_owned());
+    let [net, script] =
+        [net, script].map(|path| path.to_str().expect("the path is UTF-8").to_owned());
     let made = ibfabric(&["gen", "fat-tree", "4", "2", "-o", &net]).status();
-    assert!(made.expect("it runs").success());
-    std::fs::write(&script, "at 0s Misroute \"leaf-0\" 3 4\n").expect("there is room");
+    assert!(made.expect("the program can be started").success());
+    std::fs::write(&script, "at 0s Misroute \"leaf-0\" 3 4\n").expect("the disk is not full");
     [net, script]
 }
 
@@ -137,7 +143,8 @@ fn self_test_finds_misrouted_packets() {
     let directory = tempfile::tempdir().expect("a directory");
     let [net, script] = wrong(directory.path());
     let words = [&net, "--check", "--size", "1M", "--script", &script];
-    let output = up(&name("wrong"), directory.path(), &words).output().expect("it runs");
+    let output =
+        up(&name("wrong"), directory.path(), &words).output().expect("the program can be started");
     let message = text(&output.stdout);
     assert_eq!(output.status.code(), Some(1), "{message}");
     assert!(message.contains("FAILED paths") && message.contains("ok     device"), "{message}");
@@ -149,15 +156,15 @@ fn closed_output_does_not_change_the_verdict() {
     let [net, script] = wrong(directory.path());
     let words = [&net, "--check", "--size", "64M", "--script", &script];
     let mut command = up(&name("unread"), directory.path(), &words);
-    let mut child = command.stdout(Stdio::piped()).spawn().expect("it starts");
+    let mut child = command.stdout(Stdio::piped()).spawn().expect("the program can be started");
     let mut first = String::new();
-    let mut lines = BufReader::new(child.stdout.take().expect("it is piped"));
+    let mut lines = BufReader::new(child.stdout.take().expect("standard output is piped"));
     lines.read_line(&mut first).expect("a line comes");
     assert!(first.starts_with("ok     subnet"), "{first}");
     // Its other files are unnamed, so that no other process can replace them.
     assert_eq!(entries(directory.path()), 2 + usize::from(has_socket(directory.path())));
     drop(lines);
-    assert_eq!(Running(child).0.wait().expect("it ends").code(), Some(1));
+    assert_eq!(Running(child).0.wait().expect("the process can be awaited").code(), Some(1));
 }
 
 /// Returns whether the NBD socket exists.
@@ -170,9 +177,11 @@ fn has_socket(directory: &Path) -> bool {
 fn capture_rejects_input_files_and_blocking_pipes() {
     let directory = tempfile::tempdir().expect("a directory");
     let [net, script] = wrong(directory.path());
-    let pipe = directory.path().join("pipe").to_str().expect("it is text").to_owned();
-    assert!(Command::new("mkfifo").arg(&pipe).status().expect("it runs").success());
-    let before = std::fs::read(&net).expect("it is there");
+    let pipe = directory.path().join("pipe").to_str().expect("the path is UTF-8").to_owned();
+    assert!(
+        Command::new("mkfifo").arg(&pipe).status().expect("the program can be started").success()
+    );
+    let before = std::fs::read(&net).expect("the file exists");
     let cases: [(&[&str], &str); 4] = [
         (&[&net, "-w", &net], "stands for two things"),
         (&[&net, "--script", &script, "-w", &script], "stands for two things"),
@@ -181,12 +190,12 @@ fn capture_rejects_input_files_and_blocking_pipes() {
     ];
     for (words, expected) in cases {
         let mut command = up(&name("files"), directory.path(), words);
-        let output = command.stdin(Stdio::null()).output().expect("it runs");
+        let output = command.stdin(Stdio::null()).output().expect("the program can be started");
         let why = text(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{words:?}: {why}");
         assert!(why.contains(expected) && why.lines().count() == 1, "{words:?}: {why}");
     }
-    assert_eq!(std::fs::read(&net).expect("it is there"), before);
+    assert_eq!(std::fs::read(&net).expect("the file exists"), before);
 }
 
 #[test]
@@ -196,19 +205,23 @@ fn clients_attach_and_exit_removes_all_files() {
     let (running, message) = ready(up(&name, directory.path(), &["--size", "8M"]));
     assert!(message.iter().any(|line| line.contains("ACM services at 32 hosts")), "{message:?}");
     // A second process with the same name fails.
-    let second = up(&name, directory.path(), &[]).output().expect("it runs");
+    let second = up(&name, directory.path(), &[]).output().expect("the program can be started");
     let why = text(&second.stderr);
     assert!(second.status.code() == Some(2) && why.contains("--socket"), "{why}");
     // Paths are traced, and HCAs of other processes attach to ports of embedded hosts in place of their HCAs.
     let traced = ibfabric(&["tracer", &format!("--ibsim={name}"), "--all-pairs"]).output();
-    let traced = traced.expect("it runs");
+    let traced = traced.expect("the program can be started");
     assert!(traced.status.success(), "{}", text(&traced.stdout));
     let place = ["--attach", &name, "--node", "H-0002c90000100010"];
-    let info = ibfabric(&[&["rdma", "devinfo"], &place[..]].concat()).output().expect("it runs");
+    let info = ibfabric(&[&["rdma", "devinfo"], &place[..]].concat())
+        .output()
+        .expect("the program can be started");
     assert!(info.status.success(), "{}", text(&info.stderr));
     // The ports of the device's paths are not available to other processes.
     let place = ["--attach", &name, "--node", "H-0002c90000100000"];
-    let info = ibfabric(&[&["rdma", "devinfo"], &place[..]].concat()).output().expect("it runs");
+    let info = ibfabric(&[&["rdma", "devinfo"], &place[..]].concat())
+        .output()
+        .expect("the program can be started");
     let why = text(&info.stderr);
     assert!(!info.status.success() && why.contains("disk0"), "{why}");
     assert_eq!(entries(directory.path()), 1, "the socket of NBD");
@@ -220,10 +233,10 @@ fn clients_attach_and_exit_removes_all_files() {
 fn unusable_options_fail_with_one_line() {
     let directory = tempfile::tempdir().expect("a directory");
     let empty = directory.path().join("empty.net");
-    std::fs::write(&empty, "").expect("there is room");
+    std::fs::write(&empty, "").expect("the disk is not full");
     let taken = directory.path().join("taken");
-    std::fs::write(&taken, "somebody's").expect("there is room");
-    let words_of = |path: &Path| path.to_str().expect("it is text").to_owned();
+    std::fs::write(&taken, "somebody's").expect("the disk is not full");
+    let words_of = |path: &Path| path.to_str().expect("the path is UTF-8").to_owned();
     for (words, why) in [
         (vec![words_of(&empty)], "empty.net"),
         (vec!["/none.net".to_owned()], "/none.net"),
@@ -233,12 +246,14 @@ fn unusable_options_fail_with_one_line() {
         (vec!["--write".to_owned(), "/none/at/all".to_owned()], "/none/at/all"),
     ] {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        let output = up(&name("bad"), directory.path(), &words).output().expect("it runs");
+        let output = up(&name("bad"), directory.path(), &words)
+            .output()
+            .expect("the program can be started");
         let message = text(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{words:?}: {message}");
         assert!(message.contains(why) && message.lines().count() == 1, "{words:?}: {message}");
     }
-    assert_eq!(std::fs::read_to_string(&taken).expect("it is there"), "somebody's");
+    assert_eq!(std::fs::read_to_string(&taken).expect("the file exists"), "somebody's");
 }
 
 /// The fabric consists of two halves without a link between them.
@@ -253,9 +268,10 @@ fn self_test_finds_cut_off_nodes() {
         )
     };
     let fabric = half("s", "a", "b") + &half("t", "c", "d");
-    std::fs::write(&net, fabric).expect("there is room");
-    let words = [net.to_str().expect("it is text"), "--check", "--size", "1M"];
-    let output = up(&name("cut"), directory.path(), &words).output().expect("it runs");
+    std::fs::write(&net, fabric).expect("the disk is not full");
+    let words = [net.to_str().expect("the path is UTF-8"), "--check", "--size", "1M"];
+    let output =
+        up(&name("cut"), directory.path(), &words).output().expect("the program can be started");
     let message = text(&output.stdout);
     assert_eq!(output.status.code(), Some(1), "{message}{}", text(&output.stderr));
     assert!(message.contains("FAILED routes") && message.contains("3 nodes cut off"), "{message}");
@@ -264,7 +280,8 @@ fn self_test_finds_cut_off_nodes() {
 
 /// Returns whether a process ignores SIGINT.
 fn ignores_interrupts(process: u32) -> bool {
-    let status = std::fs::read_to_string(format!("/proc/{process}/status")).expect("it runs");
+    let status = std::fs::read_to_string(format!("/proc/{process}/status"))
+        .expect("the program can be started");
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).expect("a mask");
     u64::from_str_radix(mask.trim(), 16).expect("a number") >> 1 & 1 == 1
 }
@@ -287,14 +304,15 @@ fn ctrl_c_exits_cleanly_at_any_time() {
                 .args(write);
             command.envs(up.get_envs().filter_map(|(key, value)| Some((key, value?))));
             command.stdout(Stdio::piped()).stderr(Stdio::piped());
-            let child = command.spawn().expect("it starts");
+            let child = command.spawn().expect("the program can be started");
             while ignores_interrupts(child.id()) {
                 std::thread::sleep(Duration::from_millis(1));
             }
             std::thread::sleep(Duration::from_millis(after));
             let process = rustix::process::Pid::from_child(&child);
-            rustix::process::kill_process(process, rustix::process::Signal::INT).expect("it runs");
-            let output = child.wait_with_output().expect("it ends");
+            rustix::process::kill_process(process, rustix::process::Signal::INT)
+                .expect("the process exists");
+            let output = child.wait_with_output().expect("the process can be awaited");
             let (out, message) = (text(&output.stdout), text(&output.stderr));
             let case = format!("{words:?} after {after} ms: {:?} {out}{message}", output.status);
             // Before the signal handler is installed, the signal kills the process, which has no files yet.
@@ -310,7 +328,7 @@ fn ctrl_c_exits_cleanly_at_any_time() {
             assert!(message.is_empty() || reasons.iter().any(|it| message.contains(it)), "{case}");
             if output.status.code().is_some() && packets.metadata().is_ok_and(|it| it.len() > 0) {
                 let read = ["capture", "read", write[1], "--count", "1"];
-                let read = ibfabric(&read).output().expect("it runs");
+                let read = ibfabric(&read).output().expect("the program can be started");
                 assert!(read.status.success(), "{case}{}", text(&read.stderr));
             }
             std::fs::remove_file(&packets).ok();

@@ -38,8 +38,8 @@ impl Up {
         let name = format!("page-test-{test}-{}", std::process::id());
         let directory = tempfile::tempdir().expect("a directory");
         let mut command = command(&name, directory.path(), words);
-        let mut child = command.stdout(Stdio::piped()).spawn().expect("it starts");
-        let lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
+        let mut child = command.stdout(Stdio::piped()).spawn().expect("the program can be started");
+        let lines = BufReader::new(child.stdout.take().expect("standard output is piped")).lines();
         let running = Running(child);
         let lines = lines.map_while(Result::ok).take_while(|line| line != "READY");
         let printed: Vec<String> = lines.collect();
@@ -55,7 +55,7 @@ impl Up {
 
     /// Sends a request; returns the connection to read the response from.
     fn send(&self, method: &str, path: &str, body: &str) -> BufReader<TcpStream> {
-        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).expect("it listens");
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).expect("the server listens");
         stream.set_read_timeout(Some(PATIENCE)).expect("a limit");
         let length = body.len();
         write!(
@@ -64,7 +64,7 @@ impl Up {
              Connection: close\r\nContent-Length: {length}\r\n\r\n{body}",
             self.port
         )
-        .expect("it is taken");
+        .expect("the peer accepts data");
         BufReader::new(stream)
     }
 
@@ -104,8 +104,9 @@ impl Up {
     fn interrupt(&mut self) -> (Option<i32>, Duration) {
         let since = Instant::now();
         let process = rustix::process::Pid::from_child(&self.running.0);
-        rustix::process::kill_process(process, rustix::process::Signal::INT).expect("it runs");
-        (self.running.0.wait().expect("it ends").code(), since.elapsed())
+        rustix::process::kill_process(process, rustix::process::Signal::INT)
+            .expect("the process exists");
+        (self.running.0.wait().expect("the process can be awaited").code(), since.elapsed())
     }
 }
 
@@ -194,7 +195,7 @@ fn cut_link_is_routed_around_and_returns() {
     assert_eq!(down["missing"], json!([]), "every node is reached over other links");
     // The console shows the same state.
     let console = ibfabric(&["sim", "ctl", "--socket", &up.name, "dump"]).output();
-    assert!(console.expect("it runs").status.success());
+    assert!(console.expect("the program can be started").status.success());
     let load = up.get("load");
     assert_eq!(load["load"][link as usize], json!([0, 0]));
     assert_eq!(up.post("link", &json!({"link": link, "up": true})), (200, json!({})));
@@ -353,19 +354,19 @@ struct Program {
 
 impl Program {
     fn connect(path: &Path) -> Self {
-        let mut stream = UnixStream::connect(path).expect("it listens");
+        let mut stream = UnixStream::connect(path).expect("the server listens");
         stream.set_read_timeout(Some(PATIENCE)).expect("a limit");
         let mut greeting = [0; 18];
-        stream.read_exact(&mut greeting).expect("it is greeted");
+        stream.read_exact(&mut greeting).expect("the server sends a greeting");
         assert!(greeting.starts_with(b"NBDMAGIC"));
         // The client's flags, and NBD_OPT_EXPORT_NAME.
         let mut hello = 3_u32.to_be_bytes().to_vec();
         hello.extend(b"IHAVEOPT");
         hello.extend(1_u32.to_be_bytes());
         hello.extend(0_u32.to_be_bytes());
-        stream.write_all(&hello).expect("it is taken");
+        stream.write_all(&hello).expect("the peer accepts data");
         let mut device = [0; 10];
-        stream.read_exact(&mut device).expect("it is there");
+        stream.read_exact(&mut device).expect("the device name follows");
         let size = u64::from_be_bytes(*device.first_chunk().expect("8 bytes"));
         Self { stream, size }
     }
@@ -378,9 +379,9 @@ impl Program {
         request.extend(offset.to_be_bytes());
         request.extend((length as u32).to_be_bytes());
         request.extend(data);
-        self.stream.write_all(&request).expect("it is taken");
+        self.stream.write_all(&request).expect("the peer accepts data");
         let mut answer = [0; 16];
-        self.stream.read_exact(&mut answer).expect("it is answered");
+        self.stream.read_exact(&mut answer).expect("the server responds");
         assert_eq!(answer[..8], [0x67, 0x44, 0x66, 0x98, 0, 0, 0, 0]);
     }
 
@@ -433,17 +434,19 @@ fn requests_from_other_origins_are_rejected() {
     for path in ["/", "/0123456789abcdef0123456789abcdef/", "/index.html"] {
         assert_eq!(up.request("GET", path, ""), (404, String::new()));
     }
-    let mut stream = TcpStream::connect(("127.0.0.1", up.port)).expect("it listens");
+    let mut stream = TcpStream::connect(("127.0.0.1", up.port)).expect("the server listens");
     let path = format!("{}api/fabric", up.token);
     write!(stream, "GET {path} HTTP/1.1\r\nHost: example.org\r\nConnection: close\r\n\r\n")
-        .expect("it is taken");
+        .expect("the peer accepts data");
     let mut answer = String::new();
     stream.read_to_string(&mut answer).expect("an answer");
     assert!(answer.starts_with("HTTP/1.1 403 "), "{answer}");
     // Its port is its own.
     let directory = tempfile::tempdir().expect("a directory");
     let (name, port) = (format!("{}-2", up.name), up.port.to_string());
-    let second = command(&name, directory.path(), &["--http", &port]).output().expect("it runs");
+    let second = command(&name, directory.path(), &["--http", &port])
+        .output()
+        .expect("the program can be started");
     let printed = text(&second.stderr);
     assert_eq!((second.status.code(), printed.lines().count()), (Some(2), 1), "{printed}");
     assert!(printed.contains(&port) && printed.contains("--http"), "{printed}");
@@ -455,15 +458,15 @@ fn page_is_optional() {
     let directory = tempfile::tempdir().expect("a directory");
     let name = format!("none-test-{}", std::process::id());
     let mut command = command(&name, directory.path(), &["--no-http"]);
-    let mut child = command.stdout(Stdio::piped()).spawn().expect("it starts");
-    let lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
+    let mut child = command.stdout(Stdio::piped()).spawn().expect("the program can be started");
+    let lines = BufReader::new(child.stdout.take().expect("standard output is piped")).lines();
     let _running = Running(child);
     let lines = lines.map_while(Result::ok).take_while(|line| line != "READY");
     let printed: Vec<String> = lines.collect();
     assert!(printed.iter().any(|line| line == "try:"), "{printed:?}");
     assert!(!printed.iter().any(|line| line.contains("page")), "{printed:?}");
     for words in [["--check", "--http", "0"], ["--no-http", "--http", "0"]] {
-        let refused = ibfabric(&["up"]).args(words).output().expect("it runs");
+        let refused = ibfabric(&["up"]).args(words).output().expect("the program can be started");
         assert_eq!(refused.status.code(), Some(2), "{words:?}");
     }
 }

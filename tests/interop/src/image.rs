@@ -74,7 +74,7 @@ impl Image {
             .stderr(file)
             .spawn()
             .map_err(BootError::file("bash"))?;
-        let said = BufReader::new(child.stdout.take().expect("it is a pipe"));
+        let said = BufReader::new(child.stdout.take().expect("standard input is piped"));
         for line in said.lines().map_while(Result::ok) {
             eprintln!("interop: {:>5.1} s  {line}", begun.elapsed().as_secs_f64());
         }

@@ -109,7 +109,7 @@ fn ip(arguments: &[&str], input: &str) -> Result<String, BootError> {
     child.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let run = || -> std::io::Result<Output> {
         let mut child = child.spawn()?;
-        child.stdin.take().expect("it is a pipe").write_all(input.as_bytes())?;
+        child.stdin.take().expect("standard input is piped").write_all(input.as_bytes())?;
         child.wait_with_output()
     };
     match { run }() {

@@ -103,7 +103,7 @@ impl Datagrams {
         for attr in states {
             hca.modify_qp(now, qp, &attr).expect("a new queue pair of datagrams goes into service");
         }
-        let (number, ..) = hca.query_qp(qp).expect("it was just made");
+        let (number, ..) = hca.query_qp(qp).expect("the object was created above");
         self.own.insert(partition, Own { p_key, qp, memory, region });
         self.by_number.insert(number, partition);
         for slot in 0..self.depth {
@@ -123,7 +123,7 @@ impl Datagrams {
 
     fn receive_into(&self, hca: &mut Hca, now: Instant, partition: u16, slot: u32) {
         let Some(own) = self.own.get(&partition) else { return };
-        let lkey = hca.key(own.region).expect("it is there as long as the queue pair");
+        let lkey = hca.key(own.region).expect("the region lives as long as the queue pair");
         let addr = u64::from(slot) * SLOT as u64;
         let data = Data::One(Sge { addr, length: SLOT as u32, lkey });
         let wr = RecvWr { wr_id: RECEIVE | u64::from(slot), data };

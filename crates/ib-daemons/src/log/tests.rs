@@ -48,7 +48,7 @@ fn log_is_truncated_at_its_limit() {
 fn renamed_log_is_reopened() {
     let place = tempfile::tempdir().expect("a temporary directory");
     let (path, old) = (place.path().join("log"), place.path().join("log.1"));
-    std::fs::write(&path, "before\n").expect("written");
+    std::fs::write(&path, "before\n").expect("the file can be written");
     let file = Some(path.as_path());
     let mut options =
         LogOptions { flags: 3, limit: 0, file, is_default: false, erases: false, echoes: false };
@@ -71,7 +71,7 @@ fn world_writable_log_is_restricted() {
     let place = tempfile::tempdir().expect("a temporary directory");
     let path = place.path().join("log");
     for (before, after) in [(0o666, 0o664), (0o602, 0o600), (0o640, 0o640), (0o664, 0o664)] {
-        std::fs::write(&path, "before\n").expect("written");
+        std::fs::write(&path, "before\n").expect("the file can be written");
         let mode = Permissions::from_mode(before);
         std::fs::set_permissions(&path, mode).expect("a mode");
         let file = Some(path.as_path());

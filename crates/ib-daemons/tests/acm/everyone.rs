@@ -65,7 +65,7 @@ pub(crate) fn everyone(kind: &str, engine: &str, routes: RouteProtocol) -> Figur
         for host in std::mem::take(&mut touched) {
             let mut done = Vec::new();
             while let Some((number, answer)) = lab.hosts[host].answers.pop_first() {
-                let to = waiting[host].remove(&number).expect("it was asked");
+                let to = waiting[host].remove(&number).expect("the request was sent above");
                 done.push((to, answer));
             }
             while waiting[host].len() < WINDOW && next[host] < count {
@@ -120,29 +120,31 @@ fn send(lab: &mut Lab, paths: &[Vec<(usize, PathRecord)>], figures: &mut Figures
     for &port in &ports {
         let now = lab.managed.sim.now();
         let hca = lab.managed.devices.get_mut(port).expect("an adapter").hca();
-        let pd = hca.alloc_pd().expect("there is room");
-        let cq = hca.create_cq(4096).expect("there is room");
+        let pd = hca.alloc_pd().expect("the HCA has free resources");
+        let cq = hca.create_cq(4096).expect("the HCA has free resources");
         let cap =
             QpCap { max_send_wr: 64, max_recv_wr: 64, max_inline_data: 64, ..QpCap::default() };
         let init = QpInitAttr { qp_type: QpType::Ud, send_cq: cq, recv_cq: cq, srq: None, cap };
-        let qp = hca.create_qp(pd, &init).expect("there is room");
+        let qp = hca.create_qp(pd, &init).expect("the HCA has free resources");
         let to = |state| QpAttr { qp_state: Some(state), ..QpAttr::default() };
         for attr in [
             QpAttr { pkey: Some(PKey::DEFAULT), qkey: Some(key), ..to(QpState::Init) },
             to(QpState::Rtr),
             QpAttr { sq_psn: Some(Psn::truncated(0)), ..to(QpState::Rts) },
         ] {
-            hca.modify_qp(now, qp, &attr).expect("it goes into service");
+            hca.modify_qp(now, qp, &attr).expect("the queue pair accepts the state change");
         }
         let memory = Memory::zeroed(4096).expect("memory");
-        let region =
-            hca.reg_mr(pd, (&memory, 0, 4096), 0, AccessFlags::ALL).expect("there is room");
+        let region = hca
+            .reg_mr(pd, (&memory, 0, 4096), 0, AccessFlags::ALL)
+            .expect("the HCA has free resources");
         let lkey = hca.key(region).expect("a key");
         for wr_id in 0..64 {
             let data = Data::One(Sge { addr: 0, length: 128, lkey });
-            hca.post_recv(now, qp, RecvWr { wr_id: 1000 + wr_id, data }).expect("it is taken");
+            hca.post_recv(now, qp, RecvWr { wr_id: 1000 + wr_id, data })
+                .expect("the peer accepts data");
         }
-        let number: Qpn = hca.query_qp(qp).expect("it is there").0;
+        let number: Qpn = hca.query_qp(qp).expect("the queue pair exists").0;
         ends.push((pd, cq, qp, number));
     }
     for (host, list) in paths.iter().enumerate() {
@@ -150,7 +152,7 @@ fn send(lab: &mut Lab, paths: &[Vec<(usize, PathRecord)>], figures: &mut Figures
             let now = lab.managed.sim.now();
             let (pd, _, qp, _) = ends[host];
             let hca = lab.managed.devices.get_mut(ports[host]).expect("an adapter").hca();
-            let ah = hca.create_ah(pd, route_of(path)).expect("there is room");
+            let ah = hca.create_ah(pd, route_of(path)).expect("the HCA has free resources");
             let to = UdDestination { ah, remote_qpn: ends[*to].3, remote_qkey: key };
             let wr = SendWr {
                 wr_id: wr_id as u64,
@@ -158,7 +160,7 @@ fn send(lab: &mut Lab, paths: &[Vec<(usize, PathRecord)>], figures: &mut Figures
                 data: Data::Inline(Box::new([7; 32])),
                 flags: SendFlags::default(),
             };
-            hca.post_send(now, qp, wr).expect("it is taken");
+            hca.post_send(now, qp, wr).expect("the peer accepts data");
             figures.sent += 1;
         }
     }

@@ -131,7 +131,7 @@ impl Lab {
             options.seed[8..16].copy_from_slice(&self.seed.to_le_bytes());
             options.seed[16..24].copy_from_slice(&self.boots.to_le_bytes());
             let Managed { sim, devices, .. } = &mut self.managed;
-            devices.attach(sim, port, &options).expect("there is room");
+            devices.attach(sim, port, &options).expect("the HCA has free resources");
             let names = vec![name(host), ip(host), ip6(host)];
             assert!(self.ports.add(sim, devices, port, names, 256), "there is room");
         }

@@ -67,7 +67,7 @@ fn a_host_that_was_away_is_found_again_whatever_was_known() {
     };
     let mut lab = Lab::new("fat-tree 4 2", options(3), "minhop", config);
     lab.run_for(Duration::from_secs(10));
-    let before = lab.resolve(0, &name(5)).expect("it is there");
+    let before = lab.resolve(0, &name(5)).expect("the host can be resolved");
     lab.reboot(5);
     assert_eq!(lab.resolve(0, &name(5)), Ok(before), "its LID is what it was");
 
@@ -79,6 +79,6 @@ fn a_host_that_was_away_is_found_again_whatever_was_known() {
     assert_eq!(lab.resolve(0, &name(5)), Err(ClientStatus::ETIMEDOUT));
     lab.managed.command(&format!("Relink \"{host}\"[1]"));
     lab.run_for(Duration::from_secs(10));
-    let after = lab.resolve(0, &name(5)).expect("it is there again");
+    let after = lab.resolve(0, &name(5)).expect("the host has returned");
     assert!(lab.leads(0, 5, &after));
 }

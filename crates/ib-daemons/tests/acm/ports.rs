@@ -109,7 +109,7 @@ fn a_port_that_is_down_leaves_the_other_one_what_it_can_do() {
     assert!(lab.resolve(0, &name(1)).is_err());
     lab.managed.command("Relink \"gate\"[1]");
     lab.run_for(Duration::from_secs(20));
-    let path = lab.resolve(0, &name(1)).expect("it is back");
+    let path = lab.resolve(0, &name(1)).expect("the host has returned");
     assert_eq!(path.sgid, lab.gid(gates[0]));
 }
 
@@ -159,7 +159,9 @@ fn an_address_in_a_partition_is_found_in_that_partition_only_and_goes_with_it() 
             let path = path.unwrap_or_else(|status| panic!("{route_protocol:?}: {status}"));
             assert_eq!((path.p_key, lab.leads(0, 1, &path)), (PKey(0x8001), true));
         }
-        let path = lab.resolve_from(0, &name(0), &name(1)).expect("it is in the default one");
+        let path = lab
+            .resolve_from(0, &name(0), &name(1))
+            .expect("both hosts are in the default partition");
         assert_eq!(path.p_key, PKey(0xffff));
         // From another partition, and from who is not a member, nobody has it; nor has a host that is not in it.
         assert_eq!(lab.resolve_from(0, &name(0), &blue(1)), Err(ClientStatus::ETIMEDOUT));
@@ -207,7 +209,7 @@ fn groups_make_no_routes_where_lash_gives_other_service_levels() {
             let event = lab.hosts[from].events.iter().find(differs);
             reported += usize::from(event.is_some());
             for to in (0..count).filter(|to| *to != from) {
-                let path = lab.resolve(from, &name(to)).expect("it is there");
+                let path = lab.resolve(from, &name(to)).expect("the host can be resolved");
                 assert!(lab.leads(from, to, &path), "{from} {to} {path:?}");
                 // The response of the SA to a query.
                 let flags = EntryFlags(EntryFlags::PATH.0 | EntryFlags::QUERY_SA.0);

@@ -199,7 +199,7 @@ pub(super) fn check(command: &mut clap::Command, matches: &ArgMatches) -> Result
     match other.filter(|_| given("socket")) {
         None => Ok(()),
         Some(other) => {
-            let sim = command.find_subcommand_mut("sim").expect("it was found in the words");
+            let sim = command.find_subcommand_mut("sim").expect("clap has the subcommand `sim`");
             let message = format!("the argument '--socket' cannot be used with '--{other}'");
             Err(sim.error(ErrorKind::ArgumentConflict, message))
         }
@@ -212,7 +212,7 @@ pub(super) fn misplaced(command: &mut clap::Command, words: &[OsString]) -> Opti
     let matches = command.clone().ignore_errors(true).try_get_matches_from(words).ok()?;
     let fabric: &PathBuf = matches.subcommand_matches("sim")?.get_one("fabric")?;
     let message = console_hint(fabric)?;
-    let sim = command.find_subcommand_mut("sim").expect("it was found in the words");
+    let sim = command.find_subcommand_mut("sim").expect("clap has the subcommand `sim`");
     Some(sim.error(ErrorKind::UnknownArgument, message))
 }
 

@@ -180,14 +180,14 @@ impl Run<'_> {
                 self.link.send(&datagram).map_err(Failure::unusable)?;
             }
             while let Some((id, result)) = tracer.poll_event() {
-                self.order.get_mut(&id).expect("it was started").1 = Some(result);
+                self.order.get_mut(&id).expect("the trace was started").1 = Some(result);
             }
             let mut told = false;
             while let Some(entry) = self.order.first_entry()
                 && entry.get().1.is_some()
             {
                 let (pair, result) = entry.remove();
-                tell(pair, result.expect("just seen"), tracer)?;
+                tell(pair, result.expect("the entry was found above"), tracer)?;
                 told = true;
             }
             if told {

@@ -27,7 +27,7 @@ pub(crate) fn run(args: &UpArgs, output: &mut Output) -> Result<Verdict, Failure
 
 fn example() -> Fabric {
     let kind = Kind::parse(EXAMPLE.0, EXAMPLE.1).expect("kind is valid");
-    generate::generate(&kind, &generate::Options::default()).expect("it can be made")
+    generate::generate(&kind, &generate::Options::default()).expect("the fabric can be generated")
 }
 
 /// Returns the NBD socket of the device.

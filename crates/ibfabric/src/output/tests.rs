@@ -38,6 +38,6 @@ fn printed_json_is_escaped_and_equal() {
     Output(Box::new(sink.clone())).json(&text).expect("written");
     let printed = sink.text();
     assert_eq!(printed, "\"\\u001b[2J\\u009b31m\\u202e\\u007f\\n\u{e9}\"\n");
-    let read: String = serde_json::from_str(&printed).expect("it is JSON");
+    let read: String = serde_json::from_str(&printed).expect("the output is JSON");
     assert_eq!(read, text);
 }

@@ -14,7 +14,7 @@ use super::{HOSTS, Lab, Running, ibfabric, text};
 /// Sends a request to the service at a socket.
 fn ctl(socket: &str, words: &[&str]) -> String {
     let output = ibfabric(&["acm", "ctl"]).args(words).args(["--socket", socket]).output();
-    text(&output.expect("it runs").stdout)
+    text(&output.expect("the program can be started").stdout)
 }
 
 #[test]
@@ -22,7 +22,7 @@ fn reload_applies_options_or_names_those_that_need_restart() {
     let lab = Lab::new("again", &[]);
     let known = |name: &str| lab.ctl(&["known", name])[0]["gid"].as_str().map(str::to_owned);
     lab.resolves(&mut lab.client());
-    let gid = known(HOSTS[1]).expect("it was resolved");
+    let gid = known(HOSTS[1]).expect("the cache has the destination");
     let directory = lab.directory.path();
     let hosts = directory.join("hosts");
     let log = directory.join("acm.log");
@@ -68,7 +68,7 @@ fn reload_applies_options_or_names_those_that_need_restart() {
     for key in ["log_file", "lock_file"] {
         assert_eq!(printed.matches(&format!("{key}: found")).count(), 1, "{printed}");
     }
-    assert!(!fs::exists(elsewhere).expect("it can be looked for"));
+    assert!(!fs::exists(elsewhere).expect("the directory can be searched"));
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn world_writable_address_and_route_files_are_rejected() {
             // Without an error the service would not exit.
             let mut command = Command::new("timeout");
             command.args(["30", env!("CARGO_BIN_EXE_ibfabric")]).args(&words);
-            let output = command.output().expect("it runs");
+            let output = command.output().expect("the program can be started");
             assert_eq!(output.status.code(), Some(2), "{name} {bits:o}");
             let printed = text(&output.stderr);
             let why = format!("{}: found mode {bits:03o}, expected a file that only", path(&file));
@@ -127,10 +127,12 @@ fn changed_route_file_is_reloaded() {
     let more = [path(&socket), "--config", path(&config)];
     let _service = Running::start(&[&words[..], &more].concat());
     let service = ServiceAddress::Unix(socket.clone());
-    let mut client = Client::connect(&service, ClientOptions::default()).expect("it listens");
+    let mut client =
+        Client::connect(&service, ClientOptions::default()).expect("the server listens");
     let to = Address::name(HOSTS[1]).expect("a name");
-    let mut found =
-        || client.resolve(None, &to, ResolveOptions::default()).expect("it is there").path;
+    let mut found = || {
+        client.resolve(None, &to, ResolveOptions::default()).expect("the host can be resolved").path
+    };
     let known = found();
     assert_eq!(known.sl, 0);
     let write = |sl: u8| {
@@ -277,8 +279,8 @@ fn free_port() -> u16 {
 /// Returns the HTTP response with the metrics.
 fn page(port: u16) -> String {
     use std::io::{Read as _, Write as _};
-    let mut stream = std::net::TcpStream::connect(("127.0.0.1", port)).expect("it listens");
-    stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n").expect("it is taken");
+    let mut stream = std::net::TcpStream::connect(("127.0.0.1", port)).expect("the server listens");
+    stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n").expect("the peer accepts data");
     let mut answer = String::new();
     stream.read_to_string(&mut answer).expect("an answer");
     answer

@@ -39,7 +39,7 @@ impl Running {
         let socket = ["--socket", socket.to_str().expect("a path"), "--format", "json"];
         loop {
             let output = ibfabric(&["acm", "ctl", "status"]).args(socket).output();
-            let output = output.expect("it runs");
+            let output = output.expect("the program can be started");
             let status: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
             let endpoints = status["endpoints"].as_array().cloned().unwrap_or_default();
             let is_in = |it: &&Value| {
@@ -102,13 +102,14 @@ impl Lab {
 
     fn client(&self) -> Client {
         let service = ServiceAddress::Unix(self.path(0));
-        Client::connect(&service, ClientOptions::default()).expect("it listens")
+        Client::connect(&service, ClientOptions::default()).expect("the server listens")
     }
 
     /// Resolves the second host at the first service.
     fn resolves(&self, client: &mut Client) {
         let to = Address::name(HOSTS[1]).expect("a name");
-        let found = client.resolve(None, &to, ResolveOptions::default()).expect("it is there");
+        let found =
+            client.resolve(None, &to, ResolveOptions::default()).expect("the host can be resolved");
         assert_ne!(found.path.dlid, found.path.slid);
     }
 
@@ -117,13 +118,17 @@ impl Lab {
         ibfabric(&["acme", "-S", socket.to_str().expect("a path")])
             .args(words)
             .output()
-            .expect("it runs")
+            .expect("the program can be started")
     }
 
     fn ctl(&self, words: &[&str]) -> Value {
         let socket = self.path(0);
         let socket = ["--socket", socket.to_str().expect("a path"), "--format", "json"];
-        let output = ibfabric(&["acm", "ctl"]).args(words).args(socket).output().expect("it runs");
+        let output = ibfabric(&["acm", "ctl"])
+            .args(words)
+            .args(socket)
+            .output()
+            .expect("the program can be started");
         assert!(output.status.success(), "{}", text(&output.stderr));
         serde_json::from_slice(&output.stdout).expect("JSON")
     }
@@ -182,7 +187,7 @@ fn acme_prints_paths_then_counters_then_endpoints() {
     let output = ibfabric(&["acme", "-S", "./0.sock", "-e"])
         .current_dir(directory)
         .output()
-        .expect("it runs");
+        .expect("the program can be started");
     assert!(output.status.success(), "{}", text(&output.stdout));
     for list in ["h-[3-1]", "h-[0-99999999999]"] {
         assert_eq!(lab.acme(&["-f", "n", "-d", list]).status.code(), Some(2), "{list}");
@@ -193,13 +198,13 @@ fn acme_prints_paths_then_counters_then_endpoints() {
 fn pipelined_requests_are_answered_without_delay() {
     let lab = Lab::new("pipeline", &[]);
     lab.resolves(&mut lab.client());
-    let mut stream = UnixStream::connect(lab.path(0)).expect("it listens");
+    let mut stream = UnixStream::connect(lab.path(0)).expect("the server listens");
     let mut writer = stream.try_clone().expect("a file");
     let writing = std::thread::spawn(move || {
         // In pieces that do not end at message boundaries.
         let all = destination(HOSTS[1]).repeat(20_000);
         for piece in all.chunks(7_777) {
-            writer.write_all(piece).expect("it is taken");
+            writer.write_all(piece).expect("the peer accepts data");
         }
     });
     for _ in 0..20_000 {
@@ -215,10 +220,10 @@ fn requests_before_half_close_are_all_answered() {
     lab.resolves(&mut lab.client());
     // More requests than may be pending, then many that are answered from the cache.
     for (name, count) in [("nobody", 1100), (HOSTS[1], 30_000)] {
-        let mut stream = UnixStream::connect(lab.path(0)).expect("it listens");
+        let mut stream = UnixStream::connect(lab.path(0)).expect("the server listens");
         let mut writer = stream.try_clone().expect("a file");
         let writing = std::thread::spawn(move || {
-            writer.write_all(&destination(name).repeat(count)).expect("it is taken");
+            writer.write_all(&destination(name).repeat(count)).expect("the peer accepts data");
             writer.shutdown(std::net::Shutdown::Write).expect("a socket");
         });
         stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a time");
@@ -236,7 +241,7 @@ fn malformed_requests_do_not_affect_other_clients() {
     let mut client = lab.client();
     lab.resolves(&mut client);
     let call = || {
-        let stream = UnixStream::connect(lab.path(0)).expect("it listens");
+        let stream = UnixStream::connect(lab.path(0)).expect("the server listens");
         stream.set_read_timeout(Some(Duration::from_secs(10))).expect("a time");
         stream
     };
@@ -244,12 +249,12 @@ fn malformed_requests_do_not_affect_other_clients() {
     for length in [[0, 0], [15, 0], [0xff, 0xff], [0x51, 0x03]] {
         let mut stream = call();
         let header = ClientHeader { length, ..ClientHeader::new(ClientOpcode::RESOLVE, [0; 8]) };
-        stream.write_all(&header.to_bytes()).expect("it is taken");
+        stream.write_all(&header.to_bytes()).expect("the peer accepts data");
         assert!(answer(&mut stream).is_none());
     }
     // An incomplete request, or no request, does not block other clients.
     let mut half = call();
-    half.write_all(&destination(HOSTS[1])[..50]).expect("it is taken");
+    half.write_all(&destination(HOSTS[1])[..50]).expect("the peer accepts data");
     let _silent = call();
     // The service stops reading from a client that does not read its replies.
     let mut greedy = call();
@@ -272,10 +277,10 @@ fn malformed_requests_do_not_affect_other_clients() {
     let mut odd = call();
     let mut header = ClientHeader::new(ClientOpcode(99), [3; 8]);
     header.set_length(HEADER, ByteOrder::NATIVE);
-    odd.write_all(&header.to_bytes()).expect("it is taken");
+    odd.write_all(&header.to_bytes()).expect("the peer accepts data");
     assert_eq!(answer(&mut odd).expect("an answer").0.status, ClientStatus::EINVAL);
     lab.resolves(&mut client);
-    half.write_all(&destination(HOSTS[1])[50..]).expect("it is taken");
+    half.write_all(&destination(HOSTS[1])[50..]).expect("the peer accepts data");
     assert_eq!(answer(&mut half).expect("an answer").0.status, ClientStatus::SUCCESS);
     let counts = &lab.ctl(&["status"])["counts"];
     assert_eq!(counts["malformed_programs"], 4);
@@ -285,8 +290,8 @@ fn malformed_requests_do_not_affect_other_clients() {
 fn disconnect_cancels_pending_requests() {
     let lab = Lab::new("leaves", &[]);
     for _ in 0..50 {
-        let mut stream = UnixStream::connect(lab.path(0)).expect("it listens");
-        stream.write_all(&destination("nobody")).expect("it is taken");
+        let mut stream = UnixStream::connect(lab.path(0)).expect("the server listens");
+        stream.write_all(&destination("nobody")).expect("the peer accepts data");
     }
     let end = Instant::now() + Duration::from_secs(30);
     loop {
@@ -329,8 +334,8 @@ fn socket_admits_owner_and_group_tcp_only_loopback() {
     let (address, port) = place.split_once(':').expect("an address and a port");
     assert_eq!(address, "0100007F");
     let port = u16::from_str_radix(port, 16).expect("a port");
-    let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("it listens");
-    stream.write_all(&destination(HOSTS[0])).expect("it is taken");
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("the server listens");
+    stream.write_all(&destination(HOSTS[0])).expect("the peer accepts data");
     assert_eq!(answer(&mut stream).expect("an answer").0.status, ClientStatus::SUCCESS);
 }
 
@@ -384,7 +389,7 @@ fn unusable_options_are_rejected_with_reason() {
         (vec!["--attach", "nobody", "--socket", other], "no simulator listens"),
     ];
     for (words, why) in cases {
-        let output = ibfabric(&["acm"]).args(&words).output().expect("it runs");
+        let output = ibfabric(&["acm"]).args(&words).output().expect("the program can be started");
         assert_eq!(output.status.code(), Some(2), "{words:?}");
         let printed = text(&output.stderr);
         assert!(printed.contains(why), "{words:?}: {printed}");
@@ -396,19 +401,19 @@ fn unusable_options_are_rejected_with_reason() {
 #[test]
 fn terminated_service_removes_its_socket() {
     let mut lab = Lab::new("end", &[]);
-    let mut stream = UnixStream::connect(lab.path(0)).expect("it listens");
+    let mut stream = UnixStream::connect(lab.path(0)).expect("the server listens");
     let first = lab.services.remove(0);
     first.signal("TERM");
     let mut rest = Vec::new();
     stream.read_to_end(&mut rest).ok();
     let mut first = first;
-    assert!(first.0.wait().expect("it ends").success());
+    assert!(first.0.wait().expect("the process can be awaited").success());
     assert!(!lab.path(0).exists());
     // The stale socket of a killed service is replaced.
     let again = lab.serve(0, &[]);
     again.signal("KILL");
     let mut again = again;
-    again.0.wait().expect("it ends");
+    again.0.wait().expect("the process can be awaited");
     assert!(lab.path(0).exists());
     let last = lab.serve(0, &[]);
     lab.services.insert(0, last);
@@ -430,24 +435,25 @@ fn acme_writes_files_that_service_reads() {
             .args(by)
             .args(["--node", "host-1"])
             .output()
-            .expect("it runs");
+            .expect("the program can be started");
         assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
         let written = fs::read_to_string(&addresses).expect("a file");
         assert!(written.contains("host-1 host-1 1 default"), "{written}");
-        fs::remove_file(&addresses).expect("it was written");
+        fs::remove_file(&addresses).expect("the file exists");
     }
-    let output =
-        ibfabric(&["acme", "-A", "-D", place, "--ibsim=nobody"]).output().expect("it runs");
+    let output = ibfabric(&["acme", "-A", "-D", place, "--ibsim=nobody"])
+        .output()
+        .expect("the program can be started");
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("which `ibfabric sim` provides"), "{output:?}");
     let output = ibfabric(&["acme", "-A", "-D", place, "--node", "host-1"])
         .args(["--attach", &lab.simulator])
         .output()
-        .expect("it runs");
+        .expect("the program can be started");
     assert!(output.status.success(), "{output:?}");
     let options = fs::read(directory.join("ibacm_opts.cfg")).expect("a file");
     let read = ib_acm::config::options::Options::read("ibacm_opts.cfg", &options);
-    assert_eq!(read.expect("it is good").warnings, []);
+    assert_eq!(read.expect("the file is valid").warnings, []);
     for name in ["ibacm_addr.cfg", "ibacm_opts.cfg"] {
         let mode = fs::metadata(directory.join(name)).expect("a file").permissions().mode();
         assert_eq!(mode & 0o022, 0, "only its owner can write it");

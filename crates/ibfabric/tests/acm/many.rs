@@ -48,13 +48,13 @@ fn ten_thousand_clients_fit_into_default_file_limit() {
     assert!(soft.is_none_or(|soft| soft > COUNT), "{line}");
     let mut all: Vec<UnixStream> = Vec::with_capacity(COUNT);
     for _ in 0..COUNT {
-        let stream = UnixStream::connect(&socket).expect("it listens");
+        let stream = UnixStream::connect(&socket).expect("the server listens");
         stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a time");
         all.push(stream);
     }
     let request = destination(HOSTS[1]);
     for stream in &mut all {
-        stream.write_all(&request).expect("it is taken");
+        stream.write_all(&request).expect("the peer accepts data");
     }
     for (number, stream) in all.iter_mut().enumerate() {
         let (header, _) = answer(stream).unwrap_or_else(|| panic!("no answer to {number}"));

@@ -34,7 +34,7 @@ impl OnePath {
                 let mut stream = stream.expect("a program");
                 while let Some(header) = request(&mut stream) {
                     counted.fetch_add(1, Ordering::Relaxed);
-                    stream.write_all(&answer_to(header, &path)).expect("it is taken");
+                    stream.write_all(&answer_to(header, &path)).expect("the peer accepts data");
                 }
             }
         });
@@ -68,9 +68,10 @@ fn real_path(lab: &Lab) -> PathRecord {
     let more = [socket.to_str().expect("a path"), "--config", config.to_str().expect("a path")];
     let _service = Running::start(&[&words[..], &more[..]].concat());
     let service = ServiceAddress::Unix(socket);
-    let mut client = Client::connect(&service, ClientOptions::default()).expect("it listens");
+    let mut client =
+        Client::connect(&service, ClientOptions::default()).expect("the server listens");
     let to = Address::name(HOSTS[1]).expect("a name");
-    client.resolve(None, &to, ResolveOptions::default()).expect("it is there").path
+    client.resolve(None, &to, ResolveOptions::default()).expect("the host can be resolved").path
 }
 
 /// Writes to the second host; returns the result and standard error.
@@ -86,7 +87,7 @@ fn write_over(lab: &Lab, service: Option<&Path>, queue_pairs: &str) -> (Value, S
         Some(service) => command.arg("--acm").arg(service),
         None => command.env("RDMA_CM_USE_IB_ACM", "1"),
     };
-    let output = command.output().expect("it runs");
+    let output = command.output().expect("the program can be started");
     let printed = text(&output.stderr);
     (serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{printed}")), printed)
 }
@@ -123,7 +124,7 @@ fn rdma_uses_acm_path_and_falls_back_to_sa() {
         assert!(printed.contains("no path by ACM: ") && printed.contains(why), "{printed}");
     }
     // The environment variable of librdmacm, on a machine without a service.
-    if !fs::exists("/run/ibacm.sock").expect("it can be looked for") {
+    if !fs::exists("/run/ibacm.sock").expect("the directory can be searched") {
         let (_, printed) = write(&lab, None);
         assert!(printed.contains("/run/ibacm.sock: "), "{printed}");
     }
@@ -145,7 +146,7 @@ fn umad_service_and_hca_share_a_node() {
     let status = ibfabric(&["acm", "ctl", "status", "--format", "json", "--socket"])
         .arg(lab.path(1))
         .output()
-        .expect("it runs");
+        .expect("the program can be started");
     let status: Value = serde_json::from_slice(&status.stdout).expect("JSON");
     let addresses = status["endpoints"][0]["addresses"].as_array().expect("a list");
     let lines = addresses.iter().filter_map(Value::as_str).map(|it| format!("{it} {gid}\n"));
@@ -170,7 +171,7 @@ fn umad_service_and_hca_share_a_node() {
         assert_eq!(printed, "", "the path is from the service");
         assert!(found["mtu"].as_u64().is_some_and(|mtu| mtu > 512), "{found}");
         let status = ibfabric(&["acm", "ctl", "status", "--socket"]).arg(&socket).output();
-        let status = text(&status.expect("it runs").stdout);
+        let status = text(&status.expect("the program can be started").stdout);
         assert!(status.contains(&format!("Resolve Count: {number}\n")), "{status}");
     }
 }
@@ -191,11 +192,11 @@ fn attached_service_and_program_share_a_node() {
     // The services still reach each other while a program connects and disconnects.
     lab.resolves(&mut lab.client());
     let status = ibfabric(&["acm", "ctl", "status", "--socket"]).arg(&socket).output();
-    let status = text(&status.expect("it runs").stdout);
+    let status = text(&status.expect("the program can be started").stdout);
     assert!(status.contains("Resolve Count: 2\n"), "{status}");
     // A port accepts one service and one program with connections, not two of the same kind.
     let refused = |words: &[&str]| {
-        let output = ibfabric(words).output().expect("it runs");
+        let output = ibfabric(words).output().expect("the program can be started");
         assert_eq!(output.status.code(), Some(2));
         text(&output.stderr)
     };

@@ -37,7 +37,7 @@ fn second_service_with_same_lock_is_rejected() {
     let owner = fs::read_to_string(&lock).expect("a file");
     assert_eq!(owner.trim(), first.0.id().to_string());
     let second = || ibfabric(&[&place[..], &["--socket", path(&other)]].concat()).output();
-    let refused = second().expect("it runs");
+    let refused = second().expect("the program can be started");
     assert_eq!(refused.status.code(), Some(2));
     let printed = text(&refused.stderr);
     let whose = format!("another service of IB ACM runs, process {}", first.0.id());
@@ -68,22 +68,22 @@ fn systemd_sockets_are_served_and_kept() {
     };
     // A client connects before the service has started.
     let mut early = UnixStream::connect(&place).expect("the socket is there");
-    early.write_all(&destination("host-2")).expect("it is taken");
+    early.write_all(&destination("host-2")).expect("the peer accepts data");
     let handed = OwnedFd::from(listener.try_clone().expect("a file"));
     let before = "exec 3<&0 </dev/null; export LISTEN_PID=$$ LISTEN_FDS=1;";
     let service = Running::ready(start(handed.into(), before));
     let (header, _) = answer(&mut early).expect("an answer");
     assert_eq!(header.status, ClientStatus::SUCCESS);
     let status = ibfabric(&["acm", "ctl", "status", "--socket", path(&place)]).output();
-    assert!(text(&status.expect("it runs").stdout).contains("address host-2"));
+    assert!(text(&status.expect("the program can be started").stdout).contains("address host-2"));
     service.signal("TERM");
     let mut service = service;
-    assert!(service.0.wait().expect("it ends").success());
+    assert!(service.0.wait().expect("the process can be awaited").success());
     assert!(place.exists(), "the socket is the service manager's");
     drop(listener);
     // Sockets for another process ID are ignored.
     for before in ["", "export LISTEN_PID=1 LISTEN_FDS=1;"] {
-        let output = start(Stdio::null(), before).output().expect("it runs");
+        let output = start(Stdio::null(), before).output().expect("the program can be started");
         assert_eq!(output.status.code(), Some(2));
         let printed = text(&output.stderr);
         assert!(printed.contains("LISTEN_FDS names none"), "{printed}");
@@ -113,7 +113,8 @@ fn service_survives_exit_of_one_of_two_simulators() {
     let words = [&["acm"][..], &both, &rest, &["--config", path(lab.directory.path())]].concat();
     let service = Running::start(&words).in_service(&socket, 2);
     let address = ServiceAddress::Unix(socket.clone());
-    let mut client = Client::connect(&address, ClientOptions::default()).expect("it listens");
+    let mut client =
+        Client::connect(&address, ClientOptions::default()).expect("the server listens");
     let mut resolve = |from: Option<&str>, to: &str| {
         let name = |name| Address::name(name).expect("a name");
         let from = from.map(name);
@@ -123,21 +124,27 @@ fn service_survives_exit_of_one_of_two_simulators() {
     let near = resolve(None, HOSTS[1]).expect("the first fabric has it").path;
     let other = resolve(None, "far-1").expect("the second fabric has it").path;
     assert_ne!(near.sgid, other.sgid);
-    assert_eq!(resolve(Some("host-2"), HOSTS[1]).expect("it is there").path.sgid, near.sgid);
-    assert_eq!(resolve(Some("far-0"), "far-1").expect("it is there").path.sgid, other.sgid);
+    assert_eq!(
+        resolve(Some("host-2"), HOSTS[1]).expect("the host can be resolved").path.sgid,
+        near.sgid
+    );
+    assert_eq!(
+        resolve(Some("far-0"), "far-1").expect("the host can be resolved").path.sgid,
+        other.sgid
+    );
     assert!(resolve(Some("host-2"), "far-1").is_err(), "no way leads there");
     // One simulator exits: the other fabric is still served.
     drop(sim);
     let end = Instant::now() + Duration::from_secs(20);
     let count = || {
         let output = ibfabric(&["acm", "ctl", "status", "--socket", path(&socket)]).output();
-        text(&output.expect("it runs").stdout).matches(" port 1 pkey").count()
+        text(&output.expect("the program can be started").stdout).matches(" port 1 pkey").count()
     };
     while count() > 1 {
         assert!(Instant::now() < end, "the port is gone");
         std::thread::sleep(Duration::from_millis(50));
     }
-    assert_eq!(resolve(None, HOSTS[1]).expect("it is still there").path.sgid, near.sgid);
+    assert_eq!(resolve(None, HOSTS[1]).expect("the host can be resolved").path.sgid, near.sgid);
     assert!(resolve(Some("far-0"), "far-1").is_err());
     drop(service);
 }
@@ -174,7 +181,7 @@ fn missing_local_port_is_named() {
     let socket = directory.path().join("acm.sock");
     for place in ["--umad=none_9:1", "--umad=none_9"] {
         let words = ["acm", place, "--socket", path(&socket), "--config", "/nowhere"];
-        let output = ibfabric(&words).output().expect("it runs");
+        let output = ibfabric(&words).output().expect("the program can be started");
         assert_eq!(output.status.code(), Some(2));
         // Machines without InfiniBand have no list of its devices.
         let printed = text(&output.stderr);
@@ -182,7 +189,7 @@ fn missing_local_port_is_named() {
         assert!(why.iter().any(|why| printed.contains(why)), "{printed}");
     }
     let words = ["acm", "--umad=mlx5_0:x", "--socket", path(&socket), "--config", "/nowhere"];
-    let output = ibfabric(&words).output().expect("it runs");
+    let output = ibfabric(&words).output().expect("the program can be started");
     assert!(text(&output.stderr).contains("--umad mlx5_0:x: expected DEV or DEV:PORT"));
 }
 
@@ -203,7 +210,7 @@ fn relative_socket_paths_belong_to_working_directory() {
     let _running = Running::ready(service);
     let status = |folder: &Path, socket: &str| {
         let mut command = ibfabric(&["acm", "ctl", "--socket", socket, "status"]);
-        command.current_dir(folder).output().expect("it runs")
+        command.current_dir(folder).output().expect("the program can be started")
     };
     let socket = one.join("acm.sock");
     for (folder, socket) in

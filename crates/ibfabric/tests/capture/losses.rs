@@ -8,10 +8,17 @@ fn stream_lasts_until_reader_closes_pipe() {
     let pid = server.pid();
     let words = ["capture", "start", "--pid", &pid, "-w", "-", "--payload", "0"];
     let mut command = ibfabric(&words);
-    let mut stream =
-        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
-    let mut client = server.client(1_000_000, &[]).stdout(Stdio::null()).spawn().expect("it runs");
-    let mut output = stream.stdout.take().expect("it is piped");
+    let mut stream = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program can be started");
+    let mut client = server
+        .client(1_000_000, &[])
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("the program can be started");
+    let mut output = stream.stdout.take().expect("standard output is piped");
     let mut start = vec![0; 300_000];
     output.read_exact(&mut start).expect("so much comes");
     let mut file = CaptureFile::new(&start[..], &[]).expect("a capture");
@@ -29,8 +36,13 @@ fn stream_lasts_until_reader_closes_pipe() {
     wait(|| (messages() > before + 10_000).then_some(()));
     drop(output);
     let mut printed = String::new();
-    stream.stderr.take().expect("it is piped").read_to_string(&mut printed).expect("text");
-    let status = stream.wait().expect("it ends");
+    stream
+        .stderr
+        .take()
+        .expect("standard error is piped")
+        .read_to_string(&mut printed)
+        .expect("text");
+    let status = stream.wait().expect("the process can be awaited");
     assert!(status.success(), "{printed}");
     // Packets that the reader received count as captured.
     let captured =
@@ -38,8 +50,8 @@ fn stream_lasts_until_reader_closes_pipe() {
     let captured: u64 = captured.and_then(|it| it.parse().ok()).expect("a number");
     assert!(captured > 1000, "{printed}");
     assert!(printed.contains("Broken pipe") && printed.contains("overwritten"), "{printed}");
-    client.kill().expect("it runs");
-    client.wait().expect("it has ended");
+    client.kill().expect("the process exists");
+    client.wait().expect("the process can be awaited");
     let listed = server.object(&["list"], &[]);
     assert_eq!(listed["programs"][0]["captures"], Value::Array(Vec::new()));
 }
@@ -58,12 +70,15 @@ fn all_lost_packets_are_counted() {
     server.object(&["start"], &["-w", path, "--payload", "0", "--ring", "65536"]);
     // Each message has two packets.
     let iters = least / 2 / QPS + 1;
-    let client = server.client(iters, &["-q", &QPS.to_string()]).output().expect("it runs");
+    let client = server
+        .client(iters, &["-q", &QPS.to_string()])
+        .output()
+        .expect("the program can be started");
     assert!(client.status.success(), "{}", text(&client.stderr));
     let output = ibfabric(&["rdma", "devinfo", "--listen", "127.0.0.1", "--udp-port", &server.udp])
         .args(["--format", "json"])
         .output()
-        .expect("it runs");
+        .expect("the program can be started");
     let info: Value = serde_json::from_slice(&output.stdout).expect("an object");
     let stopped = server.object(&["stop"], &[]);
     check_counts(&stopped);
@@ -101,7 +116,7 @@ fn check_losses(file: &Path, udp: &str, stopped: &Value) {
     let path = file.to_str().expect("a path");
     let read = |words: &[&str]| {
         let fixed = ["capture", "read", path, "--udp-port", udp];
-        ibfabric(&[&fixed[..], words].concat()).output().expect("it runs")
+        ibfabric(&[&fixed[..], words].concat()).output().expect("the program can be started")
     };
     let mut lost = BTreeMap::<String, u64>::new();
     let mut last = 0;
@@ -158,7 +173,7 @@ fn unread_named_pipe_does_not_block_program() {
     )
     .expect("a reader");
     server.object(&["start"], &["-w", path]);
-    let client = server.client(5000, &[]).output().expect("it runs");
+    let client = server.client(5000, &[]).output().expect("the program can be started");
     assert!(client.status.success(), "{}", text(&client.stderr));
     let before = Instant::now();
     let output = server.capture(&["stop"], &[]);

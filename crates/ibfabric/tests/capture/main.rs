@@ -54,7 +54,7 @@ impl Server {
     fn capture(&self, words: &[&str], more: &[&str]) -> Output {
         let pid = self.pid();
         let all = [&["capture"], words, &["--pid", &pid, "--format", "json"], more].concat();
-        ibfabric(&all).output().expect("it runs")
+        ibfabric(&all).output().expect("the program can be started")
     }
 
     fn object(&self, words: &[&str], more: &[&str]) -> Value {
@@ -110,7 +110,7 @@ fn capture_has_all_counted_packets() {
     // No client is connected yet; future clients are captured.
     let started = server.object(&["start"], &["-w", path, "--payload", "64", "--ring", "65536"]);
     assert_eq!((&started["capture"], &started["file"]), (&1.into(), &path.into()));
-    let client = server.client(3000, &["-q", "3"]).output().expect("it runs");
+    let client = server.client(3000, &["-q", "3"]).output().expect("the program can be started");
     assert!(client.status.success(), "{}", text(&client.stderr));
     // The progress of a capture is updated periodically.
     let has_all = |listed: &Value| listed["programs"][0]["captures"][0]["queue_pairs"] == 4;
@@ -151,7 +151,11 @@ fn filters_apply_and_can_be_changed() {
         &["start"],
         &["-w", &path("service"), "--service", &server.port, "--opcode", "acknowledge"],
     );
-    let mut client = server.client(1_000_000, &[]).stdout(Stdio::null()).spawn().expect("it runs");
+    let mut client = server
+        .client(1_000_000, &[])
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("the program can be started");
     let connected = |listed: &Value| {
         listed["programs"][0]["qps"].as_array().is_some_and(|qps| {
             qps.iter().any(|qp| qp["state"] == "RTS" && number(&qp["messages"]) > 100)
@@ -194,8 +198,8 @@ fn filters_apply_and_can_be_changed() {
     let stopped = server.object(&["stop"], &[&none["capture"].to_string()]);
     let nothing = (number(&stopped["sent"]), number(&stopped["received"]));
     assert_eq!(nothing, (0, 0), "{stopped}");
-    client.kill().expect("it runs");
-    client.wait().expect("it has ended");
+    client.kill().expect("the process exists");
+    client.wait().expect("the process can be awaited");
     let (found, _) = packets(Path::new(&path("service")));
     assert_eq!(found.len(), 1, "{found:?}");
     let bytes = fs::read(path("one")).expect("a file");
@@ -230,7 +234,7 @@ fn autostop_and_file_limits_are_exact() {
     let server = Server::start();
     let limits = ["-a", "packets:2500", "-b", "packets:1000", "-b", "files:2", "--payload", "0"];
     server.object(&["start"], &[&["-w", &path][..], &limits].concat());
-    let client = server.client(5000, &[]).output().expect("it runs");
+    let client = server.client(5000, &[]).output().expect("the program can be started");
     assert!(client.status.success(), "{}", text(&client.stderr));
     let ended = wait(|| {
         let listed = server.object(&["list"], &[]);
@@ -257,7 +261,7 @@ fn trigger_keeps_packets_before_queue_pair_failure() {
     let words = ["-w", path, "--trigger", "error", "--keep", "50", "--payload", "0"];
     server.object(&["start"], &words);
     let mut client = server.client(1_000_000, &["-m", "256"]);
-    let mut client = client.stdout(Stdio::null()).spawn().expect("it runs");
+    let mut client = client.stdout(Stdio::null()).spawn().expect("the program can be started");
     let running = |listed: &Value| {
         let qps = listed["programs"][0]["qps"].as_array().cloned().unwrap_or_default();
         qps.iter().any(|qp| number(&qp["messages"]) > 1000)
@@ -267,7 +271,7 @@ fn trigger_keeps_packets_before_queue_pair_failure() {
     assert_eq!(so_far["programs"][0]["captures"][0]["captured"], Value::from(0), "{so_far}");
     // A disconnect also stops the queue pair at the other end.
     Command::new("kill").arg(client.id().to_string()).status().expect("kill runs");
-    client.wait().expect("it has ended");
+    client.wait().expect("the process can be awaited");
     // Without an event of --trigger nothing is written.
     let stopped = server.object(&["stop"], &[]);
     check_counts(&stopped);
@@ -278,8 +282,11 @@ fn trigger_keeps_packets_before_queue_pair_failure() {
 #[test]
 fn interrupted_client_leaves_no_queue_pair() {
     let server = Server::start();
-    let mut client =
-        server.client(1_000_000_000, &[]).stderr(Stdio::piped()).spawn().expect("it runs");
+    let mut client = server
+        .client(1_000_000_000, &[])
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program can be started");
     let connected = |is_wanted: bool| {
         let listed = server.object(&["list"], &[]);
         let qps = listed["programs"][0]["qps"].as_array().cloned().unwrap_or_default();
@@ -287,7 +294,7 @@ fn interrupted_client_leaves_no_queue_pair() {
     };
     wait(|| connected(true));
     Command::new("kill").arg(client.id().to_string()).status().expect("kill runs");
-    assert_eq!(client.wait().expect("it ends").code(), Some(2));
+    assert_eq!(client.wait().expect("the process can be awaited").code(), Some(2));
     wait(|| connected(false));
     let listed = server.object(&["list"], &[]);
     assert_eq!(listed["programs"][0]["qps"], Value::Array(Vec::new()), "{listed}");

@@ -35,7 +35,8 @@ fn unusable_options_are_rejected_with_reason() {
     assert!(text(&output.stderr).contains("there is no capture 77"), "{}", text(&output.stderr));
     let output = server.capture(&["list"], &["--messages", "0xabcdef"]);
     assert!(text(&output.stderr).contains("no program has a queue pair 0xabcdef"));
-    let output = ibfabric(&["capture", "list", "--pid", "1"]).output().expect("it runs");
+    let output =
+        ibfabric(&["capture", "list", "--pid", "1"]).output().expect("the program can be started");
     assert_eq!(output.status.code(), Some(2));
     assert!(
         text(&output.stderr).starts_with("ibfabric: process 1 has no queue pairs that could be"),
@@ -44,7 +45,7 @@ fn unusable_options_are_rejected_with_reason() {
     );
     for words in [&["list"][..], &["start", "-w", "a"], &["stop"], &["change", "1"]] {
         let words = [&["capture"], words, &["--pid", "999999999"]].concat();
-        let output = ibfabric(&words).output().expect("it runs");
+        let output = ibfabric(&words).output().expect("the program can be started");
         assert_eq!(output.status.code(), Some(2));
         assert_eq!(text(&output.stderr), "ibfabric: there is no process 999999999\n");
     }
@@ -53,7 +54,7 @@ fn unusable_options_are_rejected_with_reason() {
     assert!(printed.contains("has datagrams") && printed.contains("start --qpn 1"), "{printed}");
     // A full disk ends the capture, but not the program.
     server.object(&["start"], &["-w", "/dev/full"]);
-    let client = server.client(100, &[]).output().expect("it runs");
+    let client = server.client(100, &[]).output().expect("the program can be started");
     assert!(client.status.success(), "{}", text(&client.stderr));
     let output = server.capture(&["stop"], &[]);
     let stopped: Value = serde_json::from_slice(&output.stdout).expect("an object");
@@ -76,8 +77,8 @@ fn malformed_requests_do_not_affect_other_clients() {
     let address = SocketAddrUnix::new_abstract_name(name.as_bytes()).expect("a name");
     for nonsense in ["", "{", "{\"start\":{}}", "[1,2]", "\"describe\"", &"x".repeat(60_000)] {
         let socket = socket(AddressFamily::UNIX, SocketType::SEQPACKET, None).expect("a socket");
-        connect(&socket, &address).expect("it listens");
-        send(&socket, nonsense.as_bytes(), SendFlags::NOSIGNAL).expect("it is taken");
+        connect(&socket, &address).expect("the server listens");
+        send(&socket, nonsense.as_bytes(), SendFlags::NOSIGNAL).expect("the peer accepts data");
         if nonsense.is_empty() {
             continue;
         }
@@ -90,7 +91,7 @@ fn malformed_requests_do_not_affect_other_clients() {
         .map(|_| {
             let socket =
                 socket(AddressFamily::UNIX, SocketType::SEQPACKET, None).expect("a socket");
-            connect(&socket, &address).expect("it listens");
+            connect(&socket, &address).expect("the server listens");
             socket
         })
         .collect();
@@ -107,26 +108,34 @@ fn arguments_of_any_bytes_do_not_panic() {
     let udp = (44_000 + std::process::id() % 4000).to_string();
     let words = ["rdma", "serve", "--listen", "127.0.0.1", "--udp-port", &udp, "-p", "19591"];
     let mut command = ibfabric(&words);
-    let mut child =
-        command.arg("--capture").arg(&file).stdout(Stdio::piped()).spawn().expect("it runs");
+    let mut child = command
+        .arg("--capture")
+        .arg(&file)
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the program can be started");
     let mut line = String::new();
-    BufReader::new(child.stdout.as_mut().expect("it is piped"))
+    BufReader::new(child.stdout.as_mut().expect("standard output is piped"))
         .read_line(&mut line)
         .expect("a line");
     let pid = child.id().to_string();
-    let output = ibfabric(&["capture", "list", "--pid", &pid]).output().expect("it runs");
+    let output =
+        ibfabric(&["capture", "list", "--pid", &pid]).output().expect("the program can be started");
     let printed = text(&output.stdout);
     assert!(output.status.success() && printed.contains("rdma serve"), "{printed}");
     assert!(!printed.lines().next().expect("a line").contains('\x1b'), "{printed:?}");
     Command::new("kill").args(["-INT", &pid]).status().expect("kill runs");
-    assert!(child.wait().expect("it ends").success());
+    assert!(child.wait().expect("the process can be awaited").success());
 }
 
 /// An error of a program's own capture affects its exit status.
 #[test]
 fn unwritten_own_capture_is_reported() {
     let server = Server::start();
-    let output = server.client(10, &["--capture", "/dev/full"]).output().expect("it runs");
+    let output = server
+        .client(10, &["--capture", "/dev/full"])
+        .output()
+        .expect("the program can be started");
     let printed = text(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{printed}");
     assert!(
@@ -134,7 +143,7 @@ fn unwritten_own_capture_is_reported() {
         "{printed}"
     );
     let words = ["rdma", "bw", "127.0.0.1", "--udp-port", &server.udp, "-p", &server.port];
-    let output = ibfabric(&words).output().expect("it runs");
+    let output = ibfabric(&words).output().expect("the program can be started");
     let printed = text(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{printed}");
     assert!(printed.contains("cannot connect to itself: expected --from ADDR"), "{printed}");

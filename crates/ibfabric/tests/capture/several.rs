@@ -11,7 +11,7 @@ fn tiny_rotated_files_still_have_packets() {
     let server = Server::start();
     let started = ["-w", &path, "-b", "filesize:1", "-b", "files:50", "-a", "packets:300"];
     server.object(&["start"], &started);
-    let client = server.client(500, &["-q", "12"]).output().expect("it runs");
+    let client = server.client(500, &["-q", "12"]).output().expect("the program can be started");
     assert!(client.status.success(), "{}", text(&client.stderr));
     let stopped = server.object(&["stop"], &[]);
     check_counts(&stopped);
@@ -40,10 +40,12 @@ fn unique_capture_number_selects_its_program() {
             other.object(&["stop"], &[&started["capture"].to_string()]);
         }
     }
-    let changed =
-        ibfabric(&["capture", "change", &number, "--payload", "0"]).output().expect("it runs");
+    let changed = ibfabric(&["capture", "change", &number, "--payload", "0"])
+        .output()
+        .expect("the program can be started");
     assert!(changed.status.success(), "{}", text(&changed.stderr));
-    let stopped = ibfabric(&["capture", "stop", &number]).output().expect("it runs");
+    let stopped =
+        ibfabric(&["capture", "stop", &number]).output().expect("the program can be started");
     assert!(
         text(&stopped.stdout).contains(&format!("capture {number}: ")),
         "{}",
@@ -74,7 +76,7 @@ fn concurrent_captures_are_independent() {
     let output = server.capture(&["start"], &["-w", &path("a")]);
     assert!(text(&output.stderr).contains("capture 1 writes it"), "{}", text(&output.stderr));
     server.object(&["stop"], &[&first["capture"].to_string()]);
-    let client = server.client(10, &[]).output().expect("it runs");
+    let client = server.client(10, &[]).output().expect("the program can be started");
     assert!(client.status.success(), "{}", text(&client.stderr));
     let stopped = server.object(&["stop"], &[&second["capture"].to_string()]);
     assert!(number(&stopped["captured"]) > 4, "the connection's datagrams: {stopped}");

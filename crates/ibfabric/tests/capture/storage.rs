@@ -29,7 +29,7 @@ impl Storage {
 fn listed(process: &Running) -> Vec<Value> {
     let pid = process.0.id().to_string();
     let output = ibfabric(&["capture", "list", "--pid", &pid, "--format", "json"]).output();
-    let output = output.expect("it runs");
+    let output = output.expect("the program can be started");
     assert!(output.status.success(), "{}", text(&output.stderr));
     let listed: Value = serde_json::from_slice(&output.stdout).expect("an object");
     listed["programs"].as_array().expect("adapters").clone()
@@ -39,15 +39,15 @@ fn listed(process: &Running) -> Vec<Value> {
 fn captures(process: &Running, words: &[&str]) -> Value {
     let pid = process.0.id().to_string();
     let all = [&["capture"], words, &["--pid", &pid, "--format", "json"]].concat();
-    let output = ibfabric(&all).output().expect("it runs");
+    let output = ibfabric(&all).output().expect("the program can be started");
     assert!(output.status.success(), "{words:?}: {}", text(&output.stderr));
     serde_json::from_slice(&output.stdout).expect("an object")
 }
 
 fn end(mut process: Running) -> Option<i32> {
     let pid = rustix::process::Pid::from_child(&process.0);
-    rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("it runs");
-    process.0.wait().expect("it ends").code()
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("the process exists");
+    process.0.wait().expect("the process can be awaited").code()
 }
 
 /// Returns the HCAs whose connected queue pairs have packets in both directions in a file.
@@ -68,7 +68,7 @@ fn rtrs_serve_and_bench_are_captured_at_all_hcas() {
     let storage = Storage::start(&["--capture", &server, "--capture-payload", "0"]);
     let words = ["--rw", "randrw", "--runtime", "3", "--capture", &own, "--capture-payload", "16"];
     let bench = storage.client(&["rtrs", "bench"], &words).stderr(Stdio::piped()).spawn();
-    let bench = Running(bench.expect("it runs"));
+    let bench = Running(bench.expect("the program can be started"));
     // Both paths carry requests: each has completed more messages than the connection setup needs.
     let is_busy = |qp: &Value| qp["messages"].as_u64().is_some_and(|it| it > 16);
     let have_requests = |adapters: &Vec<Value>| {
@@ -91,7 +91,7 @@ fn rtrs_serve_and_bench_are_captured_at_all_hcas() {
         assert_eq!(adapters_in(Path::new(file)), ["127.0.0.1", "127.0.0.3"], "{file}");
     }
     let mut bench = bench;
-    assert!(bench.0.wait().expect("it ends").success());
+    assert!(bench.0.wait().expect("the process can be awaited").success());
     assert_eq!(adapters_in(Path::new(&own)), ["127.0.0.2", "127.0.0.4"]);
     assert_eq!(end(storage.process), Some(0));
 }
@@ -133,8 +133,8 @@ fn hosts_of_up_are_listed_and_captured() {
     let name = format!("capture-test-{}", std::process::id());
     let words = ["up", "--no-http", "--socket", &name, "--size", "16M", "--nbd", &path("nbd")];
     let mut up = ibfabric(&[&words[..], &["--capture", &path("own")]].concat());
-    let mut child = up.stdout(Stdio::piped()).spawn().expect("it starts");
-    let lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
+    let mut child = up.stdout(Stdio::piped()).spawn().expect("the program can be started");
+    let lines = BufReader::new(child.stdout.take().expect("standard output is piped")).lines();
     let up = Running(child);
     let mut lines = lines.map_while(Result::ok);
     assert!(lines.any(|line| line == "READY"));
@@ -162,9 +162,10 @@ fn file_of_another_capture_is_rejected() {
     one.object(&["start"], &["-w", &path]);
     let output = other.capture(&["start"], &["-w", &path]);
     assert_eq!(output.status.code(), Some(2));
-    let client = other.client(10, &["--capture", &path]).output().expect("it runs");
+    let client =
+        other.client(10, &["--capture", &path]).output().expect("the program can be started");
     assert_eq!(client.status.code(), Some(2));
-    let client = one.client(10, &[]).output().expect("it runs");
+    let client = one.client(10, &[]).output().expect("the program can be started");
     assert!(client.status.success(), "{}", text(&client.stderr));
     let stopped = one.object(&["stop"], &[]);
     let (found, _) = packets(Path::new(&path));
@@ -181,7 +182,8 @@ fn full_disk_keeps_all_whole_packets() {
     let words: Vec<_> = client.get_args().map(|word| word.to_string_lossy()).collect();
     let program = env!("CARGO_BIN_EXE_ibfabric");
     let script = format!("trap '' XFSZ; ulimit -f {KIB}; exec '{program}' {}", words.join(" "));
-    let output = Command::new("bash").args(["-c", &script]).output().expect("it runs");
+    let output =
+        Command::new("bash").args(["-c", &script]).output().expect("the program can be started");
     let printed = text(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{printed}");
     assert!(printed.contains("File too large"), "{printed}");

@@ -36,7 +36,7 @@ fn examples_print_what_they_show() {
     let built = test.parent().and_then(Path::parent).expect("in a directory").join("examples");
     let (mut found, mut run, mut wrong) = (0, 0, String::new());
     for source in sources(&root) {
-        let text = fs::read_to_string(&source).expect("it can be read");
+        let text = fs::read_to_string(&source).expect("the file can be read");
         // Examples that need a file or an HCA show their command without `$ `, and are not run.
         let Some((command, lines)) = shown(&text) else { continue };
         found += 1;
@@ -56,7 +56,10 @@ fn examples_print_what_they_show() {
             continue;
         }
         run += 1;
-        let output = Command::new(program).stdin(Stdio::null()).output().expect("it runs");
+        let output = Command::new(program)
+            .stdin(Stdio::null())
+            .output()
+            .expect("the program can be started");
         let printed =
             String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
         let printed: Vec<&str> = printed.lines().collect();

@@ -169,7 +169,7 @@ fn print_line(line: &str) {
 /// Runs a document.
 fn run(root: &Path, name: &str, apart: Option<&[&str]>, pace: Pace) -> Report {
     let mut report = Report::default();
-    let text = fs::read_to_string(root.join(name)).expect("it is there");
+    let text = fs::read_to_string(root.join(name)).expect("the file exists");
     match blocks::blocks(&text) {
         Ok(blocks) if blocks.is_empty() => {}
         Ok(blocks) => {
@@ -199,7 +199,7 @@ impl Report {
     ) -> Result<(), End> {
         if let Some(file) = block.file() {
             let path = shell.path(file);
-            fs::create_dir_all(path.parent().expect("it is in a directory")).expect("a directory");
+            fs::create_dir_all(path.parent().expect("the path has a parent")).expect("a directory");
             fs::write(path, block.lines.join("\n") + "\n").expect("a file");
             return Ok(());
         }

@@ -139,11 +139,12 @@ impl Shell {
             .stdout(log.try_clone().expect("a file"))
             .stderr(log);
         let mut bash = command.spawn().expect("there is bash");
-        let mut input = bash.stdin.take().expect("it is piped");
+        let mut input = bash.stdin.take().expect("standard input is piped");
         // If the test is killed, the shell reads the end of its input, and kills its background processes.
-        writeln!(input, "trap 'kill $(jobs -p) 2>/dev/null' EXIT").expect("it reads");
+        writeln!(input, "trap 'kill $(jobs -p) 2>/dev/null' EXIT")
+            .expect("the program reads its input");
         let path = format!("{}:{}", at("bin").display(), ordinary_path());
-        writeln!(input, "PATH='{path}'").expect("it reads");
+        writeln!(input, "PATH='{path}'").expect("the shell reads its input");
         Self {
             bash,
             input: Some(input),
@@ -184,7 +185,7 @@ impl Shell {
             "source {read} >{write} 2>&1 </dev/null\necho $? >{done}.new; mv {done}.new {done}\n"
         );
         let output = self.output(output, &read);
-        let input = self.input.as_mut().expect("it is there until the end");
+        let input = self.input.as_mut().expect("the shell keeps running");
         if input.write_all(line.as_bytes()).is_err() {
             return Err(Stuck("the shell has ended before this command".to_owned()));
         }

@@ -21,7 +21,7 @@ impl Running {
     pub(crate) fn ready(mut command: Command) -> Self {
         let mut child = command.stdout(Stdio::piped()).spawn().expect("the program runs");
         let mut line = String::new();
-        let output = child.stdout.as_mut().expect("it is piped");
+        let output = child.stdout.as_mut().expect("standard output is piped");
         BufReader::new(output).read_line(&mut line).expect("a line");
         assert!(line.starts_with("READY"), "{command:?}: {line}");
         Self(child)
@@ -32,6 +32,6 @@ impl Drop for Running {
     fn drop(&mut self) {
         // It may have ended by itself.
         self.0.kill().ok();
-        self.0.wait().expect("it has ended");
+        self.0.wait().expect("the process can be awaited");
     }
 }

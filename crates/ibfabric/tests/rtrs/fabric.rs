@@ -77,14 +77,22 @@ impl Lab {
 
     /// Moves a little over some paths, which has to be what it was.
     fn moves(&self, words: &[&str]) -> Output {
-        let output = self.bench(words).args(["--io-size", "4M"]).output().expect("it runs");
+        let output = self
+            .bench(words)
+            .args(["--io-size", "4M"])
+            .output()
+            .expect("the program can be started");
         assert!(output.status.success(), "{words:?}: {}", text(&output.stderr));
         assert_eq!(number(&output, "errors"), 0.0);
         output
     }
 
     fn refused(&self, words: &[&str]) -> String {
-        let output = self.bench(words).args(["--io-size", "1M"]).output().expect("it runs");
+        let output = self
+            .bench(words)
+            .args(["--io-size", "1M"])
+            .output()
+            .expect("the program can be started");
         assert_eq!(output.status.code(), Some(2), "{words:?}");
         text(&output.stderr)
     }
@@ -114,7 +122,8 @@ fn paths_accept_gids_addresses_and_names() {
 fn fabric_options_require_attach() {
     let bench = |words: &[&str]| {
         let common = ["rtrs", "bench", "--device", "disk0"];
-        let output = ibfabric(&[&common[..], words].concat()).output().expect("it runs");
+        let output =
+            ibfabric(&[&common[..], words].concat()).output().expect("the program can be started");
         assert_eq!(output.status.code(), Some(2));
         text(&output.stderr)
     };
@@ -123,7 +132,8 @@ fn fabric_options_require_attach() {
     assert!(bench(&["--path", "127.0.0.1", "--node", "client"]).contains("--attach"));
     let serve = ["rtrs", "serve", "--export", "disk0=mem:1M"];
     let serve = |words: &[&str]| {
-        let output = ibfabric(&[&serve[..], words].concat()).output().expect("it runs");
+        let output =
+            ibfabric(&[&serve[..], words].concat()).output().expect("the program can be started");
         assert_eq!(output.status.code(), Some(2));
         text(&output.stderr)
     };
@@ -142,7 +152,8 @@ fn cut_of_one_of_two_paths_keeps_data_intact() {
     let words =
         ["--node", "client", "--node", "client:2", "--path", "server", "--path", "server:2"];
     let more = ["--runtime", "5", "--iodepth", "16", "--reconnect-delay", "200"];
-    let output = lab.bench(&[&words[..], &more].concat()).output().expect("it runs");
+    let output =
+        lab.bench(&[&words[..], &more].concat()).output().expect("the program can be started");
     let printed = text(&output.stderr);
     assert!(output.status.success(), "{printed}");
     assert_eq!(number(&output, "errors"), 0.0);

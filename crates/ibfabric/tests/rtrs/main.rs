@@ -120,7 +120,7 @@ fn files_are_served_and_errors_reported() {
         ["--rw", "randwrite", "--bs", "64K", "--verify", "--io-size", "8M", "--iodepth", "4"];
     let output = server.bench(&words);
     assert!(output.status.success(), "{}", text(&output.stderr));
-    let written = std::fs::read(&file).expect("it is there");
+    let written = std::fs::read(&file).expect("the file exists");
     assert!(written.iter().any(|byte| *byte != 0));
 
     let printed = |words: &[&str]| {
@@ -164,7 +164,7 @@ fn only_allowed_clients_with_key_connect() {
             .spawn();
         child.expect("the program runs")
     };
-    let allowed = bench("127.0.0.3", &[]).wait_with_output().expect("it ends");
+    let allowed = bench("127.0.0.3", &[]).wait_with_output().expect("the process can be awaited");
     assert!(allowed.status.success(), "{}", text(&allowed.stderr));
     assert!(first_line(bench("127.0.0.2", &[])).contains("EACCES"));
 
@@ -185,14 +185,15 @@ fn only_allowed_clients_with_key_connect() {
             .spawn();
         child.expect("the program runs")
     };
-    let known = bench(&["--key-file", &key]).wait_with_output().expect("it ends");
+    let known =
+        bench(&["--key-file", &key]).wait_with_output().expect("the process can be awaited");
     assert!(known.status.success(), "{}", text(&known.stderr));
     assert!(first_line(bench(&[])).contains("EACCES"));
     let other = file("other", "another key that nobody guesses");
     let refused = first_line(bench(&["--key-file", &other]));
     assert!(refused.contains("the server does not know the key"), "{refused}");
     let short = bench(&["--key-file", &file("short", "short")]);
-    let short = short.wait_with_output().expect("it ends");
+    let short = short.wait_with_output().expect("the process can be awaited");
     assert!(text(&short.stderr).contains("a key of 5 bytes: expected at least 16"));
 }
 
@@ -200,12 +201,12 @@ fn only_allowed_clients_with_key_connect() {
 fn first_line(mut child: Child) -> String {
     let mut line = Vec::new();
     let mut byte = [0];
-    let stderr = child.stderr.as_mut().expect("it is piped");
+    let stderr = child.stderr.as_mut().expect("standard error is piped");
     while stderr.read(&mut byte).is_ok_and(|length| length == 1) && byte[0] != b'\n' {
         line.push(byte[0]);
     }
     child.kill().ok();
-    child.wait().expect("it has ended");
+    child.wait().expect("the process can be awaited");
     text(&line)
 }
 
@@ -222,21 +223,24 @@ fn nbd_clients_use_a_device() {
     let data: Vec<u8> = (0..3_000_320_u32).map(|at| (at % 251) as u8).collect();
     assert_eq!(program.request(WRITE, 512, &data), Ok(Vec::new()));
     assert_eq!(program.request(FLUSH, 0, &[]), Ok(Vec::new()));
-    let read = program.read(0, 3_001_344).expect("it can be read");
+    let read = program.read(0, 3_001_344).expect("the file can be read");
     assert!(read[512..512 + data.len()] == data && read[..512] == [0; 512]);
     assert_eq!(program.length(TRIM, 512, 1024), Ok(Vec::new()));
     assert_eq!(program.length(ZEROES, 4096, 1 << 20), Ok(Vec::new()));
-    let read = program.read(0, 2 << 20).expect("it can be read");
+    let read = program.read(0, 2 << 20).expect("the file can be read");
     assert!(read[512..1536].iter().all(|byte| *byte == 0) && read[2048] == data[1536]);
     assert!(read[4096..4096 + (1 << 20)].iter().all(|byte| *byte == 0));
     assert_eq!(program.length(READ, 64 << 20, 512), Err(22));
     // A second client reads the data of the first one; a client that sends garbage is disconnected.
     let mut other = Program::connect(socket, "disk0");
-    assert_eq!(other.read(512 + (2 << 20), 512).expect("it can be read"), data[2 << 20..][..512]);
-    let mut rude = std::os::unix::net::UnixStream::connect(socket).expect("it listens");
-    rude.write_all(&[9; 64]).expect("it is sent");
+    assert_eq!(
+        other.read(512 + (2 << 20), 512).expect("the file can be read"),
+        data[2 << 20..][..512]
+    );
+    let mut rude = std::os::unix::net::UnixStream::connect(socket).expect("the server listens");
+    rude.write_all(&[9; 64]).expect("the peer accepts data");
     let mut rest = Vec::new();
-    rude.read_to_end(&mut rest).expect("it is closed");
+    rude.read_to_end(&mut rest).expect("the server closes the connection");
     assert_eq!(other.request(FLUSH, 0, &[]), Ok(Vec::new()));
     drop(nbd);
 }
@@ -265,7 +269,7 @@ fn nbd_waits_for_a_device_that_another_client_has_open() {
         let printed = text(&output.stderr);
         assert!(output.status.code() == Some(2) && printed.contains("EPERM"), "{printed}");
         let nbd = Running::ready(ibfabric(&[&words[..], &["60"]].concat()));
-        assert!(owner.join().expect("it does not panic").status.success());
+        assert!(owner.join().expect("the thread does not panic").status.success());
         assert_eq!(Program::connect(socket, "disk0").size, 1 << 20);
         drop(nbd);
     });
@@ -296,12 +300,17 @@ fn read_only_device_rejects_writes() {
 
 /// Sends SIGINT to a program after some time; returns its output.
 fn interrupted(mut command: Command, after: Duration) -> Output {
-    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+    let child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program can be started");
     std::thread::sleep(after);
     let process = rustix::process::Pid::from_child(&child);
-    rustix::process::kill_process(process, rustix::process::Signal::INT).expect("it runs");
+    rustix::process::kill_process(process, rustix::process::Signal::INT)
+        .expect("the process exists");
     let begun = Instant::now();
-    let output = child.wait_with_output().expect("it ends");
+    let output = child.wait_with_output().expect("the process can be awaited");
     assert!(begun.elapsed() < Duration::from_secs(10), "it takes its time to end");
     output
 }
@@ -317,12 +326,14 @@ fn interrupted_client_releases_device() {
         let output = ibfabric(&one).output().expect("the program runs");
         assert!(output.status.success(), "{after}: {}", text(&output.stderr));
     };
-    let output = ibfabric(&[&one[..], &["--size", "1G"]].concat()).output().expect("it runs");
+    let output = ibfabric(&[&one[..], &["--size", "1G"]].concat())
+        .output()
+        .expect("the program can be started");
     assert!(text(&output.stderr).contains("--size"), "{}", text(&output.stderr));
     works("a size that the device has not");
     let nbd = ["nbd", "--path", "127.0.0.1", "--udp-port", &server.udp, "--device", "disk0"];
     let output = ibfabric(&[&nbd[..], &["--tcp", "0.0.0.0:0"]].concat()).output();
-    let printed = text(&output.expect("it runs").stderr);
+    let printed = text(&output.expect("the program can be started").stderr);
     assert!(printed.contains("over loopback only"), "{printed}");
     works("a place that cannot be");
     let long = ibfabric(&[&bench[..], &["60"]].concat());
@@ -337,7 +348,7 @@ fn interrupted_client_releases_device() {
     let printed = text(&output.stderr);
     assert!(output.status.code() == Some(2) && printed.contains("interrupted before"), "{printed}");
     let output = ibfabric(&[&bench[..6], &["--verify", "--device", "disk0"]].concat()).output();
-    let printed = text(&output.expect("it runs").stderr);
+    let printed = text(&output.expect("the program can be started").stderr);
     assert!(printed.contains("--rw"), "{printed}");
 }
 
@@ -351,14 +362,15 @@ fn closed_terminal_stops_programs_cleanly() {
     let words = [&words[..], &["--socket", socket.to_str().expect("a name")]].concat();
     let hang_up = |running: &Running| {
         let process = rustix::process::Pid::from_child(&running.0);
-        rustix::process::kill_process(process, rustix::process::Signal::HUP).expect("it runs");
+        rustix::process::kill_process(process, rustix::process::Signal::HUP)
+            .expect("the process exists");
     };
     // The test itself may run under nohup, so SIGHUP is reset to its default.
     let mut usual = Command::new("env");
     usual.arg("--default-signal=HUP").arg(ibfabric(&[]).get_program()).args(&words);
     let mut running = Running::ready(usual);
     hang_up(&running);
-    assert_eq!(running.0.wait().expect("it ends").code(), Some(0));
+    assert_eq!(running.0.wait().expect("the process can be awaited").code(), Some(0));
     assert!(!socket.exists());
     // The device is free for a program that ignores SIGHUP.
     let mut nohup = Command::new("nohup");
@@ -370,8 +382,9 @@ fn closed_terminal_stops_programs_cleanly() {
     assert_eq!(Program::connect(name, "disk0").read(0, 512), Ok(vec![0; 512]));
     assert!(running.0.try_wait().expect("child can be waited for").is_none());
     let process = rustix::process::Pid::from_child(&running.0);
-    rustix::process::kill_process(process, rustix::process::Signal::TERM).expect("it runs");
-    assert_eq!(running.0.wait().expect("it ends").code(), Some(0));
+    rustix::process::kill_process(process, rustix::process::Signal::TERM)
+        .expect("the process exists");
+    assert_eq!(running.0.wait().expect("the process can be awaited").code(), Some(0));
     assert!(!socket.exists());
 }
 
@@ -387,9 +400,9 @@ fn session_name_cannot_forge_log_lines() {
     let output = server.bench(&["--session", name, "--rw", "read", "--runtime", "1"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let process = &mut server._running.0;
-    process.kill().expect("it runs");
+    process.kill().expect("the process exists");
     let mut printed = String::new();
-    let stderr = process.stderr.as_mut().expect("it is piped");
+    let stderr = process.stderr.as_mut().expect("standard error is piped");
     stderr.read_to_string(&mut printed).expect("text");
     let expected = "ibfabric: session a\\u{1b}[2J\\nibfabric: session forged: connected: connected";
     assert!(printed.lines().any(|line| line == expected), "{printed}");

@@ -77,14 +77,16 @@ impl Mounted {
     /// Stops the program by a signal.
     fn end(&mut self, signal: Signal) -> ExitStatus {
         let pid = Pid::from_child(&self.running.0);
-        kill_process(pid, signal).expect("it runs");
+        kill_process(pid, signal).expect("the process exists");
         self.wait()
     }
 
     fn wait(&mut self) -> ExitStatus {
         let end = Instant::now() + Duration::from_secs(20);
         loop {
-            if let Some(status) = self.running.0.try_wait().expect("it is a child") {
+            if let Some(status) =
+                self.running.0.try_wait().expect("the process is a child of the test")
+            {
                 return status;
             }
             assert!(Instant::now() < end, "it does not end");
@@ -150,23 +152,26 @@ fn control_files_are_mounted() {
     assert_eq!(tree.write(&format!("{second}/state"), "1"), Err(EACCES));
     assert_eq!(tree.write(&format!("{second}/none"), "1"), Err(ENOENT));
     assert_eq!(tree.write(&format!("{second}/stats"), "1"), Err(EISDIR));
-    let made = fs::write(tree.dir.join("rtrs-client/new"), "1").expect_err("it is not made");
+    let made =
+        fs::write(tree.dir.join("rtrs-client/new"), "1").expect_err("the file cannot be created");
     assert_eq!(made.raw_os_error(), Some(EPERM));
-    let removed = fs::remove_file(tree.dir.join(&second).join("state")).expect_err("it stays");
+    let removed = fs::remove_file(tree.dir.join(&second).join("state"))
+        .expect_err("the file cannot be removed");
     assert_eq!(removed.raw_os_error(), Some(EPERM));
     let long = "1".repeat(5000);
     assert_eq!(tree.write(&format!("{second}/stats/rdma"), &long), Err(EINVAL));
-    let metadata = fs::metadata(tree.dir.join(&second).join("state")).expect("it is there");
+    let metadata = fs::metadata(tree.dir.join(&second).join("state")).expect("the file exists");
     assert!(metadata.permissions().readonly() && metadata.len() == 4096);
 
     // An open file returns current values.
-    let mut open = fs::File::open(tree.dir.join(&second).join("stats/rdma")).expect("it is there");
+    let mut open =
+        fs::File::open(tree.dir.join(&second).join("stats/rdma")).expect("the file exists");
     let mut before = String::new();
-    open.read_to_string(&mut before).expect("it can be read");
+    open.read_to_string(&mut before).expect("the file can be read");
     busy.goes_on();
-    std::io::Seek::rewind(&mut open).expect("it can be");
+    std::io::Seek::rewind(&mut open).expect("the file can be rewound");
     let mut after = String::new();
-    open.read_to_string(&mut after).expect("it can be read");
+    open.read_to_string(&mut after).expect("the file can be read");
     assert_ne!(before, after);
     drop(open);
     busy.end();
@@ -196,7 +201,7 @@ fn mount_ends_by_unmount_or_signal() {
     // A signal while a file is open.
     let mut tree = Mounted::start(&scene);
     let file = tree.dir.join(format!("rtrs-client/host-1/paths/{FIRST}/state"));
-    let open = fs::File::open(&file).expect("it is there");
+    let open = fs::File::open(&file).expect("the file exists");
     assert_eq!(tree.end(Signal::INT).code(), Some(0));
     assert!(!tree.is_mounted() && !file.exists());
     drop(open);
@@ -214,7 +219,7 @@ fn mount_ends_by_unmount_or_signal() {
     unmount(&tree.dir);
     assert_eq!(tree.wait().code(), Some(0));
     let mut printed = String::new();
-    let stderr = tree.running.0.stderr.as_mut().expect("it is piped");
+    let stderr = tree.running.0.stderr.as_mut().expect("standard error is piped");
     stderr.read_to_string(&mut printed).expect("text");
     assert!(printed.contains("the file system was unmounted"), "{printed}");
     // Files of exited programs disappear, and the mount remains.

@@ -18,16 +18,16 @@ pub(crate) struct Program {
 impl Program {
     /// Connects, and selects an export.
     pub(crate) fn connect(socket: &str, device: &str) -> Self {
-        let mut stream = UnixStream::connect(socket).expect("it listens");
+        let mut stream = UnixStream::connect(socket).expect("the server listens");
         stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a socket");
         let mut hello = [0; 18];
-        stream.read_exact(&mut hello).expect("it greets");
+        stream.read_exact(&mut hello).expect("the server sends a greeting");
         let mut choice = 3_u32.to_be_bytes().to_vec();
         choice.extend(b"IHAVEOPT");
         choice.extend(1_u32.to_be_bytes());
         choice.extend((device.len() as u32).to_be_bytes());
         choice.extend(device.as_bytes());
-        stream.write_all(&choice).expect("it is sent");
+        stream.write_all(&choice).expect("the peer accepts data");
         let mut answer = [0; 10];
         stream.read_exact(&mut answer).expect("there is such a device");
         let size = u64::from_be_bytes(*answer.first_chunk().expect("8 bytes"));
@@ -59,7 +59,7 @@ impl Program {
         request.extend(offset.to_be_bytes());
         request.extend(length.to_be_bytes());
         request.extend(data);
-        self.stream.write_all(&request).expect("it is sent");
+        self.stream.write_all(&request).expect("the peer accepts data");
     }
 
     fn answer(&mut self, length: usize) -> Result<Vec<u8>, u32> {

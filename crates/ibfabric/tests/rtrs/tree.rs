@@ -89,7 +89,7 @@ impl Scene {
 
 fn free_tcp_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    listener.local_addr().expect("it has one").port()
+    listener.local_addr().expect("the listener has an address").port()
 }
 
 /// An NBD client that writes and reads back continuously.
@@ -147,8 +147,8 @@ fn paths_are_shown_and_changed_in_use() {
     let scene = Scene::start();
     let busy = Busy::start(&scene.at("nbd"));
     // A client that does not read its reply, or sends no request, does not block others.
-    let silent = UnixStream::connect(scene.at("client")).expect("it listens");
-    let mut slow = UnixStream::connect(scene.at("client")).expect("it listens");
+    let silent = UnixStream::connect(scene.at("client")).expect("the server listens");
+    let mut slow = UnixStream::connect(scene.at("client")).expect("the server listens");
     slow.write_all("\"metrics\"\n".repeat(1000).as_bytes()).expect("room");
     assert_eq!(scene.list("client", ""), ["ibtrs-client/", "rtrs-client/"]);
     assert_eq!(scene.list("server", "/"), ["ibtrs-server/", "rtrs-server/"]);
@@ -342,7 +342,7 @@ fn bench_accepts_new_path_while_running() {
         let rdma = ctl(&["get", &format!("ibtrs-client/bench/paths/{SECOND}/stats/rdma")]);
         !text(&rdma.stdout).starts_with("0 0 ")
     });
-    let output = bench.wait_with_output().expect("it ends");
+    let output = bench.wait_with_output().expect("the process can be awaited");
     assert!(output.status.success(), "{}", text(&output.stderr));
     assert!(!Path::new(socket).exists(), "the socket goes with the program");
 }
@@ -354,7 +354,7 @@ fn metrics_of_both_sides_are_served() {
     busy.goes_on();
     busy.end();
     let page = |port: u16| {
-        let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("it listens");
+        let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("the server listens");
         stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").expect("room");
         let mut page = String::new();
         stream.read_to_string(&mut page).expect("an answer");

@@ -93,7 +93,11 @@ fn misplaced_console_command_names_sim_ctl() {
             &[word, "sw-x0y0[1]", "loss=1"],
             &["--socket", "lab", word, "--format", "json"],
         ] {
-            let output = Command::new(PROGRAM).arg("sim").args(line).output().expect("it runs");
+            let output = Command::new(PROGRAM)
+                .arg("sim")
+                .args(line)
+                .output()
+                .expect("the program can be started");
             let printed = printed(&output);
             assert_eq!(output.status.code(), Some(2), "{line:?}: {printed}");
             assert!(printed.contains(&expected), "{line:?}: {printed}");
@@ -101,7 +105,10 @@ fn misplaced_console_command_names_sim_ctl() {
         count += 1;
     }
     assert_eq!(count, 23);
-    let output = Command::new(PROGRAM).args(["sim", "nowhere", "else"]).output().expect("it runs");
+    let output = Command::new(PROGRAM)
+        .args(["sim", "nowhere", "else"])
+        .output()
+        .expect("the program can be started");
     assert!(!printed(&output).contains("ibfabric sim ctl"), "{}", printed(&output));
 }
 
@@ -115,11 +122,11 @@ fn errors_on_standard_input_name_their_lines() {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
-            .expect("it runs");
+            .expect("the program can be started");
         let text =
             b"# a remark\n\nroute 1 2\nunlink sw-x0y0[1]\nunlink nobody\nrelink sw-x0y0[1]\n";
-        child.stdin.take().expect("piped").write_all(text).expect("it reads");
-        child.wait_with_output().expect("it ends")
+        child.stdin.take().expect("piped").write_all(text).expect("the program reads its input");
+        child.wait_with_output().expect("the process can be awaited")
     };
     let output = run("text");
     assert_eq!(output.status.code(), Some(1));
@@ -149,7 +156,7 @@ fn console_finds_udp_simulator_like_clients() {
             command.env_remove(name);
         }
         command.args(["sim", "ctl"]).args(words).arg("attached");
-        command.envs(environment.iter().copied()).output().expect("it runs")
+        command.envs(environment.iter().copied()).output().expect("the program can be started")
     };
     let (here, number) = (("IBSIM_SERVER_NAME", "127.0.0.1"), ("IBSIM_SERVER_PORT", &*port));
     let elsewhere = ("IBSIM_SOCKNAME", "nobody-has-this-name");

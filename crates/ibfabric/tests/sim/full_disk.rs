@@ -12,7 +12,7 @@ const KIB: u32 = 20;
 fn full_disk_ends_recordings_but_not_the_fabric() {
     let files = ["--pcap", "pcap", "--record", "record", "--log", "log", "--log-level", "hops"];
     let simulator = Simulator::on_full_disk(KIB, &[&["--sm"], &files[..]].concat());
-    let client = Client::attach(&simulator.socket, 1).expect("it may attach");
+    let client = Client::attach(&simulator.socket, 1).expect("the simulator accepts clients");
     client.send(&node_info(7, &[1]), 0xffff);
     assert_eq!(Mad(client.receive().mad).transaction_id(), TransactionId(7));
     let place = simulator.place.path().to_owned();
@@ -40,6 +40,6 @@ fn record_cut_by_full_disk_is_replayable() {
     let (net, record) = (simulator.place.path().join("net"), simulator.place.path().join("record"));
     let mut replay = Command::new(PROGRAM);
     replay.arg("sim").arg(net).args(["--seed", "5", "--replay"]).arg(record);
-    let output = replay.output().expect("it runs");
+    let output = replay.output().expect("the program can be started");
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
 }

@@ -36,7 +36,7 @@ impl Simulator {
     /// Starts a simulator of a fabric.
     pub(crate) fn of(net: &str, options: &[&str]) -> Self {
         let place = tempfile::tempdir().expect("a temporary directory");
-        fs::write(place.path().join("net"), net).expect("written");
+        fs::write(place.path().join("net"), net).expect("the file can be written");
         Self::serve(place, options)
     }
 
@@ -74,7 +74,7 @@ impl Simulator {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
-            .expect("it runs");
+            .expect("the program can be started");
         let mut line = String::new();
         let stdout = child.stdout.as_mut().expect("piped");
         BufReader::new(stdout).read_line(&mut line).expect("a line");
@@ -87,7 +87,7 @@ impl Simulator {
             .args(["sim", "ctl", "--socket", &self.socket])
             .args(words)
             .output()
-            .expect("it runs")
+            .expect("the program can be started")
     }
 
     pub(crate) fn json(&self, words: &[&str]) -> Value {
@@ -99,7 +99,7 @@ impl Simulator {
     pub(crate) fn end(mut self, signal: &str) -> (Option<i32>, String) {
         let process = self.child.id().to_string();
         assert!(Command::new("kill").args([signal, &process]).status().expect("kill").success());
-        let status = self.child.wait().expect("it ends");
+        let status = self.child.wait().expect("the process can be awaited");
         let mut printed = String::new();
         let stderr = self.child.stderr.as_mut().expect("piped");
         stderr.read_to_string(&mut printed).expect("UTF-8");
@@ -116,7 +116,9 @@ fn mesh() -> tempfile::TempDir {
     let place = tempfile::tempdir().expect("a temporary directory");
     let net = place.path().join("net");
     let words = ["gen", "mesh", "2x2", "-o", net.to_str().expect("UTF-8")];
-    assert!(Command::new(PROGRAM).args(words).status().expect("it runs").success());
+    assert!(
+        Command::new(PROGRAM).args(words).status().expect("the program can be started").success()
+    );
     place
 }
 
@@ -160,7 +162,10 @@ impl Client {
             return None;
         }
         client.number = Connect::parse(&answer.payload).id;
-        client.data.connect_addr(&address(&format!("out{}", client.number))).expect("it listens");
+        client
+            .data
+            .connect_addr(&address(&format!("out{}", client.number)))
+            .expect("the socket can listen");
         Some(client)
     }
 

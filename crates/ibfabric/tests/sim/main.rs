@@ -24,7 +24,7 @@ use lab::{Client, PROGRAM, Simulator, node_info, request};
 #[test]
 fn client_gets_responses_and_loss_reports() {
     let simulator = Simulator::start(&[]);
-    let client = Client::attach(&simulator.socket, 1).expect("it may attach");
+    let client = Client::attach(&simulator.socket, 1).expect("the simulator accepts clients");
     client.send(&node_info(0xffff_1234_5678, &[1]), 0xffff);
     let answer = client.receive();
     let mad = Mad(answer.mad);
@@ -50,8 +50,9 @@ fn client_gets_responses_and_loss_reports() {
 #[test]
 fn two_hundred_clients_are_served_and_garbage_counted() {
     let simulator = Simulator::start(&[]);
-    let clients: Vec<Client> =
-        (1..=210).map(|id| Client::attach(&simulator.socket, id).expect("it may attach")).collect();
+    let clients: Vec<Client> = (1..=210)
+        .map(|id| Client::attach(&simulator.socket, id).expect("the simulator accepts clients"))
+        .collect();
     for (number, client) in clients.iter().enumerate() {
         client.send(&node_info(number as u64, &[1]), 0xffff);
         client.data.send(&[0; 7]).expect("sent");
@@ -130,7 +131,7 @@ fn failed_script_step_is_reported_with_line_and_time() {
     let place = tempfile::tempdir().expect("a temporary directory");
     let script = place.path().join("script");
     fs::write(&script, "# twice\nat 1ms unlink sw-x0y0[1]\nat 2ms unlink sw-x0y0[1]\n")
-        .expect("written");
+        .expect("the file can be written");
     let script = script.to_str().expect("UTF-8");
     let simulator = Simulator::start(&["--script", script]);
     let deadline = Instant::now() + Duration::from_secs(20);
@@ -153,7 +154,7 @@ fn quit_stops_simulator_and_name_is_exclusive() {
             .args(["sim", "net", "--socket", &simulator.socket])
             .current_dir(simulator.place.path())
             .output()
-            .expect("it runs");
+            .expect("the program can be started");
         assert_eq!(again.status.code(), Some(2));
         let printed = String::from_utf8_lossy(&again.stderr).into_owned();
         assert!(printed.contains("cannot listen on"), "{printed}");
@@ -162,16 +163,17 @@ fn quit_stops_simulator_and_name_is_exclusive() {
     let nobody = Command::new(PROGRAM)
         .args(["sim", "ctl", "--socket", "nobody-listens-here", "stats"])
         .output()
-        .expect("it runs");
+        .expect("the program can be started");
     assert_eq!(nobody.status.code(), Some(2));
 }
 
 #[test]
 fn stalled_console_does_not_block_others() {
     let simulator = Simulator::start(&[]);
-    let client = Client::attach(&simulator.socket, 1).expect("it may attach");
+    let client = Client::attach(&simulator.socket, 1).expect("the simulator accepts clients");
     let name = SocketAddr::from_abstract_name(format!("{}:console", simulator.socket));
-    let mut console = UnixStream::connect_addr(&name.expect("a name")).expect("it listens");
+    let mut console =
+        UnixStream::connect_addr(&name.expect("a name")).expect("the socket can listen");
     // More replies than the socket buffer holds.
     let request = "{\"command\":\"dump\"}\n";
     console.write_all(request.repeat(400).as_bytes()).expect("room");
@@ -195,19 +197,21 @@ fn closed_capture_pipe_does_not_stop_simulator() {
     let place = tempfile::tempdir().expect("a temporary directory");
     let net = place.path().join("net");
     let words = ["gen", "mesh", "2x2", "-o", net.to_str().expect("UTF-8")];
-    assert!(Command::new(PROGRAM).args(words).status().expect("it runs").success());
+    assert!(
+        Command::new(PROGRAM).args(words).status().expect("the program can be started").success()
+    );
     let socket = format!("ibfabric-test-{}-pcap", std::process::id());
     let mut child = Command::new(PROGRAM)
         .args(["sim", net.to_str().expect("UTF-8"), "--socket", &socket, "--pcap", "-"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
-        .expect("it runs");
+        .expect("the program can be started");
     let mut printed = String::new();
     let mut errors = BufReader::new(child.stderr.take().expect("piped"));
     errors.read_line(&mut printed).expect("a line");
     assert_eq!(printed, "READY\n");
-    let client = Client::attach(&socket, 1).expect("it may attach");
+    let client = Client::attach(&socket, 1).expect("the simulator accepts clients");
     client.send(&node_info(1, &[1]), 0xffff);
     client.receive();
     let stdout = child.stdout.take().expect("piped");
@@ -231,6 +235,6 @@ fn closed_capture_pipe_does_not_stop_simulator() {
     assert_eq!(printed, expected);
     client.send(&node_info(transaction, &[1]), 0xffff);
     client.receive();
-    child.kill().expect("it still runs");
-    child.wait().expect("it ends");
+    child.kill().expect("the program is running");
+    child.wait().expect("the process can be awaited");
 }

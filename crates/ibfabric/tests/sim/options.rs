@@ -10,7 +10,9 @@ fn unusable_input_is_rejected_with_line() {
     let place = tempfile::tempdir().expect("a temporary directory");
     let net = place.path().join("net");
     let words = ["gen", "mesh", "2x2", "-o", net.to_str().expect("UTF-8")];
-    assert!(Command::new(PROGRAM).args(words).status().expect("it runs").success());
+    assert!(
+        Command::new(PROGRAM).args(words).status().expect("the program can be started").success()
+    );
     let cases = [
         (
             "script",
@@ -35,7 +37,7 @@ fn unusable_input_is_rejected_with_line() {
         ("record", "", "--record bad: the file stands for two things"),
     ];
     for (option, content, expected) in cases {
-        fs::write(place.path().join("bad"), content).expect("written");
+        fs::write(place.path().join("bad"), content).expect("the file can be written");
         // A written file must not be a file that is read.
         let fabric = if option == "record" { "bad" } else { "net" };
         let output = Command::new(PROGRAM)
@@ -43,7 +45,7 @@ fn unusable_input_is_rejected_with_line() {
             .env("IBSIM_SOCKNAME", "never-opened")
             .current_dir(place.path())
             .output()
-            .expect("it runs");
+            .expect("the program can be started");
         let printed = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{content:?}: {printed}");
         assert!(printed.contains(expected), "{content:?}: {printed}");
@@ -71,7 +73,7 @@ fn conflicting_options_are_rejected() {
             .args(words)
             .stdin(Stdio::null())
             .output()
-            .expect("it runs");
+            .expect("the program can be started");
         let printed = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{words:?}: {printed}");
         assert!(printed.contains(expected), "{words:?}: {printed}");
@@ -86,7 +88,7 @@ fn socket_name_in_environment_is_no_conflict() {
             .args(words)
             .env("IBSIM_SOCKNAME", "lab")
             .output()
-            .expect("it runs");
+            .expect("the program can be started");
         let printed = String::from_utf8_lossy(&output.stderr);
         assert!(printed.contains("nowhere: No such file"), "{words:?}: {printed}");
     }

@@ -25,8 +25,9 @@ impl Pair {
     /// Starts the clients with P_Key tables of one key.
     fn with_key(key: PKey, options: &[&str]) -> Self {
         let simulator = Simulator::of(PAIR, options);
-        let hosts = [(1, "h1"), (2, "h2")]
-            .map(|(id, node)| Client::attach_to(&simulator.socket, id, node).expect("it may"));
+        let hosts = [(1, "h1"), (2, "h2")].map(|(id, node)| {
+            Client::attach_to(&simulator.socket, id, node).expect("the simulator accepts clients")
+        });
         for (host, lid) in hosts.iter().zip(LIDS) {
             let mut table = PKeyTable::zeroed();
             table.keys[0] = key;
@@ -113,7 +114,7 @@ fn request_has_its_chosen_source_lid() {
     let lost = pair.query(5);
     assert_eq!((lost.status, lost.slid, lost.dlid), (TIMED_OUT, 5, 8));
     pair.simulator.ctl(&["quit"]);
-    assert!(pair.simulator.child.wait().expect("it ends").success());
+    assert!(pair.simulator.child.wait().expect("the process can be awaited").success());
     let record = pair.simulator.file("record");
     let bits: Vec<&str> = record
         .lines()
@@ -125,7 +126,11 @@ fn request_has_its_chosen_source_lid() {
     // A replay sends the same packets.
     let words = ["sim", "net", "--replay", "record", "--log", "again", "--log-level", "hops"];
     let place = pair.simulator.place.path();
-    let output = Command::new(PROGRAM).args(words).current_dir(place).output().expect("it runs");
+    let output = Command::new(PROGRAM)
+        .args(words)
+        .current_dir(place)
+        .output()
+        .expect("the program can be started");
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(pair.simulator.file("again"), pair.simulator.file("log"));
 }

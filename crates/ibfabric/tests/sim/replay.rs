@@ -26,7 +26,7 @@ fn replay_log_equals_recorded_log() {
         "400ms",
     ];
     let simulator = Simulator::start(&options);
-    let client = Client::attach(&simulator.socket, 1).expect("it may attach");
+    let client = Client::attach(&simulator.socket, 1).expect("the simulator accepts clients");
     for transaction in 0..200 {
         client.send(&node_info(transaction, &[1, transaction as u8 % 6]), 0xffff);
         client.receive();
@@ -41,7 +41,7 @@ fn replay_log_equals_recorded_log() {
     let process = simulator.child.id().to_string();
     assert!(Command::new("kill").arg(&process).status().expect("kill").success());
     let mut simulator = simulator;
-    assert_eq!(simulator.child.wait().expect("it ends").code(), Some(0));
+    assert_eq!(simulator.child.wait().expect("the process can be awaited").code(), Some(0));
     let words = [
         "sim",
         "net",
@@ -58,13 +58,21 @@ fn replay_log_equals_recorded_log() {
         "--random-time",
         "400ms",
     ];
-    let output = Command::new(PROGRAM).args(words).current_dir(&place).output().expect("it runs");
+    let output = Command::new(PROGRAM)
+        .args(words)
+        .current_dir(&place)
+        .output()
+        .expect("the program can be started");
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     let log = simulator.file("log");
     assert!(log.contains("link down") && log.contains("arrives"), "something has happened");
     assert_eq!(log, simulator.file("again"));
     let other = words.map(|word| if word == "5" { "6" } else { word });
-    let output = Command::new(PROGRAM).args(other).current_dir(&place).output().expect("it runs");
+    let output = Command::new(PROGRAM)
+        .args(other)
+        .current_dir(&place)
+        .output()
+        .expect("the program can be started");
     let printed = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2));
     assert!(
@@ -85,7 +93,11 @@ fn replay_log_equals_recorded_log() {
 /// Replays a record on the fabric `net` of a directory; returns the exit status and standard error.
 fn replay(place: &Path, record: &str) -> (Option<i32>, String) {
     let words = ["sim", "net", "--replay", record];
-    let output = Command::new(PROGRAM).args(words).current_dir(place).output().expect("it runs");
+    let output = Command::new(PROGRAM)
+        .args(words)
+        .current_dir(place)
+        .output()
+        .expect("the program can be started");
     (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
 }
 
@@ -99,7 +111,7 @@ fn replay_fails_if_a_command_has_another_result() {
     let process = simulator.child.id().to_string();
     assert!(Command::new("kill").arg(&process).status().expect("kill").success());
     let mut simulator = simulator;
-    assert_eq!(simulator.child.wait().expect("it ends").code(), Some(0));
+    assert_eq!(simulator.child.wait().expect("the process can be awaited").code(), Some(0));
     assert_eq!(replay(&place, "record"), (Some(0), String::new()));
     let record = simulator.file("record");
     for (line, changed, expected) in [
@@ -115,7 +127,8 @@ fn replay_fails_if_a_command_has_another_result() {
         ),
     ] {
         assert_eq!(record.matches(line).count(), 1, "{record}");
-        fs::write(place.join("changed"), record.replace(line, changed)).expect("written");
+        fs::write(place.join("changed"), record.replace(line, changed))
+            .expect("the file can be written");
         let (code, printed) = replay(&place, "changed");
         assert_eq!(code, Some(2), "{printed}");
         assert!(printed.contains(expected), "{printed}");
@@ -130,7 +143,7 @@ fn replay_requires_identical_fabric() {
     let mut simulator = Simulator::of(net, &["--record", "record"]);
     let process = simulator.child.id().to_string();
     assert!(Command::new("kill").arg(&process).status().expect("kill").success());
-    assert_eq!(simulator.child.wait().expect("it ends").code(), Some(0));
+    assert_eq!(simulator.child.wait().expect("the process can be awaited").code(), Some(0));
     let place = simulator.place.path();
     assert_eq!(replay(place, "record"), (Some(0), String::new()));
     for (part, other) in [
@@ -144,7 +157,7 @@ fn replay_requires_identical_fabric() {
         assert!(net.contains(part));
         let changed = net.replace(part, other);
         let changed = if part == "s=7 e=7" { changed.replace("4xNDR", "4xHDR") } else { changed };
-        fs::write(place.join("net"), changed).expect("written");
+        fs::write(place.join("net"), changed).expect("the file can be written");
         let (code, printed) = replay(place, "record");
         assert_eq!(code, Some(2), "{other}: {printed}");
         assert!(printed.contains("record:2: found \"with fabric"), "{other}: {printed}");

@@ -11,7 +11,9 @@ fn ring(options: &[&str]) -> Lab {
     let place = tempfile::tempdir().expect("a temporary directory");
     let net = place.path().join("net");
     let words = ["gen", "torus", "5", "hosts=1", "-o", net.to_str().expect("UTF-8")];
-    assert!(Command::new(PROGRAM).args(words).status().expect("it runs").success());
+    assert!(
+        Command::new(PROGRAM).args(words).status().expect("the program can be started").success()
+    );
     Lab::again(place, options)
 }
 

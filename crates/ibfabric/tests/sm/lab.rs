@@ -57,7 +57,7 @@ impl Lab {
             .current_dir(place.path())
             .stdout(Stdio::piped())
             .spawn()
-            .expect("it runs");
+            .expect("the program can be started");
         let mut simulator = Killed(child);
         let mut line = String::new();
         let output = simulator.0.stdout.take().expect("piped");
@@ -74,7 +74,7 @@ impl Lab {
     pub(crate) fn run_command(&self, command: &str) {
         let mut words = Command::new(PROGRAM);
         words.args(["sim", "ctl", "--socket", &self.socket, command]);
-        assert!(words.status().expect("it runs").success(), "{command}");
+        assert!(words.status().expect("the program can be started").success(), "{command}");
     }
 
     /// Queries the SM of `--sm`.
@@ -113,7 +113,7 @@ impl Daemon {
     }
 
     pub(crate) fn of(lab: &Lab, mut command: Command) -> Self {
-        Self { child: command.spawn().expect("it runs"), console: lab.console() }
+        Self { child: command.spawn().expect("the program can be started"), console: lab.console() }
     }
 
     /// Waits until the subnet has come up `sweeps` times.
@@ -137,7 +137,7 @@ impl Daemon {
     pub(crate) fn ctl(&self, question: &[&str]) -> Output {
         let mut command = Command::new(PROGRAM);
         command.args(["sm", "ctl", "--socket", &self.console]).args(question);
-        command.output().expect("it runs")
+        command.output().expect("the program can be started")
     }
 
     pub(crate) fn query(&self, question: &[&str]) -> Value {
@@ -147,7 +147,7 @@ impl Daemon {
     /// Stops the SM by SIGTERM; its exit status has to be 0.
     pub(crate) fn end(&mut self) {
         signal(&self.child, "TERM");
-        let status = self.child.wait().expect("it ends");
+        let status = self.child.wait().expect("the process can be awaited");
         assert_eq!(status.code(), Some(0));
     }
 }
@@ -162,7 +162,7 @@ impl Drop for Daemon {
 fn query(console: &str, question: &[&str]) -> Value {
     let mut command = Command::new(PROGRAM);
     command.args(["sm", "ctl", "--socket", console, "--format", "json"]).args(question);
-    let output = command.output().expect("it runs");
+    let output = command.output().expect("the program can be started");
     assert!(output.status.success(), "{output:?}");
     serde_json::from_slice(&output.stdout).expect("JSON")
 }
@@ -171,14 +171,16 @@ fn query(console: &str, question: &[&str]) -> Value {
 pub(crate) fn mesh(directory: &Path) {
     let net = directory.join("net");
     let words = ["gen", "mesh", "2x2", "-o", net.to_str().expect("UTF-8")];
-    assert!(Command::new(PROGRAM).args(words).status().expect("it runs").success());
+    assert!(
+        Command::new(PROGRAM).args(words).status().expect("the program can be started").success()
+    );
 }
 
 /// Sends a signal by its name.
 pub(crate) fn signal(child: &Child, name: &str) {
     let mut command = Command::new("kill");
     command.args([format!("-{name}"), child.id().to_string()]);
-    assert!(command.status().expect("it runs").success());
+    assert!(command.status().expect("the program can be started").success());
 }
 
 /// Waits until a condition holds.

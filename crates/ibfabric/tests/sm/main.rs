@@ -79,7 +79,7 @@ fn lids_survive_killed_daemon() {
     let moved = before.replacen("0x0001 0x0001", "0x0100 0x0100", 1);
     assert_ne!(before, moved);
     drop(lab.simulator);
-    fs::write(lab.place.path().join("c/guid2lid"), &moved).expect("written");
+    fs::write(lab.place.path().join("c/guid2lid"), &moved).expect("the file can be written");
     let lab = Lab::again(lab.place, &[]);
     let mut daemon = Daemon::start(&lab, &["--cache-dir", "c"]);
     daemon.is_up(1);
@@ -132,7 +132,7 @@ fn unroutable_fabric_is_not_ready() {
         .args(["sim", "net", "--sm=updn,no_fallback", "--socket", &socket])
         .current_dir(place.path())
         .output()
-        .expect("it runs");
+        .expect("the program can be started");
     assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(2), &b""[..]));
     assert!(String::from_utf8_lossy(&output.stderr).contains("no root switch"), "{output:?}");
 }
@@ -165,11 +165,12 @@ fn program_named_opensm_acts_as_opensm() {
         command.args(words).current_dir(lab.place.path());
         command.env("OSM_TMP_DIR", lab.path("t")).env("OSM_CACHE_DIR", lab.path("c"));
         fs::create_dir_all(lab.path("t")).expect("made");
-        let output = command.output().expect("it runs");
+        let output = command.output().expect("the program can be started");
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         (output.status.code(), text(&output.stdout), text(&output.stderr))
     };
-    fs::write(lab.path("conf"), "lmc 1\nlog_file stdout\nfdr10 2\n").expect("written");
+    fs::write(lab.path("conf"), "lmc 1\nlog_file stdout\nfdr10 2\n")
+        .expect("the file can be written");
     let ibsim = format!("--ibsim={}", lab.socket);
     let (status, output, errors) = run(&["-F", "conf", "-once", "-Rminhop", "-D0x43", &ibsim]);
     assert_eq!(status, Some(0), "{errors}");
@@ -208,7 +209,8 @@ fn program_named_opensm_acts_as_opensm() {
         assert_eq!((status, output.as_str()), (Some(2), ""), "{words:?}");
         assert!(errors.contains(expected), "{words:?}: {errors}");
     }
-    fs::write(lab.path("conf"), "\nlmc 1\nsweep_interval never\n").expect("written");
+    fs::write(lab.path("conf"), "\nlmc 1\nsweep_interval never\n")
+        .expect("the file can be written");
     let (status, _, errors) = run(&["-F", "conf", "-o"]);
     assert_eq!(status, Some(2));
     let expected = "conf:3: sweep_interval: found `never`, expected a number of 0 to 86400\n";
@@ -238,11 +240,11 @@ fn partition_file_is_reloaded() {
     daemon.is_up(2);
     let unchanged = smps(&daemon);
     let text = "Default=0x7fff : ALL=full ;\nmore=0x10 : ALL=full ;\n";
-    fs::write(lab.path("p"), text).expect("written");
+    fs::write(lab.path("p"), text).expect("the file can be written");
     daemon.query(&["sweep"]);
     daemon.is_up(3);
     assert!(smps(&daemon) > unchanged, "tables of keys are written");
-    fs::write(lab.path("p"), "Default=nonsense\n").expect("written");
+    fs::write(lab.path("p"), "Default=nonsense\n").expect("the file can be written");
     daemon.query(&["sweep"]);
     daemon.is_up(4);
     let rejected = daemon.query(&["status"])["rejected"].clone();

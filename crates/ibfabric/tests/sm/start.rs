@@ -8,7 +8,8 @@ use crate::lab::{Daemon, Lab, signal, wait_for};
 /// Runs an SM to its end; returns its exit status and standard error.
 fn run(lab: &Lab, options: &[&str]) -> (Option<i32>, String) {
     let mut command = lab.command(options);
-    let Output { status, stderr, .. } = command.stderr(Stdio::piped()).output().expect("it runs");
+    let Output { status, stderr, .. } =
+        command.stderr(Stdio::piped()).output().expect("the program can be started");
     (status.code(), String::from_utf8_lossy(&stderr).into_owned())
 }
 
@@ -43,11 +44,11 @@ fn daemon_is_ready_when_it_detaches() {
     let lab = Lab::start(&[]);
     let (status, errors) = run(&lab, &["-B", "--log", "log", "--pidfile", "pid"]);
     assert_eq!((status, errors.as_str()), (Some(0), ""));
-    let pid = fs::read_to_string(lab.path("pid")).expect("it is written before");
+    let pid = fs::read_to_string(lab.path("pid")).expect("the SM has written its PID");
     let kill = |name: &str| {
         let mut command = std::process::Command::new("kill");
         command.args([name, pid.trim()]).stderr(Stdio::null());
-        command.status().expect("it runs").success()
+        command.status().expect("the program can be started").success()
     };
     assert!(kill("-TERM"));
     wait_for("its end", || !lab.path("pid").exists());
@@ -64,7 +65,7 @@ fn exit_of_simulator_is_logged() {
     let mut daemon = Daemon::start(&lab, &["--log", "log", "--pidfile", "pid", "--sweep", "1"]);
     daemon.is_up(1);
     lab.simulator.end();
-    let status = daemon.child.wait().expect("it ends");
+    let status = daemon.child.wait().expect("the process can be awaited");
     assert_eq!(status.code(), Some(2));
     let text = fs::read_to_string(lab.path("log")).expect("a log");
     let end: Vec<&str> = text.lines().rev().take(2).collect();
@@ -83,7 +84,7 @@ fn startup_failure_is_printed_once() {
 #[test]
 fn discarded_lines_are_logged() {
     let lab = Lab::start(&[]);
-    fs::write(lab.path("a.txt"), "0xdead\n").expect("written");
+    fs::write(lab.path("a.txt"), "0xdead\n").expect("the file can be written");
     let options = ["--engine", "updn", "--root-guids", "a.txt", "--log", "log"];
     let mut daemon = Daemon::start(&lab, &options);
     daemon.is_up(1);
@@ -172,7 +173,8 @@ fn configured_port_is_used() {
     let here = |options: &[&str]| {
         let mut command = std::process::Command::new(crate::lab::PROGRAM);
         command.args(["sm", "--sim", "net", "--once", "--log", "stdout"]).args(options);
-        let output = command.current_dir(lab.place.path()).output().expect("it runs");
+        let output =
+            command.current_dir(lab.place.path()).output().expect("the program can be started");
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         text(&output.stdout) + &text(&output.stderr)
     };
@@ -184,5 +186,5 @@ fn configured_port_is_used() {
     // The name of --ibsim may be the next word.
     let mut command = std::process::Command::new(crate::lab::PROGRAM);
     command.args(["sm", "--ibsim", &lab.socket, "-o"]);
-    assert_eq!(command.output().expect("it runs").status.code(), Some(0));
+    assert_eq!(command.output().expect("the program can be started").status.code(), Some(0));
 }

@@ -12,13 +12,13 @@ const ANSWER: [u8; 88] = [7; 88];
 fn tcp() -> (Server, SocketAddr) {
     let tcp = vec![SocketAddr::from(([127, 0, 0, 1], 0))];
     let options = ServerOptions { tcp, most_clients: 100, ..ServerOptions::default() };
-    let server = Server::bind(&options).expect("it listens");
+    let server = Server::bind(&options).expect("the address is free");
     let address = server.tcp().expect("a list")[0];
     (server, address)
 }
 
 fn call(address: SocketAddr) -> std::net::TcpStream {
-    let stream = std::net::TcpStream::connect(address).expect("it listens");
+    let stream = std::net::TcpStream::connect(address).expect("the server listens");
     stream.set_nonblocking(true).expect("a socket");
     stream
 }
@@ -35,7 +35,7 @@ fn request(length: usize) -> Vec<u8> {
 /// Serves once; returns how many requests were taken.
 fn serve(server: &mut Server) -> usize {
     let mut taken = 0;
-    server.wait(Duration::from_millis(1)).expect("it waits");
+    server.wait(Duration::from_millis(1)).expect("the server can poll");
     server.serve(|_, _, out| {
         taken += 1;
         out.extend_from_slice(&ANSWER);
@@ -52,7 +52,7 @@ fn read(stream: &mut impl Read, most: usize) -> usize {
 
 /// Has a program ask and get its answer, in so many rounds at most.
 fn is_answered(server: &mut Server, stream: &mut (impl Read + Write), rounds: usize) -> bool {
-    stream.write_all(&request(HEADER)).expect("it is taken");
+    stream.write_all(&request(HEADER)).expect("the peer accepts data");
     let mut got = 0;
     (0..rounds).any(|_| {
         serve(server);
@@ -67,10 +67,10 @@ fn what_waits_for_a_program_that_is_always_behind_stays_small() {
     let directory = tempfile::tempdir().expect("a directory");
     let unix = Some(directory.path().join("acm.sock"));
     let options = ServerOptions { unix, most_clients: 10, ..ServerOptions::default() };
-    let mut server = Server::bind(&options).expect("it listens");
+    let mut server = Server::bind(&options).expect("the address is free");
     let call = || {
-        let path = options.unix.as_ref().expect("it was just named");
-        let stream = std::os::unix::net::UnixStream::connect(path).expect("it listens");
+        let path = options.unix.as_ref().expect("`options` has a path");
+        let stream = std::os::unix::net::UnixStream::connect(path).expect("the server listens");
         stream.set_nonblocking(true).expect("a socket");
         stream
     };
@@ -99,12 +99,12 @@ fn what_waits_for_a_program_that_is_always_behind_stays_small() {
 fn requests_over_tcp_that_come_in_halves_or_byte_by_byte_keep_nobody_waiting() {
     let (mut server, address) = tcp();
     let mut half = call(address);
-    half.write_all(&request(88)[..50]).expect("it is taken");
+    half.write_all(&request(88)[..50]).expect("the peer accepts data");
     let mut header = call(address);
-    header.write_all(&request(88)[..7]).expect("it is taken");
+    header.write_all(&request(88)[..7]).expect("the peer accepts data");
     let (mut slow, mut other) = (call(address), call(address));
     for byte in request(88) {
-        slow.write_all(&[byte]).expect("it is taken");
+        slow.write_all(&[byte]).expect("the peer accepts data");
         assert!(is_answered(&mut server, &mut other, 100));
     }
     let mut got = 0;
@@ -114,7 +114,7 @@ fn requests_over_tcp_that_come_in_halves_or_byte_by_byte_keep_nobody_waiting() {
     }
     assert_eq!(got, ANSWER.len(), "one request, however slow, has one answer");
     // The rest of the halves, and the end of one.
-    half.write_all(&request(88)[50..]).expect("it is taken");
+    half.write_all(&request(88)[50..]).expect("the peer accepts data");
     drop(header);
     let mut got = 0;
     for _ in 0..100 {

@@ -33,13 +33,13 @@ fn cached_lids_outlive_the_sm() {
 #[test]
 fn unusable_cache_causes_one_warning() {
     let place = tempfile::tempdir().expect("a temporary directory");
-    std::fs::write(place.path().join("guid2lid"), "0x1 0x1\n").expect("written");
+    std::fs::write(place.path().join("guid2lid"), "0x1 0x1\n").expect("the file can be written");
     let (cache, warnings) = open(place.path());
     assert!(cache.lids.is_empty());
     assert_eq!(warnings.len(), 1);
     assert!(warnings[0].contains("guid2lid:1:"), "{warnings:?}");
     let file = place.path().join("file");
-    std::fs::write(&file, "").expect("written");
+    std::fs::write(&file, "").expect("the file can be written");
     let (mut cache, warnings) = open(&file.join("below"));
     assert!(warnings[0].contains("LIDs are not kept"), "{warnings:?}");
     assert!(cache.keep(Lids::new(), 0, &Arc::new(Fabric::new())).is_none());
@@ -49,7 +49,7 @@ fn unusable_cache_causes_one_warning() {
 fn malformed_line_does_not_affect_other_ports() {
     let place = tempfile::tempdir().expect("a temporary directory");
     let text = "0x1 0x0004 0x0004\n\njunk\n\n0x2 0x0005 0x0004\n\n0x3 0x0006 0x0006\n\n";
-    std::fs::write(place.path().join(LIDS), text).expect("written");
+    std::fs::write(place.path().join(LIDS), text).expect("the file can be written");
     let (cache, warnings) = open(place.path());
     assert_eq!(cache.lids, Lids::from([(Guid(1), (4, 4)), (Guid(3), (6, 6))]));
     assert!(warnings.len() == 2 && warnings[0].contains("guid2lid:3:"), "{warnings:?}");
@@ -59,7 +59,7 @@ fn malformed_line_does_not_affect_other_ports() {
 fn ports_with_equal_lids_are_reported_with_their_lines() {
     let place = tempfile::tempdir().expect("a temporary directory");
     let text = "0x0000000000000001 0x0004 0x0005\n\n0x0000000000000002 0x0005 0x0005\n";
-    std::fs::write(place.path().join(LIDS), text).expect("written");
+    std::fs::write(place.path().join(LIDS), text).expect("the file can be written");
     let mut warnings = Vec::new();
     Cache::open(Some(place.path()), &mut |text| warnings.push(text));
     let expected = "guid2lid:3: found LID 0x0005 of port 0x0000000000000002, which port \

@@ -12,7 +12,7 @@ fn values_are_read_in_their_notations() {
     let text = "# comment\n\nlmc 2\nm_key 0x1234\nrouting_engine ftree,updn\nconnect_roots TRUE\n\
                 root_guid_file /etc/roots\npacket_life_time 0x10\nqos TRUE\nqos_max_vls 4\n\
                 qos_ca_vlarb_high 0:4,1:0\npart_enforce out\nscatter_ports 8\nsweep_interval\t0\n";
-    let (mut settings, ignored) = read_text(text).expect("it is right");
+    let (mut settings, ignored) = read_text(text).expect("the settings are valid");
     assert!(ignored.is_empty(), "{ignored:?}");
     assert_eq!((settings.lmc, settings.config.m_key), (2, 0x1234));
     assert_eq!(settings.config.routing.engines.to_string(), "ftree,updn");
@@ -27,18 +27,18 @@ fn values_are_read_in_their_notations() {
         erases: false,
         echoes: false,
     };
-    let log = Log::open(&log).expect("it is no file");
+    let log = Log::open(&log).expect("the log can be opened");
     let config = settings.config(&log).expect("no file is needed");
     assert_eq!(config.packet_life_time, 16);
     assert_eq!(config.sweep_interval, None);
-    let qos = config.qos.expect("it is on");
+    let qos = config.qos.expect("the configuration has QoS");
     assert_eq!((qos.ca.max_vls, qos.router.max_vls), (4, 4));
     assert_eq!((qos.ca.vlarb_high.len(), qos.router.vlarb_high.len()), (2, 15));
 }
 
 #[test]
 fn invalid_value_is_reported_with_its_line() {
-    let error = |text: &str| read_text(text).expect_err("it is wrong");
+    let error = |text: &str| read_text(text).expect_err("the settings are invalid");
     assert_eq!(
         error("lmc 1\nlmc 8\n"),
         "opensm.conf:2: lmc: found `8`, expected a number of 0 to 7"
@@ -79,7 +79,7 @@ fn unsupported_value_of_a_key_is_an_error() {
         ("event_plugin_name x", "opensm.conf:1: event_plugin_name: "),
         ("routing_engine dfsssp", "`dfsssp` is an engine of OpenSM that is not supported here"),
     ] {
-        let error = read_text(text).expect_err("it cannot be had");
+        let error = read_text(text).expect_err("the setting is not supported");
         assert!(error.contains(expected), "{error}");
     }
     for (key, _) in REFUSED {
@@ -93,12 +93,12 @@ fn written_file_can_be_read() {
     let path = place.path().join("conf");
     let mut settings = Settings::default();
     for (key, value) in [("lmc", "3"), ("qos_sl2vl", "0,1,2,3,4,5,6,7,0,1,2,3,4,5,6,7")] {
-        settings.set(key, value).expect("it is right");
+        settings.set(key, value).expect("the settings are valid");
     }
     write(&path, &settings).expect("written");
     let mut again = Settings::default();
-    let text = std::fs::read(&path).expect("it is there");
-    assert!(read(&path, &text, &mut again).expect("it is right").is_empty());
+    let text = std::fs::read(&path).expect("the file exists");
+    assert!(read(&path, &text, &mut again).expect("the settings are valid").is_empty());
     for key in KEYS {
         let (one, other) = ((key.field)(&mut settings).show(), (key.field)(&mut again).show());
         assert_eq!(one, other, "{}", key.name);
@@ -191,8 +191,8 @@ fn values_that_need_quotes_are_written_with_them() {
         let settings = Settings { log_file: Some(file.into()), ..Settings::default() };
         write(&path, &settings).expect("the file can be written");
         let mut again = Settings::default();
-        read(&path, &std::fs::read(&path).expect("it was written"), &mut again)
-            .expect("it is valid");
+        read(&path, &std::fs::read(&path).expect("the file was written"), &mut again)
+            .expect("the file is valid");
         assert_eq!(again.log_file.as_deref(), Some(Path::new(file)));
     }
     for file in ["a#b", "a\nlmc 3", "= x"] {

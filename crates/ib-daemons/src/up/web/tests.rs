@@ -40,7 +40,7 @@ fn web() -> Web {
 }
 
 fn connect(web: &Web) -> TcpStream {
-    let stream = TcpStream::connect(web.address).expect("it listens");
+    let stream = TcpStream::connect(web.address).expect("the server listens");
     stream.set_read_timeout(Some(TIMEOUT)).expect("a limit");
     stream
 }
@@ -51,7 +51,7 @@ fn send(web: &Web, method: &str, path: &str, headers: &str, body: &str) -> TcpSt
     let length = body.len();
     let head = format!("{method} /{token}/{path} HTTP/1.1\r\nHost: localhost\r\n{headers}");
     let mut stream = connect(web);
-    write!(stream, "{head}Content-Length: {length}\r\n\r\n{body}").expect("it is taken");
+    write!(stream, "{head}Content-Length: {length}\r\n\r\n{body}").expect("the peer accepts data");
     stream
 }
 
@@ -76,7 +76,7 @@ fn get(web: &Web, path: &str) -> Response {
 /// Sends bytes unchanged and returns the response.
 fn raw(web: &Web, request: &str) -> Response {
     let mut stream = connect(web);
-    stream.write_all(request.as_bytes()).expect("it is taken");
+    stream.write_all(request.as_bytes()).expect("the peer accepts data");
     read(stream)
 }
 
@@ -84,7 +84,7 @@ fn raw(web: &Web, request: &str) -> Response {
 fn next(web: &mut Web) -> Request {
     let since = WallClock::now();
     loop {
-        ib_os::poll::wait(web.bell(), false, 1000).expect("it can be waited for");
+        ib_os::poll::wait(web.bell(), false, 1000).expect("the descriptor can be polled");
         web.silence();
         if let Some(request) = web.poll_request() {
             return request;

@@ -56,7 +56,7 @@ impl Match {
         stage.device.prepare(qp, AccessFlags::ALL).map_err(Failure::unusable)?;
         let size = size as usize;
         let buffer = stage.buffer(2 * size.max(1))?;
-        buffer.memory.fill(size, size, BYTE).expect("it has that size");
+        buffer.memory.fill(size, size, BYTE).expect("the region has this size");
         for _ in 0..count {
             stage.post_receive(qp, RECEIVE, buffer.data(0, size))?;
         }
@@ -190,7 +190,7 @@ fn receive_until(
     while !matches.iter().all(&so_far) {
         let wc = stage.completion_within(peer, RESPONSE_TIMEOUT)?;
         let at = by_number.iter().position(|&number| number == wc.qp_num);
-        matches[at.expect("it is of one of them")].advance(&wc)?;
+        matches[at.expect("the completion is of one of the queue pairs")].advance(&wc)?;
     }
     Ok(())
 }

@@ -202,7 +202,7 @@ impl Client {
         if !args.op.is_atomic() || args.qps != 1 {
             return Ok(());
         }
-        let word = self.buffer.memory.to_vec(0, 8).expect("it has that size");
+        let word = self.buffer.memory.to_vec(0, 8).expect("the region has this size");
         let found = u64::from_ne_bytes(word.try_into().expect("8 bytes"));
         let expected = args.iters - 1;
         if found == expected {
@@ -379,7 +379,7 @@ impl Client {
             }
             OpArg::Write => {
                 let count = number as u8;
-                self.buffer.memory.fill(size - 1, 1, count).expect("it has that size");
+                self.buffer.memory.fill(size - 1, 1, count).expect("the region has this size");
                 self.stage.post(qp, (number, true), Self::op(args, to, number), data)?;
                 if self.control.is_none() {
                     self.await_count(count)?;
@@ -398,7 +398,7 @@ impl Client {
     fn await_count(&mut self, count: u8) -> Result<(), Failure> {
         let end = clock::now() + RESPONSE_TIMEOUT;
         let at = 2 * self.size - 1;
-        while self.buffer.memory.to_vec(at, 1).expect("it has that size")[0] != count {
+        while self.buffer.memory.to_vec(at, 1).expect("the region has this size")[0] != count {
             if clock::now() >= end {
                 return Err(Failure::Unusable(format!("{} writes nothing", self.peer)));
             }

@@ -51,7 +51,7 @@ struct Report {
 pub(super) fn run(args: &PingpongArgs, out: &mut Output) -> Result<Verdict, Failure> {
     let mut stage = Stage::open(&args.adapter, args.peer)?;
     let qp = stage.queue_pair(2, args.rx_depth)?;
-    let (qpn, ..) = stage.device.hca().query_qp(qp).expect("it was just made");
+    let (qpn, ..) = stage.device.hca().query_qp(qp).expect("the object was created above");
     let psn = stage.device.hca().random_psn();
     let lid = stage.device.attached().map_or(0, |port| port.details().port.lid);
     let own = End { lid, qpn, psn, gid: gid_of(stage.device.address()) };
@@ -63,7 +63,7 @@ pub(super) fn run(args: &PingpongArgs, out: &mut Output) -> Result<Verdict, Fail
     out.flush()?;
     let size = args.size as usize;
     let buffer = stage.buffer(2 * size.max(1))?;
-    buffer.memory.write(0, &pattern(size)).expect("it has that size");
+    buffer.memory.write(0, &pattern(size)).expect("the region has this size");
     init(&mut stage, qp)?;
     for _ in 0..args.rx_depth {
         stage.post_receive(qp, RECEIVE, buffer.data(size, size))?;
@@ -147,7 +147,7 @@ fn exchange(
             if args.check {
                 check(buffer, size, received)?;
                 // Overwrites the message, so that a missing next one is detected.
-                buffer.memory.fill(size, size, 0xff).expect("it has that size");
+                buffer.memory.fill(size, size, 0xff).expect("the region has this size");
             }
             if posted < args.iters {
                 stage.post_receive(qp, RECEIVE, buffer.data(size, size))?;
@@ -176,7 +176,7 @@ fn pattern(size: usize) -> Vec<u8> {
 
 /// Verifies a message of the other end.
 fn check(buffer: &Buffer, size: usize, received: u64) -> Result<(), Failure> {
-    let bytes = buffer.memory.to_vec(size, size).expect("it has that size");
+    let bytes = buffer.memory.to_vec(size, size).expect("the region has this size");
     let expected = pattern(size);
     match bytes.iter().zip(&expected).position(|(found, expected)| found != expected) {
         None => Ok(()),

@@ -64,7 +64,8 @@ impl Offer {
     }
 
     fn read(buffer: &Buffer) -> Self {
-        let bytes = buffer.memory.to_vec(IN, MESSAGE).expect("it has a place");
+        let bytes =
+            buffer.memory.to_vec(IN, MESSAGE).expect("the region has a slot for the message");
         let part = |at: usize| u32::from_be_bytes(bytes[at..at + 4].try_into().expect("4 bytes"));
         let addr = u64::from(part(0)) << 32 | u64::from(part(4));
         Self { addr, rkey: part(8), size: part(12) }
@@ -150,7 +151,7 @@ impl Pinged {
                 self.pings += 1;
                 self.say(stage)?;
                 let text = self.buffer.memory.to_vec(DATA, self.text_length());
-                let text = text.expect("it has a place");
+                let text = text.expect("the region has a slot for the message");
                 let end = text.iter().position(|&byte| byte == 0).unwrap_or(text.len());
                 Ok(Some(escaped(&String::from_utf8_lossy(&text[..end])).to_string()))
             }
@@ -165,7 +166,11 @@ impl Pinged {
     }
 
     fn text_length(&self) -> usize {
-        let bytes = self.buffer.memory.to_vec(DATA, self.length).expect("it has a place");
+        let bytes = self
+            .buffer
+            .memory
+            .to_vec(DATA, self.length)
+            .expect("the region has a slot for the message");
         bytes.iter().position(|&byte| byte == 0).map_or(self.length, |end| end + 1)
     }
 
@@ -195,18 +200,21 @@ pub(super) fn run(args: &PingArgs, out: &mut Output) -> Result<Verdict, Failure>
     let (start, mut wrong) = (WallClock::now(), 0);
     for number in 0..args.count {
         let text = ping(number, size);
-        buffer.memory.write(DATA, &text).expect("it has that size");
-        buffer.memory.fill(DATA + size, size, 0).expect("it has that size");
+        buffer.memory.write(DATA, &text).expect("the region has this size");
+        buffer.memory.fill(DATA + size, size, 0).expect("the region has this size");
         for offset in [DATA, DATA + size] {
             let addr = buffer.memory.address() + offset as u64;
             let offer = Offer { addr, rkey: buffer.key, size: args.size };
-            buffer.memory.write(OUT, &offer.to_bytes()).expect("it has a place");
+            buffer
+                .memory
+                .write(OUT, &offer.to_bytes())
+                .expect("the region has a slot for the message");
             let data = buffer.data(OUT, MESSAGE);
             stage.post(qp, (SENT, false), SendOp::Send { imm: None }, data)?;
             while stage.completion(peer)?.opcode != WcOpcode::Recv {}
             stage.post_receive(qp, RECEIVE, buffer.data(IN, MESSAGE))?;
         }
-        let back = buffer.memory.to_vec(DATA + size, size).expect("it has that size");
+        let back = buffer.memory.to_vec(DATA + size, size).expect("the region has this size");
         wrong += u64::from(back != text);
         if args.verbose {
             let end = back.iter().position(|&byte| byte == 0).unwrap_or(size);

@@ -96,7 +96,7 @@ impl Stage {
     fn open_with(args: &AdapterArgs, peer: Option<IpAddr>, window: u32) -> Result<Self, Failure> {
         let mut device = match &args.attach {
             Some(_) => adapter::attach(&PortOptions {
-                port: attach_options(args).expect("it is given"),
+                port: attach_options(args).expect("the command line has a port"),
                 mtu: args.mtu,
                 spin: args.spin,
                 window: Some(window),
@@ -156,7 +156,7 @@ impl Stage {
         let (hca, iova) = (self.device.hca(), memory.address());
         let region = (&memory, 0, length);
         let mr = hca.reg_mr(self.pd, region, iova, AccessFlags::ALL).map_err(Failure::unusable)?;
-        let key = hca.key(mr).expect("it was just made");
+        let key = hca.key(mr).expect("the object was created above");
         Ok(Buffer { memory, mr, key })
     }
 
@@ -176,7 +176,7 @@ impl Stage {
 
     /// Returns the QPN of an existing queue pair.
     pub(super) fn number(&mut self, qp: QpId) -> Qpn {
-        self.device.hca().query_qp(qp).expect("it is there").0
+        self.device.hca().query_qp(qp).expect("the queue pair exists").0
     }
 
     /// Accepts a connection request; destroys its queue pair if that fails.

@@ -17,7 +17,7 @@ fn workload(config: &BenchConfig) -> Result<Workload, WorkloadError> {
 fn random_blocks_have_all_sizes_and_offsets() {
     let sizes = BlockSizes { least: 512, most: 65536 };
     let config = BenchConfig { rw: ReadWrite::Randwrite, sizes, ..config() };
-    let mut workload = workload(&config).expect("it fits");
+    let mut workload = workload(&config).expect("the device is large enough");
     let (mut lengths, mut unaligned) = (std::collections::BTreeSet::new(), 0);
     for _ in 0..20_000 {
         let Command { operation, offset, length, .. } = workload.next(0);
@@ -35,7 +35,7 @@ fn random_blocks_have_all_sizes_and_offsets() {
 fn sequential_jobs_use_parts_of_their_own() {
     let sizes = BlockSizes { least: 65536, most: 65536 };
     let config = BenchConfig { rw: ReadWrite::Write, sizes, jobs: 4, iodepth: 1, ..config() };
-    let mut workload = workload(&config).expect("it fits");
+    let mut workload = workload(&config).expect("the device is large enough");
     let offsets = |workload: &mut Workload, job| -> Vec<u64> {
         (0..6).map(|_| workload.next(job).offset >> 16).collect()
     };
@@ -46,7 +46,7 @@ fn sequential_jobs_use_parts_of_their_own() {
 #[test]
 fn flushes_and_discards_come_after_writes() {
     let config = BenchConfig { rw: ReadWrite::Randwrite, fsync: 3, trim: 2, ..config() };
-    let mut workload = workload(&config).expect("it fits");
+    let mut workload = workload(&config).expect("the device is large enough");
     let all: String = (0..16)
         .map(|_| match workload.next(0).operation {
             Operation::Write => 'w',

@@ -83,7 +83,9 @@ fn cable_between_two_hosts_has_load_in_both_directions() {
         fabric.set_port_guid(node, 1, ib_types::Guid(guid.0 + 1)).expect("a port");
     }
     let [one, other] = [0, 1].map(ib_topology::NodeId);
-    fabric.connect((one, 1), (other, 1), ib_topology::LinkRate::DEFAULT).expect("they are free");
+    fabric
+        .connect((one, 1), (other, 1), ib_topology::LinkRate::DEFAULT)
+        .expect("the ports are free");
     let lab = Lab::new(&fabric);
     let response = response(Loads::default().answer(&lab.sim, &Arc::new(model(fabric)), "minhop"));
     assert_eq!((&response["load"], &response["max"]), (&object!([[1, 1]]), &object!(1)));

@@ -98,7 +98,7 @@ impl Control {
             };
             let answer = Keys::parse(&self.exchange(stage, step, &keys.to_bytes())?);
             let hca = stage.device.hca();
-            let (_, _, attributes) = hca.query_qp(endpoints[at].qp).expect("it is there");
+            let (_, _, attributes) = hca.query_qp(endpoints[at].qp).expect("the queue pair exists");
             let (found_qpn, expected) = (answer.qpn, attributes.dest_qp_num.get());
             if found_qpn != expected {
                 return Err(self.wrong(&format!(
@@ -125,7 +125,7 @@ impl Control {
     /// Sends the message of a step, and waits for the reply.
     fn exchange(&self, stage: &mut Stage, step: Step, message: &[u8]) -> Result<Vec<u8>, Failure> {
         let (qp, name) = (self.endpoint.qp, step.name());
-        self.buffer.memory.write(OUT, message).expect("it has a place");
+        self.buffer.memory.write(OUT, message).expect("the region has a slot for the message");
         let data = self.buffer.data(OUT, message.len());
         stage.post(qp, (0, false), SendOp::Send { imm: None }, data)?;
         let number = stage.number(qp);
@@ -140,7 +140,7 @@ impl Control {
             }
         };
         let answer = self.buffer.memory.to_vec(IN, received.byte_len as usize);
-        let answer = answer.expect("it had a place");
+        let answer = answer.expect("the region has a slot for the message");
         stage.post_receive(qp, 0, self.buffer.data(IN, OUT))?;
         check(step, &answer).map_err(|error| self.wrong(&error))?;
         Ok(answer)

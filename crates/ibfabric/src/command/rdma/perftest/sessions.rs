@@ -259,8 +259,8 @@ impl Session {
         self.received += 1;
         self.length = wc.byte_len;
         let found = self.queue_pairs.iter().position(|it| stage.number(it.qp) == wc.qp_num);
-        let qp = self.queue_pairs[found.expect("it is one of them")].qp;
-        let memory = self.memory.as_ref().expect("it has queue pairs");
+        let qp = self.queue_pairs[found.expect("the completion is of one of the queue pairs")].qp;
+        let memory = self.memory.as_ref().expect("queue pairs were created in `new`");
         stage.post_receive(qp, 0, memory.data(0, self.room))?;
         if self.program == PerftestArg::SendLat {
             self.answered += 1;
@@ -276,7 +276,11 @@ impl Session {
         let Some(step) = self.steps.pop_front() else {
             return Err(self.wrong("found a message after the last step of perftest"));
         };
-        let said = self.buffer.memory.to_vec(IN, wc.byte_len as usize).expect("it had a place");
+        let said = self
+            .buffer
+            .memory
+            .to_vec(IN, wc.byte_len as usize)
+            .expect("the region has a slot for the message");
         check(step, &said).map_err(|error| self.wrong(&error))?;
         let answer = match step {
             Step::Met if self.queue_pairs.is_empty() => {
@@ -301,14 +305,14 @@ impl Session {
         };
         let qp = self.control.qp;
         stage.post_receive(qp, 0, self.buffer.data(IN, OUT))?;
-        self.buffer.memory.write(OUT, &answer).expect("it has a place");
+        self.buffer.memory.write(OUT, &answer).expect("the region has a slot for the message");
         let data = self.buffer.data(OUT, answer.len());
         stage.post(qp, (0, false), SendOp::Send { imm: None }, data)?;
         if step == Step::Close { self.print(out) } else { Ok(()) }
     }
 
     fn keys(&self, stage: &mut Stage, at: usize) -> Keys {
-        let memory = self.memory.as_ref().expect("it has queue pairs").remote();
+        let memory = self.memory.as_ref().expect("queue pairs were created in `new`").remote();
         Keys {
             out_reads: EndpointOptions::default().responder_resources.into(),
             qpn: stage.number(self.queue_pairs[at].qp).get(),
@@ -351,9 +355,9 @@ impl Session {
     /// The server writes first. It does not know the number of messages, so it replies to the last one, too,
     /// which a client ignores.
     fn watch(&mut self, stage: &mut Stage) -> Result<bool, Failure> {
-        let memory = self.memory.as_ref().expect("it has queue pairs");
+        let memory = self.memory.as_ref().expect("queue pairs were created in `new`");
         if self.answered > 0 {
-            let last = memory.memory.to_vec(self.size - 1, 1).expect("it has that size")[0];
+            let last = memory.memory.to_vec(self.size - 1, 1).expect("the region has this size")[0];
             if last != self.answered as u8 {
                 return Ok(false);
             }
@@ -361,7 +365,7 @@ impl Session {
         }
         self.answered += 1;
         let end = self.room + self.size - 1;
-        memory.memory.fill(end, 1, self.answered as u8).expect("it has that size");
+        memory.memory.fill(end, 1, self.answered as u8).expect("the region has this size");
         let signaled = self.answered.is_multiple_of(SIGNALED);
         let data = memory.data(self.room, self.size);
         let op = SendOp::Write { to: self.remote, imm: None };
