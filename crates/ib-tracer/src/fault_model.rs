@@ -56,8 +56,10 @@ pub(crate) fn conflict(
             conflict.members.insert(Component::Responder(last.node));
         }
         let answer = walk((last.node, last.enters), own)?;
-        if answer.stop != Stop::Arrived {
-            // By the tables no response can arrive, so silence is no evidence against other components.
+        let arrives_at = answer.hops.last().map_or(last.node, |hop| hop.node);
+        if answer.stop != Stop::Arrived || arrives_at != from {
+            // By the tables no response can arrive, so silence is no evidence against other components. The LID may
+            // be that of a second node, too.
             conflict.members.insert(Component::Identity(from));
         }
         for hop in answer.hops {
