@@ -1,6 +1,7 @@
 //! Reads files and numbers.
 
-use std::io::Read as _;
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use ib_topology::Fabric;
@@ -10,19 +11,29 @@ use crate::error::DaemonError;
 use crate::message::say;
 use crate::routing_files::MOST_WARNINGS;
 
-/// Reads a whole file; `-` is standard input.
+/// Maximum size of an input file in bytes.
+const MAX_SIZE: u64 = 1 << 30;
+
+/// Reads a whole file of at most 1 GiB; `-` is standard input.
 ///
 /// # Errors
-/// Fails if the file cannot be read.
+/// Fails if the file cannot be read, or is larger.
 pub fn bytes(path: &Path) -> Result<Vec<u8>, DaemonError> {
+    read(path, MAX_SIZE)
+        .map_err(|error| DaemonError::Failed(format!("cannot read {}: {error}", path.display())))
+}
+
+/// Reads a whole file of at most `max_size` bytes; `-` is standard input.
+pub(crate) fn read(path: &Path, max_size: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    let result = if path == Path::new("-") {
-        std::io::stdin().lock().read_to_end(&mut bytes)
+    if path == Path::new("-") {
+        io::stdin().lock().take(max_size + 1).read_to_end(&mut bytes)?;
     } else {
-        std::fs::File::open(path).and_then(|mut file| file.read_to_end(&mut bytes))
-    };
-    result
-        .map_err(|error| DaemonError::Failed(format!("cannot read {}: {error}", path.display())))?;
+        File::open(path)?.take(max_size + 1).read_to_end(&mut bytes)?;
+    }
+    if bytes.len() as u64 > max_size {
+        return Err(io::Error::other(format!("expected at most {max_size} bytes")));
+    }
     Ok(bytes)
 }
 
@@ -63,7 +74,7 @@ fn included(including: &str, name: &str) -> Result<Included, String> {
         Some(directory) => directory.join(name),
         None => PathBuf::from(name),
     };
-    let bytes = std::fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let bytes = read(&path, MAX_SIZE).map_err(|error| format!("{}: {error}", path.display()))?;
     Ok(Included { name: path.display().to_string(), bytes })
 }
 

@@ -139,7 +139,8 @@ fn simulated(
         say!("{place}at {at}s {command} failed: {error}");
     });
     if config.random_faults > 0 {
-        let steps = random_faults(fabric, config.seed, config.random_time, config.random_faults);
+        let steps =
+            random_faults(fabric, config.seed, config.random_time, config.random_faults as usize);
         sim.load_script(&steps).map_err(DaemonError::failed)?;
     }
     Ok(sim)

@@ -591,3 +591,33 @@ fn messages_in_a_fabric_file_are_reported() {
     let warning = |line| format!("ibfabric: {net}:{line}: ignored the message `{message}`\n");
     assert_eq!(errors, warning(1) + &warning(second));
 }
+
+#[test]
+fn absurd_numbers_and_endless_files_are_refused() {
+    let place = Place::new();
+    let net = place.fabric(&["xgft", "2,2", "1,2"]);
+    let cases: [(&[&str], &str); 5] = [
+        (&["rtrs", "serve", "--export", "a=mem:1M", "--spin", "99999999999"], "--spin"),
+        (&["rdma", "serve", "--spin", "60000000"], "--spin"),
+        (&["sim", &net, "--random-faults", "18446744073709551615"], "--random-faults"),
+        (&["acm", "--config", "/dev/null", &net], "--config"),
+        (
+            &[
+                "rtrs",
+                "serve",
+                "--listen",
+                "127.0.0.1",
+                "--export",
+                "a=mem:1M",
+                "--key-file",
+                "/dev/zero",
+            ],
+            "/dev/zero",
+        ),
+    ];
+    for (words, subject) in cases {
+        let output = ibfabric(words);
+        assert_eq!(output.status.code(), Some(2), "{words:?}");
+        assert!(text(&output.stderr).contains(subject), "{words:?}: {}", text(&output.stderr));
+    }
+}

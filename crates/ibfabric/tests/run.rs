@@ -151,3 +151,20 @@ fn missing_ports_and_programs_are_reported() {
     assert!(printed.contains("export IBFABRIC_ROCE='127.0.0.1'"), "{printed}");
     assert!(printed.contains("unset IBFABRIC_ATTACH"), "{printed}");
 }
+
+#[test]
+fn unusable_ports_devices_and_libraries_are_refused() {
+    let cases: [(&[&str], &str); 5] = [
+        (&["--roce", "127.0.0.1", "--node", "host-0"], "--node"),
+        (&["--roce", "127.0.0.1", "--device", "a b"], "--device"),
+        (&["--roce", "127.0.0.1", "--device", "../.."], "--device"),
+        (&["--roce", "192.0.2.1"], "192.0.2.1"),
+        (&["--roce", "127.0.0.1", "--library", "/etc/passwd"], "/etc/passwd"),
+    ];
+    for (words, subject) in cases {
+        let words = [&["run"], words, &["--", "true"]].concat();
+        let output = ibfabric(&words).output().expect("the program can be started");
+        assert_eq!(output.status.code(), Some(2), "{words:?}");
+        assert!(text(&output.stderr).contains(subject), "{words:?}: {}", text(&output.stderr));
+    }
+}

@@ -16,6 +16,7 @@ use super::config::RemoteDeviceConfig;
 use super::control;
 use super::paths::PathSources;
 use crate::error::DaemonError;
+use crate::input;
 use crate::message::say;
 use crate::own_capture::Tracing;
 
@@ -162,12 +163,15 @@ pub fn tell(disk: &mut RemoteDisk) -> bool {
     true
 }
 
+/// Maximum size of a key file in bytes.
+const MAX_KEY_FILE: u64 = 4096;
+
 /// Reads the key file, if configured.
 pub(super) fn key(path: Option<&Path>) -> Result<Option<SharedKey>, DaemonError> {
     let Some(path) = path else { return Ok(None) };
     let failed =
         |error: &dyn std::fmt::Display| DaemonError::Failed(format!("{}: {error}", path.display()));
-    let bytes = std::fs::read(path).map_err(|error| failed(&error))?;
+    let bytes = input::read(path, MAX_KEY_FILE).map_err(|error| failed(&error))?;
     let key = bytes.trim_ascii_end();
     if key.len() < 16 {
         return Err(failed(&format_args!("a key of {} bytes: expected at least 16", key.len())));

@@ -20,7 +20,7 @@ pub struct SimConfig {
     /// The script: a file of commands with their times.
     pub script: Option<PathBuf>,
     /// Number of random faults.
-    pub random_faults: usize,
+    pub random_faults: u32,
     /// The period in which random faults happen.
     pub random_time: Duration,
     /// The file of IP addresses of ports.

@@ -83,7 +83,8 @@ pub struct LinkArgs {
     #[arg(short, long, value_name = "BYTES", value_parser = mtu)]
     pub mtu: Option<Mtu>,
     /// Microseconds to poll for events before the program sleeps.
-    #[arg(long, value_name = "US", default_value_t = 0)]
+    #[arg(long, value_name = "US", default_value_t = 0,
+        value_parser = clap::value_parser!(u64).range(..=1_000_000))]
     pub spin: u64,
     /// File with a shared key of at least 16 bytes, which both ends need. Linux does not support keys.
     #[arg(long, value_name = "FILE")]

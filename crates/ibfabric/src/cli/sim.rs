@@ -75,8 +75,9 @@ pub struct ServeArgs {
     #[arg(long, value_name = "FILE")]
     pub script: Option<PathBuf>,
     /// Injects N random faults within --random-time, and repairs them at its end.
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    pub random_faults: usize,
+    #[arg(long, value_name = "N", default_value_t = 0,
+        value_parser = clap::value_parser!(u32).range(..=1_000_000))]
+    pub random_faults: u32,
     /// Period of the random faults, such as 30s.
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = time,
         requires = "random_faults")]

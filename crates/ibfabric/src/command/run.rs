@@ -1,7 +1,9 @@
 //! `ibfabric run`: starts a program with the preload library, and sets the environment that selects its port.
 
 use std::ffi::{OsStr, OsString};
-use std::io::{ErrorKind, Write};
+use std::fs::File;
+use std::io::{ErrorKind, Read, Write};
+use std::net::UdpSocket;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -60,6 +62,9 @@ fn environment(args: &RunArgs) -> Result<Vec<(&'static str, OsString)>, Failure>
         variables.push(("SIM_HOST", place.node.into()));
     }
     if let Some(address) = args.roce {
+        UdpSocket::bind((address, 0)).map_err(|error| {
+            Failure::Unusable(format!("{address} is not an address of this machine: {error}"))
+        })?;
         variables.push(("IBFABRIC_ROCE", address.to_string().into()));
     }
     variables.push(("IBFABRIC_DEVICE", args.device.clone().into()));
@@ -80,11 +85,18 @@ fn library(args: &RunArgs) -> Result<PathBuf, Failure> {
         }
     };
     let found = candidates.iter().find_map(|path| std::fs::canonicalize(path).ok());
-    found.ok_or_else(|| {
+    let found = found.ok_or_else(|| {
         let places: Vec<String> =
             candidates.iter().map(|path| path.display().to_string()).collect();
         Failure::Unusable(format!("no library at {}", places.join(" or ")))
-    })
+    })?;
+    let mut magic = [0; 4];
+    let read = File::open(&found).and_then(|mut file| file.read_exact(&mut magic));
+    if read.is_err() || magic != *b"\x7fELF" {
+        let found = found.display();
+        return Err(Failure::Unusable(format!("{found}: expected a shared library, {LIBRARY}")));
+    }
+    Ok(found)
 }
 
 /// Returns the value of `LD_PRELOAD`: the library, and what is preloaded already.
