@@ -55,12 +55,12 @@ pub fn read(file: &str, bytes: &[u8], subnet: &Subnet<'_>) -> Result<Loaded<Laye
     let missing = known.iter().filter(|&&known| !known).count().saturating_sub(switches);
     if missing > 0 {
         let line = text.lines().count() as u32 + 1;
-        let place = ib_topology::text::Place { source: 0, line, column: 1 };
+        let location = ib_topology::text::Location { source: 0, line, column: 1 };
         let message = format!(
             "found the end of the file, expected the levels of {missing} more pairs of switches of \
              this subnet"
         );
-        return Err(place.fault(message).at(file));
+        return Err(location.fault(message).at(file));
     }
     let note =
         format!("pairs with a switch that is not in the subnet: {skipped}; they are skipped");

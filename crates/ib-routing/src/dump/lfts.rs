@@ -110,13 +110,13 @@ pub fn read(
     }
     reader.break_off();
     if !reader.seen.contains(&true) {
-        let place = ib_topology::text::Place { source: 0, line: 1, column: 1 };
+        let location = ib_topology::text::Location { source: 0, line: 1, column: 1 };
         let found = match reader.skipped {
             0 => "no `Unicast lids`".to_owned(),
             skipped => format!("only blocks of switches that are not in the subnet, {skipped}"),
         };
         let message = format!("found {found}, expected the tables of this subnet");
-        return Err(place.fault(message).at(file));
+        return Err(location.fault(message).at(file));
     }
     Ok(reader.finish())
 }
@@ -172,7 +172,8 @@ impl Reader<'_> {
             }
             Some(_) if is_heading(line.rest()) => Ok(()),
             Some(_) if is_message(line.rest()) => {
-                self.gaps.push((line.place().line, format!("found `{}`", line.rest().trim_end())));
+                self.gaps
+                    .push((line.location().line, format!("found `{}`", line.rest().trim_end())));
                 Ok(())
             }
             Some(_) => Err(line.expected("`Unicast lids`, a LID, or `lids dumped`")),
@@ -208,7 +209,7 @@ impl Reader<'_> {
             return Err(line.expected("` guid 0x` and the GUID of a switch"));
         };
         line.seek(line.position() + at + " guid 0x".len());
-        let place = line.place();
+        let location = line.location();
         let guid = line.whole_guid("the GUID of a switch")?;
         self.blocks += 1;
         let switch = self.subnet.find_switch(guid);
@@ -217,12 +218,12 @@ impl Reader<'_> {
             Some(id) => again = std::mem::replace(&mut self.seen[id.index()], true),
             None => self.skipped += 1,
         }
-        self.block = Some(Block { line: place.line, guid, switch, again, entries: 0, last: 0 });
+        self.block = Some(Block { line: location.line, guid, switch, again, entries: 0, last: 0 });
         Ok(())
     }
 
     fn close(&mut self, mut line: Line<'_>) -> Result<(), Fault> {
-        let start = line.place();
+        let start = line.location();
         let count = line.decimal("a number of LIDs", 0, u64::from(u32::MAX))?;
         line.skip_blanks();
         let counts_entries = line.eat_word("valid");
@@ -249,7 +250,7 @@ impl Reader<'_> {
     }
 
     fn entry(&mut self, mut line: Line<'_>) -> Result<(), Fault> {
-        let start = line.place();
+        let start = line.location();
         let Some(block) = &mut self.block else {
             return Err(start.fault("found an entry, expected `Unicast lids` before it"));
         };

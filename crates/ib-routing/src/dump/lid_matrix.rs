@@ -65,10 +65,10 @@ pub fn read(
         reader.line(line).map_err(|fault| fault.at(file))?;
     }
     if !reader.rows.contains(&true) {
-        let place = ib_topology::text::Place { source: 0, line: 1, column: 1 };
+        let location = ib_topology::text::Location { source: 0, line: 1, column: 1 };
         let message =
             "found no hops between switches of this subnet, expected `Switch: guid` and rows";
-        return Err(place.fault(message).at(file));
+        return Err(location.fault(message).at(file));
     }
     let mut notes = Vec::new();
     if reader.skipped > 0 {
@@ -112,7 +112,7 @@ impl Reader<'_> {
     }
 
     fn row(&mut self, mut line: Line<'_>) -> Result<(), Fault> {
-        let start = line.place();
+        let start = line.location();
         line.demand("0x")?;
         let lid = line.hexadecimal("a unicast LID, 1 to bfff", u64::from(Lid::MAX_UNICAST))? as u16;
         line.demand(":")?;

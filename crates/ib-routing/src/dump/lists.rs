@@ -49,7 +49,7 @@ pub fn read_cached_guid2lid(
 ) -> Result<(LidRanges, Vec<ParseError>), ParseError> {
     let (mut ranges, mut errors) = (BTreeMap::new(), Vec::new());
     for line in Lines::new(checked(file, bytes)?, 0, 1) {
-        let start = line.place();
+        let start = line.location();
         let taken = range(line).and_then(|range| match range {
             Some((guid, _)) if ranges.contains_key(&guid) => {
                 Err(start.fault(format!("found GUID {guid} again, expected one line per GUID")))

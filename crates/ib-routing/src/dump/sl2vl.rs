@@ -80,8 +80,8 @@ pub fn read(file: &str, bytes: &[u8], subnet: &Subnet<'_>) -> Result<Loaded<Sl2V
     }
     if let Some(message) = reader.gap() {
         let line = text.lines().count() as u32 + 1;
-        let place = ib_topology::text::Place { source: 0, line, column: 1 };
-        return Err(place.fault(message).at(file));
+        let location = ib_topology::text::Location { source: 0, line, column: 1 };
+        return Err(location.fault(message).at(file));
     }
     for tables in &mut reader.map.switches {
         for table in tables.iter_mut().filter(|table| **table == UNSET) {
@@ -157,13 +157,13 @@ impl Reader<'_> {
         };
         line.skip_blanks();
         line.demand("0x")?;
-        let place = line.place();
+        let location = line.location();
         let guid = line.whole_guid("a port GUID")?;
         self.block = Some(match self.subnet.find_switch(guid).filter(|_| switch) {
             Some(id) => {
                 let tables = &mut self.map.switches[id.index()];
                 if !tables.is_empty() {
-                    return Err(place.fault(format!(
+                    return Err(location.fault(format!(
                         "found switch {guid} again, expected one block per switch"
                     )));
                 }
@@ -180,7 +180,7 @@ impl Reader<'_> {
     }
 
     fn entry(&mut self, mut line: Line<'_>) -> Result<(), Fault> {
-        let start = line.place();
+        let start = line.location();
         let Some(block) = self.block else {
             return Err(start.fault("found an entry, expected `Switch` and a GUID before it"));
         };

@@ -13,11 +13,11 @@
 #[must_use]
 pub fn is_message(line: &str) -> bool {
     let is_path = |text: &str| !text.is_empty() && !text.contains([' ', '"', '#']);
-    let has_place = |(file, rest): (&str, &str)| {
+    let has_location = |(file, rest): (&str, &str)| {
         let rest = rest.trim_start_matches(|c: char| c.is_ascii_digit());
         is_path(file) && rest.starts_with("; ")
     };
     line.starts_with("ibwarn: ")
         || line.split_once(": iberror: ").is_some_and(|(program, _)| is_path(program))
-        || line.split_once(".c:").is_some_and(has_place)
+        || line.split_once(".c:").is_some_and(has_location)
 }
