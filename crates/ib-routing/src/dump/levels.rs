@@ -18,7 +18,7 @@ use crate::subnet::Subnet;
 /// Writes the file.
 ///
 /// # Errors
-/// Fails when the output does.
+/// Fails if the output fails.
 pub fn write(out: &mut dyn Write, subnet: &Subnet<'_>, layers: &Layers) -> io::Result<()> {
     writeln!(out, "# from switch      to switch          SL")?;
     for (from, source) in subnet.switch_ids().zip(subnet.switches()) {
@@ -30,10 +30,10 @@ pub fn write(out: &mut dyn Write, subnet: &Subnet<'_>, layers: &Layers) -> io::R
     Ok(())
 }
 
-/// Reads such a file for a subnet. Pairs of a switch with itself may be missing and have SL 0 then.
+/// Reads the file for a subnet. Missing pairs of a switch with itself have SL 0.
 ///
 /// # Errors
-/// Fails on the first line that is malformed, and when a pair of switches of this subnet is missing.
+/// Fails on the first malformed line, and if a pair of switches of the subnet is missing.
 pub fn read(file: &str, bytes: &[u8], subnet: &Subnet<'_>) -> Result<Loaded<Layers>, ParseError> {
     let text = checked(file, bytes)?;
     let switches = subnet.switches().len();

@@ -18,7 +18,7 @@ use crate::subnet::{Subnet, SwitchId};
 /// Fails if writing to the output fails.
 pub fn write(out: &mut dyn Write, subnet: &Subnet<'_>, lfts: &Lfts) -> io::Result<()> {
     let max_lid = lfts.max_lid();
-    // The text behind a LID is the same in every switch's block, so it is formatted once and copied.
+    // The text after a LID is the same for every switch, so it is formatted once and copied.
     let owners: Vec<String> = (0..=max_lid)
         .map(|lid| {
             let owner = owner_text(subnet, lid);
@@ -128,7 +128,7 @@ struct Block {
     guid: Guid,
     switch: Option<SwitchId>,
     /// True if an earlier block belongs to the same switch.
-    again: bool,
+    is_repeated: bool,
     /// Number of entries so far, and the LID of the last one.
     entries: u64,
     last: u16,
@@ -139,7 +139,8 @@ struct Reader<'a> {
     lfts: Lfts,
     unknown: UnknownEntries,
     seen: Vec<bool>,
-    /// By LID of the file: the port GUID last seen with it, and the LID that it has here.
+    /// By LID of the file: the port GUID last read with it, and the corresponding LID of the
+    /// subnet.
     known: Vec<(Guid, u16)>,
     follow: Follow,
     block: Option<Block>,
@@ -180,15 +181,15 @@ impl Reader<'_> {
         }
     }
 
-    /// Ends a truncated block: the entries behind its last LID are unknown.
+    /// Ends a truncated block: the entries after its last LID are unknown.
     fn break_off(&mut self) {
         let Some(block) = self.block.take() else { return };
-        let behind = match block.entries {
+        let missing = match block.entries {
             0 => "no entry of it is known".to_owned(),
-            _ => format!("entries behind LID {:#06x} are not known", block.last),
+            _ => format!("entries after LID {:#06x} are not known", block.last),
         };
         let message =
-            format!("the table of switch {} ends without `lids dumped`: {behind}", block.guid);
+            format!("the table of switch {} ends without `lids dumped`: {missing}", block.guid);
         self.gaps.push((block.line, message));
         let Some(switch) = block.switch else { return };
         let first = if block.entries == 0 { 0 } else { block.last + 1 };
@@ -213,12 +214,13 @@ impl Reader<'_> {
         let guid = line.whole_guid("the GUID of a switch")?;
         self.blocks += 1;
         let switch = self.subnet.find_switch(guid);
-        let mut again = false;
+        let mut is_repeated = false;
         match switch {
-            Some(id) => again = std::mem::replace(&mut self.seen[id.index()], true),
+            Some(id) => is_repeated = std::mem::replace(&mut self.seen[id.index()], true),
             None => self.skipped += 1,
         }
-        self.block = Some(Block { line: location.line, guid, switch, again, entries: 0, last: 0 });
+        self.block =
+            Some(Block { line: location.line, guid, switch, is_repeated, entries: 0, last: 0 });
         Ok(())
     }
 
@@ -266,16 +268,16 @@ impl Reader<'_> {
         }
         block.entries += 1;
         block.last = lid;
-        let Block { guid: owner, switch, again, .. } = *block;
+        let Block { guid: owner, switch, is_repeated, .. } = *block;
         let Some(switch) = switch.filter(|_| lid != 0) else { return Ok(()) };
         let last = std::mem::replace(&mut self.block_of_lid[usize::from(lid)], self.blocks);
-        let again = again || last == self.blocks;
+        let is_repeated = is_repeated || last == self.blocks;
         let guid = port_guid(&mut line)?;
         let here = self.map(start.line, lid, guid);
         self.moved += usize::from(here != lid);
         match self.lfts.table_mut(switch).get_mut(usize::from(here)) {
             Some(slot) if *slot == NO_PATH || *slot == port => *slot = port,
-            Some(slot) if again => {
+            Some(slot) if is_repeated => {
                 let message = format!(
                     "switch {owner} lists LID {lid:#06x} again with port {port}, not {slot} as above"
                 );
@@ -347,13 +349,13 @@ impl Reader<'_> {
         }
         if self.strangers > 0 {
             notes.push(format!(
-                "entries for LIDs that nobody has: {}; they are skipped",
+                "entries for LIDs without a port: {}; they are skipped",
                 self.strangers
             ));
         }
         if self.moved > 0 {
             notes.push(format!(
-                "entries for ports that have another LID in this subnet: {}; they count for that",
+                "entries for ports with another LID in this subnet: {}; they apply to that LID",
                 self.moved
             ));
         }
@@ -391,7 +393,7 @@ fn is_heading(text: &str) -> bool {
     )
 }
 
-/// Reads the port GUID behind an entry; zero if there is none.
+/// Reads the port GUID after an entry; zero if none.
 fn port_guid(line: &mut Line<'_>) -> Result<Guid, Fault> {
     const KEY: &str = " portguid 0x";
     let Some(at) = line.rest().find(KEY) else { return Ok(Guid::ZERO) };

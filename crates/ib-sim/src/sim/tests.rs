@@ -9,11 +9,11 @@ use ib_wire::mad::{AttributeId, Method, TransactionId, smp};
 use super::*;
 use crate::lab::{self, generated};
 
-/// The two ends of a link: node and port.
+/// The two ends of a link: node GUID and port number.
 type Link = [(Guid, u8); 2];
 
-/// Walks a fabric by directed routes as a subnet manager does; returns the nodes with their numbers of
-/// ports, and the links as pairs of node and port.
+/// Discovers a fabric by directed routes like a subnet manager; returns the nodes with their
+/// numbers of ports, and the links.
 fn discover(sim: &mut Sim) -> (BTreeMap<Guid, u8>, BTreeSet<Link>) {
     let client =
         sim.attach(sim.first_end_port().unwrap(), crate::ClientOptions::default()).unwrap();
@@ -48,7 +48,7 @@ fn discover(sim: &mut Sim) -> (BTreeMap<Guid, u8>, BTreeSet<Link>) {
 }
 
 #[test]
-fn a_walk_by_directed_routes_finds_exactly_the_fabric() {
+fn discovery_by_directed_routes_finds_the_whole_fabric() {
     for kind in ["k-ary-n-tree 4 2", "torus 3x3 hosts=1", "dragonfly p=1 a=2 h=1", "mesh 2x2"] {
         let fabric = generated(kind);
         let mut sim = Sim::new(&fabric, Options::default());
@@ -73,7 +73,7 @@ fn a_walk_by_directed_routes_finds_exactly_the_fabric() {
 }
 
 #[test]
-fn settling_lets_packets_arrive_and_does_not_wait_for_timers() {
+fn settle_delivers_packets_and_does_not_wait_for_timers() {
     let mut sim = Sim::new(&lab::row(1), Options::default());
     let client = lab::client(&mut sim, "h1");
     sim.net
@@ -88,7 +88,7 @@ fn settling_lets_packets_arrive_and_does_not_wait_for_timers() {
 }
 
 #[test]
-fn the_same_fabric_seed_and_script_give_the_same_log() {
+fn same_seed_and_script_give_the_same_log() {
     let fabric = generated("torus 3x3 hosts=1");
     let run = |seed| {
         let options = Options { seed, log: LogLevel::Hops, ..Options::default() };
@@ -113,7 +113,7 @@ fn the_same_fabric_seed_and_script_give_the_same_log() {
 }
 
 #[test]
-fn what_takes_long_is_waited_for_in_the_real_world() {
+fn keep_up_limits_the_lead_of_virtual_time() {
     let mut sim = lab::ready(&lab::row(1), Options::default());
     let client = lab::client(&mut sim, "h1");
     let start = sim.now();
@@ -140,8 +140,8 @@ fn what_takes_long_is_waited_for_in_the_real_world() {
 }
 
 #[test]
-fn a_storm_leaves_room_for_others() {
-    // A group whose tree is a ring: its packets never end.
+fn keep_up_returns_during_a_packet_storm() {
+    // A multicast group whose tree is a cycle: its packets circulate indefinitely.
     let fabric = generated("torus 3x3 hosts=1");
     let mut sim = lab::ready(&fabric, Options::default());
     let switches: Vec<_> = sim.node_ids().filter(|&node| sim.is_switch(node)).collect();
@@ -157,12 +157,12 @@ fn a_storm_leaves_room_for_others() {
     sim.net.send_by_lid(port, packet, None);
     let before = sim.steps();
     sim.keep_up(start);
-    assert_eq!(sim.steps() - before, Sim::BATCH as u64, "the storm goes on");
-    assert!(sim.due().unwrap() <= sim.now(), "and wants to");
+    assert_eq!(sim.steps() - before, Sim::BATCH as u64, "the storm continues");
+    assert!(sim.due().unwrap() <= sim.now(), "further events are due");
 }
 
 #[test]
-fn a_run_can_be_repeated_by_its_steps() {
+fn run_can_be_repeated_by_event_counts() {
     let run = |recorded: Option<&[(u64, Instant)]>| {
         let options = Options { log: LogLevel::Hops, ..Options::default() };
         let mut sim = Sim::new(&lab::row(3), options);
