@@ -95,7 +95,7 @@ pub enum ParseEngineError {
     )]
     Elsewhere(String),
     /// The list has no engine.
-    #[error("`{0}` names no routing engine: expected minhop, updn, ftree, lash, dor or file in it")]
+    #[error("`{0}` contains no routing engine: expected minhop, updn, ftree, lash, dor or file")]
     None(String),
 }
 

@@ -126,7 +126,7 @@ pub struct SubnetOptions {
 #[non_exhaustive]
 pub enum SubnetError {
     /// No port has the configured GUID.
-    #[error("no port of the fabric has GUID {0}, on which the subnet manager was to sit")]
+    #[error("no port of the fabric has GUID {0}: expected the port GUID of the subnet manager")]
     NoSuchSmPort(Guid),
     /// The port of the subnet manager has no link.
     #[error("the subnet manager's port, GUID {0}, is not linked: expected a port with a link")]

@@ -29,8 +29,8 @@ fn tree() -> Fabric {
 fn directed(sim: &mut Sim, client: ClientId, path: &[u8]) -> u64 {
     let before = sim.stats().hops;
     for number in 0..WINDOW {
-        let what = (AttributeId::NODE_INFO, 0);
-        let mad = smp::directed_request(Method::GET, TransactionId(number), what, path);
+        let attribute = (AttributeId::NODE_INFO, 0);
+        let mad = smp::directed_request(Method::GET, TransactionId(number), attribute, path);
         sim.submit(client, &Datagram::new(Remote::directed(), mad));
     }
     drain(sim, client, before)
@@ -62,8 +62,8 @@ fn drain(sim: &mut Sim, client: ClientId, before: u64) -> u64 {
 }
 
 fn set<A: Attribute>(sim: &mut Sim, client: ClientId, path: &[u8], (value, modifier): (&A, u32)) {
-    let what = (A::ID, modifier);
-    let mut mad = smp::directed_request(Method::SET, TransactionId(1), what, path);
+    let attribute = (A::ID, modifier);
+    let mut mad = smp::directed_request(Method::SET, TransactionId(1), attribute, path);
     mad.set_attribute(value);
     sim.submit(client, &Datagram::new(Remote::directed(), mad));
     sim.settle(sim.now());

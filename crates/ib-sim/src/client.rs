@@ -1,9 +1,9 @@
 //! Clients: programs that send and receive MADs at an end port.
 //!
 //! Several clients may share a port. The fabric writes the client ID plus one into the upper 16
-//! bits of the transaction ID of a request, and restores these bits before the client receives the
-//! response. An unsolicited MAD is delivered to the client that registered its management class, to
-//! a client that is a subnet manager, or to the client that has its queue pair.
+//! bits of the transaction ID of a request. It restores these bits before the client receives the
+//! response. Unsolicited MADs are delivered by management class, to a subnet manager, or by queue
+//! pair; see [`ClientOptions`].
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -125,7 +125,7 @@ pub enum Ignored {
 #[non_exhaustive]
 pub enum CommandError {
     /// The fabric has no node of this name.
-    #[error("there is no node {0:?}: expected the name or the description of one")]
+    #[error("there is no node {0:?}: expected the name or description of a node")]
     NoSuchNode(String),
     /// The node has no such port.
     #[error("node {node:?} has no port {port}: expected {first} to {last}")]
@@ -143,7 +143,7 @@ pub enum CommandError {
     #[error("expected a port: {0:?}[number]")]
     NeedsPort(String),
     /// The command needs a switch.
-    #[error("node {0:?} is no switch: expected one")]
+    #[error("node {0:?} is not a switch: expected a switch")]
     NotASwitch(String),
     /// The port already has a cable.
     #[error("port {node:?}[{port}] has a cable already: expected a free port")]

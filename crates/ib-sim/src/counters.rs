@@ -7,9 +7,8 @@ use ib_wire::mad::pm::{
 
 /// The counters of a port, at full width.
 ///
-/// They are those of PortCounters and PortCountersExtended, IBTA volume 1, chapter 16.1.3. Reading
-/// an attribute truncates them to its width. The counters of all packets come first, on the same
-/// cache line.
+/// They are those of PortCounters and PortCountersExtended, IBTA volume 1, chapter 16.1.3. Values
+/// in PortCounters saturate. The counters that every packet changes come first, adjacent in memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Counters {

@@ -183,7 +183,7 @@ pub(crate) fn manager(sim: &mut Sim, node: &str) -> ClientId {
 }
 
 /// Sends a MAD; returns the response or the loss.
-pub(crate) fn ask(sim: &mut Sim, client: ClientId, remote: Remote, mad: Mad) -> Option<Incoming> {
+pub(crate) fn query(sim: &mut Sim, client: ClientId, remote: Remote, mad: Mad) -> Option<Incoming> {
     sim.submit(client, &Datagram::new(remote, mad));
     sim.settle(sim.now());
     sim.receive(client)
@@ -194,7 +194,7 @@ pub(crate) fn ask(sim: &mut Sim, client: ClientId, remote: Remote, mad: Mad) -> 
 /// # Panics
 /// Panics if there is no response.
 pub(crate) fn answer(sim: &mut Sim, client: ClientId, remote: Remote, mad: Mad) -> Mad {
-    match ask(sim, client, remote, mad) {
+    match query(sim, client, remote, mad) {
         Some(Incoming::Received(datagram)) => datagram.mad,
         other => panic!("{other:?} to {mad}"),
     }
@@ -205,9 +205,9 @@ pub(crate) fn get(
     sim: &mut Sim,
     client: ClientId,
     path: &[u8],
-    what: (AttributeId, u32),
+    attribute: (AttributeId, u32),
 ) -> (MadStatus, Mad) {
-    let mad = smp::directed_request(Method::GET, TransactionId(7), what, path);
+    let mad = smp::directed_request(Method::GET, TransactionId(7), attribute, path);
     let mad = answer(sim, client, Remote::directed(), mad);
     (mad.status(), mad)
 }
@@ -356,8 +356,8 @@ pub(crate) fn check_phys_states(sim: &Sim) {
         let state = sim.port(port);
         let (up, phys) = (state.is_up(), state.info.phys_state);
         let down = [PhysState::POLLING, PhysState::DISABLED].contains(&phys);
-        assert_eq!(phys == PhysState::LINK_UP, up, "{port:?} is up: {up}, and says {phys}");
-        assert_eq!(down, !up, "{port:?} is up: {up}, and says {phys}");
+        assert_eq!(phys == PhysState::LINK_UP, up, "{port:?} is up: {up}, physical state {phys}");
+        assert_eq!(down, !up, "{port:?} is up: {up}, physical state {phys}");
         let held = state.held_down > 0;
         assert!(!(up && held), "{port:?} is up though a flap holds it down");
     }

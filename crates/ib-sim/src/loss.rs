@@ -42,16 +42,16 @@ pub enum Loss {
     #[error("service level {0} has no VL")]
     NoVl(u8),
     /// The packet is longer than the MTU of the link.
-    #[error("it is longer than the link's MTU")]
+    #[error("the packet is longer than the MTU")]
     TooLong,
     /// The packet is shorter than its headers, or its length is not a multiple of four bytes.
-    #[error("it is no packet")]
+    #[error("the packet is malformed")]
     Malformed,
     /// The packet exceeded the lifetime at the head of its queue.
-    #[error("it waited too long at the head of VL {0}")]
+    #[error("the packet exceeded HOQLife on VL {0}")]
     HeadOfQueue(u8),
     /// The packet exceeded the `LifeTimeValue` of a switch.
-    #[error("it was in the switch for too long, on VL {0}")]
+    #[error("the packet exceeded LifeTimeValue on VL {0}")]
     LifeTime(u8),
     /// The buffer for SMPs was full.
     #[error("the buffer of VL 15 is full")]
@@ -69,19 +69,19 @@ pub enum Loss {
     #[error("the M_Key does not match")]
     MKey,
     /// No client or agent has its class or QP.
-    #[error("nobody takes it")]
+    #[error("no client or agent receives its class or QP")]
     NoReceiver,
     /// The sending port has no LID.
     #[error("the sender has no LID")]
     NoLid,
     /// The receiving client has detached.
-    #[error("the client has left")]
+    #[error("the client is detached")]
     ClientLeft,
     /// The client has too many outstanding requests.
-    #[error("the client waits for too many answers")]
+    #[error("the client has too many outstanding requests")]
     TooManyRequests,
     /// No response arrived in time.
-    #[error("no answer in time")]
+    #[error("no response in time")]
     NoAnswer,
     /// The node has no power.
     #[error("the node has no power")]

@@ -48,7 +48,7 @@ pub fn random_faults(fabric: &Fabric, seed: u64, time: Duration, count: usize) -
         let probability = (rng.below(50) + 1) as f64 / 100.0;
         let short = Duration::from_nanos(rng.below(nanos / 10 + 1) as u64);
         let others = !switches.is_empty();
-        let (command, mended) = match rng.below(if others { 11 } else { 8 }) {
+        let (command, removal) = match rng.below(if others { 11 } else { 8 }) {
             // A cable can be pulled only once; after that its port loses packets.
             0 if !pulled.insert(port) => {
                 let fault = vec![Fault::Loss(probability)];
@@ -115,7 +115,7 @@ pub fn random_faults(fabric: &Fabric, seed: u64, time: Duration, count: usize) -
             }
         };
         steps.push(Step { at, command, line: None });
-        steps.extend(mended.map(|command| Step { at: time, command, line: None }));
+        steps.extend(removal.map(|command| Step { at: time, command, line: None }));
     }
     if let Some(command) = swap {
         steps.insert(0, Step { at: Duration::ZERO, command: command.clone(), line: None });

@@ -49,7 +49,7 @@ impl Sim {
     /// that no SM represses, and such a run would never return. [`Sim::settle`] runs a fabric until
     /// no packet is in flight.
     pub fn run_until(&mut self, moment: Instant) {
-        assert!(moment < Instant::NEVER, "a fabric cannot run until a moment that never comes");
+        assert!(moment < Instant::NEVER, "a fabric cannot run until `Instant::NEVER`");
         while let Some(event) = self.net.clock.pop_by(moment) {
             self.step(event);
         }

@@ -5,7 +5,7 @@
 //! others, and the subnet manager always gets the latest state.
 //!
 //! A trap is repeated at intervals of `SubnetTimeOut` of the port, IBTA volume 1, chapter 14.2.5.6.
-//! The interval is at least one second, and at least one minute after 10 repetitions. Only a
+//! The interval is at least one second, and at least one minute once the trap was sent 10 times. Only a
 //! TrapRepress ends the repetitions, so events remain queued indefinitely without one.
 //!
 //! The M_Key of a trap is zero, as rule o14-1 of that chapter requires: the real M_Key would reveal

@@ -85,8 +85,8 @@ impl Sim {
         &switch.linear[..switch.linear.len().min(used)]
     }
 
-    /// Returns the ports by which a packet from one LID to another leaves and enters nodes,
-    /// according to the LFTs, and the reason if it does not arrive.
+    /// Returns the path of a packet from one LID to another according to the LFTs: the ports by
+    /// which it leaves and enters nodes. If it does not arrive, also returns the reason.
     ///
     /// # Errors
     /// Returns the LID if no end port has it.

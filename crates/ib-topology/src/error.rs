@@ -23,7 +23,7 @@ pub enum FabricError {
         ports: u32,
     },
     /// Two nodes have the same name.
-    #[error("node \"{node}\" stands twice in the fabric")]
+    #[error("node \"{node}\" exists already: expected a unique name")]
     DuplicateName {
         /// The name.
         node: String,

@@ -10,8 +10,8 @@
 //! ports of channel adapters. ibsim replaces an empty description by the node name. All readers
 //! replace a system image GUID of zero by the node GUID.
 //!
-//! **ibsim numbers ports itself**: in ibsim, a port of a channel adapter or router has the node
-//! GUID plus the port number, and a switch has its node GUID, whatever GUIDs the fabric has.
+//! **ibsim numbers ports itself.** A port of a channel adapter or router has the node GUID plus the
+//! port number, a switch port the node GUID. Port GUIDs of the fabric are not written.
 //!
 //! # Rates in ibsim net files
 //! The rate of a link is in the comment of its port lines, `# lid 0 4xHDR`, after the LID of the

@@ -79,14 +79,14 @@ pub enum Cause {
     NoSuchPort {
         /// The switch that drops the packet.
         at: SwitchId,
-        /// The entry.
+        /// The output port in the LFT entry.
         port: u8,
     },
     /// The LFT entry is a port without a link.
     Unlinked {
         /// The switch that drops the packet.
         at: SwitchId,
-        /// The entry.
+        /// The output port in the LFT entry.
         port: u8,
     },
     /// The LFT entry leads to an end port that does not have the LID.

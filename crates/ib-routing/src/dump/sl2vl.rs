@@ -54,9 +54,9 @@ impl VlMap for Sl2Vl {
 /// adapters are ignored.
 ///
 /// # Errors
-/// Fails on the first malformed line, on a port that the switch does not have, on a VL above 15, on
-/// a second block of a switch and on a repeated pair of ports. Also fails if a switch is missing,
-/// or a pair of ports with a link at the output.
+/// Fails on the first malformed line, on a missing port and on a VL above 15. Blocks and pairs of
+/// ports must not be repeated. Also fails if a switch is missing, or a pair of ports with a link at
+/// the output.
 pub fn read(file: &str, bytes: &[u8], subnet: &Subnet<'_>) -> Result<Loaded<Sl2Vl>, ParseError> {
     let text = checked(file, bytes)?;
     let mut reader = Reader {

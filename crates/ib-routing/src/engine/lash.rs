@@ -18,7 +18,7 @@
 //! | `network` | the switches, and the channels and turns between them |
 //! | `routes` | the next switch of every route, and the layer of every pair |
 //! | `graph` | the turns of one layer, kept in an order without cycles |
-//! | `dimensions`, `orientation` | grids and their dimensions; which way a link leads |
+//! | `dimensions`, `orientation` | grids and their dimensions; orders of the channels |
 //! | `fill`, `ordered`, `search` | filling layers: along an orientation, and pair by pair |
 //! | `first_fit` | layers for given paths |
 //! | `balance` | evening out the layers |

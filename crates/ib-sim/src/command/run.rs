@@ -186,7 +186,7 @@ fn set_counter(
     field: &str,
     value: u64,
 ) -> Result<(), CommandError> {
-    let known = counter(field)?;
+    let field = counter(field)?;
     // ibsim has one counter for both attributes, so both show the value set.
     let (mut full, mut short) = (fabric.counters(port, now), fabric.short_counters(port, now));
     for counters in [&mut full, &mut short] {
@@ -196,7 +196,7 @@ fn set_counter(
         shown.counter_select.0 = 0xffff;
         shown.counter_select2 = u32::MAX;
         mad.set_attribute(&shown);
-        layout::set(mad.data_mut(), known.at, value);
+        layout::set(mad.data_mut(), field.at, value);
         counters.write(&mad);
     }
     fabric.port_mut(port).store_counters(full, &short, now);

@@ -195,7 +195,7 @@ fn commands_on_missing_targets_are_refused() {
         ("Misroute s1 0 1", "node \"s1\" has no port 0: expected 1 to 4"),
         ("IgnoreLft s1 0 768", "found block 768, expected blocks of 64 LIDs, 0 to 767"),
         ("PerformanceSet h1[1] PortCounters.PortSelect=1", "found PortSelect, expected the name"),
-        ("Misroute h1 1 2", "node \"h1\" is no switch"),
+        ("Misroute h1 1 2", "node \"h1\" is not a switch"),
         ("Misroute s1 2 2", "found port 2 for port 2, expected a different port"),
         ("Misroute s1[3] 1 2", "found port \"s1\"[3], expected a node without a port number"),
         ("Misroute s1[3] none", "found port \"s1\"[3], expected a node without a port number"),
@@ -205,7 +205,7 @@ fn commands_on_missing_targets_are_refused() {
         ("Fault s1[2] held=1s", "found held without reorder, expected `reorder`"),
         ("Fault s1 held=1s reorder=0 loss=1", "found held without reorder, expected `reorder`"),
         ("Misroute s1 1 5", "node \"s1\" has no port 5: expected 1 to 4"),
-        ("IgnoreLft h1 all", "node \"h1\" is no switch"),
+        ("IgnoreLft h1 all", "node \"h1\" is not a switch"),
         (
             "PerformanceSet h1[1] PortCounters.Nothing=1",
             "found Nothing, expected the name of a counter",
@@ -324,9 +324,9 @@ fn faults_lose_corrupt_duplicate_and_delay_packets() {
     let all: Vec<u8> = (0..100).collect();
     let mut sim = made();
     run(&mut sim, "Fault s1[2] loss=0.3");
-    let came = arrivals(&mut sim, 100);
-    assert!((50..90).contains(&came.len()) && came.is_sorted(), "{came:?}");
-    assert_eq!(lab::lost(&sim, "fault") as usize, 100 - came.len());
+    let response = arrivals(&mut sim, 100);
+    assert!((50..90).contains(&response.len()) && response.is_sorted(), "{response:?}");
+    assert_eq!(lab::lost(&sim, "fault") as usize, 100 - response.len());
 
     let mut sim = made();
     run(&mut sim, "Fault s1[2] corrupt=1");
@@ -337,16 +337,16 @@ fn faults_lose_corrupt_duplicate_and_delay_packets() {
 
     let mut sim = made();
     run(&mut sim, "Fault s1[2] duplicate=1");
-    let mut came = arrivals(&mut sim, 10);
-    came.sort_unstable();
-    assert_eq!(came, (0..10).flat_map(|n| [n, n]).collect::<Vec<u8>>());
+    let mut response = arrivals(&mut sim, 10);
+    response.sort_unstable();
+    assert_eq!(response, (0..10).flat_map(|n| [n, n]).collect::<Vec<u8>>());
 
     let mut sim = made();
     run(&mut sim, "Fault s1[2] reorder=0.5 held=1us");
-    let mut came = arrivals(&mut sim, 100);
-    assert!(!came.is_sorted());
-    came.sort_unstable();
-    assert_eq!(came, all);
+    let mut response = arrivals(&mut sim, 100);
+    assert!(!response.is_sorted());
+    response.sort_unstable();
+    assert_eq!(response, all);
 
     let mut sim = made();
     run(&mut sim, "Fault s1[2] delay=5us");
@@ -364,27 +364,27 @@ fn faults_lose_corrupt_duplicate_and_delay_packets() {
 #[test]
 fn error_rate_loses_requests_and_entering_packets() {
     use ib_wire::mad::{Method, TransactionId, smp};
-    let ask = |sim: &mut Sim, path: &[u8], id| {
+    let query = |sim: &mut Sim, path: &[u8], id| {
         let client = lab::client(sim, "h1");
         let mad = smp::directed_request(Method::GET, TransactionId(1), (id, 0), path);
-        let came = lab::ask(sim, client, ib_link::Remote::directed(), mad);
+        let response = lab::query(sim, client, ib_link::Remote::directed(), mad);
         sim.detach(client);
-        matches!(came, Some(Incoming::Received(_)))
+        matches!(response, Some(Incoming::Received(_)))
     };
     let mut sim = made();
     run(&mut sim, "Error s1[3] 100 0x11");
-    assert!(!ask(&mut sim, &[1], AttributeId::NODE_INFO));
-    assert!(ask(&mut sim, &[1], AttributeId::NODE_DESCRIPTION), "another attribute");
-    assert!(ask(&mut sim, &[1, 2], AttributeId::NODE_INFO), "in transit");
+    assert!(!query(&mut sim, &[1], AttributeId::NODE_INFO));
+    assert!(query(&mut sim, &[1], AttributeId::NODE_DESCRIPTION), "another attribute");
+    assert!(query(&mut sim, &[1, 2], AttributeId::NODE_INFO), "in transit");
     assert_eq!(sim.counters(port(&sim, "s1.3")).rcv_errors, 0);
     run(&mut sim, "Error s1[3] 100");
-    assert!(!ask(&mut sim, &[1, 2], AttributeId::NODE_INFO));
+    assert!(!query(&mut sim, &[1, 2], AttributeId::NODE_INFO));
     assert_eq!(sim.counters(port(&sim, "s1.3")).rcv_errors, 1);
     run(&mut sim, "Error s1 0");
-    assert!(ask(&mut sim, &[1, 2], AttributeId::NODE_INFO));
+    assert!(query(&mut sim, &[1, 2], AttributeId::NODE_INFO));
     assert!(sim.port(port(&sim, "s1.3")).faults.is_none());
     run(&mut sim, "Error s1 50");
-    let answered = (0..200).filter(|_| ask(&mut sim, &[1], AttributeId::NODE_INFO)).count();
+    let answered = (0..200).filter(|_| query(&mut sim, &[1], AttributeId::NODE_INFO)).count();
     assert!((20..90).contains(&answered), "{answered}");
 }
 
@@ -471,15 +471,15 @@ fn node_without_power_is_silent_and_loses_its_state() {
     assert_eq!((state(&sim, "s1.2"), state(&sim, "h2.1")), (PortState::DOWN, PortState::DOWN));
     assert_eq!(lid(&sim, "s2"), 0);
     let client = lab::client(&mut sim, "s2");
-    let what = (AttributeId::NODE_INFO, 0);
+    let attribute = (AttributeId::NODE_INFO, 0);
     let mad = ib_wire::mad::smp::directed_request(
         ib_wire::mad::Method::GET,
         ib_wire::mad::TransactionId(1),
-        what,
+        attribute,
         &[1],
     );
-    let came = lab::ask(&mut sim, client, ib_link::Remote::directed(), mad);
-    assert!(matches!(came, Some(Incoming::Lost(_))));
+    let response = lab::query(&mut sim, client, ib_link::Remote::directed(), mad);
+    assert!(matches!(response, Some(Incoming::Lost(_))));
     assert_eq!(lab::lost(&sim, "no_power"), 1);
     run(&mut sim, "Power s2 on");
     assert_eq!(state(&sim, "s1.2"), PortState::INIT);

@@ -53,7 +53,7 @@ fn hosted_agent_gets_the_arrival_port_and_may_respond_late() {
     let client = lab::client(&mut sim, "h1");
     let mad = Mad::new(CLASS, Method::GET, TransactionId(5));
     let remote = Remote::gsi(lid(&sim, "s2"));
-    assert_eq!(lab::ask(&mut sim, client, remote, mad), None, "not yet");
+    assert_eq!(lab::query(&mut sim, client, remote, mad), None, "not yet");
     assert_eq!(sim.next_at(), sim.agents.wakes(0));
     sim.run_until(sim.now() + std::time::Duration::from_millis(6));
     let Some(Incoming::Received(answer)) = sim.receive(client) else { panic!("no answer") };
@@ -62,7 +62,7 @@ fn hosted_agent_gets_the_arrival_port_and_may_respond_late() {
     assert!((lab::assigned(&sim) == 0));
     // A second agent replaces the first one for the class.
     sim.host(s2, Box::new(Echo::default()));
-    lab::ask(&mut sim, client, remote, mad);
+    lab::query(&mut sim, client, remote, mad);
     assert!(sim.agents.wakes(1).is_some());
 }
 

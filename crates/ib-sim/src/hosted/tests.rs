@@ -59,7 +59,7 @@ fn acknowledgement_by_an_agent_is_not_a_response() {
         let client = lab::client(&mut sim, "h1");
         let mad = Mad::new(CLASS, Method::GET, TransactionId(5));
         let remote = Remote::gsi(lid(&sim, "h2"));
-        let Some(Incoming::Received(ack)) = lab::ask(&mut sim, client, remote, mad) else {
+        let Some(Incoming::Received(ack)) = lab::query(&mut sim, client, remote, mad) else {
             panic!("no acknowledgement")
         };
         assert_eq!(ack.mad.rmpp().rmpp_type, RmppType::ACK);

@@ -12,16 +12,16 @@ impl Network {
     pub(crate) fn update_link(&mut self, port: PortId) {
         let Some(peer) = self.fabric.port(port).cable else { return };
         let rate = self.fabric.negotiate(port, peer);
-        let wanted = self.fabric.may_link(port, peer) && rate.is_some();
-        if wanted == self.fabric.port(port).is_up() {
+        let link_up = self.fabric.may_link(port, peer) && rate.is_some();
+        if link_up == self.fabric.port(port).is_up() {
             return;
         }
-        if let Some(rate) = rate.filter(|_| wanted) {
+        if let Some(rate) = rate.filter(|_| link_up) {
             for end in [port, peer] {
                 self.fabric.port_mut(end).set_active(rate);
             }
         }
-        self.switch_ends(port, peer, wanted);
+        self.switch_ends(port, peer, link_up);
         self.trap_ends(port, peer);
     }
 

@@ -242,14 +242,14 @@ fn error_details_are_written_by_their_selection_bits() {
     sim.run(&"Fault h2[1] corrupt=1".parse().unwrap()).unwrap();
     let h2 = lab::client(&mut sim, "h2");
     let mad = lab::performance(Method::GET, AttributeId::PORT_COUNTERS);
-    lab::ask(&mut sim, h2, remote, mad);
+    lab::query(&mut sim, h2, remote, mad);
     let at = port(&sim, "s1.4");
     let counters = sim.counters(at);
     assert_eq!((counters.rcv_errors, counters.local_physical_errors), (1, 1));
     // Packets lost by an error rate are counted too.
     sim.run(&"Fault h2[1] none".parse().unwrap()).unwrap();
     sim.run(&"Error s1[4] 100".parse().unwrap()).unwrap();
-    lab::ask(&mut sim, h2, remote, mad);
+    lab::query(&mut sim, h2, remote, mad);
     let counters = sim.counters(at);
     assert_eq!((counters.rcv_errors, counters.local_physical_errors), (2, 2));
 }
@@ -280,7 +280,7 @@ fn unsupported_mads_are_not_answered_repeatedly() {
         for to in ["s1", "h1", "h2"] {
             let remote = Remote { lid: lid(&sim, to), ..remote };
             let hops = sim.stats().hops;
-            let came = lab::ask(&mut sim, client, remote, mad);
+            let came = lab::query(&mut sim, client, remote, mad);
             assert!(!matches!(came, Some(Incoming::Received(_))), "{method}: {came:?}");
             assert!(sim.stats().hops <= hops + 2);
             lab::check_settled(&sim);

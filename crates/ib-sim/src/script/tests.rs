@@ -60,9 +60,9 @@ fn steps_are_run_at_their_times() {
     assert!(log.contains("failed: port \"h1\"[1] has a cable already"), "{log}");
     let before = sim.next_at();
     for (wrong, message) in [
-        ("unlink nobody", "there is no node \"nobody\": expected the name or the description"),
+        ("unlink nobody", "there is no node \"nobody\": expected the name or description"),
         ("unlink h1[2]", "node \"h1\" has no port 2: expected 1 to 1"),
-        ("misroute h1 1 2", "node \"h1\" is no switch: expected one"),
+        ("misroute h1 1 2", "node \"h1\" is not a switch: expected a switch"),
         ("performanceset h1[1] PortCounters.X=1", "found X, expected the name of a counter"),
     ] {
         let text = format!("at 1us unlink h1\n\nat 2us {wrong}");

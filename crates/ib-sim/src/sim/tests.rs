@@ -98,9 +98,10 @@ fn same_seed_and_script_give_the_same_log() {
         let steps = crate::random_faults(&fabric, seed, Duration::from_millis(5), 30);
         sim.load_script(&steps).unwrap();
         for step in 0..50u8 {
-            let what = (AttributeId::NODE_INFO, 0);
+            let attribute = (AttributeId::NODE_INFO, 0);
             let path = [1, step % 5 + 1, step % 3 + 1];
-            let mad = smp::directed_request(Method::GET, TransactionId(step.into()), what, &path);
+            let mad =
+                smp::directed_request(Method::GET, TransactionId(step.into()), attribute, &path);
             sim.submit(client, &Datagram::new(Remote::directed(), mad));
             sim.run_until(sim.now() + Duration::from_micros(100));
         }
@@ -117,25 +118,25 @@ fn keep_up_limits_the_lead_of_virtual_time() {
     let mut sim = lab::ready(&lab::row(1), Options::default());
     let client = lab::client(&mut sim, "h1");
     let start = sim.now();
-    let ask = |sim: &mut Sim| {
-        let (id, what) = (TransactionId(1), (AttributeId::NODE_INFO, 0));
-        let mad = smp::directed_request(Method::GET, id, what, &[1]);
+    let query = |sim: &mut Sim| {
+        let (id, attribute) = (TransactionId(1), (AttributeId::NODE_INFO, 0));
+        let mad = smp::directed_request(Method::GET, id, attribute, &[1]);
         sim.submit(client, &Datagram::new(Remote::directed(), mad));
     };
-    ask(&mut sim);
+    query(&mut sim);
     sim.keep_up(start);
     assert!(sim.receive(client).is_some(), "microseconds are not");
     assert!(sim.now().since(start) < Sim::AHEAD);
     sim.run(&"fault h1[1] delay=3s".parse().unwrap()).unwrap();
-    let asked = sim.now();
-    ask(&mut sim);
-    sim.keep_up(asked);
-    assert!(sim.receive(client).is_none() && sim.now().since(asked) <= Sim::AHEAD);
-    let due = sim.due().unwrap().since(asked);
+    let start = sim.now();
+    query(&mut sim);
+    sim.keep_up(start);
+    assert!(sim.receive(client).is_none() && sim.now().since(start) <= Sim::AHEAD);
+    let due = sim.due().unwrap().since(start);
     assert!(due > Duration::from_millis(2990) && due <= Duration::from_secs(3), "{due:?}");
-    sim.keep_up(asked + Duration::from_millis(2900));
+    sim.keep_up(start + Duration::from_millis(2900));
     assert!(sim.receive(client).is_none());
-    sim.keep_up(asked + Duration::from_secs(3));
+    sim.keep_up(start + Duration::from_secs(3));
     assert!(sim.receive(client).is_some());
 }
 
@@ -170,10 +171,14 @@ fn run_can_be_repeated_by_event_counts() {
         let mut states = Vec::new();
         for step in 0..20 {
             let path = [1; 4];
-            let what = (AttributeId::NODE_INFO, 0);
+            let attribute = (AttributeId::NODE_INFO, 0);
             let transaction = TransactionId(step);
-            let mad =
-                smp::directed_request(Method::GET, transaction, what, &path[..step as usize % 4]);
+            let mad = smp::directed_request(
+                Method::GET,
+                transaction,
+                attribute,
+                &path[..step as usize % 4],
+            );
             sim.submit(client, &Datagram::new(Remote::directed(), mad));
             match recorded {
                 Some(recorded) => {

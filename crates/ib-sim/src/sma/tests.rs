@@ -133,7 +133,7 @@ fn node_attributes_describe_the_node() {
     let path: &[u8] = &[2];
     let what = (AttributeId::NODE_INFO, 0);
     let mad = smp::directed_request(Method::GET, TransactionId(1), what, path);
-    let came = lab::ask(&mut sim, client, Remote::directed(), mad);
+    let came = lab::query(&mut sim, client, Remote::directed(), mad);
     assert!(matches!(came, Some(Incoming::Lost(_))), "{came:?}");
     let other = sim.attach(port(&sim, "h1.2"), crate::ClientOptions::default()).unwrap();
     let (_, mad) = lab::get(&mut sim, other, path, what);
@@ -264,7 +264,7 @@ fn unsupported_versions_classes_methods_are_refused() {
             (AttributeId::NODE_INFO, 0),
             SWITCH,
         );
-        let came = lab::ask(&mut sim, client, Remote::directed(), mad);
+        let came = lab::query(&mut sim, client, Remote::directed(), mad);
         let told = matches!(came, Some(Incoming::Lost(_)));
         assert!(told || sim.stats().lost.contains_key("no_receiver"), "{method:#x}: {came:?}");
     }
@@ -277,7 +277,7 @@ fn unsupported_versions_classes_methods_are_refused() {
         for method in [Method::GET, Method::SET] {
             let mut mad = Mad::new(class, method, TransactionId(1));
             mad.set_attribute_id(id);
-            let came = lab::ask(&mut sim, client, Remote::smi(smp::PERMISSIVE_LID), mad);
+            let came = lab::query(&mut sim, client, Remote::smi(smp::PERMISSIVE_LID), mad);
             assert!(matches!(came, Some(Incoming::Lost(_))), "{class} {method}: {came:?}");
         }
     }

@@ -99,7 +99,7 @@ fn trap_is_repeated_until_repressed() {
 }
 
 #[test]
-#[should_panic(expected = "a fabric cannot run until a moment that never comes")]
+#[should_panic(expected = "a fabric cannot run until `Instant::NEVER`")]
 fn run_until_never_is_refused() {
     let (mut sim, _) = made();
     run(&mut sim, "Unlink s2[4]");
@@ -262,7 +262,7 @@ fn limited_member_reaches_only_full_members() {
         traps(&mut sim, manager);
         let remote = Remote { p_key: limited, ..Remote::gsi(lid(&sim, "h2")) };
         let mad = lab::performance(Method::GET, AttributeId::PORT_COUNTERS);
-        let came = lab::ask(&mut sim, manager, remote, mad);
+        let came = lab::query(&mut sim, manager, remote, mad);
         let Some(Incoming::Received(answer)) = came.filter(|_| heard) else {
             assert!(!heard);
             assert_eq!(sim.counters(port(&sim, "s2.4")).xmit_constraint_errors, 1);

@@ -132,7 +132,7 @@ fn settle(link: &mut SimLink<'_>, discovery: &mut Discovery<'_>) {
         discovery.late(now, &incoming);
         assert!(!matches!(incoming, Incoming::Lost(_)) || discovery.reports_losses());
     }
-    assert_eq!(link.sim().outstanding(), 0, "requests that stay in the fabric");
+    assert_eq!(link.sim().outstanding(), 0, "outstanding requests in the fabric");
 }
 
 /// Prints the seed if the test fails.

@@ -102,7 +102,7 @@ impl Roles {
             for &guid in list {
                 if subnet.find_end_port(guid).is_none_or(|id| subnet.end_port(id).is_switch()) {
                     notes.push(format!(
-                        "{what} GUID {guid} is no channel adapter port of the subnet; it is skipped"
+                        "{what} GUID {guid} is not a channel adapter port of the subnet; it is skipped"
                     ));
                 }
             }

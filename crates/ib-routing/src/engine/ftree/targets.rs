@@ -74,7 +74,7 @@ pub(super) fn route_adapters(
         router.route_adapter(port, if port.role == Role::Io { max_reverse_hops } else { 0 });
         if router.is_exhausted() {
             return unsuitable(format_args!(
-                "max_reverse_hops is {max_reverse_hops}, which allows more ways to the I/O nodes \
+                "max_reverse_hops is {max_reverse_hops}, which allows more paths to the I/O nodes \
                  than can be tried; expected a smaller number"
             ));
         }

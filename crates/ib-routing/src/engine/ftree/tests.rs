@@ -156,9 +156,9 @@ fn unknown_guids_are_reported_in_notes() {
     assert_eq!(
         routed(&fabric, &options).notes,
         [
-            "compute-node GUID 0x000000000000beef is no channel adapter port of the subnet; it is \
+            "compute-node GUID 0x000000000000beef is not a channel adapter port of the subnet; it is \
              skipped",
-            "I/O-node GUID 0x0000000000000200 is no channel adapter port of the subnet; it is \
+            "I/O-node GUID 0x0000000000000200 is not a channel adapter port of the subnet; it is \
              skipped",
             "root GUID 0x000000000000dead is not in the subnet; it is skipped",
         ]
@@ -260,7 +260,7 @@ fn too_many_turns_are_refused() {
     };
     assert_eq!(
         refused(&fabric, &options),
-        "ftree: max_reverse_hops is 200, which allows more ways to the I/O nodes than can be \
+        "ftree: max_reverse_hops is 200, which allows more paths to the I/O nodes than can be \
          tried; expected a smaller number"
     );
 }

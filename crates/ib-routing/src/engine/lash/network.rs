@@ -49,7 +49,7 @@ impl<'a> Network<'a> {
             Self { hops, first, head, tail, reverse: Vec::new(), first_turn: vec![0], hosts };
         for channel in 0..network.channels() {
             let (tail, head) = (network.tail(channel), network.head(channel));
-            let back = network.channel_to(head, tail).expect("links go both ways");
+            let back = network.channel_to(head, tail).expect("every channel has a reverse channel");
             network.reverse.push(back as u32);
             let turns = network.first_turn[channel] + network.neighbours(head).len() as u32;
             network.first_turn.push(turns);

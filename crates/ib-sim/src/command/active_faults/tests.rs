@@ -17,7 +17,7 @@ fn all(sim: &Sim) -> Vec<String> {
 fn no_faults_are_active_initially_and_after_removal() {
     let mut sim = made();
     assert_eq!(all(&sim), [""; 0]);
-    for (told, mended) in [
+    for (fault, removal) in [
         ("Power \"s2\" off", "Power s2 on"),
         ("Misroute \"s1\" 2 1", "Misroute s1 none"),
         ("IgnoreLft \"s1\" all", "IgnoreLft s1 none"),
@@ -32,19 +32,19 @@ fn no_faults_are_active_initially_and_after_removal() {
         ("Error \"h1\"[1] 100 21", "Error h1[1] 0 PortInfo"),
         ("Error \"s1\"[0] 50", "Error s1 0"),
     ] {
-        run(&mut sim, told);
-        assert_eq!(all(&sim), [told]);
-        run(&mut sim, mended);
-        assert_eq!(all(&sim), [""; 0], "{told}, {mended}");
+        run(&mut sim, fault);
+        assert_eq!(all(&sim), [fault]);
+        run(&mut sim, removal);
+        assert_eq!(all(&sim), [""; 0], "{fault}, {removal}");
         let faulty = lab::all_ports(&sim).find(|&port| sim.port(port).faults.is_some());
-        assert_eq!(faulty, None, "{told}, {mended}");
+        assert_eq!(faulty, None, "{fault}, {removal}");
     }
 }
 
 #[test]
 fn active_faults_can_be_set_again() {
     let mut sim = made();
-    let told = [
+    let commands = [
         "Misroute s1 2 1",
         "Misroute s1 3 4",
         "IgnoreLft s2 7",
@@ -53,7 +53,7 @@ fn active_faults_can_be_set_again() {
         "Error s1[2] 12.5 0x11",
         "Unlink h2[1]",
     ];
-    for command in told {
+    for command in commands {
         run(&mut sim, command);
     }
     let active_faults = all(&sim);
@@ -95,12 +95,12 @@ fn flap_is_active_until_the_last_link_up() {
 
 #[test]
 fn pulled_cable_is_active_until_plugged_or_cleared() {
-    for mended in ["ReLink s2[1]", "Clear s1[2]", "Link s1[2] s2[1]"] {
+    for removal in ["ReLink s2[1]", "Clear s1[2]", "Link s1[2] s2[1]"] {
         let mut sim = made();
         run(&mut sim, "Unlink s1[2]");
         assert_eq!(all(&sim), ["Unlink \"s1\"[2]", "Unlink \"s2\"[1]"]);
-        run(&mut sim, mended);
-        assert_eq!(all(&sim), [""; 0], "{mended}");
+        run(&mut sim, removal);
+        assert_eq!(all(&sim), [""; 0], "{removal}");
     }
 }
 

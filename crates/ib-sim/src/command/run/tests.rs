@@ -132,13 +132,13 @@ fn link_faults_and_request_loss_are_removed_separately() {
     run(&mut sim, "Fault s1[3] loss=0.5 delay=5us");
     run(&mut sim, "Fault s1[3] none");
     let at = port(&sim, "s1.3");
-    let faults = sim.port(at).faults.clone().expect("the error stays");
+    let faults = sim.port(at).faults.clone().expect("the request loss is unchanged");
     assert_eq!((faults.loss, faults.delay.as_nanos()), (0.0, 0));
     assert_eq!(faults.unanswered, 100.0);
     assert_eq!(faults.unanswered_attribute, Some(AttributeId::NODE_INFO));
     run(&mut sim, "Fault s1[3] loss=0.5");
     run(&mut sim, "Error s1[3] 0");
-    let faults = sim.port(at).faults.clone().expect("the loss stays");
+    let faults = sim.port(at).faults.clone().expect("the packet loss is unchanged");
     assert_eq!((faults.unanswered, faults.loss), (0.0, 0.5));
     run(&mut sim, "Fault s1[3] none");
     assert!(sim.port(at).faults.is_none());

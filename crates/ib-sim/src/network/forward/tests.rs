@@ -349,8 +349,8 @@ fn lid_routed_smps_reach_inactive_ports() {
     }
     let client = lab::client(&mut sim, "h1");
     for (name, arrival) in [("h1", 1u8), ("s1", 3), ("s2", 1), ("h2", 1)] {
-        let what = (AttributeId::NODE_INFO, 0);
-        let mad = smp::lid_request(Method::GET, TransactionId(3), what);
+        let attribute = (AttributeId::NODE_INFO, 0);
+        let mad = smp::lid_request(Method::GET, TransactionId(3), attribute);
         let remote = Remote::smi(lid(&sim, name));
         let info: ib_wire::mad::sm::NodeInfo =
             lab::answer(&mut sim, client, remote, mad).attribute().unwrap();

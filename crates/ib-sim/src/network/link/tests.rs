@@ -166,11 +166,11 @@ fn smps_pass_while_data_is_blocked() {
     lab::run_checked(&mut sim, at(4200));
     assert!(sim.port(from).queues.as_ref().unwrap().waiting() != 0, "data is blocked");
     let client = lab::client(&mut sim, "h1");
-    let what = (ib_wire::mad::AttributeId::NODE_INFO, 0);
+    let attribute = (ib_wire::mad::AttributeId::NODE_INFO, 0);
     let mad = ib_wire::mad::smp::directed_request(
         ib_wire::mad::Method::GET,
         ib_wire::mad::TransactionId(1),
-        what,
+        attribute,
         &[1],
     );
     sim.submit(client, &ib_link::Datagram::new(ib_link::Remote::directed(), mad));
@@ -233,5 +233,5 @@ fn dropped_smp_is_counted_at_the_port_of_arrival() {
     let remote = ib_link::Remote::gsi(lid(&sim, "s1"));
     let mad = lab::answer(&mut sim, client, remote, mad);
     let details: ib_wire::mad::pm::PortRcvErrorDetails = mad.attribute().unwrap();
-    assert_eq!(details.buffer_overrun_errors, 0, "those are errors of data");
+    assert_eq!(details.buffer_overrun_errors, 0, "SMPs have no buffer overruns");
 }

@@ -34,7 +34,7 @@ fn touch(sim: &mut Sim, client: ClientId, method: Method, key: u64) -> Option<Po
         ..now
     });
     mad.set_m_key(key);
-    let mut came = lab::ask(sim, client, Remote::directed(), mad);
+    let mut came = lab::query(sim, client, Remote::directed(), mad);
     while let Some(incoming) = came {
         match incoming {
             Incoming::Received(answer) if answer.mad.method() == Method::GET_RESP => {
@@ -109,7 +109,7 @@ fn lease_ends_the_protection_unless_the_right_key_arrives() {
     let at = port(&sim, "h2.1");
     assert_eq!(touch(&mut sim, client, Method::GET, 1), None);
     sim.run_until(seconds(2));
-    // Another violation does not prolong the lease; a request with the right M_Key ends it.
+    // Another violation does not prolong the lease; a request with the right M_Key cancels it.
     assert_eq!(touch(&mut sim, client, Method::GET, 1), None);
     assert!(touch(&mut sim, client, Method::GET, KEY).is_some());
     sim.run_until(seconds(4));

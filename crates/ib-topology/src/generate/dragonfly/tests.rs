@@ -42,11 +42,7 @@ fn spare_channels_are_spread_evenly() {
     for ((a, _), (b, _)) in &links {
         *pairs.entry((a.min(b), a.max(b))).or_insert(0) += 1;
     }
-    assert_eq!(
-        links.len(),
-        15,
-        "5 groups with 7 channels each: one channel per group is unused"
-    );
+    assert_eq!(links.len(), 15, "5 groups with 7 channels each: one channel per group is unused");
     assert_eq!(pairs.len(), 10);
     assert!(pairs.values().all(|&count| count == 1 || count == 2));
 }
