@@ -74,7 +74,7 @@ fn operate(
             let options = ClientOptions {
                 is_sm: index & 16 != 0,
                 queue_pair: 2,
-                told_of_losses: true,
+                reports_losses: true,
                 ..ClientOptions::default()
             };
             clients.push(sim.attach(end, options).ok()?);

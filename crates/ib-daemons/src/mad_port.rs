@@ -5,7 +5,7 @@ use ib_link::{Datagram, Incoming, LinkError, LinkPort, MadLink};
 use ib_os::alarm::{Alarm, AlarmedLink};
 use ib_sim::SimLink;
 use ib_types::Instant;
-use ib_umad::{UmadDevice, UmadDuty, UmadLink, UmadOptions};
+use ib_umad::{UmadDevice, IsSmHolder, UmadLink, UmadOptions};
 
 use crate::error::DaemonError;
 use crate::host::device_and_port;
@@ -32,7 +32,7 @@ pub enum MadPort<'s> {
     /// Of a simulator in another process.
     Ibsim(Box<IbsimLink>),
     /// Of an HCA; for an SM with the lock that excludes other SMs of this machine.
-    Umad(Box<UmadLink>, Option<UmadDuty>),
+    Umad(Box<UmadLink>, Option<IsSmHolder>),
 }
 
 impl MadPort<'_> {

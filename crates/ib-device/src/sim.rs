@@ -92,7 +92,7 @@ impl SimDevice {
             return Err(SimDeviceError::NoLid(port));
         }
         sim.open_held(port);
-        sim.tell_losses(port);
+        sim.record_losses(port);
         let mut seed = options.seed;
         for (byte, guid) in seed.iter_mut().zip(own.port_guid.0.to_be_bytes()) {
             *byte ^= guid;

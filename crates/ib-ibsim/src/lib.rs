@@ -1,14 +1,30 @@
-//! The protocol between ibsim and its clients.
+//! The protocol between ibsim and its clients: messages, server and client link.
 //!
-//! A client, usually Debian's `libumad2sim.so` inside an unmodified tool, has two sockets. The control socket carries
-//! messages of 80 bytes, each of which gets a reply. The data socket carries requests of 288 bytes with one MAD in both
-//! directions. Sockets are Unix datagram sockets with abstract names, or UDP sockets on the loopback device.
+//! A client, usually Debian's `libumad2sim.so` inside an unmodified tool, has two sockets. The
+//! control socket carries messages of 80 bytes, each of which gets a reply. The data socket carries
+//! requests of 288 bytes with one MAD in both directions. Sockets are Unix datagram sockets with
+//! abstract names, or UDP sockets on the loopback device.
 //!
-//! | module | holds |
+//! | module | contents |
 //! |---|---|
-//! | [`message`] | the messages of both sockets |
-//! | [`server`] | the simulator's side |
+//! | [`server`] | the simulator's side: attaches clients, receives and sends MADs |
 //! | [`client`] | the client's side: a [`MadLink`](ib_link::MadLink) at a node of the simulator |
+//! | [`message`] | the messages of both sockets |
+//!
+//! # Example
+//! A client's connect message, as the server parses it:
+//!
+//! ```
+//! use ib_ibsim::message::{Connect, Control, kind};
+//!
+//! let connect = Connect { id: 4711, queue_pair: 0, is_sm: true, node: "host-1".to_owned() };
+//! let datagram = Control::new(0, kind::CONNECT, &connect.to_bytes()).to_bytes();
+//!
+//! let control = Control::parse(&datagram)?;
+//! assert_eq!(control.kind, kind::CONNECT);
+//! assert_eq!(Connect::parse(&control.payload), connect);
+//! # Ok::<(), ib_ibsim::message::MessageError>(())
+//! ```
 
 use std::io;
 use std::os::linux::net::SocketAddrExt;

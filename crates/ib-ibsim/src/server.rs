@@ -24,19 +24,19 @@ pub use socket::{Address, BindError};
 use socket::{ControlSocket, DataSocket, Sender, bound_ports};
 
 /// Maximum number of queued messages for a client that does not read.
-const MOST_KEPT: usize = 65_536;
+const MAX_QUEUED: usize = 65_536;
 
 /// Maximum number of control messages that are read in succession while clients have input.
 const CONTROL_TURNS: u32 = 4;
 
-/// Upper limit of client numbers.
-const MOST_NUMBERS: u32 = 1 << 16;
+/// Maximum number of clients.
+const MAX_CLIENT_NUMBERS: u32 = 1 << 16;
 
 /// Number of file descriptors reserved for consoles and other uses; further clients are refused.
 const SPARE_FILES: usize = 96;
 
 /// Interval between checks for exited clients.
-const LOOK_EVERY: Duration = Duration::from_secs(2);
+const CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Poll token of the control socket. Clients have the tokens behind it; watched files use the upper half.
 const CONTROL: Token = Token(0);
@@ -144,7 +144,7 @@ impl Server {
         poll.registry()
             .register(&mut SourceFd(&source), CONTROL, Interest::READABLE)
             .map_err(failed)?;
-        let tick = Tick::every(LOOK_EVERY).map_err(failed)?;
+        let tick = Tick::every(CHECK_INTERVAL).map_err(failed)?;
         let source = tick.as_fd().as_raw_fd();
         poll.registry()
             .register(&mut SourceFd(&source), TICK, Interest::READABLE)
@@ -233,7 +233,7 @@ impl Server {
         }
         let own = libc::pollfd { fd: self.poll.as_raw_fd(), events: libc::POLLIN, revents: 0 };
         let mut files: Vec<_> = others.iter().map(poll::Interest::watched).chain([own]).collect();
-        let limit = limit.unwrap_or(LOOK_EVERY).min(LOOK_EVERY);
+        let limit = limit.unwrap_or(CHECK_INTERVAL).min(CHECK_INTERVAL);
         poll::wait_any_for(&mut files, limit)?;
         self.wait(Some(Duration::ZERO))
     }
@@ -253,7 +253,7 @@ impl Server {
     pub fn wait(&mut self, limit: Option<Duration>) -> io::Result<()> {
         let busy = self.is_busy();
         // The timer limits longer waits.
-        let limit = limit.filter(|&limit| limit < LOOK_EVERY);
+        let limit = limit.filter(|&limit| limit < CHECK_INTERVAL);
         match self.poll.poll(&mut self.events, if busy { Some(Duration::ZERO) } else { limit }) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
             result => result?,
@@ -444,7 +444,7 @@ impl Server {
     /// process.
     fn open(&self, id: u32) -> io::Result<(u32, DataSocket)> {
         let free = |&number: &u32| self.clients.get(number as usize).is_none_or(Option::is_none);
-        for client in (0..MOST_NUMBERS).filter(free) {
+        for client in (0..MAX_CLIENT_NUMBERS).filter(free) {
             match DataSocket::open(&self.address, client, id) {
                 Err(error) if error.kind() == io::ErrorKind::AddrInUse => {}
                 opened => return opened.map(|data| (client, data)),
@@ -491,7 +491,7 @@ impl Server {
     /// Queues a MAD for a client; it is sent by the next [`Server::flush`] at the latest.
     pub fn send(&mut self, client: u32, request: &Request) {
         let Some(Some(state)) = self.clients.get_mut(client as usize) else { return };
-        if state.kept.len() >= MOST_KEPT {
+        if state.kept.len() >= MAX_QUEUED {
             self.refused.overflowed += 1;
             return;
         }

@@ -1,4 +1,4 @@
-//! A capture file in memory: two packets with a comment and a drop count are written as pcapng and read again.
+//! Writes two packets with a comment to a pcapng file in memory and reads them again.
 //!
 //! ```text
 //! $ cargo run -p ib-pcap --example roundtrip

@@ -67,7 +67,7 @@ pub enum WriteError {
     },
     /// The captured size of a packet exceeds its original size.
     #[error("{captured} bytes captured of a packet of {original}: expected no more than it has")]
-    MoreThanAll {
+    CapturedTooLong {
         /// Captured size in bytes.
         captured: usize,
         /// Original size in bytes.

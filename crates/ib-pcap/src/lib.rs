@@ -1,14 +1,15 @@
-//! Capture files: pcapng written and read, classic pcap read.
+//! Reads and writes capture files of InfiniBand and Ethernet packets: pcapng, and classic pcap
+//! (read only).
 //!
-//! | module | holds |
+//! | module | contents |
 //! |---|---|
-//! | [`mod@write`] | [`Writer`]: interfaces, packets and statistics become pcapng blocks |
-//! | [`read`] | [`Reader`]: pcapng or pcap become interfaces, packets and statistics |
+//! | [`mod@write`] | [`Writer`]: writes interfaces, packets and statistics as pcapng blocks |
+//! | [`read`] | [`Reader`]: reads interfaces, packets and statistics from pcapng or pcap |
 //! | [`model`] | types of both: [`Section`], [`Interface`], [`Packet`], [`Statistics`] |
 //! | [`erf`] | the record header that carries native InfiniBand packets |
 //!
-//! Packets are streamed, so files of any size need the memory of one packet. Times are nanoseconds since 1970; no
-//! function reads a clock.
+//! Packets are streamed, so files of any size need the memory of one packet. Times are nanoseconds
+//! since 1970; no function reads a clock.
 //!
 //! ```
 //! use ib_pcap::{Event, Interface, LinkType, Packet, Reader, Section, Writer};

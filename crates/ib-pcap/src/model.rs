@@ -195,9 +195,9 @@ pub struct Statistics {
 /// The next item of a capture file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event<'a> {
-    /// Start of a section, which has interfaces of its own, numbered from 0 again.
+    /// Start of a section. Its interfaces are numbered from 0.
     Section(Section),
-    /// An interface, which is the last one of [`crate::Reader::interfaces`] now.
+    /// An interface, which is now the last one of [`crate::Reader::interfaces`].
     Interface(Interface),
     /// A packet.
     Packet(Packet<'a>),

@@ -94,7 +94,7 @@ impl<W: Write> Writer<W> {
             let (found, limit) = (packet.original_length as usize, u16::MAX.into());
             WriteError::TooLong { what: "the InfiniBand packet", found, limit }
         })?;
-        let room = match *self.known(packet.interface)? as usize {
+        let room = match *self.snap_length(packet.interface)? as usize {
             0 => usize::MAX,
             limit => limit.saturating_sub(ErfHeader::LENGTH),
         };
@@ -114,10 +114,10 @@ impl<W: Write> Writer<W> {
 
     /// Adds a packet with a prepended header, which counts as part of the packet.
     fn record(&mut self, header: &[u8], packet: &Packet<'_>) -> Result<(), WriteError> {
-        let snap_length = *self.known(packet.interface)? as usize;
+        let snap_length = *self.snap_length(packet.interface)? as usize;
         let (captured, original) = (packet.data.len(), packet.original_length);
         if captured > original as usize {
-            return Err(WriteError::MoreThanAll { captured, original });
+            return Err(WriteError::CapturedTooLong { captured, original });
         }
         let whole = header.len() + captured;
         let kept = if snap_length == 0 { whole } else { whole.min(snap_length) };
@@ -155,7 +155,7 @@ impl<W: Write> Writer<W> {
     /// # Errors
     /// Fails if the stream fails, or if the interface does not exist.
     pub fn statistics(&mut self, statistics: &Statistics) -> Result<(), WriteError> {
-        self.known(statistics.interface)?;
+        self.snap_length(statistics.interface)?;
         let order = self.order;
         self.begin(block::STATISTICS);
         order.put_u32(&mut self.block, statistics.interface);
@@ -213,7 +213,7 @@ impl<W: Write> Writer<W> {
         Ok(self.out)
     }
 
-    fn known(&self, interface: u32) -> Result<&u32, WriteError> {
+    fn snap_length(&self, interface: u32) -> Result<&u32, WriteError> {
         self.interfaces.get(interface as usize).ok_or(WriteError::NoSuchInterface {
             found: interface,
             count: self.interfaces.len() as u32,

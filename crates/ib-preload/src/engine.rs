@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use ib_ibsim::message::{Request, TIMED_OUT};
 use ib_types::Instant;
-use ib_umad::abi::{HEADER, MOST_AGENTS, Registration, SHORT_HEADER, UmadHeader};
+use ib_umad::abi::{HEADER, MAX_AGENTS, Registration, SHORT_HEADER, UmadHeader};
 use ib_wire::mad::smp::PERMISSIVE_LID;
 use ib_wire::mad::{MAD_LENGTH, Mad, MadStatus, Method, MgmtClass};
 
@@ -43,7 +43,7 @@ enum Timer {
 struct File {
     /// 56, or 64 after `ENABLE_PKEY`.
     header: usize,
-    agents: [Option<u16>; MOST_AGENTS],
+    agents: [Option<u16>; MAX_AGENTS],
     /// Whether an agent was ever registered.
     used: bool,
     messages: VecDeque<Message>,
@@ -69,7 +69,7 @@ impl Engine {
         self.next_file += 1;
         let file = File {
             header: SHORT_HEADER,
-            agents: [None; MOST_AGENTS],
+            agents: [None; MAX_AGENTS],
             used: false,
             messages: VecDeque::new(),
         };
@@ -79,7 +79,7 @@ impl Engine {
 
     /// Closes a file with all its agents.
     pub(crate) fn close(&mut self, file: FileId) {
-        let agents = self.files.remove(&file).map_or([None; MOST_AGENTS], |file| file.agents);
+        let agents = self.files.remove(&file).map_or([None; MAX_AGENTS], |file| file.agents);
         for agent in agents.into_iter().flatten() {
             self.forget_agent(agent);
         }

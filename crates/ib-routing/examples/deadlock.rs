@@ -1,4 +1,4 @@
-//! A torus, routed by two engines and checked: which routes can deadlock, and where.
+//! Routes a torus with two engines and checks the routes for credit loops.
 //!
 //! ```text
 //! $ cargo run -p ib-routing --example deadlock

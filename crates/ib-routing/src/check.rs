@@ -1,19 +1,19 @@
-//! The proof that forwarding tables are sound, whoever made them.
+//! Checks of forwarding tables: reachability, forwarding loops, credit loops, hops and load.
 //!
-//! | file | holds |
+//! | file | contents |
 //! |---|---|
-//! | `reach` | [`Reachability`]: which switch does not reach which LID, why, and forwarding loops |
-//! | `credit` | [`CreditLoops`]: rings of links that can wait for each other indefinitely |
-//! | `hops`, `load` | [`HopStats`] and [`LinkLoad`]: how long the routes are and how well spread |
-//! | `vls` | [`VlMap`]: which VL a service level uses on each link |
-//! | `pass` | the one pass over all LIDs that collects the above |
-//! | `tree`, `distance` | what the pass knows of one LID and of 64 destinations |
+//! | `reach` | [`Reachability`]: unreached LIDs by switch with their causes, forwarding loops |
+//! | `credit` | [`CreditLoops`]: cycles of links that can wait for each other indefinitely |
+//! | `hops`, `load` | [`HopStats`] and [`LinkLoad`]: lengths of routes, routes per link |
+//! | `vls` | [`VlMap`]: the VL of a service level on each link |
+//! | `pass` | the pass over all LIDs that collects these results |
+//! | `tree`, `distance` | the forwarding tree of one LID; least hops to 64 destinations |
 //! | `dependency`, `cycle` | the channel dependency graph and its cycles |
-//! | `wiring` | what every output port leads to |
-//! | `checker` | [`Checker`]: the check of tables of which a few entries have changed |
+//! | `wiring` | the far end of every output port |
+//! | `checker` | [`Checker`]: incremental checks after changes of a few entries |
 //!
-//! Nothing is taken for granted about the tables: entries may name ports that the switch does not
-//! have, ports without a cable or the wrong neighbour, and may lead round in circles.
+//! The tables can be arbitrary: entries may name missing ports, unlinked ports or wrong neighbours,
+//! and may form loops.
 //!
 //! ```
 //! use ib_routing::engine::dor::Dor;
@@ -28,7 +28,7 @@
 //!     check::check(&subnet, &routing.lfts, &routing.layers)
 //! };
 //! assert!(routed("mesh", "4x4").is_sound());
-//! // Dimension order does not help on a ring.
+//! // Dimension order routing deadlocks on a cycle of switches.
 //! assert_eq!(routed("torus", "5").credit.loops, 2);
 //! ```
 
@@ -62,10 +62,10 @@ use pass::{Findings, Pass, Tables};
 use vls::{Mapped, SameNumber, VlRule};
 use wiring::Wiring;
 
-/// Checks tables, with the default of [`CheckOptions`].
+/// Checks tables with the default [`CheckOptions`].
 ///
 /// # Panics
-/// Panics when the tables or the layers are those of another subnet.
+/// Panics if the tables or the layers belong to another subnet.
 #[must_use]
 pub fn check(subnet: &Subnet<'_>, lfts: &Lfts, layers: &Layers) -> CheckReport {
     check_with(subnet, lfts, layers, &CheckOptions::default())
@@ -76,7 +76,7 @@ pub fn check(subnet: &Subnet<'_>, lfts: &Lfts, layers: &Layers) -> CheckReport {
 /// The result does not depend on the number of threads.
 ///
 /// # Panics
-/// Panics when the tables or the layers are those of another subnet.
+/// Panics if the tables or the layers belong to another subnet.
 #[must_use]
 pub fn check_with(
     subnet: &Subnet<'_>,
@@ -108,39 +108,37 @@ fn run<L: VlRule>(
     }
 }
 
-/// What is checked and how much of it is named.
+/// Options of a check.
 #[derive(Clone, Copy)]
 pub struct CheckOptions<'a> {
-    /// Whose packets may cause credit loops.
+    /// The packets considered in the search for credit loops.
     pub scope: Scope,
-    /// How many examples of each fault, and of the most loaded links, are named.
+    /// Maximum number of examples of each fault, and of the most loaded links.
     pub samples: usize,
-    /// The SL-to-VL tables; without any, SL n travels on VL n.
+    /// The SL-to-VL tables; `None` if SL n uses VL n.
     pub vl_map: Option<&'a dyn VlMap>,
-    /// The entries that are not known: packets that come to one are not judged.
+    /// Unknown LFT entries: pairs whose packets use one count as unknown.
     pub unknown: Option<&'a UnknownEntries>,
 }
 
 impl Default for CheckOptions<'_> {
-    /// Returns hosts only, 16 examples and SL n on VL n.
+    /// Returns packets between hosts, 16 examples, SL n on VL n.
     fn default() -> Self {
         Self { scope: Scope::Hosts, samples: 16, vl_map: None, unknown: None }
     }
 }
 
-/// Whose packets are considered in the search for credit loops. A host is a port of a channel
-/// adapter or router.
+/// The packets considered in the search for credit loops. A host is a port of a channel adapter or
+/// router.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Scope {
-    /// From host to host: what carries data, and what every engine promises to keep free of
-    /// deadlock.
+    /// Packets between hosts. Most engines avoid credit loops for these packets.
     #[default]
     Hosts,
-    /// Also between a host and a switch's own port 0, both ways, as a performance manager's
-    /// queries go.
+    /// Also packets between hosts and port 0 of switches, in both directions, such as those of a
+    /// performance manager.
     Management,
-    /// Also from one switch's port 0 to another's, as they go when the subnet manager is on a
-    /// switch.
+    /// Also packets between port 0 of different switches, as sent by a subnet manager on a switch.
     Everything,
 }
 
@@ -154,38 +152,36 @@ impl Scope {
     }
 }
 
-/// What the tables of a subnet do.
+/// Results of a check.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CheckReport {
-    /// Which LIDs can be reached from where.
+    /// Reachability of LIDs.
     pub reach: Reachability,
-    /// Rings of links that can deadlock.
+    /// Credit loops.
     pub credit: CreditLoops,
     /// The lengths of routes.
     pub hops: HopStats,
-    /// The routes over each link.
+    /// Routes per link.
     pub load: LinkLoad,
 }
 
 impl CheckReport {
-    /// Returns true when every LID arrives from wherever it must, nothing goes round indefinitely and
-    /// nothing can deadlock.
+    /// Returns true if there are no unreachable LIDs, forwarding loops or credit loops.
     ///
-    /// Switches that do not reach other switches do not count, see
-    /// [`Reachability::unreachable_switch_pairs`].
+    /// Pairs in [`Reachability::unreachable_switch_pairs`] are not considered.
     #[must_use]
     pub fn is_sound(&self) -> bool {
         self.reach.unreachable == 0 && self.reach.looping_lids == 0 && self.credit.loops == 0
     }
 }
 
-/// Returns a switch as messages name it.
+/// Returns the name of a switch for messages.
 fn switch_name(subnet: &Subnet<'_>, switch: SwitchId) -> String {
     let node = subnet.switch_node(switch);
     format!("{} ('{}')", node.guid, node.description)
 }
 
-/// Returns what is at a port of a switch as messages name it.
+/// Returns the name of the far end of a switch port for messages.
 fn peer_name(subnet: &Subnet<'_>, switch: SwitchId, port: u8) -> String {
     match subnet.peers(switch).get(usize::from(port)) {
         Some(&Peer::Switch(next, there)) => format!("{} port {there}", switch_name(subnet, next)),

@@ -1,4 +1,4 @@
-//! OpenSM's dump files: written as OpenSM does, and read back.
+//! Writers and readers of OpenSM's dump files.
 //!
 //! | file | module |
 //! |---|---|
@@ -7,7 +7,7 @@
 //! | `opensm.fdbs` | [`fdbs`] |
 //! | `opensm-subnet.lst` | [`subnet_list`] |
 //! | `opensm-sl2vl.dump` (read only) | [`sl2vl`] |
-//! | `ibfabric-levels.dump` | [`levels`] (ours: OpenSM has no file of path SLs) |
+//! | `ibfabric-levels.dump` | [`levels`] (specific to ibfabric: OpenSM has no file of path SLs) |
 //! | `guid2lid`, `opensm-ftree-ca-order.dump`, `opensm-updn-roots.dump` | [`lists`] |
 
 use std::fs::File;
@@ -25,32 +25,32 @@ pub mod lists;
 pub mod sl2vl;
 pub mod subnet_list;
 
-/// The file of service levels, which only a layered engine writes.
+/// The file of service levels, written only for layered engines.
 const LEVELS: &str = "ibfabric-levels.dump";
 
-/// What was read from a file, and what had to be passed over.
+/// The contents of a file, and warnings about skipped lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loaded<T> {
-    /// What the file holds.
+    /// The contents.
     pub value: T,
-    /// What the user should know, one sentence each.
+    /// Warnings for the user, one sentence each.
     pub notes: Vec<String>,
 }
 
-/// Why the dumps could not be written.
+/// Error of writing the dumps.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write {}: {source}", path.display())]
 pub struct DumpError {
     /// The file or directory.
     pub path: PathBuf,
-    /// What the system said.
+    /// The system error.
     pub source: io::Error,
 }
 
-/// Writes into a directory every dump that OpenSM would leave after routing this subnet.
+/// Writes all dumps that OpenSM would write for this routing into a directory.
 ///
-/// The directory is made when it is missing. Each file is written under a temporary name and
-/// renamed when it is whole; `begin` is told its name before. Returns the names of the files.
+/// A missing directory is created. Each file is written under a temporary name and then renamed;
+/// `begin` is called with its name before. Returns the names of the files.
 ///
 /// # Errors
 /// Fails on the first file that cannot be written.
@@ -75,7 +75,7 @@ pub fn write_all(
     put("opensm-subnet.lst", &|out| subnet_list::write(out, subnet))?;
     put("guid2lid", &|out| lists::write_guid2lid(out, subnet))?;
     if routing.layers.is_uniform() {
-        // What an earlier run left would be taken for the levels of these tables.
+        // A service level file of an earlier run does not belong to these tables.
         let stale = directory.join(LEVELS);
         match std::fs::remove_file(&stale) {
             Err(source) if source.kind() != io::ErrorKind::NotFound => {
@@ -108,13 +108,13 @@ fn replace_file(path: &Path, write: &dyn Fn(&mut dyn Write) -> io::Result<()>) -
     });
     let result = result.and_then(|()| std::fs::rename(&temporary, path));
     if result.is_err() {
-        // The first error is the one worth reporting.
+        // The error of writing is reported, not one of removing the file.
         let _ = std::fs::remove_file(&temporary);
     }
     result
 }
 
-/// What OpenSM prints after a LID in its dumps: the kind, port GUID and description of its owner.
+/// Returns the text after a LID in OpenSM's dumps: kind, port GUID and description of its owner.
 fn owner_text(subnet: &Subnet<'_>, lid: u16) -> Option<String> {
     let id = subnet.lid_owner(lid)?;
     let node = subnet.end_port_node(id);

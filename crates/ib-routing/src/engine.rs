@@ -1,4 +1,4 @@
-//! The routing engines and the list of them that is tried in order.
+//! Routing engines, and the list of engines tried in order.
 
 use std::fmt;
 use std::str::FromStr;
@@ -22,24 +22,24 @@ pub use list::{EngineList, NoEngine, Outcome, Refusal, engine, reason};
 
 /// A routing algorithm.
 ///
-/// An engine only reads the subnet and its options, draws no random numbers of its own and gives
-/// the same tables on every run and for every number of threads.
+/// The tables depend only on the subnet and the options: they are the same in every run and for any
+/// number of threads.
 pub trait Engine: Sync {
-    /// Returns which engine this is.
+    /// Returns the kind of the engine.
     fn kind(&self) -> EngineKind;
 
     /// Computes the forwarding tables of a subnet.
     ///
     /// # Errors
-    /// Fails when the engine cannot serve this subnet with these options; the next engine of the
-    /// list is tried then.
+    /// Fails if the engine does not support this subnet or these options; then the next engine of
+    /// the list is tried.
     fn route(&self, subnet: &Subnet<'_>, options: &RoutingOptions) -> Result<Routing, EngineError>;
 }
 
-/// The name of an engine, as `-R` spells it.
+/// The kind of an engine; its name is that of `-R`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum EngineKind {
-    /// Least hops, equalised over ports.
+    /// Least hops, balanced over ports.
     MinHop,
     /// Up*/down* over ranks.
     UpDown,
@@ -47,7 +47,7 @@ pub enum EngineKind {
     FatTree,
     /// Layered shortest paths over service levels.
     Lash,
-    /// Dimension order.
+    /// Dimension order routing.
     Dor,
     /// Tables loaded from a file.
     File,
@@ -58,7 +58,7 @@ impl EngineKind {
     pub const ALL: [Self; 6] =
         [Self::MinHop, Self::UpDown, Self::FatTree, Self::Lash, Self::Dor, Self::File];
 
-    /// Returns the name that the command line uses.
+    /// Returns the name on the command line.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -78,24 +78,24 @@ impl fmt::Display for EngineKind {
     }
 }
 
-/// The error of reading an [`EngineKind`] or an [`EngineList`].
+/// Error of parsing an [`EngineKind`] or an [`EngineList`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ParseEngineError {
-    /// A word is no engine.
+    /// The name is unknown.
     #[error(
         "`{0}` is not a routing engine: expected minhop, updn, ftree, lash, dor or file, \
          no_fallback in a list, or auto"
     )]
     Unknown(String),
-    /// A word is an engine of OpenSM that is not here.
+    /// The engine exists only in OpenSM.
     #[error(
         "`{0}` is an engine of OpenSM that is not supported here: expected minhop, updn, ftree, \
          lash, dor or file"
     )]
     Elsewhere(String),
-    /// A list has no engine.
-    #[error("`{0}` names no routing engine: expected minhop, updn, ftree, lash, dor or file in it")]
+    /// The list has no engine.
+    #[error("`{0}` contains no routing engine: expected minhop, updn, ftree, lash, dor or file")]
     None(String),
 }
 
@@ -112,88 +112,87 @@ impl FromStr for EngineKind {
     }
 }
 
-/// Why an engine did not route a subnet.
+/// Reason why an engine did not route a subnet.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EngineError {
-    /// The subnet or the options are not what the engine is made for.
+    /// The engine does not support the subnet or the options.
     #[error("{0}")]
     Unsuitable(String),
-    /// A file that the engine needs is missing or unusable.
+    /// An input file is missing or unusable.
     #[error("{0}")]
     Input(String),
 }
 
-/// What an engine hands back.
+/// The result of an engine.
 #[derive(Clone, Debug)]
 pub struct Routing {
-    /// The engine that made the tables.
+    /// The engine that computed the tables.
     pub engine: EngineKind,
     /// The forwarding tables.
     pub lfts: Lfts,
-    /// The hops that the tables were made from.
+    /// The hop matrix from which the tables were computed.
     pub hops: HopMatrix,
     /// The service level of each pair of switches.
     pub layers: Layers,
-    /// The roots of updn or ftree, in order; empty for other engines.
+    /// The root switches of updn or ftree, in order; empty for other engines.
     pub roots: Vec<SwitchId>,
-    /// The order of the compute nodes that ftree routed for, with `None` for the dummies that
-    /// fill up leaves; empty for other engines.
+    /// The order of the compute nodes for which ftree routed; `None` is a dummy that replaces a
+    /// missing compute node. Empty for other engines.
     pub ca_order: Vec<Option<EndPortId>>,
-    /// What the user should know, one sentence each.
+    /// Warnings for the user, one sentence each.
     pub notes: Vec<String>,
 }
 
-/// What the engines can be told. Every list names things by GUID; names that are not in the
-/// subnet are skipped.
+/// Options of the engines. GUIDs that are not in the subnet are skipped.
 #[derive(Clone, Debug, Default)]
 pub struct RoutingOptions {
-    /// Root switches for updn and ftree (`-a`); a channel adapter's GUID stands for the switch
-    /// that it hangs on. `None`: roots are detected.
+    /// Root switches for updn and ftree (`-a`); the GUID of a channel adapter selects its switch.
+    /// `None`: roots are detected.
     pub root_guids: Option<Vec<Guid>>,
-    /// Compute-node port GUIDs for ftree (`-u`). `None`: every channel adapter is one.
+    /// Port GUIDs of compute nodes for ftree (`-u`). `None`: all channel adapters are compute
+    /// nodes.
     pub cn_guids: Option<Vec<Guid>>,
-    /// I/O-node port GUIDs for ftree (`-G`).
+    /// Port GUIDs of I/O nodes for ftree (`-G`).
     pub io_guids: Option<Vec<Guid>>,
-    /// How many hops an I/O node's path may go up after it went down (`-H`).
+    /// Maximum number of upward hops after a downward hop on paths to I/O nodes (`-H`).
     pub max_reverse_hops: u8,
-    /// Whether ftree's indexing starts at the first root (`quasi_ftree_indexing`).
+    /// True if the indexing of ftree starts at the first root (`quasi_ftree_indexing`).
     pub quasi_ftree_indexing: bool,
-    /// Switch ports that link load equalisation does not count (`-i`).
+    /// Switch ports excluded from load balancing (`-i`).
     pub ignored_ports: Vec<(Guid, u8)>,
-    /// End ports to be routed first, in order (`-X`).
+    /// End ports that are routed first, in this order (`-X`).
     pub guid_routing_order: Vec<Guid>,
-    /// Per switch the ports to be scanned first, in order (`-O`).
+    /// Per switch, the ports that are scanned first, in this order (`-O`).
     pub port_search_order: Vec<(Guid, Vec<u8>)>,
-    /// The weight of links in hops, by switch and outgoing port (`-w`).
+    /// Weights of links in hops, by switch and output port (`-w`).
     pub hop_weights: Vec<(Guid, u8, u8)>,
-    /// updn's identifiers of switches, which break ties of rank (`-m`).
+    /// Switch identifiers for updn, which break ties of rank (`-m`).
     pub updn_ids: Vec<(Guid, u64)>,
-    /// Whether updn lets root switches reach each other (`-z`).
+    /// True if updn routes between root switches (`-z`).
     pub connect_roots: bool,
-    /// Whether switches count as targets in load equalisation.
+    /// True if switches count as targets in load balancing.
     pub count_switch_targets: bool,
-    /// Whether the scan for the least used port is shifted from LID to LID.
+    /// True if the scan for the least used port starts at another port for each LID.
     pub port_shifting: bool,
-    /// The seed of the random choice among least used ports; zero for none.
+    /// Seed of the random choice among least used ports; zero for no random choice.
     pub scatter_ports: u32,
-    /// Whether nothing is drawn for the end ports of `guid_routing_order`.
+    /// True if the end ports of `guid_routing_order` have no random choice.
     pub listed_unscattered: bool,
     /// The lowest VL that lash uses.
     pub lash_start_vl: u8,
-    /// The number of data VLs that every link has, 1 to 15, 0 for the usual 8; what lash
-    /// may use.
+    /// Number of data VLs of every link that lash may use, 1 to 15; 0 for 8.
     pub virtual_lanes: u8,
-    /// Tables to keep wherever an entry is still a least-hop port.
+    /// Tables whose entries are kept if they are still least-hop ports.
     pub existing: Option<Lfts>,
-    /// The tables of the file engine (`-U`), read and mapped to this subnet.
+    /// Tables of the file engine (`-U`), read for this subnet.
     pub file_lfts: Option<Lfts>,
-    /// The lid matrix of the file engine (`-M`), read and mapped to this subnet.
+    /// Hop matrix of the file engine (`-M`), read for this subnet.
     pub file_hops: Option<HopMatrix>,
 }
 
 impl RoutingOptions {
-    /// Returns the link weights as the subnet's switches and ports.
+    /// Returns the link weights by switch and port of the subnet.
     pub(crate) fn link_weights(&self, subnet: &Subnet<'_>) -> LinkWeights {
         let mut weights = LinkWeights::default();
         for &(guid, port, weight) in &self.hop_weights {

@@ -1,8 +1,8 @@
-//! The second stage of minhop, updn and dor: choosing an output port for every LID.
+//! The second stage of minhop, updn and dor: the choice of an output port for every LID.
 //!
-//! Every switch is filled on its own, so the switches are shared out among threads. Within a
-//! switch the targets come in a fixed order, and each takes the least used of its least-hop
-//! ports, the first in scan order when several are.
+//! Switches are independent and distributed over threads. The targets of a switch have a fixed
+//! order. Each gets the least used of its least-hop ports, the first in scan order if several are
+//! equal.
 
 use rayon::prelude::*;
 
@@ -19,7 +19,7 @@ use scatter::LibcRandom;
 
 /// Fills the forwarding tables of all switches.
 ///
-/// With `dor`, only the ports to the neighbour behind the first least-hop port compete.
+/// If `dor` is true, only the ports to the neighbour of the first least-hop port are candidates.
 pub(crate) fn fill(
     subnet: &Subnet<'_>,
     hops: &HopMatrix,
@@ -36,7 +36,7 @@ pub(crate) fn fill(
             },
         );
     } else {
-        // The random sequence runs on from switch to switch, so nothing can be shared out.
+        // The random sequence continues from switch to switch, so this cannot run in parallel.
         let mut random = LibcRandom::new(options.scatter_ports);
         let mut workspace = Workspace::new(&plan);
         for (index, table) in lfts.tables_mut().enumerate() {
@@ -46,19 +46,19 @@ pub(crate) fn fill(
     lfts
 }
 
-/// What is the same for every switch.
+/// Data that is the same for every switch.
 struct Plan<'a> {
     subnet: &'a Subnet<'a>,
     hops: &'a HopMatrix,
     options: &'a RoutingOptions,
     dor: bool,
     order: Vec<EndPortId>,
-    /// How many targets, from the first, are never drawn for.
+    /// Number of first targets without random choice.
     unscattered: usize,
-    runs: Vec<Run>,
+    runs: Vec<TargetRun>,
     /// Per switch: the ports that are not counted.
     ignored: Vec<Vec<u8>>,
-    /// Per switch: all ports in scan order when that is not 0, 1, 2 …
+    /// Per switch: all ports in scan order, if it is not ascending.
     scan: Vec<Option<Vec<u8>>>,
 }
 
@@ -98,17 +98,17 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// Targets that come one after the other and hang on one switch.
-struct Run {
+/// Consecutive targets attached to one switch.
+struct TargetRun {
     at: SwitchId,
-    /// Whether the targets count in load equalisation.
+    /// True if the targets count in load balancing.
     counted: bool,
-    /// Base LID, and port of the switch, of each target.
+    /// Base LID and switch port of each target.
     targets: Vec<(u16, u8)>,
 }
 
-fn runs(subnet: &Subnet<'_>, order: &[EndPortId], count_switches: bool) -> Vec<Run> {
-    let mut runs: Vec<Run> = Vec::new();
+fn runs(subnet: &Subnet<'_>, order: &[EndPortId], count_switches: bool) -> Vec<TargetRun> {
+    let mut runs: Vec<TargetRun> = Vec::new();
     for &id in order {
         let end_port = subnet.end_port(id);
         let (at, port) = match end_port.attachment {
@@ -120,14 +120,14 @@ fn runs(subnet: &Subnet<'_>, order: &[EndPortId], count_switches: bool) -> Vec<R
         let target = (end_port.base_lid.get(), port);
         match runs.last_mut() {
             Some(run) if run.at == at && run.counted == counted => run.targets.push(target),
-            _ => runs.push(Run { at, counted, targets: vec![target] }),
+            _ => runs.push(TargetRun { at, counted, targets: vec![target] }),
         }
     }
     runs
 }
 
-/// Returns the end ports in the order in which a switch routes them: the listed ones, then those
-/// behind the switches with most end ports, then the rest; and how many are listed.
+/// Returns the end ports in routing order: the listed ones, then those of the switches with most
+/// end ports, then the rest. Also returns the number of listed ones.
 fn target_order(subnet: &Subnet<'_>, first: &[ib_types::Guid]) -> (Vec<EndPortId>, usize) {
     let mut placed = vec![false; subnet.end_ports().len()];
     let mut order = Vec::with_capacity(placed.len());
@@ -156,8 +156,8 @@ fn target_order(subnet: &Subnet<'_>, first: &[ib_types::Guid]) -> (Vec<EndPortId
     (order, listed)
 }
 
-/// Returns port 0, the listed ports and then the others, ascending; `None` for a list that names
-/// a port twice or one that the switch has not.
+/// Returns port 0, the listed ports and then the others, ascending; `None` if the list repeats a
+/// port or contains a missing one.
 fn scan_order(first: &[u8], ports: u8) -> Option<Vec<u8>> {
     let mut order = vec![0];
     for &port in first {
@@ -174,7 +174,7 @@ fn scan_order(first: &[u8], ports: u8) -> Option<Vec<u8>> {
     Some(order)
 }
 
-/// What one thread needs for one switch at a time.
+/// Scratch memory of a thread for one switch.
 struct Workspace {
     sets: PortSets,
     candidates: Vec<u8>,
@@ -229,7 +229,7 @@ impl Workspace {
         }
     }
 
-    /// Lists the ports that compete for a destination switch, in scan order.
+    /// Lists the candidate ports for a destination switch, in scan order.
     fn find_candidates(&mut self, plan: &Plan<'_>, switch: SwitchId, towards: SwitchId) {
         self.candidates.clear();
         self.sets.ports(towards, &mut self.candidates);
@@ -248,12 +248,12 @@ impl Workspace {
         }
     }
 
-    /// Routes the one LID of every target of a run when nothing but use counts decides.
+    /// Routes the single LID of every target of a run, if only use counts matter.
     ///
-    /// The first least used port wins each time, so the ports with the lowest count are used one
-    /// after the other in scan order, then those with the next count: a pass over the candidates
-    /// per count serves as many targets as there are ports at that count.
-    fn route_run(&mut self, plan: &Plan<'_>, switch: SwitchId, run: &Run, table: &mut [u8]) {
+    /// The first least used port is chosen each time. So the ports with the lowest count are used
+    /// one after the other in scan order, then those with the next count. One pass over the
+    /// candidates per count serves as many targets as there are ports with that count.
+    fn route_run(&mut self, plan: &Plan<'_>, switch: SwitchId, run: &TargetRun, table: &mut [u8]) {
         if run.at == switch {
             for &(lid, port) in &run.targets {
                 table[usize::from(lid)] = port;
@@ -282,13 +282,13 @@ impl Workspace {
         }
     }
 
-    /// Routes the one LID of every target of a run: what an existing table gives stays where that is a
-    /// port with least hops, and for the others the first least used port wins.
+    /// Routes the single LID of every target of a run: entries of the existing table are kept if
+    /// they are least-hop ports. The others get the first least used port.
     fn keep_run(
         &mut self,
         plan: &Plan<'_>,
         switch: SwitchId,
-        run: &Run,
+        run: &TargetRun,
         existing: &[u8],
         table: &mut [u8],
     ) {
@@ -319,7 +319,7 @@ impl Workspace {
         }
     }
 
-    /// Routes one LID of a target under all the rules.
+    /// Routes a LID of a target under all rules.
     fn route(
         &mut self,
         plan: &Plan<'_>,
@@ -366,7 +366,7 @@ impl Workspace {
     }
 }
 
-/// Returns the port that an existing table gives when it is still a least-hop port.
+/// Returns the port of an existing table, if it is still a least-hop port.
 fn kept_port(plan: &Plan<'_>, switch: SwitchId, towards: SwitchId, lid: usize) -> Option<u8> {
     let port = plan.options.existing.as_ref()?.port(switch, lid as u16);
     let linked = matches!(

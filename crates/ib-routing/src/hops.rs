@@ -1,4 +1,4 @@
-//! The lid matrix: how many hops from each port of each switch to each switch.
+//! The hop matrix: the hops from each switch to each other, by each port.
 
 use rayon::prelude::*;
 
@@ -7,10 +7,10 @@ use crate::subnet::{Subnet, SwitchId};
 /// The hop count of a destination that cannot be reached.
 pub const NO_HOPS: u8 = 255;
 
-/// How many switches one breadth-first search starts from: the bits of a word.
+/// Number of source switches of a breadth-first search: one bit each.
 const SOURCES: usize = 64;
 
-/// The hops of every switch to every other, and on demand those through each of its ports.
+/// The least hops from every switch to every other, and the hops by each port.
 #[derive(Clone, Debug)]
 pub struct HopMatrix {
     switches: usize,
@@ -21,20 +21,20 @@ pub struct HopMatrix {
 
 #[derive(Clone, Debug)]
 enum Through {
-    /// A link's weight plus the hops of the switch behind it.
+    /// The weight of a link plus the hops of its far switch.
     Neighbours(LinkWeights),
     /// Bytes per switch: `[destination switch][port 0 to n]`.
     Explicit(Vec<Vec<u8>>),
-    /// Hops that links of one class share: a class per port, and the hops by class.
+    /// Equal hops of all links of a class: the class of each port, and the hops by class.
     ByClass(LinkClasses, Vec<u8>),
 }
 
-/// The weight of each link in hops, 1 unless said otherwise, by switch and outgoing port.
+/// The weights of links in hops, by switch and output port [default: 1].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LinkWeights(std::collections::BTreeMap<(SwitchId, u8), u8>);
 
 impl LinkWeights {
-    /// Sets the weight of the link at a port, as seen by packets that leave through it.
+    /// Sets the weight of the link at a port, for packets that leave by it.
     pub fn set(&mut self, switch: SwitchId, port: u8, weight: u8) {
         self.0.insert((switch, port), weight);
     }
@@ -45,7 +45,7 @@ impl LinkWeights {
         if self.0.is_empty() { 1 } else { self.0.get(&(switch, port)).copied().unwrap_or(1) }
     }
 
-    /// Returns true when every link weighs 1.
+    /// Returns true if all weights are 1.
     #[must_use]
     pub fn is_uniform(&self) -> bool {
         self.0.values().all(|&weight| weight == 1)
@@ -55,7 +55,7 @@ impl LinkWeights {
 impl HopMatrix {
     /// Computes the least hops between all switches.
     ///
-    /// Paths of 255 hops or more count as none, as they do in OpenSM.
+    /// Paths of 255 hops or more count as unreachable, as in OpenSM.
     #[must_use]
     pub fn shortest(subnet: &Subnet<'_>, weights: &LinkWeights) -> Self {
         let switches = subnet.switches().len();
@@ -74,13 +74,13 @@ impl HopMatrix {
         Self { switches, least, through: Through::Neighbours(weights.clone()) }
     }
 
-    /// Makes a matrix from the hops through every port.
+    /// Creates a matrix from the hops by every port.
     ///
-    /// `through[s]` holds, for each destination switch, one byte for every port 0 to n of switch
-    /// `s`; byte 0 is the least of them.
+    /// `through[s]` has, for each destination switch, one byte for every port 0 to n of switch `s`;
+    /// byte 0 is the minimum.
     ///
     /// # Panics
-    /// Panics when the lengths do not fit the subnet.
+    /// Panics if the lengths do not match the subnet.
     #[must_use]
     pub fn explicit(subnet: &Subnet<'_>, through: Vec<Vec<u8>>) -> Self {
         let switches = subnet.switches().len();
@@ -94,10 +94,10 @@ impl HopMatrix {
         Self { switches, least, through: Through::Explicit(through) }
     }
 
-    /// Makes a matrix from the result of a search from every switch.
+    /// Creates a matrix from the result of a search from every switch.
     ///
-    /// `rows` holds, for each destination switch, the least hops of every switch and then the hops
-    /// of every class: `[destination][switches + classes]`.
+    /// `rows` has, for each destination switch, the least hops of every switch and then the hops of
+    /// every class: `[destination][switches + classes]`.
     pub(crate) fn by_class(subnet: &Subnet<'_>, classes: LinkClasses, rows: &[u8]) -> Self {
         let switches = subnet.switches().len();
         let width = switches + classes.count;
@@ -108,7 +108,7 @@ impl HopMatrix {
         Self { switches, least, through: Through::ByClass(classes, hops) }
     }
 
-    /// Returns the least hops from one switch to another; [`NO_HOPS`] when there is no path.
+    /// Returns the least hops from one switch to another; [`NO_HOPS`] if there is no path.
     #[must_use]
     pub fn least(&self, from: SwitchId, to: SwitchId) -> u8 {
         self.least[from.index() * self.switches + to.index()]
@@ -120,8 +120,8 @@ impl HopMatrix {
         &self.least[from.index() * self.switches..][..self.switches]
     }
 
-    /// Returns the hops to a switch through one port of another; through port 0 that is the least
-    /// of all ports.
+    /// Returns the hops from a switch by one of its ports to another switch; for port 0, the
+    /// minimum of all ports.
     #[must_use]
     pub fn through(&self, subnet: &Subnet<'_>, from: SwitchId, port: u8, to: SwitchId) -> u8 {
         match &self.through {
@@ -146,9 +146,7 @@ impl HopMatrix {
         }
     }
 
-    /// Finds, for one switch, its least-hop ports towards every destination switch.
-    ///
-    /// Towards the switch itself there are none.
+    /// Finds the least-hop ports of a switch towards every other switch; none towards itself.
     pub(crate) fn least_hop_ports(&self, subnet: &Subnet<'_>, from: SwitchId, sets: &mut PortSets) {
         sets.reset(subnet.switch(from).ports);
         let least = self.least_row(from);
@@ -175,18 +173,18 @@ impl HopMatrix {
     }
 }
 
-/// Which ports' hops are alike whatever the destination.
+/// The class of each port; ports of a class have the same hops to every destination.
 #[derive(Clone, Debug)]
 pub(crate) struct LinkClasses {
-    /// Where the ports of each switch start.
+    /// Index of the first port of each switch.
     offset: Vec<u32>,
-    /// The class of each port; `u32::MAX` for a port that leads to no switch.
+    /// The class of each port; `u32::MAX` for a port that does not lead to a switch.
     class: Vec<u32>,
     count: usize,
 }
 
 impl LinkClasses {
-    /// Makes `count` classes in which no port is yet.
+    /// Creates `count` empty classes.
     pub(crate) fn new(subnet: &Subnet<'_>, count: usize) -> Self {
         let mut offset = vec![0];
         let mut next = 0;
@@ -201,7 +199,7 @@ impl LinkClasses {
         self.count
     }
 
-    /// Puts a port into a class.
+    /// Adds a port to a class.
     pub(crate) fn set(&mut self, switch: SwitchId, port: u8, class: u32) {
         self.class[self.offset[switch.index()] as usize + usize::from(port)] = class;
     }
@@ -213,7 +211,7 @@ impl LinkClasses {
     }
 }
 
-/// Turns rows of `width` bytes into columns, a cache line's worth at a time.
+/// Transposes rows of `width` bytes into columns, in blocks of a cache line.
 fn transpose(rows: &[u8], width: usize, columns: &mut [u8]) {
     const BLOCK: usize = 64;
     let height = rows.len() / width.max(1);
@@ -228,10 +226,10 @@ fn transpose(rows: &[u8], width: usize, columns: &mut [u8]) {
     });
 }
 
-/// For one switch, a set of ports for every destination switch.
+/// A set of ports of a switch for every destination switch.
 ///
-/// Eight ports share a byte, and the bytes of one group of eight ports for all destinations lie
-/// side by side: a port is added to all sets by a comparison of two rows of bytes.
+/// Eight ports share a byte. The bytes of a group of eight ports for all destinations are adjacent,
+/// so that adding a port to all sets compares two rows of bytes.
 pub(crate) struct PortSets {
     switches: usize,
     groups: usize,
@@ -249,12 +247,12 @@ impl PortSets {
         self.bits.resize(self.groups * self.switches, 0);
     }
 
-    /// Adds a port towards all destinations that lie on a shortest path through it.
+    /// Adds a port towards all destinations that have a shortest path by it.
     fn add_on_least(&mut self, port: u8, weight: u8, beyond: &[u8], least: &[u8]) {
         let bit = 1u8 << (port % 8);
         let group = &mut self.bits[usize::from(port) / 8 * self.switches..][..self.switches];
         for ((set, &beyond), &least) in group.iter_mut().zip(beyond).zip(least) {
-            // An unreachable destination wraps or saturates: its set is cleared afterwards.
+            // Unreachable destinations saturate; their sets are cleared afterwards.
             *set |= if beyond.saturating_add(weight) == least { bit } else { 0 };
         }
     }
@@ -293,7 +291,7 @@ impl PortSets {
     }
 }
 
-/// The switches' neighbours without parallel links, for breadth-first searches.
+/// The neighbours of the switches, without parallel links, for breadth-first searches.
 #[derive(PartialEq, Eq)]
 pub(crate) struct Graph {
     first: Vec<u32>,
@@ -320,9 +318,9 @@ impl Graph {
         &self.next[from as usize..to as usize]
     }
 
-    /// Searches from up to [`SOURCES`] switches at once, one bit of a word for each.
+    /// Searches from up to [`SOURCES`] switches at once, one bit for each.
     ///
-    /// `rows` holds the hops of the switches from `first` on to all switches.
+    /// `rows` gets the hops from the switches starting at `first` to all switches.
     fn breadth_first(&self, first: usize, rows: &mut [u8]) {
         rows.fill(NO_HOPS);
         let switches = self.first.len() - 1;
@@ -354,7 +352,7 @@ impl Graph {
     }
 }
 
-/// Dial's algorithm from one source over outgoing weights of 1 to 255.
+/// Dial's algorithm from one source, with outgoing weights of 1 to 255.
 fn weighted_row(subnet: &Subnet<'_>, weights: &LinkWeights, source: SwitchId, row: &mut [u8]) {
     row.fill(NO_HOPS);
     row[source.index()] = 0;

@@ -1,4 +1,4 @@
-//! Which service level a pair of switches uses, and which VL that is.
+//! Service levels of switch pairs, and their VLs.
 
 use ib_types::ServiceLevel;
 
@@ -6,26 +6,26 @@ use crate::subnet::SwitchId;
 
 /// The service level of the paths between every pair of switches.
 ///
-/// SL n travels on VL n on every link, as OpenSM sets it up for its layered engines.
+/// SL n uses VL n on every link, as configured by OpenSM for its layered engines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layers {
     switches: usize,
-    /// `[source switch][destination switch]`; empty when all paths use one level.
+    /// `[source switch][destination switch]`; empty if all paths use one level.
     levels: Vec<u8>,
     uniform: u8,
 }
 
 impl Layers {
-    /// Returns the layers of an engine that puts everything on one service level.
+    /// Returns layers with one service level for all pairs.
     #[must_use]
     pub const fn uniform(level: ServiceLevel) -> Self {
         Self { switches: 0, levels: Vec::new(), uniform: level.get() }
     }
 
-    /// Makes layers from a level per pair, `[source switch][destination switch]`.
+    /// Creates layers from a service level per pair, `[source switch][destination switch]`.
     ///
     /// # Panics
-    /// Panics when `levels` is not square or holds a value above 15.
+    /// Panics if `levels` is not square or has a value above 15.
     #[must_use]
     pub fn per_pair(switches: usize, levels: Vec<u8>) -> Self {
         assert_eq!(levels.len(), switches * switches, "one level per pair of switches");
@@ -33,7 +33,7 @@ impl Layers {
         Self { switches, levels, uniform: 0 }
     }
 
-    /// Returns the service level from one switch to another.
+    /// Returns the service level of packets from one switch to another.
     #[must_use]
     pub fn level(&self, from: SwitchId, to: SwitchId) -> ServiceLevel {
         let level = if self.levels.is_empty() {
@@ -44,19 +44,19 @@ impl Layers {
         ServiceLevel::new(level).expect("checked when made")
     }
 
-    /// Returns true when all paths use one service level.
+    /// Returns true if all paths use one service level.
     #[must_use]
     pub fn is_uniform(&self) -> bool {
         self.levels.is_empty()
     }
 
-    /// Returns the number of different service levels in use.
+    /// Returns the number of service levels in use.
     #[must_use]
     pub fn count(&self) -> usize {
         self.used().count_ones() as usize
     }
 
-    /// Returns the service levels in use, bit n for SL n.
+    /// Returns the service levels in use as a mask: bit n for SL n.
     #[must_use]
     pub fn used(&self) -> u16 {
         if self.levels.is_empty() {

@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 
 use crate::subnet::{Subnet, SwitchId};
 
-/// The entry of a LID that a switch does not forward.
+/// The LFT entry of a LID that a switch drops.
 pub const NO_PATH: u8 = 255;
 
-/// The linear forwarding tables of all switches of a subnet: an output port per switch and LID.
+/// The linear forwarding tables (LFTs) of all switches of a subnet: an output port per switch and
+/// LID.
 ///
-/// Port 0 means the switch itself; [`NO_PATH`] means that packets to the LID are dropped. IBTA
-/// volume 1, chapter 14.2.5.11.
+/// Port 0 is the switch itself; [`NO_PATH`] drops packets to the LID. IBTA volume 1, chapter
+/// 14.2.5.11.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lfts {
     width: usize,
@@ -18,7 +19,7 @@ pub struct Lfts {
 }
 
 impl Lfts {
-    /// Returns tables without any route, for LIDs 0 to the subnet's highest.
+    /// Returns tables without routes, for LIDs 0 to the highest of the subnet.
     #[must_use]
     pub fn new(subnet: &Subnet<'_>) -> Self {
         let width = usize::from(subnet.max_lid()) + 1;
@@ -61,7 +62,7 @@ impl Lfts {
         )
     }
 
-    /// Returns the output port for a LID: [`NO_PATH`] when there is none or the LID is beyond the
+    /// Returns the output port for a LID: [`NO_PATH`] if there is none or the LID is above the
     /// table.
     #[must_use]
     pub fn port(&self, switch: SwitchId, lid: u16) -> u8 {
@@ -76,7 +77,7 @@ impl Lfts {
 /// The entries of forwarding tables that are unknown, because the file is truncated or contradicts itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UnknownEntries {
-    /// By switch, for each LID whether its entry is unknown.
+    /// By switch, for each LID true if its entry is unknown.
     by_switch: BTreeMap<SwitchId, Vec<bool>>,
 }
 
@@ -94,7 +95,7 @@ impl UnknownEntries {
         entries.is_some_and(|entries| entries.get(usize::from(lid)) == Some(&true))
     }
 
-    /// Returns the switches with unknown entries, and how many each has, in their order.
+    /// Returns the switches with unknown entries and the number of these, in order.
     pub fn switches(&self) -> impl Iterator<Item = (SwitchId, usize)> {
         self.by_switch.iter().map(|(&switch, lids)| (switch, lids.iter().filter(|&&it| it).count()))
     }

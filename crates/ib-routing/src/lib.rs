@@ -1,19 +1,36 @@
-//! Unicast routing of an InfiniBand subnet.
+//! Unicast routing of InfiniBand subnets: OpenSM's engines, and checks of forwarding tables.
 //!
-//! From the top down:
+//! [`Subnet`] is the fabric as a subnet manager discovers it, with LIDs. An [`Engine`] computes its
+//! forwarding tables; [`mod@check`] verifies any tables, wherever they come from.
 //!
-//! | module | holds |
+//! | module | contents |
 //! |---|---|
-//! | [`mod@check`] | the proof that tables are sound: reachability, loops, credit loops, hops, load |
-//! | [`metrics`] | how well tables spread traffic: bisections and shifts |
-//! | [`dump`] | OpenSM's dump files, written and read |
+//! | [`mod@check`] | checks of tables: reachability, forwarding loops, credit loops, hops, load |
+//! | [`metrics`] | effective bisection bandwidth, shift contention |
+//! | [`dump`] | OpenSM's dump files |
 //! | [`engine`] | the trait [`Engine`], its options, and one file per engine |
-//! | [`lft`], [`layers`] | what an engine makes: forwarding tables and service levels |
-//! | [`hops`] | the lid matrix that minhop, updn and dor choose from |
-//! | `fill` | their choice of a port for every LID |
-//! | `roots` | root switches, named or detected |
+//! | [`lft`], [`layers`] | results of engines: forwarding tables and service levels |
+//! | [`hops`] | the hop matrix of minhop, updn and dor |
+//! | `fill` | the choice of an output port for every LID |
+//! | `roots` | root switches, configured or detected |
 //! | [`lids`] | LID assignment |
-//! | [`subnet`] | [`Subnet`]: what a subnet manager on one port of a fabric sees, in OpenSM's order |
+//! | [`subnet`] | [`Subnet`]: the fabric as discovered by a subnet manager, in OpenSM's order |
+//!
+//! # Example
+//! ```
+//! use ib_routing::engine::updn::UpDown;
+//! use ib_routing::{Engine, RoutingOptions, Subnet, SubnetOptions, check};
+//! use ib_topology::generate::{Kind, Options, generate};
+//!
+//! let kind = Kind::parse("fat-tree", &["8"])?;
+//! let fabric = generate(&kind, &Options::default())?;
+//! let subnet = Subnet::discover(&fabric, &SubnetOptions::default())?;
+//! let routing = UpDown.route(&subnet, &RoutingOptions::default())?;
+//!
+//! let report = check::check(&subnet, &routing.lfts, &routing.layers);
+//! assert_eq!((report.reach.unreachable, report.credit.loops), (0, 0));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 pub mod check;
 pub mod dump;

@@ -60,7 +60,7 @@ pub enum LidError {
     },
 }
 
-/// The LIDs of a subnet's end ports.
+/// The LIDs of the end ports of a subnet.
 #[derive(Clone, Debug)]
 pub(crate) struct Assigned {
     /// Base LID and number of LIDs, in the order of the ports.
@@ -73,14 +73,15 @@ pub(crate) struct Assigned {
     pub(crate) notes: Vec<String>,
 }
 
-const NOBODY: u32 = u32::MAX;
+const NO_OWNER: u32 = u32::MAX;
 const TABLE: usize = Lid::MAX_UNICAST as usize + 1;
 
-/// Assigns LIDs. If LIDs run out and the options allow it, host ports without a LID are removed from `ports` and
-/// returned. The SM's port and the switches are then assigned LIDs first.
+/// Assigns LIDs. If they run out and the options allow it, host ports without a LID are removed
+/// from `ports` and returned; the port of the SM and the switches then get LIDs first.
 ///
 /// # Errors
-/// Fails if LIDs run out and the options do not allow it, or if LIDs do not suffice for all switches.
+/// Fails if LIDs run out and the options do not allow it, or if there are too few LIDs for all
+/// switches.
 pub(crate) fn assign_to_most(
     fabric: &Fabric,
     ports: &mut Vec<PortId>,
@@ -122,11 +123,11 @@ pub(crate) fn assign_to_most(
 /// Host ports without a LID, and the error of the first one.
 type Shortage = (BTreeSet<PortId>, LidError);
 
-/// Assigns LIDs to the ports as OpenSM does, the SM's port first. With `switches_first`, the other switches
-/// follow before any host. The ranges of host ports without LIDs are missing in the result.
+/// Assigns LIDs to the ports as OpenSM does, the port of the SM first. If `switches_first` is true,
+/// the other switches precede all hosts. Host ports without LIDs are missing in the result.
 ///
 /// # Errors
-/// Fails if a switch or the SM's port gets no LID.
+/// Fails if a switch or the port of the SM gets no LID.
 fn assign(
     fabric: &Fabric,
     ports: &[PortId],
@@ -141,9 +142,9 @@ fn assign(
         limit: options.limit(),
         persistent: BTreeMap::new(),
         used: vec![false; TABLE],
-        discovered: vec![NOBODY; TABLE],
+        discovered: vec![NO_OWNER; TABLE],
         free: Vec::new(),
-        owner: vec![NOBODY; TABLE],
+        owner: vec![NO_OWNER; TABLE],
         notes: Vec::new(),
     };
     if !options.reassign {
@@ -166,10 +167,10 @@ fn assign(
             }
         }
     }
-    // OpenSM's table also extends over the LIDs that ports were found with.
+    // OpenSM's table also covers the LIDs with which ports were discovered.
     let last = (1..=usize::from(manager.limit))
         .rev()
-        .find(|&lid| manager.owner[lid] != NOBODY || manager.discovered[lid] != NOBODY)
+        .find(|&lid| manager.owner[lid] != NO_OWNER || manager.discovered[lid] != NO_OWNER)
         .unwrap_or(0);
     manager.owner.truncate(last + 1);
     for &port in ports {
@@ -199,7 +200,7 @@ struct Manager<'a> {
 }
 
 impl Manager<'_> {
-    fn wanted(&self, index: usize) -> u16 {
+    fn lid_count(&self, index: usize) -> u16 {
         let port = self.fabric.port(self.ports[index]);
         let node = self.fabric.node(port.node);
         let single = node.kind.is_switch() && !(self.options.lmc_esp0 && node.enhanced_port0);
@@ -231,7 +232,7 @@ impl Manager<'_> {
         }
     }
 
-    /// Marks the LIDs that ports were found with, and lists the free ranges.
+    /// Marks the LIDs with which ports were discovered, and lists the free ranges.
     fn find_free_ranges(&mut self) {
         if self.options.reassign {
             self.free.push((1, self.limit));
@@ -243,7 +244,7 @@ impl Manager<'_> {
             if let Some(lid) = port.lid {
                 let count = port.lmc.lids();
                 for offset in 0..count.min(Lid::MAX_UNICAST + 1 - lid.get()) {
-                    let owner = if offset < lmc_lids { index as u32 } else { NOBODY };
+                    let owner = if offset < lmc_lids { index as u32 } else { NO_OWNER };
                     self.discovered[lid.index() + usize::from(offset)] = owner;
                 }
             }
@@ -268,10 +269,10 @@ impl Manager<'_> {
     /// Removes a guid2lid entry that is too narrow or misaligned for its port.
     fn drop_misfit(&mut self, index: usize) {
         let guid = self.fabric.port(self.ports[index]).guid;
-        let wanted = self.wanted(index);
+        let lid_count = self.lid_count(index);
         if let Some(&(first, last)) = self.persistent.get(&guid)
-            && wanted != 1
-            && (!self.aligned(first) || last - first + 1 < wanted)
+            && lid_count != 1
+            && (!self.aligned(first) || last - first + 1 < lid_count)
         {
             self.persistent.remove(&guid);
             self.used[usize::from(first)..=usize::from(last)].fill(false);
@@ -283,42 +284,42 @@ impl Manager<'_> {
         }
     }
 
-    /// Returns whether a LID is free, and the last LID of the same result.
+    /// Returns true if a LID is free, and the last LID of the same state.
     fn is_free(&self, lid: u16) -> (bool, u16) {
         if self.used[usize::from(lid)] {
             return (false, lid);
         }
         let index = self.discovered[usize::from(lid)];
-        if index == NOBODY {
+        if index == NO_OWNER {
             return (true, lid);
         }
         let port = self.fabric.port(self.ports[index as usize]);
-        let wanted = self.wanted(index as usize);
+        let lid_count = self.lid_count(index as usize);
         let base = port.lid.expect("found with a LID").get();
-        let last = match wanted {
+        let last = match lid_count {
             1 => base.saturating_add(port.lmc.lids() - 1),
-            wanted => base.saturating_add(wanted - 1),
+            lid_count => base.saturating_add(lid_count - 1),
         }
         .min(Lid::MAX_UNICAST);
         let taken = self.persistent.contains_key(&port.guid)
-            || (wanted != 1 && !self.aligned(base))
+            || (lid_count != 1 && !self.aligned(base))
             || (base + 1..=last).any(|lid| self.used[usize::from(lid)]);
         if taken { (true, lid) } else { (false, last.max(lid)) }
     }
 
     fn assign_port(&mut self, index: usize) -> Result<(Lid, u16), LidError> {
         let port = *self.fabric.port(self.ports[index]);
-        let wanted = self.wanted(index);
-        let first = match self.known(index) {
+        let lid_count = self.lid_count(index);
+        let first = match self.kept_lid(index) {
             Some(first) => first,
-            None => self.take_free(wanted).ok_or(LidError::Exhausted {
+            None => self.take_free(lid_count).ok_or(LidError::Exhausted {
                 guid: port.guid,
                 ports: self.ports.len(),
                 lmc: self.options.lmc,
                 limit: self.limit,
             })?,
         };
-        let range = usize::from(first)..usize::from(first) + usize::from(wanted);
+        let range = usize::from(first)..usize::from(first) + usize::from(lid_count);
         self.used[range.clone()].fill(true);
         self.owner[range].fill(index as u32);
         let base = Lid::unicast(u32::from(first)).expect("free ranges are unicast");
@@ -331,25 +332,25 @@ impl Manager<'_> {
                 port.guid
             ));
         }
-        Ok((base, wanted))
+        Ok((base, lid_count))
     }
 
     /// Returns the LID that a port may keep.
-    fn known(&mut self, index: usize) -> Option<u16> {
+    fn kept_lid(&mut self, index: usize) -> Option<u16> {
         if self.options.reassign {
             return None;
         }
         let port = *self.fabric.port(self.ports[index]);
-        let wanted = self.wanted(index);
+        let lid_count = self.lid_count(index);
         if let Some(&(first, _)) = self.persistent.get(&port.guid) {
             self.forget_found(index);
-            return (first.checked_add(wanted - 1)? <= self.limit).then_some(first);
+            return (first.checked_add(lid_count - 1)? <= self.limit).then_some(first);
         }
         if let Some(found) = port.lid {
             let first = found.get();
-            let fits = first.checked_add(wanted - 1).is_some_and(|last| last <= self.limit)
-                && first.is_multiple_of(wanted);
-            if fits && (first..first + wanted).all(|lid| !self.used[usize::from(lid)]) {
+            let fits = first.checked_add(lid_count - 1).is_some_and(|last| last <= self.limit)
+                && first.is_multiple_of(lid_count);
+            if fits && (first..first + lid_count).all(|lid| !self.used[usize::from(lid)]) {
                 return Some(first);
             }
         }
@@ -358,25 +359,26 @@ impl Manager<'_> {
     }
 
     fn forget_found(&mut self, index: usize) {
-        // The table keeps its length: only the owner is removed.
+        // The table keeps its length; only the owner is removed.
         if let Some(lid) = self.fabric.port(self.ports[index]).lid {
             let range =
                 lid.index()..(lid.index() + usize::from(self.options.lmc.lids())).min(TABLE);
             for owner in &mut self.discovered[range] {
                 if *owner == index as u32 {
-                    *owner = NOBODY;
+                    *owner = NO_OWNER;
                 }
             }
         }
     }
 
-    /// Takes the first free range that is wide enough. LIDs before an aligned start are wasted, as in OpenSM.
-    fn take_free(&mut self, wanted: u16) -> Option<u16> {
+    /// Takes the first free range that is wide enough. LIDs before an aligned start are skipped, as
+    /// in OpenSM.
+    fn take_free(&mut self, lid_count: u16) -> Option<u16> {
         let lmc_lids = self.options.lmc.lids();
         for slot in 0..self.free.len() {
             let (first, last) = self.free[slot];
-            let start = if wanted > 1 { first.next_multiple_of(lmc_lids) } else { first };
-            let end = start + wanted - 1;
+            let start = if lid_count > 1 { first.next_multiple_of(lmc_lids) } else { first };
+            let end = start + lid_count - 1;
             if end > last {
                 continue;
             }

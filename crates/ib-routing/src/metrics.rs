@@ -1,22 +1,21 @@
-//! How well forwarding tables spread traffic.
+//! Metrics of forwarding tables: effective bisection bandwidth and shift contention.
 //!
-//! Both metrics look at sets of flows, each from one compute node to another and each node in at
-//! most one flow per direction, and at how many of them meet on a link. Packets are addressed to
-//! base LIDs. Flows that do not arrive get no bandwidth and take none; [`mod@crate::check`] says
-//! which those are.
+//! Both metrics consider sets of flows between compute nodes. Each node has at most one flow per
+//! direction. The metrics count the flows that share a link. Packets are addressed to base LIDs.
+//! Lost flows get no bandwidth and use none; [`mod@crate::check`] reports them.
 //!
 //! **Effective bisection bandwidth** is defined by Hoefler, Schneider and Lumsdaine, "Multistage
 //! switches are not crossbars: Effects of static routing in high-performance networks", IEEE
-//! Cluster 2008, and simulated as their ORCS does: the nodes are split at random into two halves
-//! and paired at random; every node of one half sends to its partner in the other (of an odd
-//! number, one node sits out). A link is shared evenly by the flows over it and a flow is as fast
-//! as its most congested link lets it be. A flow's share is that speed over the speed of the
-//! slower of its two hosts' links, at most 1. The metric is the mean share over all flows and
-//! bisections. Where all links are equally fast, a share is 1 over the most flows on a link of the
-//! path, as in ORCS; where links between switches are faster than hosts', they carry more.
+//! Cluster 2008, and computed like in their simulator ORCS. The nodes are split at random into two
+//! halves and paired at random. Every node of one half sends to its partner in the other; with an
+//! odd number, one node is left out. The flows over a link share it evenly, and a flow has the rate
+//! of its most congested link. The share of a flow is this rate divided by the rate of the slower
+//! host link, at most 1. The metric is the mean share over all flows and bisections. If all links
+//! have the same rate, a share is 1 divided by the maximum number of flows on a link of the path,
+//! as in ORCS.
 //!
-//! **Shift contention** looks at the patterns that the fat-tree engine is made for, see
-//! [`ShiftContention`]. All links count alike, whatever their speed.
+//! **Shift contention** considers the patterns for which the fat-tree engine is optimised, see
+//! [`ShiftContention`]. The rates of links are ignored.
 
 use crate::lft::Lfts;
 use crate::subnet::{EndPortId, Subnet};
@@ -30,13 +29,12 @@ pub use shift::ShiftContention;
 
 use routes::Routes;
 
-/// Measures tables.
+/// Computes the metrics of tables.
 ///
-/// The result depends on the subnet, the tables and the options alone, not on the number of
-/// threads.
+/// The result depends only on the subnet, the tables and the options, not on the number of threads.
 ///
 /// # Panics
-/// Panics when the tables or the order are those of another subnet.
+/// Panics if the tables or the order belong to another subnet.
 #[must_use]
 pub fn metrics(subnet: &Subnet<'_>, lfts: &Lfts, options: &MetricsOptions<'_>) -> Metrics {
     let routes = Routes::new(subnet, lfts);
@@ -66,19 +64,18 @@ pub fn metrics(subnet: &Subnet<'_>, lfts: &Lfts, options: &MetricsOptions<'_>) -
     }
 }
 
-/// What is measured.
+/// Options of the metrics.
 #[derive(Clone, Copy)]
 pub struct MetricsOptions<'a> {
-    /// The seed of the random bisections.
+    /// Seed of the random bisections.
     pub seed: u64,
-    /// The number of random bisections.
+    /// Number of random bisections.
     pub bisections: u32,
-    /// The compute nodes in the order that shifts go by, as [`crate::Routing::ca_order`]; `None`
-    /// is a dummy, which neither sends nor receives. Empty: all ports of channel adapters in the
-    /// order of their LIDs.
+    /// The compute nodes in shift order, as in [`crate::Routing::ca_order`]; `None` is a dummy
+    /// without flows. If empty: all ports of channel adapters in the order of their LIDs.
     pub ca_order: &'a [Option<EndPortId>],
-    /// Is told how many steps have been done since it was last told, and how many there are in
-    /// all, from any thread.
+    /// Progress callback: the number of steps since the last call, and the total number. Called
+    /// from any thread.
     pub progress: Option<&'a (dyn Fn(usize, usize) + Sync)>,
 }
 
@@ -89,13 +86,13 @@ impl Default for MetricsOptions<'_> {
     }
 }
 
-/// How well tables spread traffic.
+/// Metrics of forwarding tables.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Metrics {
-    /// The effective bisection bandwidth as a fraction of the full one, 0 to 1; 1 when there are
-    /// fewer than two compute nodes.
+    /// Effective bisection bandwidth as a fraction of the full one, 0 to 1; 1 with fewer than two
+    /// compute nodes.
     pub effective_bisection: f64,
-    /// How much shift patterns contend.
+    /// Contention of shift patterns.
     pub shift_contention: ShiftContention,
 }
 

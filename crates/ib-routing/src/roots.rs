@@ -1,4 +1,4 @@
-//! Root switches: as the user names them, or as the distances of the channel adapters show them.
+//! Root switches: configured, or detected by the distances of channel adapters.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,10 @@ use ib_types::Guid;
 use crate::hops::{HopMatrix, NO_HOPS};
 use crate::subnet::{Attachment, Subnet, SwitchId};
 
-/// Looks up root GUIDs: a switch's node GUID, or the node or port GUID of a channel adapter or
-/// router, which stands for the switches that it hangs on.
+/// Looks up root GUIDs: node GUIDs of switches, or node or port GUIDs of channel adapters and
+/// routers, which select their switches.
 ///
-/// Returns each switch once, in the subnet's order. GUIDs that name nothing are noted.
+/// Returns each switch once, in the order of the subnet. Unknown GUIDs are reported as notes.
 pub(crate) fn from_guids(
     subnet: &Subnet<'_>,
     guids: &[Guid],
@@ -18,7 +18,7 @@ pub(crate) fn from_guids(
 ) -> Vec<SwitchId> {
     let mut roots = std::collections::BTreeSet::new();
     for &guid in guids {
-        let found = stands_for(subnet, guid);
+        let found = selected_switches(subnet, guid);
         if found.is_empty() {
             notes.push(format!("root GUID {guid} is not in the subnet; it is skipped"));
         }
@@ -27,7 +27,7 @@ pub(crate) fn from_guids(
     roots.into_iter().collect()
 }
 
-fn stands_for(subnet: &Subnet<'_>, guid: Guid) -> Vec<SwitchId> {
+fn selected_switches(subnet: &Subnet<'_>, guid: Guid) -> Vec<SwitchId> {
     if let Some(switch) = subnet.find_switch(guid) {
         return vec![switch];
     }
@@ -45,23 +45,23 @@ fn stands_for(subnet: &Subnet<'_>, guid: Guid) -> Vec<SwitchId> {
     subnet.find_end_port(guid).and_then(attached).into_iter().collect()
 }
 
-/// What root detection found.
+/// Result of root detection.
 pub(crate) struct Detected {
     pub(crate) roots: Vec<SwitchId>,
     /// One line for every group of switches with the same histogram, largest group first.
     pub(crate) histogram: Vec<String>,
 }
 
-/// The highest number of hops that the histogram has a bar for, plus one.
+/// Number of bars of the histogram.
 const BARS: usize = 64;
 
-/// How many groups of switches the histogram lists before it sums up.
+/// Maximum number of groups of switches that are listed.
 const GROUPS_SHOWN: usize = 6;
 
-/// Finds the switches that see nearly all channel adapters and routers at one distance.
+/// Detects the switches with nearly all channel adapters and routers at one distance.
 ///
-/// A root has exactly one bar above 90 % of the adapters in its histogram of hops, and exactly
-/// one above 5 %.
+/// A root has exactly one bar above 90 % of the adapters in its histogram of hops, and exactly one
+/// above 5 %.
 pub(crate) fn detect(subnet: &Subnet<'_>, hops: &HopMatrix) -> Detected {
     let mut adapters = vec![0u32; subnet.switches().len()];
     for end_port in subnet.end_ports() {
@@ -97,8 +97,7 @@ pub(crate) fn detect(subnet: &Subnet<'_>, hops: &HopMatrix) -> Detected {
 fn describe(groups: BTreeMap<Vec<u32>, (usize, bool)>, total: u32) -> Vec<String> {
     let mut groups: Vec<_> = groups.into_iter().collect();
     groups.sort_by_key(|(_, (switches, is_root))| (!is_root, std::cmp::Reverse(*switches)));
-    let mut lines =
-        vec![format!("how many of the {total} hosts the switches see at how many hops:")];
+    let mut lines = vec![format!("histogram of the {total} hosts by hops from the switches:")];
     for (bars, (switches, is_root)) in groups.iter().take(GROUPS_SHOWN) {
         let bars: Vec<String> = bars
             .iter()

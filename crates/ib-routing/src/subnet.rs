@@ -1,10 +1,8 @@
-//! The part of a fabric that one subnet manager sees, in the order in which OpenSM goes through
-//! it.
+//! The part of a fabric that a subnet manager discovers, in OpenSM's order.
 //!
-//! OpenSM keeps its tables keyed by the GUID as it lies on the wire and compares the keys as host
-//! integers, so on a little-endian machine it iterates by byte-swapped GUID. Every tie between
-//! routes is decided by that order: a [`Subnet`] numbers switches and end ports by it, and the
-//! engines just iterate.
+//! OpenSM keys its tables by GUIDs in network byte order and compares the keys as host integers. On
+//! a little-endian machine it therefore iterates by byte-swapped GUID. This order decides all ties
+//! between routes: a [`Subnet`] numbers switches and end ports by it.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -13,7 +11,7 @@ use ib_types::{Guid, Lid, Lmc};
 
 use crate::lids::{self, LidError, LidOptions};
 
-/// A switch of a [`Subnet`]: an index in the order of byte-swapped node GUIDs.
+/// Index of a switch in a [`Subnet`], in the order of byte-swapped node GUIDs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SwitchId(pub u16);
 
@@ -25,7 +23,7 @@ impl SwitchId {
     }
 }
 
-/// A port that has a LID, of a [`Subnet`]: an index in the order of byte-swapped port GUIDs.
+/// Index of a port with a LID in a [`Subnet`], in the order of byte-swapped port GUIDs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EndPortId(pub u16);
 
@@ -37,10 +35,10 @@ impl EndPortId {
     }
 }
 
-/// What is at the other end of a switch port.
+/// The far end of a switch port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Peer {
-    /// Nothing, or the switch itself by a loopback cable.
+    /// No link, or a loopback cable.
     None,
     /// A port of another switch.
     Switch(SwitchId, u8),
@@ -48,7 +46,7 @@ pub enum Peer {
     EndPort(EndPortId),
 }
 
-/// A switch as the engines see it.
+/// A switch of a subnet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Switch {
     /// The node in the fabric.
@@ -57,24 +55,24 @@ pub struct Switch {
     pub guid: Guid,
     /// The highest port number.
     pub ports: u8,
-    /// The switch's own port 0.
+    /// Port 0 of the switch.
     pub end_port: EndPortId,
     first_peer: u32,
 }
 
-/// Where an end port is attached.
+/// The attachment of an end port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Attachment {
-    /// It is port 0 of this switch.
+    /// Port 0 of this switch.
     Management(SwitchId),
-    /// It is linked to this port of this switch.
+    /// Linked to this port of this switch.
     Port(SwitchId, u8),
-    /// It is linked to another channel adapter or router.
+    /// Linked to another channel adapter or router.
     Direct,
 }
 
 impl Attachment {
-    /// Returns the switch, when there is one.
+    /// Returns the switch, if any.
     #[must_use]
     pub const fn switch(self) -> Option<SwitchId> {
         match self {
@@ -84,7 +82,7 @@ impl Attachment {
     }
 }
 
-/// A port that has LIDs: a port of a channel adapter or router, or a switch's port 0.
+/// A port with LIDs: a port of a channel adapter or router, or port 0 of a switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EndPort {
     /// The port in the fabric.
@@ -95,48 +93,48 @@ pub struct EndPort {
     pub base_lid: Lid,
     /// The number of its LIDs, a power of two.
     pub lids: u16,
-    /// Where it is attached.
+    /// Its attachment.
     pub attachment: Attachment,
 }
 
 impl EndPort {
-    /// Returns true for a switch's port 0.
+    /// Returns true for port 0 of a switch.
     #[must_use]
     pub const fn is_switch(&self) -> bool {
         matches!(self.attachment, Attachment::Management(_))
     }
 
-    /// Returns the LIDs of the port as numbers, ascending.
+    /// Returns the LIDs of the port, ascending.
     #[must_use]
     pub fn lid_range(&self) -> std::ops::Range<u16> {
         self.base_lid.get()..self.base_lid.get() + self.lids
     }
 }
 
-/// How a [`Subnet`] is made from a fabric.
+/// Options of discovery.
 #[derive(Clone, Debug, Default)]
 pub struct SubnetOptions {
-    /// The GUID of the port that the subnet manager sits on. Without it: the first linked port of
-    /// the first channel adapter of the file or, in a fabric without one, the first switch.
+    /// The port GUID of the subnet manager. `None`: the first linked port of the first channel
+    /// adapter in the file or, without channel adapters, the first switch.
     pub sm_port: Option<Guid>,
-    /// How LIDs are assigned.
+    /// Options of LID assignment.
     pub lids: LidOptions,
 }
 
-/// Why a fabric has no subnet to route.
+/// Error of discovering a subnet.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SubnetError {
-    /// No port has the GUID that was asked for.
-    #[error("no port of the fabric has GUID {0}, on which the subnet manager was to sit")]
+    /// No port has the configured GUID.
+    #[error("no port of the fabric has GUID {0}: expected the port GUID of the subnet manager")]
     NoSuchSmPort(Guid),
-    /// The subnet manager's port has no cable.
+    /// The port of the subnet manager has no link.
     #[error("the subnet manager's port, GUID {0}, is not linked: expected a port with a link")]
     SmPortUnlinked(Guid),
-    /// There is nothing to sit on.
+    /// The fabric has no linked port for the subnet manager.
     #[error("the fabric has no linked port for the subnet manager: expected at least one link")]
     NoLinkedPort,
-    /// There are more end ports than LIDs.
+    /// The subnet has more end ports than LIDs.
     #[error("the fabric has {ports} end ports: expected at most 49151, the number of LIDs")]
     TooManyPorts {
         /// The number of end ports.
@@ -147,7 +145,7 @@ pub enum SubnetError {
     Lids(#[from] LidError),
 }
 
-/// What a subnet manager on one port of a fabric finds, with LIDs assigned.
+/// The subnet that a subnet manager on a port discovers, with LIDs.
 #[derive(Clone, Debug)]
 pub struct Subnet<'f> {
     fabric: &'f Fabric,
@@ -165,14 +163,14 @@ pub struct Subnet<'f> {
     without_lid: Vec<PortId>,
 }
 
-/// In the index tables: nothing there.
+/// Marks missing entries of index tables.
 const NONE: u32 = u32::MAX;
 
 impl<'f> Subnet<'f> {
-    /// Discovers the subnet from the subnet manager's port and assigns LIDs as OpenSM would.
+    /// Discovers the subnet from the port of the subnet manager, and assigns LIDs as OpenSM does.
     ///
-    /// Discovery goes through switches but not through channel adapters and routers, so a fabric
-    /// of two planes joined only by two-port hosts is two subnets.
+    /// Discovery passes through switches but not through channel adapters and routers: two planes
+    /// joined only by two-port hosts are two subnets.
     ///
     /// # Errors
     /// See [`SubnetError`].
@@ -244,7 +242,7 @@ impl<'f> Subnet<'f> {
                     match self.switch_of_node[other.node.index()] {
                         _ if other.node == self.fabric.port(id).node => Peer::None,
                         NONE => match self.end_port_of_port[peer.index()] {
-                            // A host that got no LID.
+                            // A host without a LID.
                             NONE => Peer::None,
                             end_port => Peer::EndPort(EndPortId(end_port as u16)),
                         },
@@ -271,7 +269,7 @@ impl<'f> Subnet<'f> {
         self.fabric
     }
 
-    /// Returns the port that the subnet manager sits on.
+    /// Returns the port of the subnet manager.
     #[must_use]
     pub fn sm_port(&self) -> EndPortId {
         self.sm_port
@@ -295,20 +293,19 @@ impl<'f> Subnet<'f> {
         &self.cut_off
     }
 
-    /// Returns the first and last LID that the guid2lid file keeps for ports which are not in the
-    /// subnet, by port GUID. Nobody else gets these LIDs.
+    /// Returns the LID ranges that the guid2lid file reserves for missing ports, by port GUID.
     #[must_use]
     pub const fn absent_lids(&self) -> &BTreeMap<Guid, (u16, u16)> {
         &self.absent_lids
     }
 
-    /// Returns what the LID assignment had to overrule, one sentence each.
+    /// Returns warnings of the LID assignment, one sentence each.
     #[must_use]
     pub fn lid_notes(&self) -> &[String] {
         &self.lid_notes
     }
 
-    /// Returns the host ports without a LID, if LIDs ran out. There are no routes to them.
+    /// Returns the host ports without a LID, if LIDs ran out. They have no routes.
     #[must_use]
     pub fn without_lid(&self) -> &[PortId] {
         &self.without_lid
@@ -320,7 +317,7 @@ impl<'f> Subnet<'f> {
         &self.switches
     }
 
-    /// Returns the numbers of all switches, in order.
+    /// Returns the ids of all switches, in order.
     pub fn switch_ids(&self) -> impl ExactSizeIterator<Item = SwitchId> + Clone + use<> {
         (0..self.switches.len() as u16).map(SwitchId)
     }
@@ -328,7 +325,7 @@ impl<'f> Subnet<'f> {
     /// Returns a switch.
     ///
     /// # Panics
-    /// Panics on a number of another subnet.
+    /// Panics on an id of another subnet.
     #[must_use]
     pub fn switch(&self, id: SwitchId) -> &Switch {
         &self.switches[id.index()]
@@ -340,13 +337,13 @@ impl<'f> Subnet<'f> {
         self.fabric.node(self.switch(id).node)
     }
 
-    /// Returns the base LID of a switch's port 0.
+    /// Returns the base LID of port 0 of a switch.
     #[must_use]
     pub fn switch_lid(&self, id: SwitchId) -> Lid {
         self.end_port(self.switch(id).end_port).base_lid
     }
 
-    /// Returns what is at each port of a switch, indexed by port number; entry 0 is
+    /// Returns the far end of each port of a switch, indexed by port number; entry 0 is
     /// [`Peer::None`].
     #[must_use]
     pub fn peers(&self, id: SwitchId) -> &[Peer] {
@@ -355,8 +352,8 @@ impl<'f> Subnet<'f> {
         &self.peers[first..=first + usize::from(switch.ports)]
     }
 
-    /// Returns the links of a switch to other switches as (own port, switch, port there), by own
-    /// port number.
+    /// Returns the links of a switch to other switches as (own port, switch, far port), by own
+    /// port.
     pub fn switch_links(
         &self,
         id: SwitchId,
@@ -373,7 +370,7 @@ impl<'f> Subnet<'f> {
         &self.end_ports
     }
 
-    /// Returns the numbers of all ports with LIDs, in order.
+    /// Returns the ids of all ports with LIDs, in order.
     pub fn end_port_ids(&self) -> impl ExactSizeIterator<Item = EndPortId> + Clone + use<> {
         (0..self.end_ports.len() as u16).map(EndPortId)
     }
@@ -381,19 +378,19 @@ impl<'f> Subnet<'f> {
     /// Returns a port with LIDs.
     ///
     /// # Panics
-    /// Panics on a number of another subnet.
+    /// Panics on an id of another subnet.
     #[must_use]
     pub fn end_port(&self, id: EndPortId) -> &EndPort {
         &self.end_ports[id.index()]
     }
 
-    /// Returns the node that an end port is on.
+    /// Returns the node of an end port.
     #[must_use]
     pub fn end_port_node(&self, id: EndPortId) -> &'f Node {
         self.fabric.node(self.fabric.port(self.end_port(id).port).node)
     }
 
-    /// Returns the port that a LID belongs to.
+    /// Returns the port with a LID.
     #[must_use]
     pub fn lid_owner(&self, lid: u16) -> Option<EndPortId> {
         match self.lid_owner.get(usize::from(lid)) {
@@ -408,7 +405,7 @@ impl<'f> Subnet<'f> {
         self.fabric.find_guid(guid).and_then(|node| self.switch_of(node))
     }
 
-    /// Returns the switch that a node is, when it is one of this subnet.
+    /// Returns the switch of a node, if it is a switch of this subnet.
     #[must_use]
     pub fn switch_of(&self, node: NodeId) -> Option<SwitchId> {
         match self.switch_of_node[node.index()] {
@@ -428,8 +425,8 @@ impl<'f> Subnet<'f> {
     }
 }
 
-fn sm_port(fabric: &Fabric, wanted: Option<Guid>) -> Result<PortId, SubnetError> {
-    if let Some(guid) = wanted {
+fn sm_port(fabric: &Fabric, port_guid: Option<Guid>) -> Result<PortId, SubnetError> {
+    if let Some(guid) = port_guid {
         let id = fabric.find_port_guid(guid).ok_or(SubnetError::NoSuchSmPort(guid))?;
         let port = fabric.port(id);
         let linked = if port.number == 0 {
@@ -451,14 +448,14 @@ fn sm_port(fabric: &Fabric, wanted: Option<Guid>) -> Result<PortId, SubnetError>
     adapter.or_else(switch).ok_or(SubnetError::NoLinkedPort)
 }
 
-struct Found {
+struct Discovered {
     nodes: Vec<bool>,
     end_ports: Vec<PortId>,
 }
 
-/// Goes from the subnet manager's port over every link, through switches only.
-fn reachable(fabric: &Fabric, sm_port: PortId) -> Found {
-    let mut found = Found { nodes: vec![false; fabric.node_count()], end_ports: Vec::new() };
+/// Finds all ports reachable from the port of the subnet manager, through switches only.
+fn reachable(fabric: &Fabric, sm_port: PortId) -> Discovered {
+    let mut found = Discovered { nodes: vec![false; fabric.node_count()], end_ports: Vec::new() };
     let mut seen_port = std::collections::HashSet::new();
     let mut queue = VecDeque::from([sm_port]);
     while let Some(id) = queue.pop_front() {

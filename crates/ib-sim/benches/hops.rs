@@ -1,4 +1,4 @@
-//! How many hops of datagrams a simulated tree of three levels does in a second.
+//! Benchmark: hops per second of MADs in a simulated three-level tree.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use ib_link::{Datagram, Incoming, Remote};
@@ -15,27 +15,29 @@ mod paths;
 
 use paths::paths;
 
-/// How many requests are under way at the same time.
+/// The number of requests in flight.
 const WINDOW: u64 = 64;
 
-/// Returns a tree of three levels with 512 hosts.
+/// Returns a three-level tree with 512 hosts.
 fn tree() -> Fabric {
     let kind = Kind::parse("k-ary-n-tree", &["8", "3"]).expect("a kind of fabric");
     generate(&kind, &ib_topology::generate::Options::default()).expect("a fabric")
 }
 
-/// Asks the node at the end of a path; returns the hops of all requests and answers.
+/// Sends requests to the node at the end of a directed route; returns the hops of all requests and
+/// responses.
 fn directed(sim: &mut Sim, client: ClientId, path: &[u8]) -> u64 {
     let before = sim.stats().hops;
     for number in 0..WINDOW {
-        let what = (AttributeId::NODE_INFO, 0);
-        let mad = smp::directed_request(Method::GET, TransactionId(number), what, path);
+        let attribute = (AttributeId::NODE_INFO, 0);
+        let mad = smp::directed_request(Method::GET, TransactionId(number), attribute, path);
         sim.submit(client, &Datagram::new(Remote::directed(), mad));
     }
     drain(sim, client, before)
 }
 
-/// Asks hosts all over the tree for their counters.
+/// Reads the counters of hosts in the whole tree by LID; returns the hops of all requests and
+/// responses.
 fn by_lid(sim: &mut Sim, client: ClientId, lids: &[u16]) -> u64 {
     let before = sim.stats().hops;
     for number in 0..WINDOW {
@@ -60,8 +62,8 @@ fn drain(sim: &mut Sim, client: ClientId, before: u64) -> u64 {
 }
 
 fn set<A: Attribute>(sim: &mut Sim, client: ClientId, path: &[u8], (value, modifier): (&A, u32)) {
-    let what = (A::ID, modifier);
-    let mut mad = smp::directed_request(Method::SET, TransactionId(1), what, path);
+    let attribute = (A::ID, modifier);
+    let mut mad = smp::directed_request(Method::SET, TransactionId(1), attribute, path);
     mad.set_attribute(value);
     sim.submit(client, &Datagram::new(Remote::directed(), mad));
     sim.settle(sim.now());
@@ -69,7 +71,7 @@ fn set<A: Attribute>(sim: &mut Sim, client: ClientId, path: &[u8], (value, modif
     assert_eq!(answer.mad.status(), MadStatus::OK);
 }
 
-/// Configures a fabric as a subnet manager does; returns the LIDs of the hosts.
+/// Configures a fabric like a subnet manager; returns the LIDs of the hosts.
 fn configure(fabric: &Fabric, sim: &mut Sim, client: ClientId) -> Vec<u16> {
     let subnet = Subnet::discover(fabric, &SubnetOptions::default()).expect("a subnet");
     let options = RoutingOptions::default();

@@ -1,9 +1,9 @@
-//! The IP addresses of ports: by what names are resolved and connections are made.
+//! IP addresses of ports, for name resolution and connections.
 //!
-//! Every adapter port with a GUID has an IPv4 address of 10.0.0.0/8 and an IPv6 address of
-//! `fd69:6266:6162::/64`, both derived from the GUID, so that they are the same in every run and on
-//! every machine. Where two ports would have the same address, that of the greater GUID takes the
-//! next one that is free. A file may give others, which are no other port's then:
+//! Every HCA port with a GUID has an IPv4 address in 10.0.0.0/8 and an IPv6 address in
+//! `fd69:6266:6162::/64`. Both are derived from the GUID, so they are the same in every run and on
+//! every machine. If two ports would have the same address, the port with the greater GUID gets the
+//! next free one. A file can assign other addresses, which must be unique:
 //!
 //! ```text
 //! # GUID or "node"[port]   addresses
@@ -21,65 +21,66 @@ use crate::command::{Target, closing};
 use crate::script::ScriptError;
 use crate::sim::Sim;
 
-/// The upper half of the IPv6 addresses.
+/// The upper 64 bits of the IPv6 addresses.
 const PREFIX: u64 = 0xfd69_6266_6162_0000;
 
-/// The addresses of all adapter ports.
+/// The IP addresses of all HCA ports.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Addresses {
     by_port: BTreeMap<PortId, Vec<IpAddr>>,
     by_address: BTreeMap<IpAddr, PortId>,
-    given: Given,
-    /// How often GUIDs had been changed when these were derived.
+    overrides: AddressOverrides,
+    /// Number of GUID changes in the fabric when the addresses were derived.
     guid_changes: u64,
 }
 
-/// The addresses that a file gave.
-type Given = BTreeMap<PortId, Vec<IpAddr>>;
+/// The addresses assigned by a file.
+type AddressOverrides = BTreeMap<PortId, Vec<IpAddr>>;
 
-/// What a line of a file gives to a port: addresses, and the column of each.
-type Listed = (PortId, Vec<(usize, IpAddr)>);
+/// A parsed line of a file: the port, and each address with its column.
+type ListedAddresses = (PortId, Vec<(usize, IpAddr)>);
 
 impl Addresses {
-    /// Gives every adapter port of a fabric its addresses.
+    /// Derives the addresses of every HCA port of a fabric.
     #[must_use]
     pub fn derive(sim: &Sim) -> Self {
-        Self::made(sim, Given::new())
+        Self::with_overrides(sim, AddressOverrides::new())
     }
 
-    /// Derives the addresses anew if GUIDs have changed; those that a file gave stay.
+    /// Derives the addresses again if GUIDs have changed; addresses from a file are kept.
     pub fn update(&mut self, sim: &Sim) {
         if self.guid_changes != sim.fabric().guid_changes() {
-            *self = Self::made(sim, std::mem::take(&mut self.given));
+            *self = Self::with_overrides(sim, std::mem::take(&mut self.overrides));
         }
     }
 
-    /// Derives what is not given.
-    fn made(sim: &Sim, given: Given) -> Self {
-        let mut made = Self { guid_changes: sim.fabric().guid_changes(), ..Self::default() };
-        for (&port, list) in &given {
-            made.set(port, list.clone());
+    /// Derives the addresses of all ports without an override.
+    fn with_overrides(sim: &Sim, overrides: AddressOverrides) -> Self {
+        let mut with_overrides =
+            Self { guid_changes: sim.fabric().guid_changes(), ..Self::default() };
+        for (&port, list) in &overrides {
+            with_overrides.set(port, list.clone());
         }
         let mut ports: Vec<(Guid, PortId)> = sim
             .fabric()
             .adapter_ports()
             .map(|port| (sim.fabric().port(port).guid, port))
-            .filter(|(guid, port)| !guid.is_zero() && !given.contains_key(port))
+            .filter(|(guid, port)| !guid.is_zero() && !overrides.contains_key(port))
             .collect();
         ports.sort_unstable();
         for (guid, port) in ports {
             let mut host = hash(guid.0);
-            while made.by_address.contains_key(&v4(host)) {
+            while with_overrides.by_address.contains_key(&v4(host)) {
                 host = next(host);
             }
             let mut interface = guid.0;
-            while made.by_address.contains_key(&v6(interface)) {
+            while with_overrides.by_address.contains_key(&v6(interface)) {
                 interface = interface.checked_add(1).unwrap_or(1);
             }
-            made.set(port, vec![v4(host), v6(interface)]);
+            with_overrides.set(port, vec![v4(host), v6(interface)]);
         }
-        made.given = given;
-        made
+        with_overrides.overrides = overrides;
+        with_overrides
     }
 
     fn set(&mut self, port: PortId, list: Vec<IpAddr>) {
@@ -101,19 +102,19 @@ impl Addresses {
         self.by_address.get(&address).copied()
     }
 
-    /// Returns all ports with their addresses, in the order of the fabric's file.
+    /// Returns all ports with their addresses, in the order of the fabric file.
     pub fn iter(&self) -> impl Iterator<Item = (PortId, &[IpAddr])> {
         self.by_port.iter().map(|(&port, list)| (port, list.as_slice()))
     }
 
-    /// Gives ports the addresses of a file in place of the derived ones; `name` is what errors call
-    /// it. Of several lines for a port the last one counts.
+    /// Replaces derived addresses by those of a file; `name` is the file name in errors. If a port
+    /// has several lines, the last one applies.
     ///
     /// # Errors
-    /// Fails at the first line that names no port of the fabric or no address of a host, else at the
-    /// first address that was given to another port. Nothing is changed then.
+    /// Fails on the first line with an unknown port or an invalid host address, else on the first
+    /// address of another port. The addresses are unchanged on errors.
     pub fn override_from(&mut self, sim: &Sim, name: &str, text: &str) -> Result<(), ScriptError> {
-        let failed = |line: usize, (column, found, expected): Wrong| ScriptError {
+        let failed = |line: usize, (column, found, expected): LineError| ScriptError {
             name: name.to_owned(),
             line: line + 1,
             column,
@@ -129,33 +130,32 @@ impl Addresses {
             let (port, list) = read_line(sim, content).map_err(|wrong| failed(index, wrong))?;
             listed.insert(port, (index, list));
         }
-        let mut given = self.given.clone();
-        given.retain(|port, _| !listed.contains_key(port));
-        let mut taken: BTreeSet<IpAddr> = given.values().flatten().copied().collect();
+        let mut overrides = self.overrides.clone();
+        overrides.retain(|port, _| !listed.contains_key(port));
+        let mut taken: BTreeSet<IpAddr> = overrides.values().flatten().copied().collect();
         let mut lines: Vec<_> = listed.into_iter().collect();
         lines.sort_unstable_by_key(|(_, (index, _))| *index);
         for (port, (index, list)) in lines {
             for &(column, address) in &list {
                 if !taken.insert(address) {
-                    let wrong =
-                        (column, format!("\"{address}\""), "an address that no port has yet");
+                    let wrong = (column, format!("\"{address}\""), "an unused address");
                     return Err(failed(index, wrong));
                 }
             }
-            given.insert(port, list.into_iter().map(|(_, address)| address).collect());
+            overrides.insert(port, list.into_iter().map(|(_, address)| address).collect());
         }
-        *self = Self::made(sim, given);
+        *self = Self::with_overrides(sim, overrides);
         Ok(())
     }
 }
 
-/// The column of what is wrong with a line, what was found there, and what was expected.
-type Wrong = (usize, String, &'static str);
+/// An error in a line: column, text found, text expected.
+type LineError = (usize, String, &'static str);
 
-/// Reads a line of a file.
-fn read_line(sim: &Sim, line: &str) -> Result<Listed, Wrong> {
-    const PORT: &str = "the GUID of an adapter port, or \"node\"[port]";
-    const ADDRESS: &str = "an IPv4 or IPv6 address that a host can have";
+/// Parses a line of a file.
+fn read_line(sim: &Sim, line: &str) -> Result<ListedAddresses, LineError> {
+    const PORT: &str = "the GUID of an HCA port, or \"node\"[port]";
+    const ADDRESS: &str = "an IPv4 or IPv6 address of a host";
     let column = |at: usize| line[..at].chars().count() + 1;
     let start = line.len() - line.trim_start().len();
     let rest = &line[start..];
@@ -187,8 +187,9 @@ fn read_line(sim: &Sim, line: &str) -> Result<Listed, Wrong> {
     Ok((port, list))
 }
 
-/// Returns true for an address by which one host can be reached from another. What is an IPv4 address
-/// in the form of an IPv6 one would be the same address twice.
+/// Returns true for a unicast address of a host.
+///
+/// IPv4-mapped IPv6 addresses are excluded: they would be a second form of the same address.
 fn is_of_host(address: &IpAddr) -> bool {
     let nobody = address.is_unspecified() || address.is_multicast() || address.is_loopback();
     !nobody
@@ -207,7 +208,7 @@ fn v6(interface: u64) -> IpAddr {
     IpAddr::V6(Ipv6Addr::from(u128::from(PREFIX) << 64 | u128::from(interface)))
 }
 
-/// Spreads a GUID over the 24 bits of an address, none of them all zeros or all ones.
+/// Maps a GUID to the 24 host bits of an IPv4 address, which are never all zeros or all ones.
 const fn hash(guid: u64) -> u32 {
     let mixed = (guid ^ guid >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (mixed >> 40) as u32 % 0xff_fffe + 1

@@ -1,21 +1,21 @@
-//! VL arbitration: which VL sends next; IBTA volume 1, chapter 7.6.9.
+//! VL arbitration: chooses the VL that sends next; IBTA volume 1, chapter 7.6.9.
 //!
-//! Each of the two tables lists VLs with weights in units of 64 bytes and is served in turn. The
-//! table of high priority comes first until it has sent its limit; then it is the turn of the other
-//! one, and where that has nothing to send, the count of what was sent begins anew.
+//! The two tables list VLs with weights in units of 64 bytes, and each is served in turn. The
+//! high-priority table is served first, up to its limit; then the low-priority table sends. If the
+//! low-priority table has nothing to send, the byte count of the limit restarts.
 
 use ib_types::VirtualLane;
 use ib_wire::mad::sm::{VlArbitration, VlArbitrationEntry};
 
-/// The tables of VL arbitration.
+/// The VL arbitration tables of a port.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ArbitrationTables {
-    /// The low-priority entries in two blocks, then the high-priority ones.
+    /// Two blocks of low-priority entries, then two blocks of high-priority entries.
     pub(crate) blocks: [VlArbitration; 4],
 }
 
 impl Default for ArbitrationTables {
-    /// Returns the initial tables of ibsim: VL 0 has high priority, VLs 1 to 7 share the rest.
+    /// Returns the initial tables of ibsim: VL 0 has high priority, VLs 1 to 7 have low priority.
     fn default() -> Self {
         let empty = VlArbitration::zeroed();
         let (mut low, mut high) = (empty, empty);
@@ -29,14 +29,14 @@ impl Default for ArbitrationTables {
     }
 }
 
-/// How far the two tables have been served.
+/// The state of VL arbitration at a port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Arbiter {
-    high: Turn,
-    low: Turn,
-    /// The bytes of high priority since low priority had its turn, or had nothing to send in it.
+    high: CurrentEntry,
+    low: CurrentEntry,
+    /// Bytes sent with high priority since low priority was last served or had nothing to send.
     high_sent: u32,
-    /// Where the VL that was chosen last stood.
+    /// The table of the last chosen VL.
     last: Table,
 }
 
@@ -45,23 +45,23 @@ enum Table {
     High,
     Low,
     #[default]
-    Neither,
+    None,
 }
 
-/// The entry whose turn it is, and what is left of its weight in bytes.
+/// The current entry of a table and the rest of its weight in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Turn {
+struct CurrentEntry {
     entry: u8,
     left: u32,
     started: bool,
 }
 
 impl Arbiter {
-    /// Returns the VL to serve among those with something to send and the credit for it.
+    /// Returns the VL to serve next; `None` if no VL is ready.
     ///
-    /// `ready` has a bit for each such VL. The tables have so many entries each, and high
-    /// priority may send `limit` units of 4 KiB before low priority has to be served, 0 for one
-    /// packet and 255 for no limit. A VL that is in neither table is served last.
+    /// `ready` has a bit for each VL with packets and credits. `limit` is the number of 4 KiB units
+    /// that high priority may send before low priority: 0 for one packet, 255 for no limit. A VL in
+    /// neither table is served last.
     pub(crate) fn choose(
         &mut self,
         tables: &ArbitrationTables,
@@ -83,7 +83,7 @@ impl Arbiter {
             limit => self.high_sent >= u32::from(limit) * 4096,
         };
         if exhausted && !low_waits {
-            // Nobody was kept waiting by what high priority has sent so far.
+            // No low-priority packet was waiting while these bytes were sent.
             self.high_sent = 0;
         }
         if !(exhausted && low_waits)
@@ -96,11 +96,11 @@ impl Arbiter {
             self.last = Table::Low;
             return Some(vl);
         }
-        self.last = Table::Neither;
+        self.last = Table::None;
         Some(ready.trailing_zeros() as u8)
     }
 
-    /// Takes note that the VL that was chosen last has sent so many bytes.
+    /// Records that the last chosen VL has sent `bytes`.
     pub(crate) fn sent(&mut self, bytes: usize) {
         let bytes = bytes as u32;
         match self.last {
@@ -112,7 +112,7 @@ impl Arbiter {
                 self.low.left = self.low.left.saturating_sub(bytes);
                 self.high_sent = 0;
             }
-            Table::Neither => {}
+            Table::None => {}
         }
     }
 }
@@ -121,9 +121,9 @@ const fn serves(entry: VlArbitrationEntry, ready: u16) -> bool {
     entry.weight > 0 && ready >> entry.lane.get() & 1 == 1
 }
 
-impl Turn {
-    /// Returns the VL of the entry whose turn it is: the current one while its weight lasts, and
-    /// else the next one with something to send.
+impl CurrentEntry {
+    /// Returns the VL of the current entry while its weight lasts, else that of the next entry with
+    /// packets to send.
     fn choose(
         &mut self,
         entry: impl Fn(u8) -> VlArbitrationEntry,

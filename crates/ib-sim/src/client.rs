@@ -1,9 +1,9 @@
-//! Clients: programs that send and receive management datagrams at an end port.
+//! Clients: programs that send and receive MADs at an end port.
 //!
-//! Several clients may share a port. What tells them apart is the upper 16 bits of a request's
-//! transaction, where the fabric writes the client's number plus one and from where it takes it off
-//! again before the client sees the response. What nobody asked for goes to the client that has
-//! registered for its class, or has the duty of a subnet manager, or has the queue pair.
+//! Several clients may share a port. The fabric writes the client ID plus one into the upper 16
+//! bits of the transaction ID of a request. It restores these bits before the client receives the
+//! response. Unsolicited MADs are delivered by management class, to a subnet manager, or by queue
+//! pair; see [`ClientOptions`].
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -21,90 +21,92 @@ mod request;
 
 pub(crate) use request::{Request, Requests, is_rmpp_control};
 
-/// For how many transactions of a client is remembered what stood in the upper bits. A request that
-/// waits for its answer knows its own; these are for all that comes after the first datagram of it:
-/// further segments, acknowledgements, copies, answers that are late.
+/// Number of transactions per client for which the upper transaction ID bits are remembered.
+///
+/// A pending request stores its own transaction ID. These entries are for later MADs: further
+/// segments, acknowledgements, duplicates, late responses.
 const REMEMBERED: usize = 4096;
 
-/// How many clients can be attached: the fabric stamps transactions with their numbers plus one, and
-/// neither 0 nor 0xffff stands for a client.
-pub const MOST_CLIENTS: u32 = 65_534;
+/// Maximum number of attached clients. Transaction IDs hold the client ID plus one, and 0 and
+/// 0xffff are not valid there.
+pub const MAX_CLIENTS: u32 = 65_534;
 
-/// How many datagrams a client may wait for at once.
-const MOST_WAITING: u32 = 65_536;
+/// Maximum number of requests of a client that may be outstanding.
+const MAX_OUTSTANDING: u32 = 65_536;
 
-/// What a client wants to be.
+/// Options of a client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClientOptions {
-    /// Whether it has the duty of a subnet manager: it is handed what nobody asked for.
+    /// True if the client is a subnet manager: unsolicited MADs are delivered to it.
     pub is_sm: bool,
-    /// A queue pair above 1 whose datagrams it is handed; zero for none.
+    /// A queue pair above 1 whose MADs are delivered to the client; zero for none.
     pub queue_pair: u32,
-    /// A class whose datagrams to queue pair 1 it is handed that nobody asked for, before a client
-    /// with the duty of a subnet manager is. Of several clients of a port, it is the first.
+    /// A management class whose unsolicited MADs to QP 1 are delivered to the client, in preference
+    /// to a subnet manager. If several clients of a port register the same class, the first one
+    /// receives the MADs.
     pub class: Option<MgmtClass>,
-    /// Whether it is told of lost datagrams, as ibsim's clients have to be. Otherwise it waits, as
-    /// on a real fabric.
-    pub told_of_losses: bool,
+    /// True if lost MADs are reported to the client, as ibsim's clients require. Otherwise the
+    /// client has to use timeouts, as on a real fabric.
+    pub reports_losses: bool,
 }
 
-/// A client of the fabric.
+/// An attached client.
 #[derive(Clone, Debug)]
 pub(crate) struct Client {
     pub(crate) port: PortId,
     pub(crate) options: ClientOptions,
     inbox: VecDeque<Incoming>,
     upper_bits: UpperBits,
-    /// Whether it is among the clients for which something has come.
+    /// True if the client is in the queue `woken`.
     woken: bool,
-    /// How many requests it waits for.
+    /// Number of outstanding requests.
     waiting: u32,
     sent: u64,
     received: u64,
     lost: u64,
 }
 
-/// Why a client cannot be attached.
+/// Error of attaching a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AttachError {
     /// The fabric has no such port.
     #[error("the fabric has no port number {}", .0.0)]
     NoSuchPort(PortId),
-    /// Every number that tells clients apart is in use.
-    #[error("{MOST_CLIENTS} clients are attached, expected fewer")]
+    /// All client IDs are in use.
+    #[error("{MAX_CLIENTS} clients are attached, expected fewer")]
     Full,
 }
 
-/// What a client did so far.
+/// Counters of a client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClientReport {
-    /// Whether it has the duty of a subnet manager.
+    /// True if the client is a subnet manager.
     pub is_sm: bool,
-    /// Datagrams that it sent.
+    /// MADs sent.
     pub sent: u64,
-    /// Datagrams that were handed to it.
+    /// MADs received.
     pub received: u64,
-    /// Datagrams of its own that were lost, or whose answers were.
+    /// Lost MADs of the client, and requests without a response.
     pub lost: u64,
 }
 
-/// All clients, and their requests that wait for an answer.
+/// All clients and their outstanding requests.
 ///
-/// Each client waits for as many requests as [`Requests`] has of it.
+/// Invariant: the counter of outstanding requests of each client matches [`Requests`].
 #[derive(Debug, Default)]
 pub(crate) struct Clients {
     clients: Vec<Option<Client>>,
-    /// Where the search for a client's number starts.
+    /// The client ID at which the search for a free one starts.
     next: u32,
     by_port: BTreeMap<PortId, Vec<ClientId>>,
     requests: Requests,
-    /// The clients for which something has come.
+    /// Clients with unread input.
     woken: VecDeque<ClientId>,
 }
 
 impl Clients {
-    /// Adds a client at a port; `None` when all numbers are in use.
+    /// Adds a client at a port; `None` if all client IDs are in use.
     pub(crate) fn attach(&mut self, port: PortId, options: ClientOptions) -> Option<ClientId> {
         let id = self.free_number()?;
         self.clients[id.0 as usize] = Some(Client {
@@ -122,27 +124,29 @@ impl Clients {
         Some(id)
     }
 
-    /// Returns the number of a new client: that of one that has left only when all others were given
-    /// since, so that nobody takes the late answers to somebody else. `None` when all are in use.
+    /// Returns a free client ID; `None` if all are in use.
+    ///
+    /// IDs are reused only after all others, so that late responses are not delivered to a new
+    /// client.
     fn free_number(&mut self) -> Option<ClientId> {
-        let free = (0..MOST_CLIENTS)
-            .map(|step| (self.next + step) % MOST_CLIENTS)
+        let free = (0..MAX_CLIENTS)
+            .map(|step| (self.next + step) % MAX_CLIENTS)
             .find(|&id| self.get(ClientId(id)).is_none())?;
         if free as usize >= self.clients.len() {
             self.clients.resize_with(free as usize + 1, || None);
         }
-        self.next = (free + 1) % MOST_CLIENTS;
+        self.next = (free + 1) % MAX_CLIENTS;
         Some(ClientId(free))
     }
 
-    /// Removes a client: its requests are cancelled, and those that it was to answer fail.
+    /// Removes a client. Its requests are cancelled; requests assigned to it fail.
     pub(crate) fn detach(&mut self, id: ClientId, ports: &mut OpenPorts) -> Option<Client> {
         let client = self.clients.get_mut(id.0 as usize).and_then(Option::take)?;
         if let Some(others) = self.by_port.get_mut(&client.port) {
             others.retain(|&other| other != id);
         }
         self.requests.cancel_of(id);
-        for request in self.requests.handed_to(id) {
+        for request in self.requests.assigned_to(id) {
             self.fail(request, ports);
         }
         Some(client)
@@ -156,13 +160,13 @@ impl Clients {
         self.clients.get_mut(id.0 as usize)?.as_mut()
     }
 
-    /// Returns true if a client at a port has the duty of a subnet manager.
+    /// Returns true if a client at the port is a subnet manager.
     pub(crate) fn has_sm(&self, port: PortId) -> bool {
         let clients = self.by_port.get(&port).into_iter().flatten();
         clients.filter_map(|&id| self.get(id)).any(|client| client.options.is_sm)
     }
 
-    /// Returns what a client did so far; all zero for one that has gone.
+    /// Returns the counters of a client; all zero if it is detached.
     pub(crate) fn report(&self, id: ClientId) -> ClientReport {
         self.get(id).map_or_else(ClientReport::default, |client| ClientReport {
             is_sm: client.options.is_sm,
@@ -172,18 +176,17 @@ impl Clients {
         })
     }
 
-    /// Returns true when something has come for a client.
+    /// Returns true if a client has unread input.
     pub(crate) fn has_incoming(&self, id: ClientId) -> bool {
         self.get(id).is_some_and(|client| !client.inbox.is_empty())
     }
 
-    /// Returns the next thing that came for a client.
+    /// Returns the next input of a client.
     pub(crate) fn receive(&mut self, id: ClientId) -> Option<Incoming> {
         self.get_mut(id)?.inbox.pop_front()
     }
 
-    /// Returns a client for which something has come since it was last returned; `None` when there is
-    /// no other.
+    /// Returns a client that received input since it was last returned; `None` if there is none.
     pub(crate) fn next_woken(&mut self) -> Option<ClientId> {
         loop {
             let id = self.woken.pop_front()?;
@@ -195,23 +198,23 @@ impl Clients {
         }
     }
 
-    /// Counts a datagram that a client sends; returns the client's port.
+    /// Counts a sent MAD; returns the port of the client.
     pub(crate) fn count_sent(&mut self, id: ClientId) -> Option<PortId> {
         let client = self.get_mut(id)?;
         client.sent += 1;
         Some(client.port)
     }
 
-    /// Returns a transaction with a client's number in its upper bits.
+    /// Returns a transaction ID with the client ID plus one in its upper bits.
     pub(crate) const fn stamped(id: ClientId, transaction: TransactionId) -> TransactionId {
         let stamp = ((id.0 + 1) as u64) << OWN_BITS;
         TransactionId(UpperBits::own(transaction).0 | stamp)
     }
 
-    /// Remembers what a client asks; `None` when it waits for too much already.
+    /// Records an outstanding request; `None` if the client has too many.
     pub(crate) fn remember(&mut self, id: ClientId, datagram: &Datagram) -> Option<RequestKey> {
         let client = self.clients.get_mut(id.0 as usize)?.as_mut()?;
-        if client.waiting >= MOST_WAITING {
+        if client.waiting >= MAX_OUTSTANDING {
             return None;
         }
         client.waiting += 1;
@@ -223,13 +226,14 @@ impl Clients {
         &self.requests
     }
 
-    /// Returns the request that was handed out as a transaction at a port, which its answer belongs to.
-    pub(crate) fn take_handed(&mut self, transaction: u64, port: PortId) -> Option<RequestKey> {
-        self.requests.take_handed(transaction, port)
+    /// Returns and removes the assigned request with a transaction ID at a port: its response was
+    /// sent.
+    pub(crate) fn take_assigned(&mut self, transaction: u64, port: PortId) -> Option<RequestKey> {
+        self.requests.take_assigned(transaction, port)
     }
 
-    /// Removes a request that is waited for: it was answered, has failed, or nobody waits for it any
-    /// more. Packets that still carry its key belong to nobody then.
+    /// Removes an outstanding request because it was answered, failed or was cancelled. Packets
+    /// with its key then belong to no request.
     pub(crate) fn take_request(&mut self, key: RequestKey) -> Option<Request> {
         let request = self.requests.remove(key)?;
         if let Some(client) = self.get_mut(request.client) {
@@ -238,30 +242,30 @@ impl Clients {
         Some(request)
     }
 
-    /// Fails a request: a client's datagram is lost, or the answer to it.
+    /// Fails a request because it or its response was lost.
     pub(crate) fn fail(&mut self, key: RequestKey, ports: &mut OpenPorts) {
         if let Some(request) = self.take_request(key) {
             self.lose(request.client, request.datagram, ports);
         }
     }
 
-    /// Counts a client's datagram as lost, and tells the client if it wants to be told.
+    /// Counts a MAD of a client as lost, and reports it if the client has asked for reports.
     pub(crate) fn lose(&mut self, id: ClientId, datagram: Datagram, ports: &mut OpenPorts) {
         let Some(client) = self.get_mut(id) else { return };
         client.lost += 1;
-        if client.options.told_of_losses {
+        if client.options.reports_losses {
             self.give(id, Incoming::Lost(datagram), ports);
         }
     }
 
-    /// Hands a request to a client of a port, or to an agent of its node, to be answered. Returns true if
-    /// an answer is due.
+    /// Assigns a request to a client of a port or to an agent of its node. Returns true if a
+    /// response is expected.
     ///
-    /// A request that was handed out before as the same transaction is replaced: it is cancelled if it is
-    /// an earlier copy or segment of the same message, and fails otherwise.
-    pub(crate) fn hand_out(
+    /// An earlier request that was assigned with the same transaction ID is replaced. It is
+    /// cancelled if it is an earlier copy or segment of the same message; otherwise it fails.
+    pub(crate) fn assign(
         &mut self,
-        taker: Option<ClientId>,
+        responder: Option<ClientId>,
         port: PortId,
         key: RequestKey,
         transaction: u64,
@@ -277,22 +281,22 @@ impl Clients {
             Some((older, false)) => self.fail(older, ports),
             None => {}
         }
-        self.requests.hand_out(key, transaction, port, taker);
+        self.requests.assign(key, transaction, port, responder);
         true
     }
 
-    /// Returns the client that a datagram is for which has arrived at a port.
+    /// Returns the client that receives a MAD which arrived at a port.
     pub(crate) fn recipient(&self, port: PortId, payload: &MadPayload) -> Option<ClientId> {
         let transaction = payload.mad.transaction_id().0;
         if !payload.mad.method().is_response() || transaction >> OWN_BITS == 0 {
-            return self.taker(port, payload);
+            return self.responder(port, payload);
         }
         let asker = ClientId(((transaction >> OWN_BITS) as u32).wrapping_sub(1));
         self.get(asker).filter(|client| client.port == port).map(|_| asker)
     }
 
-    /// Returns the client that takes what nobody asked for.
-    fn taker(&self, port: PortId, payload: &MadPayload) -> Option<ClientId> {
+    /// Returns the client that receives an unsolicited MAD.
+    fn responder(&self, port: PortId, payload: &MadPayload) -> Option<ClientId> {
         let (qpn, class) = (payload.destination_qpn, payload.mad.class());
         let clients = self.by_port.get(&port)?;
         let first = |fits: &dyn Fn(&ClientOptions) -> bool| {
@@ -307,8 +311,10 @@ impl Clients {
         registered.or_else(|| first(&|options| options.is_sm))
     }
 
-    /// Returns the transaction of a response as the client that it is for knows it: that of its
-    /// request, which ends with the first response, or the one that it used last under this number.
+    /// Returns the transaction ID of a response as its client sent it.
+    ///
+    /// This is the transaction ID of the request, which the first response completes. For later
+    /// MADs it is the last one of the client with the same lower bits.
     pub(crate) fn own_transaction(
         &self,
         target: ClientId,
@@ -326,7 +332,7 @@ impl Clients {
         }
     }
 
-    /// Puts a datagram that has arrived into a client's inbox.
+    /// Queues an arrived MAD for a client.
     #[inline]
     pub(crate) fn deliver(&mut self, id: ClientId, datagram: Datagram, ports: &mut OpenPorts) {
         if let Some(client) = self.get_mut(id) {
@@ -335,7 +341,7 @@ impl Clients {
         }
     }
 
-    /// Puts something into a client's inbox, if it is still there.
+    /// Queues input for a client, if it is still attached.
     #[inline]
     fn give(&mut self, id: ClientId, incoming: Incoming, ports: &mut OpenPorts) {
         let Some(client) = self.clients.get_mut(id.0 as usize).and_then(Option::as_mut) else {
@@ -352,17 +358,17 @@ impl Clients {
 
 #[cfg(test)]
 impl Clients {
-    /// Returns the numbers of the clients of a port.
+    /// Returns the IDs of the clients of a port.
     pub(crate) fn at(&self, port: PortId) -> &[ClientId] {
         &self.by_port[&port]
     }
 
-    /// Sets where the search for a client's number starts.
+    /// Sets the client ID at which the search for a free one starts.
     pub(crate) const fn set_next(&mut self, number: u32) {
         self.next = number;
     }
 
-    /// Checks that each client waits for as many requests as there are of it.
+    /// Checks that the counters of outstanding requests match the requests.
     pub(crate) fn check(&self) {
         let mut waiting = BTreeMap::<ClientId, u32>::new();
         for request in self.requests.iter() {
@@ -373,7 +379,7 @@ impl Clients {
             let id = ClientId(index as u32);
             assert_eq!(waiting.remove(&id).unwrap_or(0), counted, "requests of client {id}");
         }
-        assert!(waiting.is_empty(), "requests of clients that have gone");
+        assert!(waiting.is_empty(), "requests of detached clients");
         self.requests.check();
     }
 }

@@ -1,17 +1,17 @@
-//! The clock of a fabric, and the events ahead of it.
+//! The virtual clock of a fabric and its event queue.
 
 use ib_types::Instant;
 
 use crate::event::{Event, EventQueue};
 
-/// Virtual time: it moves only when an event is taken or when it is set forward.
+/// Virtual time; it advances only when an event is taken and by [`Self::advance`].
 #[derive(Clone, Debug)]
 pub(crate) struct Clock {
     now: Instant,
-    /// Number of events that were taken.
+    /// Number of events taken.
     steps: u64,
     events: EventQueue<Event>,
-    /// Number of queued events that are not timers: those of packets and credits on a link.
+    /// Number of queued events of packets and credits on links, without timers.
     in_transit: usize,
 }
 
@@ -25,7 +25,7 @@ impl Clock {
         self.now
     }
 
-    /// Returns the number of events that were taken.
+    /// Returns the number of events taken.
     pub(crate) const fn steps(&self) -> u64 {
         self.steps
     }
@@ -35,7 +35,7 @@ impl Clock {
         self.in_transit > 0
     }
 
-    /// Returns when the next event is due.
+    /// Returns the time of the next event.
     pub(crate) fn next_at(&self) -> Option<Instant> {
         self.events.next_at()
     }
@@ -47,19 +47,19 @@ impl Clock {
         self.events.push(at, event);
     }
 
-    /// Takes the next event if it is due by a moment, and sets the clock to its time.
+    /// Takes the next event if it is due by a time, and sets the clock to the time of the event.
     #[inline]
-    pub(crate) fn pop_by(&mut self, moment: Instant) -> Option<Event> {
-        let (at, event) = self.events.pop_by(moment)?;
+    pub(crate) fn pop_by(&mut self, time: Instant) -> Option<Event> {
+        let (at, event) = self.events.pop_by(time)?;
         self.steps += 1;
         self.now = self.now.max(at);
         self.in_transit -= usize::from(!event.is_timer());
         Some(event)
     }
 
-    /// Sets the clock forward to a moment; one of the past changes nothing.
-    pub(crate) fn advance(&mut self, moment: Instant) {
-        self.now = self.now.max(moment);
+    /// Advances the clock to a time; a time in the past has no effect.
+    pub(crate) fn advance(&mut self, time: Instant) {
+        self.now = self.now.max(time);
     }
 
     /// Returns all events in no particular order.

@@ -1,26 +1,26 @@
-//! What a console or a script can tell a fabric to do.
+//! Console and script commands of a simulated fabric.
 //!
-//! ibsim's commands keep their names and meaning; those below the line are new. A port is written
-//! `"name"[number]`, a node `"name"`; the quotes can be left out where the name has no blank, and a
-//! quote that is part of a quoted name stands twice. Words are read without regard to case.
+//! ibsim's commands keep their names and semantics; the commands below the line are extensions. A
+//! port is written `"name"[number]`, a node `"name"`. Quotes are optional for names without blanks;
+//! a quote inside a quoted name is doubled. Keywords are case-insensitive.
 //!
 //! | command | effect |
 //! |---|---|
 //! | `Link "a"[n] "b"[m]` | plugs a cable into two free ports |
-//! | `Unlink "a"`, `Unlink "a"[n]` | pulls the cables of a node, or of a port; fails where there is none |
-//! | `ReLink "a"`, `ReLink "a"[n]` | plugs what was pulled back in |
-//! | `Clear "a"`, `Clear "a"[n]` | unlinks, for good, mends faults, and resets what was set and counted |
+//! | `Unlink "a"`, `Unlink "a"[n]` | pulls the cables of a node, or of a port; fails if there is none |
+//! | `ReLink "a"`, `ReLink "a"[n]` | plugs pulled cables back in |
+//! | `Clear "a"`, `Clear "a"[n]` | pulls cables permanently, removes faults, and resets settings and counters |
 //! | `Guid "a" guid`, `Guid "a"[n] guid` | changes the GUID of a node, and of its ports to match (port n of an HCA: GUID + n), or of a port |
-//! | `Error "a" rate`, `Error "a"[n] rate [attribute]` | loses so many per cent of requests that the port should answer; without an attribute also of packets that enter it, each a PortRcvErrors |
+//! | `Error "a" rate`, `Error "a"[n] rate [attribute]` | loses `rate` per cent of the requests to the port; without an attribute also of the packets that enter it, each a PortRcvErrors |
 //! | `PerformanceSet "a"[n] PortCounters.field=value` | sets a counter, in PortCounters and PortCountersExtended |
 //! | `Baselid "a"[n] lid [lmc]` | changes the LID of a port |
 //! |---|---|
-//! | `Fault "a"[n] what=value …`, `Fault "a"[n] none` | sets or mends `loss`, `corrupt`, `duplicate`, `reorder` with probabilities, `held` (of what `reorder` holds back) and `delay` with times, for packets that the port sends |
-//! | `Flap "a"[n] down up times` | takes the link down and up, once at least |
-//! | `Power "a" on\|off` | a node without power neither answers nor forwards, and forgets what it was told |
-//! | `MKey "a"[n] key [protect]` | sets a key that the manager does not know |
-//! | `Misroute "a" p q`, `Misroute "a" none` | the switch sends by q what its table has for p |
-//! | `IgnoreLft "a" all\|none\|block …` | the switch acknowledges writes of its table and does nothing |
+//! | `Fault "a"[n] kind=value …`, `Fault "a"[n] none` | sets or removes faults of packets that the port sends: probabilities `loss`, `corrupt`, `duplicate` and `reorder`, times `held` (maximum delay by `reorder`) and `delay` |
+//! | `Flap "a"[n] down up times` | takes the link down and up, at least once |
+//! | `Power "a" on\|off` | a node without power neither responds nor forwards, and loses its configuration |
+//! | `MKey "a"[n] key [protect]` | sets an M_Key that the subnet manager does not have |
+//! | `Misroute "a" p q`, `Misroute "a" none` | the switch forwards packets by port q if their LFT entry is p |
+//! | `IgnoreLft "a" all\|none\|block …` | the switch acknowledges writes of LFT blocks and ignores them |
 //! | `Swap "a"[n] "b"[m]` | exchanges two cables |
 
 use std::time::Duration;
@@ -28,150 +28,151 @@ use std::time::Duration;
 use ib_types::Guid;
 use ib_wire::mad::AttributeId;
 
+pub(crate) mod active_faults;
 mod check;
 mod display;
-pub(crate) mod in_force;
 mod parse;
 mod run;
 mod target;
 
 pub(crate) use check::check;
-pub(crate) use display::Time;
+pub(crate) use display::DisplayDuration;
 pub use parse::ParseCommandError;
 pub(crate) use parse::closing;
 pub use parse::duration as parse_duration;
 pub(crate) use run::run;
 
-/// A node, or one of its ports, by name.
+/// The name of a node or of one of its ports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
     /// The name of the node.
     pub node: String,
-    /// The number of the port; `None` where the node is meant.
+    /// The port number; `None` for the node itself.
     pub port: Option<u8>,
 }
 
-/// A command.
+/// A console command.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Command {
-    /// Plugs a cable in.
+    /// Plugs a cable into two ports.
     Link(Target, Target),
-    /// Pulls cables.
+    /// Pulls the cables of a node or port.
     Unlink(Target),
     /// Plugs pulled cables back in.
     Relink(Target),
-    /// Pulls cables for good, and resets the ports.
+    /// Pulls cables permanently, removes faults and resets the ports.
     Clear(Target),
-    /// Changes a GUID.
+    /// Changes the GUID of a node or port.
     Guid(Target, Guid),
-    /// Loses a part of requests, and without an attribute of packets that enter the port, too: per
-    /// cent, and the attribute that is meant.
+    /// Loses a percentage of the requests to a port, optionally only those of an attribute. Without
+    /// an attribute, also loses packets that enter the port.
     Error(Target, f64, Option<AttributeId>),
     /// Sets a counter by its name, in `PortCounters` and in `PortCountersExtended`.
     PerformanceSet(Target, String, u64),
-    /// Changes LID and LMC.
+    /// Changes the LID and LMC of an end port.
     BaseLid(Target, u16, u8),
-    /// Sets the faults of what a port sends; those not named stay as they are, none at all mends
-    /// them.
+    /// Sets faults of packets that a port sends. Unlisted faults are unchanged; an empty list
+    /// removes all.
     Fault(Target, Vec<Fault>),
-    /// Takes a link down and up: for how long each, how often.
+    /// Takes a link down and up: time down, time up, number of repetitions.
     Flap(Target, Duration, Duration, u32),
     /// Switches a node on or off.
     Power(Target, bool),
-    /// Sets an M_Key and how much it protects.
+    /// Sets the M_Key of a port and its protection level.
     MKey(Target, u64, u8),
-    /// Has a switch send by the second port what its table has for the first; `None` has it obey.
+    /// Forwards packets by the second port if their LFT entry is the first; `None` restores
+    /// forwarding by the LFT.
     Misroute(Target, Option<(u8, u8)>),
-    /// Has a switch ignore writes of its linear forwarding table.
+    /// Ignores writes of LFT blocks of a switch.
     IgnoreLft(Target, Ignored),
     /// Exchanges the cables of two ports.
     Swap(Target, Target),
 }
 
-/// A fault of a port and its size.
+/// A fault of packets that a port sends.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Fault {
-    /// The probability that a packet vanishes.
+    /// Probability that a packet is lost.
     Loss(f64),
-    /// The probability that a bit flips.
+    /// Probability that a bit flips.
     Corruption(f64),
-    /// The probability that a packet arrives twice.
+    /// Probability that a packet is duplicated.
     Duplication(f64),
-    /// The probability that a packet is held back.
+    /// Probability that a packet is delayed so that later packets overtake it.
     Reordering(f64),
-    /// How long packets are held back at most; without it, and with zero, as long as eight packets of
-    /// the link's MTU take.
+    /// Maximum delay of reordered packets; if unset or zero, the time of eight packets of the
+    /// link's MTU.
     HeldBack(Duration),
-    /// How much longer every packet takes.
+    /// Additional latency of every packet.
     Delay(Duration),
 }
 
-/// Which blocks of a table are not written.
+/// LFT blocks whose writes are ignored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ignored {
-    /// All.
+    /// All blocks.
     All,
-    /// None.
+    /// No block.
     None,
-    /// These.
+    /// These blocks.
     Blocks(Vec<u16>),
 }
 
-/// Why a command could not be done.
+/// Error of running a command.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CommandError {
-    /// There is no such node.
-    #[error("there is no node {0:?}: expected the name or the description of one")]
+    /// The fabric has no node of this name.
+    #[error("there is no node {0:?}: expected the name or description of a node")]
     NoSuchNode(String),
     /// The node has no such port.
     #[error("node {node:?} has no port {port}: expected {first} to {last}")]
     NoSuchPort {
-        /// The node.
+        /// The name of the node.
         node: String,
-        /// The port.
+        /// The port number.
         port: u8,
-        /// The lowest number.
+        /// The lowest port number.
         first: u8,
-        /// The highest number.
+        /// The highest port number.
         last: u8,
     },
-    /// A port is needed and only a node was named.
+    /// The command needs a port, but the target is a node.
     #[error("expected a port: {0:?}[number]")]
     NeedsPort(String),
-    /// A switch is needed.
-    #[error("node {0:?} is no switch: expected one")]
+    /// The command needs a switch.
+    #[error("node {0:?} is not a switch: expected a switch")]
     NotASwitch(String),
-    /// The port has a cable already.
+    /// The port already has a cable.
     #[error("port {node:?}[{port}] has a cable already: expected a free port")]
     Linked {
-        /// The node.
+        /// The name of the node.
         node: String,
-        /// The port.
+        /// The port number.
         port: u8,
     },
     /// The port has no cable.
     #[error("port {node:?}[{port}] has no cable: expected a port with one")]
     NotLinked {
-        /// The node.
+        /// The name of the node.
         node: String,
-        /// The port.
+        /// The port number.
         port: u8,
     },
-    /// There is no cable that could be pulled.
+    /// The target has no cable to pull.
     #[error("{0} has no cable: expected one that can be pulled")]
     NothingToPull(String),
-    /// No cable was pulled that could be plugged back in.
+    /// The target has no pulled cable.
     #[error("no cable of {0} was pulled: expected one that can be plugged back in")]
     NothingPulled(String),
-    /// A value does not fit.
+    /// A value is invalid.
     #[error("found {found}, expected {expected}")]
     Value {
-        /// What was given.
+        /// The value found.
         found: String,
-        /// What it should be.
+        /// The values expected.
         expected: &'static str,
     },
 }

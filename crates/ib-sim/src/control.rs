@@ -1,4 +1,4 @@
-//! Commands and scripts: how they are checked, run, and when.
+//! Commands and scripts: checks, immediate execution and timed execution.
 
 use ib_topology::PortId;
 use ib_types::Instant;
@@ -10,38 +10,41 @@ use crate::script::{FailedStep, Step, StepError};
 use crate::sim::Sim;
 
 impl Sim {
-    /// Returns the port of a target that has to name one.
+    /// Returns the port of a target, which must name one.
     ///
     /// # Errors
-    /// Fails when there is no such node or port.
+    /// Fails if the node or port does not exist.
     pub fn target_port(&self, target: &Target) -> Result<PortId, CommandError> {
         target.find_port(self.fabric())
     }
 
-    /// Checks what a command names, and values whose range depends on the fabric. What depends on
-    /// the moment, such as whether a port is free, shows when the command is run.
+    /// Checks the targets of a command and values whose range depends on the fabric.
+    ///
+    /// Conditions that depend on the time, such as whether a port is free, are checked when the
+    /// command is run.
     ///
     /// # Errors
-    /// Fails when a node or port is not there or not of the right kind, or a value out of range.
+    /// Fails if a node or port does not exist or is of the wrong kind, and if a value is out of
+    /// range.
     pub fn check(&self, command: &Command) -> Result<(), CommandError> {
         check(self.fabric(), command)
     }
 
-    /// Does what a command says, at once.
+    /// Runs a command at once.
     ///
     /// # Errors
-    /// Fails without doing anything when the command names what is not there, a value is out of
-    /// range, or ports do not have the cables that it takes.
+    /// Fails without any effect if a target does not exist, a value is out of range, or the ports
+    /// do not have the required cables.
     pub fn run(&mut self, command: &Command) -> Result<(), CommandError> {
         self.net.log(Entry::Command { text: &command.to_string() });
         self.check(command)?;
         run(&mut self.net, &mut self.script, command)
     }
 
-    /// Has steps run at their moments; those of the past are run at once.
+    /// Schedules the steps of a script; steps in the past are run at once.
     ///
     /// # Errors
-    /// Fails at the first step that [`check`](Self::check) refuses, and takes none then.
+    /// Fails on the first step that [`check`](Self::check) refuses; then no step is scheduled.
     pub fn load_script(&mut self, steps: &[Step]) -> Result<(), StepError> {
         for Step { command, line, .. } in steps {
             self.check(command).map_err(|error| StepError { line: *line, error })?;
@@ -54,13 +57,13 @@ impl Sim {
         Ok(())
     }
 
-    /// Has a function called with every step that cannot be done when its time has come, such as one that
-    /// plugs a cable into a port that has one by then. [`Stats`](crate::Stats) count them as well.
+    /// Sets a callback for steps that fail when they are run, such as plugging a cable into a port
+    /// that has one by then. [`Stats`](crate::Stats) counts these steps too.
     pub fn on_failed_step(&mut self, call: impl FnMut(&FailedStep) + Send + 'static) {
         self.script.on_failed(Box::new(call));
     }
 
-    /// A step of the script is due.
+    /// Runs a step of a script.
     pub(crate) fn run_step_of_script(&mut self, step: u32) {
         let step = self.script.step(step).clone();
         if let Err(error) = self.run(&step.command) {

@@ -1,84 +1,85 @@
-//! What a port counts.
+//! Counters of a port.
 
 use ib_wire::mad::Mad;
 use ib_wire::mad::pm::{
     PortCounters, PortCountersExtended, PortRcvErrorDetails, PortXmitDiscardDetails,
 };
 
-/// The counters of a port, at their full width; PortCounters and PortCountersExtended of IBTA
-/// volume 1, chapter 16.1.3. They are cut to what an attribute has room for when they are read.
-/// Those of all packets come first, together in memory.
+/// The counters of a port, at full width.
+///
+/// They are those of PortCounters and PortCountersExtended, IBTA volume 1, chapter 16.1.3. Values
+/// in PortCounters saturate. The counters that every packet changes come first, adjacent in memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Counters {
-    /// Sent data in units of four bytes, without the CRCs of the link.
+    /// Sent data in units of four bytes, without VCRC.
     pub xmit_data: u64,
-    /// Received data in units of four bytes.
+    /// Received data in units of four bytes, without VCRC.
     pub rcv_data: u64,
     /// Sent packets.
     pub xmit_packets: u64,
     /// Received packets.
     pub rcv_packets: u64,
-    /// Those of the sent packets that went to one port.
+    /// Sent unicast packets.
     pub unicast_xmit_packets: u64,
-    /// Those of the received packets that went to one port.
+    /// Received unicast packets.
     pub unicast_rcv_packets: u64,
-    /// Those of the sent packets that went to a multicast group.
+    /// Sent multicast packets.
     pub multicast_xmit_packets: u64,
-    /// Those of the received packets that went to a multicast group.
+    /// Received multicast packets.
     pub multicast_rcv_packets: u64,
-    /// Ticks during which something was to be sent and could not for want of credits.
+    /// Ticks during which packets were waiting for credits.
     pub xmit_wait: u64,
-    /// Packets that arrived damaged.
+    /// Received packets that were damaged.
     pub rcv_errors: u64,
-    /// Packets that arrived marked as bad by the sender.
+    /// Received packets that the sender marked as bad.
     pub rcv_remote_physical_errors: u64,
-    /// Packets that could not be forwarded: no route, a wrong one, a bad VL.
+    /// Packets that a switch could not forward: no LFT entry, an invalid entry or VL.
     pub rcv_switch_relay_errors: u64,
-    /// Packets that were discarded on their way out: port down, too old.
+    /// Packets discarded before sending: port down, lifetime exceeded.
     pub xmit_discards: u64,
-    /// Packets that were not sent because of their partition or because they are raw.
+    /// Packets not sent because of their partition or because they are raw.
     pub xmit_constraint_errors: u64,
-    /// Packets that were not taken because of their partition or because they are raw.
+    /// Packets not accepted because of their partition or because they are raw.
     pub rcv_constraint_errors: u64,
-    /// Bit errors on the lanes.
+    /// Bit errors on the link.
     pub symbol_errors: u64,
-    /// Successful retrainings.
+    /// Successful link retrainings.
     pub link_recoveries: u64,
-    /// Failed retrainings: the link went down.
+    /// Failed link retrainings: the link went down.
     pub link_downed: u64,
-    /// Errors of the link beyond the threshold.
+    /// Local link errors beyond the threshold.
     pub local_link_integrity_errors: u64,
     /// Buffer overruns beyond the threshold.
     pub excessive_buffer_overruns: u64,
-    /// Incoming packets of subnet management that were dropped for want of a buffer.
+    /// Received SMPs dropped because their buffer was full.
     pub vl15_dropped: u64,
-    /// Management packets to queue pair 1 that were dropped.
+    /// Dropped MADs to QP 1.
     pub qp1_dropped: u64,
-    /// Those of `rcv_errors` whose bits the link has damaged.
+    /// `rcv_errors` of packets damaged on the link.
     pub local_physical_errors: u64,
-    /// Those of `rcv_errors` that are no packets.
+    /// `rcv_errors` of malformed packets.
     pub malformed_packet_errors: u64,
-    /// Those of `rcv_errors` for which the buffer had no room.
+    /// `rcv_errors` of packets without buffer space.
     pub buffer_overrun_errors: u64,
-    /// Those of `rcv_switch_relay_errors` that have no route.
+    /// `rcv_switch_relay_errors` of packets without LFT entry.
     pub dlid_mapping_errors: u64,
-    /// Those of `rcv_switch_relay_errors` whose service level has no VL.
+    /// `rcv_switch_relay_errors` of packets whose SL has no VL.
     pub vl_mapping_errors: u64,
-    /// Those of `rcv_switch_relay_errors` that would leave by the port of arrival.
+    /// `rcv_switch_relay_errors` of packets that would leave by the port of arrival.
     pub looping_errors: u64,
-    /// Those of `xmit_discards` whose link was down or not active.
+    /// `xmit_discards` of packets for a link that was down or not active.
     pub inactive_discards: u64,
-    /// Those of `xmit_discards` that were longer than the MTU.
+    /// `xmit_discards` of packets longer than the MTU.
     pub neighbor_mtu_discards: u64,
-    /// Those of `xmit_discards` that were in the switch for too long.
+    /// `xmit_discards` of packets that exceeded the lifetime of the switch.
     pub lifetime_discards: u64,
-    /// Those of `xmit_discards` that waited at the head of their queue for too long.
+    /// `xmit_discards` of packets that exceeded the lifetime at the head of their queue.
     pub hoq_life_discards: u64,
 }
 
 impl Counters {
-    /// Counts a packet that is sent, of so many bytes.
+    /// Counts a sent packet of `bytes` bytes.
     pub(crate) const fn sent(&mut self, bytes: usize, multicast: bool) {
         self.xmit_data += (bytes / 4) as u64;
         self.xmit_packets += 1;
@@ -86,13 +87,13 @@ impl Counters {
         self.unicast_xmit_packets += !multicast as u64;
     }
 
-    /// Counts a packet that the link has damaged.
+    /// Counts a packet damaged on the link.
     pub(crate) const fn damaged(&mut self) {
         self.rcv_errors += 1;
         self.local_physical_errors += 1;
     }
 
-    /// Counts a packet that was received, of so many bytes.
+    /// Counts a received packet of `bytes` bytes.
     pub(crate) const fn received(&mut self, bytes: usize, multicast: bool) {
         self.rcv_data += (bytes / 4) as u64;
         self.rcv_packets += 1;
@@ -104,13 +105,13 @@ impl Counters {
 /// The length of a tick of `xmit_wait` in nanoseconds.
 pub const TICK_NANOS: u64 = 8;
 
-/// Returns a time in ticks.
+/// Returns a duration in ticks.
 pub(crate) const fn ticks(time: std::time::Duration) -> u64 {
     time.as_nanos() as u64 / TICK_NANOS
 }
 
-/// Counters of the fabric and what each is called in the two attributes: by the name of its own, the
-/// bit that selects it for writing, and the most that it can tell in the shorter one.
+/// Counters of the fabric with their names in both attributes, the CounterSelect bit and the
+/// maximum in PortCounters.
 macro_rules! shared {
     ($apply:ident) => {
         $apply! {
@@ -158,7 +159,7 @@ impl Counters {
         all!(add);
     }
 
-    /// Returns the distance from other counters to these, modulo 2^64.
+    /// Returns the differences from other counters, modulo 2^64.
     #[must_use]
     pub(crate) const fn minus(&self, other: &Self) -> Self {
         let mut result = *self;
@@ -171,7 +172,7 @@ impl Counters {
         result
     }
 
-    /// Returns all counters by name.
+    /// Returns all counters with their names.
     #[must_use]
     pub fn named(&self) -> Vec<(&'static str, u64)> {
         macro_rules! named {
@@ -180,7 +181,7 @@ impl Counters {
         all!(named)
     }
 
-    /// Shows the counters in the attribute of 32 bits and less; they stop at what it can tell.
+    /// Writes the counters into PortCounters, saturated at the maximum of each field.
     pub(crate) fn show(&self, shown: &mut PortCounters) {
         macro_rules! show {
             ($($own:ident: $name:ident $bit:literal $most:literal),+ $(,)?) => {
@@ -192,7 +193,7 @@ impl Counters {
         shown.xmit_wait = self.xmit_wait.min(0xffff_ffff) as u32;
     }
 
-    /// Shows the counters in the attribute of 64 bits.
+    /// Writes the counters into PortCountersExtended.
     pub(crate) const fn show_extended(&self, shown: &mut PortCountersExtended) {
         macro_rules! show {
             ($($own:ident: $name:ident $bit:literal $most:literal),+ $(,)?) => {
@@ -208,7 +209,7 @@ impl Counters {
         shown.unicast_rcv_packets = self.unicast_rcv_packets;
     }
 
-    /// Does what a Set of one of the attributes asks for: writes the counters that it selects.
+    /// Applies a Set of one of the attributes: writes the selected counters.
     pub(crate) fn write(&mut self, mad: &Mad) {
         if let Some(request) = mad.attribute::<PortCounters>() {
             let mut shown = PortCounters::zeroed();

@@ -1,5 +1,4 @@
-//! What becomes of a packet at the end port that it was for: the node's own agents, agents that it
-//! hosts, clients.
+//! Delivery of packets at end ports: to agents of the node, to hosted agents and to clients.
 
 use ib_link::Arrival;
 use ib_topology::{NodeId, PortId};
@@ -22,7 +21,7 @@ use crate::sma::{self, Access};
 use crate::{congestion, pma};
 
 impl Sim {
-    /// Delivers a packet, and what its receiver sends to its own node, if anything.
+    /// Delivers a packet, and the packets that its receiver sends to its own node.
     pub(crate) fn deliver(&mut self, delivery: Option<Delivery>) {
         let mut next = delivery;
         while let Some(delivery) = next {
@@ -33,7 +32,7 @@ impl Sim {
         }
     }
 
-    /// A packet that is not subnet management has reached an end port.
+    /// Delivers a packet other than an SMP at an end port.
     fn deliver_data(&mut self, port: PortId, key: u32) -> Option<Delivery> {
         let net = &mut self.net;
         let packet = &net.flights.get(key).packet;
@@ -60,16 +59,18 @@ impl Sim {
             return None;
         }
         match class {
-            MgmtClass::PERFORMANCE if is_asked(method) => net.answer_gmp(port, key, |net, mad| {
-                pma::answer(&mut net.fabric, net.clock.now(), port, mad)
-            }),
+            MgmtClass::PERFORMANCE if has_response(method) => {
+                net.answer_gmp(port, key, |net, mad| {
+                    pma::answer(&mut net.fabric, net.clock.now(), port, mad)
+                })
+            }
             MgmtClass::CONGESTION_CONTROL if congestion::is_answered(mad) => {
                 net.answer_gmp(port, key, |net, mad| {
                     congestion::answer(net.fabric.node_of(port).kind.is_switch(), mad)
                 })
             }
             _ => {
-                net.hand_over(port, key);
+                net.deliver_mad(port, key);
                 None
             }
         }
@@ -89,22 +90,22 @@ impl Sim {
         self.poll_agent(number);
     }
 
-    /// An agent wanted to be called now.
+    /// Runs an agent at the time that it has requested.
     pub(crate) fn wake_agent(&mut self, number: u32) {
         if self.agents.wake(number, self.net.now()) {
             self.poll_agent(number);
         }
     }
 
-    /// Sends what an agent wants to send, and takes note of when it wants to be called.
+    /// Sends the MADs of an agent and schedules its next wake-up.
     pub(crate) fn poll_agent(&mut self, number: u32) {
         let now = self.net.now();
         while let Some((node, datagram)) = self.agents.poll_transmit(number, now) {
             let Some(port) = self.net.fabric.end_port(node) else { continue };
-            // What only acknowledges a part of a request is no answer yet.
+            // An acknowledgement of a segment is not a response.
             let mad = &datagram.mad;
             let request = if mad.method().is_response() && !is_rmpp_control(mad) {
-                self.net.handed_to_node(node, mad.transaction_id().0)
+                self.net.assigned_to_node(node, mad.transaction_id().0)
             } else {
                 None
             };
@@ -123,11 +124,11 @@ impl Sim {
 }
 
 impl Network {
-    /// A packet of subnet management is for a node. `port` is where it arrived.
+    /// Delivers an SMP at a node; `port` is the port of arrival.
     fn deliver_smp(&mut self, port: PortId, key: u32) -> Option<Delivery> {
         let payload = match &self.flights.get(key).packet.payload {
             Payload::Mad(payload) if payload.mad.class().is_smp() => payload,
-            // Queue pair 0 is spoken to with SMPs only.
+            // QP 0 accepts only SMPs.
             _ => {
                 self.lose(port, key, Loss::NoReceiver);
                 return None;
@@ -144,7 +145,7 @@ impl Network {
             || id == AttributeId::SM_INFO
             || !matches!(method, Method::GET | Method::SET);
         if for_manager {
-            self.hand_over(end, key);
+            self.deliver_mad(end, key);
             return None;
         }
         if self.loses_request(port, id) {
@@ -153,7 +154,9 @@ impl Network {
         }
         self.note_delivery(port, key);
         let mut flight = self.land(key);
-        let Payload::Mad(payload) = &mut flight.packet.payload else { unreachable!("seen above") };
+        let Payload::Mad(payload) = &mut flight.packet.payload else {
+            unreachable!("matched above")
+        };
         let slid = flight.packet.slid;
         let Some(status) = sma::answer(self, port, slid, &mut payload.mad) else {
             self.refuse_m_key(port, &flight);
@@ -167,14 +170,14 @@ impl Network {
         if directed {
             self.send_directed(end, packet, flight.request)
         } else if from_neighbor && self.fabric.port(port).cable.is_some() {
-            // It came over one link, whatever LIDs there are, and so does the answer.
+            // The request came directly over the link, without LIDs, and so does the response.
             self.send_to_neighbor(port, packet, flight.request)
         } else {
             self.send_by_lid(end, packet, flight.request)
         }
     }
 
-    /// The manager has heard a trap of the node.
+    /// Processes a TrapRepress of a subnet manager.
     fn deliver_repress(&mut self, port: PortId, key: u32) {
         self.note_delivery(port, key);
         let flight = self.land(key);
@@ -189,7 +192,7 @@ impl Network {
         }
     }
 
-    /// A packet that has landed is not answered, since its M_Key is wrong.
+    /// Records that a request was refused because of its M_Key.
     fn refuse_m_key(&mut self, port: PortId, flight: &Flight) {
         self.fabric.port_mut(port).dropped += 1;
         self.stats.lose(Loss::MKey);
@@ -199,13 +202,13 @@ impl Network {
         }
     }
 
-    /// Returns true when a fault swallows a request that the port's agent should answer.
+    /// Returns true if a fault loses a request to an agent of the port.
     fn loses_request(&mut self, port: PortId, id: AttributeId) -> bool {
         let faults = self.fabric.port(port).faults.as_deref();
         faults.is_some_and(|faults| happens(&mut self.rng, faults.unanswered(id)))
     }
 
-    /// Has an agent of the node answer a request that was sent to an end port.
+    /// Lets an agent of the node answer a GMP to an end port.
     fn answer_gmp(
         &mut self,
         port: PortId,
@@ -220,7 +223,7 @@ impl Network {
         self.note_delivery(port, key);
         let mut flight = self.land(key);
         let Payload::Mad(payload) = &mut flight.packet.payload else {
-            unreachable!("agents are asked by datagrams")
+            unreachable!("agents receive MADs only")
         };
         let status = agent(self, &mut payload.mad);
         payload.mad.answer(status);
@@ -229,17 +232,17 @@ impl Network {
         self.send_by_lid(port, packet, flight.request)
     }
 
-    /// Returns the request that a node was handed as a transaction, by whichever port.
-    fn handed_to_node(&mut self, node: NodeId, transaction: u64) -> Option<RequestKey> {
-        let mut ports = self.clients.requests().ports_handed(transaction);
+    /// Returns the request with a transaction ID that is assigned to a node, at any of its ports.
+    fn assigned_to_node(&mut self, node: NodeId, transaction: u64) -> Option<RequestKey> {
+        let mut ports = self.clients.requests().assigned_ports(transaction);
         let port = ports.find(|&port| self.fabric.port(port).node == node)?;
         drop(ports);
-        self.clients.take_handed(transaction, port)
+        self.clients.take_assigned(transaction, port)
     }
 }
 
 impl FabricState {
-    /// Turns a packet round: the answer takes the same ends.
+    /// Returns the response packet of a request: source and destination are exchanged.
     #[inline]
     fn reply_packet(&self, end: PortId, packet: &Packet) -> Packet {
         let state = self.port(end);
@@ -251,7 +254,7 @@ impl FabricState {
         let grh =
             packet.grh.map(|grh| Grh { source: self.gid(end), destination: grh.source, ..grh });
         let Payload::Mad(payload) = &packet.payload else {
-            unreachable!("only datagrams are answered")
+            unreachable!("only MADs have a response")
         };
         let payload = MadPayload {
             destination_qpn: payload.source_qpn,
@@ -264,9 +267,9 @@ impl FabricState {
     }
 }
 
-/// Returns true for a method that is answered with a response. An agent answers nothing else, lest
-/// two of them answer each other indefinitely.
-fn is_asked(method: Method) -> bool {
+/// Returns true for a method that has a response. Agents answer no other methods; otherwise two
+/// agents could answer each other indefinitely.
+fn has_response(method: Method) -> bool {
     method.response().is_some_and(|response| response != Method::TRAP_REPRESS)
 }
 

@@ -1,4 +1,5 @@
-//! What happens next: events in the order of their time, and of their making where times are equal.
+//! Events of the simulation, ordered by time; events with equal times in the order of their
+//! creation.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -8,54 +9,54 @@ use ib_types::Instant;
 
 use crate::ids::RequestKey;
 
-/// What can happen.
+/// An event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
     /// A packet arrives at a port.
     Arrive { port: PortId, flight: u32, epoch: u32 },
-    /// A port has sent a packet and something waits behind it.
+    /// A port has finished sending a packet while others are waiting.
     Sent { port: PortId, epoch: u32 },
-    /// Blocks of a buffer at the other end of a port's link are free again.
+    /// Credits return: buffer blocks at the other end of the link are free again.
     Credit { port: PortId, vl: u8, blocks: u16, epoch: u32 },
-    /// Something that waits for its time.
+    /// A timer expires.
     Timer(Timer),
 }
 
 impl Event {
-    /// Returns true for an event that waits for its time, however quiet the links are.
+    /// Returns true for timers, which do not depend on packets in flight.
     #[inline]
     pub(crate) const fn is_timer(&self) -> bool {
         matches!(self, Self::Timer(_))
     }
 }
 
-/// What happens when it is time, however quiet the fabric is.
+/// A timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Timer {
-    /// A packet has been at the head of a VL for as long as it may.
+    /// The packet at the head of a VL exceeds its lifetime.
     HeadOfQueue { port: PortId, vl: u8, epoch: u32 },
-    /// Nobody has answered a request that a client was to answer.
+    /// The time limit for the response of a client expires.
     Answer { request: RequestKey },
-    /// A trap was not repressed.
+    /// A trap is to be repeated.
     Trap { node: NodeId, transaction: u32 },
-    /// The lease of a port's M_Key ends.
+    /// The M_Key lease of a port ends.
     Lease { port: PortId },
-    /// An agent wants to be called.
+    /// An agent has requested a wake-up.
     Agent { agent: u32 },
-    /// A step of the script is due.
+    /// A step of the script is to be run.
     Script { step: u32 },
-    /// A link that flaps goes up or down.
+    /// A flapping link goes up or down.
     Flap { flap: u32 },
 }
 
-/// A queue of events of a kind.
+/// A queue of events.
 ///
-/// Two events of the same moment come out in the order in which they went in, so that a run does not
-/// depend on how the queue is built.
+/// Events with equal times are returned in the order in which they were added, so that runs are
+/// reproducible.
 #[derive(Clone, Debug)]
 pub(crate) struct EventQueue<E> {
-    /// The earliest event, when it is known without the heap: where one packet is under way, its
-    /// events never enter the heap.
+    /// The earliest event, kept outside the heap: with a single packet in flight, its events never
+    /// enter the heap.
     first: Option<Entry<E>>,
     heap: BinaryHeap<Entry<E>>,
     made: u64,
@@ -89,7 +90,7 @@ impl<E> PartialOrd for Entry<E> {
 }
 
 impl<E> Ord for Entry<E> {
-    /// The earliest entry is the greatest, since the heap hands out the greatest first.
+    /// Reverses the order, since the heap returns the greatest entry first.
     fn cmp(&self, other: &Self) -> Ordering {
         other.key().cmp(&self.key())
     }
@@ -103,7 +104,7 @@ impl<E> EventQueue<E> {
     pub(crate) fn push(&mut self, at: Instant, event: E) {
         self.made += 1;
         let entry = Entry { at, number: self.made, event };
-        // What is pushed now comes after everything of the same moment.
+        // The new event comes after all events of the same time.
         match &self.first {
             Some(first) if first.at <= at => self.heap.push(entry),
             Some(_) => self.heap.extend(self.first.replace(entry)),
@@ -118,16 +119,16 @@ impl<E> EventQueue<E> {
         self.first.iter().chain(&self.heap).map(|entry| &entry.event)
     }
 
-    /// Returns when the next event is due.
+    /// Returns the time of the next event.
     #[inline]
     pub(crate) fn next_at(&self) -> Option<Instant> {
         self.first.as_ref().or_else(|| self.heap.peek()).map(|entry| entry.at)
     }
 
-    /// Takes the next event when it is due by a moment. What is due at [`Instant::NEVER`] never is.
-    pub(crate) fn pop_by(&mut self, moment: Instant) -> Option<(Instant, E)> {
+    /// Takes the next event if it is due by a time. Events at [`Instant::NEVER`] are never due.
+    pub(crate) fn pop_by(&mut self, time: Instant) -> Option<(Instant, E)> {
         let at = self.next_at()?;
-        if at > moment || at == Instant::NEVER {
+        if at > time || at == Instant::NEVER {
             return None;
         }
         self.first.take().or_else(|| self.heap.pop()).map(|entry| (entry.at, entry.event))

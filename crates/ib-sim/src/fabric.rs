@@ -16,11 +16,13 @@ use crate::port::{Port, Tables};
 
 /// The state of all nodes and ports.
 ///
-/// A cable joins two ports, each of which names the other; a pulled cable is remembered for both.
+/// A cable joins two ports, each of which refers to the other. A pulled cable is recorded at both
+/// ports.
 #[derive(Debug)]
 pub(crate) struct FabricState {
     nodes: Vec<Node>,
-    /// What every packet asks of a node and nothing changes, close together.
+    /// Constant attributes of nodes that forwarding reads for every packet, close together in
+    /// memory.
     layouts: Vec<NodeLayout>,
     ports: Vec<Port>,
     names: HashMap<String, NodeId>,
@@ -31,7 +33,7 @@ pub(crate) struct FabricState {
     route_changes: u64,
 }
 
-/// What never changes of a node.
+/// Constant attributes of a node.
 #[derive(Clone, Copy, Debug)]
 struct NodeLayout {
     /// The index of port 0.
@@ -40,7 +42,7 @@ struct NodeLayout {
 }
 
 impl FabricState {
-    /// Makes a fabric as a file describes it: all links up, no LIDs, nothing configured.
+    /// Returns the state of an unconfigured fabric: all links up, no LIDs.
     pub(crate) fn new(fabric: &Fabric, options: &Options) -> Self {
         let mut this = Self {
             nodes: Vec::with_capacity(fabric.node_count()),
@@ -112,13 +114,13 @@ impl FabricState {
         &mut self.ports[id.index()]
     }
 
-    /// Returns a port that is known to exist.
+    /// Returns a port that must exist.
     #[inline]
     pub(crate) fn port_id(&self, node: NodeId, number: u8) -> PortId {
         PortId(self.layouts[node.index()].first_port + u32::from(number))
     }
 
-    /// Returns what the rules of directed routes ask of a node.
+    /// Returns the attributes of a node for directed route processing.
     #[inline]
     pub(crate) fn hop_node(&self, node: NodeId) -> HopNode {
         self.layouts[node.index()].hop
@@ -136,23 +138,23 @@ impl FabricState {
         self.node(self.port(port).node)
     }
 
-    /// Returns all nodes in the order of the fabric's file.
+    /// Returns all nodes in the order of the fabric file.
     pub(crate) fn node_ids(&self) -> impl Iterator<Item = NodeId> + use<> {
         (0..self.nodes.len()).map(|index| NodeId(index as u32))
     }
 
-    /// Returns all ports in the order of the fabric's file.
+    /// Returns all ports in the order of the fabric file.
     pub(crate) fn port_ids(&self) -> impl Iterator<Item = PortId> + use<> {
         (0..self.ports.len()).map(|index| PortId(index as u32))
     }
 
-    /// Returns the ports of a node that cables can be plugged into.
+    /// Returns the external ports of a node.
     pub(crate) fn external_ports(&self, node: NodeId) -> impl Iterator<Item = PortId> + use<> {
         let first = self.port_id(node, 0).0;
         (1..=u32::from(self.node(node).ports)).map(move |number| PortId(first + number))
     }
 
-    /// Returns the ports of everything but switches.
+    /// Returns the ports of all nodes other than switches.
     pub(crate) fn adapter_ports(&self) -> impl Iterator<Item = PortId> {
         self.port_ids().filter(|&port| {
             let state = self.port(port);
@@ -164,7 +166,7 @@ impl FabricState {
         port.index() < self.ports.len()
     }
 
-    /// Returns the node of a name: the name in its file, or else its description.
+    /// Returns the node with a name, or else with a description.
     pub(crate) fn find_node(&self, name: &str) -> Option<NodeId> {
         self.names
             .get(name)
@@ -172,13 +174,13 @@ impl FabricState {
             .or_else(|| self.node_ids().find(|&node| self.node(node).description.as_text() == name))
     }
 
-    /// Returns a port by its number on a node.
+    /// Returns the port of a node with a number.
     pub(crate) fn find_port(&self, node: NodeId, number: u8) -> Option<PortId> {
         (number <= self.nodes.get(node.index())?.ports).then(|| self.port_id(node, number))
     }
 
-    /// Returns the port of a node that a request which arrived at a port selects by its number. 0 selects
-    /// the arrival port itself, unless the node is a switch.
+    /// Returns the port of a node that a request selects by its number; `arrival` is the port of
+    /// arrival. On nodes other than switches, 0 selects the port of arrival.
     pub(crate) fn selected_port(&self, arrival: PortId, number: u32) -> Result<PortId, MadStatus> {
         let node = self.port(arrival).node;
         let hop = self.hop_node(node);
@@ -189,8 +191,8 @@ impl FabricState {
         number.map(|number| self.port_id(node, number)).ok_or(MadStatus::BAD_FIELD)
     }
 
-    /// Returns the end port by which a node is reached: the management port of a switch, the first
-    /// port with a link of anything else, or its port 1.
+    /// Returns the end port of a node: port 0 of a switch, otherwise the first linked port, or port
+    /// 1.
     pub(crate) fn end_port(&self, node: NodeId) -> Option<PortId> {
         let state = self.nodes.get(node.index())?;
         if state.kind.is_switch() {
@@ -201,15 +203,15 @@ impl FabricState {
             .or_else(|| self.find_port(node, 1))
     }
 
-    /// Returns the end port of a node by which it would answer what arrived at a port.
+    /// Returns the end port from which a node responds to a request that arrived at a port.
     #[inline]
     pub(crate) fn end_port_of(&self, port: PortId) -> PortId {
         let node = self.port(port).node;
         if self.is_switch(node) { self.port_id(node, 0) } else { port }
     }
 
-    /// Returns the first end port of the fabric: that of the first node that is no switch, or else
-    /// of the first switch; `None` in an empty fabric.
+    /// Returns the first end port of the fabric: of the first node that is not a switch, else of
+    /// the first switch; `None` in an empty fabric.
     pub(crate) fn first_end_port(&self) -> Option<PortId> {
         self.node_ids()
             .find(|&node| !self.is_switch(node))
@@ -222,13 +224,13 @@ impl FabricState {
         Gid::new(state.info.gid_prefix, state.guid)
     }
 
-    /// Returns the NodeInfo in the response to a request that arrives by a port.
+    /// Returns the NodeInfo in the response to a request that arrives at a port.
     pub(crate) fn node_info(&self, port: PortId) -> NodeInfo {
         let guid = self.port(self.end_port_of(port)).guid;
         self.node_of(port).info(self.port(port).number, guid)
     }
 
-    /// Returns what a port has counted, with the time for which it has waited up to now.
+    /// Returns the counters of a port, including the credit wait time up to `now`.
     pub(crate) fn counters(&self, port: PortId, now: Instant) -> Counters {
         let port = self.port(port);
         let mut counters = port.counters;
@@ -238,13 +240,13 @@ impl FabricState {
         counters
     }
 
-    /// Returns what PortCounters counts, which may have been written apart from the others.
+    /// Returns the counters as PortCounters shows them; they can be written separately.
     pub(crate) fn short_counters(&self, port: PortId, now: Instant) -> Counters {
         let full = self.counters(port, now);
         self.port(port).short_base.as_ref().map_or(full, |base| full.minus(base))
     }
 
-    /// Sets or clears a capability of a port; returns whether that is a change.
+    /// Sets or clears a capability of a port; returns true if it changed.
     pub(crate) fn set_capability(
         &mut self,
         port: PortId,
@@ -256,7 +258,7 @@ impl FabricState {
         std::mem::replace(mask, changed) != changed
     }
 
-    /// Sets the state of a port; returns the one before if that is a change.
+    /// Sets the state of a port; returns the previous state if it changed.
     pub(crate) fn set_state(
         &mut self,
         port: PortId,
@@ -275,14 +277,13 @@ impl FabricState {
         Some(from)
     }
 
-    /// Returns the tables of a port, made if they are not there yet.
+    /// Returns the tables of a port, which are created on first use.
     pub(crate) fn tables_mut(&mut self, port: PortId) -> &mut Tables {
         let hop = self.hop_node(self.port(port).node);
         self.port_mut(port).tables_mut(hop.kind, hop.ports)
     }
 
-    /// Returns what two ports agree on when their link is trained; `None` when they have nothing in
-    /// common.
+    /// Returns the rate that two ports negotiate; `None` if they have no common rate.
     pub(crate) fn negotiate(&self, one: PortId, other: PortId) -> Option<LinkRate> {
         let ends = [one, other].map(|port| self.port(port));
         let enables = |width: &LinkWidth| {
@@ -296,7 +297,7 @@ impl FabricState {
         Some(LinkRate { width, speed })
     }
 
-    /// Returns true if nothing at either end keeps a link down: power, the physical state, a hold.
+    /// Returns true if both ends allow a link: power, physical state, no hold.
     pub(crate) fn may_link(&self, one: PortId, other: PortId) -> bool {
         [one, other].into_iter().all(|end| {
             let state = self.port(end);
@@ -305,25 +306,25 @@ impl FabricState {
         })
     }
 
-    /// Remembers that a cable between two ports was pulled.
+    /// Records that the cable between two ports was pulled.
     pub(crate) fn remember_pulled(&mut self, one: PortId, other: PortId) {
         self.pulled.insert(one, other);
         self.pulled.insert(other, one);
     }
 
-    /// Returns the other end of the cable that was pulled out of a port.
+    /// Returns the other end of the cable pulled from a port.
     pub(crate) fn pulled(&self, port: PortId) -> Option<PortId> {
         self.pulled.get(&port).copied()
     }
 
-    /// Forgets the cable that was pulled out of a port; returns its other end.
+    /// Removes the record of the cable pulled from a port; returns its other end.
     pub(crate) fn forget_pulled(&mut self, port: PortId) -> Option<PortId> {
         let peer = self.pulled.remove(&port)?;
         self.pulled.remove(&peer);
         Some(peer)
     }
 
-    /// Brings a node to where it was before any manager had come, with nothing counted.
+    /// Resets a node to its unconfigured state with zero counters.
     pub(crate) fn reset_node(&mut self, node: NodeId) {
         for number in 0..=self.node(node).ports {
             self.reset_port(self.port_id(node, number));
@@ -334,8 +335,7 @@ impl FabricState {
         self.route_changes += 1;
     }
 
-    /// Brings a port whose link is down to where it was before any manager had come, with nothing
-    /// counted.
+    /// Resets a port whose link is down to its unconfigured state with zero counters.
     pub(crate) fn reset_port(&mut self, port: PortId) {
         let (kind, mtu_cap) = (self.node_of(port).kind, self.mtu_cap);
         let state = self.port_mut(port);
@@ -348,31 +348,31 @@ impl FabricState {
         }
     }
 
-    /// Returns how often GUIDs were changed.
+    /// Returns the number of GUID changes.
     pub(crate) const fn guid_changes(&self) -> u64 {
         self.guid_changes
     }
 
-    /// Takes note that GUIDs were changed.
+    /// Counts a GUID change.
     pub(crate) const fn count_guid_change(&mut self) {
         self.guid_changes += 1;
     }
 
-    /// Returns how often states of links and entries of forwarding tables were changed.
+    /// Returns the number of changes of link states and forwarding table entries.
     pub(crate) const fn route_changes(&self) -> u64 {
         self.route_changes
     }
 
-    /// Takes note that forwarding tables were changed.
+    /// Counts a change of forwarding tables.
     pub(crate) const fn count_route_change(&mut self) {
         self.route_changes += 1;
     }
 
-    /// Returns the ports that a packet from one LID to another leaves and enters by, as far as the
-    /// tables lead it, and why it does not arrive if it does not.
+    /// Returns the path of a packet from one LID to another according to the LFTs: the ports by
+    /// which it leaves and enters nodes. If it does not arrive, also returns the reason.
     ///
     /// # Errors
-    /// Returns the LID that no end port has when the packet could not even start.
+    /// Returns the LID if no end port has it.
     pub(crate) fn route(&self, from: u16, to: u16) -> Result<(Vec<PortId>, Option<Loss>), u16> {
         let has = |port: PortId, lid| {
             let state = self.port(port);
@@ -385,7 +385,7 @@ impl FabricState {
         }
         let mut node = self.port(at).node;
         let mut out = if self.is_switch(node) { None } else { Some(at) };
-        for _ in 0..=Loss::MOST_HOPS {
+        for _ in 0..=Loss::MAX_HOPS {
             let leaves = match out.take() {
                 Some(port) => port,
                 None => match self.next_port(node, at, to) {
@@ -409,7 +409,7 @@ impl FabricState {
         Ok((steps, Some(Loss::TooManyHops(to))))
     }
 
-    /// Returns the port by which the table of a node leads packets that arrived at a port to a LID.
+    /// Returns the egress port of a packet to a LID at a node; `arrival` is its ingress port.
     fn next_port(&self, node: NodeId, arrival: PortId, to: u16) -> Result<PortId, Loss> {
         let switch = self.node(node).switch.as_ref().ok_or(Loss::Misrouted(to))?;
         let number = switch.port_of(to);

@@ -1,58 +1,58 @@
-//! What can be wrong with a port and its link.
+//! Faults of a port and its link.
 
 use std::time::Duration;
 
 use ib_wire::mad::AttributeId;
 
-/// The faults of a port: those of packets that it sends, and of requests that it answers. Probabilities
-/// are as they were given, so that they can be told again.
+/// The faults of a port, for packets that it sends and requests that it answers. Probabilities keep
+/// the values that the user set.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct PortFaults {
-    /// A packet vanishes.
+    /// Probability that a packet is lost.
     pub(crate) loss: f64,
-    /// A bit of a packet flips; the receiver sees that and drops it.
+    /// Probability that a bit of a packet flips; the receiver detects this and drops the packet.
     pub(crate) corruption: f64,
-    /// A packet arrives twice.
+    /// Probability that a packet is duplicated.
     pub(crate) duplication: f64,
-    /// A packet is held back, so that later ones pass it.
+    /// Probability that a packet is delayed so that later packets overtake it.
     pub(crate) reordering: f64,
-    /// How long a packet is held back at most; zero for some times of a packet of the link.
+    /// Maximum delay of reordered packets; zero for the time of eight packets.
     pub(crate) held_back: Duration,
-    /// What every packet takes longer.
+    /// Additional latency of every packet.
     pub(crate) delay: Duration,
-    /// A request that the port's agent should answer is lost: per cent. Without an attribute also a
-    /// packet that enters the port, which is counted as an error.
+    /// Percentage of lost requests to the agent of the port. Without an attribute, packets that
+    /// enter the port are lost too and counted as errors.
     pub(crate) unanswered: f64,
-    /// Only requests for this attribute are lost.
+    /// Limits the loss of requests to this attribute.
     pub(crate) unanswered_attribute: Option<AttributeId>,
 }
 
 impl PortFaults {
-    /// Mends what is wrong with packets that the port sends; what `Error` has set stays.
+    /// Removes the faults of packets that the port sends; the loss of requests is unchanged.
     pub(crate) fn mend_link(&mut self) {
         let Self { unanswered, unanswered_attribute, .. } = *self;
         *self = Self { unanswered, unanswered_attribute, ..Self::default() };
     }
 
-    /// Returns the probability with which a request that the port's agent should answer is lost.
+    /// Returns the probability that a request to the agent of the port is lost.
     pub(crate) fn unanswered(&self, id: AttributeId) -> f64 {
         let applies = self.unanswered_attribute.is_none_or(|only| only == id);
         if applies { self.unanswered / 100.0 } else { 0.0 }
     }
 
-    /// Returns the probability with which a packet that enters the port is lost.
+    /// Returns the probability that a packet that enters the port is lost.
     pub(crate) fn entering(&self) -> f64 {
         if self.unanswered_attribute.is_none() { self.unanswered / 100.0 } else { 0.0 }
     }
 
-    /// Returns true when nothing is wrong.
+    /// Returns true if the port has no faults.
     pub(crate) fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// Draws whether something of a probability happens, as exactly as 32 bits are. What never happens and
-/// what always does takes no random number.
+/// Draws a random event with a probability, at a resolution of 32 bits. Probabilities 0 and 1
+/// consume no random number.
 pub(crate) fn happens(rng: &mut ib_types::rng::Rng, probability: f64) -> bool {
     match (probability.clamp(0.0, 1.0) * 4_294_967_296.0) as u32 {
         0 => false,

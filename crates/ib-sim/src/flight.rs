@@ -1,4 +1,4 @@
-//! Packets in flight, and the room that they take in buffers.
+//! Packets in flight, and the buffer space that they occupy.
 
 use ib_topology::PortId;
 use ib_types::Instant;
@@ -10,14 +10,14 @@ use crate::packet::Packet;
 /// The unit of credits in bytes.
 pub(crate) const BLOCK: usize = 64;
 
-/// How many payload buffers are kept for further packets, and how large one has to be.
-const MOST_SPARE: usize = 4096;
-const SPARE_LENGTH: usize = 1024;
+/// Maximum number of payload vectors kept for reuse, and the minimum capacity of one.
+const MAX_SPARE_BUFFERS: usize = 4096;
+const MIN_SPARE_LENGTH: usize = 1024;
 
-/// The copy has the room for itself.
-const ALONE: u32 = u32::MAX;
+/// The packet shares its buffer space with no copy.
+const UNSHARED: u32 = u32::MAX;
 
-/// Returns how many blocks of a buffer a packet takes.
+/// Returns the number of buffer blocks of a packet.
 pub(crate) const fn blocks(bytes: usize) -> u16 {
     bytes.div_ceil(BLOCK) as u16
 }
@@ -25,76 +25,76 @@ pub(crate) const fn blocks(bytes: usize) -> u16 {
 /// A packet in flight.
 #[derive(Clone, Debug)]
 pub(crate) struct Flight {
-    /// The port that has sent it first.
+    /// The port that sent the packet first.
     pub(crate) from: PortId,
     pub(crate) packet: Packet,
-    /// Which of all packets it is.
+    /// The sequence number of the packet.
     pub(crate) number: u64,
-    /// The client's request that is lost when the packet is.
+    /// The request of a client that is lost with the packet.
     pub(crate) request: Option<RequestKey>,
-    /// The switches that it passed.
+    /// Number of switches passed.
     pub(crate) hops: u16,
-    /// The VL of the link that it is on or waits for.
+    /// The VL of the current link or queue.
     pub(crate) vl: u8,
-    /// Since when it has waited in the queue of a port, once it had to: a switch takes no time for
-    /// what it passes on, so that is the time when it came.
+    /// Start of its waiting time in a port queue. Switches forward without delay, so this is the
+    /// time of arrival.
     pub(crate) queued_at: Instant,
-    /// The buffer that it stands in.
-    pub(crate) holds: Option<Hold>,
-    /// Whether a fault damaged it on its last link.
+    /// The buffer space that it occupies.
+    pub(crate) holds: Option<BufferSpace>,
+    /// True if a fault damaged the packet on its last link.
     pub(crate) damaged: bool,
-    /// The number of the port by which it entered the node where it is.
+    /// The number of the port of arrival at the current node.
     pub(crate) arrived_by: u8,
 }
 
-/// Room in the buffer of a port.
+/// Buffer space at a port, occupied by a packet.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Hold {
+pub(crate) struct BufferSpace {
     pub(crate) port: PortId,
     pub(crate) vl: u8,
     pub(crate) blocks: u16,
     pub(crate) epoch: u32,
-    /// The counter of the copies of the packet that stand there; [`ALONE`] for one.
+    /// Index of the counter of copies in the same space; [`UNSHARED`] if there is only one.
     shared: u32,
 }
 
-impl Hold {
-    /// Returns the room of a packet of so many bytes in the buffer of a port.
+impl BufferSpace {
+    /// Returns the buffer space of a packet of `bytes` bytes at a port.
     pub(crate) const fn new(port: PortId, vl: u8, bytes: usize, epoch: u32) -> Self {
-        Self { port, vl, blocks: blocks(bytes), epoch, shared: ALONE }
+        Self { port, vl, blocks: blocks(bytes), epoch, shared: UNSHARED }
     }
 
-    /// Returns the counter of copies, if several stand in the room.
+    /// Returns the index of the counter of copies, if the space is shared.
     #[cfg(test)]
     pub(crate) fn shared(&self) -> Option<u32> {
-        (self.shared != ALONE).then_some(self.shared)
+        (self.shared != UNSHARED).then_some(self.shared)
     }
 }
 
-/// Room that is given back when the last copy of a packet has left it.
+/// Buffer space that is freed when the last copy of a packet has left it.
 #[derive(Clone, Copy, Debug)]
-struct SharedHold {
+struct SharedBufferSpace {
     copies: u16,
-    /// When the last of those that have a time to leave is gone.
+    /// The time when the last copy that is already sending has left.
     gone_at: Instant,
 }
 
 /// All packets in flight.
 ///
-/// A copy that stands in shared room is counted there until it leaves; each counter has at least one
-/// copy left.
+/// A copy in shared buffer space is counted until it leaves. Each counter has at least one copy
+/// left.
 #[derive(Debug, Default)]
 pub(crate) struct Flights {
     flights: Slab<Flight>,
-    shared: Slab<SharedHold>,
+    shared: Slab<SharedBufferSpace>,
     /// Number of packets so far.
     launched: u64,
-    /// Memory for payloads.
+    /// Payload vectors for reuse.
     spare: Vec<Vec<u8>>,
 }
 
 impl Flights {
-    /// Adds a packet that a port sends first.
+    /// Adds a packet of a port.
     #[inline]
     pub(crate) fn launch(
         &mut self,
@@ -117,7 +117,7 @@ impl Flights {
         }) as u32
     }
 
-    /// Adds a copy of a packet, which is no client's request. The copy stands in the same room.
+    /// Adds a copy of a packet in the same buffer space. A copy belongs to no request.
     pub(crate) fn copy(&mut self, key: u32) -> u32 {
         let copy = Flight { request: None, ..self.get(key).clone() };
         self.flights.insert(copy) as u32
@@ -133,24 +133,25 @@ impl Flights {
         &mut self.flights[key as usize]
     }
 
-    /// Removes a packet; its room is the caller's to give back.
+    /// Removes a packet; the caller frees its buffer space.
     #[inline]
     pub(crate) fn remove(&mut self, key: u32) -> Flight {
         self.flights.remove(key as usize)
     }
 
-    /// Has a packet share the room in which it stands with copies of itself, so many in all.
-    pub(crate) fn share_room(&mut self, key: u32, copies: usize, now: Instant) {
+    /// Shares the buffer space of a packet with copies of it; `copies` is the total number.
+    pub(crate) fn share_space(&mut self, key: u32, copies: usize, now: Instant) {
         if let Some(hold) = &mut self.flights[key as usize].holds {
-            let shared = SharedHold { copies: copies as u16, gone_at: now };
+            let shared = SharedBufferSpace { copies: copies as u16, gone_at: now };
             hold.shared = self.shared.insert(shared) as u32;
         }
     }
 
-    /// Returns when room is free that a packet leaves at a moment; `None` while copies stand in it.
+    /// Returns the time when buffer space is free that a packet leaves at `at`; `None` while copies
+    /// remain in it.
     #[inline]
-    pub(crate) fn free_at(&mut self, hold: Hold, at: Instant) -> Option<Instant> {
-        if hold.shared == ALONE {
+    pub(crate) fn free_at(&mut self, hold: BufferSpace, at: Instant) -> Option<Instant> {
+        if hold.shared == UNSHARED {
             return Some(at);
         }
         let shared = &mut self.shared[hold.shared as usize];
@@ -162,15 +163,15 @@ impl Flights {
         Some(self.shared.remove(hold.shared as usize).gone_at)
     }
 
-    /// Returns a vector for the payload of a packet: one that was given back, with whatever it holds,
-    /// or an empty one.
+    /// Returns a vector for the payload of a packet: a recycled one with old contents, or an empty
+    /// one.
     pub(crate) fn take_buffer(&mut self) -> Vec<u8> {
         self.spare.pop().unwrap_or_default()
     }
 
-    /// Keeps the payload of a packet, so that another one needs no new memory.
+    /// Keeps the payload vector of a packet for reuse.
     pub(crate) fn give_buffer(&mut self, buffer: Vec<u8>) {
-        if buffer.len() >= SPARE_LENGTH && self.spare.len() < MOST_SPARE {
+        if buffer.len() >= MIN_SPARE_LENGTH && self.spare.len() < MAX_SPARE_BUFFERS {
             self.spare.push(buffer);
         }
     }
@@ -191,7 +192,7 @@ impl Flights {
     }
 
     /// Returns the number of counters of copies.
-    pub(crate) fn shared_rooms(&self) -> usize {
+    pub(crate) fn shared_spaces(&self) -> usize {
         self.shared.len()
     }
 }

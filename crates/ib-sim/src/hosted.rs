@@ -1,4 +1,4 @@
-//! Agents that a node hosts for classes of its own.
+//! Agents hosted by nodes for further management classes.
 
 use std::collections::BTreeMap;
 
@@ -7,11 +7,11 @@ use ib_topology::NodeId;
 use ib_types::Instant;
 use ib_wire::mad::MgmtClass;
 
-/// An agent of a node.
+/// A hosted agent of a node.
 struct Slot {
     node: NodeId,
     agent: Box<dyn NodeAgent>,
-    /// When it wants to be called, as far as a timer is set.
+    /// The time of its scheduled wake-up, if any.
     wakes: Option<Instant>,
 }
 
@@ -23,7 +23,8 @@ pub(crate) struct HostedAgents {
 }
 
 impl HostedAgents {
-    /// Adds an agent of a node; returns its number. An agent that had one of the classes before loses it.
+    /// Adds an agent of a node; returns its number. It replaces earlier agents of the node for its
+    /// classes.
     pub(crate) fn add(&mut self, node: NodeId, agent: Box<dyn NodeAgent>) -> u32 {
         let number = self.slots.len() as u32;
         for class in agent.classes() {
@@ -38,7 +39,7 @@ impl HostedAgents {
         self.by_class.get(&(node, class.0)).copied()
     }
 
-    /// Hands a datagram to an agent.
+    /// Passes a MAD to an agent.
     pub(crate) fn handle(
         &mut self,
         number: u32,
@@ -49,7 +50,7 @@ impl HostedAgents {
         self.slots[number as usize].agent.handle(now, arrival, datagram);
     }
 
-    /// Calls an agent whose timer has expired; returns false if it is not due.
+    /// Runs an agent whose timer has expired; returns false if it is not due.
     pub(crate) fn wake(&mut self, number: u32, now: Instant) -> bool {
         let slot = &mut self.slots[number as usize];
         let is_due = slot.wakes.is_some_and(|at| at <= now);
@@ -60,7 +61,7 @@ impl HostedAgents {
         is_due
     }
 
-    /// Returns the next datagram that an agent sends, and the agent's node.
+    /// Returns the next MAD of an agent, and the node of the agent.
     pub(crate) fn poll_transmit(
         &mut self,
         number: u32,
@@ -70,7 +71,7 @@ impl HostedAgents {
         Some((slot.node, slot.agent.poll_transmit(now)?))
     }
 
-    /// Returns when an agent wants to be called, if a timer has to be set for it.
+    /// Returns the time of the next wake-up, if a timer has to be scheduled for it.
     pub(crate) fn poll_timer(&mut self, number: u32) -> Option<Instant> {
         let slot = &mut self.slots[number as usize];
         let at = slot.agent.poll_timeout()?;
@@ -78,7 +79,7 @@ impl HostedAgents {
         is_new.then(|| *slot.wakes.insert(at))
     }
 
-    /// Returns when an agent is called next.
+    /// Returns the scheduled wake-up time of an agent.
     #[cfg(test)]
     pub(crate) fn wakes(&self, number: u32) -> Option<Instant> {
         self.slots[number as usize].wakes

@@ -1,8 +1,8 @@
-//! The numbers of clients and their requests.
+//! Identifiers of clients and requests.
 
 use std::fmt;
 
-/// A client's number.
+/// The ID of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClientId(pub u32);
 
@@ -12,7 +12,7 @@ impl fmt::Display for ClientId {
     }
 }
 
-/// A request among the others: its index, and its number, since indices are used again.
+/// Identifies a request: its index, and a number that differs between requests of the same index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RequestKey {
     pub(crate) index: u32,

@@ -1,6 +1,6 @@
-//! Small fabrics for tests: how they are made, configured, asked and checked.
+//! Helpers of tests: build, configure, query and check small fabrics.
 //!
-//! The links are 4x SDR unless a test says otherwise: 8 Gbit/s of data, a byte in a nanosecond.
+//! Links are 4x SDR unless a test sets another rate: 8 Gbit/s of data, 1 ns per byte.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -20,11 +20,11 @@ use crate::packet::{Packet, Payload};
 use crate::port::Port;
 use crate::sim::Sim;
 
-/// The length of a packet with a datagram.
+/// Length of a packet with a MAD, in bytes.
 pub(crate) const MAD_PACKET: u64 = 288;
 
-/// Makes a fabric of named nodes with so many ports (a name that starts with `s` is a switch) and of
-/// links such as `"s1.3 h1.1"`.
+/// Builds a fabric from node names with port counts and from links such as `"s1.3 h1.1"`. Nodes
+/// whose name starts with `s` are switches.
 pub(crate) fn fabric(nodes: &[(&str, u8)], links: &[&str]) -> Fabric {
     let mut fabric = Fabric::new();
     for (index, &(name, ports)) in nodes.iter().enumerate() {
@@ -49,15 +49,17 @@ pub(crate) fn fabric(nodes: &[(&str, u8)], links: &[&str]) -> Fabric {
     fabric
 }
 
-/// Makes a fabric of a kind, such as `"torus 3x3 hosts=1"`.
+/// Generates a fabric from arguments such as `"torus 3x3 hosts=1"`.
 pub(crate) fn generated(kind: &str) -> Fabric {
     let words: Vec<&str> = kind.split(' ').collect();
     let kind = Kind::parse(words[0], &words[1..]).unwrap();
     generate::generate(&kind, &generate::Options::default()).unwrap()
 }
 
-/// Makes two hosts `h1` and `h2` with a row of switches `s1` … between them: hosts at port 3, the next
-/// switch at port 2, the one before at port 1.
+/// Builds a chain of switches `s1` … with a host at each end, `h1` and `h2`.
+///
+/// Hosts are at port 3 of their switch. Port 2 leads to the next switch, port 1 to the previous
+/// one.
 pub(crate) fn row(switches: usize) -> Fabric {
     let names: Vec<String> = (1..=switches).map(|number| format!("s{number}")).collect();
     let mut nodes: Vec<(&str, u8)> = vec![("h1", 1), ("h2", 1)];
@@ -68,15 +70,15 @@ pub(crate) fn row(switches: usize) -> Fabric {
     fabric(&nodes, &links)
 }
 
-/// Returns a fabric whose ports are all active, with LIDs from 1 on in the order of its end ports and
-/// shortest routes.
+/// Returns a simulated fabric whose ports are all active. LIDs count from 1 in the order of end
+/// ports; routes are shortest paths.
 pub(crate) fn ready(fabric: &Fabric, options: Options) -> Sim {
     let mut sim = Sim::new(fabric, options);
     configure(&mut sim);
     sim
 }
 
-/// Configures a fabric as a subnet manager on its first end port would.
+/// Configures a fabric like a subnet manager at its first end port.
 pub(crate) fn configure(sim: &mut Sim) {
     let ends: Vec<PortId> = all_ports(sim)
         .filter(|&port| {
@@ -109,7 +111,7 @@ pub(crate) fn configure(sim: &mut Sim) {
     }
 }
 
-/// Writes the shortest routes to a LID into all tables.
+/// Writes the shortest routes to a LID into all LFTs.
 fn route_to(sim: &mut Sim, port: PortId, lid: u16) {
     let node = sim.port(port).node;
     let mut next: BTreeMap<NodeId, u8> = BTreeMap::new();
@@ -139,7 +141,7 @@ fn route_to(sim: &mut Sim, port: PortId, lid: u16) {
     }
 }
 
-/// Writes one entry of a switch's table.
+/// Writes one LFT entry of a switch.
 pub(crate) fn set_route(sim: &mut Sim, node: NodeId, lid: u16, port: u8) {
     let switch = sim.node_mut(node).switch.as_mut().unwrap();
     let mut block = switch.linear_block(lid / 64);
@@ -152,7 +154,7 @@ pub(crate) fn all_ports(sim: &Sim) -> impl Iterator<Item = PortId> + use<> {
     sim.fabric().port_ids()
 }
 
-/// Returns a port by names such as `s1.3`.
+/// Returns a port by a name such as `s1.3`.
 pub(crate) fn port(sim: &Sim, name: &str) -> PortId {
     let (node, number) = name.split_once('.').unwrap();
     sim.find_port(sim.find_node(node).unwrap(), number.parse().unwrap()).unwrap()
@@ -166,51 +168,51 @@ pub(crate) fn lid(sim: &Sim, node: &str) -> u16 {
     sim.port_info(sim.end_port(sim.find_node(node).unwrap()).unwrap()).lid
 }
 
-/// Attaches a client that is told of losses to the end port of a node.
+/// Attaches a client with loss reports to the end port of a node.
 pub(crate) fn client(sim: &mut Sim, node: &str) -> ClientId {
-    let options = ClientOptions { told_of_losses: true, ..ClientOptions::default() };
+    let options = ClientOptions { reports_losses: true, ..ClientOptions::default() };
     let port = sim.end_port(sim.find_node(node).unwrap()).unwrap();
     sim.attach(port, options).unwrap()
 }
 
-/// Attaches a client with the duty of a subnet manager.
+/// Attaches a subnet manager to the end port of a node.
 pub(crate) fn manager(sim: &mut Sim, node: &str) -> ClientId {
-    let options = ClientOptions { is_sm: true, told_of_losses: true, ..ClientOptions::default() };
+    let options = ClientOptions { is_sm: true, reports_losses: true, ..ClientOptions::default() };
     let port = sim.end_port(sim.find_node(node).unwrap()).unwrap();
     sim.attach(port, options).unwrap()
 }
 
-/// Sends a datagram and returns what has become of it.
-pub(crate) fn ask(sim: &mut Sim, client: ClientId, remote: Remote, mad: Mad) -> Option<Incoming> {
+/// Sends a MAD; returns the response or the loss.
+pub(crate) fn query(sim: &mut Sim, client: ClientId, remote: Remote, mad: Mad) -> Option<Incoming> {
     sim.submit(client, &Datagram::new(remote, mad));
     sim.settle(sim.now());
     sim.receive(client)
 }
 
-/// Sends a datagram and returns the answer.
+/// Sends a MAD; returns the response.
 ///
 /// # Panics
-/// Panics when none comes.
+/// Panics if there is no response.
 pub(crate) fn answer(sim: &mut Sim, client: ClientId, remote: Remote, mad: Mad) -> Mad {
-    match ask(sim, client, remote, mad) {
+    match query(sim, client, remote, mad) {
         Some(Incoming::Received(datagram)) => datagram.mad,
         other => panic!("{other:?} to {mad}"),
     }
 }
 
-/// Asks for an attribute by directed route.
+/// Reads an attribute by directed route.
 pub(crate) fn get(
     sim: &mut Sim,
     client: ClientId,
     path: &[u8],
-    what: (AttributeId, u32),
+    attribute: (AttributeId, u32),
 ) -> (MadStatus, Mad) {
-    let mad = smp::directed_request(Method::GET, TransactionId(7), what, path);
+    let mad = smp::directed_request(Method::GET, TransactionId(7), attribute, path);
     let mad = answer(sim, client, Remote::directed(), mad);
     (mad.status(), mad)
 }
 
-/// Sets an attribute by directed route and returns what the answer says.
+/// Writes an attribute by directed route; returns the status and the attribute in the response.
 pub(crate) fn set<A: Attribute>(
     sim: &mut Sim,
     client: ClientId,
@@ -223,7 +225,7 @@ pub(crate) fn set<A: Attribute>(
     (mad.status(), mad.attribute().unwrap())
 }
 
-/// Returns a packet of so many bytes of payload behind its BTH.
+/// Returns a data packet with a BTH and `payload` further bytes.
 pub(crate) fn data(sim: &Sim, from: PortId, dlid: u16, level: u8, payload: usize) -> Packet {
     let mut bytes = vec![0u8; 12 + payload];
     [bytes[2], bytes[3]] = [0xff, 0xff];
@@ -237,35 +239,36 @@ pub(crate) fn data(sim: &Sim, from: PortId, dlid: u16, level: u8, payload: usize
     }
 }
 
-/// Returns a request of performance management.
+/// Returns a request to the performance management agent.
 pub(crate) fn performance(method: Method, id: AttributeId) -> Mad {
     let mut mad = Mad::new(MgmtClass::PERFORMANCE, method, TransactionId(9));
     mad.set_attribute_id(id);
     mad
 }
 
-/// Returns how many packets were lost for a reason.
+/// Returns the number of packets lost for a reason.
 pub(crate) fn lost(sim: &Sim, name: &str) -> u64 {
     sim.stats().lost.get(name).copied().unwrap_or(0)
 }
 
-/// Checks what holds at any time: what a sender may still send, what stands in the buffer at the other
-/// end and what is on its way back make up the buffer, for every VL; and each reference means
-/// something.
+/// Checks invariants that hold at any time.
+///
+/// For every VL, the credits of the sender, the occupied buffer blocks and the credits in flight
+/// add up to the buffer size. All references between objects are valid.
 pub(crate) fn check(sim: &Sim) {
     let net = &sim.net;
     let buffer = net.vl_blocks();
     let mut taken: BTreeMap<(PortId, u8), u32> = BTreeMap::new();
     let mut counted = std::collections::BTreeSet::new();
     let in_flight = net.flights.iter().filter_map(|flight| flight.holds);
-    // What has arrived keeps its room until somebody takes it.
+    // Arrived packets occupy buffer space until they are taken.
     for hold in in_flight.chain(net.open_ports.holds()) {
         let alone = hold.shared().is_none_or(|shared| counted.insert(shared));
         if alone && hold.epoch == sim.port(hold.port).epoch {
             *taken.entry((hold.port, hold.vl)).or_default() += u32::from(hold.blocks);
         }
     }
-    assert_eq!(counted.len(), net.flights.shared_rooms(), "room that nobody shares");
+    assert_eq!(counted.len(), net.flights.shared_spaces(), "shared buffer space without packets");
     let mut coming: BTreeMap<(PortId, u8), u32> = BTreeMap::new();
     let mut in_transit = 0;
     for event in net.clock.events() {
@@ -290,19 +293,19 @@ pub(crate) fn check(sim: &Sim) {
         if let Some(queues) = &state.queues {
             queues.check();
             for key in queues.packets() {
-                assert!(net.flights.contains(key), "a packet that is gone waits");
+                assert!(net.flights.contains(key), "a lost packet is queued");
             }
         }
     }
     net.clients.check();
 }
 
-/// Returns the number of requests that clients and agents were handed and have not answered.
-pub(crate) fn handed(sim: &Sim) -> usize {
-    sim.net.clients.requests().handed_out()
+/// Returns the number of requests that are assigned to clients and agents and not answered.
+pub(crate) fn assigned(sim: &Sim) -> usize {
+    sim.net.clients.requests().assigned_count()
 }
 
-/// Short forms for tests, which look at nodes and ports.
+/// Accessors for tests.
 impl Sim {
     pub(crate) fn node(&self, id: NodeId) -> &Node {
         self.fabric().node(id)
@@ -316,7 +319,7 @@ impl Sim {
         self.fabric().port(id)
     }
 
-    /// Returns when the next event is due.
+    /// Returns the time of the next event.
     pub(crate) fn next_at(&self) -> Option<Instant> {
         self.net.clock.next_at()
     }
@@ -326,42 +329,42 @@ impl Sim {
     }
 }
 
-/// Returns a row of two switches that is ready for traffic.
+/// Returns a configured chain of two switches.
 pub(crate) fn two_switches() -> Sim {
     ready(&row(2), Options::default())
 }
 
-/// Runs a command that has to work, and lets everything happen that comes of it.
+/// Runs a command, which must succeed, and all events that follow.
 pub(crate) fn run(sim: &mut Sim, text: &str) {
     sim.run(&text.parse().expect("a command")).expect("it can be done");
     sim.settle(sim.now());
     check(sim);
 }
 
-/// Checks that nothing is left of what was sent but what clients were handed to answer.
+/// Checks that only assigned requests remain of all packets and requests.
 pub(crate) fn check_settled(sim: &Sim) {
     check(sim);
     let net = &sim.net;
     assert!(!net.clock.has_transit());
     assert_eq!(net.flights.len(), 0, "packets are left: {:?}", net.flights.iter().next());
-    assert_eq!(sim.outstanding(), handed(sim), "requests are left");
+    assert_eq!(sim.outstanding(), assigned(sim), "requests are left");
 }
 
-/// Checks that the physical state of each port with a cable says whether its link is up.
+/// Checks that the physical state of each port with a cable matches its link.
 pub(crate) fn check_phys_states(sim: &Sim) {
     for port in all_ports(sim).filter(|&port| sim.port(port).cable.is_some()) {
         let state = sim.port(port);
         let (up, phys) = (state.is_up(), state.info.phys_state);
         let down = [PhysState::POLLING, PhysState::DISABLED].contains(&phys);
-        assert_eq!(phys == PhysState::LINK_UP, up, "{port:?} is up: {up}, and says {phys}");
-        assert_eq!(down, !up, "{port:?} is up: {up}, and says {phys}");
+        assert_eq!(phys == PhysState::LINK_UP, up, "{port:?} is up: {up}, physical state {phys}");
+        assert_eq!(down, !up, "{port:?} is up: {up}, physical state {phys}");
         let held = state.held_down > 0;
         assert!(!(up && held), "{port:?} is up though a flap holds it down");
     }
 }
 
-/// Lets everything happen by a moment and checks after each step; all that there is by
-/// [`Instant::NEVER`].
+/// Runs all events up to a time, and checks invariants after each. Up to [`Instant::NEVER`], runs
+/// all events.
 pub(crate) fn run_checked(sim: &mut Sim, until: Instant) {
     while sim.run_step(until) {
         check(sim);

@@ -1,24 +1,25 @@
 //! A simulated InfiniBand fabric: nodes, links, faults and virtual time.
 //!
-//! A [`Sim`] is made from a [`Fabric`](ib_topology::Fabric) and owns no clock and no socket. Time
-//! runs when it is told to: [`Sim::run_until`] lets everything happen up to a moment,
-//! [`Sim::settle`] serves the real world. A run is a pure function of the fabric, the
-//! [`Options`], and what it was told when.
+//! A [`Sim`] is created from a [`Fabric`](ib_topology::Fabric) and owns no clock and no socket. The
+//! caller advances time: [`Sim::run_until`] runs all events up to a time; [`Sim::settle`] and
+//! [`Sim::keep_up`] serve clients in real time. A run is a pure function of the fabric, the
+//! [`Options`] and the calls with their times.
 //!
-//! | module | holds |
+//! | module | contents |
 //! |---|---|
-//! | [`sim`] | [`Sim`]: the events of a fabric, one after the other |
-//! | `control`, `endpoints`, `view` | what can be done with a [`Sim`]: commands and scripts; clients and open ports; queries |
-//! | `deliver`, `hosted`, `sma`, `pma`, `congestion` | the agents of a node |
-//! | `network` | what moves packets: forwarding, links, traps |
-//! | `clock`, `event` | virtual time, and the events ahead |
+//! | [`sim`] | [`Sim`]: the event loop of a fabric |
+//! | `control`, `endpoints`, `view` | methods of [`Sim`]: commands and scripts; clients and open ports; queries |
+//! | `deliver`, `hosted`, `sma`, `pma`, `congestion` | delivery of packets and the agents of nodes |
+//! | `network` | forwarding, links, traps |
+//! | `clock`, `event` | virtual time and the event queue |
 //! | `fabric`, `node`, `port`, `queue`, `arbiter`, `trap` | the state of nodes and ports |
-//! | `flight`, [`packet`] | packets in flight, and the room that they take |
-//! | [`client`], `ids`, `open_port` | what is kept for programs that send datagrams, and for HCAs |
-//! | [`command`], `script`, `random_faults`, `fault` | what a console or a script can say, and what goes wrong |
+//! | `flight`, [`packet`] | packets in flight and their buffer space |
+//! | [`client`], `ids`, `open_port` | clients, their outstanding requests, open ports |
+//! | [`command`], `script`, `random_faults`, `fault` | commands, scripts and faults |
 //! | [`addresses`] | the IP addresses of ports |
-//! | [`counters`], [`stats`], `log`, [`tap`], [`loss`] | what can be seen |
+//! | [`counters`], [`stats`], `log`, [`tap`], [`loss`] | counters, log, captured packets, loss reasons |
 //!
+//! # Example
 //! ```
 //! use ib_link::{Datagram, Incoming, Remote};
 //! use ib_sim::{ClientOptions, Options, Sim};
@@ -32,15 +33,15 @@
 //! let port = sim.first_end_port().ok_or("the fabric has hosts")?;
 //! let client = sim.attach(port, ClientOptions::default())?;
 //!
-//! // Asks the switch behind the first port, by directed route.
-//! let what = (AttributeId::NODE_INFO, 0);
-//! let mad = smp::directed_request(Method::GET, TransactionId(1), what, &[1]);
+//! // Reads NodeInfo of the switch at the first port, by directed route.
+//! let attribute = (AttributeId::NODE_INFO, 0);
+//! let mad = smp::directed_request(Method::GET, TransactionId(1), attribute, &[1]);
 //! sim.submit(client, &Datagram::new(Remote::directed(), mad));
 //! sim.settle(sim.now());
-//! let Some(Incoming::Received(answer)) = sim.receive(client) else {
-//!     return Err("no answer".into());
+//! let Some(Incoming::Received(response)) = sim.receive(client) else {
+//!     return Err("no response".into());
 //! };
-//! let info: NodeInfo = answer.mad.attribute().ok_or("not NodeInfo")?;
+//! let info: NodeInfo = response.mad.attribute().ok_or("not NodeInfo")?;
 //! assert_eq!(info.num_ports, 5);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -97,4 +98,4 @@ pub use script::{FailedStep, Step, StepError, read_script};
 pub use sim::Sim;
 pub use sim_link::SimLink;
 pub use stats::Stats;
-pub use tap::Tapped;
+pub use tap::CapturedPacket;

@@ -1,4 +1,4 @@
-//! What happened, in words.
+//! The event log, as text.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ use crate::ids::ClientId;
 use crate::loss::Loss;
 use crate::options::LogLevel;
 
-/// Something that happened.
+/// An event to log.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Entry<'a> {
     Attached { client: ClientId, port: PortId },
@@ -40,7 +40,7 @@ impl Entry<'_> {
     }
 }
 
-/// The lines that were not taken yet.
+/// The lines since [`Self::take`] was last called.
 #[derive(Clone, Debug)]
 pub(crate) struct Log {
     pub(crate) level: LogLevel,
@@ -52,14 +52,14 @@ impl Log {
         Self { level, lines: String::new() }
     }
 
-    /// Returns what was logged since this was last called, one line each.
+    /// Returns the lines since this was last called.
     pub(crate) fn take(&mut self) -> String {
         std::mem::take(&mut self.lines)
     }
 }
 
 impl Log {
-    /// Returns true if entries of a level are written.
+    /// Returns true if entries of a level are logged.
     #[inline]
     pub(crate) const fn has(&self, level: LogLevel) -> bool {
         level as u8 <= self.level as u8
@@ -71,7 +71,7 @@ impl Log {
         let name = |port| PortName { fabric, port };
         let line = match entry {
             Entry::Attached { client, port } => format!("{} client {client} attached", name(port)),
-            Entry::Detached { client, port } => format!("{} client {client} left", name(port)),
+            Entry::Detached { client, port } => format!("{} client {client} detached", name(port)),
             Entry::Link { port, up: true } => format!("{} link up", name(port)),
             Entry::Link { port, up: false } => format!("{} link down", name(port)),
             Entry::State { port, from, to } => format!("{} state {from} to {to}", name(port)),
@@ -91,18 +91,18 @@ impl Log {
                 let verb = if arrives { "arrives" } else { "leaves" };
                 format!("{} packet {packet} {verb} on VL {vl}, DLID {dlid}", name(port))
             }
-            Entry::Unanswered { client } => format!("client {client} gets no answer"),
+            Entry::Unanswered { client } => format!("client {client} gets no response"),
             Entry::Power { node, on } => {
                 let state = if on { "on" } else { "off" };
                 format!("{:?} power {state}", fabric.node(node).name)
             }
             Entry::Command { text } => format!("command {text}"),
         };
-        writeln!(self.lines, "{now} {line}").expect("a string takes everything");
+        writeln!(self.lines, "{now} {line}").expect("writing to a string does not fail");
     }
 }
 
-/// A port as people call it: `"name"[number]`.
+/// Displays a port as `"name"[number]`.
 struct PortName<'a> {
     fabric: &'a FabricState,
     port: PortId,

@@ -1,87 +1,87 @@
-//! Why a packet is lost.
+//! Reasons for the loss of packets.
 
 use ib_wire::mad::smp::DropReason;
 
-/// Why a packet is lost.
+/// The reason why a packet was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Loss {
-    /// A switch has no entry for its LID.
+    /// A switch has no LFT entry for the DLID.
     #[error("no route to LID {0}")]
     NoRoute(u16),
-    /// An entry names a port that the switch does not have.
+    /// An LFT entry refers to a port that the switch does not have.
     #[error("the route to LID {lid} leaves by port {port}, which does not exist")]
     NoSuchPort {
-        /// The destination.
+        /// The destination LID.
         lid: u16,
-        /// The port.
+        /// The port in the LFT entry.
         port: u8,
     },
-    /// It would leave by the port that it arrived by.
+    /// The packet would leave a switch by its port of arrival.
     #[error("the route to LID {0} leaves by the port of arrival")]
     TurnsBack(u16),
-    /// It passed more switches than any route does.
-    #[error("LID {0} was not reached in {hops} hops", hops = Loss::MOST_HOPS)]
+    /// The packet passed more than [`MAX_HOPS`] switches.
+    #[error("LID {0} was not reached in {hops} hops", hops = Loss::MAX_HOPS)]
     TooManyHops(u16),
-    /// It arrived at an end port that does not have its LID.
+    /// The packet arrived at an end port that does not have the DLID.
     #[error("the port does not have LID {0}")]
     Misrouted(u16),
-    /// The directed route is wrong.
+    /// The directed route is invalid.
     #[error("{0}")]
     DirectedRoute(#[from] DropReason),
-    /// The link that it was to take is down.
+    /// The link to take is down.
     #[error("the link is down")]
     LinkDown,
-    /// The link went down while it was under way.
+    /// The link went down while the packet was on it.
     #[error("the link went down")]
     LinkWentDown,
-    /// The port is not yet in a state in which data passes.
+    /// The port is not in a state in which data packets pass.
     #[error("the port is not active")]
     NotActive,
-    /// Its service level has no VL here.
+    /// The SL has no VL at this port.
     #[error("service level {0} has no VL")]
     NoVl(u8),
-    /// It is longer than the MTU of the link.
-    #[error("it is longer than the link's MTU")]
+    /// The packet is longer than the MTU of the link.
+    #[error("the packet is longer than the MTU")]
     TooLong,
-    /// It is shorter than its headers, or no multiple of four bytes.
-    #[error("it is no packet")]
+    /// The packet is shorter than its headers, or its length is not a multiple of four bytes.
+    #[error("the packet is malformed")]
     Malformed,
-    /// It stood at the head of its queue for too long.
-    #[error("it waited too long at the head of VL {0}")]
+    /// The packet exceeded the lifetime at the head of its queue.
+    #[error("the packet exceeded HOQLife on VL {0}")]
     HeadOfQueue(u8),
-    /// It was in a switch for longer than the switch's `LifeTimeValue` allows.
-    #[error("it was in the switch for too long, on VL {0}")]
+    /// The packet exceeded the `LifeTimeValue` of a switch.
+    #[error("the packet exceeded LifeTimeValue on VL {0}")]
     LifeTime(u8),
-    /// The buffer for subnet management was full.
+    /// The buffer for SMPs was full.
     #[error("the buffer of VL 15 is full")]
     ManagementOverflow,
-    /// A fault swallowed it.
+    /// A fault dropped it.
     #[error("lost by a fault")]
     Fault,
     /// A fault damaged it.
     #[error("damaged by a fault")]
     Damaged,
-    /// The receiver is not in its partition.
+    /// The receiving port is not in the partition.
     #[error("the port is not in partition {0:#06x}")]
     Partition(u16),
-    /// The key that guards the port does not match.
+    /// The M_Key does not match.
     #[error("the M_Key does not match")]
     MKey,
-    /// Nobody takes its class or queue pair.
-    #[error("nobody takes it")]
+    /// No client or agent has its class or QP.
+    #[error("no client or agent receives its class or QP")]
     NoReceiver,
-    /// The port that it was to be sent from has no LID.
+    /// The sending port has no LID.
     #[error("the sender has no LID")]
     NoLid,
-    /// The client that it was for has left.
-    #[error("the client has left")]
+    /// The receiving client has detached.
+    #[error("the client is detached")]
     ClientLeft,
-    /// Its client waits for the answers to too many others.
-    #[error("the client waits for too many answers")]
+    /// The client has too many outstanding requests.
+    #[error("the client has too many outstanding requests")]
     TooManyRequests,
-    /// Nobody answered in time.
-    #[error("no answer in time")]
+    /// No response arrived in time.
+    #[error("no response in time")]
     NoAnswer,
     /// The node has no power.
     #[error("the node has no power")]
@@ -89,12 +89,12 @@ pub enum Loss {
 }
 
 impl Loss {
-    /// How many switches a packet passes at most.
-    pub(crate) const MOST_HOPS: u16 = 255;
+    /// Maximum number of switches that a packet passes.
+    pub(crate) const MAX_HOPS: u16 = 255;
 }
 
 impl Loss {
-    /// Returns a short name that stays the same whatever the values, as keys of statistics need it.
+    /// Returns a short name without values, as a key of statistics.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

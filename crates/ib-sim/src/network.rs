@@ -1,15 +1,15 @@
-//! What moves packets: nodes and links, packets in flight, and who they come from and go to.
+//! The network: nodes and links, packets in flight, clients and open ports.
 //!
-//! | file | holds |
+//! | file | contents |
 //! |---|---|
-//! | `network` | how a packet is lost, and how states of ports are changed |
-//! | `link` | output queues, transmission, credits, faults of links |
-//! | `forward` | directed routes, forwarding tables, multicast |
-//! | `endpoint` | what clients and open ports send and receive |
-//! | `cable` | links that come up and go down |
+//! | `network` | loss of packets, changes of port states |
+//! | `link` | output queues, transmission, credits, link faults |
+//! | `forward` | directed routes, LFTs, multicast |
+//! | `endpoint` | sending and receiving by clients and open ports |
+//! | `cable` | links that go up and down |
 //! | `notify` | traps to the subnet manager |
 //!
-//! Agents of nodes are above it: a packet for one of them is returned as a [`Delivery`].
+//! The agents of nodes are a layer above: a packet for an agent is returned as a [`Delivery`].
 
 use std::time::Duration;
 
@@ -36,17 +36,17 @@ mod forward;
 pub(crate) mod link;
 mod notify;
 
-/// A packet that has reached the node that it is for, and the port at which it has.
+/// A packet that has reached its destination node, and the port of arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub(crate) enum Delivery {
-    /// A packet of subnet management, at the port by which it entered the node.
+    /// An SMP; `port` is the port by which it entered the node.
     Smp { port: PortId, key: u32 },
     /// Any other packet, at an end port.
     Data { port: PortId, key: u32 },
 }
 
-/// Nodes, links, and all packets on them.
+/// Nodes, links and packets in flight.
 #[derive(Debug)]
 pub(crate) struct Network {
     pub(crate) clock: Clock,
@@ -57,21 +57,21 @@ pub(crate) struct Network {
     pub(crate) stats: Stats,
     pub(crate) log: Log,
     pub(crate) tap: Tap,
-    /// The random numbers of faults.
+    /// Random numbers of faults.
     pub(crate) rng: Rng,
     limits: Limits,
 }
 
-/// Times and sizes that the options set.
+/// Limits set by the options.
 #[derive(Clone, Copy, Debug)]
 struct Limits {
-    /// From the end of one port to that of the next.
+    /// Latency between the ports at both ends of a link.
     latency: Duration,
-    /// The buffer of each VL of a port, in blocks.
+    /// Buffer size of each VL of a port, in blocks.
     vl_blocks: u32,
-    /// How many packets of subnet management may wait to leave by a port.
+    /// Maximum number of SMPs in the output queue of a port.
     management_buffer: usize,
-    /// How long a client has to answer a request that was handed to it.
+    /// Time limit for the response to an assigned request.
     answer_within: Duration,
 }
 
@@ -96,7 +96,7 @@ impl Network {
         }
     }
 
-    /// Returns the buffer of each VL of a port, in blocks.
+    /// Returns the buffer size of each VL of a port, in blocks.
     #[cfg(test)]
     pub(crate) const fn vl_blocks(&self) -> u32 {
         self.limits.vl_blocks
@@ -107,7 +107,7 @@ impl Network {
         self.clock.now()
     }
 
-    /// Writes a line when things of this kind are logged.
+    /// Logs an entry if its level is enabled.
     #[inline]
     pub(crate) fn log(&mut self, entry: Entry<'_>) {
         if self.log.has(entry.level()) {
@@ -115,7 +115,7 @@ impl Network {
         }
     }
 
-    /// Writes down that a packet has been delivered.
+    /// Logs the delivery of a packet.
     pub(crate) fn note_delivery(&mut self, port: PortId, key: u32) {
         self.stats.delivered += 1;
         if self.log.has(LogLevel::Datagrams) {
@@ -127,7 +127,7 @@ impl Network {
         }
     }
 
-    /// Loses a packet at a port.
+    /// Drops a packet at a port, with its loss reason.
     pub(crate) fn lose(&mut self, port: PortId, key: u32, why: Loss) {
         let flight = self.land(key);
         self.fabric.port_mut(port).dropped += 1;
@@ -144,7 +144,7 @@ impl Network {
         if let Payload::Transport(bytes) = flight.packet.payload {
             self.flights.give_buffer(bytes);
         }
-        self.tell_of_room(port);
+        self.notify_free_space(port);
     }
 
     /// Drops a packet that cannot leave by a port.
@@ -163,7 +163,7 @@ impl Network {
         self.lose(port, key, why);
     }
 
-    /// Sets the state of a port and says so.
+    /// Sets the state of a port and logs the change.
     pub(crate) fn set_state(&mut self, port: PortId, to: PortState) {
         if let Some(from) = self.fabric.set_state(port, to, self.clock.now()) {
             self.log(Entry::State { port, from, to });

@@ -1,4 +1,4 @@
-//! A node: what it says of itself, and the tables of a switch.
+//! A node: its attributes and the tables of a switch.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,13 +8,13 @@ use ib_wire::mad::sm::{NodeDescription, NodeInfo, SwitchInfo};
 
 use crate::trap::Traps;
 
-/// The default number of entries of a linear forwarding table.
+/// The default number of LFT entries.
 pub(crate) const LINEAR_CAPACITY: u16 = 49_152;
-/// The number of blocks of 64 entries of a linear forwarding table.
+/// The number of LFT blocks of 64 entries.
 pub(crate) const LINEAR_BLOCKS: u16 = LINEAR_CAPACITY / 64;
-/// The number of multicast groups that a switch can tell apart.
+/// The default number of multicast groups of a switch.
 pub(crate) const MULTICAST_CAPACITY: u16 = 1024;
-/// The revision of every simulated device that its file gives none for.
+/// The revision of simulated devices without a revision in the fabric file.
 const REVISION: u32 = 0xa1;
 
 /// A node of the simulated fabric.
@@ -35,25 +35,25 @@ pub(crate) struct Node {
     pub(crate) traps: Traps,
 }
 
-/// What only a switch has.
+/// The state of a switch.
 #[derive(Clone, Debug)]
 pub(crate) struct Switch {
     pub(crate) info: SwitchInfo,
-    /// The port of each LID, as far as the table was written.
+    /// The egress port of each LID, up to the highest LID written.
     pub(crate) linear: Vec<u8>,
-    /// The ports of each multicast LID, by its distance from 0xc000.
+    /// The ports of each multicast LID, by its offset from 0xc000.
     pub(crate) multicast: BTreeMap<u16, [u16; 16]>,
     pub(crate) deviations: Deviations,
 }
 
-/// How a switch deviates from its linear forwarding table.
+/// Faults of a switch: deviations from its LFT.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Deviations {
-    /// LID-routed packets whose entry is one port leave by another.
+    /// Egress ports by LFT entry, for LID-routed packets.
     pub(crate) misrouted: BTreeMap<u8, u8>,
-    /// Blocks of the linear forwarding table whose Set is acknowledged and not done.
+    /// LFT blocks whose writes are acknowledged and ignored.
     pub(crate) ignored_blocks: BTreeSet<u16>,
-    /// Whether that is so for all blocks.
+    /// True if writes of all LFT blocks are ignored.
     pub(crate) ignores_all: bool,
 }
 
@@ -83,7 +83,7 @@ impl Node {
         }
     }
 
-    /// Sets how many entries the forwarding tables of a switch have, unicast and multicast.
+    /// Sets the capacities of the forwarding tables of a switch, unicast and multicast.
     pub(crate) const fn set_table_capacities(&mut self, linear: u16, multicast: u16) {
         if let Some(switch) = &mut self.switch {
             switch.info.linear_fdb_cap = linear;
@@ -91,7 +91,7 @@ impl Node {
         }
     }
 
-    /// Forgets what a manager has told the node, except its ports.
+    /// Resets the configuration of the node, except that of its ports.
     pub(crate) fn reset(&mut self) {
         if let Some(switch) = &mut self.switch {
             let SwitchInfo { linear_fdb_cap, multicast_fdb_cap, enhanced_port0, .. } = switch.info;
@@ -102,7 +102,7 @@ impl Node {
         }
     }
 
-    /// Returns what the node says of itself to a request that arrived by a port.
+    /// Returns the NodeInfo in the response to a request that arrived at a port.
     pub(crate) fn info(&self, arrival: u8, port_guid: Guid) -> NodeInfo {
         NodeInfo {
             base_version: 1,
@@ -125,7 +125,7 @@ impl Node {
     }
 }
 
-/// Returns what a switch says before a subnet manager has come.
+/// Returns the SwitchInfo of an unconfigured switch.
 fn initial_switch_info(enhanced_port0: bool) -> SwitchInfo {
     let mut info = SwitchInfo::zeroed();
     info.linear_fdb_cap = LINEAR_CAPACITY;
@@ -141,12 +141,12 @@ fn initial_switch_info(enhanced_port0: bool) -> SwitchInfo {
 }
 
 impl Switch {
-    /// Returns whether a fault keeps a block of the linear forwarding table from being written.
+    /// Returns true if a fault ignores writes of an LFT block.
     pub(crate) fn ignores(&self, block: u16) -> bool {
         self.deviations.ignores_all || self.deviations.ignored_blocks.contains(&block)
     }
 
-    /// Returns the port that the table has for a LID; 0xff for none.
+    /// Returns the LFT entry for a LID; 0xff if none.
     #[inline]
     pub(crate) fn port_of(&self, lid: u16) -> u8 {
         match self.linear.get(usize::from(lid)) {
@@ -155,13 +155,13 @@ impl Switch {
         }
     }
 
-    /// Returns a block of 64 entries of the linear forwarding table.
+    /// Returns an LFT block of 64 entries.
     pub(crate) fn linear_block(&self, block: u16) -> [u8; 64] {
         let first = usize::from(block) * 64;
         std::array::from_fn(|index| self.linear.get(first + index).copied().unwrap_or(0xff))
     }
 
-    /// Writes a block of the linear forwarding table; returns whether that changes it.
+    /// Writes an LFT block; returns true if it changed.
     pub(crate) fn set_linear_block(&mut self, block: u16, ports: &[u8; 64]) -> bool {
         let first = usize::from(block) * 64;
         if self.linear.len() < first + 64 {
@@ -173,7 +173,7 @@ impl Switch {
         is_new
     }
 
-    /// Returns 32 masks of 16 ports each of the multicast forwarding table.
+    /// Returns 32 masks of 16 ports each from the MFT.
     pub(crate) fn multicast_block(&self, block: u16, position: u8) -> [u16; 32] {
         std::array::from_fn(|index| {
             let group = block * 32 + index as u16;
@@ -181,7 +181,7 @@ impl Switch {
         })
     }
 
-    /// Writes 32 masks of 16 ports each.
+    /// Writes 32 masks of 16 ports each into the MFT.
     pub(crate) fn set_multicast_block(&mut self, block: u16, position: u8, masks: &[u16; 32]) {
         for (index, &mask) in (0u16..).zip(masks) {
             let group = block * 32 + index;

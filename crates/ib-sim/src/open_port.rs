@@ -1,4 +1,4 @@
-//! Open ports: packets and losses that their owners, HCAs, have not taken yet.
+//! Open ports: arrived packets and losses that their owners, HCAs, have not taken yet.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -6,47 +6,47 @@ use ib_topology::PortId;
 use ib_types::Instant;
 use ib_wire::packet::{Bth, Deth};
 
-use crate::flight::{Flight, Hold};
+use crate::flight::{BufferSpace, Flight};
 use crate::loss::Loss;
 use crate::packet::{Packet, Payload};
 
-/// How much of a lost packet is remembered: all headers from its BTH on.
-const MOST_HEADERS: usize = 64;
+/// Number of bytes kept of a lost packet from its BTH, enough for all headers.
+const MAX_HEADERS: usize = 64;
 
-/// How many lost packets are remembered for the owner of a port.
-const MOST_LOSSES: usize = 65_536;
+/// Maximum number of lost packets recorded per port.
+const MAX_LOSSES: usize = 65_536;
 
-/// A packet that was lost on its way.
+/// A packet that was lost on its path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LostPacket {
-    /// When.
+    /// The time of the loss.
     pub at: Instant,
     /// The port at which it was lost.
     pub port: PortId,
-    /// Why.
+    /// The reason of the loss.
     pub why: Loss,
-    /// The packet, without its payload.
+    /// The headers of the packet.
     pub packet: Packet,
-    /// How long it was from its BTH to before its ICRC.
+    /// The length from the BTH to the end of the payload, in bytes.
     pub length: usize,
 }
 
 /// An open port.
 #[derive(Debug, Default)]
 struct OpenPort {
-    /// What has arrived, with the room in the port's buffer that it keeps until it is taken.
-    arrived: VecDeque<(Packet, Option<Hold>)>,
-    /// Whether it is among the ports whose owners have something to do.
+    /// Arrived packets, with the buffer space that they occupy until they are taken.
+    arrived: VecDeque<(Packet, Option<BufferSpace>)>,
+    /// True if the port is in the queue `woken`.
     woken: bool,
-    /// Whether what has arrived keeps its room.
+    /// True if arrived packets occupy buffer space.
     holds: bool,
-    /// What the port has sent and was lost, where its owner wants to know.
+    /// Lost packets that the port has sent; `None` if losses are not recorded.
     losses: Option<VecDeque<LostPacket>>,
 }
 
 /// All open ports.
 ///
-/// A port is in the queue of woken ports once for each time that it was woken and its owner not told.
+/// A port is in the queue of woken ports at most once until it is returned.
 #[derive(Debug, Default)]
 pub(crate) struct OpenPorts {
     ports: BTreeMap<PortId, OpenPort>,
@@ -54,13 +54,13 @@ pub(crate) struct OpenPorts {
 }
 
 impl OpenPorts {
-    /// Opens a port. With `holds`, what arrives keeps its room in the port's buffer until it is taken.
+    /// Opens a port. If `holds` is true, arrived packets occupy buffer space until they are taken.
     pub(crate) fn open(&mut self, port: PortId, holds: bool) {
         self.ports.entry(port).or_default().holds |= holds;
     }
 
-    /// Closes a port; returns the room that its packets held, or `None` if it was not open.
-    pub(crate) fn close(&mut self, port: PortId) -> Option<Vec<Hold>> {
+    /// Closes a port; returns the buffer space of its packets, `None` if it was not open.
+    pub(crate) fn close(&mut self, port: PortId) -> Option<Vec<BufferSpace>> {
         let open = self.ports.remove(&port)?;
         Some(open.arrived.into_iter().filter_map(|(_, hold)| hold).collect())
     }
@@ -73,8 +73,8 @@ impl OpenPorts {
         self.ports.contains_key(&port)
     }
 
-    /// Adds a packet that has arrived at an open port; returns its room if that is free now.
-    pub(crate) fn deliver(&mut self, port: PortId, flight: Flight) -> Option<Hold> {
+    /// Adds a packet that arrived at an open port; returns its buffer space if it is freed now.
+    pub(crate) fn deliver(&mut self, port: PortId, flight: Flight) -> Option<BufferSpace> {
         let open = self.ports.get_mut(&port)?;
         let (kept, free) = if open.holds { (flight.holds, None) } else { (None, flight.holds) };
         open.arrived.push_back((flight.packet, kept));
@@ -87,33 +87,33 @@ impl OpenPorts {
         self.ports.get(&port)?.arrived.front().map(|(packet, _)| packet)
     }
 
-    /// Takes the next packet that arrived at a port, and the room that it has kept.
-    pub(crate) fn receive(&mut self, port: PortId) -> Option<(Packet, Option<Hold>)> {
+    /// Takes the next packet that arrived at a port, and the buffer space that it occupied.
+    pub(crate) fn receive(&mut self, port: PortId) -> Option<(Packet, Option<BufferSpace>)> {
         self.ports.get_mut(&port)?.arrived.pop_front()
     }
 
-    /// Has lost packets of an open port remembered.
+    /// Starts recording the losses of an open port.
     pub(crate) fn remember_losses(&mut self, port: PortId) {
         if let Some(open) = self.ports.get_mut(&port) {
             open.losses.get_or_insert_default();
         }
     }
 
-    /// Takes the next packet of a port that was lost.
+    /// Takes the next lost packet of a port.
     pub(crate) fn next_loss(&mut self, port: PortId) -> Option<LostPacket> {
         self.ports.get_mut(&port)?.losses.as_mut()?.pop_front()
     }
 
-    /// Remembers a packet of a port that was lost at another one, if the owner wants to know.
+    /// Records a packet of a port that was lost at another port, if losses are recorded.
     pub(crate) fn note_loss(&mut self, at: Instant, lost_at: PortId, flight: &Flight, why: Loss) {
         let Some(open) = self.ports.get_mut(&flight.from) else { return };
-        let Some(losses) = open.losses.as_mut().filter(|it| it.len() < MOST_LOSSES) else {
+        let Some(losses) = open.losses.as_mut().filter(|it| it.len() < MAX_LOSSES) else {
             return;
         };
         let Packet { slid, dlid, sl, grh, .. } = flight.packet;
         let (payload, length) = match &flight.packet.payload {
             Payload::Transport(bytes) => {
-                let headers = bytes[..bytes.len().min(MOST_HEADERS)].to_vec();
+                let headers = bytes[..bytes.len().min(MAX_HEADERS)].to_vec();
                 (Payload::Transport(headers), bytes.len())
             }
             Payload::Mad(mad) => (Payload::Mad(*mad), Bth::LENGTH + Deth::LENGTH + 256),
@@ -123,7 +123,7 @@ impl OpenPorts {
         self.wake(flight.from);
     }
 
-    /// The owner of a port has something to do, if it has one.
+    /// Notifies the owner of a port, if it is open.
     pub(crate) fn wake(&mut self, port: PortId) {
         if let Some(open) = self.ports.get_mut(&port)
             && !open.woken
@@ -133,7 +133,7 @@ impl OpenPorts {
         }
     }
 
-    /// Returns a port that was woken since it was last returned; `None` when there is no other.
+    /// Returns a port that was woken since it was last returned; `None` if there is none.
     pub(crate) fn next_woken(&mut self) -> Option<PortId> {
         loop {
             let port = self.woken.pop_front()?;
@@ -145,9 +145,9 @@ impl OpenPorts {
         }
     }
 
-    /// Returns the room that is taken by what has arrived.
+    /// Returns the buffer space of arrived packets.
     #[cfg(test)]
-    pub(crate) fn holds(&self) -> impl Iterator<Item = Hold> {
+    pub(crate) fn holds(&self) -> impl Iterator<Item = BufferSpace> {
         self.ports.values().flat_map(|open| open.arrived.iter().filter_map(|(_, hold)| *hold))
     }
 }

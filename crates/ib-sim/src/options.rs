@@ -1,4 +1,4 @@
-//! How a fabric behaves.
+//! Options of a simulated fabric.
 
 use std::time::Duration;
 
@@ -6,35 +6,34 @@ use ib_types::Mtu;
 
 use crate::node::{LINEAR_CAPACITY, MULTICAST_CAPACITY};
 
-/// How a fabric behaves.
+/// Options of a simulated fabric.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Seeds all that is random.
+    /// The seed of all random choices.
     pub seed: u64,
-    /// How long a packet takes from the end of one port to that of the next, beside the time of its
-    /// bytes: cable and switch.
+    /// Latency between two linked ports, in addition to the transmission time: cable and switch.
     pub latency: Duration,
-    /// The buffer of each VL of a port in bytes, at least one packet of the greatest MTU.
+    /// Buffer size of each VL of a port in bytes, at least one packet of the largest MTU.
     pub vl_buffer: u32,
-    /// The largest payload that ports can carry; a subnet manager says how much they do.
+    /// The MTU that ports support; a subnet manager sets the MTU in use.
     pub mtu_cap: Mtu,
-    /// `LinearFDBCap` of all switches: the number of LIDs that they can forward, from LID 0 on.
+    /// `LinearFDBCap` of all switches: the number of LFT entries, from LID 0.
     pub linear_fdb_cap: u16,
-    /// `MulticastFDBCap` of all switches: the number of multicast LIDs that they can forward.
+    /// `MulticastFDBCap` of all switches: the number of MFT entries.
     pub multicast_fdb_cap: u16,
-    /// How many packets of subnet management may wait to leave by a port.
+    /// Maximum number of SMPs in the output queue of a port.
     pub management_buffer: usize,
-    /// How long a client has to answer a request that was handed to it.
+    /// Time limit for the response of a client to an assigned request.
     pub answer_within: Duration,
-    /// How much is logged.
+    /// The log level.
     pub log: LogLevel,
-    /// Whether packets are kept for [`Sim::take_packets`](crate::Sim::take_packets).
+    /// True if packets are captured for [`Sim::take_packets`](crate::Sim::take_packets).
     pub tap: bool,
 }
 
 impl Default for Options {
-    /// Seed 0, 200 ns per hop, 16 KiB per VL, an MTU of 2048 bytes as ibsim has it, 4096 packets of subnet management, 30 s to answer,
-    /// no log.
+    /// Returns seed 0, 200 ns per hop, 16 KiB per VL, an MTU of 2048 bytes like ibsim, 4096 SMPs
+    /// per queue, 30 s to respond, no log.
     fn default() -> Self {
         Self {
             seed: 0,
@@ -51,16 +50,16 @@ impl Default for Options {
     }
 }
 
-/// How much is logged.
+/// The log level.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LogLevel {
-    /// Nothing.
+    /// No log.
     #[default]
     Off,
-    /// Clients that come and go, links, states of ports, traps, commands and packets that are lost.
+    /// Attached and detached clients, links, port states, traps, commands, lost packets.
     Events,
-    /// Datagrams that are sent and delivered, too.
+    /// Also MADs sent and delivered.
     Datagrams,
-    /// Every packet at every port.
+    /// Also every packet at every port.
     Hops,
 }

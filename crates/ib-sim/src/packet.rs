@@ -1,4 +1,4 @@
-//! What travels over a link.
+//! Packets on links.
 
 use ib_types::{PKey, QKey, Qpn, ServiceLevel, VirtualLane};
 use ib_wire::crc;
@@ -8,61 +8,61 @@ use ib_wire::packet::{Bth, Deth, Grh, LinkNextHeader, Lrh, Opcode};
 /// The VL of subnet management.
 pub(crate) const MANAGEMENT_VL: u8 = 15;
 
-/// A packet: what stands between the start of its LRH and its ICRC.
+/// A packet, from the start of its LRH to the end of its payload.
 ///
-/// The VL is chosen anew on every link and the checksums are made when somebody looks at the
-/// bytes, so neither is here. A packet that a link damages is marked and dropped at the link's end, as
-/// its VCRC would have it; one that arrives has the ICRC that it was sent with, which nobody has to
-/// check.
+/// The VL is chosen on every link, and the checksums are computed by [`Packet::to_bytes`], so
+/// neither is a field. A packet damaged on a link is marked and dropped at the end of the link, as
+/// its wrong VCRC would cause. All other packets arrive with a valid ICRC.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Packet {
-    /// The LID that it comes from.
+    /// The source LID.
     pub slid: u16,
-    /// The LID that it goes to.
+    /// The destination LID.
     pub dlid: u16,
     /// The service level.
     pub sl: ServiceLevel,
-    /// The global route header, when there is one.
+    /// The global route header, if present.
     pub grh: Option<Grh>,
-    /// What comes after it.
+    /// The part after the LRH and GRH.
     pub payload: Payload,
 }
 
-/// The part of a packet from the BTH on.
+/// The part of a packet from the BTH.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(
     clippy::large_enum_variant,
-    reason = "nearly all packets are datagrams, and none allocates"
+    reason = "nearly all packets are MADs, which are not allocated separately"
 )]
 pub enum Payload {
-    /// A management datagram.
+    /// A MAD.
     Mad(MadPayload),
-    /// Any packet: from the BTH to before the ICRC, a multiple of four bytes.
+    /// Any other packet: the bytes from the BTH to the end of the payload, a multiple of four
+    /// bytes.
     Transport(Vec<u8>),
 }
 
-/// A management datagram with the fields of its BTH and DETH.
+/// A MAD with the fields of its BTH and DETH.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MadPayload {
-    /// The queue pair that it goes to: 0 for subnet management, mostly 1 for the rest.
+    /// The destination QP: 0 for SMPs, mostly 1 for GMPs.
     pub destination_qpn: Qpn,
-    /// The queue pair that it comes from.
+    /// The source QP.
     pub source_qpn: Qpn,
-    /// The key of the destination's queue pair.
+    /// The Q_Key of the destination QP.
     pub q_key: QKey,
-    /// The partition.
+    /// The P_Key.
     pub p_key: PKey,
-    /// How many bytes of the datagram its sender means; all 256 are on the wire.
+    /// The number of bytes that the sender has set; all 256 bytes are on the wire.
     pub length: u16,
-    /// The datagram.
+    /// The MAD.
     pub mad: Mad,
 }
 
-/// The length of LRH, BTH, DETH, datagram and ICRC.
+/// The length of LRH, BTH, DETH, MAD and ICRC.
 const MAD_PACKET: usize = Lrh::LENGTH + Bth::LENGTH + Deth::LENGTH + 256 + 4;
 
 impl Packet {
-    /// Returns the length in bytes from the LRH to the end of the ICRC, as counters count it.
+    /// Returns the length in bytes from the LRH to the ICRC, which counters use.
     #[must_use]
     pub fn length(&self) -> usize {
         let grh = if self.grh.is_some() { Grh::LENGTH } else { 0 };
@@ -72,19 +72,19 @@ impl Packet {
         }
     }
 
-    /// Returns true when it goes to a multicast group.
+    /// Returns true if the destination is a multicast group.
     #[must_use]
     pub const fn is_multicast(&self) -> bool {
         matches!(self.dlid, 0xc000..=0xfffe)
     }
 
-    /// Returns true for subnet management, which has a VL of its own.
+    /// Returns true for an SMP, which uses VL 15.
     #[must_use]
     pub fn is_smp(&self) -> bool {
         matches!(&self.payload, Payload::Mad(mad) if mad.destination_qpn.get() == 0)
     }
 
-    /// Returns the datagram; `None` when the packet is none.
+    /// Returns the MAD; `None` for other packets.
     #[must_use]
     pub const fn mad(&self) -> Option<&Mad> {
         match &self.payload {
@@ -93,7 +93,7 @@ impl Packet {
         }
     }
 
-    /// Returns the partition; zero when the payload is too short to tell.
+    /// Returns the P_Key; zero if the payload is shorter than a BTH.
     #[must_use]
     pub fn p_key(&self) -> PKey {
         match &self.payload {
@@ -105,8 +105,7 @@ impl Packet {
         }
     }
 
-    /// Returns the queue pairs that it goes to and comes from; the latter is zero where the packet
-    /// does not tell it.
+    /// Returns the destination and source QPs. The source is zero if the packet has no DETH.
     #[must_use]
     pub fn queue_pairs(&self) -> (Qpn, Qpn) {
         match &self.payload {
@@ -119,8 +118,7 @@ impl Packet {
         }
     }
 
-    /// Returns all bytes as they are on a link, checksums included, which are those of an
-    /// undamaged packet.
+    /// Returns all bytes on the wire, with the checksums of an undamaged packet.
     #[must_use]
     pub fn to_bytes(&self, vl: VirtualLane) -> Vec<u8> {
         let length = self.length();
@@ -154,7 +152,7 @@ impl Packet {
 }
 
 impl Payload {
-    /// Returns the bytes from the BTH to before the ICRC.
+    /// Returns the bytes from the BTH to the end of the payload.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
@@ -162,7 +160,7 @@ impl Payload {
         bytes
     }
 
-    /// Adds the bytes from the BTH to before the ICRC to others.
+    /// Appends the bytes from the BTH to the end of the payload.
     fn emit(&self, bytes: &mut Vec<u8>) {
         match self {
             Self::Mad(payload) => {

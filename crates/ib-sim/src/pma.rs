@@ -1,4 +1,4 @@
-//! The performance management agent of a node: its counters, read and written.
+//! The performance management agent (PMA) of a node: reads and writes of counters.
 
 use ib_topology::PortId;
 use ib_types::Instant;
@@ -10,13 +10,13 @@ use ib_wire::mad::{AttributeId, ClassPortInfo, Mad, MadStatus, Method};
 use crate::counters::Counters;
 use crate::fabric::FabricState;
 
-/// Counters of 64 bits, `PortXmitWait`; `PerfMgt` ClassPortInfo:CapabilityMask of IBTA volume 1,
+/// 64-bit counters and `PortXmitWait`; `PerfMgt` ClassPortInfo:CapabilityMask of IBTA volume 1,
 /// chapter 16.1.3.
 const CAPABILITIES: u16 = 1 << 9 | 1 << 12;
-/// All ports can be selected at once, which only a switch can do.
+/// `AllPortSelect`: all ports can be selected at once; only on switches.
 const ALL_PORTS_SELECTABLE: u16 = 1 << 8;
 
-/// Answers a request of performance management that was sent to an end port.
+/// Answers a request to the PMA at an end port.
 pub(crate) fn answer(
     fabric: &mut FabricState,
     now: Instant,
@@ -68,7 +68,7 @@ pub(crate) fn answer(
     }
 }
 
-/// Returns the ports that a request is about; `None` when there is no such port.
+/// Returns the ports that a request selects; `None` if the port does not exist.
 fn selected_ports(fabric: &FabricState, port: PortId, select: u8) -> Option<Vec<PortId>> {
     let id = fabric.port(port).node;
     let node = fabric.node(id);
@@ -82,8 +82,7 @@ fn selected_ports(fabric: &FabricState, port: PortId, select: u8) -> Option<Vec<
 
 fn write_counters(fabric: &mut FabricState, now: Instant, port: PortId, mad: &Mad) {
     let (mut full, mut short) = (fabric.counters(port, now), fabric.short_counters(port, now));
-    // The two attributes have the same names for counters of their own: writing the one leaves
-    // the other alone.
+    // Counters of the same name in both attributes are written separately.
     if mad.attribute_id() == AttributeId::PORT_COUNTERS {
         short.write(mad);
     } else {
@@ -92,17 +91,18 @@ fn write_counters(fabric: &mut FabricState, now: Instant, port: PortId, mad: &Ma
     fabric.port_mut(port).store_counters(full, &short, now);
 }
 
-/// Writes the counters into the attribute that was asked for.
+/// Writes the counters into the requested attribute.
 fn show(counters: &Counters, mad: &mut Mad) {
     let port_select = mad.data()[1];
     match mad.attribute_id() {
         AttributeId::PORT_COUNTERS => {
-            let mut shown = mad.attribute::<PortCounters>().expect("it was looked at");
+            let mut shown = mad.attribute::<PortCounters>().expect("the attribute ID was matched");
             counters.show(&mut shown);
             mad.set_attribute(&shown);
         }
         AttributeId::PORT_COUNTERS_EXTENDED => {
-            let mut shown = mad.attribute::<PortCountersExtended>().expect("it was looked at");
+            let mut shown =
+                mad.attribute::<PortCountersExtended>().expect("the attribute ID was matched");
             counters.show_extended(&mut shown);
             mad.set_attribute(&shown);
         }
@@ -127,7 +127,7 @@ fn show(counters: &Counters, mad: &mut Mad) {
     }
 }
 
-/// Returns a counter as far as 16 bits can tell it.
+/// Returns a counter saturated at 16 bits.
 fn saturated(value: u64) -> u16 {
     u16::try_from(value).unwrap_or(u16::MAX)
 }

@@ -1,4 +1,4 @@
-//! A port: what it says of itself, what it counts, and the queue behind its link.
+//! A port: its attributes, counters, tables and output queue.
 
 use std::sync::LazyLock;
 
@@ -15,59 +15,59 @@ use crate::fault::PortFaults;
 use crate::packet::MANAGEMENT_VL;
 use crate::queue::Queues;
 
-/// The number of P_Keys of an HCA's port.
+/// Number of P_Keys of an HCA port.
 pub(crate) const ADAPTER_P_KEYS: u16 = 64;
-/// The number of P_Keys of a switch's management port.
+/// Number of P_Keys of port 0 of a switch.
 pub(crate) const SWITCH_P_KEYS: u16 = 8;
-/// The number of P_Keys of a switch's external port.
+/// Number of P_Keys of an external switch port.
 pub(crate) const ENFORCED_P_KEYS: u16 = 64;
 
-/// A port of a node; port 0 of an HCA exists and is never used.
+/// A port of a node; port 0 of an HCA exists and is not used.
 ///
-/// What every packet touches comes first and starts at a line of the cache, the counters of packets
-/// right behind it: fabrics are larger than caches.
+/// The fields that every packet uses come first and start at a cache line, followed by the packet
+/// counters: fabrics are larger than CPU caches.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Port {
-    /// Until when the port sends.
+    /// End of the current transmission.
     pub(crate) busy_until: Instant,
-    /// The widths that the fabric file enables, if given.
+    /// LinkWidthEnabled from the fabric file, if any.
     file_widths: Option<u8>,
     /// The port at the other end of the cable.
     pub(crate) cable: Option<PortId>,
-    /// What waits to be sent; made when something has to wait for the first time.
+    /// The output queues, created when a packet has to wait for the first time.
     pub(crate) queues: Option<Box<Queues>>,
-    /// The free blocks of the buffers at the other end, by VL; made when data is first sent.
+    /// The credits of each VL in blocks, created when data is first sent.
     pub(crate) credits: Option<Box<[u32; 15]>>,
     pub(crate) faults: Option<Box<PortFaults>>,
-    /// How long a byte takes, in picoseconds.
+    /// Transmission time of a byte, in picoseconds.
     pub(crate) picos_per_byte: u32,
     /// Number of link state changes. Each change loses the packets in flight.
     pub(crate) epoch: u32,
-    /// Number of client reregistration requests by subnet managers.
+    /// Number of client reregistration requests of subnet managers.
     pub(crate) registrations: u32,
     pub(crate) node: NodeId,
     pub(crate) number: u8,
-    /// Whether an event tells when the port has sent.
+    /// True if an event is scheduled for the end of the transmission.
     pub(crate) armed: bool,
-    /// How many flaps hold the link down, whatever a manager wants.
+    /// Number of holds that keep the link down, whatever a subnet manager sets.
     pub(crate) held_down: u16,
     pub(crate) counters: Counters,
     pub(crate) info: PortInfo,
-    /// What PortCounters counts from, once it was written: zero where there is nothing.
+    /// Offsets of PortCounters from the full counters, once written.
     pub(crate) short_base: Option<Box<Counters>>,
     pub(crate) guid: Guid,
-    /// The tables of the port, made when they are first written.
+    /// The tables of the port, created on the first write.
     pub(crate) tables: Option<Box<Tables>>,
-    /// What Mellanox' attribute says: FDR10.
+    /// The vendor attribute of Mellanox with FDR10.
     pub(crate) mellanox: MlnxExtPortInfo,
-    /// The best that the port can do.
+    /// The highest rate that the port supports.
     pub(crate) best: LinkRate,
-    /// When the lease of the M_Key ends, once it was violated.
+    /// End of the M_Key lease, after a violation.
     pub(crate) lease_ends: Option<Instant>,
-    /// What a Set of PortCounters has set to zero is not forgotten here: packets dropped in all.
+    /// Number of dropped packets; a Set of PortCounters does not reset it.
     pub(crate) dropped: u64,
-    /// When the port last left the state ACTIVE; zero if it has never been active.
+    /// The time when the port last left the state ACTIVE; zero if it has never been active.
     pub(crate) inactive_since: Instant,
 }
 
@@ -75,21 +75,21 @@ pub(crate) struct Port {
 #[derive(Clone, Debug)]
 pub(crate) struct Tables {
     pub(crate) p_keys: Vec<PKey>,
-    /// By arrival port on a switch; one on an HCA.
+    /// By port of arrival on a switch; one table on an HCA.
     pub(crate) sl_to_vl: Vec<SlToVl>,
     pub(crate) arbitration: ArbitrationTables,
-    /// The further GUIDs of a port, from the second one on.
+    /// The GUIDs of the port from the second one.
     pub(crate) guids: Vec<Guid>,
 }
 
-/// Returns the table that ibsim starts with: every level has its own VL, level 15 VL 7.
+/// Returns the initial table of ibsim: every SL has its own VL, SL 15 has VL 7.
 pub(crate) fn default_sl_to_vl() -> SlToVl {
     let vl = |level| VirtualLane::new(if level == 15 { 7 } else { level as u8 });
     SlToVl { lanes: std::array::from_fn(|level| vl(level).expect("below 16")) }
 }
 
 impl Tables {
-    /// Returns the tables as they are before anybody writes them.
+    /// Returns the initial tables.
     pub(crate) fn new(kind: NodeKind, number: u8, node_ports: u8) -> Self {
         let arrivals = if kind.is_switch() { usize::from(node_ports) + 1 } else { 1 };
         let mut p_keys = vec![PKey(0); usize::from(p_key_capacity(kind, number))];
@@ -103,7 +103,7 @@ impl Tables {
     }
 }
 
-/// Returns the length of a port's P_Key table.
+/// Returns the length of the P_Key table of a port.
 pub(crate) const fn p_key_capacity(kind: NodeKind, number: u8) -> u16 {
     match (kind.is_switch(), number) {
         (true, 0) => SWITCH_P_KEYS,
@@ -150,9 +150,9 @@ impl Port {
         port
     }
 
-    /// Sets what the port supports and enables: everything up to a rate.
+    /// Sets the supported and enabled widths and speeds: all up to a rate.
     pub(crate) fn set_capabilities(&mut self, rate: LinkRate) {
-        // FDR10 is no step on the way to what is faster.
+        // FDR10 is not supported by default on faster ports.
         let speeds: SpeedSet = LinkSpeed::ALL
             .into_iter()
             .filter(|&speed| speed == rate.speed || speed < rate.speed && speed != LinkSpeed::Fdr10)
@@ -161,7 +161,7 @@ impl Port {
         self.info.set_supported_speeds(speeds);
         self.mellanox.link_speed_supported = speeds.mellanox;
         self.mellanox.link_speed_enabled = speeds.mellanox;
-        // As ibsim has it: 4x can be 1x too, and 12x both.
+        // As in ibsim: a 4x port supports 1x, a 12x port both.
         self.info.link_width_enabled = [LinkWidth::X1, LinkWidth::X4, rate.width]
             .into_iter()
             .filter(|width| width.lanes() <= rate.width.lanes())
@@ -172,7 +172,7 @@ impl Port {
             self.info.link_width_enabled = LinkWidthMask(mask & supported);
         }
         if self.number == 0 {
-            // The management port of a switch has no link that could be trained to less.
+            // Port 0 of a switch has no link.
             self.info.link_width_enabled = rate.width.into();
         }
         if self.info.capability_mask.contains(CapabilityMask::CAPABILITY_MASK2)
@@ -183,13 +183,13 @@ impl Port {
         }
     }
 
-    /// Enables the widths of a mask from the fabric's file, now and after each reset.
+    /// Enables the widths of a mask from the fabric file, now and after each reset.
     pub(crate) fn enable_widths(&mut self, mask: u8) {
         self.file_widths = Some(mask);
         self.set_capabilities(self.best);
     }
 
-    /// Sets the largest payload that it can carry; port 0 of a switch keeps its own.
+    /// Sets the supported MTU; port 0 of a switch keeps its own.
     pub(crate) fn set_mtu_cap(&mut self, kind: NodeKind, most: Mtu) {
         if self.number != 0 || !kind.is_switch() {
             self.info.mtu_cap = MtuCode(most.code());
@@ -197,7 +197,7 @@ impl Port {
         }
     }
 
-    /// Forgets what a manager has told the port.
+    /// Resets the configuration of the port.
     pub(crate) fn reset(&mut self, kind: NodeKind) {
         let (state, phys) = (self.info.port_state, self.info.phys_state);
         let fresh = initial_info(kind, self.number);
@@ -213,7 +213,7 @@ impl Port {
         self.lease_ends = None;
     }
 
-    /// Sets the rate that the link has.
+    /// Sets the rate of the link.
     pub(crate) fn set_active(&mut self, rate: LinkRate) {
         let active = SpeedSet::from_active(rate.speed);
         self.info.set_active_speeds(active);
@@ -222,51 +222,51 @@ impl Port {
         self.picos_per_byte = picos_per_byte(rate);
     }
 
-    /// Returns true when the link is up in the sense of the physical layer: SMPs pass.
+    /// Returns true if the physical link is up: SMPs pass.
     #[inline]
     pub(crate) const fn is_up(&self) -> bool {
         self.cable.is_some() && self.info.port_state.0 >= PortState::INIT.0
     }
 
-    /// Returns true when the port may send data.
+    /// Returns true if the port may send data packets.
     #[inline]
     pub(crate) const fn sends_data(&self) -> bool {
         self.cable.is_some() && self.info.port_state.0 >= PortState::ACTIVE.0
     }
 
-    /// Returns true when the port may receive data.
+    /// Returns true if the port may receive data packets.
     #[inline]
     pub(crate) const fn receives_data(&self) -> bool {
         self.cable.is_some() && self.info.port_state.0 >= PortState::ARMED.0
     }
 
-    /// Returns true when a LID is one of the port's.
+    /// Returns true if a LID belongs to the port.
     #[inline]
     pub(crate) const fn has_lid(&self, lid: u16) -> bool {
         let mask = !((1u16 << self.info.lmc) - 1);
         self.info.lid != 0 && lid & mask == self.info.lid & mask
     }
 
-    /// Returns how long so many bytes take to be sent, in nanoseconds, rounded up.
+    /// Returns the transmission time of `bytes` bytes in nanoseconds, rounded up.
     #[inline]
     pub(crate) const fn nanos(&self, bytes: usize) -> u64 {
         (bytes as u64 * self.picos_per_byte as u64).div_ceil(1000)
     }
 
-    /// Returns the number of VLs for data that are in use.
+    /// Returns the number of data VLs in use.
     #[inline]
     pub(crate) fn data_vls(&self) -> u8 {
         VlCap(self.info.operational_vls.0).lanes().unwrap_or(1)
     }
 
-    /// Returns the length of the longest packet that the link takes: what a packet has beside its
-    /// payload is at most 126 bytes.
+    /// Returns the maximum packet length on the link: the MTU and at most 126 bytes of headers.
     #[inline]
     pub(crate) fn longest_packet(&self) -> usize {
         usize::from(self.info.neighbor_mtu.bytes().unwrap_or(256)) + 126
     }
 
-    /// Returns the VL to serve among those that are `ready`, a bit each. Subnet management comes first.
+    /// Returns the VL to serve next; `ready` has a bit for each VL with packets and credits. VL 15
+    /// comes first.
     pub(crate) fn choose_vl(&mut self, ready: u16) -> Option<u8> {
         static INITIAL: LazyLock<ArbitrationTables> = LazyLock::new(ArbitrationTables::default);
         if ready >> MANAGEMENT_VL & 1 == 1 {
@@ -285,24 +285,25 @@ impl Port {
         )
     }
 
-    /// Returns the number of packets that wait to leave, whatever their VLs.
+    /// Returns the number of waiting packets of all VLs.
     #[inline]
     pub(crate) fn waiting(&self) -> usize {
         self.queues.as_ref().map_or(0, |queues| queues.len())
     }
 
-    /// Sets what the port has counted, and what of it PortCounters shows.
+    /// Sets the full counters and the values that PortCounters shows.
     pub(crate) fn store_counters(&mut self, full: Counters, short: &Counters, now: Instant) {
         self.counters = full;
         let base = full.minus(short);
         self.short_base = (base != Counters::default()).then(|| Box::new(base));
-        // What has been waited for up to now is part of what was written.
+        // The wait time up to now is part of the written values.
         if let Some(queues) = &mut self.queues {
             queues.restart_starvation(now);
         }
     }
 
-    /// Starts a new epoch of the link, which is up or down from now on. Returns the packets that wait.
+    /// Starts a new epoch of the link, which is up or down from now on. Returns the waiting
+    /// packets.
     pub(crate) fn restart_link(&mut self, up: bool, powered: bool, now: Instant) -> Vec<u32> {
         self.epoch = self.epoch.wrapping_add(1);
         self.credits = None;
@@ -320,14 +321,14 @@ impl Port {
         self.queues.take().map_or_else(Vec::new, |queues| queues.into_packets())
     }
 
-    /// Counts the time for which there was something to send and no credit for it.
+    /// Adds the time without credits to `xmit_wait`.
     pub(crate) fn end_starvation(&mut self, now: Instant) {
         if let Some(since) = self.queues.as_mut().and_then(|queues| queues.end_starvation()) {
             self.counters.xmit_wait += ticks(now.since(since));
         }
     }
 
-    /// Returns the tables, made if they are not there yet.
+    /// Returns the tables, which are created on first use.
     pub(crate) fn tables_mut(&mut self, kind: NodeKind, node_ports: u8) -> &mut Tables {
         let number = self.number;
         self.tables.get_or_insert_with(|| Box::new(Tables::new(kind, number, node_ports)))
@@ -342,7 +343,7 @@ impl Port {
         }
     }
 
-    /// Returns true when the port is in a packet's partition.
+    /// Returns true if the P_Key of a packet matches an entry of the table.
     pub(crate) fn admits(&self, key: PKey) -> bool {
         match &self.tables {
             Some(tables) => tables.p_keys.iter().any(|&own| own.matches(key)),
@@ -350,10 +351,10 @@ impl Port {
         }
     }
 
-    /// Returns true when the table has the partition of a packet, whatever the membership.
+    /// Returns true if the table has the partition of a packet, whatever the membership.
     ///
-    /// The table of a switch's port is that of the HCA behind it, whose limited members send limited
-    /// keys. Whether two members may talk shows at the port of the other one.
+    /// The table of a switch port is that of the HCA at its link, whose limited members send
+    /// limited P_Keys. The port of the other member checks whether both may communicate.
     pub(crate) fn lets_in(&self, key: PKey) -> bool {
         let has = |own: PKey| own.partition() != 0 && own.partition() == key.partition();
         match &self.tables {
@@ -362,7 +363,7 @@ impl Port {
         }
     }
 
-    /// Returns the port's own key for the partition of a packet that it admits: with that one it answers.
+    /// Returns the own P_Key for the partition of an admitted packet; responses carry it.
     pub(crate) fn own_key(&self, key: PKey) -> PKey {
         match &self.tables {
             Some(tables) => {
@@ -372,7 +373,7 @@ impl Port {
         }
     }
 
-    /// Returns the VL of a service level for packets that arrived by a port.
+    /// Returns the VL of an SL for packets that arrived at a port.
     #[inline]
     pub(crate) fn vl(&self, arrival: u8, level: ib_types::ServiceLevel) -> u8 {
         match &self.tables {
@@ -386,15 +387,16 @@ impl Port {
     }
 }
 
-/// Returns the time of a byte at the data rate, which is the signalling rate less the line code.
+/// Returns the transmission time of a byte at the data rate, in picoseconds. The data rate is the
+/// signalling rate without the line code.
 fn picos_per_byte(rate: LinkRate) -> u32 {
     let signalling = u64::from(rate.megabits_per_second());
-    // 8b/10b up to QDR, 64b/66b beyond.
+    // 8b/10b up to QDR, 64b/66b for higher speeds.
     let (data, line) = if rate.speed <= LinkSpeed::Qdr { (8, 10) } else { (64, 66) };
     (8_000_000 * line / (signalling * data)) as u32
 }
 
-/// Returns what a port says before a subnet manager has come, as ibsim has it.
+/// Returns the initial PortInfo, as in ibsim.
 fn initial_info(kind: NodeKind, number: u8) -> PortInfo {
     let mut info = PortInfo::zeroed();
     info.link_down_default_state = PhysState::POLLING;

@@ -1,4 +1,4 @@
-//! The output queues of a port, by VL.
+//! The output queues of a port, one per VL.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -7,36 +7,36 @@ use ib_types::Instant;
 
 use crate::arbiter::Arbiter;
 
-/// The highest `HOQLife` and `LifeTimeValue` that limit anything.
+/// The highest `HOQLife` and `LifeTimeValue` that set a limit.
 const LONGEST_LIFE: u8 = 19;
 
-/// What waits to leave by a port.
+/// The packets waiting to be sent by a port.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Queues {
     by_vl: [VecDeque<u32>; 16],
-    /// The VLs whose queue is not empty, a bit each.
+    /// VLs with packets, as a bit mask.
     waiting: u16,
-    /// Since when the packet at the head is there, by VL.
+    /// The time when the head became the head, by VL.
     head_since: [Instant; 16],
-    /// Since when there is something to send and no credit for it.
+    /// Start of the current time without credits.
     starved_since: Option<Instant>,
-    /// How many packets in sequence were dropped at the head, by VL.
-    dropped_in_sequence: [u8; 16],
-    /// The VLs whose head has a timer, a bit each.
+    /// Number of consecutive drops at the head, by VL.
+    consecutive_drops: [u8; 16],
+    /// VLs whose head has a timer, as a bit mask.
     watched: u16,
-    /// Time until which a stalled VL drops all packets, by VL.
+    /// End of the stall of each VL; a stalled VL drops all packets.
     stalled_until: [Instant; 16],
     arbiter: Arbiter,
 }
 
 impl Queues {
-    /// Returns the VLs with packets, a bit each.
+    /// Returns the VLs with packets, as a bit mask.
     #[inline]
     pub(crate) const fn waiting(&self) -> u16 {
         self.waiting
     }
 
-    /// Returns the number of packets, whatever their VLs.
+    /// Returns the number of packets of all VLs.
     pub(crate) fn len(&self) -> usize {
         if self.waiting == 0 { 0 } else { self.by_vl.iter().map(VecDeque::len).sum() }
     }
@@ -46,13 +46,13 @@ impl Queues {
         self.by_vl[usize::from(vl)].len()
     }
 
-    /// Returns the first packet of a VL.
+    /// Returns the packet at the head of a VL.
     #[inline]
     pub(crate) fn head(&self, vl: u8) -> Option<u32> {
         self.by_vl[usize::from(vl)].front().copied()
     }
 
-    /// Adds a packet; returns true if it is the first one of its VL.
+    /// Adds a packet; returns true if its VL was empty.
     pub(crate) fn push(&mut self, vl: u8, key: u32, now: Instant) -> bool {
         let queue = &mut self.by_vl[usize::from(vl)];
         queue.push_back(key);
@@ -64,7 +64,7 @@ impl Queues {
         first
     }
 
-    /// Removes the first packet of a VL that has one.
+    /// Removes the first packet of a VL, which must not be empty.
     pub(crate) fn pop(&mut self, vl: u8, now: Instant) -> u32 {
         let queue = &mut self.by_vl[usize::from(vl)];
         let key = queue.pop_front().expect("the VL has a packet");
@@ -86,15 +86,15 @@ impl Queues {
         &mut self.arbiter
     }
 
-    /// Takes note that the VL that was chosen last has sent a packet.
+    /// Records that the last chosen VL has sent a packet.
     pub(crate) fn sent(&mut self, vl: u8, bytes: usize) {
         self.arbiter.sent(bytes);
         self.end_drops(vl);
     }
 
-    /// Takes note that a packet of a VL was sent: drops before it are not in sequence with later ones.
+    /// Resets the number of consecutive drops of a VL after a packet was sent.
     pub(crate) const fn end_drops(&mut self, vl: u8) {
-        self.dropped_in_sequence[vl as usize] = 0;
+        self.consecutive_drops[vl as usize] = 0;
     }
 
     /// Returns true while a VL is stalled and drops all packets.
@@ -102,48 +102,49 @@ impl Queues {
         self.stalled_until[usize::from(vl)] > now
     }
 
-    /// Returns since when there is something to send and no credit for it.
+    /// Returns the start of the current time without credits.
     pub(crate) const fn starved_since(&self) -> Option<Instant> {
         self.starved_since
     }
 
-    /// Takes note that there is no credit for anything, as of now if that is new.
+    /// Records that no packet has credits, from now if not recorded before.
     pub(crate) fn starve(&mut self, now: Instant) {
         self.starved_since.get_or_insert(now);
     }
 
-    /// Counts a lack of credits from now on, if there is one.
+    /// Restarts the time without credits, if recorded.
     pub(crate) const fn restart_starvation(&mut self, now: Instant) {
         if self.starved_since.is_some() {
             self.starved_since = Some(now);
         }
     }
 
-    /// Returns since when there was no credit, and ends that.
+    /// Returns the start of the time without credits and clears it.
     pub(crate) const fn end_starvation(&mut self) -> Option<Instant> {
         self.starved_since.take()
     }
 
-    /// Returns when the packet at the head of a VL has been there for as long as `HOQLife` allows;
-    /// `None` if there is no limit.
+    /// Returns the time when the packet at the head of a VL exceeds `HOQLife`; `None` if unlimited.
     pub(crate) fn head_expires(&self, vl: u8, hoq_life: u8) -> Option<Instant> {
         lifetime(hoq_life).map(|limit| self.head_since[usize::from(vl)] + limit)
     }
 
-    /// Takes note of a timer for the head of a VL; returns true unless there is one already.
+    /// Records a timer for the head of a VL; returns true if there was none.
     pub(crate) const fn watch(&mut self, vl: u8) -> bool {
         let is_new = self.watched >> vl & 1 == 0;
         self.watched |= 1 << vl;
         is_new
     }
 
-    /// Takes note that the timer for the head of a VL has expired.
+    /// Records that the timer for the head of a VL has expired.
     pub(crate) const fn unwatch(&mut self, vl: u8) {
         self.watched &= !(1 << vl);
     }
 
-    /// Counts a packet dropped at the head of a VL. After `stall_count` in sequence the VL stalls for
-    /// eight times `HOQLife`: all its packets are removed and returned.
+    /// Counts a packet dropped at the head of a VL.
+    ///
+    /// After `stall_count` consecutive drops the VL stalls for eight times `HOQLife`: all its
+    /// packets are removed and returned.
     pub(crate) fn stall(
         &mut self,
         vl: u8,
@@ -152,7 +153,7 @@ impl Queues {
         now: Instant,
     ) -> Option<Vec<u32>> {
         let index = usize::from(vl);
-        let count = &mut self.dropped_in_sequence[index];
+        let count = &mut self.consecutive_drops[index];
         *count = count.saturating_add(1);
         if stall_count == 0 || *count < stall_count {
             return None;
@@ -169,7 +170,7 @@ impl Queues {
         self.by_vl.iter().flatten().copied()
     }
 
-    /// Checks that the bits of waiting VLs are those of the queues with packets.
+    /// Checks that the bit mask of VLs matches the queues.
     #[cfg(test)]
     pub(crate) fn check(&self) {
         for (vl, queue) in self.by_vl.iter().enumerate() {
@@ -178,8 +179,8 @@ impl Queues {
     }
 }
 
-/// Returns the time that `HOQLife` or `LifeTimeValue` stands for; `None` if it limits nothing. IBTA
-/// volume 1, chapter 18.2.5.4.
+/// Returns the duration of `HOQLife` or `LifeTimeValue`; `None` if unlimited. IBTA volume 1,
+/// chapter 18.2.5.4.
 pub(crate) fn lifetime(value: u8) -> Option<Duration> {
     (value <= LONGEST_LIFE).then(|| life(value))
 }

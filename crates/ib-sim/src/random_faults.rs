@@ -9,15 +9,16 @@ use ib_types::rng::Rng;
 use crate::command::{Command, Fault, Ignored, Target};
 use crate::script::Step;
 
-/// Returns faults at random moments of a time: links that fail and come back or flap, nodes without
-/// power, packets that are lost, late, doubled or damaged, keys that nobody knows, switches that lie;
-/// and two cables that are swapped from the start.
+/// Returns random faults at random times within a duration.
 ///
-/// The same seed gives the same faults for the same fabric. The first host and its cables are left
-/// alone, so that there is somebody to look at what is left; only the power of the switch at their
-/// other end may fail, and keys and lies may be its. Everything is mended at the end of the time: keys are
-/// zero then, as those of a fresh port are, and switches are true. What a lie has kept out of a table
-/// stays out until somebody writes it again.
+/// Links fail and recover or flap; nodes lose power; packets are lost, delayed, duplicated or
+/// damaged; M_Keys change; switches deviate from their LFTs. In addition, two cables are swapped
+/// from the start.
+///
+/// The same seed gives the same faults for the same fabric. The first host and its cables have no
+/// faults, so that a client can observe the fabric from there. The switch at the other end may lose
+/// its power, and have M_Key and LFT faults. All faults are removed at the end: M_Keys are zero, as
+/// at unconfigured ports, and switches follow their LFTs. Ignored LFT writes are not repeated.
 #[must_use]
 pub fn random_faults(fabric: &Fabric, seed: u64, time: Duration, count: usize) -> Vec<Step> {
     let mut rng = Rng::stream(seed, 0xfa_17);
@@ -47,15 +48,15 @@ pub fn random_faults(fabric: &Fabric, seed: u64, time: Duration, count: usize) -
         let probability = (rng.below(50) + 1) as f64 / 100.0;
         let short = Duration::from_nanos(rng.below(nanos / 10 + 1) as u64);
         let others = !switches.is_empty();
-        let (command, mended) = match rng.below(if others { 11 } else { 8 }) {
-            // A cable can be pulled once; the next time it loses packets.
+        let (command, removal) = match rng.below(if others { 11 } else { 8 }) {
+            // A cable can be pulled only once; after that its port loses packets.
             0 if !pulled.insert(port) => {
                 let fault = vec![Fault::Loss(probability)];
                 (Command::Fault(link.clone(), fault), Some(Command::Fault(link, Vec::new())))
             }
             0 => (Command::Unlink(link.clone()), Some(Command::Relink(link))),
             1 => {
-                // Three times down and up again before the end.
+                // Three times down and up before the end.
                 let pause = short.min((time - at) / 6);
                 (Command::Flap(link, pause, pause, 3), None)
             }
@@ -77,8 +78,8 @@ pub fn random_faults(fabric: &Fabric, seed: u64, time: Duration, count: usize) -
                 (Command::Fault(link.clone(), fault), Some(Command::Fault(link, Vec::new())))
             }
             7 => {
-                // Cables that are in their places when they are swapped, and when they are put back,
-                // whatever else happens to them.
+                // Only cables in their original ports are swapped, so that they can be swapped back
+                // after any other faults.
                 let other = links[rng.below(links.len())];
                 if swap.is_none() && other != port {
                     swap = Some(Command::Swap(link, target(other)));
@@ -99,7 +100,7 @@ pub fn random_faults(fabric: &Fabric, seed: u64, time: Duration, count: usize) -
                         if ports < 2 {
                             continue;
                         }
-                        // Another port than the first one.
+                        // A port other than the first one.
                         let from = rng.below(ports);
                         let to = (from + 1 + rng.below(ports - 1)) % ports;
                         let pair = (from as u8 + 1, to as u8 + 1);
@@ -114,7 +115,7 @@ pub fn random_faults(fabric: &Fabric, seed: u64, time: Duration, count: usize) -
             }
         };
         steps.push(Step { at, command, line: None });
-        steps.extend(mended.map(|command| Step { at: time, command, line: None }));
+        steps.extend(removal.map(|command| Step { at: time, command, line: None }));
     }
     if let Some(command) = swap {
         steps.insert(0, Step { at: Duration::ZERO, command: command.clone(), line: None });

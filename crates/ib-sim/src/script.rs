@@ -1,6 +1,6 @@
-//! Commands that wait for their time.
+//! Scripts: commands with times.
 //!
-//! A script has one command per line after the moment at which it is run, counted from the start:
+//! A line has a time, counted from the start, and a command:
 //!
 //! ```text
 //! # A link fails for a while.
@@ -8,7 +8,7 @@
 //! at 1.5s relink "S-0002c90300a1b2c0"[3]
 //! ```
 //!
-//! Empty lines, and what follows a `#` at the start of a line, say nothing.
+//! Empty lines and lines that start with `#` are skipped.
 
 use std::fmt;
 use std::time::Duration;
@@ -17,58 +17,58 @@ use ib_topology::PortId;
 use ib_types::Instant;
 
 pub use crate::command::parse_duration;
-use crate::command::{Command, CommandError, Time};
+use crate::command::{Command, CommandError, DisplayDuration};
 use crate::event::{Event, Timer};
 use crate::network::Network;
 
-/// How long a link that flaps stays as it is at least, so that time goes on.
+/// Minimum duration of each state of a flapping link, so that virtual time advances.
 const SHORTEST_PAUSE: Duration = Duration::from_micros(1);
 
-/// A moment and what is to be done then.
+/// A command and the time to run it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step {
-    /// When, from the start.
+    /// The time, from the start.
     pub at: Duration,
-    /// What.
+    /// The command.
     pub command: Command,
-    /// The line of the script in which it stands, from 1; `None` for one that is of no script.
+    /// The line number in the script, from 1; `None` if the step is not from a script.
     pub line: Option<usize>,
 }
 
-/// A step that could not be done when its time had come.
+/// A step that failed when it was run.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct FailedStep {
-    /// When it was tried.
+    /// The time of the failure.
     pub at: Instant,
     /// The step.
     pub step: Step,
-    /// Why it could not be done.
+    /// The reason.
     pub error: CommandError,
 }
 
-/// A step that no moment could do.
+/// Error of a step that can never be run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{error}")]
 #[non_exhaustive]
 pub struct StepError {
-    /// The line of the script in which the step stands.
+    /// The line number of the step in the script.
     pub line: Option<usize>,
-    /// Why it cannot be done.
+    /// The reason.
     pub error: CommandError,
 }
 
 impl fmt::Display for Step {
     /// Writes the step as a line of a script.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "at {} {}", Time(self.at), self.command)
+        write!(f, "at {} {}", DisplayDuration(self.at), self.command)
     }
 }
 
-/// Called with every step that fails.
+/// Callback for failed steps.
 type OnFailedStep = Box<dyn FnMut(&FailedStep) + Send>;
 
-/// The steps that a fabric was told of, and the links that flap.
+/// The loaded steps, and the flapping links.
 #[derive(Default)]
 pub(crate) struct Script {
     steps: Vec<Step>,
@@ -76,19 +76,19 @@ pub(crate) struct Script {
     flaps: Vec<Flap>,
 }
 
-/// A link that goes down and up.
+/// A flapping link.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Flap {
     port: PortId,
     pub(crate) down: Duration,
     pub(crate) up: Duration,
-    /// How often it still goes down.
+    /// Number of remaining link-down periods.
     left: u32,
     is_down: bool,
 }
 
 impl Flap {
-    /// Returns how often the link goes down, the time included that has begun when it is down.
+    /// Returns the number of remaining link-down periods, including the current one.
     pub(crate) const fn times(&self) -> u32 {
         self.left.saturating_add(self.is_down as u32)
     }
@@ -105,7 +105,7 @@ impl Script {
         &self.steps[number as usize]
     }
 
-    /// Has a function called with every step that fails.
+    /// Sets the callback for failed steps.
     pub(crate) fn on_failed(&mut self, call: OnFailedStep) {
         self.on_failed = Some(call);
     }
@@ -116,7 +116,7 @@ impl Script {
         }
     }
 
-    /// Has the link of a port go down and up, from now on.
+    /// Starts the flapping of a link.
     pub(crate) fn start_flap(
         &mut self,
         net: &mut Network,
@@ -130,7 +130,7 @@ impl Script {
         net.clock.schedule(net.clock.now(), Event::Timer(Timer::Flap { flap }));
     }
 
-    /// A link that flaps goes up or down.
+    /// Takes a flapping link down or up.
     pub(crate) fn flap(&mut self, net: &mut Network, index: u32) {
         let flap = &mut self.flaps[index as usize];
         if !flap.is_down && flap.left == 0 {
@@ -139,7 +139,7 @@ impl Script {
         flap.is_down = !flap.is_down;
         flap.left -= u32::from(flap.is_down);
         let pause = if flap.is_down { flap.down } else { flap.up };
-        // Another flap, and the manager, may want the link down as well.
+        // Other flaps and the subnet manager can also keep the link down.
         net.hold_down(flap.port, flap.is_down);
         let at = net.now() + pause.max(SHORTEST_PAUSE);
         net.clock.schedule(at, Event::Timer(Timer::Flap { flap: index }));
@@ -151,26 +151,26 @@ impl Script {
     }
 }
 
-/// Why a script cannot be read or run.
+/// Error of parsing or loading a script.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{name}:{line}:{column}: found {found}, expected {expected}")]
 pub struct ScriptError {
-    /// The file.
+    /// The name of the file.
     pub name: String,
     /// The line, from 1.
     pub line: usize,
     /// The column, from 1.
     pub column: usize,
-    /// What stands there.
+    /// The text found.
     pub found: String,
-    /// What should.
+    /// The text expected.
     pub expected: String,
 }
 
-/// Reads a script; `name` is what errors call it.
+/// Parses a script; `name` is the file name in errors.
 ///
 /// # Errors
-/// Fails at the first line that is no step.
+/// Fails on the first malformed line.
 pub fn read_script(name: &str, text: &str) -> Result<Vec<Step>, ScriptError> {
     let mut steps = Vec::new();
     for (index, line) in text.trim_start_matches('\u{feff}').lines().enumerate() {

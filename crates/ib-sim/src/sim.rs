@@ -1,4 +1,4 @@
-//! The fabric: what happens in it, and when.
+//! The event loop of a simulated fabric.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::options::Options;
 use crate::script::Script;
 use crate::sma;
 
-/// A fabric whose time runs when it is told to.
+/// A simulated fabric, whose time the caller advances.
 pub struct Sim {
     pub(crate) net: Network,
     pub(crate) agents: HostedAgents,
@@ -21,10 +21,10 @@ pub struct Sim {
 }
 
 impl Sim {
-    /// Makes a fabric as a file describes it: all links up, no LIDs, nothing configured.
+    /// Creates an unconfigured fabric: all links up, no LIDs.
     ///
     /// # Panics
-    /// Panics when the buffer of a VL holds no packet of 4,096 bytes.
+    /// Panics if the buffer of a VL is smaller than a packet of 4,096 bytes.
     #[must_use]
     #[expect(clippy::needless_pass_by_value, reason = "options are made for one fabric")]
     pub fn new(fabric: &Fabric, options: Options) -> Self {
@@ -36,37 +36,38 @@ impl Sim {
         }
     }
 
-    /// Returns the time.
+    /// Returns the virtual time.
     #[must_use]
     pub const fn now(&self) -> Instant {
         self.net.now()
     }
 
-    /// Processes all events up to a time, which is the current time afterwards.
+    /// Processes all events up to a time, and sets the clock to it.
     ///
     /// # Panics
-    /// Panics if the time is [`Instant::NEVER`]. Events may repeat indefinitely, such as a trap that no SM
-    /// represses, and such a run would never return. [`Sim::settle`] runs a fabric until no packet is in flight.
+    /// Panics if the time is [`Instant::NEVER`]. Events may repeat indefinitely, such as a trap
+    /// that no SM represses, and such a run would never return. [`Sim::settle`] runs a fabric until
+    /// no packet is in flight.
     pub fn run_until(&mut self, moment: Instant) {
-        assert!(moment < Instant::NEVER, "a fabric cannot run until a moment that never comes");
+        assert!(moment < Instant::NEVER, "a fabric cannot run until `Instant::NEVER`");
         while let Some(event) = self.net.clock.pop_by(moment) {
             self.step(event);
         }
         self.net.clock.advance(moment);
     }
 
-    /// Lets the next thing happen that happens by a moment; returns false when there is none. By
-    /// [`Instant::NEVER`] that may be true indefinitely: see [`Sim::run_until`].
+    /// Processes the next event that is due by a time; returns false if there is none.
+    ///
+    /// With [`Instant::NEVER`], this may return true indefinitely: see [`Sim::run_until`].
     pub fn run_step(&mut self, moment: Instant) -> bool {
         let event = self.net.clock.pop_by(moment);
         event.map(|event| self.step(event)).is_some()
     }
 
-    /// Lets everything happen that happens by a moment, and then lets the clock run ahead of it
-    /// until no packet is on its way any more.
+    /// Processes all events up to a time, and further events until no packet is in flight.
     ///
-    /// With that, a simulator that serves the real world answers at once: what takes microseconds
-    /// in the fabric is not waited for, but what waits for seconds is.
+    /// Virtual time may run ahead of `moment`. A simulator that serves clients in real time thus
+    /// responds at once: it does not wait for packets in flight, but for timers.
     pub fn settle(&mut self, moment: Instant) {
         loop {
             let clock = &mut self.net.clock;
@@ -77,11 +78,11 @@ impl Sim {
         self.net.clock.advance(moment);
     }
 
-    /// Lets happen what happens by a moment of the real world's clock, as [`Sim::settle`] does, but
-    /// packets run ahead of that clock by no more than [`Sim::AHEAD`], and no more than
-    /// [`Sim::BATCH`] things happen. What is left happens with the next calls; see [`Sim::due`].
+    /// Processes events in real time like [`Sim::settle`], within limits.
     ///
-    /// With that, whoever serves others comes back to them however much is going on in the fabric.
+    /// Virtual time runs ahead of `moment` by at most [`Sim::AHEAD`], and at most [`Sim::BATCH`]
+    /// events are processed. The next calls process the rest; see [`Sim::due`]. A server thus
+    /// returns to its sockets, however many packets are in flight.
     pub fn keep_up(&mut self, moment: Instant) {
         let ahead = moment + Self::AHEAD;
         for _ in 0..Self::BATCH {
@@ -95,8 +96,7 @@ impl Sim {
         }
     }
 
-    /// Returns when [`Sim::keep_up`] has something to do; `None` when it will not until somebody does
-    /// something.
+    /// Returns when [`Sim::keep_up`] has to be called next; `None` if no event is queued.
     #[must_use]
     pub fn due(&self) -> Option<Instant> {
         let at = self.net.clock.next_at()?;
@@ -104,20 +104,21 @@ impl Sim {
         Some(Instant::from_nanos(at.as_nanos().saturating_sub(ahead.as_nanos() as u64)))
     }
 
-    /// How far the fabric's clock runs ahead of the real one while packets are on their way.
+    /// Maximum lead of virtual time over real time while packets are in flight.
     pub const AHEAD: Duration = Duration::from_millis(1);
 
-    /// How much happens in one call of [`Sim::keep_up`] at most.
+    /// Maximum number of events in one call of [`Sim::keep_up`].
     pub const BATCH: usize = 10_000;
 
-    /// Returns how many things have happened. What was told a fabric is told it again in the same
-    /// state when as many have happened and the clock shows the same.
+    /// Returns the number of processed events.
+    ///
+    /// To repeat a run, make each call at the same number of events and the same virtual time.
     #[must_use]
     pub const fn steps(&self) -> u64 {
         self.net.clock.steps()
     }
 
-    /// Lets things happen until so many have in all, and sets the clock forward to a moment.
+    /// Processes events until their total number is `steps`, then advances the clock.
     pub fn repeat(&mut self, steps: u64, moment: Instant) {
         while self.steps() < steps
             && let Some(event) = self.net.clock.pop_by(Instant::NEVER)

@@ -1,4 +1,4 @@
-//! A port of a fabric in the same process, as engines see it.
+//! A client of a fabric in the same process, as a [`MadLink`] for engines.
 
 use ib_link::{Datagram, Incoming, LinkError, LinkPort, MadLink};
 use ib_topology::PortId;
@@ -8,7 +8,7 @@ use crate::client::{AttachError, ClientOptions};
 use crate::ids::ClientId;
 use crate::sim::Sim;
 
-/// A client's port, whose time runs while it waits.
+/// A client of a simulated fabric; virtual time advances while the client waits.
 ///
 /// ```
 /// use ib_link::{Datagram, Incoming, MadLink, Remote};
@@ -35,10 +35,10 @@ pub struct SimLink<'s> {
 }
 
 impl<'s> SimLink<'s> {
-    /// Attaches a client to an end port; it leaves when the link is dropped.
+    /// Attaches a client to an end port; dropping the link detaches it.
     ///
     /// # Errors
-    /// As [`Sim::attach`].
+    /// Fails like [`Sim::attach`].
     pub fn attach(
         sim: &'s mut Sim,
         port: PortId,

@@ -1,18 +1,19 @@
-//! The subnet management agent of a node: what it answers to Get and Set, and to whom.
+//! The subnet management agent (SMA) of a node: Get and Set requests.
 //!
 //! | attribute | modifier |
 //! |---|---|
 //! | NodeDescription, NodeInfo, SwitchInfo | 0 |
 //! | GUIDInfo | block of 8 |
-//! | PortInfo, `MlnxExtPortInfo` | port; 0 is the arrival port of an adapter |
+//! | PortInfo, `MlnxExtPortInfo` | port; 0 is the port of arrival on an HCA |
 //! | `P_KeyTable` | bits 0–15 block of 32, bits 16–31 port of a switch |
-//! | `SLtoVLMappingTable` | a switch: bits 8–15 arrival port, bits 0–7 leaving port |
+//! | `SLtoVLMappingTable` | on a switch: bits 8–15 ingress port, bits 0–7 egress port |
 //! | `VLArbitrationTable` | bits 16–31 part 1–4, bits 0–15 port |
 //! | `LinearForwardingTable` | block of 64 |
 //! | `MulticastForwardingTable` | bits 0–8 block of 32, bits 28–31 block of 16 ports |
 //!
-//! Any other attribute, one that the kind of node does not have, and a Set of NodeDescription or
-//! NodeInfo is answered with status 0x000c; a modifier or value that is out of range with 0x001c.
+//! The status is 0x000c for other attributes, for attributes that the kind of node does not have,
+//! and for a Set of NodeDescription or NodeInfo. It is 0x001c for modifiers and values out of
+//! range.
 
 use ib_topology::PortId;
 use ib_wire::mad::sm::{GuidInfo, LinearForwardingBlock, MulticastForwardingBlock, PKeyTable};
@@ -27,8 +28,8 @@ mod tables;
 
 pub(crate) use m_key::{Access, check_m_key, lease_ends};
 
-/// Answers a request that arrived at a port; `None` when its M_Key is wrong, which is not
-/// answered at all.
+/// Answers a request that arrived at a port; `None` if its M_Key is wrong, since such requests get
+/// no response.
 pub(crate) fn answer(
     net: &mut Network,
     port: PortId,
@@ -49,7 +50,7 @@ pub(crate) fn answer(
     })
 }
 
-/// Writes the attribute that a request names into its data.
+/// Reads the requested attribute into the response.
 fn get(fabric: &FabricState, port: PortId, mad: &mut Mad, access: Access) -> Result<(), MadStatus> {
     let (node, modifier) = (fabric.node_of(port), mad.attribute_modifier());
     match mad.attribute_id() {
@@ -95,7 +96,7 @@ fn get(fabric: &FabricState, port: PortId, mad: &mut Mad, access: Access) -> Res
         AttributeId::LINEAR_FORWARDING => {
             let switch = tables::switch(node)?;
             let block = tables::linear_block(switch, modifier)?;
-            // A switch that ignores a write answers as if it had done it.
+            // A switch that ignores a write responds as if it had written the block.
             if mad.method() != Method::SET || !switch.ignores(block) {
                 mad.set_attribute(&LinearForwardingBlock { ports: switch.linear_block(block) });
             }
@@ -111,7 +112,7 @@ fn get(fabric: &FabricState, port: PortId, mad: &mut Mad, access: Access) -> Res
     Ok(())
 }
 
-/// Does what a Set asks for.
+/// Applies a Set.
 fn set(net: &mut Network, port: PortId, mad: &Mad) -> Result<(), MadStatus> {
     let fabric = &mut net.fabric;
     let (node, modifier) = (fabric.port(port).node, mad.attribute_modifier());

@@ -4,16 +4,16 @@ use std::collections::BTreeMap;
 
 use crate::loss::Loss;
 
-/// What happened so far, in numbers.
+/// Totals of the whole fabric since its start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// Packets that arrived at a port at the other end of a link.
+    /// Packets that arrived at the other end of a link.
     pub hops: u64,
-    /// Packets that reached the agent or client they were for.
+    /// Packets delivered to their agent or client.
     pub delivered: u64,
-    /// Requests that agents of nodes have answered.
+    /// Requests answered by agents of nodes.
     pub answered: u64,
-    /// Steps of scripts that could not be done.
+    /// Steps of scripts that failed.
     pub failed_steps: u64,
     /// Lost packets by reason.
     pub lost: BTreeMap<&'static str, u64>,

@@ -1,4 +1,4 @@
-//! Copies of packets for a capture.
+//! Packets kept for captures.
 
 use ib_topology::PortId;
 use ib_types::{Instant, VirtualLane};
@@ -6,22 +6,22 @@ use ib_types::{Instant, VirtualLane};
 use crate::loss::Loss;
 use crate::packet::Packet;
 
-/// A packet as it left its first port, or as it was lost.
+/// A packet as its first port sent it, or as it was lost.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tapped {
-    /// When.
+pub struct CapturedPacket {
+    /// The time.
     pub at: Instant,
-    /// Where.
+    /// The port.
     pub port: PortId,
-    /// Why it was lost; `None` where it was sent.
+    /// The loss reason; `None` if the packet was sent.
     pub lost: Option<Loss>,
     /// The bytes from the LRH to the VCRC.
     pub bytes: Vec<u8>,
 }
 
-/// The copies that were not taken yet; `None` unless packets are kept.
+/// The captured packets; `None` if capturing is off.
 #[derive(Clone, Debug)]
-pub(crate) struct Tap(Option<Vec<Tapped>>);
+pub(crate) struct Tap(Option<Vec<CapturedPacket>>);
 
 impl Tap {
     pub(crate) fn new(is_on: bool) -> Self {
@@ -33,17 +33,17 @@ impl Tap {
         self.0.is_some()
     }
 
-    /// Keeps packets no longer.
+    /// Stops capturing.
     pub(crate) fn stop(&mut self) {
         self.0 = None;
     }
 
-    /// Returns the packets that were sent or lost since this was last called.
-    pub(crate) fn take(&mut self) -> Vec<Tapped> {
+    /// Returns the packets captured since this was last called.
+    pub(crate) fn take(&mut self) -> Vec<CapturedPacket> {
         self.0.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// Keeps a packet that is sent from a port, or lost at it, on a VL.
+    /// Captures a packet that a port sends, or that is lost at the port, on a VL.
     pub(crate) fn keep(
         &mut self,
         at: Instant,
@@ -54,7 +54,7 @@ impl Tap {
     ) {
         if let Some(packets) = &mut self.0 {
             let bytes = packet.to_bytes(VirtualLane::new(vl).unwrap_or_default());
-            packets.push(Tapped { at, port, lost, bytes });
+            packets.push(CapturedPacket { at, port, lost, bytes });
         }
     }
 }

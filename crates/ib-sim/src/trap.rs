@@ -1,17 +1,16 @@
-//! Traps: what a node tells its subnet manager unasked, again and again until it is repressed.
+//! Traps: notices that a node sends to its subnet manager repeatedly until a TrapRepress arrives.
 //!
-//! A port has one trap of each number under way. What happens meanwhile is told when that one is
-//! repressed, the latest of it where there is more: no flood of one trap keeps another from being
-//! sent, and the manager is never left with what is no longer true.
+//! A port has at most one pending trap of each number. If the event happens again, the latest
+//! notice is sent when the pending trap is repressed. Thus a flood of one trap does not block
+//! others, and the subnet manager always gets the latest state.
 //!
-//! A trap is repeated at the pace of the port's `SubnetTimeOut`, as IBTA volume 1, chapter 14.2.5.6
-//! has it, but not more often than once a second, and than once a minute when nobody has answered
-//! for a while. Nothing ends it but a TrapRepress, so that there is something to come for ever where
-//! nobody represses.
+//! A trap is repeated at intervals of `SubnetTimeOut` of the port, IBTA volume 1, chapter 14.2.5.6.
+//! The interval is at least one second, and at least one minute once the trap was sent 10 times. Only a
+//! TrapRepress ends the repetitions, so events remain queued indefinitely without one.
 //!
-//! The M_Key of a trap is zero, as rule o14-1 of that chapter has it: with its port's own key it would
-//! tell whoever sees it what guards the port. A TrapRepress needs the key as a Set does. Managers know
-//! it, and do not take it from the trap: OpenSM writes the one that it knows of the port.
+//! The M_Key of a trap is zero, as rule o14-1 of that chapter requires: the real M_Key would reveal
+//! the protection of the port. A TrapRepress needs the M_Key like a Set. Subnet managers know it
+//! without the trap; OpenSM sends the M_Key that it has for the port.
 
 use std::time::Duration;
 
@@ -20,18 +19,18 @@ use ib_types::NodeKind;
 use ib_wire::mad::sm::notice::NoticeType;
 use ib_wire::mad::sm::{Notice, TrapNumber};
 
-/// How long a port waits at least before it sends a trap again.
+/// Minimum interval between repetitions of a trap.
 const SHORTEST_PAUSE: Duration = Duration::from_secs(1);
-/// How long it waits at least once it has sent the trap [`OFTEN`] times.
+/// Minimum interval after [`OFTEN`] repetitions.
 const LONG_PAUSE: Duration = Duration::from_secs(60);
-/// How often a trap is sent before its pauses are long.
+/// Number of repetitions before the interval becomes longer.
 const OFTEN: u32 = 10;
 
-/// The traps of a node that were not repressed yet.
+/// The pending traps of a node.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Traps {
     pending: Vec<Pending>,
-    /// The transactions of traps so far.
+    /// Number of transaction IDs used.
     transactions: u32,
 }
 
@@ -42,14 +41,15 @@ struct Pending {
     port: PortId,
     notice: Notice,
     sent: u32,
-    /// The last that has happened since it was first sent, to be told next.
+    /// The latest notice since the trap was first sent; it is sent next.
     next: Option<Notice>,
 }
 
 impl Traps {
-    /// Returns the transaction of a new trap to send from an end port. `None` if one of the same number
-    /// is pending: this one is sent when that one is repressed, because the manager may have looked
-    /// already.
+    /// Returns the transaction ID of a new trap of an end port.
+    ///
+    /// `None` if a trap of the same number is pending: the notice is sent when that one is
+    /// repressed, because the subnet manager may have read the old state already.
     pub(crate) fn raise(&mut self, port: PortId, notice: Notice) -> Option<u32> {
         let same =
             |pending: &&mut Pending| pending.port == port && pending.notice.trap == notice.trap;
@@ -67,14 +67,15 @@ impl Traps {
         transaction
     }
 
-    /// Counts that a pending trap is sent; returns its port, its notice, and how often it was sent.
+    /// Counts a repetition of a pending trap; returns its port, its notice and the number of
+    /// repetitions.
     pub(crate) fn send(&mut self, transaction: u32) -> Option<(PortId, Notice, u32)> {
         let pending = self.pending.iter_mut().find(|it| it.transaction == transaction)?;
         pending.sent = pending.sent.saturating_add(1);
         Some((pending.port, pending.notice, pending.sent))
     }
 
-    /// Takes the manager's word that it has heard a trap; returns the transaction of the next one to send.
+    /// Removes a repressed trap; returns the transaction ID of the next one to send.
     pub(crate) fn repress(&mut self, transaction: u64) -> Option<u32> {
         let is_heard = |pending: &Pending| u64::from(pending.transaction) == transaction;
         let index = self.pending.iter().position(is_heard)?;
@@ -82,12 +83,12 @@ impl Traps {
         next.map(|notice| self.add(port, notice))
     }
 
-    /// Forgets all traps, as a node does that loses its power.
+    /// Removes all traps, as a power loss does.
     pub(crate) fn clear(&mut self) {
         self.pending.clear();
     }
 
-    /// Returns true when a trap of a port was not repressed yet.
+    /// Returns true if a trap of a port is pending.
     #[cfg(test)]
     pub(crate) fn is_pending(&self, port: PortId, trap: TrapNumber) -> bool {
         self.pending.iter().any(|it| it.port == port && it.notice.trap == trap)
@@ -114,8 +115,7 @@ pub(crate) fn notice(
     notice
 }
 
-/// Returns how long a trap waits for its repetition once it was sent `sent` times, by the port's
-/// `SubnetTimeOut`.
+/// Returns the interval until the next repetition of a trap that was sent `sent` times.
 pub(crate) fn pause(sent: u32, subnet_timeout: u8) -> Duration {
     let own = if sent < OFTEN { SHORTEST_PAUSE } else { LONG_PAUSE };
     own.max(Duration::from_nanos(4096 << subnet_timeout.min(31)))

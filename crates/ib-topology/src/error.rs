@@ -1,15 +1,15 @@
-//! What can be wrong with a fabric and with the file that describes it.
+//! Errors of fabrics and of readers of fabric files.
 
 use std::fmt;
 
 use ib_types::Guid;
 
-/// A contradiction within a fabric.
+/// Error of building a [`crate::Fabric`]: the node, port or link contradicts those already in it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FabricError {
     /// A node or port GUID is zero.
-    #[error("node \"{node}\" has GUID zero: expected a GUID that names it")]
+    #[error("node \"{node}\" has GUID zero: expected another GUID")]
     ZeroGuid {
         /// The node's name.
         node: String,
@@ -19,36 +19,36 @@ pub enum FabricError {
     PortCount {
         /// The node's name.
         node: String,
-        /// The count that was asked for.
+        /// The requested number of ports.
         ports: u32,
     },
-    /// Two nodes have one name.
-    #[error("node \"{node}\" stands twice in the fabric")]
+    /// Two nodes have the same name.
+    #[error("node \"{node}\" exists already: expected a unique name")]
     DuplicateName {
         /// The name.
         node: String,
     },
-    /// Two nodes, or two ports, have one GUID.
+    /// Two nodes or two ports have the same GUID.
     #[error("GUID {guid} of node \"{node}\" belongs to node \"{other}\" already")]
     DuplicateGuid {
-        /// The GUID.
+        /// The repeated GUID.
         guid: Guid,
-        /// The node that came second.
+        /// The node that was refused.
         node: String,
-        /// The node that came first.
+        /// The node that already has the GUID.
         other: String,
     },
-    /// A port number is beyond the node's ports.
+    /// The node has no port of this number.
     #[error("node \"{node}\" has no port {port}: expected 1 to {ports}")]
     NoSuchPort {
         /// The node's name.
         node: String,
-        /// The number.
+        /// The port number.
         port: u32,
-        /// The node's highest port.
+        /// The highest port number of the node.
         ports: u8,
     },
-    /// A link ends in a port 0.
+    /// A link ends at port 0.
     #[error("port 0 of node \"{node}\" cannot be linked: it is not an external port")]
     PortZeroLinked {
         /// The node's name.
@@ -61,33 +61,33 @@ pub enum FabricError {
     SelfLink {
         /// The node's name.
         node: String,
-        /// The port.
+        /// The port number.
         port: u8,
     },
-    /// A port has two links.
+    /// The port is already linked.
     #[error("port {port} of node \"{node}\" is linked to \"{peer}\" port {peer_port} already")]
     PortInUse {
         /// The node's name.
         node: String,
-        /// The port.
+        /// The port number.
         port: u8,
-        /// The node that the port is linked to.
+        /// The name of the node at the other end of the existing link.
         peer: String,
-        /// The port there.
+        /// The port number at the other end of the existing link.
         peer_port: u8,
     },
 }
 
-/// An error of reading a file: where it is, and what was found and expected.
+/// Error of reading a file, with its position, the text found and the text expected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseError {
-    /// The file's name as the caller gave it.
+    /// The name of the file, as passed by the caller.
     pub file: String,
     /// The line, counted from 1.
     pub line: usize,
     /// The column, counted from 1 in bytes.
     pub column: usize,
-    /// What was found there and what was expected instead.
+    /// The text found at this position, and the text expected.
     pub message: String,
 }
 

@@ -6,7 +6,7 @@ use ib_types::{Guid, Lid, LinkSpeed, LinkWidth, Lmc, NodeKind};
 
 use crate::error::FabricError;
 
-/// A node of a [`Fabric`]: an index into its node table, in the order of the file.
+/// Index of a node in the node table of a [`Fabric`]; nodes are in the order of insertion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(pub u32);
 
@@ -18,7 +18,7 @@ impl NodeId {
     }
 }
 
-/// A port of a [`Fabric`]: an index into its port table.
+/// Index of a port in the port table of a [`Fabric`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PortId(pub u32);
 
@@ -30,8 +30,8 @@ impl PortId {
     }
 }
 
-/// What a node says of itself: the fields of NodeInfo, NodeDescription and SwitchInfo that a
-/// fabric file carries.
+/// Attributes of a node: the fields of NodeInfo, NodeDescription and SwitchInfo that a fabric file
+/// carries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeSpec {
     /// Channel adapter, switch or router.
@@ -40,25 +40,28 @@ pub struct NodeSpec {
     pub name: String,
     /// NodeInfo:NodeGUID, unique in the fabric.
     pub guid: Guid,
-    /// NodeInfo:SystemImageGUID; equal to the node GUID when the file gives none.
+    /// NodeInfo:SystemImageGUID; the node GUID if the file has none.
     pub system_guid: Guid,
     /// NodeDescription.
     pub description: String,
     /// The number of external ports, 1 to 254.
     pub ports: u8,
-    /// NodeInfo:VendorID, 24 bits; zero when the file gives none.
+    /// NodeInfo:VendorID, 24 bits; zero if the file has none.
     pub vendor_id: u32,
-    /// NodeInfo:DeviceID; zero when the file gives none.
+    /// NodeInfo:DeviceID; zero if the file has none.
     pub device_id: u16,
-    /// NodeInfo:Revision; zero when the file gives none.
+    /// NodeInfo:Revision; zero if the file has none.
     pub revision: u32,
-    /// SwitchInfo:EnhancedPort0; false for anything but a switch.
+    /// True if SwitchInfo:EnhancedPort0 is set; always false for other nodes than switches.
     pub enhanced_port0: bool,
 }
 
 impl NodeSpec {
-    /// Returns a node that has just a kind, a name, a GUID and ports; the description is the name
-    /// and the system image GUID the node GUID.
+    /// Returns the attributes of a node with the given kind, name, GUID and number of external
+    /// ports.
+    ///
+    /// The description is the name. The system image GUID is the node GUID. All other fields are
+    /// zero.
     #[must_use]
     pub fn new(kind: NodeKind, name: impl Into<String>, guid: Guid, ports: u8) -> Self {
         let name = name.into();
@@ -77,7 +80,8 @@ impl NodeSpec {
     }
 }
 
-/// A node in the graph: its [`NodeSpec`] (which it dereferences to) and where its ports are.
+/// A node of a [`Fabric`]: its attributes and the index of its port 0. Dereferences to
+/// [`NodeSpec`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
     spec: NodeSpec,
@@ -92,7 +96,7 @@ impl std::ops::Deref for Node {
     }
 }
 
-/// The two ends' common width and speed.
+/// The width and speed of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LinkRate {
     /// The number of lanes.
@@ -102,7 +106,7 @@ pub struct LinkRate {
 }
 
 impl LinkRate {
-    /// What ibsim gives to links that say nothing: 4x SDR.
+    /// The rate that ibsim assigns to links without a rate in the net file: 4x SDR.
     pub const DEFAULT: Self = Self { width: LinkWidth::X4, speed: LinkSpeed::Sdr };
 
     /// Returns the signalling rate in Mbit/s.
@@ -122,24 +126,24 @@ pub struct Port {
     pub node: NodeId,
     /// The port's number on its node, 0 to 254.
     pub number: u8,
-    /// PortInfo's GUID: on a switch that of port 0 for all its ports; zero when unused.
+    /// The port GUID. All ports of a switch have the GUID of its port 0. Zero if unused.
     pub guid: Guid,
-    /// The base LID that the file records for the port; on a switch only port 0 has one.
+    /// The base LID recorded in the file. On a switch, only port 0 has one.
     pub lid: Option<Lid>,
-    /// The LMC that the file records.
+    /// The LMC recorded in the file.
     pub lmc: Lmc,
-    /// The other end of the cable; the port itself if it has a loopback plug.
+    /// The port at the other end of the link; the port itself if it has a loopback plug.
     pub peer: Option<PortId>,
-    /// The link's rate; meaningful only with a peer.
+    /// The rate of the link; ignored if the port is not linked.
     pub rate: LinkRate,
-    /// The mask of PortInfo:LinkWidthEnabled that a net file of ibsim gives; `None` if no file does.
+    /// PortInfo:LinkWidthEnabled, as a mask, from an ibsim net file; `None` for other formats.
     pub enabled_widths: Option<u8>,
 }
 
-/// A whole fabric: a multigraph of nodes whose edges join numbered ports.
+/// A fabric: a multigraph of nodes whose edges join numbered ports.
 ///
-/// Built node by node and link by link; every step checks what it is given, so a `Fabric` never
-/// holds a one-sided link, two nodes of one GUID or a port that does not exist.
+/// Callers build it node by node and link by link. Every step is checked: links always have two
+/// ends, GUIDs and names are unique, and all linked ports exist.
 #[derive(Clone, Debug, Default)]
 pub struct Fabric {
     nodes: Vec<Node>,
@@ -151,8 +155,9 @@ pub struct Fabric {
 }
 
 impl PartialEq for Fabric {
-    /// Compares nodes and ports in their order; the rate of a port counts only while it is linked, and
-    /// the widths that it enables do not count.
+    /// Compares nodes and ports in their order.
+    ///
+    /// The rates of unlinked ports and the enabled widths are ignored.
     fn eq(&self, other: &Self) -> bool {
         let seen = |port: &Port| Port {
             rate: port.peer.map_or(LinkRate::DEFAULT, |_| port.rate),
@@ -174,8 +179,8 @@ impl Fabric {
 
     /// Adds a node with unlinked ports.
     ///
-    /// A switch's ports all get the node GUID. A channel adapter's or router's ports get none:
-    /// set them with [`Self::set_port_guid`].
+    /// All ports of a switch get the node GUID. Ports of a channel adapter or router have no GUID
+    /// until [`Self::set_port_guid`].
     ///
     /// # Errors
     /// Fails on a zero or repeated GUID, a repeated name and a port count outside 1 to 254.
@@ -215,11 +220,12 @@ impl Fabric {
         Ok(id)
     }
 
-    /// Gives a port of a channel adapter or router its GUID, or a switch another port 0 GUID than
-    /// its node GUID.
+    /// Sets the GUID of a port of a channel adapter or router.
+    ///
+    /// On a switch, sets the GUID of all its ports, which may differ from the node GUID.
     ///
     /// # Errors
-    /// Fails when the port does not exist, the GUID is zero, or another port has it already.
+    /// Fails if the port does not exist, if the GUID is zero, and if another port already has it.
     pub fn set_port_guid(
         &mut self,
         node: NodeId,
@@ -248,10 +254,10 @@ impl Fabric {
         Ok(())
     }
 
-    /// Records the base LID and LMC that a port had when the fabric was read.
+    /// Records the base LID and LMC that the fabric file has for a port.
     ///
     /// # Errors
-    /// Fails when the port does not exist.
+    /// Fails if the port does not exist.
     pub fn set_lid(
         &mut self,
         node: NodeId,
@@ -266,7 +272,7 @@ impl Fabric {
         Ok(())
     }
 
-    /// Records the mask of the widths that a port enables, as PortInfo:LinkWidthEnabled has it.
+    /// Records the widths that a port enables, as a mask like PortInfo:LinkWidthEnabled.
     ///
     /// # Panics
     /// Panics on an id of another fabric.
@@ -274,11 +280,11 @@ impl Fabric {
         self.ports[port.index()].enabled_widths = Some(mask);
     }
 
-    /// Joins two ports by a link, or a port of a switch to itself, as a loopback plug does.
+    /// Links two ports, or a switch port to itself (a loopback plug).
     ///
     /// # Errors
-    /// Fails when a port does not exist, is a port 0 or is linked already, and when a port of a
-    /// channel adapter or router is joined to itself.
+    /// Fails if a port does not exist, is port 0 or is already linked, and if a port of a channel
+    /// adapter or router would be linked to itself.
     pub fn connect(
         &mut self,
         (node_a, number_a): (NodeId, u8),
@@ -315,7 +321,7 @@ impl Fabric {
         Ok(())
     }
 
-    /// Removes the link at a port, if there is one.
+    /// Removes the link at a port, if any.
     pub fn disconnect(&mut self, port: PortId) {
         if let Some(peer) = self.ports[port.index()].peer.take() {
             self.ports[peer.index()].peer = None;
@@ -335,13 +341,13 @@ impl Fabric {
         self.nodes.iter().filter(|node| node.kind == kind).count()
     }
 
-    /// Returns the number of links; a link between two ports counts once, as a loopback plug does.
+    /// Returns the number of links. A loopback plug counts as one link.
     #[must_use]
     pub fn link_count(&self) -> usize {
         self.links
     }
 
-    /// Returns the nodes in the order in which they were added.
+    /// Returns the nodes in the order of insertion.
     pub fn nodes(&self) -> impl ExactSizeIterator<Item = (NodeId, &Node)> {
         self.nodes.iter().enumerate().map(|(index, node)| (NodeId(index as u32), node))
     }
@@ -364,7 +370,7 @@ impl Fabric {
         &self.ports[id.index()]
     }
 
-    /// Returns a port by its number on a node; `None` when the node has no such port.
+    /// Returns the port with a number on a node; `None` if the node has no such port.
     #[must_use]
     pub fn port_id(&self, node: NodeId, number: u8) -> Option<PortId> {
         let node = self.node(node);
@@ -387,8 +393,8 @@ impl Fabric {
         self.port(id).peer.map(|peer| self.port(peer))
     }
 
-    /// Returns every link once, as its two ports, the one with the lower id first; a loopback plug
-    /// has the same port twice.
+    /// Returns every link once, as its two ports, the lower id first. A loopback plug is a pair of
+    /// equal ids.
     pub fn links(&self) -> impl Iterator<Item = (PortId, PortId)> {
         self.ports.iter().enumerate().filter_map(|(index, port)| {
             let (id, peer) = (PortId(index as u32), port.peer?);
@@ -396,7 +402,7 @@ impl Fabric {
         })
     }
 
-    /// Finds a node by the name that the file gives it.
+    /// Finds a node by its name.
     #[must_use]
     pub fn find_name(&self, name: &str) -> Option<NodeId> {
         self.by_name.get(name).copied()
@@ -408,15 +414,15 @@ impl Fabric {
         self.by_guid.get(&guid).copied()
     }
 
-    /// Finds a port by its port GUID; of a switch, its port 0.
+    /// Finds a port by its port GUID; for the GUID of a switch, returns port 0.
     #[must_use]
     pub fn find_port_guid(&self, guid: Guid) -> Option<PortId> {
         self.by_port_guid.get(&guid).copied()
     }
 
-    /// Replaces the descriptions of nodes by those of a map, as a node-name-map file asks.
+    /// Replaces the descriptions of nodes by the names of a node-name-map file.
     ///
-    /// Returns how many nodes were renamed.
+    /// Returns the number of renamed nodes.
     pub fn rename(&mut self, names: &std::collections::BTreeMap<Guid, String>) -> usize {
         let mut renamed = 0;
         for node in &mut self.nodes {

@@ -2,22 +2,21 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`fat_tree`] | [`FatTree`]: two and three levels of one model of switch |
+//! | [`fat_tree`] | [`FatTree`]: two or three levels of switches with the same number of ports |
 //! | [`xgft`] | [`Xgft`]: extended generalized fat trees |
 //! | [`k_ary_n_tree`] | [`KaryNTree`] |
 //! | [`grid`] | [`Torus`] and [`Mesh`] |
 //! | [`hypercube`] | [`Hypercube`] |
 //! | [`dragonfly`] | [`Dragonfly`] |
 //! | [`random`] | [`Random`]: connected, nearly regular multigraphs |
-//! | [`error`] | [`GenerateError`]: which parameter, what was found, what was expected |
+//! | [`error`] | [`GenerateError`]: the parameter, the value found and the range expected |
 //!
-//! Every fabric has its switches first, then its hosts, each in the order of its kind. No port
-//! has a LID. Switch number i, from 0, has the node GUID `0x0002c90000200000` + i; host number i
-//! of P ports has `0x0002c90000100000` + i·(P+1), and its port n that GUID + n, which is what
-//! ibsim makes of it. Names are those that ibnetdiscover gives, `S-` or `H-` and the node GUID;
-//! the description says what the node is (`leaf-003`, `sw-x1y2z0`, `host-0017`), always counting
-//! from 0. Vendor and device are zero: a real vendor's numbers may make a subnet manager send
-//! that vendor's attributes.
+//! The nodes of a fabric are first the switches, then the hosts, each in the order documented for
+//! the kind. No port has a LID. Switch number i, from 0, has the node GUID `0x0002c90000200000` +
+//! i; host number i with P ports has `0x0002c90000100000` + i·(P+1). Port n of a host has the node
+//! GUID + n, as in ibsim. Names have the form of ibnetdiscover: `S-` or `H-` and the node GUID.
+//! Descriptions count from 0: `leaf-003`, `sw-x1y2z0`, `host-0017`. Vendor and device IDs are zero:
+//! the IDs of a real vendor may make a subnet manager send vendor-specific attributes.
 //!
 //! ```
 //! use ib_topology::generate::{Kind, Options, generate};
@@ -37,6 +36,7 @@ use ib_types::{LinkSpeed, LinkWidth};
 
 use crate::fabric::{Fabric, LinkRate};
 
+mod arguments;
 mod degrade;
 pub mod dragonfly;
 pub mod error;
@@ -47,7 +47,6 @@ pub mod k_ary_n_tree;
 mod plan;
 pub mod random;
 mod tree;
-mod words;
 pub mod xgft;
 
 pub use dragonfly::Dragonfly;
@@ -63,12 +62,13 @@ use plan::Plan;
 
 /// Generates a fabric.
 ///
-/// The same kind and options give the same fabric on every platform, and a node keeps its GUID,
-/// name and description whatever is dropped around it.
+/// The same kind and options give the same fabric on every platform. Dropping nodes or links does
+/// not change the GUIDs, names and descriptions of the others.
 ///
 /// # Errors
-/// Fails on parameters out of range or at odds with each other, on nodes of more than 254 ports,
-/// on fabrics of more than 49,151 LIDs, on fractions that are none, and when no host is left.
+/// Fails on parameters that are out of range or contradict each other, on nodes with more than 254
+/// ports and on fabrics with more than 49,151 LIDs. Also fails on fractions outside 0 to 1, and if
+/// no host is left.
 pub fn generate(kind: &Kind, options: &Options) -> Result<Fabric, GenerateError> {
     options.check()?;
     let mut plan = kind.plan(options.seed)?;
@@ -76,24 +76,27 @@ pub fn generate(kind: &Kind, options: &Options) -> Result<Fabric, GenerateError>
     Ok(plan.build(options.rate))
 }
 
-/// What applies to every kind of fabric.
+/// Options of every kind of fabric.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
-    /// Seeds everything random: the links of a random fabric and what is dropped.
+    /// Seed of all random choices: the links of a random fabric, the dropped switches and links.
     pub seed: u64,
     /// The width and speed of every link.
     pub rate: LinkRate,
-    /// The fraction, 0 to 1, of the links between switches to drop, rounded to a whole number of
-    /// links and drawn uniformly. Links of hosts stay. With switches dropped too, it is a fraction
-    /// of the links that are left. The fabric may fall apart.
+    /// Fraction of the links between switches to drop, 0 to 1.
+    ///
+    /// The number is rounded to a whole number of links, which are drawn uniformly from those left
+    /// after switches were dropped. Links of hosts are kept. The fabric may become disconnected.
     pub drop_links: f64,
-    /// The fraction, 0 to 1, of the switches to drop, rounded to a whole number of switches and
-    /// drawn uniformly. Their links go with them, and so does every host that has no link left.
+    /// Fraction of the switches to drop, 0 to 1.
+    ///
+    /// The number is rounded to a whole number of switches, which are drawn uniformly. Their links
+    /// are dropped too, and so are all hosts without a link.
     pub drop_switches: f64,
 }
 
 impl Default for Options {
-    /// Returns seed 0, 4x NDR and nothing dropped.
+    /// Returns seed 0, 4x NDR, no dropped switches or links.
     fn default() -> Self {
         let rate = LinkRate { width: LinkWidth::X4, speed: LinkSpeed::Ndr };
         Self { seed: 0, rate, drop_links: 0.0, drop_switches: 0.0 }
@@ -102,9 +105,9 @@ impl Default for Options {
 
 impl Options {
     fn check(&self) -> Result<(), GenerateError> {
-        for (what, found) in [("links", self.drop_links), ("switches", self.drop_switches)] {
+        for (kind, found) in [("links", self.drop_links), ("switches", self.drop_switches)] {
             if !(0.0..=1.0).contains(&found) {
-                return Err(GenerateError::Fraction { what, found });
+                return Err(GenerateError::Fraction { kind, found });
             }
         }
         Ok(())
@@ -113,11 +116,11 @@ impl Options {
 
 /// A kind of fabric with its parameters.
 ///
-/// It is displayed as the words that [`Self::parse`] reads.
+/// Its `Display` output is read back by [`Self::parse`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Kind {
-    /// A fat tree of one model of switch.
+    /// A fat tree of switches with the same number of ports.
     FatTree(FatTree),
     /// An extended generalized fat tree.
     Xgft(Xgft),
@@ -136,7 +139,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The words of every kind, its name first.
+    /// The usage lines of all kinds; each starts with the name of the kind.
     pub const USAGES: [&'static str; 8] = [
         FatTree::USAGE,
         Xgft::USAGE,
@@ -148,13 +151,14 @@ impl Kind {
         Random::USAGE,
     ];
 
-    /// Reads a kind's name and the words that follow it.
+    /// Parses the name of a kind and its arguments.
     ///
-    /// Positional words come in their order, `key=value` words anywhere among them.
+    /// Positional arguments have a fixed order; `key=value` arguments may stand anywhere among
+    /// them.
     ///
     /// # Errors
-    /// Fails on an unknown kind and on missing, surplus and unreadable words; [`generate()`] checks
-    /// the values.
+    /// Fails on an unknown kind and on missing, surplus and malformed arguments. [`generate()`]
+    /// checks the values.
     pub fn parse(name: &str, args: &[&str]) -> Result<Self, GenerateError> {
         match name {
             "fat-tree" => FatTree::parse(args).map(Self::FatTree),

@@ -1,55 +1,55 @@
-//! Files of one GUID a line, as OpenSM takes them: root switches, compute and I/O nodes, ports to
-//! leave out, routing orders.
+//! GUID lists of OpenSM, one GUID per line: root switches, compute and I/O nodes, ports to ignore,
+//! routing orders.
 //!
 //! ```text
 //! # comment
 //! 0x0002c90200000001
-//! 0x0002c90200000002 3     # what stands behind the GUID is the caller's
+//! 0x0002c90200000002 3     # text after the GUID is returned unparsed
 //! ```
 //!
-//! A line of another form is discarded and named, it does not spoil the file.
+//! Malformed lines are discarded and reported; all other lines are used.
 
 use ib_types::Guid;
 
-/// What a GUID list holds.
+/// A parsed GUID list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GuidList {
     /// The GUIDs in the order of the file.
     pub entries: Vec<GuidEntry>,
-    /// The lines that are no GUID, in the order of the file.
+    /// The malformed lines in the order of the file.
     pub discarded: Vec<DiscardedLine>,
 }
 
-/// A line of a GUID list.
+/// A line with a GUID.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GuidEntry {
-    /// The line, counted from 1.
+    /// The line number, from 1.
     pub line: usize,
     /// The GUID, never zero.
     pub guid: Guid,
-    /// What stands behind the GUID, without blanks around it and without a comment.
+    /// The text after the GUID, without surrounding blanks and comment.
     pub rest: String,
 }
 
-/// A line that was discarded.
+/// A malformed line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiscardedLine {
-    /// The line, counted from 1.
+    /// The line number, from 1.
     pub line: usize,
-    /// The line's text; bytes that are not UTF-8 are replaced.
+    /// The text of the line; bytes that are not UTF-8 are replaced.
     pub text: String,
-    /// What was found and what was expected.
+    /// The text found and the text expected.
     pub reason: String,
 }
 
 impl GuidList {
-    /// Returns the GUIDs alone.
+    /// Returns the GUIDs without the text after them.
     pub fn guids(&self) -> impl ExactSizeIterator<Item = Guid> {
         self.entries.iter().map(|entry| entry.guid)
     }
 }
 
-/// Reads a GUID list. Empty lines and comments, which `#` starts, are skipped.
+/// Parses a GUID list. Empty lines and comments, which `#` starts, are skipped.
 ///
 /// A GUID is 1 to 16 hexadecimal digits with or without `0x`.
 #[must_use]

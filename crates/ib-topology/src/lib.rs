@@ -1,27 +1,31 @@
-//! The fabric graph, and the files that describe one.
+//! The fabric graph, and readers, writers and generators of fabric files.
 //!
-//! | module | holds |
+//! A [`Fabric`] holds nodes, ports and links. It is read from an ibnetdiscover dump, an ibsim net
+//! file or OpenSM's subnet list, or generated from a few parameters.
+//!
+//! | module | contents |
 //! |---|---|
-//! | [`fabric`] | [`Fabric`]: nodes, ports and links, checked as they are added |
-//! | [`generate`] | fabrics made from a kind and a few numbers: trees, tori, cubes, dragonflies |
+//! | [`fabric`] | [`Fabric`]: nodes, ports and links, checked on insertion |
+//! | [`generate`] | generators: fat trees, tori, meshes, hypercubes, dragonflies, random graphs |
 //! | [`read`](mod@read) | readers of ibnetdiscover output, ibsim net files and OpenSM's subnet list |
-//! | [`write`](mod@write) | writers of the same |
-//! | [`text`] | reading lines of text with the place of what is wrong |
+//! | [`write`](mod@write) | writers of the same formats |
+//! | [`text`] | line parser of all readers; errors with line and column |
 //! | [`name_map`] | node-name-map files, for [`Fabric::rename`] |
-//! | [`guid_list`] | files of one GUID a line: roots, compute nodes, ports to ignore |
-//! | [`error`] | [`FabricError`] and [`ParseError`] (file, line, column, what was expected) |
+//! | [`guid_list`] | GUID lists: root switches, compute nodes, ports to ignore |
+//! | [`error`] | [`FabricError`] and [`ParseError`] (file, line, column, text expected) |
 //!
+//! # Example
 //! ```
-//! use ib_topology::{Fabric, LinkRate, NodeSpec};
-//! use ib_types::{Guid, NodeKind};
+//! use ib_topology::generate::{Kind, Options, generate};
+//! use ib_topology::{Format, read, write};
 //!
-//! let mut fabric = Fabric::new();
-//! let leaf = fabric.add_node(NodeSpec::new(NodeKind::Switch, "leaf", Guid(0x200), 36))?;
-//! let host = fabric.add_node(NodeSpec::new(NodeKind::ChannelAdapter, "host", Guid(0x100), 1))?;
-//! fabric.set_port_guid(host, 1, Guid(0x101))?;
-//! fabric.connect((host, 1), (leaf, 7), LinkRate::DEFAULT)?;
-//! assert_eq!(fabric.link_count(), 1);
-//! # Ok::<(), ib_topology::FabricError>(())
+//! let kind = Kind::parse("fat-tree", &["8", "hosts=2"])?;
+//! let fabric = generate(&kind, &Options::default())?;
+//!
+//! let mut file = Vec::new();
+//! write(&fabric, Format::Ibnetdiscover, &mut file)?;
+//! assert_eq!(read("fat-tree.topo", &file)?, fabric);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 pub mod error;

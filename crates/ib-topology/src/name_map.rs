@@ -1,12 +1,12 @@
-//! Node-name-map files: GUIDs and the names that people know their nodes by.
+//! Node-name-map files, which assign names to node GUIDs.
 //!
 //! ```text
 //! # comment
 //! 0x0008f104003f125c "leaf 1, rack 11"
-//! 0x0008f104003f125d leaf-2    # quotes may be left out
+//! 0x0008f104003f125d leaf-2    # quotes are optional
 //! ```
 //!
-//! [`crate::Fabric::rename`] puts the names into a fabric.
+//! [`crate::Fabric::rename`] applies the names to a fabric.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -18,11 +18,11 @@ use crate::text::{Fault, Line, Lines, checked};
 
 /// Reads a node-name-map file.
 ///
-/// A GUID is hexadecimal with or without `0x`. A name without quotes reaches up to a `#` or the
-/// line's end.
+/// A GUID is hexadecimal with or without `0x`. An unquoted name ends at a `#` or at the end of the
+/// line.
 ///
 /// # Errors
-/// Fails on the first line that is not a GUID and a name, and on a GUID that is named twice.
+/// Fails on the first line that is not a GUID and a name, and on a repeated GUID.
 pub fn parse(file_name: &str, bytes: &[u8]) -> Result<BTreeMap<Guid, String>, ParseError> {
     names(checked(file_name, bytes)?).map_err(|fault| fault.at(file_name))
 }
@@ -45,13 +45,13 @@ fn names(text: &str) -> Result<BTreeMap<Guid, String>, Fault> {
     Ok(names)
 }
 
-/// Reads a GUID and the blanks behind it.
+/// Reads a GUID and the blanks after it.
 fn guid(line: &mut Line<'_>) -> Result<Guid, Fault> {
-    let what = "a GUID of up to 16 hexadecimal digits";
+    let expected = "a GUID of up to 16 hexadecimal digits";
     let start = *line;
     let rest = line.rest();
     let end = rest.find([' ', '\t', '"', '#']).unwrap_or(rest.len());
-    let guid: Guid = rest[..end].parse().map_err(|_| start.expected(what))?;
+    let guid: Guid = rest[..end].parse().map_err(|_| start.expected(expected))?;
     if guid.is_zero() {
         return Err(start.expected("a GUID other than zero"));
     }

@@ -1,22 +1,22 @@
-//! Readers of the files that describe a fabric.
+//! Readers of fabric files.
 //!
-//! | format | where it comes from | function |
+//! | format | source | function |
 //! |---|---|---|
 //! | [`Format::Ibnetdiscover`] | `ibnetdiscover` on a running fabric, also with `-p` | [`ibnetdiscover()`] |
-//! | [`Format::Ibsim`] | net files written for `ibsim`, by hand or by [`crate::write()`] | [`ibsim()`], [`ibsim_with`] |
+//! | [`Format::Ibsim`] | net files of `ibsim`, hand-written or from [`crate::write()`] | [`ibsim()`], [`ibsim_with`] |
 //! | [`Format::SubnetList`] | OpenSM's `opensm-subnet.lst` | [`subnet_list()`] |
 //!
-//! [`read`] finds out which one it has. The readers are strict: a file either describes a whole
-//! fabric without contradiction, or it is refused with the line and column of what is wrong. A
-//! link that only one end declares, a name that no node has and a line that none of the tools
-//! writes are all refused, where the tools themselves often go on in silence.
+//! [`read`] detects the format. The readers are strict: a file that does not describe a whole,
+//! consistent fabric is refused with the line and column of the error. Errors include links
+//! declared by only one end, names of unknown nodes and lines that none of the tools writes. Many
+//! of the original tools ignore such lines.
 //!
 //! ```
 //! let net = b"Switch 36 \"leaf\"\n[1] \"host\"[1]\n\nHca 1 \"host\"\n[1] \"leaf\"[1]\n";
 //! let fabric = ib_topology::read("small.net", net)?;
 //! assert_eq!((fabric.node_count(), fabric.link_count()), (2, 1));
 //!
-//! let error = ib_topology::read("small.net", &net[..net.len() - 3]).expect_err("it is cut");
+//! let error = ib_topology::read("small.net", &net[..net.len() - 3]).expect_err("the file is truncated");
 //! assert_eq!(error.to_string(), "small.net:5:12: found the end of the line, expected a port number, 1 to 254");
 //! # Ok::<(), ib_topology::ParseError>(())
 //! ```
@@ -35,14 +35,14 @@ mod subnet_list;
 
 pub use message::is_message;
 
-use crate::text::{Place, checked};
+use crate::text::{Location, checked};
 
-/// What ibsim's own reader imposes on the writer.
+/// Limits of ibsim's reader, which the writer must respect.
 pub(crate) mod ibsim_limits {
     pub(crate) use super::ibsim::{MAX_DESCRIPTION, MAX_LINE, MAX_MODULE, MAX_NAME, UNQUOTED_ENDS};
 }
 
-/// What the reader of subnet lists imposes on their writer.
+/// Limits of the subnet list reader, which the writer must respect.
 pub(crate) mod subnet_list_limits {
     pub(crate) use super::subnet_list::DESCRIPTION_END;
 }
@@ -50,44 +50,45 @@ pub(crate) mod subnet_list_limits {
 /// A format of fabric files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// What `ibnetdiscover` prints: active rates, port GUIDs in parentheses.
+    /// Output of `ibnetdiscover`: active rates, port GUIDs in parentheses.
     Ibnetdiscover,
-    /// A net file of `ibsim`: enabled rates, port GUIDs that follow from the node's.
+    /// A net file of `ibsim`: enabled rates; port GUIDs follow from the node GUID.
     Ibsim,
-    /// OpenSM's `opensm-subnet.lst`: a line per direction of a link.
+    /// OpenSM's `opensm-subnet.lst`: one line per direction of a link.
     SubnetList,
 }
 
-/// A file that an `include` line names, as a resolver found it.
+/// A file named by an `include` line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Included {
     /// The name by which errors and nested includes refer to the file.
     pub name: String,
-    /// What the file holds.
+    /// The contents of the file.
     pub bytes: Vec<u8>,
 }
 
-/// What finds the file of an `include` line: it is given the name of the including file and the
-/// name that the line has in quotes, and returns the file or why there is none.
+/// Callback that reads the file of an `include` line.
+///
+/// The arguments are the name of the including file and the quoted name in the line. Returns the
+/// file, or the reason why it cannot be read.
 pub type Resolver<'r> = dyn FnMut(&str, &str) -> Result<Included, String> + 'r;
 
-/// Reads a fabric file of any format.
+/// Reads a fabric file and detects its format.
 ///
-/// The format is found out from the text: a first line that starts with `{` makes it a subnet
-/// list; a header of `ibnetdiscover`, port GUIDs in parentheses or the lines of `ibnetdiscover -p`
-/// make it ibnetdiscover output;
-/// everything else is a net file of ibsim. `include` lines are refused: see [`read_with`].
+/// If the first line starts with `{`, the file is a subnet list. A header of `ibnetdiscover`, port
+/// GUIDs in parentheses and lines of `ibnetdiscover -p` indicate ibnetdiscover output. All other
+/// files are read as ibsim net files. `include` lines are refused: see [`read_with`].
 ///
 /// # Errors
-/// Fails on the first thing in the file that is malformed or contradicts another.
+/// Fails on the first malformed or contradicting line.
 pub fn read(file_name: &str, bytes: &[u8]) -> Result<Fabric, ParseError> {
     read_with(file_name, bytes, &mut refuse_includes)
 }
 
-/// Reads a fabric file of any format, following `include` lines of ibsim net files.
+/// Reads a fabric file, detects its format and follows `include` lines of ibsim net files.
 ///
 /// # Errors
-/// Fails on the first thing in the files that is malformed or contradicts another.
+/// Fails on the first malformed or contradicting line.
 pub fn read_with(
     file_name: &str,
     bytes: &[u8],
@@ -100,20 +101,20 @@ pub fn read_with(
 /// Reads a fabric file of a given format; `include` lines are refused.
 ///
 /// # Errors
-/// Fails on the first thing in the file that is malformed or contradicts another.
+/// Fails on the first malformed or contradicting line.
 pub fn read_as(format: Format, file_name: &str, bytes: &[u8]) -> Result<Fabric, ParseError> {
     parse(format, file_name, checked(file_name, bytes)?, &mut refuse_includes)
 }
 
-/// Reads what `ibnetdiscover` prints.
+/// Reads the output of `ibnetdiscover`.
 ///
-/// A port of a channel adapter whose GUID the file never states gets the node GUID plus the port
-/// number. A speed that is printed as `???` is taken for NDR and a width `??` for 2x. Lists of
-/// ports (`-p`) are read too: they have no node GUIDs, so a node has the GUID of its port, and each
-/// port of a channel adapter is a node of its own.
+/// A port of a channel adapter without a GUID in the file gets the node GUID plus the port number.
+/// The speed `???` is read as NDR, the width `??` as 2x. Port lists (`-p`) are read too: they
+/// contain no node GUIDs, so a node gets the GUID of its port, and each port of a channel adapter
+/// becomes a node.
 ///
 /// # Errors
-/// Fails on the first thing in the file that is malformed or contradicts another.
+/// Fails on the first malformed or contradicting line.
 pub fn ibnetdiscover(file_name: &str, bytes: &[u8]) -> Result<Fabric, ParseError> {
     read_as(Format::Ibnetdiscover, file_name, bytes)
 }
@@ -121,19 +122,19 @@ pub fn ibnetdiscover(file_name: &str, bytes: &[u8]) -> Result<Fabric, ParseError
 /// Reads a net file of `ibsim`; `include` lines are refused.
 ///
 /// # Errors
-/// Fails on the first thing in the file that is malformed or contradicts another.
+/// Fails on the first malformed or contradicting line.
 pub fn ibsim(file_name: &str, bytes: &[u8]) -> Result<Fabric, ParseError> {
     read_as(Format::Ibsim, file_name, bytes)
 }
 
 /// Reads a net file of `ibsim` and the files that it includes.
 ///
-/// GUIDs are those that ibsim gives: a node without a GUID line is numbered from the last one of
-/// its kind, a channel adapter's port has the node GUID plus the port number whatever stands in
-/// parentheses, and a switch's port has the node GUID.
+/// GUIDs are the same as in ibsim. A node without a GUID line is numbered from the last node of its
+/// kind. A port of a channel adapter has the node GUID plus the port number, even if the file has
+/// another GUID in parentheses. A switch port has the node GUID.
 ///
 /// # Errors
-/// Fails on the first thing in the files that is malformed or contradicts another.
+/// Fails on the first malformed or contradicting line.
 pub fn ibsim_with(
     file_name: &str,
     bytes: &[u8],
@@ -144,17 +145,17 @@ pub fn ibsim_with(
 
 /// Reads OpenSM's `opensm-subnet.lst`.
 ///
-/// Nodes are named as `ibnetdiscover` names them. `SPD=??`, which OpenSM prints for every speed
-/// above HDR, is taken for NDR, and `PHY=??` for 2x.
+/// Nodes are named as in `ibnetdiscover`. `SPD=??`, which OpenSM prints for all speeds above HDR,
+/// is read as NDR, and `PHY=??` as 2x.
 ///
 /// # Errors
-/// Fails on the first thing in the file that is malformed or contradicts another.
+/// Fails on the first malformed or contradicting line.
 pub fn subnet_list(file_name: &str, bytes: &[u8]) -> Result<Fabric, ParseError> {
     read_as(Format::SubnetList, file_name, bytes)
 }
 
 fn refuse_includes(_including: &str, name: &str) -> Result<Included, String> {
-    Err(format!("the file \"{name}\" cannot be looked up here"))
+    Err(format!("the file \"{name}\" needs a resolver for includes"))
 }
 
 fn parse(
@@ -172,7 +173,7 @@ fn parse(
     not_empty(file_name, fabric)
 }
 
-/// Narrows a number that was read with a range that fits.
+/// Converts a number whose range was checked when it was read.
 fn narrow<T: TryFrom<u64>>(value: u64) -> T {
     T::try_from(value).ok().expect("the range was checked when the number was read")
 }
@@ -181,7 +182,7 @@ fn not_empty(file_name: &str, fabric: Fabric) -> Result<Fabric, ParseError> {
     if fabric.node_count() > 0 {
         return Ok(fabric);
     }
-    let start = Place { source: 0, line: 1, column: 1 };
+    let start = Location { source: 0, line: 1, column: 1 };
     Err(start.fault("found no node in the file, expected at least one").at(file_name))
 }
 

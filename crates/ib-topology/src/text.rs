@@ -1,5 +1,4 @@
-//! Reading text that people and tools wrote: a line at a time, from left to right, knowing where
-//! one stands.
+//! A parser of text files that reads each line from left to right; errors have line and column.
 //!
 //! ```
 //! use ib_topology::text::{Lines, checked};
@@ -19,10 +18,12 @@ use ib_types::{Guid, Lid, Lmc};
 
 use crate::error::ParseError;
 
-/// Checks that a file holds text: UTF-8 without control characters but tabs and line ends.
+/// Checks that a file is UTF-8 text without control characters other than tabs and line ends.
+///
+/// A byte order mark is removed.
 ///
 /// # Errors
-/// Fails at the first byte that is none of these.
+/// Fails at the first byte that is not text.
 pub fn checked<'a>(file_name: &str, bytes: &'a [u8]) -> Result<&'a str, ParseError> {
     let fail = |at: usize, message: String| {
         let line_start = bytes[..at].iter().rposition(|&b| b == b'\n').map_or(0, |end| end + 1);
@@ -38,7 +39,7 @@ pub fn checked<'a>(file_name: &str, bytes: &'a [u8]) -> Result<&'a str, ParseErr
         fail(at, format!("found byte 0x{:02x}, expected UTF-8 text", bytes[at]))
     })?;
     let suspicious = |b: u8| (b < b' ' && b != b'\n' && b != b'\t') || b == 0x7f;
-    // Whole blocks are tested without a branch per byte; hardly any file has a suspicious one.
+    // Whole blocks are tested without a branch per byte; few files have control characters.
     for (index, block) in bytes.chunks(BLOCK).enumerate() {
         if !block.iter().fold(false, |found, &b| found | suspicious(b)) {
             continue;
@@ -50,50 +51,49 @@ pub fn checked<'a>(file_name: &str, bytes: &'a [u8]) -> Result<&'a str, ParseErr
             }
         }
     }
-    // Editors put a byte order mark before text; it is no part of it.
     Ok(text.strip_prefix('\u{feff}').unwrap_or(text))
 }
 
-/// How many bytes [`checked`] tests at once.
+/// Number of bytes that [`checked`] tests at once.
 const BLOCK: usize = 256;
 
-/// A place in a set of files: which file, and the line and column there, counted from 1.
+/// A location in a set of files: file, line and column.
 #[derive(Clone, Copy, Debug)]
-pub struct Place {
-    /// The file, by a number that the reader gave it.
+pub struct Location {
+    /// The number of the file, assigned by the reader.
     pub source: u32,
-    /// The line, counted from 1.
+    /// The line, from 1.
     pub line: u32,
-    /// The column, counted from 1 in bytes.
+    /// The column in bytes, from 1.
     pub column: u32,
 }
 
-/// What is wrong, and where. It becomes a [`crate::ParseError`] once the file's name is known.
+/// An error at a location. [`Self::at`] adds the file name and makes it a [`crate::ParseError`].
 #[derive(Debug)]
 pub struct Fault {
-    /// Where it is.
-    pub place: Place,
-    /// What was found there and what was expected.
+    /// The location of the error.
+    pub location: Location,
+    /// The text found and the text expected.
     pub message: String,
 }
 
 impl Fault {
-    /// Names the file.
+    /// Adds the name of the file.
     #[must_use]
     pub fn at(self, file: &str) -> ParseError {
         ParseError {
             file: file.to_owned(),
-            line: self.place.line as usize,
-            column: self.place.column as usize,
+            line: self.location.line as usize,
+            column: self.location.column as usize,
             message: self.message,
         }
     }
 }
 
-impl Place {
-    /// Makes a fault at this place.
+impl Location {
+    /// Returns an error at this location.
     pub fn fault(self, message: impl Into<String>) -> Fault {
-        Fault { place: self, message: message.into() }
+        Fault { location: self, message: message.into() }
     }
 }
 
@@ -106,7 +106,7 @@ pub struct Lines<'a> {
 }
 
 impl<'a> Lines<'a> {
-    /// Cuts a text into lines; `first` is the number of its first line.
+    /// Splits a text into lines; `first` is the number of the first line.
     pub fn new(text: &'a str, source: u32, first: u32) -> Self {
         Self { rest: text, source, number: first }
     }
@@ -130,7 +130,7 @@ impl<'a> Iterator for Lines<'a> {
     }
 }
 
-/// A line and how far it has been read.
+/// A line, and the position up to which it has been read.
 #[derive(Clone, Copy, Debug)]
 pub struct Line<'a> {
     text: &'a str,
@@ -145,7 +145,7 @@ impl<'a> Line<'a> {
         self.text
     }
 
-    /// Returns what has not been read yet.
+    /// Returns the unread part.
     pub fn rest(&self) -> &'a str {
         &self.text[self.at..]
     }
@@ -155,34 +155,36 @@ impl<'a> Line<'a> {
         self.text.as_bytes().get(self.at).copied()
     }
 
-    /// Returns how many bytes have been read.
+    /// Returns the number of bytes read.
     pub fn position(&self) -> usize {
         self.at
     }
 
-    /// Moves to a position, which must be a character boundary.
+    /// Moves to a byte offset, which must be a character boundary.
     pub fn seek(&mut self, at: usize) {
         self.at = at;
     }
 
-    /// Returns where the next byte stands.
-    pub fn place(&self) -> Place {
+    /// Returns the location of the next byte.
+    pub fn location(&self) -> Location {
         let column = u32::try_from(self.at + 1).unwrap_or(u32::MAX);
-        Place { source: self.source, line: self.number, column }
+        Location { source: self.source, line: self.number, column }
     }
 
-    /// Makes the fault that something else stands here than was expected.
-    pub fn expected(&self, what: &str) -> Fault {
+    /// Returns an error at the next byte: the text found, and a description of the text expected.
+    pub fn expected(&self, expected: &str) -> Fault {
         let rest = self.rest().trim_ascii_start();
         if rest.is_empty() {
-            return self.place().fault(format!("found the end of the line, expected {what}"));
+            return self
+                .location()
+                .fault(format!("found the end of the line, expected {expected}"));
         }
         let end = rest.find([' ', '\t']).unwrap_or(rest.len());
         let mut shown: String = rest[..end].chars().take(40).collect();
         if shown.len() < end {
             shown.push('…');
         }
-        self.place().fault(format!("found `{shown}`, expected {what}"))
+        self.location().fault(format!("found `{shown}`, expected {expected}"))
     }
 
     /// Skips spaces and tabs.
@@ -192,9 +194,9 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// Skips a piece of text when it stands here.
+    /// Skips a string if it is next; returns true if so.
     pub fn eat(&mut self, text: &str) -> bool {
-        // Words are too short for a call of `memcmp` to pay.
+        // Strings are too short for a call of `memcmp` to pay off.
         let rest = &self.text.as_bytes()[self.at..];
         let found =
             rest.len() >= text.len() && rest.iter().zip(text.as_bytes()).all(|(a, b)| a == b);
@@ -204,7 +206,8 @@ impl<'a> Line<'a> {
         found
     }
 
-    /// Skips a word when it stands here and neither letter nor digit follows, and blanks after it.
+    /// Skips a word and the blanks after it, if the word is next and no letter or digit follows;
+    /// returns true if so.
     pub fn eat_word(&mut self, word: &str) -> bool {
         let mut ahead = *self;
         let found = ahead.eat(word) && !ahead.peek().is_some_and(|b| b.is_ascii_alphanumeric());
@@ -215,21 +218,21 @@ impl<'a> Line<'a> {
         found
     }
 
-    /// Skips a piece of text that must stand here.
+    /// Skips a string, which must be next.
     pub fn demand(&mut self, text: &str) -> Result<(), Fault> {
         if self.eat(text) { Ok(()) } else { Err(self.expected(&format!("`{text}`"))) }
     }
 
-    /// Skips blanks and a comment up to the line's end; anything else is a fault.
-    pub fn end(&mut self, what: &str) -> Result<(), Fault> {
+    /// Skips blanks and a comment at the end of the line; fails on other text.
+    pub fn end(&mut self, expected: &str) -> Result<(), Fault> {
         self.skip_blanks();
         match self.peek() {
             None | Some(b'#') => Ok(()),
-            Some(_) => Err(self.expected(what)),
+            Some(_) => Err(self.expected(expected)),
         }
     }
 
-    /// Reads the ASCII letters that stand here.
+    /// Reads ASCII letters, none or more.
     pub fn letters(&mut self) -> &'a str {
         let rest = self.rest();
         let end = rest.bytes().position(|b| !b.is_ascii_alphabetic()).unwrap_or(rest.len());
@@ -238,13 +241,13 @@ impl<'a> Line<'a> {
     }
 
     /// Reads a decimal number in a range.
-    pub fn decimal(&mut self, what: &str, min: u64, max: u64) -> Result<u64, Fault> {
-        self.digits(10, what, min, max)
+    pub fn decimal(&mut self, expected: &str, min: u64, max: u64) -> Result<u64, Fault> {
+        self.digits(10, expected, min, max)
     }
 
     /// Reads a number in a range as C's `strtoul` does with base 0: hexadecimal after `0x`, octal
     /// after `0`, else decimal.
-    pub fn number(&mut self, what: &str, min: u64, max: u64) -> Result<u64, Fault> {
+    pub fn number(&mut self, expected: &str, min: u64, max: u64) -> Result<u64, Fault> {
         let bytes = &self.text.as_bytes()[self.at..];
         let hexadecimal = bytes.len() > 2
             && bytes[0] == b'0'
@@ -257,36 +260,36 @@ impl<'a> Line<'a> {
         };
         let mut ahead = *self;
         ahead.at += if hexadecimal { 2 } else { 0 };
-        let value = ahead.digits_from(radix, self, what, min, max)?;
+        let value = ahead.digits_from(radix, self, expected, min, max)?;
         *self = ahead;
         Ok(value)
     }
 
     /// Reads 1 to 16 hexadecimal digits.
-    pub fn hexadecimal(&mut self, what: &str, max: u64) -> Result<u64, Fault> {
-        self.digits(16, what, 0, max)
+    pub fn hexadecimal(&mut self, expected: &str, max: u64) -> Result<u64, Fault> {
+        self.digits(16, expected, 0, max)
     }
 
     /// Reads exactly 16 hexadecimal digits, as tools print a GUID.
-    pub fn whole_guid(&mut self, what: &str) -> Result<Guid, Fault> {
+    pub fn whole_guid(&mut self, expected: &str) -> Result<Guid, Fault> {
         let start = *self;
-        let value = self.hexadecimal(what, u64::MAX)?;
+        let value = self.hexadecimal(expected, u64::MAX)?;
         if self.at - start.at != 16 {
-            return Err(start.expected(&format!("{what} of 16 hexadecimal digits")));
+            return Err(start.expected(&format!("{expected} of 16 hexadecimal digits")));
         }
         Ok(Guid(value))
     }
 
-    fn digits(&mut self, radix: u32, what: &str, min: u64, max: u64) -> Result<u64, Fault> {
+    fn digits(&mut self, radix: u32, expected: &str, min: u64, max: u64) -> Result<u64, Fault> {
         let start = *self;
-        self.digits_from(radix, &start, what, min, max)
+        self.digits_from(radix, &start, expected, min, max)
     }
 
     fn digits_from(
         &mut self,
         radix: u32,
         start: &Line<'_>,
-        what: &str,
+        expected: &str,
         min: u64,
         max: u64,
     ) -> Result<u64, Fault> {
@@ -301,12 +304,12 @@ impl<'a> Line<'a> {
         let longest = if radix == 16 { 16 } else { usize::MAX };
         match value.filter(|_| (1..=longest).contains(&(self.at - first))) {
             Some(value) if (min..=max).contains(&value) => Ok(value),
-            _ if radix == 16 => Err(start.expected(what)),
-            _ => Err(start.expected(&format!("{what}, {min} to {max}"))),
+            _ if radix == 16 => Err(start.expected(expected)),
+            _ => Err(start.expected(&format!("{expected}, {min} to {max}"))),
         }
     }
 
-    /// Reads a GUID in parentheses when one stands here.
+    /// Reads a GUID in parentheses; `None` if no parenthesis is next.
     pub fn guid_in_parentheses(&mut self) -> Result<Option<Guid>, Fault> {
         if !self.eat("(") {
             return Ok(None);
@@ -320,41 +323,40 @@ impl<'a> Line<'a> {
         Ok(Some(guid))
     }
 
-    /// Reads a name in quotes; it holds no quote itself.
-    pub fn quoted(&mut self, what: &str) -> Result<&'a str, Fault> {
+    /// Reads a quoted name, which contains no quotes.
+    pub fn quoted(&mut self, expected: &str) -> Result<&'a str, Fault> {
         let mut ahead = *self;
         if !ahead.eat("\"") {
-            return Err(self.expected(&format!("{what} in quotes")));
+            return Err(self.expected(&format!("{expected} in quotes")));
         }
         let rest = ahead.rest();
         let Some(end) = rest.bytes().position(|b| b == b'"') else {
             ahead.at = self.text.len();
-            return Err(ahead.expected(&format!("the quote that closes {what}")));
+            return Err(ahead.expected(&format!("the quote that closes {expected}")));
         };
         if end == 0 {
-            return Err(self.expected(&format!("{what} that is not empty")));
+            return Err(self.expected(&format!("{expected} that is not empty")));
         }
         self.at = ahead.at + end + 1;
         Ok(&rest[..end])
     }
 
-    /// Reads a description in quotes that reaches to the last quote of the line, so that it may
-    /// hold quotes itself.
-    pub fn description(&mut self, what: &str) -> Result<&'a str, Fault> {
+    /// Reads a quoted description, which may contain quotes: it ends at the last quote of the line.
+    pub fn description(&mut self, expected: &str) -> Result<&'a str, Fault> {
         let mut ahead = *self;
         if !ahead.eat("\"") {
-            return Err(self.expected(&format!("{what} in quotes")));
+            return Err(self.expected(&format!("{expected} in quotes")));
         }
         let rest = ahead.rest();
         let Some(end) = rest.rfind('"') else {
             ahead.at = self.text.len();
-            return Err(ahead.expected(&format!("the quote that closes {what}")));
+            return Err(ahead.expected(&format!("the quote that closes {expected}")));
         };
         self.at = ahead.at + end + 1;
         Ok(&rest[..end])
     }
 
-    /// Reads a LID; zero is how tools print that there is none.
+    /// Reads a LID. Zero means no LID.
     pub fn lid(&mut self) -> Result<Option<Lid>, Fault> {
         let value = self.number("a LID", 0, u64::from(Lid::MAX_UNICAST))?;
         Ok(u32::try_from(value).ok().and_then(|value| Lid::unicast(value).ok()))

@@ -1,25 +1,28 @@
-//! Writers of the files that describe a fabric.
+//! Writers of fabric files.
 //!
-//! | format | fit for | what it cannot say |
+//! | format | readers | not represented |
 //! |---|---|---|
-//! | [`Format::Ibnetdiscover`] | everything that reads `ibnetdiscover` output | revisions, GUIDs of unlinked ports |
+//! | [`Format::Ibnetdiscover`] | all readers of `ibnetdiscover` output | revisions, GUIDs of unlinked ports |
 //! | [`Format::Ibsim`] | `ibsim` 0.10 and later, and [`crate::read::ibsim`] | revisions, port GUIDs, empty descriptions |
-//! | [`Format::SubnetList`] | what reads OpenSM's `opensm-subnet.lst` | unlinked nodes, names, LMCs, enhanced port 0 |
+//! | [`Format::SubnetList`] | readers of OpenSM's `opensm-subnet.lst` | unlinked nodes, names, LMCs, enhanced port 0 |
 //!
-//! What is written reads back as the same fabric but for the last column and the LIDs of unlinked
-//! adapter ports. ibsim takes a node's name for an empty description, and all readers take the
-//! node GUID for a system image GUID of zero.
+//! The file is read back as the same fabric, except for the last column and the LIDs of unlinked
+//! ports of channel adapters. ibsim replaces an empty description by the node name. All readers
+//! replace a system image GUID of zero by the node GUID.
 //!
-//! **ibsim numbers ports itself**: a port of a channel adapter or router has the node GUID plus
-//! the port number there, whatever the fabric says, and a switch has its node GUID.
+//! **ibsim numbers ports itself.** A port of a channel adapter or router has the node GUID plus the
+//! port number, a switch port the node GUID. Port GUIDs of the fabric are not written.
 //!
-//! # How rates are written for ibsim
-//! A link's rate stands in the comment of its port lines as ibsim reads it, `# lid 0 4xHDR`, with
-//! the LID of the other end or zero; a link of 4x SDR, ibsim's own default, without LIDs has no
-//! comment. ibsim 0.10 has no NDR and no release has XDR: such a link carries the options
-//! `s=7 e=7` before its comment, so that an ibsim that skips the comment's speed runs it at HDR,
-//! while one that knows it, and this crate, read the true one. ibsim skips comments on routers;
-//! their lines have the options of the rate as well, in which FDR10 has none and is QDR for ibsim.
+//! # Rates in ibsim net files
+//! The rate of a link is in the comment of its port lines, `# lid 0 4xHDR`, after the LID of the
+//! other end or zero. A link at ibsim's default rate, 4x SDR, without LIDs has no comment.
+//!
+//! ibsim 0.10 does not support NDR, and no release supports XDR. Links of these speeds have the
+//! options `s=7 e=7` before the comment: an ibsim that ignores the speed in the comment runs the
+//! link at HDR. Newer ones and this crate read the rate in the comment.
+//!
+//! ibsim ignores comments of routers, so port lines of routers also have options for the rate.
+//! There is no option for FDR10: ibsim runs such a link at QDR.
 //!
 //! ```
 //! use ib_topology::{Format, read, write};
@@ -42,21 +45,21 @@ mod ibnetdiscover;
 mod ibsim;
 mod subnet_list;
 
-/// An error of writing a fabric.
+/// Error of writing a fabric.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WriteError {
-    /// The output could not be written to.
+    /// Writing to the output failed.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// The format has no way to say something that the fabric holds.
+    /// The format cannot represent an attribute of a node.
     #[error("node \"{node}\" cannot be written: found {found}, expected {expected}")]
     Unrepresentable {
-        /// The node's name.
+        /// The name of the node.
         node: String,
-        /// What the fabric holds.
+        /// The attribute and its value.
         found: String,
-        /// What the format can say.
+        /// The values that the format can represent.
         expected: String,
     },
 }
@@ -64,8 +67,8 @@ pub enum WriteError {
 /// Writes a fabric.
 ///
 /// # Errors
-/// Fails when the output does, and on what the format cannot represent; part of the file may have
-/// been written then.
+/// Fails if the output fails, and on attributes that the format cannot represent. Part of the file
+/// may have been written.
 pub fn write(
     fabric: &Fabric,
     format: Format,
@@ -87,7 +90,7 @@ fn unrepresentable(node: &Node, found: impl Into<String>, expected: &str) -> Wri
 }
 
 /// Checks that every linked port of a channel adapter or router has a GUID, and that the vendor ID
-/// has no more bits than NodeInfo gives it.
+/// has at most 24 bits.
 fn check_numbers(fabric: &Fabric, id: NodeId, node: &Node) -> Result<(), WriteError> {
     check_vendor(node)?;
     let nameless = |port: &Port| port.peer.is_some() && port.guid.is_zero();
@@ -108,19 +111,19 @@ fn check_vendor(node: &Node) -> Result<(), WriteError> {
     Ok(())
 }
 
-/// Checks that a node's name and description hold no control characters but tabs.
+/// Checks that the name and description of a node contain no control characters other than tabs.
 fn check_text(node: &Node) -> Result<(), WriteError> {
-    for (what, text) in [("name", &node.name), ("description", &node.description)] {
+    for (attribute, text) in [("name", &node.name), ("description", &node.description)] {
         let control = |b: u8| (b < b' ' && b != b'\t') || b == 0x7f;
         if let Some(byte) = text.bytes().find(|&b| control(b)) {
-            let found = format!("control character 0x{byte:02x} in its {what}");
+            let found = format!("control character 0x{byte:02x} in its {attribute}");
             return Err(unrepresentable(node, found, "text"));
         }
     }
     Ok(())
 }
 
-/// Returns the LID of a port, which on a switch is that of port 0.
+/// Returns the LID of a port; for a switch port, the LID of port 0.
 fn lid_of(fabric: &Fabric, port: &Port) -> Option<Lid> {
     if fabric.node(port.node).kind.is_switch() {
         return fabric.ports_of(port.node).next().and_then(|(_, port0)| port0.lid);

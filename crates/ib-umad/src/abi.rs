@@ -20,7 +20,7 @@ pub const SHORT_HEADER: usize = 56;
 pub const HEADER: usize = 64;
 
 /// Maximum number of agents of an open file.
-pub const MOST_AGENTS: usize = 32;
+pub const MAX_AGENTS: usize = 32;
 
 /// ioctl: registers an agent; 28 bytes, see [`Registration::from_old`].
 pub const REGISTER_AGENT: u32 = 0xc01c_1b01;

@@ -1,6 +1,5 @@
-//! An open file by its descriptor number. A preloaded library may emulate it, so only `read`, `write`, `ioctl`, `poll`
-//! and
-//! `close` are called with the number.
+//! An open file, identified by its descriptor number. A preloaded library may emulate it, so the
+//! number is passed only to `read`, `write`, `ioctl`, `poll` and `close`.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -9,8 +8,8 @@ use std::path::Path;
 use super::sysfs::c_path;
 use ib_os::alarm::Alarm;
 
-/// Numbers from this one on are emulated by libumad2sim.
-const INVENTED: i32 = 1024;
+/// Descriptor numbers from here are emulated by libumad2sim.
+const EMULATED: i32 = 1024;
 
 /// Maximum delay of an alarm in milliseconds during a wait for an emulated file.
 const SLICE: i32 = 10;
@@ -27,15 +26,15 @@ impl File {
     }
 
     /// Returns true if a preloaded library emulates the file.
-    pub(super) fn is_invented(&self) -> bool {
+    pub(super) fn is_emulated(&self) -> bool {
         // SAFETY: the call takes numbers only.
-        self.0 >= INVENTED && unsafe { libc::fcntl(self.0, libc::F_GETFD) } < 0
+        self.0 >= EMULATED && unsafe { libc::fcntl(self.0, libc::F_GETFD) } < 0
     }
 
     /// Returns the file descriptor; `None` if a preloaded library emulates the file.
-    pub(super) fn known(&self) -> Option<BorrowedFd<'_>> {
+    pub(super) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         // SAFETY: the file is open while it is borrowed.
-        (!self.is_invented()).then(|| unsafe { BorrowedFd::borrow_raw(self.0) })
+        (!self.is_emulated()).then(|| unsafe { BorrowedFd::borrow_raw(self.0) })
     }
 
     pub(super) fn read(&self, bytes: &mut [u8]) -> io::Result<usize> {
@@ -66,10 +65,11 @@ impl File {
         }
     }
 
-    /// Waits until the file is readable or an alarm rings, at most for a number of milliseconds.
+    /// Waits until the file is readable or an alarm is raised, at most for a number of
+    /// milliseconds.
     pub(super) fn wait_alarmed(&self, milliseconds: i32, alarm: &Alarm) -> io::Result<()> {
         let bell = ib_os::poll::watched(alarm.as_fd(), false);
-        if !self.is_invented() {
+        if !self.is_emulated() {
             let own = libc::pollfd { fd: self.0, events: libc::POLLIN, revents: 0 };
             return ib_os::poll::wait_any(&mut [own, bell], milliseconds);
         }

@@ -1,12 +1,17 @@
-//! The kernel's umad devices, `/dev/infiniband/umadN`.
+//! The umad devices of the Linux kernel, `/dev/infiniband/umadN`: a MAD link, and their binary
+//! interface.
 //!
-//! | module | holds |
+//! [`UmadLink`] sends and receives MADs at a port of a real HCA. A preloaded library can emulate
+//! the devices.
+//!
+//! | module | contents |
 //! |---|---|
-//! | [`abi`] | the binary interface: the header of MADs, the ioctls |
+//! | `link` | [`UmadLink`]: a port of an HCA as a [`MadLink`](ib_link::MadLink) |
 //! | `sysfs` | [`UmadDevice`]: list of devices, attributes of their ports |
-//! | `link` | [`UmadLink`]: a port of a real HCA as a [`MadLink`](ib_link::MadLink) |
 //! | `file` | an open file, of the kernel or emulated by a preloaded library |
+//! | [`abi`] | the binary interface: the header of MADs, the ioctls |
 //!
+//! # Examples
 //! ```no_run
 //! use ib_link::MadLink;
 //! use ib_umad::{UmadDevice, UmadLink, UmadOptions};
@@ -17,6 +22,15 @@
 //! assert_eq!(link.port()?.number, 1);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! The header that precedes each MAD of a device:
+//!
+//! ```
+//! use ib_umad::abi::UmadHeader;
+//!
+//! let header = UmadHeader { agent: 3, lid: 17, timeout_ms: 1_000, ..UmadHeader::default() };
+//! assert_eq!(UmadHeader::parse(&header.to_bytes()), header);
+//! ```
 
 use std::io;
 
@@ -25,7 +39,7 @@ mod file;
 mod link;
 mod sysfs;
 
-pub use link::{UmadAgent, UmadDuty, UmadLink, UmadMessage, UmadOptions, UmadRmpp};
+pub use link::{IsSmHolder, UmadAgent, UmadLink, UmadMessage, UmadOptions, UmadRmpp};
 pub use sysfs::UmadDevice;
 
 /// Error of a umad device.

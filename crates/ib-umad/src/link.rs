@@ -104,11 +104,11 @@ pub struct UmadMessage {
 }
 
 /// A request without a response yet.
-struct Waiting {
+struct PendingRequest {
     /// Upper half of the transaction ID, which the kernel overwrites.
     upper: u64,
     /// The retransmitted request; the kernel does not accept it before the first attempt has ended.
-    again: Option<Vec<u8>>,
+    retransmission: Option<Vec<u8>>,
     datagram: Datagram,
     /// True if the first segment of a response was received, after which the kernel's timeout does not apply.
     answered: bool,
@@ -125,7 +125,7 @@ pub struct UmadLink {
     header: usize,
     agents: Vec<(UmadAgent, u32)>,
     answer_timeout: Duration,
-    waiting: BTreeMap<(u8, u32), Waiting>,
+    waiting: BTreeMap<(u8, u32), PendingRequest>,
     buffer: Vec<u8>,
 }
 
@@ -143,7 +143,7 @@ impl UmadLink {
         let file = File::open(Path::new(&path), libc::O_RDWR | libc::O_NONBLOCK);
         let file = file.map_err(failed("opening"))?;
         // libumad2sim accepts the request and continues with short headers.
-        let long = file.control(ENABLE_PKEY, &mut []).is_ok() && !file.is_invented();
+        let long = file.control(ENABLE_PKEY, &mut []).is_ok() && !file.is_emulated();
         let mut agents = Vec::new();
         for &agent in &options.agents {
             let number = register(&file, agent, options.rmpp);
@@ -164,7 +164,7 @@ impl UmadLink {
     /// device.
     #[must_use]
     pub fn file(&self) -> Option<BorrowedFd<'_>> {
-        self.file.known()
+        self.file.descriptor()
     }
 
     /// Sends a message of any size. More than 256 bytes require [`UmadRmpp::Kernel`] and RMPP's Active flag.
@@ -228,10 +228,11 @@ impl UmadLink {
             let key = key(&mad);
             let last = mad.rmpp().flags.contains(RmppFlags::LAST) || bytes.len() > MAD_LENGTH;
             let more_segments = mad.is_rmpp() && !last && !lost;
-            let again = self.waiting.get_mut(&key).and_then(|waiting| waiting.again.take());
-            if let (true, Some(again)) = (lost, again) {
-                let written = self.file.write(&again);
-                written.map_err(|error| self.failed("sending again", error))?;
+            let retransmission =
+                self.waiting.get_mut(&key).and_then(|waiting| waiting.retransmission.take());
+            if let (true, Some(retransmission)) = (lost, retransmission) {
+                let written = self.file.write(&retransmission);
+                written.map_err(|error| self.failed("retransmitting", error))?;
                 return Ok(None);
             }
             if let Some(waiting) = self.waiting.get_mut(&key) {
@@ -278,14 +279,19 @@ impl UmadLink {
         bytes.extend_from_slice(message);
         if wants_answer {
             let upper = mad.transaction_id().0 & !0xffff_ffff;
-            let waiting = Waiting { upper, again: None, datagram: *datagram, answered: false };
+            let waiting = PendingRequest {
+                upper,
+                retransmission: None,
+                datagram: *datagram,
+                answered: false,
+            };
             let before = self.waiting.insert(key(mad), waiting);
             let waits = before.is_some_and(|before| !before.answered);
             if waits && !mad.is_rmpp() {
                 // The kernel rejects it until the first attempt has ended.
                 let waiting =
                     self.waiting.get_mut(&key(mad)).expect("the entry was inserted above");
-                waiting.again = Some(bytes);
+                waiting.retransmission = Some(bytes);
                 return Ok(());
             }
         }
@@ -348,15 +354,15 @@ impl AlarmedLink for UmadLink {
 }
 
 /// Holds the port's `IsSM` capability until it is dropped.
-pub struct UmadDuty(#[expect(dead_code, reason = "the open file holds IsSM")] File);
+pub struct IsSmHolder(#[expect(dead_code, reason = "the open file holds IsSM")] File);
 
-impl UmadDuty {
+impl IsSmHolder {
     /// Sets `IsSM` in the port's capability mask.
     ///
     /// # Errors
     /// Fails if the device cannot be opened; with [`io::ErrorKind::WouldBlock`] if another process holds it.
     pub fn take(device: &UmadDevice) -> Result<Self, UmadError> {
-        let path = device.duty_path()?;
+        let path = device.issm_path()?;
         let file = File::open(Path::new(&path), libc::O_RDWR | libc::O_NONBLOCK);
         file.map(Self).map_err(|source| UmadError::Io { doing: "opening", path, source })
     }

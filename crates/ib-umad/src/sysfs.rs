@@ -88,7 +88,7 @@ impl UmadDevice {
     }
 
     /// Returns the path of the issm device, which sets `IsSM` while it is open.
-    pub(super) fn duty_path(&self) -> Result<String, UmadError> {
+    pub(super) fn issm_path(&self) -> Result<String, UmadError> {
         let failed =
             |source| UmadError::Io { doing: "reading", path: CLASS_MAD.to_owned(), source };
         for entry in std::fs::read_dir(CLASS_MAD).map_err(failed)? {

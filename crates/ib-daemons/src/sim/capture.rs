@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use ib_pcap::{Interface, LinkType, Packet, PacketFlags, Section, WriteError, Writer};
-use ib_sim::{Sim, Tapped};
+use ib_sim::{Sim, CapturedPacket};
 use ib_topology::PortId;
 
 use super::sink::Sink;
@@ -60,7 +60,7 @@ impl Capture {
         false
     }
 
-    fn add(&mut self, sim: &Sim, packets: Vec<Tapped>) -> Result<(), WriteError> {
+    fn add(&mut self, sim: &Sim, packets: Vec<CapturedPacket>) -> Result<(), WriteError> {
         if packets.is_empty() {
             return Ok(());
         }

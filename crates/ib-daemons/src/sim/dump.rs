@@ -32,7 +32,7 @@ fn dump_node(sim: &Sim, node: NodeId, only: Option<u8>, text: &mut String) -> Va
     let info = sim.node_info(first);
     let (kind, guid) = (info.node_type, info.node_guid);
     line(text, &format!("{kind} {} \"{}\" {guid}", info.num_ports, sim.node_name(node)));
-    let in_force = in_force("  ", &sim.in_force_at_node(node), text);
+    let in_force = in_force("  ", &sim.active_faults_of_node(node), text);
     let numbers = u8::from(!sim.is_switch(node))..=info.num_ports;
     let ports: Vec<Value> = numbers
         .filter(|&number| only.is_none_or(|only| only == number))
@@ -73,7 +73,7 @@ fn dump_port(sim: &Sim, port: PortId, text: &mut String) -> Value {
             info.lid, info.lmc, info.master_sm_lid
         ),
     );
-    let in_force = in_force("      ", &sim.in_force_at_port(port), text);
+    let in_force = in_force("      ", &sim.active_faults_of_port(port), text);
     json!({
         "port": number,
         "state": state.to_string(),

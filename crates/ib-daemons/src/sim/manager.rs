@@ -22,7 +22,7 @@ pub(crate) struct Manager {
 
 /// Options of the SM's client.
 pub(super) const OPTIONS: ClientOptions =
-    ClientOptions { is_sm: true, queue_pair: 0, class: None, told_of_losses: true };
+    ClientOptions { is_sm: true, queue_pair: 0, class: None, reports_losses: true };
 
 impl Manager {
     /// Starts an SM at the port of a client.

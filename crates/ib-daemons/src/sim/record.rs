@@ -140,7 +140,7 @@ impl Recorder {
     pub(super) fn attach(&mut self, client: ClientId, port: PortId, options: ClientOptions) {
         let (is_sm, queue_pair) = (u8::from(options.is_sm), options.queue_pair);
         let class = options.class.map_or_else(|| "-".to_owned(), |class| class.0.to_string());
-        let gets_losses = u8::from(options.told_of_losses);
+        let gets_losses = u8::from(options.reports_losses);
         self.line(&format!(
             "attach {client} {} {is_sm} {queue_pair} {class} {gets_losses}",
             port.0
@@ -302,8 +302,8 @@ fn replay_line(sim: &mut Sim, line: &str) -> Result<(), &'static str> {
                 "-" => None,
                 class => Some(MgmtClass(class.parse().map_err(|_| "a class")?)),
             };
-            let told_of_losses = words.next() == Some("1");
-            let options = ClientOptions { is_sm, queue_pair, class, told_of_losses };
+            let reports_losses = words.next() == Some("1");
+            let options = ClientOptions { is_sm, queue_pair, class, reports_losses };
             if !sim.has_port(port) {
                 return Err("a port of this fabric");
             }
@@ -351,7 +351,7 @@ fn replay_port<'a>(
         "open" => sim.open_held(port),
         "close" => sim.close(port),
         "down" => sim.hold_down(port),
-        "up" => sim.let_up(port),
+        "up" => sim.release_hold(port),
         "take" => {
             for _ in 0..number()? {
                 sim.receive_packet(port).ok_or("packets that have come to the port")?;

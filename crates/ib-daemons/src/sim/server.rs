@@ -394,7 +394,7 @@ impl SimServer {
             is_sm: connect.is_sm,
             queue_pair: connect.queue_pair,
             class: None,
-            told_of_losses: true,
+            reports_losses: true,
         };
         let id = match self.sim.attach(port, options) {
             Ok(id) => id,

@@ -5,7 +5,7 @@ use ib_link::MadLink as _;
 use ib_sim::{ClientOptions, Sim, SimLink};
 use ib_topology::PortId;
 use ib_types::Guid;
-use ib_umad::{UmadDevice, UmadDuty, UmadError, UmadLink, UmadOptions};
+use ib_umad::{UmadDevice, IsSmHolder, UmadError, UmadLink, UmadOptions};
 
 use super::options::{ManagerOptions, Place};
 use crate::error::DaemonError;
@@ -50,7 +50,7 @@ pub(super) fn open(options: &ManagerOptions) -> Result<MadPort<'static>, DaemonE
     let timeout = options.transaction_timeout;
     let link = UmadLink::open(&device, &UmadOptions::manager(timeout));
     let link = link.map_err(DaemonError::failed)?;
-    let duty = UmadDuty::take(&device).map_err(|error| match &error {
+    let duty = IsSmHolder::take(&device).map_err(|error| match &error {
         UmadError::Io { source, .. } if source.kind() == std::io::ErrorKind::WouldBlock => {
             let UmadDevice { name, port, .. } = &device;
             let message = format!("another SM on this machine uses {name}:{port}");

@@ -24,7 +24,7 @@ impl Lab {
     pub(super) fn new(fabric: &Fabric) -> Self {
         let mut sim = Sim::new(fabric, Options::default());
         let port = sim.first_end_port().expect("the fabric has a host");
-        let options = ClientOptions { is_sm: true, told_of_losses: true, ..Default::default() };
+        let options = ClientOptions { is_sm: true, reports_losses: true, ..Default::default() };
         let client = sim.attach(port, options).expect("the port has no other client");
         let guid = sim.link_port(port).port_guid;
         let manager = SubnetManager::new(SmConfig::default(), guid, sim.now());

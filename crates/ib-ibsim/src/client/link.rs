@@ -15,7 +15,7 @@ use ib_os::alarm::{Alarm, AlarmedLink};
 use ib_os::clock;
 
 /// Number of received requests whose upper transaction ID bits are stored, because the simulator uses these bits.
-const REMEMBERED: usize = 1 << 16;
+const MAX_TRANSACTIONS: usize = 1 << 16;
 
 /// A port of a simulator in another process: ibsim or [`Server`](crate::server::Server).
 ///
@@ -38,7 +38,7 @@ impl IbsimLink {
             client: Client::attach(attach)?,
             inbox: Inbox::new(),
             outbox: Outbox::default(),
-            upper_bits: UpperBits::new(REMEMBERED),
+            upper_bits: UpperBits::new(MAX_TRANSACTIONS),
         })
     }
 

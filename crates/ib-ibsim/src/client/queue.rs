@@ -44,7 +44,7 @@ impl Outbox {
 /// Received requests.
 pub struct Inbox {
     batch: Batch<{ Request::LENGTH }>,
-    came: VecDeque<Request>,
+    received: VecDeque<Request>,
     malformed: u64,
 }
 
@@ -52,7 +52,7 @@ impl Inbox {
     /// Creates an empty queue.
     #[must_use]
     pub fn new() -> Self {
-        Self { batch: Batch::new(), came: VecDeque::new(), malformed: 0 }
+        Self { batch: Batch::new(), received: VecDeque::new(), malformed: 0 }
     }
 
     /// Returns the number of malformed datagrams.
@@ -66,19 +66,19 @@ impl Inbox {
     /// # Errors
     /// Fails if the server has exited or a system call failed.
     pub fn next(&mut self, client: &Client) -> io::Result<Option<Request>> {
-        while self.came.is_empty() {
+        while self.received.is_empty() {
             let count = self.batch.receive(client.data())?;
             if count == 0 {
                 return Ok(None);
             }
             for index in 0..count {
                 match self.batch.datagram(index).map(Request::parse) {
-                    Some(Ok(request)) => self.came.push_back(request),
+                    Some(Ok(request)) => self.received.push_back(request),
                     Some(Err(_)) | None => self.malformed += 1,
                 }
             }
         }
-        Ok(self.came.pop_front())
+        Ok(self.received.pop_front())
     }
 }
 

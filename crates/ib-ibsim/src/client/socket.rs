@@ -15,7 +15,7 @@ use crate::message::Control;
 use crate::socket_name;
 use ib_os::unix::check_user;
 
-/// Upper limit of PIDs on Linux; higher numbers identify further clients of a process.
+/// Upper limit of PIDs on Linux; higher IDs identify further clients of a process.
 const PROCESSES: u32 = 1 << 22;
 
 /// Control and data socket of a client.

@@ -16,7 +16,7 @@ use crate::server::{Address, Input, Server};
 struct Simulator {
     stop: Arc<AtomicBool>,
     /// True if a client has set `IsSM`, for which ibsim needs a separate message.
-    managed: Arc<AtomicBool>,
+    is_sm: Arc<AtomicBool>,
     thread: Option<JoinHandle<Vec<Request>>>,
 }
 
@@ -25,8 +25,8 @@ impl Simulator {
         let stop = Arc::new(AtomicBool::new(false));
         let mut server = Server::bind(address).expect("a free address");
         let stopped = Arc::clone(&stop);
-        let managed = Arc::new(AtomicBool::new(false));
-        let told = Arc::clone(&managed);
+        let is_sm = Arc::new(AtomicBool::new(false));
+        let told = Arc::clone(&is_sm);
         let thread = std::thread::spawn(move || {
             let mut seen = Vec::new();
             while !stopped.load(Ordering::Relaxed) {
@@ -49,7 +49,7 @@ impl Simulator {
             }
             seen
         });
-        Self { stop, managed, thread: Some(thread) }
+        Self { stop, is_sm, thread: Some(thread) }
     }
 
     fn stop(mut self) -> Vec<Request> {
@@ -130,7 +130,7 @@ fn next(link: &mut IbsimLink) -> Incoming {
         if let Some(incoming) = link.receive().expect("the server runs") {
             return incoming;
         }
-        assert!(link.now() < deadline, "nothing came");
+        assert!(link.now() < deadline, "no message arrived");
         link.wait(deadline).expect("the server runs");
     }
 }
@@ -149,11 +149,14 @@ fn requests_and_responses_are_unchanged() {
     for id in [7, 0xabcd_0001_0002_0003] {
         let sent = get(5, id);
         link.send(&sent).expect("sent");
-        let Incoming::Received(came) = next(&mut link) else { panic!("an answer") };
-        assert_eq!((came.remote.lid, came.remote.qpn.get(), came.local_qpn.get()), (5, 1, 1));
+        let Incoming::Received(received) = next(&mut link) else { panic!("an answer") };
+        assert_eq!(
+            (received.remote.lid, received.remote.qpn.get(), received.local_qpn.get()),
+            (5, 1, 1)
+        );
         let mut expected = sent.mad;
         expected.set_method(Method::GET_RESP);
-        assert_eq!(came.mad, expected);
+        assert_eq!(received.mad, expected);
     }
     let sent = get(99, 0x1111_0000_0000_0009);
     link.send(&sent).expect("sent");
@@ -189,11 +192,11 @@ fn sm_sets_is_sm_by_a_separate_message() {
     let name = unique("manager");
     let simulator = Simulator::new(Address::Name(name.clone()));
     let client = IbsimLink::attach(&attach(&name)).expect("the server replies");
-    assert!(!simulator.managed.load(Ordering::Relaxed));
+    assert!(!simulator.is_sm.load(Ordering::Relaxed));
     drop(client);
     let link =
         IbsimLink::attach(&Attach { is_sm: true, ..attach(&name) }).expect("the server replies");
-    assert!(simulator.managed.load(Ordering::Relaxed));
+    assert!(simulator.is_sm.load(Ordering::Relaxed));
     drop(link);
     simulator.stop();
 }
@@ -208,8 +211,8 @@ fn process_has_several_links_and_links_over_udp() {
         link.send(&get(5, id)).expect("sent");
     }
     for (id, link) in (0..).zip(&mut links) {
-        let Incoming::Received(came) = next(link) else { panic!("an answer") };
-        assert_eq!(came.mad.transaction_id(), TransactionId(id));
+        let Incoming::Received(received) = next(link) else { panic!("an answer") };
+        assert_eq!(received.mad.transaction_id(), TransactionId(id));
     }
     simulator.stop();
 
@@ -266,8 +269,8 @@ fn disconnected_sm_clears_is_sm() {
     let simulator = Simulator::new(Address::Name(name.clone()));
     let attach = Attach { is_sm: true, ..Attach::new(ServerAddress::Name(name)) };
     let client = Client::attach(&attach).expect("it attaches");
-    assert!(simulator.managed.load(Ordering::Relaxed));
+    assert!(simulator.is_sm.load(Ordering::Relaxed));
     drop(client);
-    assert!(!simulator.managed.load(Ordering::Relaxed));
+    assert!(!simulator.is_sm.load(Ordering::Relaxed));
     simulator.stop();
 }

@@ -15,10 +15,10 @@ use crate::socket_name;
 /// Listening address of a simulator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
-    /// Prefix of abstract Unix socket names; `IBSIM_SOCKNAME`.
+    /// Prefix of abstract Unix socket names: `IBSIM_SOCKNAME`.
     Name(String),
-    /// UDP on the loopback device: the control socket on this port, client N on the Nth port behind it;
-    /// `IBSIM_SERVER_PORT`. Numbers whose port is in use are skipped.
+    /// UDP on the loopback device: the control socket on this port (`IBSIM_SERVER_PORT`), client N
+    /// on the Nth port after it. Client numbers whose port is in use are skipped.
     Port(u16),
 }
 
@@ -183,7 +183,7 @@ impl DataSocket {
             Address::Port(port) => {
                 let own = u32::from(*port) + 1 + client;
                 let own = u16::try_from(own).map_err(|_| {
-                    io::Error::other(format!("no UDP port behind {port} is free for a client"))
+                    io::Error::other(format!("no UDP port above {port} is free for a client"))
                 })?;
                 let peer = u16::try_from(id).map_err(|_| io::ErrorKind::InvalidInput)?;
                 let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, own))?;
@@ -240,10 +240,11 @@ fn receive_with_credentials(
         return Err(io::Error::last_os_error());
     }
     let mut credentials = None;
-    // SAFETY: the macros walk the control buffer within the length that the system stored.
+    // SAFETY: the macros stay within the control buffer and the length that the system stored.
     let mut message = unsafe { libc::CMSG_FIRSTHDR(&raw const header) };
     while !message.is_null() {
-        // SAFETY: a non-null pointer of the walk names a whole control message of the buffer.
+        // SAFETY: a non-null pointer from these macros refers to a whole control message in the
+        // buffer.
         unsafe {
             if (*message).cmsg_level == libc::SOL_SOCKET
                 && (*message).cmsg_type == libc::SCM_CREDENTIALS

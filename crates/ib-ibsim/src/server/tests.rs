@@ -3,7 +3,7 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 
 use super::*;
 
-/// Returns a name that no other test and no other run uses.
+/// Returns a socket name that no other test or run uses.
 fn unique(what: &str) -> String {
     format!("ibfabric-test-{}-{what}", std::process::id())
 }
@@ -27,15 +27,15 @@ impl Peer {
             socket
         };
         let control = bind(format!("ctl{id}"));
-        control.connect_addr(&abstract_name(base, "ctl")).expect("the server is there");
+        control.connect_addr(&abstract_name(base, "ctl")).expect("the server is bound");
         Self { base: base.to_owned(), control, data: bind(format!("in{id}")) }
     }
 
-    fn say(&self, message: &Control) {
+    fn send_control(&self, message: &Control) {
         self.control.send(&message.to_bytes()).expect("sent");
     }
 
-    fn hear(&self) -> Control {
+    fn receive_control(&self) -> Control {
         let mut bytes = [0; 200];
         let length = self.control.recv(&mut bytes).expect("an answer");
         Control::parse(&bytes[..length]).expect("well formed")
@@ -44,11 +44,11 @@ impl Peer {
     /// Connects to the server, which runs on this thread.
     fn connect(&self, server: &mut Server, id: u32) -> u32 {
         let wish = Connect { id, queue_pair: 0, is_sm: false, node: "here".to_owned() };
-        self.say(&Control::new(0, kind::CONNECT, &wish.to_bytes()));
-        let Input::Connect { ticket, connect } = input(server) else { panic!("a wish") };
+        self.send_control(&Control::new(0, kind::CONNECT, &wish.to_bytes()));
+        let Input::Connect { ticket, connect } = input(server) else { panic!("a connect message") };
         assert_eq!(connect, wish);
         let client = server.accept(&ticket, "there").expect("sockets");
-        let answer = self.hear();
+        let answer = self.receive_control();
         assert_eq!((answer.kind, answer.client), (kind::CONNECT, client));
         assert_eq!(Connect::parse(&answer.payload).node, "there");
         let out = abstract_name(&self.base, &format!("out{client}"));
@@ -64,7 +64,7 @@ fn input(server: &mut Server) -> Input {
         }
         server.wait(Some(Duration::from_millis(50))).expect("the system waits");
     }
-    panic!("nothing came");
+    panic!("no input arrived");
 }
 
 fn request(number: u8) -> Request {
@@ -86,11 +86,11 @@ fn client_connects_sends_requests_and_disconnects() {
     let peer = Peer::new(&base, 17);
     let client = peer.connect(&mut server, 17);
 
-    peer.say(&Control::new(client, kind::GET_GUID, &[]));
+    peer.send_control(&Control::new(client, kind::GET_GUID, &[]));
     let Input::Control { client: from, message } = input(&mut server) else { panic!("control") };
     assert_eq!((from, message.kind), (client, kind::GET_GUID));
     server.answer(client, &Control::new(client, kind::GET_GUID, &[1; 8]));
-    assert_eq!(peer.hear().payload[..9], [1, 1, 1, 1, 1, 1, 1, 1, 0]);
+    assert_eq!(peer.receive_control().payload[..9], [1, 1, 1, 1, 1, 1, 1, 1, 0]);
 
     for number in 0..9 {
         peer.data.send(&request(number).to_bytes()).expect("room");
@@ -107,9 +107,9 @@ fn client_connects_sends_requests_and_disconnects() {
         assert_eq!(Request::parse(&bytes[..length]), Ok(request(number)));
     }
 
-    peer.say(&Control::new(client, kind::DISCONNECT, &[]));
+    peer.send_control(&Control::new(client, kind::DISCONNECT, &[]));
     assert!(matches!(input(&mut server), Input::Gone { client: gone } if gone == client));
-    assert_eq!(peer.hear().kind, kind::DISCONNECT);
+    assert_eq!(peer.receive_control().kind, kind::DISCONNECT);
 }
 
 #[test]
@@ -120,14 +120,14 @@ fn malformed_and_forged_messages_are_counted() {
     let client = honest.connect(&mut server, 21);
 
     let wish = Connect { id: 99, queue_pair: 0, is_sm: false, node: String::new() };
-    liar.say(&Control::new(0, kind::CONNECT, &wish.to_bytes()));
-    liar.say(&Control::new(client, kind::DISCONNECT, &[]));
+    liar.send_control(&Control::new(0, kind::CONNECT, &wish.to_bytes()));
+    liar.send_control(&Control::new(client, kind::DISCONNECT, &[]));
     liar.control.send(&[1, 2, 3]).expect("sent");
     honest.data.send(&[0; 300]).expect("sent");
     honest.data.send(&request(7).to_bytes()).expect("sent");
-    let Input::Request { .. } = input(&mut server) else { panic!("the honest request") };
-    assert_eq!(liar.hear().kind, kind::ERROR);
-    assert_eq!(liar.hear().kind, kind::ERROR);
+    let Input::Request { .. } = input(&mut server) else { panic!("a request") };
+    assert_eq!(liar.receive_control().kind, kind::ERROR);
+    assert_eq!(liar.receive_control().kind, kind::ERROR);
     assert_eq!(server.refused(), Refused { malformed: 2, forged: 2, overflowed: 0 });
     assert!(Server::bind(Address::Name(base)).is_err(), "the name is taken");
 }
@@ -145,7 +145,7 @@ fn stalled_client_does_not_block_others() {
     server.send(quick_client, &request(1));
     server.flush();
     let mut bytes = [0; 300];
-    quick.data.recv(&mut bytes).expect("it is served");
+    quick.data.recv(&mut bytes).expect("a request arrives");
     // The queued messages arrive in order when the client reads again.
     for number in 0..100 {
         slow.data.set_nonblocking(true).expect("a flag");
@@ -173,7 +173,7 @@ fn exited_client_is_removed() {
 
 #[test]
 fn udp_ports_in_use_are_skipped() {
-    // The port behind that of the server is in use by another socket.
+    // The port after that of the server is used by another socket.
     let (port, _foreign) = std::iter::repeat_with(|| {
         let free = std::net::UdpSocket::bind("127.0.0.1:0").expect("a port");
         free.local_addr().expect("its number").port()
@@ -182,7 +182,7 @@ fn udp_ports_in_use_are_skipped() {
         let next = port.checked_add(1)?;
         Some((port, std::net::UdpSocket::bind(("127.0.0.1", next)).ok()?))
     })
-    .expect("there is no end");
+    .expect("the iterator is infinite");
     let mut server = Server::bind(Address::Port(port)).expect("the port is free again");
     let socket = |to: u16| {
         let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("a port");
@@ -194,7 +194,7 @@ fn udp_ports_in_use_are_skipped() {
     let id = u32::from(data.local_addr().expect("bound").port());
     let wish = Connect { id, queue_pair: 0, is_sm: true, node: String::new() };
     control.send(&Control::new(0, kind::CONNECT, &wish.to_bytes()).to_bytes()).expect("sent");
-    let Input::Connect { ticket, .. } = input(&mut server) else { panic!("a wish") };
+    let Input::Connect { ticket, .. } = input(&mut server) else { panic!("a connect message") };
     let client = server.accept(&ticket, "there").expect("sockets");
     let mut bytes = [0; 300];
     let length = control.recv(&mut bytes).expect("an answer");

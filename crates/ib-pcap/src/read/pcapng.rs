@@ -11,7 +11,7 @@ use crate::model::{
 };
 
 impl<R: Read> Reader<R> {
-    /// Returns the next block of a known type.
+    /// Returns the next block of a interface_and_clock type.
     pub(super) fn next_block(&mut self) -> Result<Option<Event<'_>>, ReadError> {
         let (kind, order) = loop {
             let Some((kind, order)) = self.read_block()? else { return Ok(None) };
@@ -150,7 +150,7 @@ impl<'a> Body<'a> {
     fn packet(self, clocks: &[Clock]) -> Result<Packet<'a>, ReadError> {
         self.needs("an enhanced packet", 20)?;
         let (order, bytes) = (self.order, self.bytes);
-        let (interface, clock) = self.known(clocks)?;
+        let (interface, clock) = self.interface_and_clock(clocks)?;
         let time = clock.nanoseconds(order.words(&bytes[4..]), self.offset + 4)?;
         let [captured, original_length] = [12, 16].map(|at| order.u32(&bytes[at..]));
         if captured > original_length {
@@ -193,7 +193,7 @@ impl<'a> Body<'a> {
 
     fn statistics(self, clocks: &[Clock]) -> Result<Statistics, ReadError> {
         self.needs("interface statistics", 12)?;
-        let (interface, clock) = self.known(clocks)?;
+        let (interface, clock) = self.interface_and_clock(clocks)?;
         let time = clock.nanoseconds(self.order.words(&self.bytes[4..]), self.offset + 4)?;
         let mut statistics = Statistics { interface, time, ..Statistics::default() };
         let mut options = self.options(12);
@@ -215,7 +215,7 @@ impl<'a> Body<'a> {
     }
 
     /// Returns the interface number at the start of the block.
-    fn known(self, clocks: &[Clock]) -> Result<(u32, Clock), ReadError> {
+    fn interface_and_clock(self, clocks: &[Clock]) -> Result<(u32, Clock), ReadError> {
         let interface = self.order.u32(self.bytes);
         clocks.get(interface as usize).map(|&clock| (interface, clock)).ok_or_else(|| {
             let expected = format!("less than {}, the interfaces before", clocks.len());

@@ -28,7 +28,7 @@ fn owned(event: Event<'_>) -> Event<'static> {
     }
 }
 
-fn said(bytes: &[u8]) -> String {
+fn error_message(bytes: &[u8]) -> String {
     events(bytes).unwrap_err().to_string()
 }
 
@@ -176,7 +176,7 @@ fn times_have_the_resolution_and_offset_of_their_interface() {
         .collect();
     assert_eq!(times, [2_048_000, 2_048_000_000, 2_000_000_000, 3_002_048_000]);
     bytes.extend(block_of(6, &[2, u32::MAX, 0, 0, 0]));
-    let error = said(&bytes);
+    let error = error_message(&bytes);
     assert!(error.contains("a time is 18446744069414584320"), "{error}");
 }
 
@@ -201,11 +201,11 @@ fn classic_files_are_read_in_both_byte_orders() {
         assert_eq!(events(&bytes).unwrap(), expected);
         let end = bytes.len() - 1;
         assert_eq!(
-            said(&bytes[..end]),
+            error_message(&bytes[..end]),
             "byte 40: the file ends within a packet: expected 4 bytes, found 3"
         );
         assert_eq!(
-            said(&bytes[..40]),
+            error_message(&bytes[..40]),
             "byte 40: the file ends within a packet: expected 4 bytes, found 0"
         );
     }
@@ -214,18 +214,18 @@ fn classic_files_are_read_in_both_byte_orders() {
 #[test]
 fn errors_have_offset_found_and_expected_value() {
     assert_eq!(
-        said(b""),
+        error_message(b""),
         "byte 0: the file ends within the magic number: expected 4 bytes, found 0"
     );
     assert_eq!(
-        said(b"%PDF-1.4"),
+        error_message(b"%PDF-1.4"),
         "byte 0: the magic number is 0x25504446: expected that of pcapng or pcap"
     );
     let good = file(&[]);
     let changed = |at: usize, byte: u8| {
         let mut bytes = good.clone();
         bytes[at] = byte;
-        said(&bytes)
+        error_message(&bytes)
     };
     assert_eq!(
         changed(8, 0),
@@ -241,7 +241,7 @@ fn errors_have_offset_found_and_expected_value() {
         "byte 36: the length of a block is 4278190112: expected at most 16777216"
     );
     assert_eq!(changed(60, 1), "byte 60: the length at the end of a block is 1: expected 32");
-    let said_of = |kind, words: &[u32]| said(&file(&[&block_of(kind, words)]));
+    let said_of = |kind, words: &[u32]| error_message(&file(&[&block_of(kind, words)]));
     assert_eq!(
         said_of(6, &[7, 0, 0, 0, 0]),
         "byte 72: the interface of a block is 7: expected less than 1, the interfaces before"

@@ -1,13 +1,12 @@
-//! The check of tables that differ little from the last ones.
+//! Incremental checks of tables that differ little from those checked before.
 //!
-//! What is counted is a sum over LIDs. So the counts of the LIDs for which something has changed are
-//! taken out, by a pass over the old tables and links, and those of a pass over the new ones put in.
-//! For a LID something has changed when
+//! All results are sums over LIDs. For changed LIDs, the checker subtracts the results of a pass
+//! over the old tables and links, and adds those of a pass over the new ones. A LID has changed if
 //!
-//! * an entry of any switch has,
-//! * an entry names a port that leads somewhere else,
-//! * the least hops to the switch that it is at have,
-//! * there was something to say of it: faults are named, not only counted.
+//! * an LFT entry for it has changed on any switch,
+//! * an LFT entry for it uses a port whose far end has changed,
+//! * the least hops to its switch have changed,
+//! * it had a fault: faults are listed, not only counted.
 
 use rayon::prelude::*;
 
@@ -22,25 +21,24 @@ use crate::lft::Lfts;
 use crate::subnet::{Attachment, EndPort, Subnet, SwitchId};
 use ib_types::ServiceLevel;
 
-/// How many entries are compared at a time.
+/// Number of entries compared at a time.
 const RUN: usize = 256;
 
-/// The most counts that are kept.
-const MOST_COUNTS: usize = 1 << 25;
+/// Maximum number of turn counts kept between checks.
+const MAX_COUNTS: usize = 1 << 25;
 
-/// Checks one set of tables after the other.
+/// Checks a sequence of forwarding tables.
 ///
-/// Each report is what [`check()`] says of the tables by themselves. It takes less time when they are
-/// like the last ones, as they are when a link has failed: only the LIDs for which something has
-/// changed are looked at. Tables on more than one service level, and those of a subnet with other
-/// switches or LIDs than the last one, are checked as a whole.
+/// Each report equals that of [`check()`]. A check is faster if the tables are similar to the
+/// previous ones, as after a link failure: only changed LIDs are checked. Tables with several
+/// service levels, and those of a subnet with other switches or LIDs, are checked completely.
 #[derive(Default)]
 pub struct Checker {
     last: Option<Last>,
-    looked_at: usize,
+    checked_lids: usize,
 }
 
-/// What was checked last.
+/// The subnet, tables and findings of the last check.
 struct Last {
     ports: Vec<Port>,
     wiring: Wiring,
@@ -50,22 +48,22 @@ struct Last {
     found: Findings<TurnCounts>,
 }
 
-/// A port with LIDs: the first one, how many, and where it is.
+/// A port with LIDs: its base LID, the number of LIDs, and its attachment.
 type Port = (u16, u16, Attachment);
 
 impl Checker {
-    /// Checks tables, with the default of [`CheckOptions`].
+    /// Checks tables with the default [`CheckOptions`].
     ///
     /// # Panics
-    /// Panics when the tables or the layers are those of another subnet.
+    /// Panics if the tables or the layers belong to another subnet.
     #[must_use]
     pub fn check(&mut self, subnet: &Subnet<'_>, lfts: &Lfts, layers: &Layers) -> CheckReport {
         let last = self.last.take();
         let (wiring, graph) = (Wiring::new(subnet), Graph::new(subnet));
         let level = layers.is_uniform().then(|| layers.level(SwitchId(0), SwitchId(0)));
-        let level = level.filter(|_| TurnCounts::size(&wiring) <= MOST_COUNTS);
+        let level = level.filter(|_| TurnCounts::size(&wiring) <= MAX_COUNTS);
         let Some(level) = level else {
-            self.looked_at = lids(subnet);
+            self.checked_lids = lids(subnet);
             return check(subnet, lfts, layers);
         };
         let options = CheckOptions::default();
@@ -89,13 +87,13 @@ impl Checker {
                     unknown: None,
                 };
                 let old = Pass::new(subnet, old, SameNumber, scope, samples);
-                let lids = changed(subnet, &old, &pass, &last.found.failing);
-                self.looked_at = lids.len();
+                let lids = changed_lids(subnet, &old, &pass, &last.found.failing);
+                self.checked_lids = lids.len();
                 let (out, into) = rayon::join(|| old.run_some(&lids), || pass.run_some(&lids));
                 last.found.exchange(&out, into)
             }
             None => {
-                self.looked_at = lids(subnet);
+                self.checked_lids = lids(subnet);
                 pass.run()
             }
         };
@@ -110,26 +108,26 @@ impl Checker {
         report
     }
 
-    /// Returns how many LIDs the last check looked at.
+    /// Returns the number of LIDs that the last check visited.
     #[must_use]
-    pub const fn looked_at(&self) -> usize {
-        self.looked_at
+    pub const fn checked_lids(&self) -> usize {
+        self.checked_lids
     }
 }
 
 impl std::fmt::Debug for Checker {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { last, looked_at } = self;
+        let Self { last, checked_lids } = self;
         let mut shown = f.debug_struct("Checker");
         shown.field("switches", &last.as_ref().map(|last| last.wiring.switches()));
-        shown.field("looked_at", looked_at).finish()
+        shown.field("checked_lids", checked_lids).finish()
     }
 }
 
 impl Findings<TurnCounts> {
-    /// Takes what was found for some LIDs out and puts something else in.
+    /// Subtracts the findings of some LIDs and adds others.
     fn exchange(mut self, out: &Self, into: Self) -> Self {
-        // All LIDs of which there was something to say were looked at again.
+        // All LIDs with a fault were checked again.
         let lids = self.reach.lids;
         (self.reach, self.failing) = (into.reach, into.failing);
         self.reach.lids = lids;
@@ -152,9 +150,8 @@ fn lids(subnet: &Subnet<'_>) -> usize {
     subnet.end_ports().iter().map(|port| usize::from(port.lids)).sum()
 }
 
-/// Returns the LIDs for which something has changed from one pass to another, or of which there was
-/// something to say, ascending.
-fn changed(
+/// Returns the LIDs that have changed between two passes or had a fault, ascending.
+fn changed_lids(
     subnet: &Subnet<'_>,
     old: &Pass<'_, SameNumber>,
     new: &Pass<'_, SameNumber>,
@@ -179,10 +176,10 @@ fn changed(
             }
         }
     }
-    let moved = moved(old, new);
+    let changed_distances = changed_distances(old, new);
     for port in subnet.end_ports().iter().filter(|port| !port.is_switch()) {
         let at = port.attachment.switch();
-        if at.is_some_and(|at| moved.binary_search(&at.0).is_ok()) {
+        if at.is_some_and(|at| changed_distances.binary_search(&at.0).is_ok()) {
             again[usize::from(port.base_lid.get())..][..usize::from(port.lids)].fill(true);
         }
     }
@@ -190,23 +187,23 @@ fn changed(
     lids.map(|(lid, _)| lid).collect()
 }
 
-/// Returns the switches with hosts that are not as far from the others as before, ascending.
-fn moved(old: &Pass<'_, SameNumber>, new: &Pass<'_, SameNumber>) -> Vec<u16> {
+/// Returns the switches with hosts whose distances to others have changed, ascending.
+fn changed_distances(old: &Pass<'_, SameNumber>, new: &Pass<'_, SameNumber>) -> Vec<u16> {
     if old.tables().graph == new.tables().graph {
         return Vec::new();
     }
     let batches = new.leaves().par_chunks(super::distance::MAX_DESTINATIONS);
-    let moved = batches.map_init(
+    let changed_distances = batches.map_init(
         || (old.distances(), new.distances()),
         |(before, after), targets| {
             old.measure(before, targets);
             new.measure(after, targets);
             let rows = (0..).zip(targets);
-            let moved = rows.filter(|&(row, _)| before.row(row) != after.row(row));
-            moved.map(|(_, &target)| target).collect::<Vec<u16>>()
+            let changed_distances = rows.filter(|&(row, _)| before.row(row) != after.row(row));
+            changed_distances.map(|(_, &target)| target).collect::<Vec<u16>>()
         },
     );
-    moved.flatten().collect()
+    changed_distances.flatten().collect()
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Credit loops: links that can wait for each other's buffers for ever.
+//! Credit loops: cycles of links that can wait for each other's buffers indefinitely.
 
 use ib_types::VirtualLane;
 
@@ -7,37 +7,38 @@ use super::dependency::{Graph, Turns};
 use super::wiring::Wiring;
 use crate::subnet::{Subnet, SwitchId};
 
-/// The rings of links in which every buffer can be full of packets that wait for the next.
+/// Credit loops: cycles of links in which every buffer can be full of packets that wait for the
+/// next link.
 ///
-/// Routes that end in a forwarding loop do not count: the loop is reported as such, and would
-/// only be found again here. Routes that are dropped on their way count up to there.
+/// Routes that end in a forwarding loop are not considered, since the loop itself is reported.
+/// Routes whose packets are dropped are considered up to the drop.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CreditLoops {
-    /// The number of loops: strongly connected components, with a cycle, of the channel
-    /// dependency graph over all virtual lanes. Zero proves the routes free of deadlock.
+    /// Number of loops: strongly connected components, with a cycle, of the channel dependency
+    /// graph over all VLs. Zero proves that the routes are free of deadlock.
     pub loops: usize,
-    /// The links and VLs that are in one of them.
+    /// Number of links and VLs in loops.
     pub channels: usize,
-    /// The first of them, by their lowest switch.
+    /// Examples of loops, ordered by their lowest switch.
     pub first: Vec<CreditLoop>,
 }
 
-/// A set of links and VLs every one of which can come to wait for every other.
+/// A set of links and VLs, each of which can wait for every other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CreditLoop {
     /// The number of links and VLs in the set.
     pub channels: usize,
-    /// A shortest cycle in it, from its lowest switch on: the packets that fill the buffers
-    /// behind each link wait for the next one, those of the last for the first.
+    /// A shortest cycle in the set, starting at its lowest switch: packets in the buffers of each
+    /// link wait for the next link, those of the last link for the first.
     pub cycle: Vec<HeldChannel>,
 }
 
-/// One VL of a directed link between switches.
+/// A VL of a directed link between switches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct HeldChannel {
-    /// The switch that sends.
+    /// The sending switch.
     pub switch: SwitchId,
-    /// Its port.
+    /// The sending port.
     pub port: u8,
     /// The VL.
     pub vl: VirtualLane,
@@ -65,7 +66,7 @@ impl CreditLoops {
 }
 
 impl CreditLoop {
-    /// Names the links of the cycle, one line each.
+    /// Describes the links of the cycle, one per line.
     #[must_use]
     pub fn describe(&self, subnet: &Subnet<'_>) -> Vec<String> {
         let line = |held: &HeldChannel| {

@@ -1,4 +1,4 @@
-//! Cycles of the dependency graph.
+//! Cycles of the channel dependency graph.
 
 use super::dependency::{Graph, Node};
 
@@ -26,7 +26,7 @@ pub(super) fn cyclic_components(graph: &Graph) -> Vec<Vec<Node>> {
 }
 
 const NOT_YET: u32 = u32::MAX;
-/// The index of a node whose component is known; greater than any low link.
+/// Index of a node whose component is known; greater than any low link.
 const CLOSED: u32 = u32::MAX - 1;
 
 struct Search<'a> {
@@ -42,28 +42,28 @@ struct Search<'a> {
 impl Search<'_> {
     fn visit(&mut self, root: Node) {
         self.enter(root);
-        // Nodes on the way down, with how many of their targets are done.
-        let mut way = vec![(root, 0)];
-        while let Some((node, done)) = way.last_mut() {
+        // Nodes on the current path, with the number of their visited targets.
+        let mut path = vec![(root, 0)];
+        while let Some((node, done)) = path.last_mut() {
             let node = *node;
             if let Some(&target) = self.graph.targets(node).get(*done) {
                 *done += 1;
                 match self.index[target as usize] {
                     NOT_YET => {
                         self.enter(target);
-                        way.push((target, 0));
+                        path.push((target, 0));
                     }
                     CLOSED => {}
                     index => self.lower(node, index),
                 }
                 continue;
             }
-            way.pop();
+            path.pop();
             let low = self.low[node as usize];
             if low == self.index[node as usize] {
                 self.close(node);
             }
-            if let Some(&(parent, _)) = way.last() {
+            if let Some(&(parent, _)) = path.last() {
                 self.lower(parent, low);
             }
         }
@@ -95,17 +95,18 @@ impl Search<'_> {
     }
 }
 
-/// How many edges the search for a shortest cycle looks at before it is content with what it has.
+/// Maximum number of edges that the search for a shortest cycle visits before it returns the best
+/// one found.
 const PATIENCE: usize = 4_000_000;
 
 /// Returns a shortest cycle of a strongly connected component that has one.
 ///
-/// In a component so large that looking everywhere would take long, it is the shortest cycle
-/// through the nodes of lowest number.
+/// If the component is too large for a complete search, it returns the shortest cycle through the
+/// nodes with the lowest numbers.
 pub(super) fn shortest_cycle(graph: &Graph, component: &[Node]) -> Vec<Node> {
     let mut best: Vec<Node> = Vec::new();
     let mut seen = 0;
-    // By position in the component: the search that came here last, and from where.
+    // By position in the component: the search that last visited the node, and its predecessor.
     let mut parents = vec![(NOT_YET, 0); component.len()];
     let mut queue: Vec<(Node, usize)> = Vec::new();
     for (start, &node) in component.iter().enumerate() {
@@ -123,7 +124,7 @@ pub(super) fn shortest_cycle(graph: &Graph, component: &[Node]) -> Vec<Node> {
             for &target in graph.targets(component[at as usize]) {
                 seen += 1;
                 if target == node {
-                    best = way_back(component, &parents, start as Node, at);
+                    best = backtrack(component, &parents, start as Node, at);
                     break 'search;
                 }
                 let Ok(position) = component.binary_search(&target) else { continue };
@@ -137,7 +138,7 @@ pub(super) fn shortest_cycle(graph: &Graph, component: &[Node]) -> Vec<Node> {
     best
 }
 
-fn way_back(component: &[Node], parents: &[(Node, Node)], start: Node, last: Node) -> Vec<Node> {
+fn backtrack(component: &[Node], parents: &[(Node, Node)], start: Node, last: Node) -> Vec<Node> {
     let mut cycle = vec![component[last as usize]];
     let mut at = last;
     while at != start {

@@ -1,10 +1,9 @@
-//! The channel dependency graph: which link a packet may hold while it waits for which other.
+//! The channel dependency graph: the links for which a packet on a link may wait.
 //!
 //! Dally and Seitz, "Deadlock-Free Message Routing in Multiprocessor Interconnection Networks",
 //! IEEE Transactions on Computers C-36, 1987: routes whose graph has no cycle cannot deadlock. A
-//! node is a directed link between two switches together with a VL, which has buffers
-//! of its own. Links from and to hosts have no place in it: nothing waits before the first, and
-//! a host always takes in what arrives.
+//! node is a directed link between two switches with a VL, which has its own buffers. Links to and
+//! from hosts are not included: no packet waits before the first link, and hosts always receive.
 
 #[cfg(test)]
 use std::collections::BTreeSet;
@@ -12,24 +11,24 @@ use std::collections::BTreeSet;
 use super::vls::{MAX_VLS, bits};
 use super::wiring::{Channel, Hop, Wiring};
 
-/// Takes note of the turns that packets make.
+/// Collects the turns of packets from link to link.
 pub(super) trait TurnSink: Send {
     fn new(wiring: &Wiring) -> Self;
 
-    /// Adds the turn from a link to an output port of the switch that it leads to, by the VLs before
-    /// and after it.
+    /// Adds the turn from a link to an output port of the switch at its end, with the VLs before
+    /// and after.
     fn add(&mut self, before: u8, after: u8, channel: Channel, out: u8);
 
-    /// Adds all turns of another part of the same subnet's routes.
+    /// Adds all turns of another part of the routes.
     fn merge(&mut self, other: Self);
 }
 
-/// The turns that packets make: per pair of VLs (before, after) and per link that they come by a
-/// set of output ports of the switch that it leads to.
+/// The turns of packets: for each pair of VLs (before, after) and each incoming link, the set of
+/// output ports.
 #[derive(Clone, Debug)]
 pub(super) struct Turns {
     channels: usize,
-    /// The 64-bit words of a set.
+    /// Number of 64-bit words of a set.
     words: usize,
     /// `[VL before][VL after]`, each `[channel][word]`.
     planes: Vec<Option<Box<[u64]>>>,
@@ -67,7 +66,7 @@ impl TurnSink for Turns {
 }
 
 impl Turns {
-    /// Returns the VLs that occur, ascending.
+    /// Returns the VLs in use, ascending.
     fn vls(&self) -> Vec<u8> {
         let used = |vl: usize| {
             (0..MAX_VLS).any(|other| {
@@ -86,22 +85,23 @@ impl Turns {
     }
 }
 
-/// How many LIDs' packets make each turn, where all packets keep to one VL.
+/// Number of LIDs whose packets make each turn, if all packets use one VL.
 #[derive(Clone, Debug)]
 pub(super) struct TurnCounts {
-    /// Output ports per channel.
+    /// Number of output ports per channel.
     width: usize,
-    /// `[channel][output port]`. Packets to a LID make a turn once, and there are fewer than 2^16 LIDs.
+    /// `[channel][output port]`. Packets to a LID make a turn at most once, and there are fewer
+    /// than 2^16 LIDs.
     counts: Vec<u16>,
 }
 
 impl TurnCounts {
-    /// Returns how many counts a subnet has.
+    /// Returns the number of counts for a subnet.
     pub(super) fn size(wiring: &Wiring) -> usize {
         wiring.channels() * wiring.widest()
     }
 
-    /// Takes turns out and adds others. What is taken out was added before.
+    /// Subtracts turns, which were added before, and adds others.
     pub(super) fn exchange(&mut self, out: &Self, into: &Self) {
         for (count, (out, into)) in self.counts.iter_mut().zip(out.counts.iter().zip(&into.counts))
         {
@@ -109,7 +109,7 @@ impl TurnCounts {
         }
     }
 
-    /// Returns the turns that are made.
+    /// Returns the turns with a count above zero.
     pub(super) fn turns(&self, wiring: &Wiring, vl: u8) -> Turns {
         let mut turns = Turns::new(wiring);
         for (channel, counts) in (0..).zip(self.counts.chunks_exact(self.width.max(1))) {
@@ -138,10 +138,10 @@ impl TurnSink for TurnCounts {
     }
 }
 
-/// A node of the graph: the index of a (channel, VL) pair.
+/// A node of the graph: index of a (channel, VL) pair.
 pub(super) type Node = u32;
 
-/// The graph in compressed rows.
+/// The graph in compressed sparse rows.
 #[derive(Debug)]
 pub(super) struct Graph {
     vls: Vec<u8>,
@@ -169,7 +169,7 @@ impl Graph {
         graph
     }
 
-    /// Returns a graph of so many nodes on one VL.
+    /// Returns a graph with `nodes` nodes on one VL.
     #[cfg(test)]
     pub(super) fn of_edges(nodes: usize, edges: &BTreeSet<(Node, Node)>) -> Self {
         let mut first = vec![0; nodes + 1];
@@ -187,7 +187,7 @@ impl Graph {
         self.first.len() - 1
     }
 
-    /// Returns the nodes that a packet in one may wait for.
+    /// Returns the nodes for which a packet in a node may wait.
     pub(super) fn targets(&self, node: Node) -> &[Node] {
         let (from, to) = (self.first[node as usize], self.first[node as usize + 1]);
         &self.targets[from as usize..to as usize]

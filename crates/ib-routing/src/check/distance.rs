@@ -1,4 +1,4 @@
-//! Least hops from the switches that have hosts to up to 64 others at once.
+//! Least hops from the switches with hosts to up to 64 destinations at once.
 
 use crate::hops::Graph;
 
@@ -13,10 +13,10 @@ pub(super) struct Distances {
     width: usize,
 }
 
-/// The most destinations of one search.
+/// Maximum number of destinations of one search.
 pub(super) const MAX_DESTINATIONS: usize = 64;
 
-/// Marks a switch whose distance nobody asks for.
+/// Marks a switch without a column.
 pub(super) const NO_COLUMN: u16 = u16::MAX;
 
 impl Distances {
@@ -31,8 +31,8 @@ impl Distances {
         }
     }
 
-    /// Measures the hops to different destinations, [`MAX_DESTINATIONS`] at most, from every
-    /// switch that has a column.
+    /// Measures the hops from every switch with a column to up to [`MAX_DESTINATIONS`] different
+    /// destinations.
     pub(super) fn measure(&mut self, graph: &Graph, column_of: &[u16], destinations: &[u16]) {
         self.rows.clear();
         self.rows.resize(destinations.len() * self.width, u16::MAX);
@@ -50,7 +50,7 @@ impl Distances {
         }
     }
 
-    /// Returns the hops to a destination by column; `u16::MAX` where there is no path.
+    /// Returns the hops to a destination by column; `u16::MAX` if there is no path.
     pub(super) fn row(&self, destination: usize) -> &[u16] {
         &self.rows[destination * self.width..][..self.width]
     }

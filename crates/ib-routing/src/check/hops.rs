@@ -1,16 +1,16 @@
-//! The lengths of routes.
+//! Lengths of routes.
 
-/// How many links between switches the routes take.
+/// Statistics of the number of switch-to-switch links per route.
 ///
-/// A route leads from a channel adapter's or router's port to a LID of another one. Only routes
-/// that arrive count. Two hosts on one switch are 0 hops apart.
+/// A route leads from a port of a channel adapter or router to a LID of another one. Only routes
+/// that arrive are counted. Two hosts on one switch are 0 hops apart.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HopStats {
-    /// The number of routes by hops.
+    /// Number of routes by hops.
     pub histogram: Vec<u64>,
-    /// The routes that take more hops than the fabric needs.
+    /// Number of routes with more hops than the shortest path.
     pub longer_than_minimum: u64,
-    /// The most hops that a route takes beyond the least possible.
+    /// Maximum number of hops of a route beyond the shortest path.
     pub worst_excess: u16,
 }
 
@@ -21,13 +21,13 @@ impl HopStats {
         self.histogram.iter().sum()
     }
 
-    /// Returns the hops of the longest route; 0 when there is none.
+    /// Returns the hops of the longest route; 0 if there are no routes.
     #[must_use]
     pub fn max(&self) -> usize {
         self.histogram.len().saturating_sub(1)
     }
 
-    /// Returns the mean hops of a route; 0 when there is none.
+    /// Returns the mean hops of a route; 0 if there are no routes.
     #[must_use]
     pub fn mean(&self) -> f64 {
         let total: u64 =
@@ -36,11 +36,11 @@ impl HopStats {
     }
 }
 
-/// Routes by their lengths: what [`HopStats`] are made of.
+/// Number of routes by length, from which [`HopStats`] are computed.
 #[derive(Clone, Debug, Default)]
 pub(super) struct HopCounts {
     by_hops: Vec<u64>,
-    /// By the hops beyond the least possible.
+    /// By hops beyond the shortest path.
     by_excess: Vec<u64>,
 }
 
@@ -64,7 +64,7 @@ impl HopCounts {
         self.exchange(&Self::default(), other);
     }
 
-    /// Takes routes out and adds others. What is taken out was added before.
+    /// Subtracts routes, which were added before, and adds others.
     pub(super) fn exchange(&mut self, out: &Self, into: &Self) {
         change(&mut self.by_hops, &out.by_hops, &into.by_hops);
         change(&mut self.by_excess, &out.by_excess, &into.by_excess);

@@ -1,51 +1,50 @@
-//! How evenly the routes are spread over the links.
+//! Routes per link.
 
 use super::wiring::Wiring;
 use crate::lft::Lfts;
 use crate::subnet::{Attachment, Peer, Subnet, SwitchId};
 
-/// The number of routes over every directed link.
+/// Number of routes over every directed link.
 ///
-/// A route leads from a channel adapter's or router's port to a LID of another one; only routes
-/// that arrive count. The statistics are over all directed links from switch to switch that are
-/// up, used or not.
+/// A route leads from a port of a channel adapter or router to a LID of another one. Only routes
+/// that arrive are counted. The statistics cover all directed links between switches, used or not.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkLoad {
-    /// The most routes over a link.
+    /// Maximum number of routes over a link.
     pub max: u32,
-    /// The mean number of routes over a link; 0 when there is no link.
+    /// Mean number of routes over a link; 0 if there are no links.
     pub mean: f64,
-    /// The coefficient of variation: standard deviation over mean, 0 when the mean is 0.
+    /// Coefficient of variation: standard deviation divided by mean; 0 if the mean is 0.
     pub cv: f64,
-    /// The number of directed links between switches.
+    /// Number of directed links between switches.
     pub links: usize,
-    /// Bars of equal width from 0 to the maximum.
+    /// Histogram of the routes per link, from 0 to the maximum.
     pub histogram: LoadHistogram,
-    /// The links with the most routes, worst first; equal ones in the order of switch and port.
+    /// The links with the most routes, in descending order; equal ones by switch and port.
     pub worst: Vec<LoadedLink>,
     /// `[offset of the switch + port]`.
     routes: Vec<u32>,
     offset: Vec<u32>,
 }
 
-/// How many links carry how many routes.
+/// Histogram of the number of routes per link.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LoadHistogram {
-    /// The width of a bar in routes, at least 1: bar i holds loads from i·width up to, but not
-    /// including, (i + 1)·width.
+    /// Width of a bar in routes, at least 1. Bar i counts links with i·width to (i + 1)·width - 1
+    /// routes.
     pub width: u32,
-    /// The number of links by bar; 20 bars at most, the last one not empty.
+    /// Number of links by bar; at most 20 bars, the last one not empty.
     pub links: Vec<u32>,
 }
 
-/// A directed link between switches and its routes.
+/// A directed link between switches with its number of routes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoadedLink {
-    /// The switch that sends.
+    /// The sending switch.
     pub switch: SwitchId,
-    /// Its port.
+    /// The sending port.
     pub port: u8,
-    /// The routes over the link.
+    /// Number of routes over the link.
     pub routes: u32,
 }
 
@@ -81,8 +80,8 @@ impl LinkLoad {
         }
     }
 
-    /// Returns the number of routes that leave a switch by a port, to a host or to a switch; 0
-    /// for a port that the switch does not have.
+    /// Returns the number of routes that leave a switch by a port, to a host or a switch; 0 if the
+    /// switch has no such port.
     ///
     /// # Panics
     /// Panics on a switch of another subnet.
@@ -93,14 +92,14 @@ impl LinkLoad {
     }
 
     /// Returns the number of routes that start at each end port, in the order of
-    /// [`Subnet::end_ports`]; 0 for port 0 of a switch, and for a port that is at no switch.
+    /// [`Subnet::end_ports`]; 0 for port 0 of a switch and for ports without a switch.
     ///
-    /// What leaves a switch has come from others or from its own hosts, and each of those reaches
-    /// what the others reach but itself, so that is told from the loads alone and the entries for
-    /// the hosts of each switch.
+    /// The routes that leave a switch come from other switches or from its own hosts. Each host
+    /// reaches the same LIDs as the others, except its own. So the result follows from the loads
+    /// and from the LFT entries for the hosts of each switch.
     ///
     /// # Panics
-    /// Panics when the subnet or the tables are others than those of the check.
+    /// Panics if the subnet or the tables are not those of the check.
     #[must_use]
     pub fn starting(&self, subnet: &Subnet<'_>, lfts: &Lfts) -> Vec<u32> {
         let switches = subnet.switches().len();
@@ -114,7 +113,7 @@ impl LinkLoad {
                 }
             }
         }
-        // How many LIDs of its own each host gets back from its switch.
+        // Number of own LIDs of each host that its switch delivers back to it.
         let back: Vec<i64> = subnet
             .end_ports()
             .iter()
@@ -158,7 +157,7 @@ impl LoadHistogram {
 }
 
 impl LoadedLink {
-    /// Says in one line which link it is and what it carries.
+    /// Describes the link and its load in one line.
     #[must_use]
     pub fn describe(&self, subnet: &Subnet<'_>) -> String {
         let from = super::switch_name(subnet, self.switch);

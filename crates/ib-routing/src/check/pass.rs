@@ -1,9 +1,9 @@
-//! One pass over LIDs that collects everything the report is made of.
+//! The pass over LIDs that collects all results of a check.
 //!
-//! LIDs are taken 64 at a time: 64 entries of a table share a cache line, and 64 destinations are
-//! one word of the search for least hops. For each LID the tree of all switches' entries is
-//! grown, then what starts at each switch is pushed down the tree once, so that a link's routes
-//! and the turns into it cost one step however many sources lie behind it.
+//! LIDs are processed in batches of 64: 64 LFT entries share a cache line, and 64 destinations are
+//! one word of the search for least hops. For each LID, the pass builds the tree of all LFT
+//! entries. It then pushes the packets of each switch down the tree once. The cost per link is
+//! constant, however many sources use it.
 
 use rayon::prelude::*;
 
@@ -20,24 +20,24 @@ use crate::layers::Layers;
 use crate::lft::{Lfts, NO_PATH, UnknownEntries};
 use crate::subnet::{Attachment, EndPort, Subnet, SwitchId};
 
-/// What all threads only read.
+/// Read-only data shared by all threads.
 pub(super) struct Pass<'a, L> {
     subnet: &'a Subnet<'a>,
     tables: Tables<'a>,
     vls: L,
     scope: Scope,
     samples: usize,
-    /// The number of hosts' ports at each switch.
+    /// Number of host ports at each switch.
     hosts: Vec<u32>,
-    /// The switches that have hosts.
+    /// The switches with hosts.
     leaves: Vec<u16>,
-    /// The position of each switch in `leaves`.
+    /// Position of each switch in `leaves`.
     column_of: Vec<u16>,
-    /// The ports of each switch that hosts are at, ascending, with port 0 before them.
+    /// Port 0 and the host ports of each switch, ascending.
     ins: Vec<Vec<u8>>,
 }
 
-/// The tables, and the links that they are followed over.
+/// The LFTs and the links that they use.
 #[derive(Clone, Copy)]
 pub(super) struct Tables<'a> {
     pub(super) lfts: &'a Lfts,
@@ -47,21 +47,21 @@ pub(super) struct Tables<'a> {
     pub(super) unknown: Option<&'a UnknownEntries>,
 }
 
-/// What the pass has found for some LIDs.
+/// Results of the pass for some LIDs.
 pub(super) struct Findings<T> {
     pub(super) reach: Reachability,
-    /// The LIDs of which there is something to say in `reach`, ascending.
+    /// The LIDs with a fault in `reach`, ascending.
     pub(super) failing: Vec<u16>,
     pub(super) hops: HopCounts,
     pub(super) turns: T,
-    /// Routes by channel.
+    /// Number of routes by channel.
     pub(super) routes: Vec<u32>,
 }
 
-/// How many parts of the LIDs each thread gets, so that none waits long for the others.
+/// Number of parts of the LIDs per thread, for load balancing.
 const PARTS_PER_THREAD: usize = 4;
 
-/// The LIDs that are taken at a time.
+/// Number of LIDs in a batch.
 const BATCH: usize = MAX_DESTINATIONS;
 
 impl<'a, L: VlRule> Pass<'a, L> {
@@ -98,7 +98,7 @@ impl<'a, L: VlRule> Pass<'a, L> {
         self.check(batches.map(|number| lids(number * BATCH).collect()))
     }
 
-    /// Checks some LIDs, ascending.
+    /// Checks the given LIDs, ascending.
     pub(super) fn run_some<T: TurnSink>(&self, lids: &[u16]) -> Findings<T> {
         self.check(lids.par_chunks(BATCH).map(<[u16]>::to_vec))
     }
@@ -107,7 +107,7 @@ impl<'a, L: VlRule> Pass<'a, L> {
         &self,
         batches: impl IndexedParallelIterator<Item = Vec<u16>>,
     ) -> Findings<T> {
-        // Each part has findings of its own, which have to be joined: a few parts per thread will do.
+        // The findings of all parts have to be merged, so a few parts per thread are enough.
         let least = batches.len() / (PARTS_PER_THREAD * rayon::current_num_threads());
         batches
             .with_min_len(least.max(1))
@@ -119,18 +119,17 @@ impl<'a, L: VlRule> Pass<'a, L> {
                 },
             )
             .map(|worker| worker.found)
-            // Batches are joined in their order, so the first samples are the lowest LIDs'.
+            // Batches are merged in order, so the first examples are those of the lowest LIDs.
             .reduce_with(|before, after| before.merge(after, self.samples))
             .unwrap_or_else(|| Findings::new(self.tables.wiring))
     }
 
-    /// Measures the least hops from all switches with hosts to some of them, [`MAX_DESTINATIONS`] at
-    /// most.
+    /// Measures the least hops from all switches with hosts to up to [`MAX_DESTINATIONS`] targets.
     pub(super) fn measure(&self, distances: &mut Distances, targets: &[u16]) {
         distances.measure(self.tables.graph, &self.column_of, targets);
     }
 
-    /// Returns memory for [`Self::measure`].
+    /// Returns the buffer for [`Self::measure`].
     pub(super) fn distances(&self) -> Distances {
         Distances::new(self.tables.wiring.switches(), self.leaves.len())
     }
@@ -139,7 +138,7 @@ impl<'a, L: VlRule> Pass<'a, L> {
         self.tables
     }
 
-    /// Returns the switches that have hosts.
+    /// Returns the switches with hosts.
     pub(super) fn leaves(&self) -> &[u16] {
         &self.leaves
     }
@@ -168,28 +167,28 @@ impl<T: TurnSink> Findings<T> {
     }
 }
 
-/// A LID that a port has.
+/// A LID and its port.
 #[derive(Clone, Copy)]
 struct Destination<'a> {
     lid: u16,
     port: &'a EndPort,
-    /// The switch that the port is at, or is port 0 of.
+    /// The switch that the port is linked to or belongs to.
     switch: SwitchId,
 }
 
-/// The scratch memory of one thread.
+/// Scratch memory of a thread.
 struct Worker<'p, L: VlRule, T> {
     pass: &'p Pass<'p, L>,
     found: Findings<T>,
     tree: Tree,
     distances: Distances,
-    /// `[switch][place in the batch]`.
+    /// `[switch][index in the batch]`.
     rows: Vec<u8>,
-    /// `[place in the batch][switch]`.
+    /// `[index in the batch][switch]`.
     table: Vec<u8>,
-    /// Hosts whose packets leave each switch.
+    /// Number of hosts whose packets leave each switch.
     sources: Vec<u32>,
-    /// The levels and VLs of what leaves each switch.
+    /// Service levels and VLs of the packets that leave each switch.
     sets: Vec<L::Set>,
 }
 
@@ -209,14 +208,14 @@ impl<'p, L: VlRule, T: TurnSink> Worker<'p, L, T> {
         }
     }
 
-    /// Checks as many LIDs as are taken at a time, at most.
+    /// Checks a batch of LIDs.
     fn check_batch(&mut self, lids: &[u16]) {
         let subnet = self.pass.subnet;
         let destinations: Vec<Destination<'p>> = lids
             .iter()
             .filter_map(|&lid| {
                 let port = subnet.end_port(subnet.lid_owner(lid)?);
-                // Two hosts joined by a cable have no tables.
+                // Two directly linked hosts use no tables.
                 Some(Destination { lid, port, switch: port.attachment.switch()? })
             })
             .collect();
@@ -236,7 +235,7 @@ impl<'p, L: VlRule, T: TurnSink> Worker<'p, L, T> {
 
     fn copy_tables(&mut self, destinations: &[Destination<'_>]) {
         let (switches, lfts) = (self.pass.tables.wiring.switches(), self.pass.tables.lfts);
-        // Two steps, so that the reads from memory do not wait for each other.
+        // In two steps, so that memory reads do not depend on each other.
         for (id, row) in self.pass.subnet.switch_ids().zip(self.rows.chunks_exact_mut(BATCH)) {
             let table = lfts.table(id);
             for (entry, to) in row.iter_mut().zip(destinations) {
@@ -282,14 +281,15 @@ impl<'p, L: VlRule, T: TurnSink> Worker<'p, L, T> {
         }
     }
 
-    /// Puts at each switch what its hosts and, depending on the scope, its port 0 send.
+    /// Adds the packets that start at each switch: those of its hosts and, depending on the scope,
+    /// of its port 0.
     fn start_packets(&mut self, to: Destination<'_>, column: usize) {
         let Self { pass, found, tree, table, sources, sets, .. } = self;
         let entries = &table[column * sets.len()..][..sets.len()];
         sets.fill(L::Set::default());
         let is_switch = to.port.is_switch();
         if is_switch {
-            // Routes are counted between hosts only.
+            // Only routes between hosts are counted.
             sources.fill(0);
         } else {
             sources.copy_from_slice(&pass.hosts);
@@ -310,7 +310,7 @@ impl<'p, L: VlRule, T: TurnSink> Worker<'p, L, T> {
                 } else {
                     pass.vls.start(set, id, ins, out, level)
                 };
-                // What goes round in circles has been counted.
+                // Packets in a forwarding loop are already counted.
                 if let (Some(from), false) =
                     (discarded, matches!(tree.fate(switch), Fate::Loops(_)))
                 {
@@ -326,7 +326,7 @@ impl<'p, L: VlRule, T: TurnSink> Worker<'p, L, T> {
         }
     }
 
-    /// Moves everything from switch to switch down to the roots.
+    /// Moves all packets from switch to switch towards the roots of the tree.
     fn push_packets(&mut self, lid: u16, column: usize) {
         let Self { pass, found, tree, table, sources, sets, .. } = self;
         let wiring = pass.tables.wiring;
@@ -361,7 +361,7 @@ impl<'p, L: VlRule, T: TurnSink> Worker<'p, L, T> {
         }
     }
 
-    /// Counts the hops from all hosts, given the destination's place in the distances.
+    /// Counts the hops from all hosts; `row` is the index of the destination in the distances.
     fn measure_routes(&mut self, to: Destination<'_>, row: usize) {
         let Self { pass, found, tree, distances, .. } = self;
         for (&leaf, &least) in pass.leaves.iter().zip(distances.row(row)) {
@@ -374,7 +374,7 @@ impl<'p, L: VlRule, T: TurnSink> Worker<'p, L, T> {
 }
 
 impl Destination<'_> {
-    /// Returns the switch port that the LID is behind, 0 for the switch itself.
+    /// Returns the switch port to which the LID is attached; 0 for the LID of the switch itself.
     fn number(&self) -> u8 {
         match self.port.attachment {
             Attachment::Port(_, number) => number,

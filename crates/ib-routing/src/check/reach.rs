@@ -9,12 +9,12 @@ use super::wiring::{Hop, Wiring};
 use crate::lft::{NO_PATH, UnknownEntries};
 use crate::subnet::{EndPortId, Subnet, SwitchId};
 
-/// Result of following packets from every switch to every LID.
+/// Reachability of every LID from every switch.
 ///
-/// A pair is a switch and one LID; with LMC > 0, each LID of a port is a pair of its own.
+/// A pair consists of a switch and a LID. With LMC > 0, a port has several pairs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reachability {
-    /// The LIDs that were checked: all that a port of the subnet has.
+    /// Number of LIDs checked: all LIDs of the subnet.
     pub lids: usize,
     /// Number of failing pairs; 0 if the tables are valid.
     ///
@@ -28,36 +28,35 @@ pub struct Reachability {
     /// Number of pairs of a host port and another host's LID whose packets do not arrive. A host is a port of a
     /// CA or router. If an SL-to-VL table discards only some service levels, all pairs behind the input port count.
     pub unreachable_host_pairs: u64,
-    /// The first of `unreachable`, by LID and then by switch.
+    /// Examples of `unreachable`, by LID and then by switch.
     pub first: Vec<Unreachable>,
-    /// The switches that drop the packets of failing pairs or forward them in a loop, ascending.
+    /// Switches that drop packets of failing pairs or forward them in a loop, ascending.
     pub faulty: BTreeSet<SwitchId>,
-    /// The other pairs that fail: the switch has no entry for the LID, and one end of the path
-    /// could only be a switch's own port 0.
+    /// Number of other pairs without a route: the switch has no LFT entry for the LID, and at least
+    /// one end of the path can only be port 0 of a switch.
     ///
-    /// This is no fault by itself. Up/Down does not route between switches inside spine systems
-    /// and, when links are missing, between a spine switch and the leaves that it does not
-    /// stand above. Such switches are managed over directed routes, but a performance
-    /// query that is addressed by LID does not get through.
+    /// These pairs are not faults. Up/Down does not route between switches inside spine systems
+    /// and, if links are missing, between a spine switch and the leaves that are not below it. Such
+    /// switches can be managed by directed routes, but not by LID-routed performance queries.
     pub unreachable_switch_pairs: u64,
-    /// The first of these, by LID and then by switch.
+    /// Examples of `unreachable_switch_pairs`, by LID and then by switch.
     pub first_switch_pairs: Vec<Unreachable>,
-    /// The pairs that cannot be judged: their packets come to an entry that is not known.
+    /// Number of pairs with unknown result: their packets reach an unknown LFT entry.
     pub unknown: u64,
-    /// The first of these, by LID and then by switch.
+    /// Examples of `unknown`, by LID and then by switch.
     pub first_unknown: Vec<Unreachable>,
     /// The LIDs with a forwarding loop from at least one switch.
     pub looping_lids: usize,
-    /// The first different forwarding loops, by LID.
+    /// Examples of different forwarding loops, by LID.
     pub loops: Vec<ForwardingLoop>,
 }
 
-/// A switch and a LID that it does not reach.
+/// A switch and a LID that it cannot reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unreachable {
     /// The switch whose packets do not arrive.
     pub from: SwitchId,
-    /// The LID that they are addressed to.
+    /// The destination LID.
     pub lid: u16,
     /// The cause.
     pub cause: Cause,
@@ -66,51 +65,51 @@ pub struct Unreachable {
 /// The cause of a lost packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// This switch has no entry for the LID.
+    /// The switch has no entry for the LID.
     NoEntry {
         /// The switch that drops the packet.
         at: SwitchId,
     },
-    /// The entry of this switch for the LID is not known.
+    /// The LFT entry of the switch for the LID is unknown.
     Unknown {
         /// The switch.
         at: SwitchId,
     },
-    /// This switch's entry is beyond its ports.
+    /// The LFT entry is above the highest port number of the switch.
     NoSuchPort {
         /// The switch that drops the packet.
         at: SwitchId,
-        /// The entry.
+        /// The output port in the LFT entry.
         port: u8,
     },
-    /// No cable is plugged into the port of this switch's entry.
+    /// The LFT entry is a port without a link.
     Unlinked {
         /// The switch that drops the packet.
         at: SwitchId,
-        /// The entry.
+        /// The output port in the LFT entry.
         port: u8,
     },
-    /// This switch's entry leads to an end port that does not have the LID.
+    /// The LFT entry leads to an end port that does not have the LID.
     WrongEndPort {
-        /// The last switch.
+        /// The last switch on the path.
         at: SwitchId,
-        /// The entry; 0 means the switch itself.
+        /// The LFT entry; 0 is the switch itself.
         port: u8,
-        /// The end port that gets the packet.
+        /// The end port that receives the packet.
         arrives_at: EndPortId,
     },
-    /// This switch's SL-to-VL table gives the packet no VL.
+    /// The SL-to-VL table of the switch has no VL for the packet.
     Discarded {
         /// The switch that drops the packet.
         at: SwitchId,
-        /// The ports by which it came in and was to leave.
+        /// The ingress and egress ports.
         ports: (u8, u8),
-        /// Its service level.
+        /// The service level.
         level: ServiceLevel,
     },
     /// The packet is in a forwarding loop.
     Loop {
-        /// A switch of the loop.
+        /// A switch in the loop.
         at: SwitchId,
     },
 }
@@ -118,27 +117,27 @@ pub enum Cause {
 /// Options of the check.
 pub(super) struct Judge<'a> {
     pub(super) wiring: &'a Wiring,
-    /// The entries that are not known.
+    /// The unknown LFT entries.
     pub(super) unknown: Option<&'a UnknownEntries>,
-    /// Maximum number of examples that are kept.
+    /// Maximum number of examples.
     pub(super) samples: usize,
 }
 
-/// The port that has a LID.
+/// The attachment of a LID.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Target {
     /// Port 0 of a switch.
     Switch(SwitchId),
-    /// A host port that is linked to a switch.
+    /// A host port linked to a switch.
     HostAt(SwitchId),
 }
 
-/// A forwarding loop: switches that packets to a LID never leave.
+/// A forwarding loop of packets to a LID.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ForwardingLoop {
     /// The lowest LID with this loop.
     pub lid: u16,
-    /// Its switches with their output ports, the lowest switch first.
+    /// The switches with their output ports, starting at the lowest switch.
     pub steps: Vec<(SwitchId, u8)>,
 }
 
@@ -209,7 +208,7 @@ impl ForwardingLoop {
 }
 
 impl Reachability {
-    /// Counts the switches that do not reach a LID.
+    /// Counts the switches that cannot reach a LID.
     pub(super) fn add_failures(
         &mut self,
         judge: &Judge<'_>,
@@ -237,7 +236,7 @@ impl Reachability {
                 continue;
             }
             let managed_only = match target {
-                // Every switch has a path to its own port 0.
+                // Every switch reaches its own port 0.
                 Target::Switch(own) => own != from,
                 Target::HostAt(leaf) => {
                     self.unreachable_host_pairs += u64::from(hosts - u32::from(leaf == from));
@@ -260,13 +259,12 @@ impl Reachability {
         }
     }
 
-    /// Returns how much there is to say: another number when something was added but LIDs without fault.
+    /// Returns the numbers of all faults; they change only if a fault is added.
     pub(super) const fn faults(&self) -> (u64, u64, usize) {
         (self.unreachable, self.unreachable_switch_pairs, self.looping_lids)
     }
 
-    /// Counts packets of host pairs that a switch on their path discards by another rule than the
-    /// forwarding tables.
+    /// Counts the packets of host pairs that the SL-to-VL table of a switch discards.
     pub(super) fn add_lost(
         &mut self,
         from: SwitchId,

@@ -15,15 +15,15 @@ const ONE_LEVEL: Layers = Layers::uniform(match ServiceLevel::new(0) {
     None => panic!("0 is a service level"),
 });
 
-/// Four switches in a ring: port 1 leads on, port 2 back, a host is at port 3.
+/// Four switches in a cycle: port 1 leads to the next, port 2 to the previous, port 3 to a host.
 fn ring() -> Net {
     (0..4).fold(Net::new(&[4; 4]), |net, switch| {
         net.link((switch, 1), ((switch + 1) % 4, 2)).host((switch, 3))
     })
 }
 
-/// Two leaves (switches 0 and 1) with two hosts each at ports 1 and 2; port 3 leads to spine 2 and
-/// port 4 to spine 3, which have the leaves at ports 1 and 2.
+/// Two leaves (switches 0 and 1) with two hosts each at ports 1 and 2. Port 3 leads to spine 2,
+/// port 4 to spine 3; the leaves are at ports 1 and 2 of the spines.
 fn tree() -> Net {
     let net = Net::new(&[4, 4, 2, 2]);
     let net =
@@ -31,7 +31,7 @@ fn tree() -> Net {
     net.host((0, 1)).host((0, 2)).host((1, 1)).host((1, 2))
 }
 
-/// Sends to every LID over the spine of its parity. Spines have no way to each other.
+/// Sends to every LID over the spine of its parity. Spines have no routes to each other.
 fn tree_tables(subnet: &Subnet<'_>) -> Lfts {
     tables(subnet, |switch, home, lid| match (switch, home) {
         (0 | 1, 0 | 1) => 3 + (lid % 2) as u8,
@@ -45,7 +45,7 @@ fn held(switch: u16, port: u8, vl: u8) -> HeldChannel {
 }
 
 #[test]
-fn a_ring_that_only_goes_round_has_a_credit_loop() {
+fn unidirectional_cycle_has_a_credit_loop() {
     let net = ring();
     let subnet = net.subnet();
     let report = check(&subnet, &tables(&subnet, |_, _, _| 1), &ONE_LEVEL);
@@ -59,11 +59,11 @@ fn a_ring_that_only_goes_round_has_a_credit_loop() {
     );
     assert!(!report.is_sound());
 
-    // One route of each length from each host; those of 3 hops could take 1.
+    // One route of each length from each host; those with 3 hops could have 1.
     assert_eq!(report.hops.histogram, [0, 4, 4, 4]);
     assert_eq!((report.hops.longer_than_minimum, report.hops.worst_excess), (4, 2));
     assert_eq!(report.hops.mean(), 2.0);
-    // 24 hops in all on 4 links, and 4 links back that nobody uses.
+    // 24 hops in total over 4 links; 4 links in the other direction are unused.
     assert_eq!((report.load.max, report.load.mean, report.load.cv), (6, 3.0, 1.0));
     assert_eq!(report.load.load(SwitchId(2), 1), 6);
     assert_eq!(report.load.load(SwitchId(2), 2), 0);
@@ -73,7 +73,7 @@ fn a_ring_that_only_goes_round_has_a_credit_loop() {
 }
 
 #[test]
-fn a_ring_that_is_used_as_a_line_has_none() {
+fn cycle_routed_as_a_line_has_no_credit_loop() {
     let net = ring();
     let subnet = net.subnet();
     let lfts = tables(&subnet, |switch, home, _| if home > switch { 1 } else { 2 });
@@ -85,17 +85,17 @@ fn a_ring_that_is_used_as_a_line_has_none() {
     assert_eq!(report.load.load(SwitchId(1), 1), 4);
 }
 
-/// The classic way out: packets that cross the link from switch 3 to switch 0 have a level of
-/// their own and change the VL there.
+/// Packets that cross the link from switch 3 to switch 0 have a separate service level and change
+/// the VL there.
 #[test]
-fn changing_vls_at_a_dateline_breaks_the_loop() {
+fn changing_vls_at_a_dateline_breaks_the_credit_loop() {
     let net = ring();
     let subnet = net.subnet();
     let lfts = tables(&subnet, |_, _, _| 1);
     let crosses = |from: usize, to: usize| u8::from(from > to);
     let levels = (0..16).map(|pair| crosses(pair / 4, pair % 4)).collect();
     let layers = Layers::per_pair(4, levels);
-    // Two levels alone do not do it: the routes that cross close a loop among themselves.
+    // Two service levels alone are not enough: the crossing routes form a loop.
     let report = check(&subnet, &lfts, &layers);
     assert_eq!(report.credit.loops, 1);
     assert_eq!(report.credit.first[0].cycle[0], held(0, 1, 1));
@@ -113,7 +113,7 @@ fn changing_vls_at_a_dateline_breaks_the_loop() {
 }
 
 #[test]
-fn load_of_a_two_level_tree_is_what_the_tables_spread() {
+fn link_load_follows_the_tables() {
     let net = tree();
     let subnet = net.subnet();
     let report = check(&subnet, &tree_tables(&subnet), &ONE_LEVEL);
@@ -130,7 +130,7 @@ fn load_of_a_two_level_tree_is_what_the_tables_spread() {
     assert_eq!((report.load.links, report.load.mean), (8, 2.0));
     assert_eq!(report.hops.histogram, [4, 0, 8]);
     assert_eq!(report.hops.longer_than_minimum, 0);
-    // The spines do not reach each other, and that is nobody's fault.
+    // The spines do not reach each other, which is not a fault.
     assert_eq!(report.reach.unreachable, 0);
     assert_eq!(report.reach.unreachable_switch_pairs, 2);
     assert_eq!(
@@ -143,16 +143,16 @@ fn load_of_a_two_level_tree_is_what_the_tables_spread() {
 }
 
 #[test]
-fn every_kind_of_wrong_entry_is_told_apart() {
+fn every_kind_of_wrong_entry_has_its_cause() {
     let net = tree();
     let subnet = net.subnet();
     let lid = host_lid(&subnet, 0);
     let failures = |entry: u8| {
         let mut lfts = tree_tables(&subnet);
-        // Both spines send to host 0, at port 1 of leaf 0, over port 1.
+        // Both spines send to host 0, at port 1 of leaf 0, by port 1.
         lfts.table_mut(SwitchId(0))[usize::from(lid)] = entry;
         let report = check(&subnet, &lfts, &ONE_LEVEL);
-        assert_eq!(report.reach.unreachable_switch_pairs, 2, "only the spines to each other");
+        assert_eq!(report.reach.unreachable_switch_pairs, 2, "only between the spines");
         assert_eq!(report.reach.unreachable, 4, "a switch drops what all others send to it");
         assert!(!report.is_sound());
         assert_eq!(report.reach.first[1].from, SwitchId(1));
@@ -178,7 +178,7 @@ fn every_kind_of_wrong_entry_is_told_apart() {
 }
 
 #[test]
-fn a_port_without_a_cable_is_told_apart() {
+fn unlinked_port_has_its_cause() {
     let net = Net::new(&[4]).host((0, 1));
     let subnet = net.subnet();
     let mut lfts = tables(&subnet, |_, _, _| NO_PATH);
@@ -189,7 +189,7 @@ fn a_port_without_a_cable_is_told_apart() {
 }
 
 #[test]
-fn missing_entries_matter_where_hosts_are() {
+fn missing_entries_are_faults_only_for_hosts() {
     let net = tree();
     let subnet = net.subnet();
     let spine_lid = usize::from(subnet.switch_lid(SwitchId(2)).get());
@@ -202,7 +202,7 @@ fn missing_entries_matter_where_hosts_are() {
     };
     assert_eq!(counts(1, host, NO_PATH), (1, 2), "a leaf must reach a host");
     assert_eq!(counts(0, spine_lid, NO_PATH), (0, 3), "it need not reach a spine");
-    assert_eq!(counts(0, spine_lid, 1), (1, 2), "but it must not send into the void");
+    assert_eq!(counts(0, spine_lid, 1), (1, 2), "but it must not send to an unlinked port");
     let unused = 2 + (host_lid(&subnet, 0) + 1) % 2;
     assert_eq!(counts(unused, host, NO_PATH), (0, 3), "no host's route goes over this spine");
     let used = 2 + host_lid(&subnet, 0) % 2;
@@ -210,7 +210,7 @@ fn missing_entries_matter_where_hosts_are() {
 }
 
 #[test]
-fn a_forwarding_loop_is_named() {
+fn forwarding_loop_is_reported() {
     let net = ring();
     let subnet = net.subnet();
     let mut lfts = tables(&subnet, |switch, home, _| if home > switch { 1 } else { 2 });
@@ -233,7 +233,7 @@ fn a_forwarding_loop_is_named() {
 }
 
 #[test]
-fn a_loopback_cable_is_a_loop() {
+fn loopback_cable_is_a_forwarding_loop() {
     let net = Net::new(&[4]).host((0, 1)).link((0, 2), (0, 3));
     let subnet = net.subnet();
     let mut lfts = tables(&subnet, |_, _, _| NO_PATH);
@@ -244,7 +244,7 @@ fn a_loopback_cable_is_a_loop() {
 }
 
 #[test]
-fn two_hosts_on_one_cable_need_no_tables() {
+fn directly_linked_hosts_need_no_tables() {
     let mut fabric = ib_topology::Fabric::new();
     let hosts = [1u64, 3].map(|guid| {
         let kind = ib_types::NodeKind::ChannelAdapter;
@@ -267,7 +267,7 @@ fn generated(kind: &str, args: &[&str]) -> ib_topology::Fabric {
 }
 
 #[test]
-fn who_may_cause_a_credit_loop_depends_on_the_scope() {
+fn credit_loops_depend_on_the_scope() {
     let loops = |fabric: &ib_topology::Fabric, engine: &dyn Engine, scope| {
         let subnet = Subnet::discover(fabric, &Default::default()).expect("a subnet");
         let routing = engine.route(&subnet, &Default::default()).expect("routes");
@@ -280,19 +280,19 @@ fn who_may_cause_a_credit_loop_depends_on_the_scope() {
     for scope in [Scope::Hosts, Scope::Management, Scope::Everything] {
         assert_eq!(loops(&tree, &UpDown, scope), 0);
     }
-    // Between spines minhop goes down and up again.
+    // Between spines, minhop goes down and up again.
     assert_eq!(loops(&tree, &MinHop, Scope::Hosts), 0);
     assert_eq!(loops(&tree, &MinHop, Scope::Management), 0);
     assert_eq!(loops(&generated("torus", &["4x4"]), &MinHop, Scope::Hosts), 1);
 }
 
 #[test]
-fn the_number_of_threads_does_not_show() {
+fn report_does_not_depend_on_the_number_of_threads() {
     let fabric = generated("xgft", &["4,4,4", "1,4,4"]);
     let subnet = Subnet::discover(&fabric, &Default::default()).expect("a subnet");
     let mut lfts = MinHop.route(&subnet, &Default::default()).expect("routes").lfts;
     let mut rng = ib_types::rng::Rng::new(7);
-    net::spoil(&subnet, &mut lfts, &mut rng, 2);
+    net::corrupt(&subnet, &mut lfts, &mut rng, 2);
     let with = |threads: usize| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("a pool");
         pool.install(|| check(&subnet, &lfts, &ONE_LEVEL))

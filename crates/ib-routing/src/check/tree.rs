@@ -1,30 +1,29 @@
-//! The tree that all switches' table entries for one LID make.
+//! The forwarding tree of a LID, formed by the LFT entries of all switches.
 //!
-//! A switch has one entry per LID, so the entries are a functional graph: trees whose roots
+//! Each switch has one entry per LID, so the entries form a functional graph: trees whose roots
 //! deliver or drop the packet, and loops with trees that lead into them.
 
 use super::wiring::{Hop, NO_SWITCH, Wiring};
 use crate::subnet::EndPortId;
 
-/// What becomes of a packet that a switch sends to the LID.
+/// The outcome for a packet that a switch sends to the LID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
-    /// It gets to the owner of the LID over this many links between switches.
+    /// It reaches the owner of the LID after this number of switch-to-switch links.
     Arrives(u16),
-    /// This switch does not pass it on, or passes it to an end port that it is not for.
+    /// This switch drops it, or sends it to a wrong end port.
     Drops(u16),
-    /// It goes round for ever and comes by this switch.
+    /// It enters a forwarding loop, which contains this switch.
     Loops(u16),
 }
 
-/// The entries of all switches for one LID and the fates that follow; one is used again for
-/// every LID.
+/// The LFT entries of all switches for a LID and the resulting fates. Reused for all LIDs.
 pub(super) struct Tree {
-    /// The switch that each one sends to.
+    /// The next switch of each switch.
     next: Vec<u16>,
     /// Packed fates, see [`DROPS`].
     fates: Vec<u32>,
-    /// Every switch that is not on or before a loop, behind the switch that it sends to.
+    /// All switches that do not lead into a loop, each after its next switch.
     order: Vec<u16>,
     path: Vec<u16>,
 }
@@ -46,7 +45,8 @@ impl Tree {
         }
     }
 
-    /// Takes in one entry per switch, for a LID of `owner`, and reports the switches of every loop.
+    /// Builds the tree from the entry of each switch for a LID of `owner`; reports the switches of
+    /// every loop.
     pub(super) fn grow(
         &mut self,
         wiring: &Wiring,
@@ -70,7 +70,7 @@ impl Tree {
         }
     }
 
-    /// Gives a switch its fate when that of the one it sends to is known.
+    /// Sets the fate of a switch if that of its next switch is known; returns true if so.
     fn follows(&mut self, switch: u16) -> bool {
         let next = usize::from(self.next[usize::from(switch)]);
         match self.fates.get(next) {
@@ -83,7 +83,8 @@ impl Tree {
         }
     }
 
-    /// Goes on from a switch until the fate is known, and gives it to all switches on the way.
+    /// Follows the entries from a switch until a fate is known; sets it for all switches on the
+    /// path.
     fn walk(
         &mut self,
         start: u16,
@@ -117,12 +118,12 @@ impl Tree {
         }
     }
 
-    /// Returns the switches that are not caught in a loop, every one before the one it sends to.
+    /// Returns the switches outside of loops, each before its next switch.
     pub(super) fn towards_roots(&self) -> impl Iterator<Item = usize> {
         self.order.iter().rev().map(|&switch| usize::from(switch))
     }
 
-    /// Returns the switch that a switch sends to, if it is one.
+    /// Returns the next switch of a switch, if any.
     pub(super) fn next(&self, switch: usize) -> Option<u16> {
         Some(self.next[switch]).filter(|&next| next != NO_SWITCH)
     }
@@ -141,7 +142,7 @@ impl Tree {
     }
 }
 
-/// Returns the fate of a switch that sends to one whose fate is known.
+/// Returns the fate of a switch whose next switch has a known fate.
 fn one_before(fate: u32) -> u32 {
     if fate < DROPS { fate + 1 } else { fate }
 }

@@ -1,4 +1,4 @@
-//! Which virtual lanes the packets of a service level use from link to link.
+//! VLs of the packets of a service level from link to link.
 
 use ib_types::{ServiceLevel, VirtualLane};
 
@@ -7,13 +7,13 @@ use crate::subnet::SwitchId;
 
 /// The SL-to-VL tables of all switches; IBTA volume 1, chapter 7.6.6.
 ///
-/// Without one, SL n travels on VL n on every link, which is how OpenSM sets up the tables for
-/// its layered engines.
+/// If there are none, SL n uses VL n on every link, as configured by OpenSM for its layered
+/// engines.
 pub trait VlMap: Sync {
-    /// Returns the VL on which a switch sends packets of a level that came in by one port and
-    /// go out by another; port 0 as `in_port` is the switch itself.
+    /// Returns the VL on which a switch forwards packets of a service level from one port to
+    /// another; `in_port` 0 is the switch itself.
     ///
-    /// Lane 15 makes the switch discard them, which the check counts as unreachable.
+    /// On VL 15 the switch discards the packets, which the check counts as unreachable.
     fn vl(&self, switch: SwitchId, in_port: u8, out_port: u8, level: ServiceLevel) -> VirtualLane;
 }
 
@@ -26,21 +26,21 @@ where
     }
 }
 
-/// How many VLs and how many levels there are.
+/// Number of VLs and of service levels.
 pub(super) const MAX_VLS: usize = 16;
 
 const DISCARDS: u8 = 15;
 
-/// The rule by which sets of packets go from a link to the next.
+/// The rule by which sets of packets change VLs from link to link.
 pub(super) trait VlRule: Sync {
-    /// The levels and VLs of the packets that leave a switch for one LID.
+    /// Service levels and VLs of the packets that leave a switch for one LID.
     type Set: Copy + Default + PartialEq + Send;
 
-    /// Whether packets on their way can be discarded.
+    /// True if switches can discard packets by this rule.
     const DISCARDS: bool;
 
-    /// Adds packets of a level that start at a switch, by the ports that they come in by; returns
-    /// a port by which they come in to be discarded, when there is one.
+    /// Adds packets of a service level that start at a switch, by their ingress ports. Returns an
+    /// ingress port whose packets are discarded, if any.
     fn start(
         &self,
         set: &mut Self::Set,
@@ -50,9 +50,8 @@ pub(super) trait VlRule: Sync {
         level: ServiceLevel,
     ) -> Option<u8>;
 
-    /// Adds to the packets that leave a switch by a port those that came to it over a channel, and
-    /// reports the VLs before and after; returns a level whose packets are discarded, when there
-    /// is one.
+    /// Adds packets that arrived over a channel to those that leave a switch, and reports the VLs
+    /// before and after. Returns a service level whose packets are discarded, if any.
     fn pass(
         &self,
         set: &mut Self::Set,
@@ -62,7 +61,7 @@ pub(super) trait VlRule: Sync {
     ) -> Option<ServiceLevel>;
 }
 
-/// SL n on VL n: a bit per level.
+/// SL n on VL n: one bit per service level.
 pub(super) struct SameNumber;
 
 impl VlRule for SameNumber {
@@ -100,7 +99,7 @@ impl VlRule for SameNumber {
     }
 }
 
-/// VLs by a map: for each level a bit per VL.
+/// VLs by SL-to-VL tables: for each service level, one bit per VL.
 pub(super) struct Mapped<'a> {
     pub(super) map: &'a dyn VlMap,
     pub(super) wiring: &'a Wiring,
@@ -163,7 +162,7 @@ impl VlRule for Mapped<'_> {
     }
 }
 
-/// Returns the numbers of the bits that are set, ascending.
+/// Returns the indices of the bits that are set, ascending.
 pub(super) fn bits(mut set: u64) -> impl Iterator<Item = u8> {
     std::iter::from_fn(move || {
         let lowest = set.trailing_zeros() as u8;

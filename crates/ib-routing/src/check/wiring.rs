@@ -1,37 +1,37 @@
-//! What every output port of every switch leads to, in one flat table.
+//! The far ends of all output ports, in a flat table.
 
 use ib_topology::PortId;
 
 use crate::subnet::{EndPortId, Peer, Subnet, SwitchId};
 
-/// Where a packet is after it left a switch by some port.
+/// The location of a packet after it left a switch by a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Hop {
-    /// Nowhere: no cable is plugged in.
+    /// The port has no link.
     Nothing,
-    /// In this switch, which it entered by this port.
+    /// A switch, entered by this port.
     Switch(u16, u8),
-    /// At a port that has LIDs, a switch's own port 0 included.
+    /// An end port, which may be port 0 of the switch itself.
     EndPort(EndPortId),
 }
 
-/// The index of an output port of a switch: ports 0 to n of switch 0, then those of switch 1 and
-/// so on. As a directed link it is the channel that starts there.
+/// Index of an output port of a switch: ports 0 to n of switch 0, then those of switch 1 and so on.
+/// It also identifies the directed link that starts there.
 pub(crate) type Channel = u32;
 
-/// Stands for a table entry that names no port of its switch.
+/// Marks an LFT entry that is not a port of its switch.
 pub(crate) const NO_CHANNEL: Channel = Channel::MAX;
 
-/// Stands for a hop that does not lead to a switch.
+/// Marks a hop that does not lead to a switch.
 pub(crate) const NO_SWITCH: u16 = u16::MAX;
 
-/// The hops behind all channels of a subnet.
+/// The hops over all channels of a subnet.
 #[derive(Clone, Debug)]
 pub(crate) struct Wiring {
-    /// The first channel of each switch, and the number of channels last.
+    /// The first channel of each switch, followed by the number of channels.
     first: Vec<Channel>,
     hops: Vec<Hop>,
-    /// The switch behind each channel: what is asked most, in the least memory.
+    /// The switch at the end of each channel, stored separately as it is read most often.
     next: Vec<u16>,
 }
 
@@ -44,7 +44,7 @@ impl Wiring {
                     _ if port == 0 => Hop::EndPort(subnet.switch(id).end_port),
                     Peer::Switch(next, there) => Hop::Switch(next.0, there),
                     Peer::EndPort(end) => Hop::EndPort(end),
-                    // No engine uses a loopback cable, but anybody's table may.
+                    // No engine uses loopback cables, but loaded tables may.
                     Peer::None => loopback(subnet, id, port as u8)
                         .map_or(Hop::Nothing, |there| Hop::Switch(id.0, there)),
                 });
@@ -64,36 +64,37 @@ impl Wiring {
         self.hops.len()
     }
 
-    /// Returns the channel of a switch's port; [`NO_CHANNEL`] when it has no such port, as for
-    /// entry 255, which is beyond the widest switch.
+    /// Returns the channel of a port of a switch; [`NO_CHANNEL`] if the switch has no such port.
+    /// Entry 255 is never a port.
     pub(crate) fn channel(&self, switch: usize, port: u8) -> Channel {
         let channel = self.first[switch] + Channel::from(port);
         if channel < self.first[switch + 1] { channel } else { NO_CHANNEL }
     }
 
-    /// Returns true when a switch has a port of this number.
+    /// Returns true if a switch has a port of this number.
     pub(crate) fn has_port(&self, switch: SwitchId, port: u8) -> bool {
         self.channel(switch.index(), port) != NO_CHANNEL
     }
 
-    /// Returns the ports of a switch that lead elsewhere than by another wiring of the same switches.
+    /// Returns the ports of a switch whose far ends differ from those in another wiring of the same
+    /// switches.
     pub(crate) fn differing(&self, other: &Self, switch: SwitchId) -> impl Iterator<Item = u8> {
         let all = self.first[switch.index()] as usize..self.first[switch.index() + 1] as usize;
         let pairs = self.hops[all.clone()].iter().zip(&other.hops[all]);
         (0..).zip(pairs).filter(|(_, (one, other))| one != other).map(|(port, _)| port)
     }
 
-    /// Returns the first channel of each switch, and the number of channels last.
+    /// Returns the first channel of each switch, followed by the number of channels.
     pub(crate) fn offsets(&self) -> &[Channel] {
         &self.first
     }
 
-    /// Returns the hop over a channel; nothing lies behind [`NO_CHANNEL`].
+    /// Returns the hop over a channel; an unlinked port for [`NO_CHANNEL`].
     pub(crate) fn hop(&self, channel: Channel) -> Hop {
         self.hops.get(channel as usize).copied().unwrap_or(Hop::Nothing)
     }
 
-    /// Returns the switch behind a channel, [`NO_SWITCH`] when there is none.
+    /// Returns the switch at the end of a channel; [`NO_SWITCH`] if none.
     pub(crate) fn next(&self, channel: Channel) -> u16 {
         self.next.get(channel as usize).copied().unwrap_or(NO_SWITCH)
     }
@@ -104,19 +105,19 @@ impl Wiring {
         (SwitchId(switch as u16), (channel - self.first[switch]) as u8)
     }
 
-    /// Returns the number of ports, port 0 included, of the switch with the most.
+    /// Returns the maximum number of ports of a switch, including port 0.
     pub(crate) fn widest(&self) -> usize {
         self.first.windows(2).map(|pair| (pair[1] - pair[0]) as usize).max().unwrap_or(0)
     }
 
-    /// Returns the channels that lead from switch to switch, in order.
+    /// Returns the channels between switches, in order.
     pub(crate) fn switch_channels(&self) -> impl Iterator<Item = Channel> + '_ {
         let hops = self.hops.iter().enumerate();
         hops.filter(|(_, hop)| matches!(hop, Hop::Switch(..))).map(|(index, _)| index as Channel)
     }
 }
 
-/// Returns the other end of a cable from a switch to itself.
+/// Returns the other end of a loopback cable of a switch.
 fn loopback(subnet: &Subnet<'_>, switch: SwitchId, port: u8) -> Option<u8> {
     let (fabric, node) = (subnet.fabric(), subnet.switch(switch).node);
     let id: PortId = fabric.port_id(node, port)?;

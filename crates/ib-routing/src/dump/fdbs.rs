@@ -1,4 +1,4 @@
-//! `opensm.fdbs`: the forwarding tables with the hops of every entry and whether they are least.
+//! `opensm.fdbs`: the forwarding tables with the hops of every entry, and whether they are minimal.
 
 use std::io::{self, Write};
 
@@ -9,10 +9,10 @@ use crate::subnet::{Attachment, Subnet, SwitchId};
 
 /// Writes the file.
 ///
-/// The hops to a channel adapter count the last link as well; those to a switch end at it.
+/// Hops to a channel adapter include the last link; hops to a switch end at the switch.
 ///
 /// # Errors
-/// Fails when the output does.
+/// Fails if the output fails.
 pub fn write(out: &mut dyn Write, subnet: &Subnet<'_>, routing: &Routing) -> io::Result<()> {
     for (id, switch) in subnet.switch_ids().zip(subnet.switches()) {
         writeln!(out, "dump_ucast_routes: Switch {}", switch.guid)?;
@@ -53,9 +53,9 @@ pub fn write(out: &mut dyn Write, subnet: &Subnet<'_>, routing: &Routing) -> io:
     Ok(())
 }
 
-/// Returns how many LIDs each port is counted for.
+/// Returns the number of LIDs counted for each port.
 ///
-/// Only tables from a file can hold more than least hops and be counted; ftree counts nothing.
+/// Only tables from a file can have more than least hops and be counted; ftree counts no LIDs.
 fn counts(routing: &Routing, switch: SwitchId) -> [u32; 256] {
     let mut counts = [0; 256];
     if routing.engine == EngineKind::File {
@@ -66,7 +66,7 @@ fn counts(routing: &Routing, switch: SwitchId) -> [u32; 256] {
     counts
 }
 
-/// Returns the least used of the least-hop ports, the first when there are several.
+/// Returns the least used of the least-hop ports; the first one if several are equal.
 fn better_port(
     subnet: &Subnet<'_>,
     routing: &Routing,

@@ -18,7 +18,7 @@ use crate::subnet::Subnet;
 /// Writes the file.
 ///
 /// # Errors
-/// Fails when the output does.
+/// Fails if the output fails.
 pub fn write(out: &mut dyn Write, subnet: &Subnet<'_>, layers: &Layers) -> io::Result<()> {
     writeln!(out, "# from switch      to switch          SL")?;
     for (from, source) in subnet.switch_ids().zip(subnet.switches()) {
@@ -30,10 +30,10 @@ pub fn write(out: &mut dyn Write, subnet: &Subnet<'_>, layers: &Layers) -> io::R
     Ok(())
 }
 
-/// Reads such a file for a subnet. Pairs of a switch with itself may be missing and have SL 0 then.
+/// Reads the file for a subnet. Missing pairs of a switch with itself have SL 0.
 ///
 /// # Errors
-/// Fails on the first line that is malformed, and when a pair of switches of this subnet is missing.
+/// Fails on the first malformed line, and if a pair of switches of the subnet is missing.
 pub fn read(file: &str, bytes: &[u8], subnet: &Subnet<'_>) -> Result<Loaded<Layers>, ParseError> {
     let text = checked(file, bytes)?;
     let switches = subnet.switches().len();
@@ -55,12 +55,12 @@ pub fn read(file: &str, bytes: &[u8], subnet: &Subnet<'_>) -> Result<Loaded<Laye
     let missing = known.iter().filter(|&&known| !known).count().saturating_sub(switches);
     if missing > 0 {
         let line = text.lines().count() as u32 + 1;
-        let place = ib_topology::text::Place { source: 0, line, column: 1 };
+        let location = ib_topology::text::Location { source: 0, line, column: 1 };
         let message = format!(
             "found the end of the file, expected the levels of {missing} more pairs of switches of \
              this subnet"
         );
-        return Err(place.fault(message).at(file));
+        return Err(location.fault(message).at(file));
     }
     let note =
         format!("pairs with a switch that is not in the subnet: {skipped}; they are skipped");

@@ -18,7 +18,7 @@ use crate::subnet::{Subnet, SwitchId};
 /// Fails if writing to the output fails.
 pub fn write(out: &mut dyn Write, subnet: &Subnet<'_>, lfts: &Lfts) -> io::Result<()> {
     let max_lid = lfts.max_lid();
-    // The text behind a LID is the same in every switch's block, so it is formatted once and copied.
+    // The text after a LID is the same for every switch, so it is formatted once and copied.
     let owners: Vec<String> = (0..=max_lid)
         .map(|lid| {
             let owner = owner_text(subnet, lid);
@@ -110,13 +110,13 @@ pub fn read(
     }
     reader.break_off();
     if !reader.seen.contains(&true) {
-        let place = ib_topology::text::Place { source: 0, line: 1, column: 1 };
+        let location = ib_topology::text::Location { source: 0, line: 1, column: 1 };
         let found = match reader.skipped {
             0 => "no `Unicast lids`".to_owned(),
             skipped => format!("only blocks of switches that are not in the subnet, {skipped}"),
         };
         let message = format!("found {found}, expected the tables of this subnet");
-        return Err(place.fault(message).at(file));
+        return Err(location.fault(message).at(file));
     }
     Ok(reader.finish())
 }
@@ -128,7 +128,7 @@ struct Block {
     guid: Guid,
     switch: Option<SwitchId>,
     /// True if an earlier block belongs to the same switch.
-    again: bool,
+    is_repeated: bool,
     /// Number of entries so far, and the LID of the last one.
     entries: u64,
     last: u16,
@@ -139,7 +139,8 @@ struct Reader<'a> {
     lfts: Lfts,
     unknown: UnknownEntries,
     seen: Vec<bool>,
-    /// By LID of the file: the port GUID last seen with it, and the LID that it has here.
+    /// By LID of the file: the port GUID last read with it, and the corresponding LID of the
+    /// subnet.
     known: Vec<(Guid, u16)>,
     follow: Follow,
     block: Option<Block>,
@@ -172,22 +173,23 @@ impl Reader<'_> {
             }
             Some(_) if is_heading(line.rest()) => Ok(()),
             Some(_) if is_message(line.rest()) => {
-                self.gaps.push((line.place().line, format!("found `{}`", line.rest().trim_end())));
+                self.gaps
+                    .push((line.location().line, format!("found `{}`", line.rest().trim_end())));
                 Ok(())
             }
             Some(_) => Err(line.expected("`Unicast lids`, a LID, or `lids dumped`")),
         }
     }
 
-    /// Ends a truncated block: the entries behind its last LID are unknown.
+    /// Ends a truncated block: the entries after its last LID are unknown.
     fn break_off(&mut self) {
         let Some(block) = self.block.take() else { return };
-        let behind = match block.entries {
+        let missing = match block.entries {
             0 => "no entry of it is known".to_owned(),
-            _ => format!("entries behind LID {:#06x} are not known", block.last),
+            _ => format!("entries after LID {:#06x} are not known", block.last),
         };
         let message =
-            format!("the table of switch {} ends without `lids dumped`: {behind}", block.guid);
+            format!("the table of switch {} ends without `lids dumped`: {missing}", block.guid);
         self.gaps.push((block.line, message));
         let Some(switch) = block.switch else { return };
         let first = if block.entries == 0 { 0 } else { block.last + 1 };
@@ -208,21 +210,22 @@ impl Reader<'_> {
             return Err(line.expected("` guid 0x` and the GUID of a switch"));
         };
         line.seek(line.position() + at + " guid 0x".len());
-        let place = line.place();
+        let location = line.location();
         let guid = line.whole_guid("the GUID of a switch")?;
         self.blocks += 1;
         let switch = self.subnet.find_switch(guid);
-        let mut again = false;
+        let mut is_repeated = false;
         match switch {
-            Some(id) => again = std::mem::replace(&mut self.seen[id.index()], true),
+            Some(id) => is_repeated = std::mem::replace(&mut self.seen[id.index()], true),
             None => self.skipped += 1,
         }
-        self.block = Some(Block { line: place.line, guid, switch, again, entries: 0, last: 0 });
+        self.block =
+            Some(Block { line: location.line, guid, switch, is_repeated, entries: 0, last: 0 });
         Ok(())
     }
 
     fn close(&mut self, mut line: Line<'_>) -> Result<(), Fault> {
-        let start = line.place();
+        let start = line.location();
         let count = line.decimal("a number of LIDs", 0, u64::from(u32::MAX))?;
         line.skip_blanks();
         let counts_entries = line.eat_word("valid");
@@ -249,7 +252,7 @@ impl Reader<'_> {
     }
 
     fn entry(&mut self, mut line: Line<'_>) -> Result<(), Fault> {
-        let start = line.place();
+        let start = line.location();
         let Some(block) = &mut self.block else {
             return Err(start.fault("found an entry, expected `Unicast lids` before it"));
         };
@@ -265,16 +268,16 @@ impl Reader<'_> {
         }
         block.entries += 1;
         block.last = lid;
-        let Block { guid: owner, switch, again, .. } = *block;
+        let Block { guid: owner, switch, is_repeated, .. } = *block;
         let Some(switch) = switch.filter(|_| lid != 0) else { return Ok(()) };
         let last = std::mem::replace(&mut self.block_of_lid[usize::from(lid)], self.blocks);
-        let again = again || last == self.blocks;
+        let is_repeated = is_repeated || last == self.blocks;
         let guid = port_guid(&mut line)?;
         let here = self.map(start.line, lid, guid);
         self.moved += usize::from(here != lid);
         match self.lfts.table_mut(switch).get_mut(usize::from(here)) {
             Some(slot) if *slot == NO_PATH || *slot == port => *slot = port,
-            Some(slot) if again => {
+            Some(slot) if is_repeated => {
                 let message = format!(
                     "switch {owner} lists LID {lid:#06x} again with port {port}, not {slot} as above"
                 );
@@ -346,13 +349,13 @@ impl Reader<'_> {
         }
         if self.strangers > 0 {
             notes.push(format!(
-                "entries for LIDs that nobody has: {}; they are skipped",
+                "entries for LIDs without a port: {}; they are skipped",
                 self.strangers
             ));
         }
         if self.moved > 0 {
             notes.push(format!(
-                "entries for ports that have another LID in this subnet: {}; they count for that",
+                "entries for ports with another LID in this subnet: {}; they apply to that LID",
                 self.moved
             ));
         }
@@ -390,7 +393,7 @@ fn is_heading(text: &str) -> bool {
     )
 }
 
-/// Reads the port GUID behind an entry; zero if there is none.
+/// Reads the port GUID after an entry; zero if none.
 fn port_guid(line: &mut Line<'_>) -> Result<Guid, Fault> {
     const KEY: &str = " portguid 0x";
     let Some(at) = line.rest().find(KEY) else { return Ok(Guid::ZERO) };

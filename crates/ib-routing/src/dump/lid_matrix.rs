@@ -1,4 +1,4 @@
-//! `opensm-lid-matrix.dump`: the hops to every switch LID through every port.
+//! `opensm-lid-matrix.dump`: the hops to every switch LID by every port.
 
 use std::io::{self, Write};
 
@@ -10,12 +10,10 @@ use super::Loaded;
 use crate::hops::{HopMatrix, NO_HOPS};
 use crate::subnet::{EndPort, Subnet, SwitchId};
 
-/// Writes the file.
-///
-/// Only LIDs of switches stand in it: a channel adapter is as far as its switch.
+/// Writes the file. It contains only LIDs of switches: a channel adapter is as far as its switch.
 ///
 /// # Errors
-/// Fails when the output does.
+/// Fails if the output fails.
 pub fn write(out: &mut dyn Write, subnet: &Subnet<'_>, hops: &HopMatrix) -> io::Result<()> {
     let mut targets: Vec<(&EndPort, _)> =
         subnet.switch_ids().map(|id| (subnet.end_port(subnet.switch(id).end_port), id)).collect();
@@ -39,15 +37,15 @@ pub fn write(out: &mut dyn Write, subnet: &Subnet<'_>, hops: &HopMatrix) -> io::
     Ok(())
 }
 
-/// Reads such a file for a subnet.
+/// Reads the file for a subnet.
 ///
-/// A row belongs to the switch whose port GUID it gives or, without one, to that which has the
-/// LID. Rows of other LIDs and switches that are not in the subnet are skipped, and what has no row is unreachable; skipped
-/// lines and switches without any row are noted.
+/// A row belongs to the switch with its port GUID or, if it has none, with its LID. Rows of other
+/// LIDs and of switches outside the subnet are skipped. Pairs without a row are unreachable.
+/// Skipped lines and switches without rows are reported as notes.
 ///
 /// # Errors
-/// Fails on the first line that is malformed or gives hops for another number of ports than the
-/// switch has, and when no row is of this subnet.
+/// Fails on the first malformed line, on a row with another number of ports than the switch has,
+/// and if no row belongs to this subnet.
 pub fn read(
     file: &str,
     bytes: &[u8],
@@ -65,15 +63,15 @@ pub fn read(
         reader.line(line).map_err(|fault| fault.at(file))?;
     }
     if !reader.rows.contains(&true) {
-        let place = ib_topology::text::Place { source: 0, line: 1, column: 1 };
+        let location = ib_topology::text::Location { source: 0, line: 1, column: 1 };
         let message =
             "found no hops between switches of this subnet, expected `Switch: guid` and rows";
-        return Err(place.fault(message).at(file));
+        return Err(location.fault(message).at(file));
     }
     let mut notes = Vec::new();
     if reader.skipped > 0 {
         let skipped = reader.skipped;
-        notes.push(format!("lines for what is not in the subnet: {skipped}; they are skipped"));
+        notes.push(format!("lines for nodes outside the subnet: {skipped}; they are skipped"));
     }
     let rows = reader.rows.chunks(subnet.switches().len());
     let empty = rows.filter(|rows| !rows.contains(&true)).count();
@@ -86,7 +84,7 @@ pub fn read(
 struct Reader<'a> {
     subnet: &'a Subnet<'a>,
     blocks: Vec<Vec<u8>>,
-    /// `[switch][switch]`: whether the file has a row for them.
+    /// `[switch][switch]`: true if the file has a row for the pair.
     rows: Vec<bool>,
     at: Option<SwitchId>,
     opened: bool,
@@ -112,7 +110,7 @@ impl Reader<'_> {
     }
 
     fn row(&mut self, mut line: Line<'_>) -> Result<(), Fault> {
-        let start = line.place();
+        let start = line.location();
         line.demand("0x")?;
         let lid = line.hexadecimal("a unicast LID, 1 to bfff", u64::from(Lid::MAX_UNICAST))? as u16;
         line.demand(":")?;
@@ -139,7 +137,7 @@ impl Reader<'_> {
                 stride - 1
             )));
         }
-        // Port 0 stands for the best of all.
+        // Port 0 has the minimum of all ports.
         row[0] = row.iter().copied().min().unwrap_or(NO_HOPS);
         match self.target(&mut line, lid)? {
             Some(to) => {

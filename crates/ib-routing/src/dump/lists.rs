@@ -1,4 +1,4 @@
-//! The small files: `guid2lid`, `opensm-ftree-ca-order.dump` and `opensm-updn-roots.dump`.
+//! The list files `guid2lid`, `opensm-ftree-ca-order.dump` and `opensm-updn-roots.dump`.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -9,11 +9,13 @@ use ib_types::{Guid, Lid};
 
 use crate::subnet::{EndPortId, Subnet, SwitchId};
 
-/// Writes `guid2lid`: port GUID, first and last LID of every end port and of the ports that the
-/// file knew before and that are not there now, by GUID, with an empty line after each.
+/// Writes `guid2lid`: port GUID, first and last LID of every end port, by GUID, with an empty line
+/// after each.
+///
+/// Ports of the previous file that are missing in the subnet are kept.
 ///
 /// # Errors
-/// Fails when the output does.
+/// Fails if the output fails.
 pub fn write_guid2lid(out: &mut dyn Write, subnet: &Subnet<'_>) -> io::Result<()> {
     let mut ranges = subnet.absent_lids().clone();
     for end_port in subnet.end_ports() {
@@ -29,7 +31,7 @@ pub fn write_guid2lid(out: &mut dyn Write, subnet: &Subnet<'_>) -> io::Result<()
 /// Reads `guid2lid`: the first and last LID by port GUID.
 ///
 /// # Errors
-/// Fails on the first line that is malformed and on a GUID that stands twice.
+/// Fails on the first malformed line and on a repeated GUID.
 pub fn read_guid2lid(file: &str, bytes: &[u8]) -> Result<BTreeMap<Guid, (u16, u16)>, ParseError> {
     let (ranges, errors) = read_cached_guid2lid(file, bytes)?;
     errors.into_iter().next().map_or(Ok(ranges), Err)
@@ -38,18 +40,18 @@ pub fn read_guid2lid(file: &str, bytes: &[u8]) -> Result<BTreeMap<Guid, (u16, u1
 /// The first and the last LID of ports, by port GUID.
 pub type LidRanges = BTreeMap<Guid, (u16, u16)>;
 
-/// Reads the `guid2lid` of a cache: malformed lines, ranges that end before they start and lines of a
-/// GUID that a line above has are dropped, as OpenSM does. Returns them as errors, in their order.
+/// Reads the `guid2lid` of a cache. Malformed lines, ranges that end before they start and lines
+/// with a repeated GUID are dropped, as in OpenSM, and returned as errors.
 ///
 /// # Errors
-/// Fails when the file is no text.
+/// Fails if the file is not text.
 pub fn read_cached_guid2lid(
     file: &str,
     bytes: &[u8],
 ) -> Result<(LidRanges, Vec<ParseError>), ParseError> {
     let (mut ranges, mut errors) = (BTreeMap::new(), Vec::new());
     for line in Lines::new(checked(file, bytes)?, 0, 1) {
-        let start = line.place();
+        let start = line.location();
         let taken = range(line).and_then(|range| match range {
             Some((guid, _)) if ranges.contains_key(&guid) => {
                 Err(start.fault(format!("found GUID {guid} again, expected one line per GUID")))
@@ -90,16 +92,16 @@ fn range(mut line: Line<'_>) -> Result<Option<Range>, Fault> {
     Ok(Some((guid, (first, last))))
 }
 
-/// Returns the second name of a number in hexadecimal digits, else the first one.
+/// Returns the second name if a number has hexadecimal digits, else the first one.
 fn named<'n>(mut line: Line<'_>, decimal: &'n str, hexadecimal: &'n str) -> &'n str {
     if line.demand("0x").is_ok() { hexadecimal } else { decimal }
 }
 
-/// Writes `opensm-ftree-ca-order.dump`: LID and node description in routing order; dummies fill
-/// up the leaves.
+/// Writes `opensm-ftree-ca-order.dump`: LID and node description in routing order, with dummies for
+/// missing compute nodes.
 ///
 /// # Errors
-/// Fails when the output does.
+/// Fails if the output fails.
 pub fn write_ca_order(
     out: &mut dyn Write,
     subnet: &Subnet<'_>,
@@ -120,7 +122,7 @@ pub fn write_ca_order(
 /// Writes `opensm-updn-roots.dump`: the GUIDs of the root switches, without leading zeros.
 ///
 /// # Errors
-/// Fails when the output does.
+/// Fails if the output fails.
 pub fn write_roots(out: &mut dyn Write, subnet: &Subnet<'_>, roots: &[SwitchId]) -> io::Result<()> {
     for &root in roots {
         writeln!(out, "{:#x}", subnet.switch(root).guid)?;

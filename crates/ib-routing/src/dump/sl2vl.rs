@@ -1,6 +1,6 @@
-//! `opensm-sl2vl.dump`: on which VL each switch sends the packets of a service level.
+//! `opensm-sl2vl.dump`: the SL-to-VL tables of the switches.
 //!
-//! OpenSM writes the file when it manages quality of service (`-Q`), one block per node:
+//! OpenSM writes the file if QoS is enabled (`-Q`), one block per node:
 //!
 //! ```text
 //! Switch 0x0002c90000200000, base LID 4, "leaf"
@@ -22,20 +22,20 @@ use crate::subnet::{Peer, Subnet, SwitchId};
 /// The VL of every service level.
 type VlRule = [u8; 16];
 
-/// The table of a pair of ports that no line names: SL n travels on VL n.
+/// The table of port pairs that are not listed: SL n uses VL n.
 const SAME_NUMBER: VlRule = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
 
 /// The SL-to-VL tables of the switches of a subnet, read from a file.
 ///
-/// Pairs of ports that the file need not name, since no link leads out, send SL n on VL n.
+/// Pairs of ports may be missing if the output port has no link; for them, SL n uses VL n.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sl2Vl {
     /// The different tables; the first is [`SAME_NUMBER`].
     tables: Vec<VlRule>,
-    /// Per switch, `[input port][output port]`: an index into the tables; empty for a switch that
-    /// the file does not name.
+    /// Per switch, `[input port][output port]`: an index into the tables; empty for switches that
+    /// are not in the file.
     switches: Vec<Vec<u16>>,
-    /// The ports of each switch, its port 0 counted.
+    /// Number of ports of each switch, including port 0.
     ports: Vec<usize>,
 }
 
@@ -48,15 +48,15 @@ impl VlMap for Sl2Vl {
     }
 }
 
-/// Reads such a file for a subnet.
+/// Reads the file for a subnet.
 ///
-/// Blocks of switches that are not in the subnet are skipped and noted; blocks of channel adapters
-/// say nothing about switches and are read over.
+/// Blocks of switches outside the subnet are skipped and reported as notes. Blocks of channel
+/// adapters are ignored.
 ///
 /// # Errors
-/// Fails on the first line that is malformed, on a port that the switch does not have, on a VL
-/// above 15, on a switch that has two blocks, on a pair of ports that stands twice, and when a
-/// switch or a pair of ports with a link at the output is missing.
+/// Fails on the first malformed line, on a missing port and on a VL above 15. Blocks and pairs of
+/// ports must not be repeated. Also fails if a switch is missing, or a pair of ports with a link at
+/// the output.
 pub fn read(file: &str, bytes: &[u8], subnet: &Subnet<'_>) -> Result<Loaded<Sl2Vl>, ParseError> {
     let text = checked(file, bytes)?;
     let mut reader = Reader {
@@ -80,8 +80,8 @@ pub fn read(file: &str, bytes: &[u8], subnet: &Subnet<'_>) -> Result<Loaded<Sl2V
     }
     if let Some(message) = reader.gap() {
         let line = text.lines().count() as u32 + 1;
-        let place = ib_topology::text::Place { source: 0, line, column: 1 };
-        return Err(place.fault(message).at(file));
+        let location = ib_topology::text::Location { source: 0, line, column: 1 };
+        return Err(location.fault(message).at(file));
     }
     for tables in &mut reader.map.switches {
         for table in tables.iter_mut().filter(|table| **table == UNSET) {
@@ -91,10 +91,10 @@ pub fn read(file: &str, bytes: &[u8], subnet: &Subnet<'_>) -> Result<Loaded<Sl2V
     Ok(Loaded { value: reader.map, notes })
 }
 
-/// Stands for a pair of ports that no line has named yet.
+/// Marks a pair of ports that is not listed yet.
 const UNSET: u16 = u16::MAX;
 
-/// Whose lines follow.
+/// The owner of the current block.
 #[derive(Clone, Copy)]
 enum Block {
     Switch(SwitchId),
@@ -110,7 +110,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Says what the file should have had besides, when something is missing.
+    /// Returns an error message if a switch or a pair of ports is missing.
     fn gap(&self) -> Option<String> {
         for id in self.subnet.switch_ids() {
             let tables = &self.map.switches[id.index()];
@@ -157,13 +157,13 @@ impl Reader<'_> {
         };
         line.skip_blanks();
         line.demand("0x")?;
-        let place = line.place();
+        let location = line.location();
         let guid = line.whole_guid("a port GUID")?;
         self.block = Some(match self.subnet.find_switch(guid).filter(|_| switch) {
             Some(id) => {
                 let tables = &mut self.map.switches[id.index()];
                 if !tables.is_empty() {
-                    return Err(place.fault(format!(
+                    return Err(location.fault(format!(
                         "found switch {guid} again, expected one block per switch"
                     )));
                 }
@@ -180,7 +180,7 @@ impl Reader<'_> {
     }
 
     fn entry(&mut self, mut line: Line<'_>) -> Result<(), Fault> {
-        let start = line.place();
+        let start = line.location();
         let Some(block) = self.block else {
             return Err(start.fault("found an entry, expected `Switch` and a GUID before it"));
         };
@@ -198,7 +198,7 @@ impl Reader<'_> {
             line.skip_blanks();
             *vl = line.decimal("a VL", 0, 15)? as u8;
         }
-        line.end("the end of the line behind 16 virtual lanes")?;
+        line.end("the end of the line after 16 VLs")?;
         let Block::Switch(id) = block else { return Ok(()) };
         let next = u16::try_from(self.map.tables.len()).unwrap_or(UNSET);
         let table = *self.known.entry(vls).or_insert(next);

@@ -7,14 +7,13 @@ use ib_types::{LinkSpeed, NodeKind};
 
 use crate::subnet::Subnet;
 
-/// Writes the file: the links of all nodes in the order of byte-swapped node GUIDs, of each by
-/// port.
+/// Writes the file: the links of all nodes in the order of byte-swapped node GUIDs, then by port.
 ///
-/// Speeds above EDR, for which OpenSM 3.3.23 has no name, are written as the number of Gbit/s per
-/// VL like the others.
+/// Speeds above EDR, which OpenSM 3.3.23 cannot name, are written as the number of Gbit/s per lane
+/// like the others.
 ///
 /// # Errors
-/// Fails when the output does.
+/// Fails if the output fails.
 pub fn write(out: &mut dyn Write, subnet: &Subnet<'_>) -> io::Result<()> {
     let fabric = subnet.fabric();
     let mut nodes: Vec<_> = fabric.nodes().collect();
@@ -22,7 +21,7 @@ pub fn write(out: &mut dyn Write, subnet: &Subnet<'_>) -> io::Result<()> {
     nodes.sort_by_key(|(_, node)| node.guid.wire_order());
     for (id, node) in nodes {
         for (_, port) in fabric.ports_of(id) {
-            // A port of a channel adapter that leads into another subnet was never discovered.
+            // A channel adapter port that leads into another subnet was not discovered.
             let seen = node.kind.is_switch() || subnet.find_end_port(port.guid).is_some();
             let Some(peer) = port.peer.filter(|_| seen).map(|peer| fabric.port(peer)) else {
                 continue;
@@ -54,8 +53,8 @@ fn end(out: &mut dyn Write, subnet: &Subnet<'_>, port: &Port, far: bool) -> io::
         node.guid,
         port.guid,
     )?;
-    // The far end's vendor has two more digits, and its device id stands in the upper half of a
-    // 32-bit number: that is how these files have always looked.
+    // The vendor ID of the far end has two more digits, and its device ID is in the upper half of
+    // 32 bits, as OpenSM writes them.
     if far {
         let device = u32::from(node.device_id) << 16;
         write!(out, "VenID:{:08X} DevID:{device:04X} ", node.vendor_id)?;

@@ -28,18 +28,19 @@ fn text(write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> String {
 }
 
 #[test]
-fn what_is_written_reads_back() {
+fn written_dumps_are_read_back() {
     let fabric = fabric();
     for lmc in [0, 2] {
         let subnet = subnet(&fabric, lmc);
         let routing = UpDown.route(&subnet, &RoutingOptions::default()).expect("a tree");
         let dump = text(|out| lfts::write(out, &subnet, &routing.lfts));
-        let read = lfts::read("x", dump.as_bytes(), &subnet, Follow::AllGuids).expect("our own");
+        let read =
+            lfts::read("x", dump.as_bytes(), &subnet, Follow::AllGuids).expect("written above");
         let value = lfts::ReadLfts { lfts: routing.lfts, unknown: UnknownEntries::default() };
         assert_eq!(read, Loaded { value, notes: Vec::new() });
 
         let dump = text(|out| lid_matrix::write(out, &subnet, &routing.hops));
-        let read = lid_matrix::read("x", dump.as_bytes(), &subnet).expect("our own");
+        let read = lid_matrix::read("x", dump.as_bytes(), &subnet).expect("written above");
         assert!(read.notes.is_empty());
         assert_eq!(text(|out| lid_matrix::write(out, &subnet, &read.value)), dump);
 
@@ -47,22 +48,25 @@ fn what_is_written_reads_back() {
         let levels = (0..switches * switches).map(|pair| (pair % 7) as u8).collect();
         let layers = Layers::per_pair(switches, levels);
         let dump = text(|out| levels::write(out, &subnet, &layers));
-        assert_eq!(levels::read("x", dump.as_bytes(), &subnet).expect("our own").value, layers);
+        assert_eq!(
+            levels::read("x", dump.as_bytes(), &subnet).expect("written above").value,
+            layers
+        );
 
         let dump = text(|out| lists::write_guid2lid(out, &subnet));
-        let ranges = lists::read_guid2lid("x", dump.as_bytes()).expect("our own");
+        let ranges = lists::read_guid2lid("x", dump.as_bytes()).expect("written above");
         assert_eq!(ranges.len(), subnet.end_ports().len());
     }
 }
 
 #[test]
-fn tables_follow_a_port_to_its_new_lid() {
+fn entries_follow_a_port_to_its_new_lid() {
     let fabric = fabric();
     let (old, new) = (subnet(&fabric, 0), subnet(&fabric, 3));
     let routing = MinHop.route(&old, &RoutingOptions::default()).expect("minhop always does");
     let dump = text(|out| lfts::write(out, &old, &routing.lfts));
     let read =
-        lfts::read("x", dump.as_bytes(), &new, Follow::AllGuids).expect("our own").value.lfts;
+        lfts::read("x", dump.as_bytes(), &new, Follow::AllGuids).expect("written above").value.lfts;
     for (before, after) in old.end_ports().iter().zip(new.end_ports()) {
         for switch in old.switch_ids() {
             let lid = after.base_lid.get() + before.base_lid.get() % after.lids;
@@ -76,7 +80,7 @@ fn tables_follow_a_port_to_its_new_lid() {
 }
 
 #[test]
-fn what_ibroute_prints_is_read() {
+fn ibroute_output_is_read() {
     let fabric = fabric();
     let subnet = subnet(&fabric, 0);
     let guid = subnet.switches()[0].guid;
@@ -96,7 +100,7 @@ fn what_ibroute_prints_is_read() {
 }
 
 #[test]
-fn malformed_dumps_are_refused_with_their_place() {
+fn malformed_dumps_are_refused_with_line_and_column() {
     let fabric = fabric();
     let subnet = subnet(&fabric, 0);
     let head =
@@ -120,7 +124,7 @@ fn malformed_dumps_are_refused_with_their_place() {
     }
 }
 
-/// Tables of two switches as `ibroute` prints them, and the LIDs of the fabric.
+/// Returns tables of two switches in the format of `ibroute`, with the LIDs of the fabric.
 fn ibroute_text(subnet: &Subnet<'_>, lfts: &Lfts) -> [String; 2] {
     [0, 1].map(|number| {
         let switch = crate::SwitchId(number);
@@ -140,7 +144,7 @@ fn ibroute_text(subnet: &Subnet<'_>, lfts: &Lfts) -> [String; 2] {
 }
 
 #[test]
-fn gaps_of_a_dump_are_named_and_not_judged() {
+fn gaps_of_a_dump_are_reported_as_unknown() {
     let fabric = fabric();
     let subnet = subnet(&fabric, 0);
     let routing = MinHop.route(&subnet, &RoutingOptions::default()).expect("minhop routes all");
@@ -203,12 +207,12 @@ fn gaps_of_a_dump_are_named_and_not_judged() {
 }
 
 #[test]
-fn pairs_that_meet_an_unknown_entry_are_not_judged() {
+fn pairs_with_an_unknown_entry_are_unknown() {
     let fabric = fabric();
     let subnet = subnet(&fabric, 0);
     let routing = MinHop.route(&subnet, &RoutingOptions::default()).expect("minhop routes all");
     let text = text(|out| lfts::write(out, &subnet, &routing.lfts));
-    // The last switch is missing.
+    // Removes the last switch.
     let cut = text.rfind("Unicast lids").expect("blocks");
     let read = lfts::read("x", &text.as_bytes()[..cut], &subnet, Follow::UnrecordedLids);
     let lfts::ReadLfts { lfts, unknown } = read.expect("the rest is whole").value;
@@ -222,7 +226,7 @@ fn pairs_that_meet_an_unknown_entry_are_not_judged() {
 }
 
 #[test]
-fn a_malformed_line_of_a_cache_is_dropped_alone() {
+fn malformed_line_of_a_cache_is_dropped() {
     let text =
         "0x1 0x0004 0x0004\n\njunk\n\n0x2 x 0x5\n0x3 0x0007 0x0006\n0x1 0x0009 0x0009\n0x4 8 8\n";
     let (ranges, errors) = lists::read_cached_guid2lid("g", text.as_bytes()).expect("it is text");
@@ -233,7 +237,7 @@ fn a_malformed_line_of_a_cache_is_dropped_alone() {
 }
 
 #[test]
-fn malformed_lists_are_refused_with_their_place() {
+fn malformed_lists_are_refused_with_line_and_column() {
     let fabric = fabric();
     let subnet = subnet(&fabric, 0);
     let error =
@@ -279,7 +283,7 @@ fn malformed_lists_are_refused_with_their_place() {
 }
 
 #[test]
-fn a_directory_of_dumps_holds_what_the_engine_makes() {
+fn all_dumps_of_the_engine_are_written() {
     let fabric = fabric();
     let subnet = subnet(&fabric, 0);
     let routing = UpDown.route(&subnet, &RoutingOptions::default()).expect("a tree");

@@ -1,14 +1,14 @@
-//! Dimension order routing for hypercubes and meshes.
+//! Dimension order routing (DOR) for hypercubes and meshes.
 
 use super::{Engine, EngineError, EngineKind, Routing, RoutingOptions, minhop};
 use crate::subnet::Subnet;
 
 /// The dor engine.
 ///
-/// Of the least-hop ports the lowest wins, so packets travel the dimensions in the order of the
-/// ports that stand for them; LIDs are spread only over parallel links to one neighbour. When the
-/// fabric is cabled as a hypercube or mesh, with one pair of ports per dimension throughout, the
-/// routes are free of deadlock.
+/// It uses the lowest of the least-hop ports, so packets traverse the dimensions in the order of
+/// their ports. LIDs are balanced only over parallel links to one neighbour. If the fabric is
+/// cabled as a hypercube or mesh, with the same pair of ports per dimension everywhere, the routes
+/// are free of deadlock.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Dor;
 

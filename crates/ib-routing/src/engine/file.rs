@@ -1,4 +1,4 @@
-//! Tables loaded from a file: the modular routing of `-R file`.
+//! Tables loaded from a file: the engine of `-R file`.
 
 use ib_types::ServiceLevel;
 
@@ -11,9 +11,8 @@ use crate::subnet::Subnet;
 
 /// The file engine.
 ///
-/// It takes the forwarding tables and the lid matrix that the options hold; whichever is missing
-/// is computed as minhop would. It does not look at the topology: what the tables say is what the
-/// switches get.
+/// It uses the forwarding tables and the hop matrix of the options; a missing one is computed like
+/// in minhop. The tables are not checked against the topology.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FileTables;
 

@@ -1,15 +1,15 @@
-//! Fat-tree routing: balanced for shifts over the compute nodes.
+//! Fat-tree routing, balanced for shift patterns of the compute nodes.
 //!
-//! | module | holds |
+//! | module | contents |
 //! |---|---|
-//! | `adapters` | the channel adapters' ports, and which of them are compute or I/O nodes |
-//! | `ranking` | every switch's distance from the roots, and the rank of the leaves |
-//! | `groups` | the links of a switch by direction and far switch |
-//! | `indexing` | the digits that order the switches of a rank, and so the leaves |
-//! | `validation` | what makes a tree pure |
+//! | `adapters` | the ports of channel adapters and their roles: compute node, I/O node, other |
+//! | `ranking` | the rank of every switch (its distance from the roots) and of the leaves |
+//! | `groups` | the links of a switch, by direction and far switch |
+//! | `indexing` | the indices that order the switches of a rank, and the leaves |
+//! | `validation` | the conditions of a pure tree |
 //! | `targets` | the order of targets |
-//! | `routing` | the walks that hand out the routes to a target |
-//! | `matrix` | the lid matrix after the walks |
+//! | `routing` | the walks that assign the routes to a target |
+//! | `matrix` | the hop matrix after the walks |
 
 use std::fmt;
 
@@ -36,17 +36,18 @@ use targets::ComputeNodes;
 
 /// The ftree engine.
 ///
-/// Switches are ranked by their distance from the roots, and the compute nodes hang on the leaves,
-/// which are all of one rank. Routes are handed out target by target, and each takes the links
-/// that those before it used least. So targets that follow each other in [`Routing::ca_order`]
-/// use links in turn; where a leaf has fewer compute nodes than others, dummies fill it up.
+/// Switches are ranked by their distance from the roots. Compute nodes are attached to the leaves,
+/// which all have the same rank. Routes are assigned target by target over the least used links. So
+/// consecutive targets of [`Routing::ca_order`] use different links. Dummies replace missing
+/// compute nodes of a leaf.
 ///
-/// Where no link joins switches of one rank, packets go up and then down, which closes no credit
-/// loop. Only those to I/O nodes may turn up again, [`RoutingOptions::max_reverse_hops`] times.
+/// If no link joins switches of equal rank, packets go up and then down, which closes no credit
+/// loop. Only packets to I/O nodes may turn upwards again, up to
+/// [`RoutingOptions::max_reverse_hops`] times.
 ///
-/// The tables are OpenSM's, with one exception: on a leaf with further switches below or beside
-/// it, OpenSM reorders the list of compute nodes while it goes through it, by bytes that mean
-/// something else, and may forget some. Here all are routed, in the order of the leaf's ports.
+/// The tables equal those of OpenSM, with one exception. On a leaf with further switches below or
+/// beside it, OpenSM reorders the list of compute nodes during its iteration, by unrelated bytes,
+/// and may skip some. This engine routes all of them, in the order of the leaf's ports.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FatTree;
 
@@ -63,14 +64,14 @@ impl Engine for FatTree {
         let mut groups = Groups::new(subnet, &ranks);
         let quasi = options.quasi_ftree_indexing;
         let leaves = indexing::index(subnet, &ranks, &ports, &mut groups, quasi)?;
-        if !ranks.roots_given {
+        if !ranks.has_root_list {
             validation::validate(subnet, &ranks, &groups)?;
         }
         let compute_nodes = ComputeNodes::new(subnet, &ports, &leaves);
 
         let weights = options.link_weights(subnet);
         let mut router = Router::new(subnet, &ranks, &leaves, groups);
-        // Only switches need the lid matrix, so it is made meanwhile.
+        // Only switches need the hop matrix, so it is computed in parallel.
         let (base, routed) = rayon::join(
             || HopMatrix::shortest(subnet, &weights),
             || {

@@ -1,24 +1,24 @@
 //! Layered shortest paths: deadlock freedom by service levels on any topology.
 //!
-//! Every pair of switches gets shortest paths, and its two directions one layer, such that the
-//! channel dependency graph of each layer has no cycle (Skeie, Lysne and Theiss, "Layered Shortest
-//! Path (LASH) Routing in Irregular System Area Networks", 2002). A layer is a service level, which
-//! travels on the VL of its number.
+//! Every pair of switches gets shortest paths and a layer for both directions. The channel
+//! dependency graph of each layer has no cycle (Skeie, Lysne and Theiss, "Layered Shortest Path
+//! (LASH) Routing in Irregular System Area Networks", 2002). A layer is a service level, which uses
+//! the VL of the same number.
 //!
-//! The number of layers depends above all on the choice among shortest paths. So paths and layers
-//! are chosen together: one layer is filled after the other, first with the pairs whose shortest
-//! paths follow an orientation of the links, which closes no cycle, and then with those for which
-//! a search finds paths that fit in. Afterwards pairs are moved from full to empty layers.
+//! The number of layers depends mainly on the choice among shortest paths, so paths and layers are
+//! chosen together. Each layer is filled first with pairs whose shortest paths follow an
+//! orientation of the links, which closes no cycle. Then it is filled with pairs for which a search
+//! finds paths without a cycle. Finally, pairs are moved from full to empty layers.
 //!
-//! OpenSM's method, the paths of its breadth-first searches put into the first layer that they fit
-//! into, is tried last with one layer less: there are never more layers than it needs.
+//! OpenSM's method puts the paths of breadth-first searches into the first layer without a cycle.
+//! It is tried last with one layer less, so the result never has more layers than OpenSM's.
 //!
 //! | file | holds |
 //! |---|---|
 //! | `network` | the switches, and the channels and turns between them |
-//! | `routes` | the next switch on every way, and the layer of every pair |
+//! | `routes` | the next switch of every route, and the layer of every pair |
 //! | `graph` | the turns of one layer, kept in an order without cycles |
-//! | `dimensions`, `orientation` | grids and their dimensions; which way a link leads |
+//! | `dimensions`, `orientation` | grids and their dimensions; orders of the channels |
 //! | `fill`, `ordered`, `search` | filling layers: along an orientation, and pair by pair |
 //! | `first_fit` | layers for given paths |
 //! | `balance` | evening out the layers |
@@ -47,17 +47,17 @@ use fill::Recipe;
 use network::{NONE, Network};
 use routes::Layout;
 
-/// The VLs that links have when nothing else is said: those of OpenSM on ibsim.
-const USUAL_LANES: u8 = 8;
+/// The number of VLs if not configured: that of OpenSM on ibsim.
+const DEFAULT_VLS: u8 = 8;
 
-/// The data virtual lanes that there can be.
-const MOST_LANES: u8 = 15;
+/// Maximum number of data VLs.
+const MAX_VLS: u8 = 15;
 
-/// How many layers are tried before a fabric is given up: more than there are VLs, so that the
-/// refusal can say how many it takes.
-const MOST_LAYERS: usize = 64;
+/// Maximum number of layers tried. It exceeds the number of VLs, so that the error can report the
+/// number of layers needed.
+const MAX_LAYERS: usize = 64;
 
-/// The number of switches above which only one recipe is followed.
+/// Number of switches above which only one recipe is tried.
 const LARGE: usize = 768;
 
 /// The lash engine.
@@ -100,7 +100,7 @@ fn unsuitable(reason: &str) -> EngineError {
     EngineError::Unsuitable(format!("lash: {reason}"))
 }
 
-/// The virtual lanes that layers may use.
+/// The VLs that layers may use.
 struct VlRange {
     first: u8,
     count: u8,
@@ -109,8 +109,8 @@ struct VlRange {
 impl VlRange {
     fn new(options: &RoutingOptions) -> Result<Self, EngineError> {
         let vls = match options.virtual_lanes {
-            0 => USUAL_LANES,
-            vls => vls.min(MOST_LANES),
+            0 => DEFAULT_VLS,
+            vls => vls.min(MAX_VLS),
         };
         let first = options.lash_start_vl;
         if first >= vls {
@@ -123,12 +123,12 @@ impl VlRange {
     }
 }
 
-/// Chooses routes and layers by the recipe that takes the fewest layers.
+/// Chooses routes and layers by the recipe with the fewest layers.
 fn lay_out(network: &Network<'_>, vls: &VlRange) -> Result<Layout, EngineError> {
     let dimensions = Dimensions::find(network);
     let mut best: Option<Layout> = None;
     let fewer = |best: &Option<Layout>| {
-        best.as_ref().map_or(MOST_LAYERS, |best| best.count().saturating_sub(1))
+        best.as_ref().map_or(MAX_LAYERS, |best| best.count().saturating_sub(1))
     };
     for recipes in waves(network, dimensions.is_some()) {
         let limit = fewer(&best);
@@ -151,17 +151,17 @@ fn lay_out(network: &Network<'_>, vls: &VlRange) -> Result<Layout, EngineError> 
     match best {
         Some(layout) if layout.count() <= available => Ok(layout),
         Some(layout) => Err(unsuitable(&format!(
-            "{} layers are needed; expected at most {available}, the virtual lanes from {} on",
+            "{} layers are needed; expected at most {available}, the VLs from {} on",
             layout.count(),
             vls.first
         ))),
         None => Err(unsuitable(&format!(
-            "more than {MOST_LAYERS} layers are needed; expected at most {available}"
+            "more than {MAX_LAYERS} layers are needed; expected at most {available}"
         ))),
     }
 }
 
-/// Returns the recipes, those that are tried side by side together.
+/// Returns the recipes in groups that are tried in parallel.
 fn waves(network: &Network<'_>, grid: bool) -> Vec<Vec<Recipe>> {
     let base = Recipe { oriented: true, mirrored: false, dimensions: false, root: 0 };
     let (along, mirrored) =
@@ -175,7 +175,7 @@ fn waves(network: &Network<'_>, grid: bool) -> Vec<Vec<Recipe>> {
     }
 }
 
-/// Says how many pairs of switches each layer has.
+/// Returns a note with the number of switch pairs per layer.
 fn note(layout: &Layout, first: u8) -> String {
     let mut pairs = vec![0usize; layout.count()];
     for &layer in layout.layers.iter().filter(|&&layer| layer != NONE) {

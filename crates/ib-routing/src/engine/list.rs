@@ -6,15 +6,15 @@ use std::str::FromStr;
 use super::{Engine, EngineError, EngineKind, ParseEngineError, Routing, RoutingOptions};
 use crate::subnet::Subnet;
 
-/// The engines to try, first to last, and after them minhop unless that is ruled out.
+/// The engines to try in order, followed by minhop unless excluded.
 ///
-/// Read from OpenSM's notation: names with commas or blanks between them; `no_fallback` rules out
-/// the minhop at the end. The word `auto` alone stands for [`EngineList::default`].
+/// Parsed from OpenSM's notation: names separated by commas or blanks; `no_fallback` excludes
+/// minhop at the end. The word `auto` alone is [`EngineList::default`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EngineList {
     engines: Vec<EngineKind>,
     fallback: bool,
-    /// True if the user named no engine.
+    /// True if the user specified no engine.
     is_default: bool,
 }
 
@@ -67,7 +67,7 @@ impl fmt::Display for EngineList {
     }
 }
 
-/// An engine that did not route, and why.
+/// An engine that did not route the subnet, and the reason.
 pub type Refusal = (EngineKind, EngineError);
 
 /// Result of a list of engines.
@@ -75,15 +75,15 @@ pub type Refusal = (EngineKind, EngineError);
 pub struct Outcome {
     /// The tables of the first successful engine.
     pub routing: Routing,
-    /// The engines that were tried before it.
+    /// The engines that failed before it.
     pub refusals: Vec<Refusal>,
 }
 
-/// The failure of a whole list.
+/// Error of a list in which all engines failed.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("no routing engine could serve the subnet:{}", describe(refusals))]
 pub struct NoEngine {
-    /// The engines that were tried.
+    /// The engines and their errors.
     pub refusals: Vec<Refusal>,
 }
 
@@ -91,7 +91,7 @@ fn describe(refusals: &[Refusal]) -> String {
     refusals.iter().map(|refusal| format!("\n  {}: {}", refusal.0, reason(refusal))).collect()
 }
 
-/// Returns why an engine refused, without its name.
+/// Returns the reason of a refusal, without the name of the engine.
 #[must_use]
 pub fn reason((engine, error): &Refusal) -> String {
     let text = error.to_string();
@@ -99,13 +99,13 @@ pub fn reason((engine, error): &Refusal) -> String {
 }
 
 impl EngineList {
-    /// Returns the engines, first to last, without the fallback.
+    /// Returns the engines in order, without the fallback.
     #[must_use]
     pub fn engines(&self) -> &[EngineKind] {
         &self.engines
     }
 
-    /// Returns true if the user named no engine.
+    /// Returns true if the user specified no engine.
     #[must_use]
     pub const fn is_default(&self) -> bool {
         self.is_default
@@ -127,10 +127,10 @@ impl EngineList {
         candidates
     }
 
-    /// Routes the subnet with the first engine of the list that can.
+    /// Routes the subnet with the first engine that supports it.
     ///
     /// # Errors
-    /// Fails if no engine can route the subnet, with the reason of each.
+    /// Fails if no engine supports the subnet, with the reason of each.
     pub fn route(
         &self,
         subnet: &Subnet<'_>,

@@ -1,4 +1,4 @@
-//! Least hops, equalised over ports: the engine that every list falls back to.
+//! Least hops, balanced over ports; the fallback of every engine list.
 
 use ib_types::ServiceLevel;
 
@@ -10,9 +10,9 @@ use crate::subnet::Subnet;
 
 /// The minhop engine, OpenSM's `-R minhop`.
 ///
-/// Every switch sends to a LID through one of the ports with the least hops, the one that the
-/// fewest LIDs use so far. It knows nothing of deadlock: on a fabric with loops its routes can
-/// close a credit loop.
+/// Every switch sends to a LID by one of its least-hop ports, the one used by the fewest LIDs so
+/// far. The engine does not avoid deadlock: on a fabric with cycles, its routes can form a credit
+/// loop.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MinHop;
 
@@ -26,7 +26,7 @@ impl Engine for MinHop {
     }
 }
 
-/// Routes by the least hops, with or without dimension order.
+/// Routes by least hops, with or without dimension order.
 pub(super) fn over_shortest_paths(
     subnet: &Subnet<'_>,
     options: &RoutingOptions,

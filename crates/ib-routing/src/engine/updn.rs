@@ -12,9 +12,9 @@ use crate::subnet::{Peer, Subnet, SwitchId};
 
 /// The updn engine.
 ///
-/// Switches are ranked by their distance from the root switches, given or detected. A link leads
-/// up to the lower rank; between equal ranks, to the higher identifier. Paths of ups followed by
-/// downs cannot close a credit loop.
+/// Switches are ranked by their distance from the root switches, which are configured or detected.
+/// A link leads up to the lower rank or, between equal ranks, to the higher identifier. Paths of
+/// ups followed by downs cannot form a credit loop.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct UpDown;
 
@@ -36,7 +36,7 @@ impl Engine for UpDown {
                 let roots = roots::from_guids(subnet, guids, &mut notes);
                 if roots.is_empty() {
                     return Err(EngineError::Unsuitable(
-                        "updn: none of the root GUIDs given is a switch of this subnet".into(),
+                        "updn: none of the root GUIDs is a switch of this subnet".into(),
                     ));
                 }
                 if options.connect_roots && roots.len() > 1 {
@@ -70,7 +70,7 @@ impl Engine for UpDown {
             }
         };
         let connected = shortest.as_ref().filter(|_| options.connect_roots);
-        // Weights make the hops between connected roots differ from link to link.
+        // With weights, the hops between connected roots differ from link to link.
         let share = connected.is_none() || weights.is_uniform();
         let links =
             Links::new(subnet, &ranks(subnet, &roots), &identifiers(subnet, options), share);
@@ -91,7 +91,7 @@ impl Engine for UpDown {
 /// The rank of a switch that no root reaches.
 const UNRANKED: u32 = u32::MAX;
 
-/// Returns every switch's distance from the nearest root.
+/// Returns the distance of every switch from the nearest root.
 fn ranks(subnet: &Subnet<'_>, roots: &[SwitchId]) -> Vec<u32> {
     let mut ranks = vec![UNRANKED; subnet.switches().len()];
     let mut queue = roots.to_vec();
@@ -112,7 +112,7 @@ fn ranks(subnet: &Subnet<'_>, roots: &[SwitchId]) -> Vec<u32> {
     ranks
 }
 
-/// Returns what breaks ties of rank: the node GUID, or what the user gave instead.
+/// Returns the identifiers that break ties of rank: the configured ones or the node GUIDs.
 fn identifiers(subnet: &Subnet<'_>, options: &RoutingOptions) -> Vec<u64> {
     let mut ids: Vec<u64> = subnet.switches().iter().map(|switch| switch.guid.0).collect();
     for &(guid, id) in &options.updn_ids {
@@ -123,30 +123,30 @@ fn identifiers(subnet: &Subnet<'_>, options: &RoutingOptions) -> Vec<u64> {
     ids
 }
 
-/// One end of a link between switches, as the search sees it.
+/// A directed link between switches.
 #[derive(Clone, Copy)]
 struct Link {
     /// The switch at the far end.
     to: u16,
-    /// The far end's port.
+    /// The port at the far end.
     there: u8,
-    /// Whether the step over the link leads up.
+    /// True if the link leads up.
     up: bool,
-    /// The links whose hops are alike.
+    /// Index of the class of links with equal hops.
     class: u32,
 }
 
-/// The links out of every switch, three times: all, those that lead down, those that lead up.
+/// The links out of every switch: all, those that lead down, those that lead up.
 struct Links {
     all: Fan,
     down: Fan,
     up: Fan,
     classes: LinkClasses,
-    /// Whether all links of a switch that lead down are one class, and those that lead up another.
+    /// True if all downward links of a switch share a class, and all upward links another.
     share: bool,
 }
 
-/// Links by the switch that they lead out of.
+/// Links by the switch at which they start.
 struct Fan {
     first: Vec<u32>,
     links: Vec<Link>,
@@ -169,20 +169,19 @@ impl Fan {
 }
 
 impl Links {
-    /// Finds the direction of every link.
+    /// Determines the direction of every link.
     ///
-    /// What a search finds through a link depends only on the switch that it leads out of and on
-    /// its direction, so the links out of a switch make up two classes: class 2·switch those that
-    /// lead down, the next one those that lead up. Unless `share` is given every link is a class
-    /// of its own.
+    /// The result of a search through a link depends only on its first switch and its direction. So
+    /// the links of a switch form two classes: class 2·switch leads down, the next one up. Unless
+    /// `share` is true, every link has its own class.
     fn new(subnet: &Subnet<'_>, ranks: &[u32], ids: &[u64], share: bool) -> Self {
         let mut all = Fan { first: vec![0], links: Vec::new() };
         for id in subnet.switch_ids() {
             for (_, other, there) in subnet.switch_links(id) {
                 let (own, far) = (ranks[id.index()], ranks[other.index()]);
                 let up = match own.cmp(&far) {
-                    // Two roots are joined upwards from either side, so that what lies behind
-                    // both is found from both.
+                    // The link between two roots leads up in both directions, so that each finds
+                    // the switches behind the other.
                     std::cmp::Ordering::Equal if own == 0 => true,
                     std::cmp::Ordering::Equal => ids[id.index()] > ids[other.index()],
                     order => order.is_gt(),
@@ -203,7 +202,7 @@ impl Links {
     }
 }
 
-/// Searches from every switch over the links against the direction of travel.
+/// Searches from every switch, against the direction of packets.
 fn matrix(
     subnet: &Subnet<'_>,
     links: Links,
@@ -233,11 +232,11 @@ fn matrix(
     HopMatrix::by_class(subnet, links.classes, &rows)
 }
 
-/// The breadth-first search of one destination.
+/// The breadth-first search of a destination.
 ///
-/// A switch keeps the direction by which it was last put into the queue, and is put in again
-/// whenever a link to it first gets its hops while it is not waiting. That decides which entries
-/// exist on fabrics with links inside a rank.
+/// A switch keeps the direction with which it was last queued. It is queued again if a link to it
+/// first gets its hops while it is not queued. This determines the entries on fabrics with links
+/// inside a rank.
 struct Search {
     queue: Vec<u16>,
     up: Vec<bool>,
@@ -245,7 +244,8 @@ struct Search {
 }
 
 impl Search {
-    /// `least` holds the hops of every switch, `emitted` those that its links were last given.
+    /// Runs the search; `least` gets the hops of every switch, `emitted` those last assigned to its
+    /// links.
     fn run(&mut self, links: &Links, root: u16, least: &mut [u8], emitted: &mut [u8]) {
         least[usize::from(root)] = 0;
         self.queue.clear();
@@ -257,7 +257,7 @@ impl Search {
             self.queued[usize::from(switch)] = false;
             let beyond = least[usize::from(switch)].saturating_add(1);
             let improves = |fan: &Fan| {
-                // Of links that share a class the first speaks for all.
+                // The first link represents all links of its class.
                 let fan = fan.of(switch);
                 let telling = if links.share { &fan[..fan.len().min(1)] } else { fan };
                 telling.iter().any(|link| beyond < emitted[link.class as usize])

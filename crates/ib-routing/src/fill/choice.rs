@@ -1,4 +1,4 @@
-//! Choosing a port when an LMC, port shifting or scattering has a say.
+//! The choice of a port with an LMC, port shifting or random choice.
 
 use ib_topology::NodeId;
 use ib_types::Guid;
@@ -7,7 +7,7 @@ use super::scatter::LibcRandom;
 use super::{NO_PATH, Plan};
 use crate::subnet::{EndPortId, Peer, Subnet, SwitchId};
 
-/// A node that an end port's LIDs leave a switch through.
+/// A neighbour by which the LIDs of an end port leave a switch.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Remote {
     node: NodeId,
@@ -16,7 +16,7 @@ pub(super) struct Remote {
     forwarded: u32,
 }
 
-/// Per end port, the neighbours that its LIDs have been sent through so far.
+/// Per end port, the neighbours that its LIDs use so far.
 #[derive(Default)]
 pub(super) struct Remotes {
     per_port: usize,
@@ -25,23 +25,23 @@ pub(super) struct Remotes {
 }
 
 impl Remotes {
-    /// Forgets everything.
+    /// Removes all entries.
     pub(super) fn reset(&mut self, subnet: &Subnet<'_>) {
         self.per_port = usize::from(subnet.lmc().lids());
-        let nobody = Remote { node: NodeId(u32::MAX), system: Guid::ZERO, port: 0, forwarded: 0 };
+        let unused = Remote { node: NodeId(u32::MAX), system: Guid::ZERO, port: 0, forwarded: 0 };
         self.slots.clear();
-        self.slots.resize(subnet.end_ports().len() * self.per_port, nobody);
+        self.slots.resize(subnet.end_ports().len() * self.per_port, unused);
         self.used.clear();
         self.used.resize(subnet.end_ports().len(), 0);
     }
 
-    /// Returns the neighbours that an end port's LIDs go through.
+    /// Returns the neighbours that the LIDs of an end port use.
     pub(super) fn of(&self, target: EndPortId) -> &[Remote] {
         let used = usize::from(self.used[target.index()]);
         &self.slots[target.index() * self.per_port..][..used]
     }
 
-    /// Counts one more LID of an end port through a port.
+    /// Counts a LID of an end port for a port.
     pub(super) fn count(&mut self, plan: &Plan<'_>, switch: SwitchId, target: EndPortId, port: u8) {
         let Some((node, system, there)) = neighbour(plan.subnet, switch, port) else { return };
         let used = &mut self.used[target.index()];
@@ -57,7 +57,7 @@ impl Remotes {
     }
 }
 
-/// Returns the node behind a switch port, its system image GUID and its port.
+/// Returns the node at the far end of a switch port, its system image GUID and its port.
 fn neighbour(subnet: &Subnet<'_>, switch: SwitchId, port: u8) -> Option<(NodeId, Guid, u8)> {
     let (node, there) = match subnet.peers(switch)[usize::from(port)] {
         Peer::None => return None,
@@ -70,7 +70,7 @@ fn neighbour(subnet: &Subnet<'_>, switch: SwitchId, port: u8) -> Option<(NodeId,
     Some((node, subnet.fabric().node(node).system_guid, there))
 }
 
-/// One choice: for one LID of one end port at one switch.
+/// The choice for one LID of an end port at a switch.
 pub(super) struct Chooser<'a> {
     pub(super) plan: &'a Plan<'a>,
     pub(super) switch: SwitchId,
@@ -79,42 +79,43 @@ pub(super) struct Chooser<'a> {
     pub(super) random: Option<&'a mut LibcRandom>,
 }
 
-/// A candidate port as the rules see it.
+/// A candidate port with its attributes.
 #[derive(Clone, Copy)]
 struct Path {
     port: u8,
     count: u32,
-    /// What the port's neighbour has to do with the LIDs routed so far.
-    known: Known,
-    /// The two flags as they stood when the port was looked at; one keeps its last value where
-    /// the other settles the matter, and port shifting goes by that.
+    /// Use of the neighbour by other LIDs of the end port.
+    known: NeighbourUse,
+    /// The two flags at the time of the evaluation. If one decides alone, the other keeps its
+    /// previous value, which port shifting uses.
     system_flag: bool,
     node_flag: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Known {
-    /// Nothing: the LMC is zero.
-    Unasked,
-    /// No LID goes through its system yet.
+enum NeighbourUse {
+    /// Not determined: the LMC is zero.
+    Undetermined,
+    /// No LID uses its system yet.
     NewSystem,
-    /// Some LID goes through its system, none through the node.
+    /// Some LID uses its system, but none this node.
     NewNode,
-    /// So many LIDs go through the node already.
+    /// Number of LIDs that use the node.
     Forwards(u32),
 }
 
-/// The best port so far by each of the three yardsticks.
+/// The best ports so far by each of the three criteria.
 struct Best {
     any: Option<(u8, u32)>,
     other_system: Option<(u8, u32)>,
     other_node: Option<(u8, u32)>,
-    /// The fewest LIDs that the chosen ports' neighbours forward; `None` before the first.
+    /// Least number of LIDs that the neighbours of the chosen ports forward; `None` before the
+    /// first.
     forwarded: Option<u32>,
 }
 
 impl Chooser<'_> {
-    /// Returns the port for a LID, scanning the candidates cyclically from a scan position.
+    /// Returns the port for a LID; scans the candidates cyclically from a position.
     pub(super) fn choose(self, candidates: &[u8], start: usize) -> u8 {
         let ports = usize::from(self.plan.subnet.switch(self.switch).ports) + 1;
         let paths = self.paths(candidates, start % ports);
@@ -161,11 +162,11 @@ impl Chooser<'_> {
             .map(|&port| {
                 let known = self.known(port);
                 match known {
-                    Known::Unasked => {}
-                    Known::NewSystem => system_flag = false,
-                    Known::NewNode => (system_flag, node_flag) = (true, false),
-                    Known::Forwards(_) if self.plan.dor => {}
-                    Known::Forwards(_) => (system_flag, node_flag) = (true, true),
+                    NeighbourUse::Undetermined => {}
+                    NeighbourUse::NewSystem => system_flag = false,
+                    NeighbourUse::NewNode => (system_flag, node_flag) = (true, false),
+                    NeighbourUse::Forwards(_) if self.plan.dor => {}
+                    NeighbourUse::Forwards(_) => (system_flag, node_flag) = (true, true),
                 }
                 let count = self.counts[usize::from(port)];
                 Path { port, count, known, system_flag, node_flag }
@@ -173,29 +174,29 @@ impl Chooser<'_> {
             .collect()
     }
 
-    fn known(&self, port: u8) -> Known {
+    fn known(&self, port: u8) -> NeighbourUse {
         if self.plan.subnet.lmc().get() == 0 {
-            return Known::Unasked;
+            return NeighbourUse::Undetermined;
         }
         let (node, system, there) =
             neighbour(self.plan.subnet, self.switch, port).expect("candidates are linked");
         if self.plan.dor {
             let same = |remote: &&Remote| remote.node == node && remote.port == there;
-            return Known::Forwards(
+            return NeighbourUse::Forwards(
                 self.used.iter().find(same).map_or(0, |remote| remote.forwarded),
             );
         }
         if !self.used.iter().any(|remote| remote.system == system) {
-            return Known::NewSystem;
+            return NeighbourUse::NewSystem;
         }
         self.used
             .iter()
             .find(|remote| remote.node == node)
-            .map_or(Known::NewNode, |remote| Known::Forwards(remote.forwarded))
+            .map_or(NeighbourUse::NewNode, |remote| NeighbourUse::Forwards(remote.forwarded))
     }
 }
 
-/// Replaces a best port by one that is used less.
+/// Replaces a best port by a less used one.
 fn improve(best: &mut Option<(u8, u32)>, path: &Path) -> bool {
     let better = best.is_none_or(|(_, count)| path.count < count);
     if better {
@@ -207,21 +208,21 @@ fn improve(best: &mut Option<(u8, u32)>, path: &Path) -> bool {
 impl Best {
     fn weigh(&mut self, path: &Path) {
         let first_through_it = match path.known {
-            Known::NewSystem => improve(&mut self.other_system, path),
-            Known::NewNode => improve(&mut self.other_node, path),
-            Known::Unasked | Known::Forwards(_) => false,
+            NeighbourUse::NewSystem => improve(&mut self.other_system, path),
+            NeighbourUse::NewNode => improve(&mut self.other_node, path),
+            NeighbourUse::Undetermined | NeighbourUse::Forwards(_) => false,
         };
         if first_through_it {
             self.forwarded = Some(0);
         }
         let forwards = match path.known {
-            Known::Forwards(forwarded) => Some(forwarded),
-            Known::Unasked | Known::NewSystem | Known::NewNode => None,
+            NeighbourUse::Forwards(forwarded) => Some(forwarded),
+            NeighbourUse::Undetermined | NeighbourUse::NewSystem | NeighbourUse::NewNode => None,
         };
         self.settle(path, forwards);
     }
 
-    /// Weighs a path by its two flags alone, as port shifting does.
+    /// Evaluates a path by its two flags only, as port shifting does.
     fn weigh_shifted(&mut self, path: &Path, for_lmc: bool) {
         let flagged = path.system_flag || path.node_flag;
         if for_lmc {
@@ -233,13 +234,14 @@ impl Best {
             }
         }
         let forwards = match path.known {
-            Known::Forwards(forwarded) => forwarded,
-            Known::Unasked | Known::NewSystem | Known::NewNode => 0,
+            NeighbourUse::Forwards(forwarded) => forwarded,
+            NeighbourUse::Undetermined | NeighbourUse::NewSystem | NeighbourUse::NewNode => 0,
         };
         self.settle(path, (for_lmc && flagged).then_some(forwards));
     }
 
-    /// Takes the path when it is used less, or as much while its neighbour forwards fewer LIDs.
+    /// Chooses the path if it is less used, or equally used with a neighbour that forwards fewer
+    /// LIDs.
     fn settle(&mut self, path: &Path, forwards: Option<u32>) {
         let fewer = forwards.filter(|&f| self.forwarded.is_none_or(|least| f < least));
         let tied = self.any.is_some_and(|(_, count)| path.count == count);

@@ -1,11 +1,11 @@
 //! The random numbers of `--scatter-ports`.
 
-/// The additive feedback generator behind the C library's `random`, so that a seed scatters
-/// routes as it does in OpenSM.
+/// The additive feedback generator of `random` in the C library: the same seed gives the same
+/// routes as in OpenSM.
 ///
-/// Each output is the sum of the outputs 3 and 31 places before, its lowest bit dropped. The
-/// first 31 are made from the seed by the multiplier 16,807 modulo 2^31 - 1, and the 310 outputs
-/// after them are thrown away.
+/// Each output is the sum of the outputs 3 and 31 steps before, without the lowest bit. The first
+/// 31 values are computed from the seed with the multiplier 16,807 modulo 2^31 - 1. The following
+/// 310 outputs are discarded.
 pub(super) struct LibcRandom {
     state: [u32; 31],
     next: usize,

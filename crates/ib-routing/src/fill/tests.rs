@@ -2,7 +2,7 @@ use super::scan_order;
 use super::scatter::LibcRandom;
 
 #[test]
-fn scattering_draws_the_c_library_s_numbers() {
+fn scattering_uses_the_random_numbers_of_libc() {
     let first = |seed| {
         let mut random = LibcRandom::new(seed);
         [random.next(), random.next(), random.next(), random.next()]
@@ -13,7 +13,7 @@ fn scattering_draws_the_c_library_s_numbers() {
 }
 
 #[test]
-fn a_scan_order_is_completed_or_refused_whole() {
+fn scan_order_is_completed_or_refused() {
     assert_eq!(scan_order(&[3, 1], 4), Some(vec![0, 3, 1, 2, 4]));
     assert_eq!(scan_order(&[3, 3], 4), None);
     assert_eq!(scan_order(&[5], 4), None);

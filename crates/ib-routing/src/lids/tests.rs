@@ -4,7 +4,7 @@ use ib_types::{Guid, Lid, Lmc, NodeKind};
 use super::*;
 use crate::subnet::{Peer, Subnet, SubnetError, SubnetOptions, SwitchId};
 
-/// One switch with hosts on its ports; port GUIDs 0x101, 0x103, 0x105 …, switch GUID 0x200.
+/// Returns a switch with hosts on its ports; port GUIDs 0x101, 0x103, 0x105 …, switch GUID 0x200.
 fn star(hosts: u8) -> Fabric {
     let mut fabric = Fabric::new();
     let switch = NodeSpec::new(NodeKind::Switch, "switch", Guid(0x200), hosts);
@@ -40,7 +40,7 @@ fn lmc(value: u8) -> LidOptions {
 }
 
 #[test]
-fn the_sm_comes_first_and_then_the_wire_order() {
+fn sm_port_gets_the_first_lid_then_wire_order() {
     let (ranges, notes) = assigned(&star(3), lmc(0));
     // Byte-swapped, 0x200 comes before 0x101: its last byte is smaller.
     assert_eq!(ranges, [(0x101, (1, 1)), (0x103, (3, 3)), (0x105, (4, 4)), (0x200, (2, 2))].into());
@@ -48,7 +48,7 @@ fn the_sm_comes_first_and_then_the_wire_order() {
 }
 
 #[test]
-fn an_lmc_aligns_hosts_but_not_the_switch() {
+fn lmc_aligns_hosts_but_not_the_switch() {
     let (ranges, _) = assigned(&star(3), lmc(2));
     assert_eq!(
         ranges,
@@ -68,7 +68,7 @@ fn found_lids_are_kept_unless_reassigned() {
 }
 
 #[test]
-fn a_lid_that_two_ports_have_goes_to_the_first() {
+fn duplicate_lid_goes_to_the_first_port() {
     let mut fabric = star(2);
     found_with(&mut fabric, "host0", 1, 9, 0);
     found_with(&mut fabric, "host1", 1, 9, 0);
@@ -79,7 +79,7 @@ fn a_lid_that_two_ports_have_goes_to_the_first() {
 }
 
 #[test]
-fn a_misaligned_lid_is_given_up() {
+fn misaligned_lid_is_replaced() {
     let mut fabric = star(1);
     found_with(&mut fabric, "host0", 1, 5, 0);
     let (ranges, notes) = assigned(&fabric, lmc(1));
@@ -88,13 +88,13 @@ fn a_misaligned_lid_is_given_up() {
 }
 
 #[test]
-fn guid2lid_comes_before_what_was_found() {
+fn guid2lid_overrides_discovered_lids() {
     let mut fabric = star(2);
     found_with(&mut fabric, "host0", 1, 9, 0);
     let guid2lid = [(Guid(0x101), (30, 30)), (Guid(0x999), (1, 1)), (Guid(0x103), (0, 0))].into();
     let (ranges, notes) = assigned(&fabric, LidOptions { guid2lid, ..lmc(0) });
     assert_eq!(ranges[&0x101], (30, 30));
-    // LID 1 belongs to a port that may come back.
+    // LID 1 belongs to a missing port that may return.
     assert_eq!(ranges[&0x200], (2, 2));
     assert!(notes.iter().any(|note| note.contains("0x0000000000000103")), "{notes:?}");
 }

@@ -7,8 +7,7 @@ use super::routes::Routes;
 use crate::check::wiring::Channel;
 use crate::subnet::EndPortId;
 
-/// Returns the mean, over all flows of a number of random bisections, of the share of its hosts'
-/// bandwidth that a flow gets.
+/// Returns the mean share of bandwidth over all flows of random bisections.
 pub(super) fn effective_bisection(
     routes: &Routes<'_>,
     nodes: &[EndPortId],
@@ -34,19 +33,19 @@ pub(super) fn effective_bisection(
             },
         )
         .collect();
-    // Summed in order: the result must not depend on which thread was first.
+    // Summed in a fixed order, so that the result does not depend on threads.
     shares.iter().sum::<f64>() / f64::from(bisections)
 }
 
-/// The scratch memory of one thread.
+/// Scratch memory of a thread.
 struct Bisection<'a> {
     routes: &'a Routes<'a>,
     rates: &'a [u32],
-    /// Flows by channel.
+    /// Number of flows by channel.
     flows: Vec<u32>,
-    /// The channels of all flows, one after the other.
+    /// The channels of all flows, concatenated.
     channels: Vec<Channel>,
-    /// Where each flow's channels end, and whether it arrives.
+    /// The end of the channels of each flow, and true if the flow arrives.
     ends: Vec<(usize, bool)>,
 }
 
@@ -56,7 +55,7 @@ impl<'a> Bisection<'a> {
         Self { routes, rates, flows, channels: Vec::new(), ends: Vec::new() }
     }
 
-    /// Returns the mean share of the flows from each sender to the receiver at the same place.
+    /// Returns the mean share of the flows from each sender to the receiver at the same index.
     fn mean_share(&mut self, senders: &[EndPortId], receivers: &[EndPortId]) -> f64 {
         self.channels.clear();
         self.ends.clear();

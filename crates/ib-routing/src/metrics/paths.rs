@@ -1,15 +1,15 @@
-//! All paths of a subnet side by side.
+//! All paths of a subnet in one table.
 
 use rayon::prelude::*;
 
 use super::routes::Routes;
 use crate::subnet::{EndPortId, SwitchId};
 
-/// How many shifts are counted at a time. The paths from one switch to consecutive places lie side
-/// by side, so more of them share a cache line; but each shift needs counters of its own.
+/// Number of shifts counted at a time. The paths from a switch to consecutive positions are
+/// adjacent, so more of them share a cache line; but each shift needs its own counters.
 pub(super) const TILE: usize = 8;
 
-/// A link's position among those between switches, in as few bytes as will do.
+/// Index of a link between switches, in as few bytes as possible.
 pub(super) trait Index: Copy + Send + Sync {
     fn new(index: usize) -> Self;
     fn get(self) -> usize;
@@ -37,38 +37,38 @@ impl Index for u32 {
 
 /// The links between switches on the paths from some switches to the nodes of an order.
 pub(super) struct PathTable<I> {
-    /// The links that every path has room for.
+    /// Maximum number of links per path.
     stride: usize,
-    /// The places of a row: those of the order, then its first ones again, so that a tile that
-    /// begins at its end needs no second look.
-    places: usize,
-    /// `[switch][place][link]`, filled up with the number of links, which stands for none.
+    /// Number of positions per row: those of the order, then its first ones again, so that a tile
+    /// at the end needs no wrap-around.
+    positions: usize,
+    /// `[switch][position][link]`, padded with the number of links.
     links: Vec<I>,
 }
 
-/// The rows that one thread fills together.
+/// Number of rows that a thread fills together.
 const ROWS_AT_ONCE: usize = 32;
 
 impl<I: Index> PathTable<I> {
-    /// Follows all paths; `None` when they do not fit into a memory of so many bytes.
+    /// Follows all paths; `None` if they need more than `memory` bytes.
     ///
-    /// Paths that do not arrive are empty, as are those to dummies.
+    /// Paths that do not arrive and paths to dummies are empty.
     pub(super) fn new(
         routes: &Routes<'_>,
         from: &[SwitchId],
         order: &[Option<EndPortId>],
         memory: usize,
     ) -> Option<Self> {
-        // Long enough for trees of three levels; where it is not, the second try is.
+        // Enough for trees of three levels; otherwise the second attempt has the right length.
         let mut stride = 4;
         loop {
-            let places = order.len() + TILE - 1;
-            if from.len() * places * stride * size_of::<I>() > memory {
+            let positions = order.len() + TILE - 1;
+            if from.len() * positions * stride * size_of::<I>() > memory {
                 return None;
             }
             let none = I::new(routes.switch_channels().len());
             let mut table =
-                Self { stride, places, links: vec![none; from.len() * places * stride] };
+                Self { stride, positions, links: vec![none; from.len() * positions * stride] };
             let longest = table.fill(routes, from, order);
             if longest <= stride {
                 return Some(table);
@@ -77,7 +77,7 @@ impl<I: Index> PathTable<I> {
         }
     }
 
-    /// Enters all paths that there is room for and returns the number of links of the longest.
+    /// Stores all paths that fit, and returns the number of links of the longest.
     fn fill(
         &mut self,
         routes: &Routes<'_>,
@@ -85,22 +85,25 @@ impl<I: Index> PathTable<I> {
         order: &[Option<EndPortId>],
     ) -> usize {
         let lid = |port| routes.subnet.end_port(port).base_lid.index();
-        let mut targets: Vec<(usize, EndPortId)> =
-            order.iter().enumerate().filter_map(|(place, &port)| Some((place, port?))).collect();
+        let mut targets: Vec<(usize, EndPortId)> = order
+            .iter()
+            .enumerate()
+            .filter_map(|(position, &port)| Some((position, port?)))
+            .collect();
         targets.sort_by_key(|&(_, port)| lid(port));
-        // Entries for the LIDs of a group share a cache line in every switch's table.
+        // LFT entries for the LIDs of a group share a cache line.
         let groups = || targets.chunk_by(|a, b| lid(a.1) / 64 == lid(b.1) / 64);
 
-        let width = self.places * self.stride;
+        let width = self.positions * self.stride;
         let fill_rows = |(rows, from): (&mut [I], &[SwitchId])| {
             let (mut path, mut longest) = (Vec::new(), 0);
             for group in groups() {
                 for (row, &switch) in rows.chunks_exact_mut(width).zip(from) {
-                    for &(place, to) in group {
+                    for &(position, to) in group {
                         path.clear();
                         routes.append(switch, to, &mut path);
                         longest = longest.max(path.len());
-                        let slots = &mut row[place * self.stride..][..self.stride];
+                        let slots = &mut row[position * self.stride..][..self.stride];
                         for (slot, &channel) in slots.iter_mut().zip(&path) {
                             *slot = I::new(routes.link_index(channel));
                         }
@@ -108,8 +111,8 @@ impl<I: Index> PathTable<I> {
                 }
             }
             for row in rows.chunks_exact_mut(width) {
-                let (places, again) = row.split_at_mut(order.len() * self.stride);
-                for (slot, &link) in again.iter_mut().zip(places.iter().cycle()) {
+                let (positions, again) = row.split_at_mut(order.len() * self.stride);
+                for (slot, &link) in again.iter_mut().zip(positions.iter().cycle()) {
                     *slot = link;
                 }
             }
@@ -119,10 +122,10 @@ impl<I: Index> PathTable<I> {
         rows.zip(from.par_chunks(ROWS_AT_ONCE)).map(fill_rows).max().unwrap_or(0)
     }
 
-    /// Returns the paths from a switch, given by its row, to a place of the order and to those
-    /// behind it.
-    pub(super) fn paths_to(&self, row: usize, place: usize) -> impl Iterator<Item = &[I]> {
-        let links = &self.links[row * self.places * self.stride..][..self.places * self.stride];
-        links[place * self.stride..].chunks_exact(self.stride)
+    /// Returns the paths from a switch (a row) to a position of the order and the following ones.
+    pub(super) fn paths_to(&self, row: usize, position: usize) -> impl Iterator<Item = &[I]> {
+        let links =
+            &self.links[row * self.positions * self.stride..][..self.positions * self.stride];
+        links[position * self.stride..].chunks_exact(self.stride)
     }
 }

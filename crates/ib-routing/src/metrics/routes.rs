@@ -1,4 +1,4 @@
-//! The links that single routes go over.
+//! The links of single routes.
 
 use ib_types::NodeKind;
 
@@ -6,12 +6,12 @@ use crate::check::wiring::{Channel, Hop, Wiring};
 use crate::lft::Lfts;
 use crate::subnet::{EndPortId, Subnet, SwitchId};
 
-/// Tables that can be followed.
+/// Tables with the links that they use.
 pub(super) struct Routes<'a> {
     pub(super) subnet: &'a Subnet<'a>,
     lfts: &'a Lfts,
     wiring: Wiring,
-    /// The channels from switch to switch, in order.
+    /// The channels between switches, in order.
     links: Vec<Channel>,
     /// The position in `links` of each channel.
     index_of: Vec<u32>,
@@ -32,12 +32,12 @@ impl<'a> Routes<'a> {
         self.wiring.channels()
     }
 
-    /// Returns the channels that lead from switch to switch, in order.
+    /// Returns the channels between switches, in order.
     pub(super) fn switch_channels(&self) -> &[Channel] {
         &self.links
     }
 
-    /// Returns the position of a channel among those from switch to switch; 0 for others.
+    /// Returns the index of a channel between switches; 0 for others.
     pub(super) fn link_index(&self, channel: Channel) -> usize {
         self.index_of[channel as usize] as usize
     }
@@ -58,16 +58,15 @@ impl<'a> Routes<'a> {
         ports
     }
 
-    /// Returns the switch that an end port sends through; none when a cable joins it to another
-    /// host.
+    /// Returns the switch of an end port; `None` if it is linked to another host.
     pub(super) fn entry(&self, port: EndPortId) -> Option<SwitchId> {
         self.subnet.end_port(port).attachment.switch()
     }
 
-    /// Appends the channels between switches that packets take from a switch to the base LID of an
-    /// end port.
+    /// Appends the channels between switches on the route from a switch to the base LID of an end
+    /// port.
     ///
-    /// Returns false, and appends nothing, when they do not arrive.
+    /// Returns false and appends nothing if packets do not arrive.
     pub(super) fn append(&self, from: SwitchId, to: EndPortId, path: &mut Vec<Channel>) -> bool {
         let lid = self.subnet.end_port(to).base_lid.get();
         let start = path.len();

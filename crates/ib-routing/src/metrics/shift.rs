@@ -6,20 +6,20 @@ use super::paths::{Index, PathTable, TILE};
 use super::routes::Routes;
 use crate::subnet::{EndPortId, SwitchId};
 
-/// How much the flows of shift patterns get into each other's way.
+/// Contention of shift patterns.
 ///
-/// In shift k, 1 ≤ k < n, the node at place i of the order sends to the one at place i + k modulo
-/// n. The contention of a shift is the most flows over one directed link, hosts' own links
-/// included; 1 is the best possible.
+/// In shift k, 1 ≤ k < n, the node at position i of the order sends to that at position i + k
+/// modulo n. The contention of a shift is the maximum number of flows over a directed link,
+/// including host links; 1 is the optimum.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ShiftContention {
-    /// The contention of the worst shift; 0 when there are fewer than two nodes.
+    /// Contention of the worst shift; 0 with fewer than two nodes.
     pub max: u32,
-    /// The mean of all shifts.
+    /// Mean contention of all shifts.
     pub mean: f64,
 }
 
-/// Up to this much memory, in bytes, all paths are kept; beyond it they are followed anew for
+/// Maximum memory in bytes for storing all paths; if more is needed, they are followed again for
 /// every shift.
 pub(super) const PATH_MEMORY: usize = 1 << 28;
 
@@ -49,9 +49,9 @@ pub(super) fn shift_contention(
 struct Shifts<'a> {
     routes: &'a Routes<'a>,
     order: &'a [Option<EndPortId>],
-    /// The switches that nodes send through, ascending.
+    /// The switches of the nodes, ascending.
     switches: Vec<SwitchId>,
-    /// The places of the order that send through a switch, with its position in `switches`.
+    /// The positions of nodes with a switch, and the index of the switch in `switches`.
     senders: Vec<(usize, usize)>,
 }
 
@@ -68,12 +68,12 @@ impl<'a> Shifts<'a> {
         let row = |switch| switches.binary_search(&switch).expect("all entries are in it");
         let mut senders: Vec<_> =
             entries.iter().map(|&(place, switch)| (place, row(switch))).collect();
-        // One switch's paths lie together.
+        // Paths from the same switch are adjacent.
         senders.sort_by_key(|&(_, row)| row);
         Self { routes, order, switches, senders }
     }
 
-    /// Returns the contention of every shift, from 1 on.
+    /// Returns the contention of every shift from 1.
     fn all<I: Index>(&self, memory: usize, advance: &(dyn Fn(usize) + Sync)) -> Vec<u32> {
         let table = PathTable::<I>::new(self.routes, &self.switches, self.order, memory);
         let width = self.routes.switch_channels().len();
@@ -82,16 +82,16 @@ impl<'a> Shifts<'a> {
             .step_by(TILE)
             .map_init(Vec::new, |flows: &mut Vec<u16>, first| {
                 let count = TILE.min(self.order.len() - first);
-                // One more counter per shift takes in what stands for no link.
+                // One more counter per shift absorbs the padding.
                 flows.clear();
                 flows.resize(count * (width + 1), 0);
                 match &table {
-                    Some(table) => self.count_kept(table, first, flows),
-                    None => self.count_anew(first, flows),
+                    Some(table) => self.count_stored(table, first, flows),
+                    None => self.count_followed(first, flows),
                 }
                 advance(count);
                 let contention = |(shift, flows): (usize, &[u16])| {
-                    // Not `max` of the references: this one compiles to vector instructions.
+                    // Not `max` of references: this compiles to vector instructions.
                     match flows[..width].iter().copied().fold(0, u16::max) {
                         0 => u32::from(self.has_flows(shift)),
                         most => u32::from(most),
@@ -103,15 +103,15 @@ impl<'a> Shifts<'a> {
             .collect()
     }
 
-    fn count_kept<I: Index>(&self, table: &PathTable<I>, first: usize, flows: &mut [u16]) {
+    fn count_stored<I: Index>(&self, table: &PathTable<I>, first: usize, flows: &mut [u16]) {
         let width = self.routes.switch_channels().len() + 1;
         for &(place, row) in &self.senders {
             let partner = (place + first) % self.order.len();
             let paths = table.paths_to(row, partner);
             for (flows, path) in flows.chunks_exact_mut(width).zip(paths) {
                 for link in path {
-                    // There are fewer than 2^16 nodes and each sends one flow; only the counter
-                    // that nobody reads can wrap.
+                    // There are fewer than 2^16 nodes with one flow each; only the unused counter
+                    // can wrap.
                     let count = &mut flows[link.get()];
                     *count = count.wrapping_add(1);
                 }
@@ -119,14 +119,14 @@ impl<'a> Shifts<'a> {
         }
     }
 
-    fn count_anew(&self, first: usize, flows: &mut [u16]) {
+    fn count_followed(&self, first: usize, flows: &mut [u16]) {
         let width = self.routes.switch_channels().len() + 1;
         let mut path = Vec::new();
         for (shift, flows) in (first..).zip(flows.chunks_exact_mut(width)) {
             for &(place, row) in &self.senders {
                 path.clear();
                 if let Some(to) = self.order[(place + shift) % self.order.len()] {
-                    // What does not arrive takes nobody's bandwidth.
+                    // A lost flow uses no bandwidth.
                     self.routes.append(self.switches[row], to, &mut path);
                 }
                 for &channel in &path {
@@ -136,7 +136,7 @@ impl<'a> Shifts<'a> {
         }
     }
 
-    /// Returns true when some node has a partner, even if only hosts' links are between them.
+    /// Returns true if a node has a partner, even if they are on the same switch.
     fn has_flows(&self, shift: usize) -> bool {
         let partners = self.order.iter().cycle().skip(shift);
         self.order.iter().zip(partners).any(|(from, to)| from.is_some() && to.is_some())

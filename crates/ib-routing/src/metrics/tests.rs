@@ -6,13 +6,13 @@ use ib_types::{Guid, LinkSpeed, LinkWidth};
 use proptest::prelude::*;
 
 use super::*;
-use crate::check::tests::net::{Net, host_lid, spoil, tables};
+use crate::check::tests::net::{Net, corrupt, host_lid, tables};
 use crate::engine::Engine;
 use crate::engine::minhop::MinHop;
 use crate::lft::NO_PATH;
 use crate::subnet::{Peer, SwitchId};
 
-/// Two leaves, four hosts each at ports 1 to 4, joined by cables from port 5 on.
+/// Returns two leaves with four hosts each at ports 1 to 4, joined by cables from port 5.
 fn leaves(rate: LinkRate, cables: u8) -> Net {
     let net = (0..cables)
         .fold(Net::new(&[8; 2]), |net, cable| net.link_at((0, 5 + cable), (1, 5 + cable), rate));
@@ -24,7 +24,7 @@ fn measure(subnet: &Subnet<'_>, lfts: &Lfts) -> Metrics {
 }
 
 #[test]
-fn a_crossbar_has_no_contention() {
+fn crossbar_has_no_contention() {
     let net = (1..=9).fold(Net::new(&[9]), |net, port| net.host((0, port)));
     let subnet = net.subnet();
     let measured = measure(&subnet, &tables(&subnet, |_, _, _| NO_PATH));
@@ -33,7 +33,7 @@ fn a_crossbar_has_no_contention() {
 }
 
 #[test]
-fn one_host_has_nobody_to_contend_with() {
+fn single_host_has_no_contention() {
     let net = Net::new(&[2]).host((0, 1));
     let subnet = net.subnet();
     let measured = measure(&subnet, &tables(&subnet, |_, _, _| NO_PATH));
@@ -41,10 +41,9 @@ fn one_host_has_nobody_to_contend_with() {
     assert_eq!(measured.shift_contention, ShiftContention { max: 0, mean: 0.0 });
 }
 
-/// One cable for four hosts a side: the middle shift of nodes in the order of leaves puts all
-/// four flows on it each way.
+/// One cable for four hosts per side: the middle shift has four flows on it in each direction.
 #[test]
-fn a_thin_trunk_is_shared_by_all_flows() {
+fn thin_trunk_is_shared_by_all_flows() {
     let net = leaves(LinkRate::DEFAULT, 1);
     let subnet = net.subnet();
     let lfts = tables(&subnet, |_, _, _| 5);
@@ -52,22 +51,22 @@ fn a_thin_trunk_is_shared_by_all_flows() {
         (0..8).map(|host| subnet.find_end_port(Guid(0x10_0001 + 2 * host))).collect();
     let options = MetricsOptions { ca_order: &order, ..Default::default() };
     let measured = metrics(&subnet, &lfts, &options);
-    // Shifts 1 to 7 put 1, 2, 3, 4, 3, 2, 1 flows on the cable in each direction.
+    // Shifts 1 to 7 have 1, 2, 3, 4, 3, 2, 1 flows on the cable in each direction.
     assert_eq!(measured.shift_contention, ShiftContention { max: 4, mean: 16.0 / 7.0 });
     assert!((0.2..0.9).contains(&measured.effective_bisection), "{measured:?}");
 }
 
 #[test]
-fn a_fast_trunk_carries_more() {
+fn fast_trunk_carries_more_flows() {
     let fast = LinkRate { width: LinkWidth::X4, speed: LinkSpeed::Qdr };
     let net = leaves(fast, 1);
     let subnet = net.subnet();
-    // Four times the hosts' rate carries four flows in full.
+    // Four times the rate of host links carries four flows at full rate.
     assert_eq!(measure(&subnet, &tables(&subnet, |_, _, _| 5)).effective_bisection, 1.0);
 }
 
 #[test]
-fn one_cable_per_host_and_good_tables_keep_shifts_apart() {
+fn one_cable_per_host_avoids_shift_contention() {
     let net = leaves(LinkRate::DEFAULT, 4);
     let subnet = net.subnet();
     let order: Vec<_> =
@@ -82,7 +81,7 @@ fn one_cable_per_host_and_good_tables_keep_shifts_apart() {
 }
 
 #[test]
-fn dummies_take_part_in_nothing() {
+fn dummies_have_no_flows() {
     let net = leaves(LinkRate::DEFAULT, 1);
     let subnet = net.subnet();
     let lfts = tables(&subnet, |_, _, _| 5);
@@ -107,7 +106,7 @@ fn lost_flows_have_no_bandwidth() {
 }
 
 #[test]
-fn the_number_of_threads_and_the_path_memory_do_not_show() {
+fn result_does_not_depend_on_threads_and_path_memory() {
     let kind = ib_topology::generate::Kind::parse("torus", &["3x4", "hosts=2"]).expect("a kind");
     let fabric = ib_topology::generate::generate(&kind, &Default::default()).expect("a fabric");
     let subnet = Subnet::discover(&fabric, &Default::default()).expect("a subnet");
@@ -126,8 +125,8 @@ fn the_number_of_threads_and_the_path_memory_do_not_show() {
     assert_ne!(other.effective_bisection, one.effective_bisection);
 }
 
-/// Returns the links that a flow takes, followed by nothing but the subnet's own table of peers;
-/// `None` when it does not arrive.
+/// Returns the links of a flow, followed by the peers of the subnet only; `None` if it does not
+/// arrive.
 fn path(
     subnet: &Subnet<'_>,
     lfts: &Lfts,
@@ -150,12 +149,12 @@ fn path(
 
 proptest! {
     #[test]
-    fn contention_is_what_single_flows_add_up_to(seed: u64, percent in 0usize..20) {
+    fn contention_matches_individual_flows(seed: u64, percent in 0usize..20) {
         let mut rng = Rng::new(seed);
         let net = Net::random(&mut rng);
         let subnet = net.subnet();
         let mut lfts = MinHop.route(&subnet, &Default::default()).expect("routes").lfts;
-        spoil(&subnet, &mut lfts, &mut rng, percent);
+        corrupt(&subnet, &mut lfts, &mut rng, percent);
         let mut order: Vec<Option<EndPortId>> =
             subnet.end_port_ids().filter(|&id| !subnet.end_port(id).is_switch()).map(Some).collect();
         order.extend((0..rng.below(3)).map(|_| None));

@@ -2,7 +2,7 @@ use super::*;
 use ib_topology::{LinkRate, NodeSpec};
 use ib_types::NodeKind;
 
-/// Two switches with one host each, and a third pair that is joined to nothing.
+/// Returns two switches with one host each, and a third unconnected pair.
 fn split() -> Fabric {
     let mut fabric = Fabric::new();
     for pair in 0..3u64 {
@@ -31,7 +31,7 @@ fn discovery_stops_at_the_edge_of_the_subnet() {
 }
 
 #[test]
-fn the_subnet_manager_s_port_gets_the_first_lid() {
+fn sm_port_gets_the_first_lid() {
     let fabric = split();
     let sm_port = Some(Guid(0x10_0003));
     let subnet = Subnet::discover(&fabric, &SubnetOptions { sm_port, ..Default::default() });
@@ -42,7 +42,7 @@ fn the_subnet_manager_s_port_gets_the_first_lid() {
 }
 
 #[test]
-fn a_missing_or_idle_sm_port_is_refused() {
+fn missing_or_unlinked_sm_port_is_refused() {
     let fabric = split();
     let at = |guid| {
         Subnet::discover(&fabric, &SubnetOptions { sm_port: Some(guid), ..Default::default() })

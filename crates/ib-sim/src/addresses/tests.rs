@@ -10,7 +10,7 @@ fn sim() -> Sim {
 }
 
 #[test]
-fn adapter_ports_have_addresses_of_their_own_that_stay() {
+fn hca_ports_have_unique_stable_addresses() {
     let sim = sim();
     let addresses = Addresses::derive(&sim);
     assert_eq!(addresses, Addresses::derive(&sim));
@@ -33,13 +33,13 @@ fn adapter_ports_have_addresses_of_their_own_that_stay() {
         }
     }
     assert_eq!(addresses.find("10.0.0.0".parse().unwrap()), None);
-    // These are part of what users write down.
+    // Derived addresses must never change: users write them down.
     assert_eq!(hash(0x0002_c903_00a1_b2c1), 6_237);
 }
 
 #[test]
-fn addresses_that_would_be_the_same_are_not() {
-    // Two GUIDs of the same address: found by trying.
+fn colliding_addresses_are_resolved() {
+    // Two GUIDs with the same hash, found by search.
     let mut seen = BTreeMap::new();
     let mut rng = ib_types::rng::Rng::new(1);
     let (one, other) = std::iter::repeat_with(|| rng.next_u64() >> 1 | 1)
@@ -54,13 +54,13 @@ fn addresses_that_would_be_the_same_are_not() {
         IpAddr::V4(v4) => u32::from(v4) & 0xff_ffff,
         IpAddr::V6(_) => unreachable!("the IPv4 address comes first"),
     };
-    assert_eq!(v4(h2), hash(one), "the smaller GUID has its own");
+    assert_eq!(v4(h2), hash(one), "the smaller GUID keeps its hash");
     assert_eq!(v4(h1), next(hash(one)));
     assert_eq!(next(0xff_fffe), 1);
 }
 
 #[test]
-fn a_file_gives_other_addresses() {
+fn file_overrides_derived_addresses() {
     let sim = sim();
     let [one, two, other] = ["h1.1", "h1.2", "h2.1"].map(|name| lab::port(&sim, name));
     let mut addresses = Addresses::derive(&sim);
@@ -77,7 +77,7 @@ fn a_file_gives_other_addresses() {
 }
 
 #[test]
-fn a_wrong_file_changes_nothing_and_is_told_where() {
+fn malformed_file_changes_nothing() {
     let sim = sim();
     let mut addresses = Addresses::derive(&sim);
     let before = addresses.clone();
@@ -89,8 +89,8 @@ fn a_wrong_file_changes_nothing_and_is_told_where() {
         ("h1[1]", "6: found the end of the line"),
         ("h1[1] 1.2.3", "7: found \"1.2.3\""),
         ("\"h2\"[1] 1.2.3.4 1.2.3.4", "17: found \"1.2.3.4\""),
-        ("h1[1] 5.6.7.8", "7: found \"5.6.7.8\", expected an address that no port has yet"),
-        ("h1[1] 0.0.0.0", "7: found \"0.0.0.0\", expected an IPv4 or IPv6 address that a host"),
+        ("h1[1] 5.6.7.8", "7: found \"5.6.7.8\", expected an unused address"),
+        ("h1[1] 0.0.0.0", "7: found \"0.0.0.0\", expected an IPv4 or IPv6 address of a host"),
         ("h1[1] 0.1.2.3", "7: found"),
         ("h1[1] 127.0.0.1", "7: found"),
         ("h1[1] 224.0.0.1", "7: found"),
@@ -109,7 +109,7 @@ fn a_wrong_file_changes_nothing_and_is_told_where() {
 }
 
 #[test]
-fn a_port_gives_up_what_it_was_given_when_it_is_given_something_else() {
+fn later_override_replaces_earlier_override() {
     let sim = sim();
     let mut addresses = Addresses::derive(&sim);
     let [h1, h2] = ["h1.1", "h2.1"].map(|name| lab::port(&sim, name));
@@ -124,7 +124,7 @@ fn a_port_gives_up_what_it_was_given_when_it_is_given_something_else() {
 }
 
 #[test]
-fn addresses_follow_a_new_guid_but_for_those_that_were_given() {
+fn derived_addresses_follow_a_new_guid() {
     let mut sim = sim();
     let mut addresses = Addresses::derive(&sim);
     addresses.override_from(&sim, "file", "\"h2\"[1] 192.168.7.1\n").unwrap();
@@ -134,7 +134,7 @@ fn addresses_follow_a_new_guid_but_for_those_that_were_given() {
     lab::run(&mut sim, "guid h2[1] 0x78");
     addresses.update(&sim);
     assert_ne!(addresses.of(h1), before);
-    assert_eq!(addresses.find(before[1]), None, "nobody has the old one");
+    assert_eq!(addresses.find(before[1]), None, "the old address is unused");
     assert_eq!(addresses.of(h1)[1], "fd69:6266:6162::77".parse::<IpAddr>().unwrap());
     assert_eq!(addresses.of(h2), ["192.168.7.1".parse::<IpAddr>().unwrap()]);
     addresses.update(&sim);
@@ -142,7 +142,7 @@ fn addresses_follow_a_new_guid_but_for_those_that_were_given() {
 }
 
 #[test]
-fn a_step_of_a_script_that_changes_a_guid_is_noticed() {
+fn guid_change_by_a_script_updates_addresses() {
     let mut sim = sim();
     let mut addresses = Addresses::derive(&sim);
     let h1 = lab::port(&sim, "h1.1");
@@ -155,7 +155,7 @@ fn a_step_of_a_script_that_changes_a_guid_is_noticed() {
     assert_eq!(addresses.of(h1)[1], "fd69:6266:6162::77".parse::<IpAddr>().unwrap());
 }
 
-/// Makes sure that no port has another one's address, and none has fewer than it should.
+/// Checks that every HCA port has its addresses, and that no address belongs to two ports.
 fn check_unique(addresses: &Addresses) {
     let mut seen = BTreeSet::new();
     for (port, list) in addresses.iter() {
@@ -169,7 +169,7 @@ fn check_unique(addresses: &Addresses) {
 }
 
 #[test]
-fn addresses_can_be_exchanged_and_what_is_given_is_nobody_else_s() {
+fn addresses_can_be_exchanged_and_stay_unique() {
     let mut sim = sim();
     let derived = Addresses::derive(&sim);
     let [one, two, other] = ["h1.1", "h1.2", "h2.1"].map(|name| lab::port(&sim, name));
@@ -182,7 +182,7 @@ fn addresses_can_be_exchanged_and_what_is_given_is_nobody_else_s() {
     assert_eq!((exchanged.of(one), exchanged.of(two)), (derived.of(two), derived.of(one)));
     assert_eq!(exchanged.of(other), derived.of(other));
     check_unique(&exchanged);
-    // One that is taken away is derived anew.
+    // A port whose address is assigned to another port gets a new derived one.
     let mut moved = derived.clone();
     moved.override_from(&sim, "f", &format!("h1[1]{}\n", text(two))).unwrap();
     check_unique(&moved);
@@ -191,7 +191,7 @@ fn addresses_can_be_exchanged_and_what_is_given_is_nobody_else_s() {
         IpAddr::V6(_) => unreachable!("the IPv4 address comes first"),
     };
     assert_eq!(host(moved.of(two)[0]), next(host(derived.of(two)[0])));
-    // And later: what a new GUID would have is given.
+    // An assigned address is not derived for a port whose GUID changes later.
     let mut later = derived.clone();
     let wanted = format!("h2[1] {} {}\n", v4(hash(0x77)), v6(0x77));
     later.override_from(&sim, "f", &wanted).unwrap();
@@ -202,7 +202,7 @@ fn addresses_can_be_exchanged_and_what_is_given_is_nobody_else_s() {
 }
 
 #[test]
-fn ports_of_one_guid_have_addresses_of_their_own() {
+fn ports_with_the_same_guid_have_unique_addresses() {
     for guid in [0x77, u64::MAX] {
         let mut sim = sim();
         for name in ["h1[1]", "h1[2]", "h2[1]"] {
@@ -215,7 +215,7 @@ fn ports_of_one_guid_have_addresses_of_their_own() {
 }
 
 #[test]
-fn a_name_with_quotes_and_blanks_is_read_as_the_console_writes_it() {
+fn quoted_names_are_read_as_the_console_writes_them() {
     use ib_topology::{Fabric, NodeSpec};
     let mut fabric = Fabric::new();
     let name = "the \"big\" one";

@@ -1,4 +1,4 @@
-//! What clients have asked and still wait for.
+//! Outstanding requests of clients.
 
 use std::collections::BTreeMap;
 
@@ -10,36 +10,36 @@ use slab::Slab;
 
 use crate::ids::{ClientId, RequestKey};
 
-/// What a client has asked and still waits for.
+/// An outstanding request of a client.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Request {
     pub(crate) client: ClientId,
-    /// What it sent, as it sent it.
+    /// The MAD as the client sent it.
     pub(super) datagram: Datagram,
-    /// Whether an answer is due; what has none is done when it arrives.
+    /// True if a response is expected; a MAD without a response is done when it arrives.
     pub(super) answered: bool,
-    /// Tells requests apart that had the same index.
+    /// Distinguishes requests that use the same index one after the other.
     number: u32,
-    /// The transaction and the port under which somebody was handed it to answer.
-    handed: Option<(u64, PortId)>,
-    /// The client that was handed it last; `None` for an agent.
-    taker: Option<ClientId>,
+    /// Transaction ID and port with which the request was assigned to a responder.
+    assigned: Option<(u64, PortId)>,
+    /// The responder: the client to which the request was assigned last; `None` for an agent.
+    responder: Option<ClientId>,
 }
 
-/// All requests that clients wait for.
+/// All outstanding requests.
 ///
-/// Each entry of `handed` names a request that is there and that names the entry.
+/// Invariant: each entry of `assigned` refers to an outstanding request, which refers back to the
+/// entry.
 #[derive(Debug, Default)]
 pub(crate) struct Requests {
     requests: Slab<Request>,
-    /// The requests that clients and agents were handed to answer, by the transaction under which
-    /// they were and the port at which.
-    handed: BTreeMap<(u64, PortId), RequestKey>,
+    /// Requests assigned to clients and agents, by transaction ID and port.
+    assigned: BTreeMap<(u64, PortId), RequestKey>,
     last_number: u32,
 }
 
 impl Requests {
-    /// Returns a request that is still waited for.
+    /// Returns an outstanding request.
     pub(crate) fn get(&self, key: RequestKey) -> Option<&Request> {
         let request = self.requests.get(key.index as usize)?;
         (request.number == key.number).then_some(request)
@@ -58,8 +58,8 @@ impl Requests {
             datagram: *datagram,
             answered: expects_answer(&datagram.mad),
             number: self.last_number,
-            handed: None,
-            taker: None,
+            assigned: None,
+            responder: None,
         };
         RequestKey { index: self.requests.insert(request) as u32, number: self.last_number }
     }
@@ -68,15 +68,15 @@ impl Requests {
     pub(super) fn remove(&mut self, key: RequestKey) -> Option<Request> {
         self.get(key)?;
         let request = self.requests.remove(key.index as usize);
-        if let Some(handed) = request.handed
-            && self.handed.get(&handed) == Some(&key)
+        if let Some(assigned) = request.assigned
+            && self.assigned.get(&assigned) == Some(&key)
         {
-            self.handed.remove(&handed);
+            self.assigned.remove(&assigned);
         }
         Some(request)
     }
 
-    /// Removes the requests of a client.
+    /// Removes all requests of a client.
     pub(super) fn cancel_of(&mut self, client: ClientId) {
         let own = self.requests.iter().filter(|(_, request)| request.client == client);
         let key = |(index, request): (usize, &Request)| RequestKey {
@@ -88,94 +88,96 @@ impl Requests {
         }
     }
 
-    /// Returns the requests that a client was handed and has not answered.
-    pub(super) fn handed_to(&self, taker: ClientId) -> Vec<RequestKey> {
-        let handed = self.handed.values().copied();
-        handed
-            .filter(|&key| self.get(key).is_some_and(|request| request.taker == Some(taker)))
+    /// Returns the requests that are assigned to a client and not answered.
+    pub(super) fn assigned_to(&self, responder: ClientId) -> Vec<RequestKey> {
+        let assigned = self.assigned.values().copied();
+        assigned
+            .filter(|&key| {
+                self.get(key).is_some_and(|request| request.responder == Some(responder))
+            })
             .collect()
     }
 
-    /// Returns the request that was handed out as a transaction at a port and gives way to another one,
-    /// and whether that one repeats it.
+    /// Returns the request that a new one with the same transaction ID and port replaces, and true
+    /// if the new one repeats it.
     ///
-    /// The transaction is a client's 48 bits, so both are of one client. A retry, and the next segment of
-    /// a message, have the header of the first: their sender waits for one answer, finds it by the
-    /// transaction, and would take a failure of the older one for one of the new. Any other request that
-    /// is handed out as the same transaction is one that its owner waits for on its own, and nobody can
-    /// answer the older one any more.
+    /// The transaction ID includes the client ID, so both are of the same client. Retries and
+    /// further segments of a message have the same header as the first MAD. Their sender waits for
+    /// one response and finds it by transaction ID, so the older request must not fail. Any other
+    /// MAD with the same transaction ID is a separate request, and the older one can no longer be
+    /// answered.
     pub(super) fn replaced_by(
         &self,
         key: RequestKey,
         transaction: u64,
         port: PortId,
     ) -> Option<(RequestKey, bool)> {
-        let older = *self.handed.get(&(transaction, port)).filter(|&&older| older != key)?;
+        let older = *self.assigned.get(&(transaction, port)).filter(|&&older| older != key)?;
         let header = |key| self.get(key).map(|request| &request.datagram.mad.0[..HEADER]);
         Some((older, header(older).is_some() && header(older) == header(key)))
     }
 
-    /// Takes note that a request was handed out as a transaction at a port.
-    pub(super) fn hand_out(
+    /// Records that a request was assigned to a responder, with a transaction ID and at a port.
+    pub(super) fn assign(
         &mut self,
         key: RequestKey,
         transaction: u64,
         port: PortId,
-        taker: Option<ClientId>,
+        responder: Option<ClientId>,
     ) {
-        let handed = (transaction, port);
-        self.handed.insert(handed, key);
+        let assigned = (transaction, port);
+        self.assigned.insert(assigned, key);
         let request = &mut self.requests[key.index as usize];
-        (request.handed, request.taker) = (Some(handed), taker);
+        (request.assigned, request.responder) = (Some(assigned), responder);
     }
 
-    /// Returns the ports at which a request was handed out as a transaction.
-    pub(crate) fn ports_handed(&self, transaction: u64) -> impl Iterator<Item = PortId> {
+    /// Returns the ports at which a request with a transaction ID was assigned.
+    pub(crate) fn assigned_ports(&self, transaction: u64) -> impl Iterator<Item = PortId> {
         let all = (transaction, PortId(0))..=(transaction, PortId(u32::MAX));
-        self.handed.range(all).map(|(&(_, port), _)| port)
+        self.assigned.range(all).map(|(&(_, port), _)| port)
     }
 
-    /// Takes the request that was handed out as a transaction at a port: its answer is on its way.
-    pub(super) fn take_handed(&mut self, transaction: u64, port: PortId) -> Option<RequestKey> {
-        let key = self.handed.remove(&(transaction, port))?;
-        self.requests[key.index as usize].handed = None;
+    /// Returns and removes the request with a transaction ID at a port: its response was sent.
+    pub(super) fn take_assigned(&mut self, transaction: u64, port: PortId) -> Option<RequestKey> {
+        let key = self.assigned.remove(&(transaction, port))?;
+        self.requests[key.index as usize].assigned = None;
         Some(key)
     }
 }
 
 #[cfg(test)]
 impl Requests {
-    /// Returns how many requests were handed out and wait for their answer.
-    pub(crate) fn handed_out(&self) -> usize {
-        self.handed.len()
+    /// Returns the number of assigned requests without a response.
+    pub(crate) fn assigned_count(&self) -> usize {
+        self.assigned.len()
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Request> {
         self.requests.iter().map(|(_, request)| request)
     }
 
-    /// Checks that each request that was handed out is there and says so.
+    /// Checks that each assigned request is outstanding and refers back to its entry.
     pub(super) fn check(&self) {
-        for (&handed, &key) in &self.handed {
-            let request = self.get(key).expect("a request that was handed out is there");
-            assert_eq!(request.handed, Some(handed));
+        for (&assigned, &key) in &self.assigned {
+            let request = self.get(key).expect("assigned requests are outstanding");
+            assert_eq!(request.assigned, Some(assigned));
         }
     }
 }
 
-/// The length of the header that all datagrams have: class, method, transaction, attribute.
+/// Length of the common MAD header: class, method, transaction ID, attribute.
 const HEADER: usize = 24;
 
-/// Returns true for what keeps a message of several segments going and is no part of it.
+/// Returns true for RMPP ACK, STOP and ABORT, which carry no data of the message.
 ///
-/// OpenSM leaves it to the kernel to write the type of an answer, so with libumad2sim.so an answer
-/// has none.
+/// OpenSM leaves the RMPP type of a response to the kernel, so with libumad2sim.so a response has
+/// none.
 pub(crate) fn is_rmpp_control(mad: &Mad) -> bool {
     let controls = [RmppType::ACK, RmppType::STOP, RmppType::ABORT];
     mad.is_rmpp() && controls.contains(&mad.rmpp().rmpp_type)
 }
 
-/// Returns true when a datagram has an answer that its sender waits for.
+/// Returns true if a MAD is a request with a response.
 fn expects_answer(mad: &Mad) -> bool {
     let method = mad.method();
     let one_way = matches!(method, Method::SEND | Method::TRAP) || method.is_response();

@@ -1,5 +1,4 @@
-//! What can be said of a command before it is run: whether what it names is there, and of the right
-//! kind.
+//! Checks of a command before it is run: its targets exist and its values are in range.
 
 use ib_wire::layout::FieldInfo;
 use ib_wire::mad::pm::{PortCounters, PortCountersExtended};
@@ -8,7 +7,7 @@ use super::{Command, CommandError, Fault, Ignored};
 use crate::fabric::FabricState;
 use crate::node::LINEAR_BLOCKS;
 
-/// Checks what a command names, and values whose range depends on the fabric.
+/// Checks the targets of a command, and values whose range depends on the fabric.
 pub(crate) fn check(fabric: &FabricState, command: &Command) -> Result<(), CommandError> {
     match command {
         Command::Link(one, other) | Command::Swap(one, other) => {
@@ -27,7 +26,7 @@ pub(crate) fn check(fabric: &FabricState, command: &Command) -> Result<(), Comma
             if *times == 0 {
                 return Err(CommandError::Value {
                     found: "0 times".to_owned(),
-                    expected: "once at least",
+                    expected: "at least 1",
                 });
             }
         }
@@ -53,7 +52,7 @@ pub(crate) fn check(fabric: &FabricState, command: &Command) -> Result<(), Comma
             if let Some((from, to)) = pair.filter(|(from, to)| from == to) {
                 return Err(CommandError::Value {
                     found: format!("port {to} for port {from}"),
-                    expected: "another port than the first one",
+                    expected: "a different port",
                 });
             }
         }
@@ -62,7 +61,8 @@ pub(crate) fn check(fabric: &FabricState, command: &Command) -> Result<(), Comma
             if let Ignored::Blocks(blocks) = ignored
                 && let Some(block) = blocks.iter().find(|&&block| block >= LINEAR_BLOCKS)
             {
-                const _: () = assert!(LINEAR_BLOCKS == 768, "as the message says");
+                const _: () =
+                    assert!(LINEAR_BLOCKS == 768, "the message contains the number of blocks");
                 return Err(CommandError::Value {
                     found: format!("block {block}"),
                     expected: "blocks of 64 LIDs, 0 to 767",
@@ -73,49 +73,49 @@ pub(crate) fn check(fabric: &FabricState, command: &Command) -> Result<(), Comma
     Ok(())
 }
 
-/// Refuses what has no effect: a time for which packets are held back, where none are.
+/// Refuses faults without effect: a maximum delay of reordering without reordering.
 fn check_faults(faults: &[Fault]) -> Result<(), CommandError> {
     let holds = faults.iter().any(|fault| matches!(fault, Fault::HeldBack(_)));
     let reorders = |fault: &Fault| matches!(fault, Fault::Reordering(part) if *part > 0.0);
     if holds && !faults.iter().any(reorders) {
         return Err(CommandError::Value {
             found: "held without reorder".to_owned(),
-            expected: "the probability with which packets are held back as well",
+            expected: "`reorder` as well",
         });
     }
     Ok(())
 }
 
-/// The width of a counter in PortCountersExtended, which no other field of it has.
+/// Width of a counter in PortCountersExtended; no other field has this width.
 const COUNTER_BITS: usize = 64;
 
-/// Returns the field of PortCountersExtended that a name means.
+/// Returns the field of PortCountersExtended with a name.
 pub(super) fn counter(name: &str) -> Result<&'static FieldInfo, CommandError> {
-    let wanted = plain(name);
+    let wanted = normalized(name);
     PortCountersExtended::FIELDS
         .iter()
         .filter(|known| known.at.width == COUNTER_BITS)
-        .find(|known| plain(known.name) == wanted || spelled(known.name) == wanted)
+        .find(|known| normalized(known.name) == wanted || perfquery_name(known.name) == wanted)
         .ok_or_else(|| CommandError::Value {
             found: name.to_owned(),
             expected: "the name of a counter, such as SymbolErrorCounter or PortXmitData",
         })
 }
 
-/// Returns the highest value of a counter in PortCounters; `None` for one that is not there.
+/// Returns the maximum of a counter in PortCounters; `None` if PortCounters lacks it.
 pub(super) fn highest(name: &str) -> Option<u64> {
     let known = counter(name).ok()?;
     let short = PortCounters::FIELDS.iter().find(|field| field.name == known.name)?;
     Some(u64::MAX >> (64 - short.at.width))
 }
 
-/// Returns a name in lower case without what does not count.
-fn plain(name: &str) -> String {
+/// Returns a name in lower case without separators.
+fn normalized(name: &str) -> String {
     name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase()
 }
 
-/// Returns the field's name as perfquery and ibsim spell it, in the form of [`plain`].
-fn spelled(field: &str) -> String {
+/// Returns the name of a field as perfquery and ibsim spell it, normalized by [`normalized`].
+fn perfquery_name(field: &str) -> String {
     let known = match field {
         "symbol_errors" => "SymbolErrorCounter",
         "link_error_recoveries" => "LinkErrorRecoveryCounter",
@@ -125,7 +125,7 @@ fn spelled(field: &str) -> String {
         "vl15_dropped" => "VL15Dropped",
         "xmit_packets" => "PortXmitPkts",
         "rcv_packets" => "PortRcvPkts",
-        other => return format!("port{}", plain(other)),
+        other => return format!("port{}", normalized(other)),
     };
-    plain(known)
+    normalized(known)
 }

@@ -1,4 +1,4 @@
-//! Commands as words, which `parse` reads.
+//! Formats commands as text that can be parsed again.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,14 +7,14 @@ use super::{Command, Fault, Ignored, Target};
 
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // A quote that is part of the name stands twice.
+        // A quote inside the name is doubled.
         write!(f, "\"{}\"", self.node.replace('"', "\"\""))?;
         self.port.map_or(Ok(()), |port| write!(f, "[{port}]"))
     }
 }
 
 impl fmt::Display for Command {
-    /// Writes the command as it is read.
+    /// Writes the command in its parseable form.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Link(one, other) => write!(f, "Link {one} {other}"),
@@ -27,7 +27,7 @@ impl fmt::Display for Command {
                 attribute.map_or(Ok(()), |attribute| write!(f, " {}", attribute.0))
             }
             Self::PerformanceSet(target, field, value) => {
-                // The attribute with room for every value that can be read.
+                // PortCountersExtended has room for every value.
                 write!(f, "PerformanceSet {target} PortCountersExtended.{field}={value}")
             }
             Self::BaseLid(target, lid, lmc) => write!(f, "Baselid {target} {lid} {lmc}"),
@@ -37,7 +37,12 @@ impl fmt::Display for Command {
                 faults.iter().try_for_each(|fault| write!(f, " {fault}"))
             }
             Self::Flap(target, down, up, times) => {
-                write!(f, "Flap {target} {} {} {times}", Time(*down), Time(*up))
+                write!(
+                    f,
+                    "Flap {target} {} {} {times}",
+                    DisplayDuration(*down),
+                    DisplayDuration(*up)
+                )
             }
             Self::Power(target, true) => write!(f, "Power {target} on"),
             Self::Power(target, false) => write!(f, "Power {target} off"),
@@ -57,8 +62,8 @@ impl fmt::Display for Fault {
             Self::Corruption(probability) => write!(f, "corrupt={probability}"),
             Self::Duplication(probability) => write!(f, "duplicate={probability}"),
             Self::Reordering(probability) => write!(f, "reorder={probability}"),
-            Self::HeldBack(time) => write!(f, "held={}", Time(*time)),
-            Self::Delay(time) => write!(f, "delay={}", Time(*time)),
+            Self::HeldBack(time) => write!(f, "held={}", DisplayDuration(*time)),
+            Self::Delay(time) => write!(f, "delay={}", DisplayDuration(*time)),
         }
     }
 }
@@ -76,10 +81,10 @@ impl fmt::Display for Ignored {
     }
 }
 
-/// A time in the greatest unit in which it is a whole number.
-pub(crate) struct Time(pub(crate) Duration);
+/// A duration, displayed in the greatest unit in which it is an integer.
+pub(crate) struct DisplayDuration(pub(crate) Duration);
 
-impl fmt::Display for Time {
+impl fmt::Display for DisplayDuration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let nanos = self.0.as_nanos();
         match [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")]

@@ -1,4 +1,4 @@
-//! Commands from words.
+//! Parses commands.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -9,15 +9,15 @@ use ib_wire::mad::{AttributeId, MgmtClass};
 use super::check::highest;
 use super::{Command, Fault, Ignored, Target};
 
-/// Why a line is no command.
+/// Error of parsing a command.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("column {column}: found {found}, expected {expected}")]
 pub struct ParseCommandError {
-    /// Where, from 1.
+    /// The column, from 1.
     pub column: usize,
-    /// What stands there.
+    /// The text found.
     pub found: String,
-    /// What should.
+    /// The text expected.
     pub expected: String,
 }
 
@@ -33,7 +33,7 @@ impl FromStr for Target {
 }
 
 impl Command {
-    /// The names of all commands, as an error names what it expected.
+    /// The names of all commands, for error messages.
     pub const NAMES: &str = "Link, Unlink, ReLink, Clear, Guid, Error, PerformanceSet, Baselid, \
                              Fault, Flap, Power, MKey, Misroute, IgnoreLft or Swap";
 }
@@ -64,9 +64,9 @@ impl FromStr for Command {
             "fault" => words.fault()?,
             "flap" => Self::Flap(
                 words.port()?,
-                words.duration("how long the link is down")?,
-                words.duration("how long it is up")?,
-                words.at_most(u64::from(u32::MAX), "how often")? as u32,
+                words.duration("the time that the link is down")?,
+                words.duration("the time that the link is up")?,
+                words.at_most(u64::from(u32::MAX), "the number of repetitions")? as u32,
             ),
             "power" => {
                 let target = words.target("a node")?;
@@ -79,8 +79,8 @@ impl FromStr for Command {
             }
             "mkey" => {
                 let target = words.target(NODE_OR_PORT)?;
-                let key = words.number("a key")?;
-                let protection = "a protection, 0 to 3";
+                let key = words.number("an M_Key")?;
+                let protection = "a protection level, 0 to 3";
                 let protect = if words.is_over() { 1 } else { words.at_most(3, protection)? };
                 Self::MKey(target, key, protect as u8)
             }
@@ -96,8 +96,7 @@ impl FromStr for Command {
 
 const NODE_OR_PORT: &str = "\"node\" or \"node\"[port]";
 
-/// Reads a time such as `250us`, `10ms` or `1.5s`, below 10^9 s; what is less than a nanosecond is
-/// rounded.
+/// Parses a duration such as `250us`, `10ms` or `1.5s`, below 10^9 s, rounded to nanoseconds.
 #[must_use]
 pub fn duration(text: &str) -> Option<Duration> {
     let digits = text.find(|c: char| !(c.is_ascii_digit() || c == '.'))?;
@@ -114,13 +113,13 @@ pub fn duration(text: &str) -> Option<Duration> {
         return None;
     }
     let whole: u64 = if whole.is_empty() { 0 } else { whole.parse().ok()? };
-    // Whole numbers are exact; a part of the unit is less than 2^53 nanoseconds.
+    // The integer part is exact; the fraction is less than 2^53 nanoseconds.
     let part: f64 = format!("0.{part}").parse().ok()?;
     let all = whole.checked_mul(nanos)?.checked_add((part * nanos as f64).round() as u64)?;
     (all < 1_000_000_000_000_000_000).then(|| Duration::from_nanos(all))
 }
 
-/// Returns where the quote stands that closes a name; two of them stand for one of the name itself.
+/// Returns the position of the closing quote of a name; doubled quotes belong to the name.
 pub(crate) fn closing(quoted: &str) -> Option<usize> {
     let mut at = 0;
     loop {
@@ -132,7 +131,7 @@ pub(crate) fn closing(quoted: &str) -> Option<usize> {
     }
 }
 
-/// The words of a line, with where the last one stood.
+/// The words of a line, and the position of the last one read.
 struct Words<'a> {
     text: &'a str,
     at: usize,
@@ -159,7 +158,7 @@ impl<'a> Words<'a> {
         if self.is_over() { Ok(()) } else { Err(self.wrong("the end of the line")) }
     }
 
-    /// Returns an error about the last word.
+    /// Returns an error at the last word.
     fn wrong(&self, expected: &str) -> ParseCommandError {
         let rest = &self.text[self.last..];
         let word = rest.split_whitespace().next();
@@ -175,7 +174,7 @@ impl<'a> Words<'a> {
             return Err(self.wrong(expected));
         }
         let rest = &self.text[self.at..];
-        let word = rest.split_whitespace().next().expect("something is left");
+        let word = rest.split_whitespace().next().expect("the rest of the line is not blank");
         self.at += word.len();
         Ok(word)
     }
@@ -251,54 +250,54 @@ impl<'a> Words<'a> {
         Ok(Command::Error(target, rate, attribute))
     }
 
-    /// Takes the number of an attribute, or a name that it has in subnet or performance management.
+    /// Reads an attribute: its number, or its name in the SM or PM class.
     fn attribute(&mut self) -> Result<AttributeId, ParseCommandError> {
-        const WHAT: &str =
+        const EXPECTED: &str =
             "the number of an attribute, or its name, such as PortInfo or PortCounters";
-        let word = self.word(WHAT)?;
+        let word = self.word(EXPECTED)?;
         match parse_number(word) {
             Some(id) => u16::try_from(id).ok().map(AttributeId),
             None => [MgmtClass::SUBN_LID_ROUTED, MgmtClass::PERFORMANCE]
                 .into_iter()
                 .find_map(|class| AttributeId::by_name(word, class)),
         }
-        .ok_or_else(|| self.wrong(WHAT))
+        .ok_or_else(|| self.wrong(EXPECTED))
     }
 
     fn performance_set(&mut self) -> Result<Command, ParseCommandError> {
-        const WHAT: &str = "PortCounters.field=value";
+        const EXPECTED: &str = "PortCounters.field=value";
         let target = self.port()?;
-        let word = self.word(WHAT)?;
-        let (name, value) = word.split_once('=').ok_or_else(|| self.wrong(WHAT))?;
-        let (attribute, field) = name.split_once('.').ok_or_else(|| self.wrong(WHAT))?;
+        let word = self.word(EXPECTED)?;
+        let (name, value) = word.split_once('=').ok_or_else(|| self.wrong(EXPECTED))?;
+        let (attribute, field) = name.split_once('.').ok_or_else(|| self.wrong(EXPECTED))?;
         if !["PortCounters", "PortCountersExtended"]
             .iter()
             .any(|known| known.eq_ignore_ascii_case(attribute))
         {
             return Err(self.wrong("PortCounters or PortCountersExtended"));
         }
-        let value = parse_number(value).ok_or_else(|| self.wrong(WHAT))?;
+        let value = parse_number(value).ok_or_else(|| self.wrong(EXPECTED))?;
         let extended = attribute.eq_ignore_ascii_case("PortCountersExtended");
         if let Some(most) = highest(field).filter(|&most| !extended && value > most) {
-            return Err(self.wrong(&format!("at most {most}, which is all that {field} can tell")));
+            return Err(self.wrong(&format!("at most {most}, the maximum of {field}")));
         }
         Ok(Command::PerformanceSet(target, field.to_owned(), value))
     }
 
     fn fault(&mut self) -> Result<Command, ParseCommandError> {
-        const WHAT: &str =
+        const EXPECTED: &str =
             "loss=P, corrupt=P, duplicate=P, reorder=P, held=TIME, delay=TIME or none";
         const PROBABILITY: &str = "a probability from 0 to 1";
-        const HELD: &str = "how long packets are held back at most, a time such as 10us";
-        const DELAY: &str = "how much longer every packet takes, a time such as 10us";
+        const HELD: &str = "the maximum delay of reordered packets, a time such as 10us";
+        const DELAY: &str = "the additional latency of every packet, a time such as 10us";
         let target = self.target(NODE_OR_PORT)?;
         let mut faults = Vec::new();
         loop {
-            let word = self.word(WHAT)?;
+            let word = self.word(EXPECTED)?;
             if word.eq_ignore_ascii_case("none") && faults.is_empty() {
                 break;
             }
-            let (name, value) = word.split_once('=').ok_or_else(|| self.wrong(WHAT))?;
+            let (name, value) = word.split_once('=').ok_or_else(|| self.wrong(EXPECTED))?;
             let probability = || {
                 let value: f64 = value.parse().ok()?;
                 (0.0..=1.0).contains(&value).then_some(value)
@@ -310,7 +309,7 @@ impl<'a> Words<'a> {
                 "reorder" => (probability().map(Fault::Reordering), PROBABILITY),
                 "held" => (duration(value).map(Fault::HeldBack), HELD),
                 "delay" => (duration(value).map(Fault::Delay), DELAY),
-                _ => return Err(self.wrong(WHAT)),
+                _ => return Err(self.wrong(EXPECTED)),
             };
             faults.push(fault.ok_or_else(|| self.wrong(expected))?);
             if self.is_over() {
@@ -354,7 +353,7 @@ impl<'a> Words<'a> {
     }
 }
 
-/// Reads a decimal number, or one in hexadecimal after `0x`.
+/// Parses a decimal number, or a hexadecimal number after `0x`.
 fn parse_number(text: &str) -> Option<u64> {
     match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         Some(digits) if !digits.starts_with('+') => u64::from_str_radix(digits, 16).ok(),

@@ -1,4 +1,4 @@
-//! Doing what a command says.
+//! Runs commands.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ use crate::node::{Deviations, Switch};
 use crate::port::Port;
 use crate::script::Script;
 
-/// Does what a command says that [`check`](super::check()) has approved.
+/// Runs a command that [`check`](super::check()) has approved.
 pub(crate) fn run(
     net: &mut Network,
     script: &mut Script,
@@ -94,7 +94,7 @@ fn switch_mut<'a>(
     fabric.node_mut(node).switch.as_deref_mut().ok_or_else(no_switch)
 }
 
-/// Returns the name of a port's node, and its number.
+/// Returns the name of the node of a port, and the port number.
 fn name(fabric: &FabricState, port: PortId) -> (String, u8) {
     (fabric.node_of(port).name.clone(), fabric.port(port).number)
 }
@@ -112,10 +112,7 @@ fn link(net: &mut Network, one: &Target, other: &Target) -> Result<(), CommandEr
         return Err(CommandError::Linked { node, port });
     }
     if ends[0] == ends[1] {
-        return Err(CommandError::Value {
-            found: other.to_string(),
-            expected: "another port than the first one",
-        });
+        return Err(CommandError::Value { found: other.to_string(), expected: "a different port" });
     }
     for end in ends {
         fabric.forget_pulled(end);
@@ -172,7 +169,7 @@ fn set_guid(fabric: &mut FabricState, target: &Target, guid: Guid) -> Result<(),
     }
     let node = target.find_node(fabric)?;
     fabric.node_mut(node).guid = guid;
-    // As on ibsim: the ports of a switch have its GUID, others that of the node plus their number.
+    // As in ibsim, switch ports have the node GUID, other ports the node GUID plus their number.
     let is_switch = fabric.is_switch(node);
     for number in u8::from(!is_switch)..=fabric.node(node).ports {
         let port = fabric.port_id(node, number);
@@ -189,8 +186,8 @@ fn set_counter(
     field: &str,
     value: u64,
 ) -> Result<(), CommandError> {
-    let known = counter(field)?;
-    // ibsim has one counter behind both attributes, and so both show what it was set to.
+    let field = counter(field)?;
+    // ibsim has one counter for both attributes, so both show the value set.
     let (mut full, mut short) = (fabric.counters(port, now), fabric.short_counters(port, now));
     for counters in [&mut full, &mut short] {
         let mut mad = Mad::new(MgmtClass::PERFORMANCE, Method::SET, TransactionId(0));
@@ -199,7 +196,7 @@ fn set_counter(
         shown.counter_select.0 = 0xffff;
         shown.counter_select2 = u32::MAX;
         mad.set_attribute(&shown);
-        layout::set(mad.data_mut(), known.at, value);
+        layout::set(mad.data_mut(), field.at, value);
         counters.write(&mad);
     }
     fabric.port_mut(port).store_counters(full, &short, now);

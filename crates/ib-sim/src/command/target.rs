@@ -1,4 +1,4 @@
-//! Nodes and ports by name.
+//! Looks up nodes and ports by name.
 
 use ib_topology::{NodeId, PortId};
 
@@ -11,19 +11,19 @@ impl Target {
         fabric.find_node(&self.node).ok_or_else(|| CommandError::NoSuchNode(self.node.clone()))
     }
 
-    /// Returns the node of a target that may not name one of its ports.
+    /// Returns the node of a target without a port.
     pub(super) fn find_whole_node(&self, fabric: &FabricState) -> Result<NodeId, CommandError> {
         let node = self.find_node(fabric)?;
         match self.port {
             None => Ok(node),
             Some(_) => Err(CommandError::Value {
                 found: format!("port {self}"),
-                expected: "a node, without the number of a port",
+                expected: "a node without a port number",
             }),
         }
     }
 
-    /// Returns the node of a target that has to be a switch.
+    /// Returns the switch of a target without a port.
     pub(super) fn find_switch(&self, fabric: &FabricState) -> Result<NodeId, CommandError> {
         let node = self.find_whole_node(fabric)?;
         if fabric.is_switch(node) {
@@ -33,7 +33,7 @@ impl Target {
         }
     }
 
-    /// Returns the port of a target that has to name one.
+    /// Returns the port of a target, which must name one.
     pub(crate) fn find_port(&self, fabric: &FabricState) -> Result<PortId, CommandError> {
         let node = self.find_node(fabric)?;
         let Some(number) = self.port else {
@@ -46,7 +46,7 @@ impl Target {
             .ok_or_else(|| self.no_such_port(number, first, fabric.node(node).ports))
     }
 
-    /// Returns the port of a target, or all external ports of the node that it names.
+    /// Returns the port of a target, or all external ports of a node.
     pub(crate) fn find_ports(&self, fabric: &FabricState) -> Result<Vec<PortId>, CommandError> {
         if self.port.is_some() {
             return Ok(vec![self.find_port(fabric)?]);
@@ -54,8 +54,7 @@ impl Target {
         Ok(fabric.external_ports(self.find_node(fabric)?).collect())
     }
 
-    /// Returns the port of a target, or all ports of the node that it names, the management port of a
-    /// switch last.
+    /// Returns the port of a target, or all ports of a node with port 0 of a switch last.
     pub(super) fn find_all_ports(&self, fabric: &FabricState) -> Result<Vec<PortId>, CommandError> {
         let mut ports = self.find_ports(fabric)?;
         let node = self.find_node(fabric)?;
@@ -65,7 +64,7 @@ impl Target {
         Ok(ports)
     }
 
-    /// Returns the end port of a target: that of the node where only a node is named.
+    /// Returns the end port of a target: the named port, or that of the node.
     pub(super) fn find_end_port(&self, fabric: &FabricState) -> Result<PortId, CommandError> {
         if self.port.is_some() {
             return Ok(fabric.end_port_of(self.find_port(fabric)?));
@@ -74,7 +73,7 @@ impl Target {
         fabric.end_port(node).ok_or_else(|| CommandError::NeedsPort(self.node.clone()))
     }
 
-    /// Returns the port of a target that has to name one with a link.
+    /// Returns the external port of a target, which must name one.
     pub(super) fn find_external_port(&self, fabric: &FabricState) -> Result<PortId, CommandError> {
         let port = self.find_port(fabric)?;
         match fabric.port(port).number {
@@ -83,8 +82,7 @@ impl Target {
         }
     }
 
-    /// Returns the port of a target that has to be one with a link, or all those of the node that it
-    /// names.
+    /// Returns the external port of a target, or all external ports of a node.
     pub(super) fn find_external_ports(
         &self,
         fabric: &FabricState,

@@ -11,7 +11,7 @@ fn target(node: &str, port: Option<u8>) -> Target {
 }
 
 #[test]
-fn every_command_is_read() {
+fn every_command_is_parsed() {
     let a1 = || target("a", Some(1));
     let b2 = || target("b c", Some(2));
     let a = || target("a", None);
@@ -66,7 +66,7 @@ fn every_command_is_read() {
 }
 
 #[test]
-fn attributes_have_names() {
+fn attributes_are_parsed_by_name() {
     for (name, id) in [
         ("PortInfo", AttributeId::PORT_INFO),
         ("nodedescription", AttributeId::NODE_DESCRIPTION),
@@ -79,7 +79,7 @@ fn attributes_have_names() {
 }
 
 #[test]
-fn a_counter_takes_what_its_attribute_has_room_for() {
+fn counter_values_are_limited_by_the_attribute() {
     for (counter, most) in [
         ("SymbolErrorCounter", 0xffff_u64),
         ("LinkDownedCounter", 0xff),
@@ -98,7 +98,7 @@ fn a_counter_takes_what_its_attribute_has_room_for() {
 }
 
 #[test]
-fn an_error_says_where_and_what() {
+fn parse_errors_have_column_found_and_expected() {
     for (text, column, found, expected) in [
         ("", 1, "the end of the line", "Link, Unlink"),
         ("Lonk a", 1, "\"Lonk\"", "Link, Unlink"),
@@ -130,14 +130,14 @@ fn an_error_says_where_and_what() {
         ("Fault a[1] loss=1 corrupt=-1", 19, "\"corrupt=-1\"", "a probability from 0 to 1"),
         ("Fault a[1] duplicate=x", 12, "\"duplicate=x\"", "a probability from 0 to 1"),
         ("Fault a[1] reorder=10us", 12, "\"reorder=10us\"", "a probability from 0 to 1"),
-        ("Fault a[1] held=0.5", 12, "\"held=0.5\"", "how long packets are held back"),
+        ("Fault a[1] held=0.5", 12, "\"held=0.5\"", "the maximum delay of reordered packets"),
         ("Fault a[1] loss", 12, "\"loss\"", "loss=P"),
-        ("Fault a[1] delay=5", 12, "\"delay=5\"", "how much longer every packet takes, a time"),
+        ("Fault a[1] delay=5", 12, "\"delay=5\"", "the additional latency of every packet, a time"),
         ("Fault a[1]", 11, "the end of the line", "loss=P"),
-        ("Flap a[1] 1 2ms 3", 11, "\"1\"", "how long the link is down"),
-        ("Flap a[1] 1ms 2ms 4294967296", 19, "\"4294967296\"", "how often"),
+        ("Flap a[1] 1 2ms 3", 11, "\"1\"", "the time that the link is down"),
+        ("Flap a[1] 1ms 2ms 4294967296", 19, "\"4294967296\"", "the number of repetitions"),
         ("Power a maybe", 9, "\"maybe\"", "on or off"),
-        ("MKey a 1 4", 10, "\"4\"", "a protection"),
+        ("MKey a 1 4", 10, "\"4\"", "a protection level"),
         ("Misroute a 1 256", 14, "\"256\"", "two ports"),
         ("IgnoreLft a 1 all", 15, "\"all\"", "all, none or numbers"),
     ] {
@@ -151,7 +151,7 @@ fn an_error_says_where_and_what() {
 }
 
 #[test]
-fn times_are_read_with_their_units() {
+fn durations_are_parsed_with_units() {
     let nanos = |text| parse_duration(text).map(|time| time.as_nanos());
     assert_eq!(nanos("7ns"), Some(7));
     assert_eq!(nanos("250us"), Some(250_000));
@@ -174,7 +174,7 @@ fn state(sim: &Sim, name: &str) -> PortState {
 }
 
 #[test]
-fn what_is_not_there_is_refused() {
+fn commands_on_missing_targets_are_refused() {
     let mut sim = made();
     for (text, message) in [
         ("Unlink nobody", "there is no node \"nobody\""),
@@ -182,7 +182,7 @@ fn what_is_not_there_is_refused() {
         ("Unlink h1[0]", "node \"h1\" has no port 0: expected 1 to 1"),
         ("Link s1[0] s2[3]", "node \"s1\" has no port 0: expected 1 to 4"),
         ("Link s1[2] s2[3]", "port \"s1\"[2] has a cable already"),
-        ("Link s2[3] s2[3]", "found \"s2\"[3], expected another port than the first one"),
+        ("Link s2[3] s2[3]", "found \"s2\"[3], expected a different port"),
         ("Flap s2[3] 1ms 1ms 1", "port \"s2\"[3] has no cable"),
         ("Swap s2[3] s1[2]", "port \"s2\"[3] has no cable"),
         ("Swap s1[2] s2[1]", "found \"s2\"[1], expected a port of another cable"),
@@ -195,17 +195,17 @@ fn what_is_not_there_is_refused() {
         ("Misroute s1 0 1", "node \"s1\" has no port 0: expected 1 to 4"),
         ("IgnoreLft s1 0 768", "found block 768, expected blocks of 64 LIDs, 0 to 767"),
         ("PerformanceSet h1[1] PortCounters.PortSelect=1", "found PortSelect, expected the name"),
-        ("Misroute h1 1 2", "node \"h1\" is no switch"),
-        ("Misroute s1 2 2", "found port 2 for port 2, expected another port than the first one"),
-        ("Misroute s1[3] 1 2", "found port \"s1\"[3], expected a node, without the number"),
-        ("Misroute s1[3] none", "found port \"s1\"[3], expected a node, without the number"),
-        ("IgnoreLft s1[2] all", "found port \"s1\"[2], expected a node, without the number"),
-        ("Power h2[1] off", "found port \"h2\"[1], expected a node, without the number"),
-        ("Flap s1[2] 1ms 1ms 0", "found 0 times, expected once at least"),
-        ("Fault s1[2] held=1s", "found held without reorder, expected the probability"),
-        ("Fault s1 held=1s reorder=0 loss=1", "found held without reorder, expected the"),
+        ("Misroute h1 1 2", "node \"h1\" is not a switch"),
+        ("Misroute s1 2 2", "found port 2 for port 2, expected a different port"),
+        ("Misroute s1[3] 1 2", "found port \"s1\"[3], expected a node without a port number"),
+        ("Misroute s1[3] none", "found port \"s1\"[3], expected a node without a port number"),
+        ("IgnoreLft s1[2] all", "found port \"s1\"[2], expected a node without a port number"),
+        ("Power h2[1] off", "found port \"h2\"[1], expected a node without a port number"),
+        ("Flap s1[2] 1ms 1ms 0", "found 0 times, expected at least 1"),
+        ("Fault s1[2] held=1s", "found held without reorder, expected `reorder`"),
+        ("Fault s1 held=1s reorder=0 loss=1", "found held without reorder, expected `reorder`"),
         ("Misroute s1 1 5", "node \"s1\" has no port 5: expected 1 to 4"),
-        ("IgnoreLft h1 all", "node \"h1\" is no switch"),
+        ("IgnoreLft h1 all", "node \"h1\" is not a switch"),
         (
             "PerformanceSet h1[1] PortCounters.Nothing=1",
             "found Nothing, expected the name of a counter",
@@ -236,7 +236,7 @@ fn cables_are_pulled_plugged_and_swapped() {
     assert_eq!(state(&sim, "h1.1"), PortState::INIT);
     assert_eq!(state(&sim, "s1.2"), PortState::INIT, "both cables of s1 are back");
     assert_eq!(sim.peer(port(&sim, "s2.2")), Some(port(&sim, "s1.1")));
-    // A port that got another cable does not get the old one back.
+    // A port with a new cable does not get the old one back.
     run(&mut sim, "Unlink s1[2]");
     run(&mut sim, "Link s1[2] s2[3]");
     fails(&mut sim, "ReLink s2[1]");
@@ -253,7 +253,7 @@ fn cables_are_pulled_plugged_and_swapped() {
 }
 
 #[test]
-fn clearing_forgets_lids_counters_and_the_cable() {
+fn clear_resets_lids_counters_and_cables() {
     let mut sim = made();
     let at = port(&sim, "s1.2");
     sim.port_mut(at).counters.symbol_errors = 5;
@@ -296,7 +296,8 @@ fn guids_lids_counters_and_keys_are_set() {
     assert_eq!((info.m_key, info.m_key_protect), (0x55, 2));
 }
 
-/// Sends so many packets of data from h1 to h2 and returns their first payload bytes as they arrive.
+/// Sends `count` data packets from h1 to h2; returns their first payload bytes in the order of
+/// arrival.
 fn arrivals(sim: &mut Sim, count: u8) -> Vec<u8> {
     let (from, to) = (port(sim, "h1.1"), port(sim, "h2.1"));
     sim.open(to);
@@ -319,13 +320,13 @@ fn arrivals(sim: &mut Sim, count: u8) -> Vec<u8> {
 }
 
 #[test]
-fn faults_lose_damage_double_and_delay_packets() {
+fn faults_lose_corrupt_duplicate_and_delay_packets() {
     let all: Vec<u8> = (0..100).collect();
     let mut sim = made();
     run(&mut sim, "Fault s1[2] loss=0.3");
-    let came = arrivals(&mut sim, 100);
-    assert!((50..90).contains(&came.len()) && came.is_sorted(), "{came:?}");
-    assert_eq!(lab::lost(&sim, "fault") as usize, 100 - came.len());
+    let response = arrivals(&mut sim, 100);
+    assert!((50..90).contains(&response.len()) && response.is_sorted(), "{response:?}");
+    assert_eq!(lab::lost(&sim, "fault") as usize, 100 - response.len());
 
     let mut sim = made();
     run(&mut sim, "Fault s1[2] corrupt=1");
@@ -336,16 +337,16 @@ fn faults_lose_damage_double_and_delay_packets() {
 
     let mut sim = made();
     run(&mut sim, "Fault s1[2] duplicate=1");
-    let mut came = arrivals(&mut sim, 10);
-    came.sort_unstable();
-    assert_eq!(came, (0..10).flat_map(|n| [n, n]).collect::<Vec<u8>>());
+    let mut response = arrivals(&mut sim, 10);
+    response.sort_unstable();
+    assert_eq!(response, (0..10).flat_map(|n| [n, n]).collect::<Vec<u8>>());
 
     let mut sim = made();
     run(&mut sim, "Fault s1[2] reorder=0.5 held=1us");
-    let mut came = arrivals(&mut sim, 100);
-    assert!(!came.is_sorted());
-    came.sort_unstable();
-    assert_eq!(came, all);
+    let mut response = arrivals(&mut sim, 100);
+    assert!(!response.is_sorted());
+    response.sort_unstable();
+    assert_eq!(response, all);
 
     let mut sim = made();
     run(&mut sim, "Fault s1[2] delay=5us");
@@ -354,41 +355,41 @@ fn faults_lose_damage_double_and_delay_packets() {
     sim.send_packet(from, packet);
     sim.settle(sim.now());
     let hop = 4 + 8 + 12 + 4 + 200;
-    // Three hops, the fault, and the word that the last buffer is free again.
+    // Three hops, the added delay, and the credit update of the last buffer.
     assert_eq!(sim.now(), Instant::from_nanos(3 * hop + 5000 + 200));
     run(&mut sim, "Fault s1[2] none");
     assert_eq!(arrivals(&mut sim, 100).len(), 100);
 }
 
 #[test]
-fn an_error_rate_loses_requests_and_what_enters_the_port() {
+fn error_rate_loses_requests_and_entering_packets() {
     use ib_wire::mad::{Method, TransactionId, smp};
-    let ask = |sim: &mut Sim, path: &[u8], id| {
+    let query = |sim: &mut Sim, path: &[u8], id| {
         let client = lab::client(sim, "h1");
         let mad = smp::directed_request(Method::GET, TransactionId(1), (id, 0), path);
-        let came = lab::ask(sim, client, ib_link::Remote::directed(), mad);
+        let response = lab::query(sim, client, ib_link::Remote::directed(), mad);
         sim.detach(client);
-        matches!(came, Some(Incoming::Received(_)))
+        matches!(response, Some(Incoming::Received(_)))
     };
     let mut sim = made();
     run(&mut sim, "Error s1[3] 100 0x11");
-    assert!(!ask(&mut sim, &[1], AttributeId::NODE_INFO));
-    assert!(ask(&mut sim, &[1], AttributeId::NODE_DESCRIPTION), "another attribute");
-    assert!(ask(&mut sim, &[1, 2], AttributeId::NODE_INFO), "in transit");
+    assert!(!query(&mut sim, &[1], AttributeId::NODE_INFO));
+    assert!(query(&mut sim, &[1], AttributeId::NODE_DESCRIPTION), "another attribute");
+    assert!(query(&mut sim, &[1, 2], AttributeId::NODE_INFO), "in transit");
     assert_eq!(sim.counters(port(&sim, "s1.3")).rcv_errors, 0);
     run(&mut sim, "Error s1[3] 100");
-    assert!(!ask(&mut sim, &[1, 2], AttributeId::NODE_INFO));
+    assert!(!query(&mut sim, &[1, 2], AttributeId::NODE_INFO));
     assert_eq!(sim.counters(port(&sim, "s1.3")).rcv_errors, 1);
     run(&mut sim, "Error s1 0");
-    assert!(ask(&mut sim, &[1, 2], AttributeId::NODE_INFO));
+    assert!(query(&mut sim, &[1, 2], AttributeId::NODE_INFO));
     assert!(sim.port(port(&sim, "s1.3")).faults.is_none());
     run(&mut sim, "Error s1 50");
-    let answered = (0..200).filter(|_| ask(&mut sim, &[1], AttributeId::NODE_INFO)).count();
+    let answered = (0..200).filter(|_| query(&mut sim, &[1], AttributeId::NODE_INFO)).count();
     assert!((20..90).contains(&answered), "{answered}");
 }
 
 #[test]
-fn a_link_flaps_as_often_as_it_was_told() {
+fn link_flaps_the_requested_number_of_times() {
     let mut sim = made();
     sim.run(&"Flap s1[2] 1ms 2ms 3".parse().unwrap()).unwrap();
     let mut states = Vec::new();
@@ -400,13 +401,13 @@ fn a_link_flaps_as_often_as_it_was_told() {
     assert_eq!(states, expected);
     assert_eq!(sim.counters(port(&sim, "s1.2")).link_downed, 3);
     assert_eq!(sim.port_info(port(&sim, "s1.2")).phys_state, PhysState::LINK_UP);
-    // Time goes on however short the pauses are.
+    // Virtual time advances however short the pauses are.
     sim.run(&"Flap s1[2] 0ns 0ns 4000000000".parse().unwrap()).unwrap();
     sim.run_until(Instant::from_nanos(20_000_000));
 }
 
 #[test]
-fn flaps_that_overlap_hold_a_link_down_until_the_last_lets_go() {
+fn overlapping_flaps_hold_a_link_down_until_the_last_ends() {
     let mut sim = made();
     for command in ["Flap s1[2] 2ms 9ms 1", "Flap s1[2] 3ms 9ms 1", "Flap s2[1] 4ms 9ms 1"] {
         sim.run(&command.parse().unwrap()).unwrap();
@@ -417,7 +418,7 @@ fn flaps_that_overlap_hold_a_link_down_until_the_last_lets_go() {
         assert_eq!(state(&sim, "s1.2") > PortState::DOWN, half >= 8, "{half}");
     }
     assert_eq!(sim.counters(port(&sim, "s1.2")).link_downed, 1);
-    // Two at one end are two.
+    // Two flaps at one end hold the link down separately.
     let start = sim.now();
     for command in ["Flap s1[2] 2ms 9ms 1", "Flap s1[2] 3ms 9ms 1"] {
         sim.run(&command.parse().unwrap()).unwrap();
@@ -429,7 +430,7 @@ fn flaps_that_overlap_hold_a_link_down_until_the_last_lets_go() {
 }
 
 #[test]
-fn a_flap_does_not_bring_up_what_a_manager_has_disabled() {
+fn flap_does_not_bring_up_a_port_disabled_by_the_sm() {
     use ib_wire::mad::sm::PortInfo;
     for (before, disabled_at) in [(true, 0), (false, 1_500_000), (false, 2_500_000)] {
         let mut sim = made();
@@ -452,7 +453,7 @@ fn a_flap_does_not_bring_up_what_a_manager_has_disabled() {
         assert_eq!((info.port_state, info.phys_state), (PortState::DOWN, PhysState::DISABLED));
         disable(&mut sim, PhysState::POLLING);
         assert_eq!(state(&sim, "s1.2"), PortState::INIT);
-        // A manager cannot bring up what a flap holds down.
+        // A subnet manager cannot bring up a link that a flap holds down.
         sim.run(&"Flap s1[2] 1ms 1ms 1".parse().unwrap()).unwrap();
         sim.run_until(sim.now() + Duration::from_micros(500));
         disable(&mut sim, PhysState::POLLING);
@@ -464,21 +465,21 @@ fn a_flap_does_not_bring_up_what_a_manager_has_disabled() {
 }
 
 #[test]
-fn a_node_without_power_is_silent_and_forgets() {
+fn node_without_power_is_silent_and_loses_its_state() {
     let mut sim = made();
     run(&mut sim, "Power s2 off");
     assert_eq!((state(&sim, "s1.2"), state(&sim, "h2.1")), (PortState::DOWN, PortState::DOWN));
     assert_eq!(lid(&sim, "s2"), 0);
     let client = lab::client(&mut sim, "s2");
-    let what = (AttributeId::NODE_INFO, 0);
+    let attribute = (AttributeId::NODE_INFO, 0);
     let mad = ib_wire::mad::smp::directed_request(
         ib_wire::mad::Method::GET,
         ib_wire::mad::TransactionId(1),
-        what,
+        attribute,
         &[1],
     );
-    let came = lab::ask(&mut sim, client, ib_link::Remote::directed(), mad);
-    assert!(matches!(came, Some(Incoming::Lost(_))));
+    let response = lab::query(&mut sim, client, ib_link::Remote::directed(), mad);
+    assert!(matches!(response, Some(Incoming::Lost(_))));
     assert_eq!(lab::lost(&sim, "no_power"), 1);
     run(&mut sim, "Power s2 on");
     assert_eq!(state(&sim, "s1.2"), PortState::INIT);
@@ -488,7 +489,7 @@ fn a_node_without_power_is_silent_and_forgets() {
 }
 
 #[test]
-fn a_misrouting_switch_says_one_thing_and_does_another() {
+fn misrouting_switch_forwards_differently_from_its_lft() {
     use ib_wire::mad::sm::LinearForwardingBlock;
     let mut sim = made();
     let client = lab::client(&mut sim, "h1");
@@ -509,14 +510,14 @@ fn a_misrouting_switch_says_one_thing_and_does_another() {
 }
 
 #[test]
-fn a_switch_that_ignores_its_table_says_that_it_took_it() {
+fn switch_acknowledges_ignored_lft_writes() {
     use ib_wire::mad::sm::LinearForwardingBlock;
     let mut sim = made();
     let client = lab::client(&mut sim, "h1");
     let write = |sim: &mut Sim, block: u32| {
         let ports = LinearForwardingBlock { ports: [2; 64] };
         let (status, answer) = lab::set(sim, client, &[1], (&ports, block));
-        assert_eq!((status.0, answer), (0, ports), "it says that it is written");
+        assert_eq!((status.0, answer), (0, ports), "the write is acknowledged");
         let (_, mad) = lab::get(sim, client, &[1], (AttributeId::LINEAR_FORWARDING, block));
         mad.attribute() == Some(ports)
     };

@@ -12,7 +12,7 @@ use crate::ids::ClientId;
 use crate::lab::{self, lid, node, port};
 use crate::options::Options;
 
-/// An agent that answers with what it knows of the arrival, after a while.
+/// An agent that responds after a delay with the port of arrival.
 #[derive(Default)]
 struct Echo {
     answers: Vec<(Instant, Datagram)>,
@@ -46,28 +46,28 @@ impl ib_link::NodeAgent for Echo {
 }
 
 #[test]
-fn a_hosted_agent_is_told_the_port_of_arrival_and_answers_when_it_likes() {
+fn hosted_agent_gets_the_arrival_port_and_may_respond_late() {
     let mut sim = lab::ready(&lab::row(2), Options::default());
     let s2 = node(&sim, "s2");
     sim.host(s2, Box::new(Echo::default()));
     let client = lab::client(&mut sim, "h1");
     let mad = Mad::new(CLASS, Method::GET, TransactionId(5));
     let remote = Remote::gsi(lid(&sim, "s2"));
-    assert_eq!(lab::ask(&mut sim, client, remote, mad), None, "not yet");
+    assert_eq!(lab::query(&mut sim, client, remote, mad), None, "not yet");
     assert_eq!(sim.next_at(), sim.agents.wakes(0));
     sim.run_until(sim.now() + std::time::Duration::from_millis(6));
     let Some(Incoming::Received(answer)) = sim.receive(client) else { panic!("no answer") };
     assert_eq!((answer.mad.transaction_id().0, answer.mad.0[100]), (5, 1));
     lab::check_settled(&sim);
-    assert!((lab::handed(&sim) == 0));
-    // Another agent takes the class over.
+    assert!((lab::assigned(&sim) == 0));
+    // A second agent replaces the first one for the class.
     sim.host(s2, Box::new(Echo::default()));
-    lab::ask(&mut sim, client, remote, mad);
+    lab::query(&mut sim, client, remote, mad);
     assert!(sim.agents.wakes(1).is_some());
 }
 
 #[test]
-fn a_datagram_in_the_form_of_bytes_is_understood() {
+fn mad_sent_as_bytes_is_parsed() {
     let mut sim = lab::ready(&lab::row(1), Options::default());
     let (from, to) = (port(&sim, "h1.1"), lid(&sim, "s1"));
     sim.open(from);
@@ -88,9 +88,9 @@ fn a_datagram_in_the_form_of_bytes_is_understood() {
     assert!(counters.is_some());
 }
 
-/// What a hostile client does.
+/// An action of a hostile client.
 #[derive(Clone, Debug)]
-enum Move {
+enum Action {
     Attach {
         node: usize,
         is_sm: bool,
@@ -104,7 +104,7 @@ enum Move {
         mad: Vec<u8>,
         plausible: bool,
     },
-    /// Sends back what was received last, as an answer or as it is.
+    /// Sends the last received MAD back, as a response or unchanged.
     Return {
         client: usize,
         respond: bool,
@@ -132,7 +132,7 @@ const COMMANDS: [&str; 10] = [
     "Error s2 20",
 ];
 
-fn a_remote() -> impl Strategy<Value = Remote> {
+fn any_remote() -> impl Strategy<Value = Remote> {
     let lid = prop_oneof![0u16..12, Just(0xffff), 0xc000u16..0xc004, any::<u16>()];
     let qpn = prop_oneof![Just(0u32), Just(1), any::<u32>()];
     (lid, qpn, 0u8..16, any::<u8>()).prop_map(|(lid, qpn, level, path_bits)| Remote {
@@ -146,25 +146,25 @@ fn a_remote() -> impl Strategy<Value = Remote> {
     })
 }
 
-fn a_move() -> impl Strategy<Value = Move> {
+fn any_action() -> impl Strategy<Value = Action> {
     prop_oneof![
         1 => (0usize..4, any::<bool>(), any::<bool>())
-            .prop_map(|(node, is_sm, told)| Move::Attach { node, is_sm, told }),
-        1 => (0usize..8).prop_map(Move::Detach),
-        8 => (0usize..8, a_remote(), 0u32..3, vec(any::<u8>(), 256), any::<bool>())
-            .prop_map(|(client, remote, local, mad, plausible)| Move::Send {
+            .prop_map(|(node, is_sm, told)| Action::Attach { node, is_sm, told }),
+        1 => (0usize..8).prop_map(Action::Detach),
+        8 => (0usize..8, any_remote(), 0u32..3, vec(any::<u8>(), 256), any::<bool>())
+            .prop_map(|(client, remote, local, mad, plausible)| Action::Send {
                 client, remote, local, mad, plausible
             }),
         3 => (0usize..8, any::<bool>())
-            .prop_map(|(client, respond)| Move::Return { client, respond }),
+            .prop_map(|(client, respond)| Action::Return { client, respond }),
         2 => (0usize..4, any::<u16>(), 0u8..16, 0usize..5000)
-            .prop_map(|(node, dlid, level, length)| Move::Packet { node, dlid, level, length }),
-        1 => (0..COMMANDS.len()).prop_map(Move::Command),
-        2 => (0u32..2_000_000).prop_map(Move::Run),
+            .prop_map(|(node, dlid, level, length)| Action::Packet { node, dlid, level, length }),
+        1 => (0..COMMANDS.len()).prop_map(Action::Command),
+        2 => (0u32..2_000_000).prop_map(Action::Run),
     ]
 }
 
-/// Makes fields of a random datagram such that it gets further than to the first check.
+/// Fills fields of a random MAD so that it passes the first checks.
 fn plausible(mad: &mut Mad) {
     let pick = |byte: u8, from: &[u8]| from[usize::from(byte) % from.len()];
     let bytes = &mut mad.0;
@@ -200,14 +200,14 @@ fn plausible(mad: &mut Mad) {
     }
 }
 
-/// A fabric in use, and the moves that are made on it.
-struct Play {
+/// A fabric, its clients and the actions on it.
+struct Scenario {
     sim: Sim,
     clients: Vec<ClientId>,
     last: Option<Datagram>,
 }
 
-impl Play {
+impl Scenario {
     fn new() -> Self {
         let sim = lab::ready(&lab::row(2), Options { tap: true, ..Options::default() });
         Self { sim, clients: Vec::new(), last: None }
@@ -217,28 +217,28 @@ impl Play {
         (!self.clients.is_empty()).then(|| self.clients[index % self.clients.len()])
     }
 
-    fn make(&mut self, what: Move) {
+    fn make(&mut self, what: Action) {
         let sim = &mut self.sim;
         let end = |sim: &Sim, index: usize| {
             sim.end_port(node(sim, ["h1", "h2", "s1", "s2"][index])).expect("it has one")
         };
         match what {
-            Move::Attach { node, is_sm, told } => {
+            Action::Attach { node, is_sm, told } => {
                 let options = crate::ClientOptions {
                     is_sm,
                     queue_pair: 2,
-                    told_of_losses: told,
+                    reports_losses: told,
                     class: None,
                 };
                 let at = end(sim, node);
                 self.clients.push(sim.attach(at, options).unwrap());
             }
-            Move::Detach(index) => {
+            Action::Detach(index) => {
                 if let Some(client) = self.client(index) {
                     self.sim.detach(client);
                 }
             }
-            Move::Send { client, remote, local, mad, plausible: fits } => {
+            Action::Send { client, remote, local, mad, plausible: fits } => {
                 let Some(client) = self.client(client) else { return };
                 let mut mad = Mad(mad.try_into().expect("256 bytes"));
                 if fits {
@@ -248,7 +248,7 @@ impl Play {
                 datagram.local_qpn = Qpn::truncated(local);
                 self.sim.submit(client, &datagram);
             }
-            Move::Return { client, respond } => {
+            Action::Return { client, respond } => {
                 let (Some(client), Some(mut datagram)) = (self.client(client), self.last) else {
                     return;
                 };
@@ -258,16 +258,16 @@ impl Play {
                 }
                 self.sim.submit(client, &datagram);
             }
-            Move::Packet { node, dlid, level, length } => {
+            Action::Packet { node, dlid, level, length } => {
                 let from = end(sim, node);
                 let packet = lab::data(sim, from, dlid, level, length);
                 sim.send_packet(from, packet);
             }
-            Move::Command(index) => {
+            Action::Command(index) => {
                 let command = COMMANDS[index].parse().expect("it is one");
                 let _ = sim.run(&command);
             }
-            Move::Run(nanos) => {
+            Action::Run(nanos) => {
                 let until = sim.now() + std::time::Duration::from_nanos(nanos.into());
                 sim.run_until(until);
             }
@@ -288,22 +288,22 @@ proptest! {
         std::env::var("SIM_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(200)
     ))]
 
-    /// For any input of clients, the simulator does not panic, reaches an end and leaves no packets behind.
+    /// Whatever clients send, the simulator does not panic, becomes idle and keeps no packets.
     #[test]
-    fn nothing_that_clients_do_breaks_the_fabric(moves in vec(a_move(), 1..60)) {
-        let mut play = Play::new();
-        for what in moves {
+    fn no_client_action_breaks_the_fabric(actions in vec(any_action(), 1..60)) {
+        let mut play = Scenario::new();
+        for what in actions {
             play.make(what);
         }
         let hops = play.sim.stats().hops;
         play.sim.settle(play.sim.now());
         prop_assert!(play.sim.stats().hops < hops + 100_000);
         lab::check_settled(&play.sim);
-        // What was handed over is answered or given up.
+        // All assigned requests are answered or fail.
         play.sim.run_until(play.sim.now() + std::time::Duration::from_secs(60));
         play.sim.settle(play.sim.now());
         lab::check_settled(&play.sim);
-        prop_assert!(lab::handed(&play.sim) == 0);
+        prop_assert!(lab::assigned(&play.sim) == 0);
         prop_assert!(play.sim.outstanding() == 0);
     }
 }

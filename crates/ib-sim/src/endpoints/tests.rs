@@ -7,13 +7,13 @@ use ib_wire::mad::{Mad, Method, MgmtClass, TransactionId};
 
 use crate::client::ClientOptions;
 use crate::lab::{self, data, lid, port, row, two_switches};
-use crate::network::link::ROOM;
+use crate::network::link::LOW_WATERMARK;
 use crate::options::Options;
 use crate::packet::Payload;
 use crate::sim::Sim;
 
 #[test]
-fn the_owner_of_a_port_is_told_of_what_arrives() {
+fn next_open_returns_ports_with_arrived_packets() {
     let mut sim = two_switches();
     let (from, to) = (port(&sim, "h1.1"), port(&sim, "h2.1"));
     let there = lid(&sim, "h2");
@@ -30,22 +30,22 @@ fn the_owner_of_a_port_is_told_of_what_arrives() {
     sim.send_packet(from, data(&sim, from, there, 0, 100));
     sim.settle(sim.now());
     sim.close(to);
-    assert_eq!(sim.next_open(), None, "nobody owns it any more");
+    assert_eq!(sim.next_open(), None, "the port is closed");
 }
 
 #[test]
-fn whoever_sends_too_much_is_told_when_there_is_room() {
+fn next_open_returns_ports_with_free_output_queues() {
     let mut sim = two_switches();
     let from = port(&sim, "h1.1");
     let there = lid(&sim, "h2");
     sim.open(from);
     for number in 0..20 {
-        // The first one is on the link at once.
+        // The first packet is sent at once.
         assert_eq!(sim.waiting(from), if number == 0 { 0 } else { number - 1 });
         sim.send_packet(from, data(&sim, from, there, 0, 2000));
     }
     assert_eq!(sim.next_open(), None);
-    while sim.waiting(from) > ROOM {
+    while sim.waiting(from) > LOW_WATERMARK {
         assert_eq!(sim.next_open(), None);
         assert!(sim.run_step(ib_types::Instant::NEVER));
     }
@@ -55,12 +55,12 @@ fn whoever_sends_too_much_is_told_when_there_is_room() {
 }
 
 #[test]
-fn what_nobody_takes_stops_those_behind() {
+fn packets_not_taken_block_later_packets() {
     let mut sim = two_switches();
     let (from, to) = (port(&sim, "h1.1"), port(&sim, "h2.1"));
     let there = lid(&sim, "h2");
     sim.open_held(to);
-    // The buffer of a VL has 16 KiB, and at most so long a switch keeps what cannot go on.
+    // A VL buffer has 16 KiB; the switch queues the remaining packets.
     for _ in 0..20 {
         sim.send_packet(from, data(&sim, from, there, 0, 2000));
     }
@@ -82,7 +82,7 @@ fn what_nobody_takes_stops_those_behind() {
 }
 
 #[test]
-fn a_port_that_nobody_serves_is_down() {
+fn held_link_is_down() {
     let mut sim = two_switches();
     let to = port(&sim, "h2.1");
     let peer = sim.peer(to).unwrap();
@@ -91,17 +91,17 @@ fn a_port_that_nobody_serves_is_down() {
     sim.hold_down(to);
     sim.hold_down(to);
     assert_eq!(state(&sim), [PortState::DOWN; 2]);
-    sim.let_up(to);
+    sim.release_hold(to);
     assert_eq!(state(&sim), [PortState::DOWN; 2]);
-    sim.let_up(to);
+    sim.release_hold(to);
     assert_eq!(state(&sim), [PortState::INIT; 2]);
-    sim.let_up(to);
+    sim.release_hold(to);
     sim.hold_down(to);
     assert_eq!(state(&sim), [PortState::DOWN; 2]);
 }
 
 #[test]
-fn what_is_lost_makes_room_too() {
+fn lost_packets_free_the_output_queue() {
     let mut sim = two_switches();
     let from = port(&sim, "h1.1");
     let there = lid(&sim, "h2");
@@ -115,23 +115,23 @@ fn what_is_lost_makes_room_too() {
 }
 
 #[test]
-fn memory_of_packets_is_used_again() {
+fn payload_buffers_are_recycled() {
     let mut sim = two_switches();
     let from = port(&sim, "h1.1");
     assert!(sim.take_buffer().is_empty());
     sim.give_buffer(vec![7; 4096]);
     assert_eq!(sim.take_buffer().len(), 4096);
     sim.give_buffer(vec![7; 16]);
-    assert!(sim.take_buffer().is_empty(), "short ones are not worth it");
+    assert!(sim.take_buffer().is_empty(), "short vectors are not recycled");
     let there = lid(&sim, "h2");
     sim.send_packet(from, data(&sim, from, there, 0, 2000));
     sim.settle(sim.now());
     assert_eq!(lab::lost(&sim, "no_receiver"), 1);
-    assert_eq!(sim.take_buffer().len(), 2012, "what is lost comes back");
+    assert_eq!(sim.take_buffer().len(), 2012, "payloads of lost packets are recycled");
 }
 
 #[test]
-fn a_class_is_for_the_client_that_has_registered_for_it() {
+fn class_mads_go_to_the_registered_client() {
     let mut sim = two_switches();
     let from = port(&sim, "h1.1");
     let to = port(&sim, "h2.1");
@@ -140,20 +140,20 @@ fn a_class_is_for_the_client_that_has_registered_for_it() {
     let manager = lab::manager(&mut sim, "h2");
     let other =
         sim.attach(to, ClientOptions { queue_pair: 7, ..ClientOptions::default() }).unwrap();
-    let taker = sim.attach(to, ClientOptions { class, ..ClientOptions::default() }).unwrap();
+    let responder = sim.attach(to, ClientOptions { class, ..ClientOptions::default() }).unwrap();
     let late = sim.attach(to, ClientOptions { class, ..ClientOptions::default() }).unwrap();
     let send = |sim: &mut Sim, class| {
         let remote = Remote::gsi(lid(sim, "h2"));
         let mad = Mad::new(class, Method::SEND, TransactionId(5));
         sim.submit(asker, &Datagram::new(remote, mad));
         sim.settle(sim.now());
-        let clients = [manager, other, taker, late];
+        let clients = [manager, other, responder, late];
         clients.map(|client| matches!(sim.receive(client), Some(Incoming::Received(_))))
     };
     let is_cm = MgmtClass::COMMUNICATION;
     assert_eq!(send(&mut sim, is_cm), [false, false, true, false]);
     assert_eq!(send(&mut sim, MgmtClass::SUBN_ADM), [true, false, false, false]);
-    sim.detach(taker);
+    sim.detach(responder);
     assert_eq!(send(&mut sim, is_cm), [false, false, false, true]);
     sim.detach(late);
     assert_eq!(send(&mut sim, is_cm), [true, false, false, false], "as without classes");
@@ -161,22 +161,22 @@ fn a_class_is_for_the_client_that_has_registered_for_it() {
 }
 
 #[test]
-fn the_owner_of_a_port_is_told_of_what_its_clients_get() {
+fn next_open_returns_ports_with_client_input() {
     let mut sim = two_switches();
     let (from, to) = (port(&sim, "h1.1"), port(&sim, "h2.1"));
     sim.open(to);
     let class = Some(MgmtClass::COMMUNICATION);
-    let taker = sim.attach(to, ClientOptions { class, ..ClientOptions::default() }).unwrap();
+    let responder = sim.attach(to, ClientOptions { class, ..ClientOptions::default() }).unwrap();
     let asker = sim.attach(from, ClientOptions::default()).unwrap();
     let mad = Mad::new(MgmtClass::COMMUNICATION, Method::SEND, TransactionId(5));
     let remote = Remote::gsi(lid(&sim, "h2"));
     sim.submit(asker, &Datagram::new(remote, mad));
     sim.settle(sim.now());
-    assert_eq!((sim.next_open(), sim.next_woken()), (Some(to), Some(taker)));
+    assert_eq!((sim.next_open(), sim.next_woken()), (Some(to), Some(responder)));
 }
 
 #[test]
-fn ports_carry_what_the_options_say() {
+fn mtu_capability_follows_the_options() {
     for (mtu_cap, code) in [(Mtu::B2048, MtuCode::MTU_2048), (Mtu::B4096, MtuCode::MTU_4096)] {
         let mut sim = lab::ready(&row(1), Options { mtu_cap, ..Options::default() });
         let (from, to) = (port(&sim, "h1.1"), port(&sim, "h2.1"));

@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::*;
 
 #[test]
-fn events_come_by_time_and_then_in_their_order() {
+fn events_come_by_time_then_by_insertion() {
     let mut queue = EventQueue::new();
     let at = Instant::from_nanos;
     for (time, event) in [(5, 'd'), (1, 'a'), (5, 'e'), (1, 'b'), (3, 'c')] {
@@ -14,14 +14,14 @@ fn events_come_by_time_and_then_in_their_order() {
     while let Some((_, event)) = queue.pop_by(at(4)) {
         order.push(event);
     }
-    assert_eq!(order, "abc", "what is due later stays");
+    assert_eq!(order, "abc", "later events remain queued");
     assert_eq!(queue.pop_by(at(5)), Some((at(5), 'd')));
     assert_eq!(queue.pop_by(Instant::NEVER), Some((at(5), 'e')));
     assert_eq!(queue.pop_by(Instant::NEVER), None);
 }
 
 #[test]
-fn what_is_due_at_a_moment_that_never_comes_never_happens() {
+fn events_at_never_are_not_returned() {
     let mut queue = EventQueue::new();
     queue.push(Instant::NEVER, 'z');
     queue.push(Instant::from_nanos(u64::MAX - 1), 'a');
@@ -30,9 +30,9 @@ fn what_is_due_at_a_moment_that_never_comes_never_happens() {
 }
 
 proptest! {
-    /// The queue is a list that is sorted by time and keeps the order of what is equal.
+    /// The queue behaves like a list sorted by time with a stable sort.
     #[test]
-    fn the_queue_is_a_stable_sort(steps in prop::collection::vec((0..6u64, any::<bool>()), 0..200)) {
+    fn queue_is_a_stable_sort(steps in prop::collection::vec((0..6u64, any::<bool>()), 0..200)) {
         let (mut queue, mut list) = (EventQueue::new(), Vec::new());
         for (event, (time, takes)) in steps.into_iter().enumerate() {
             let time = Instant::from_nanos(time);

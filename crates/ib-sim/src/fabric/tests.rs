@@ -13,7 +13,7 @@ fn pulled_cable_is_remembered_at_both_ends() {
 }
 
 #[test]
-fn port_number_zero_selects_the_arrival_port_of_adapters() {
+fn port_number_zero_selects_the_arrival_port_of_hcas() {
     let sim = lab::two_switches();
     let fabric = sim.fabric();
     let (adapter, switch) = (port(&sim, "h1.1"), port(&sim, "s1.3"));
@@ -24,7 +24,7 @@ fn port_number_zero_selects_the_arrival_port_of_adapters() {
 }
 
 #[test]
-fn only_a_change_of_state_counts_as_a_change_of_routes() {
+fn only_state_changes_count_as_route_changes() {
     let mut sim = lab::two_switches();
     let at = port(&sim, "s1.2");
     let fabric = &mut sim.net.fabric;

@@ -12,7 +12,7 @@ use crate::options::Options;
 
 const CLASS: MgmtClass = MgmtClass(0x30);
 
-/// An agent that acknowledges what it is asked and answers a second later, if it does at all.
+/// An agent that acknowledges a request and responds one second later, or never.
 struct Slow {
     answers: bool,
     due: Vec<(Instant, Datagram)>,
@@ -51,7 +51,7 @@ impl NodeAgent for Slow {
 }
 
 #[test]
-fn an_agent_that_acknowledges_a_request_has_not_answered_it() {
+fn acknowledgement_by_an_agent_is_not_a_response() {
     for answers in [true, false] {
         let mut sim = lab::ready(&lab::row(1), Options::default());
         let at = node(&sim, "h2");
@@ -59,12 +59,12 @@ fn an_agent_that_acknowledges_a_request_has_not_answered_it() {
         let client = lab::client(&mut sim, "h1");
         let mad = Mad::new(CLASS, Method::GET, TransactionId(5));
         let remote = Remote::gsi(lid(&sim, "h2"));
-        let Some(Incoming::Received(ack)) = lab::ask(&mut sim, client, remote, mad) else {
+        let Some(Incoming::Received(ack)) = lab::query(&mut sim, client, remote, mad) else {
             panic!("no acknowledgement")
         };
         assert_eq!(ack.mad.rmpp().rmpp_type, RmppType::ACK);
-        assert_eq!(lab::handed(&sim), 1, "the answer is still due");
-        // A client of the port that leaves has nothing to do with it.
+        assert_eq!(lab::assigned(&sim), 1, "the request is not answered");
+        // Detaching another client of the port has no effect on the request.
         let other = lab::client(&mut sim, "h2");
         sim.detach(other);
         assert_eq!(sim.receive(client), None);
@@ -78,10 +78,10 @@ fn an_agent_that_acknowledges_a_request_has_not_answered_it() {
                 assert!(!answers);
                 assert_eq!(lost.mad, mad);
             }
-            None => panic!("neither an answer nor its loss"),
+            None => panic!("neither a response nor a loss"),
         }
         assert_eq!(sim.receive(client), None);
         lab::check_settled(&sim);
-        assert!((lab::handed(&sim) == 0) && (sim.outstanding() == 0));
+        assert!((lab::assigned(&sim) == 0) && (sim.outstanding() == 0));
     }
 }

@@ -1,4 +1,4 @@
-//! Links that come up and go down, and cables that are plugged and pulled.
+//! Links that go up and down, cables that are plugged and pulled.
 
 use ib_topology::PortId;
 use ib_wire::mad::sm::PortState;
@@ -8,24 +8,24 @@ use crate::log::Entry;
 use crate::loss::Loss;
 
 impl Network {
-    /// Brings a link up or down, as the state of its two ends asks for.
+    /// Takes a link up or down according to the state of both ends.
     pub(crate) fn update_link(&mut self, port: PortId) {
         let Some(peer) = self.fabric.port(port).cable else { return };
         let rate = self.fabric.negotiate(port, peer);
-        let wanted = self.fabric.may_link(port, peer) && rate.is_some();
-        if wanted == self.fabric.port(port).is_up() {
+        let link_up = self.fabric.may_link(port, peer) && rate.is_some();
+        if link_up == self.fabric.port(port).is_up() {
             return;
         }
-        if let Some(rate) = rate.filter(|_| wanted) {
+        if let Some(rate) = rate.filter(|_| link_up) {
             for end in [port, peer] {
                 self.fabric.port_mut(end).set_active(rate);
             }
         }
-        self.switch_ends(port, peer, wanted);
-        self.tell_ends(port, peer);
+        self.switch_ends(port, peer, link_up);
+        self.trap_ends(port, peer);
     }
 
-    /// Takes a link down, and up again if nothing keeps it down.
+    /// Takes a link down, and up again if both ends allow it.
     pub(crate) fn retrain(&mut self, port: PortId) {
         let Some(peer) = self.fabric.port(port).cable else { return };
         let was_up = self.fabric.port(port).is_up();
@@ -33,20 +33,20 @@ impl Network {
             self.switch_ends(port, peer, false);
         }
         self.update_link(port);
-        // A link that comes up again has told so.
+        // If the link came up again, `update_link` has sent the traps.
         if was_up && !self.fabric.port(port).is_up() {
-            self.tell_ends(port, peer);
+            self.trap_ends(port, peer);
         }
     }
 
-    /// Keeps the link of a port down, or no longer so; several may at the same time.
+    /// Adds or removes a hold that keeps the link of a port down; several can be active.
     pub(crate) fn hold_down(&mut self, port: PortId, hold: bool) {
         let held = &mut self.fabric.port_mut(port).held_down;
         *held = if hold { held.saturating_add(1) } else { held.saturating_sub(1) };
         self.update_link(port);
     }
 
-    /// Pulls the cable out of a port, at both ends.
+    /// Pulls the cable from a port, at both ends; returns the other end.
     pub(crate) fn unplug(&mut self, port: PortId) -> Option<PortId> {
         let peer = self.fabric.port(port).cable?;
         let was_up = self.fabric.port(port).is_up();
@@ -57,12 +57,12 @@ impl Network {
             self.fabric.port_mut(end).cable = None;
         }
         if was_up {
-            self.tell_ends(port, peer);
+            self.trap_ends(port, peer);
         }
         Some(peer)
     }
 
-    /// Plugs a cable in between two free ports.
+    /// Plugs a cable into two free ports.
     pub(crate) fn plug(&mut self, one: PortId, other: PortId) {
         self.fabric.port_mut(one).cable = Some(other);
         self.fabric.port_mut(other).cable = Some(one);
@@ -74,7 +74,7 @@ impl Network {
         self.switch_end(other, up);
     }
 
-    /// Changes one end of a link, with all that was under way on it.
+    /// Takes one end of a link up or down; drops the packets in flight and in the queue.
     fn switch_end(&mut self, port: PortId, up: bool) {
         self.log(Entry::Link { port, up });
         let powered = self.fabric.node_of(port).powered;
@@ -87,13 +87,13 @@ impl Network {
         }
     }
 
-    fn tell_ends(&mut self, one: PortId, other: PortId) {
-        self.tell_end(one);
-        self.tell_end(other);
+    fn trap_ends(&mut self, one: PortId, other: PortId) {
+        self.trap_end(one);
+        self.trap_end(other);
     }
 
-    /// A switch tells its manager that a link has changed.
-    fn tell_end(&mut self, port: PortId) {
+    /// Sends the link state trap of a switch.
+    fn trap_end(&mut self, port: PortId) {
         let node = self.fabric.port(port).node;
         if let Some(switch) = &mut self.fabric.node_mut(node).switch {
             switch.info.port_state_change = true;

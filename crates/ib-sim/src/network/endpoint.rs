@@ -1,4 +1,4 @@
-//! What clients and the owners of open ports send and receive.
+//! Sending and receiving by clients and open ports.
 
 use ib_link::{Datagram, LinkPort, Remote};
 use ib_topology::PortId;
@@ -36,7 +36,7 @@ impl Network {
         Ok(client)
     }
 
-    /// Detaches a client, if it is still there.
+    /// Detaches a client, if it is attached.
     pub(crate) fn detach(&mut self, id: ClientId) {
         let Some(client) = self.clients.detach(id, &mut self.open_ports) else { return };
         self.log(Entry::Detached { client: id, port: client.port });
@@ -45,7 +45,7 @@ impl Network {
         }
     }
 
-    /// Gives a client the duty of a subnet manager, or takes it away.
+    /// Sets whether a client is a subnet manager.
     pub(crate) fn set_is_sm(&mut self, id: ClientId, is_sm: bool) {
         if let Some(client) = self.clients.get_mut(id) {
             client.options.is_sm = is_sm;
@@ -54,7 +54,7 @@ impl Network {
         }
     }
 
-    /// Sets the capability of a port by what its clients are, and tells the manager of a change.
+    /// Updates `IsSM` in the capability mask of a port, and sends a trap if it changed.
     fn update_is_sm(&mut self, port: PortId) {
         let is_sm = self.clients.has_sm(port);
         if self.fabric.set_capability(port, CapabilityMask::SM, is_sm) {
@@ -62,16 +62,16 @@ impl Network {
         }
     }
 
-    /// Sends a client's datagram on its way. One of a client that has gone is dropped.
+    /// Sends a MAD of a client. A MAD of a detached client is dropped.
     pub(crate) fn submit(&mut self, id: ClientId, datagram: &Datagram) -> Option<Delivery> {
         let port = self.clients.count_sent(id)?;
         let transaction = datagram.mad.transaction_id();
         let mut packet = self.fabric.datagram_packet(port, datagram);
         let request = if datagram.mad.method().is_response() {
-            // The answer to what the client was handed belongs to the request of whoever asked; what
-            // only acknowledges a part of the request is no answer yet.
+            // A response belongs to the request of the requester. An acknowledgement of a segment
+            // is not a response.
             let answers = !is_rmpp_control(&datagram.mad);
-            answers.then(|| self.clients.take_handed(transaction.0, port)).flatten()
+            answers.then(|| self.clients.take_assigned(transaction.0, port)).flatten()
         } else {
             if let Payload::Mad(MadPayload { mad, .. }) = &mut packet.payload {
                 mad.set_transaction_id(Clients::stamped(id, transaction));
@@ -91,10 +91,12 @@ impl Network {
         }
     }
 
-    /// Hands a datagram that has arrived at an end port to the client that it is for.
-    pub(crate) fn hand_over(&mut self, port: PortId, key: u32) {
+    /// Delivers a MAD that has arrived at an end port to its client.
+    pub(crate) fn deliver_mad(&mut self, port: PortId, key: u32) {
         let packet = &self.flights.get(key).packet;
-        let Payload::Mad(payload) = &packet.payload else { unreachable!("clients take datagrams") };
+        let Payload::Mad(payload) = &packet.payload else {
+            unreachable!("clients receive MADs only")
+        };
         let (transaction, response) =
             (payload.mad.transaction_id().0, payload.mad.method().is_response());
         let Some(target) = self.clients.recipient(port, payload) else {
@@ -123,21 +125,21 @@ impl Network {
         self.clients.deliver(target, datagram, &mut self.open_ports);
     }
 
-    /// Waits for the answer of the client that a request was handed to, or of an agent.
+    /// Assigns a request to a client or agent and starts the timer for the response.
     pub(crate) fn await_answer(
         &mut self,
-        taker: Option<ClientId>,
+        responder: Option<ClientId>,
         port: PortId,
         request: RequestKey,
         transaction: u64,
     ) {
-        if self.clients.hand_out(taker, port, request, transaction, &mut self.open_ports) {
+        if self.clients.assign(responder, port, request, transaction, &mut self.open_ports) {
             let at = self.now() + self.limits.answer_within;
             self.clock.schedule(at, Event::Timer(Timer::Answer { request }));
         }
     }
 
-    /// A client did not answer in time.
+    /// Fails a request that was not answered in time.
     pub(crate) fn no_answer(&mut self, key: RequestKey) {
         let Some(waiting) = self.clients.requests().get(key) else { return };
         let client = waiting.client;
@@ -146,13 +148,14 @@ impl Network {
         self.clients.fail(key, &mut self.open_ports);
     }
 
-    /// Opens an end port. With `holds`, what arrives keeps its room in the port's buffer until it is taken.
+    /// Opens an end port. If `holds` is true, arrived packets occupy buffer space until they are
+    /// taken.
     pub(crate) fn open(&mut self, port: PortId, holds: bool) {
         self.open_ports.open(port, holds);
         self.fabric.set_capability(port, CapabilityMask::CLIENT_REREGISTRATION, true);
     }
 
-    /// Closes an end port, and drops what has arrived.
+    /// Closes an end port and drops arrived packets.
     pub(crate) fn close(&mut self, port: PortId) {
         let Some(holds) = self.open_ports.close(port) else { return };
         for hold in holds {
@@ -170,8 +173,8 @@ impl Network {
         Some(packet)
     }
 
-    /// Sends a packet from an end port. A datagram to queue pair 1 in the form of bytes is taken for
-    /// what it is, so that the agents of the other side understand it.
+    /// Sends a packet from an end port. A MAD to QP 1 that is given as bytes is parsed, so that
+    /// agents can process it.
     pub(crate) fn send_packet(&mut self, port: PortId, packet: Packet) -> Option<Delivery> {
         if let Payload::Transport(bytes) = &packet.payload
             && (bytes.len() < Bth::LENGTH || bytes.len() % 4 != 0)
@@ -179,10 +182,10 @@ impl Network {
             self.stats.lose(Loss::Malformed);
             return None;
         }
-        self.send_by_lid(port, recognised(packet), None)
+        self.send_by_lid(port, parse_mad_packet(packet), None)
     }
 
-    /// Hands a packet to the owner of the port at which it has arrived.
+    /// Delivers a packet at an open port.
     pub(crate) fn deliver_transport(&mut self, port: PortId, key: u32) {
         if !self.open_ports.is_open(port) {
             return self.lose(port, key, Loss::NoReceiver);
@@ -195,7 +198,7 @@ impl Network {
 }
 
 impl FabricState {
-    /// Returns what a client can know of its port.
+    /// Returns the attributes of a port that its clients can see.
     pub(crate) fn link_port(&self, port: PortId) -> LinkPort {
         let state = self.port(port);
         let node = self.node(state.node);
@@ -211,8 +214,8 @@ impl FabricState {
         }
     }
 
-    /// Returns a packet of management from an end port: of subnet management when the class says so,
-    /// and else between the queue pairs 1.
+    /// Returns a packet with a MAD from an end port: an SMP if the class is subnet management,
+    /// otherwise a GMP between QPs 1.
     pub(crate) fn management_packet(
         &self,
         port: PortId,
@@ -237,7 +240,7 @@ impl FabricState {
         }
     }
 
-    /// Returns the packet of a datagram that leaves an end port.
+    /// Returns the packet for a MAD that leaves an end port.
     #[inline]
     pub(crate) fn datagram_packet(&self, port: PortId, datagram: &Datagram) -> Packet {
         let remote = &datagram.remote;
@@ -262,12 +265,12 @@ impl FabricState {
         }
     }
 
-    /// Returns the datagram of a packet that has arrived at an end port.
+    /// Returns the MAD of a packet that has arrived at an end port.
     #[inline]
     pub(crate) fn received_datagram(&self, port: PortId, flight: &Flight) -> Datagram {
         let packet = &flight.packet;
         let Payload::Mad(payload) = &packet.payload else {
-            unreachable!("agents and clients take datagrams")
+            unreachable!("agents and clients receive MADs only")
         };
         let state = self.port(port);
         let is_permissive = packet.dlid == PERMISSIVE_LID;
@@ -292,8 +295,8 @@ impl FabricState {
     }
 }
 
-/// Returns a packet with its datagram in the form of one, when that is what it carries.
-fn recognised(packet: Packet) -> Packet {
+/// Converts a packet with the bytes of a MAD into a MAD packet; returns other packets unchanged.
+fn parse_mad_packet(packet: Packet) -> Packet {
     let Payload::Transport(bytes) = &packet.payload else { return packet };
     let (Some(bth), Some(deth)) = (bytes.first_chunk(), bytes.get(Bth::LENGTH..)) else {
         return packet;

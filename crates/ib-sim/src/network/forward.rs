@@ -1,4 +1,4 @@
-//! The path of a packet through nodes: where it arrives, and where it goes from there.
+//! Forwarding of packets by nodes: arrival, LFT and MFT lookup, directed routes.
 
 use ib_topology::{NodeId, PortId};
 use ib_wire::mad::MgmtClass;
@@ -14,7 +14,7 @@ use crate::options::LogLevel;
 use crate::packet::{MANAGEMENT_VL, MadPayload, Packet, Payload};
 
 impl Delivery {
-    /// Returns the port at which the packet has reached the node, and its key.
+    /// Returns the port of arrival and the key of the packet.
     pub(super) const fn parts(self) -> (PortId, u32) {
         match self {
             Self::Smp { port, key } | Self::Data { port, key } => (port, key),
@@ -23,7 +23,7 @@ impl Delivery {
 }
 
 impl Network {
-    /// A packet arrives at a port.
+    /// Processes the arrival of a packet at a port.
     pub(crate) fn arrive(&mut self, port: PortId, key: u32, epoch: u32) -> Option<Delivery> {
         let state = self.fabric.port_mut(port);
         if state.epoch != epoch {
@@ -55,7 +55,7 @@ impl Network {
         if !self.fabric.port(port).receives_data() {
             return self.drop(port, key, Loss::NotActive);
         }
-        // An armed port becomes active when data arrives.
+        // An armed port becomes active when a data packet arrives.
         if self.fabric.port(port).info.port_state == PortState::ARMED {
             self.set_state(port, PortState::ACTIVE);
         }
@@ -66,11 +66,11 @@ impl Network {
         }
     }
 
-    /// A packet of subnet management arrives.
+    /// Processes the arrival of an SMP.
     fn arrive_smp(&mut self, node: NodeId, port: PortId, key: u32) -> Option<Delivery> {
         let packet = &mut self.flights.get_mut(key).packet;
         let dlid = packet.dlid;
-        // A directed route with a LID-routed leg is an ordinary packet up to the end of the leg.
+        // In a LID-routed part, a directed route SMP is forwarded by LID until the part ends.
         if dlid != PERMISSIVE_LID {
             if self.fabric.is_switch(node) {
                 let own = self.fabric.port_id(node, 0);
@@ -91,7 +91,7 @@ impl Network {
         }
     }
 
-    /// Does what the rules of directed routes say.
+    /// Carries out the action that directed route processing has determined.
     fn follow(
         &mut self,
         node: NodeId,
@@ -128,12 +128,13 @@ impl Network {
         }
     }
 
-    /// A switch passes a packet on by its tables. `arrival` is port 0 for what it sends itself.
+    /// Forwards a packet by the tables of a switch. `arrival` is port 0 for packets of the switch
+    /// itself.
     fn relay(&mut self, node: NodeId, arrival: PortId, key: u32) -> Option<Delivery> {
         let flight = self.flights.get_mut(key);
         flight.hops += 1;
         let dlid = flight.packet.dlid;
-        if flight.hops > Loss::MOST_HOPS {
+        if flight.hops > Loss::MAX_HOPS {
             self.relay_error(arrival, key, Loss::TooManyHops(dlid));
             return None;
         }
@@ -151,7 +152,7 @@ impl Network {
         None
     }
 
-    /// Returns the port by which a switch sends a unicast packet that arrived by another one.
+    /// Returns the egress port of a unicast packet.
     fn output_port(&self, node: NodeId, arrival: PortId, dlid: u16) -> Result<PortId, Loss> {
         let state = self.fabric.node(node);
         let switch = state.switch.as_ref().expect("only a switch relays");
@@ -172,7 +173,7 @@ impl Network {
         if out == arrival { Err(Loss::TurnsBack(dlid)) } else { Ok(out) }
     }
 
-    /// Drops a packet that a switch cannot pass on.
+    /// Drops a packet that a switch cannot forward, and counts the relay error.
     fn relay_error(&mut self, arrival: PortId, key: u32, why: Loss) {
         let counters = &mut self.fabric.port_mut(arrival).counters;
         counters.rcv_switch_relay_errors += 1;
@@ -184,7 +185,7 @@ impl Network {
         self.lose(arrival, key, why);
     }
 
-    /// Passes a packet from one port of a switch to another.
+    /// Forwards a packet from one port of a switch to another.
     fn pass(&mut self, node: NodeId, arrival: PortId, out: PortId, key: u32) {
         let packet = &self.flights.get(key).packet;
         if packet.is_smp() {
@@ -211,7 +212,7 @@ impl Network {
         self.enqueue(out, key, vl);
     }
 
-    /// A switch sends a packet out of all ports of its group but the one that it came by.
+    /// Forwards a packet to all ports of its multicast group except the port of arrival.
     fn relay_multicast(&mut self, node: NodeId, arrival: PortId, key: u32) -> Option<Delivery> {
         let dlid = self.flights.get(key).packet.dlid;
         let state = self.fabric.node(node);
@@ -223,7 +224,8 @@ impl Network {
             .collect();
         let is_known = switch.multicast_ports(dlid).next().is_some();
         if ports.is_empty() && !is_known {
-            // A group without an entry goes to the default ports, if the manager has set any.
+            // A group without an MFT entry uses the default multicast ports, if the subnet manager
+            // has set them.
             let primary = switch.info.default_multicast_primary_port;
             let other = switch.info.default_multicast_not_primary_port;
             let default = if from == primary { other } else { primary };
@@ -232,7 +234,7 @@ impl Network {
             }
         }
         let Some((&first, others)) = ports.split_first() else {
-            // That nobody else is in the group is no error.
+            // A group without further members is not an error.
             if is_known {
                 self.lose(arrival, key, Loss::TurnsBack(dlid));
             } else {
@@ -240,11 +242,11 @@ impl Network {
             }
             return None;
         };
-        // The room that it stands in is given back when the last copy leaves.
+        // Buffer space is freed when the last copy leaves.
         if !others.is_empty() {
-            self.flights.share_room(key, ports.len(), self.clock.now());
+            self.flights.share_space(key, ports.len(), self.clock.now());
         }
-        // Ports ascend, so that only the first one can be the management port.
+        // Ports are sorted, so only the first one can be port 0.
         for &number in others {
             let copy = self.flights.copy(key);
             self.pass(node, arrival, self.fabric.port_id(node, number), copy);
@@ -299,7 +301,7 @@ impl Network {
         None
     }
 
-    /// Sends a packet of subnet management over the link of a port, whatever its LIDs.
+    /// Sends an SMP over the link of a port, ignoring its LIDs.
     pub(crate) fn send_to_neighbor(
         &mut self,
         port: PortId,
@@ -310,7 +312,7 @@ impl Network {
         self.leave(port, key, MANAGEMENT_VL)
     }
 
-    /// Sends a packet with a directed route from an end port.
+    /// Sends a directed route SMP from an end port.
     pub(crate) fn send_directed(
         &mut self,
         port: PortId,
@@ -326,14 +328,14 @@ impl Network {
         let packet = &mut self.flights.get_mut(key).packet;
         let dlid = packet.dlid;
         let Payload::Mad(MadPayload { mad, .. }) = &mut packet.payload else {
-            unreachable!("a directed route is a datagram")
+            unreachable!("a directed route packet is an SMP")
         };
         if dlid == PERMISSIVE_LID {
             let action = smp::send(mad, hop);
             return self.follow(node, port, key, action);
         }
-        // A LID-routed leg comes first; its end is where the directed route starts. The answer
-        // to a directed route without a hop starts with its end.
+        // A LID-routed part at the start ends where the directed part starts. A response without
+        // directed hops starts with its LID-routed part.
         if mad.is_returning()
             && mad.hop_count() == 0
             && mad.dr_dlid() == PERMISSIVE_LID
@@ -371,13 +373,13 @@ impl Network {
         key
     }
 
-    /// Loses a packet, which then has no destination.
+    /// Drops a packet; returns no delivery.
     fn drop(&mut self, port: PortId, key: u32, why: Loss) -> Option<Delivery> {
         self.lose(port, key, why);
         None
     }
 
-    /// Puts a packet into the queue of a port of its node, beyond which its destination is.
+    /// Adds a packet to the output queue of a port.
     fn leave(&mut self, port: PortId, key: u32, vl: u8) -> Option<Delivery> {
         self.enqueue(port, key, vl);
         None

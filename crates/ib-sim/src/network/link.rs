@@ -1,9 +1,9 @@
-//! Links: sending, arriving, credits, and what waits for them.
+//! Links: transmission, arrival, credits and output queues.
 //!
-//! A port sends one packet at a time, at the rate of its link, and the packet arrives as a whole
-//! after the link's latency. Data needs room in the buffer of its VL at the other end; a switch
-//! gives the room back once it has sent the packet on, an end port at once. Subnet management has
-//! neither credits nor a queue without bounds: what does not fit is dropped.
+//! A port sends one packet at a time, at the rate of its link. The packet arrives as a whole after
+//! the latency of the link. Data packets need buffer space of their VL at the other end. A switch
+//! frees the space when it has forwarded the packet, an end port at once. SMPs have no credits and
+//! a bounded queue: surplus SMPs are dropped.
 
 use std::time::Duration;
 
@@ -13,21 +13,21 @@ use ib_types::Instant;
 use super::Network;
 use crate::event::{Event, Timer};
 use crate::fault::happens;
-use crate::flight::{Flight, Hold, blocks};
+use crate::flight::{BufferSpace, Flight, blocks};
 use crate::log::Entry;
 use crate::loss::Loss;
 use crate::packet::MANAGEMENT_VL;
 use crate::queue::lifetime;
 
-/// How long a packet is held back at most where nobody has said it, in times of the longest packet of
-/// the link.
-const DEFAULT_HOLD: u128 = 8;
+/// Default maximum delay of reordered packets, in transmission times of the longest packet of the
+/// link.
+const DEFAULT_REORDER_PACKETS: u128 = 8;
 
-/// With how few packets left to leave by a port its owner is told that there is room.
-pub(crate) const ROOM: usize = 8;
+/// Number of packets in the output queue of a port at which its owner is notified of free space.
+pub(crate) const LOW_WATERMARK: usize = 8;
 
 impl Network {
-    /// Takes a packet off its way at a port, and gives back the room that it had there.
+    /// Removes a packet from the network at a port, and frees its buffer space.
     pub(crate) fn land(&mut self, key: u32) -> Flight {
         let flight = self.flights.remove(key);
         if let Some(hold) = flight.holds {
@@ -36,7 +36,7 @@ impl Network {
         flight
     }
 
-    /// Puts a packet into the queue of a port; it leaves when its turn comes.
+    /// Adds a packet to the output queue of a port.
     pub(super) fn enqueue(&mut self, port: PortId, key: u32, vl: u8) {
         self.flights.get_mut(key).vl = vl;
         let now = self.now();
@@ -80,12 +80,12 @@ impl Network {
             self.watch_head(port, vl);
         }
         if idle {
-            // Others wait for credits; this one may not have to.
+            // Packets of other VLs wait for credits; this one may have credits.
             self.serve(port);
         }
     }
 
-    /// Has an event tell when a port has sent.
+    /// Schedules an event for the end of the current transmission.
     fn arm(&mut self, port: PortId) {
         let state = self.fabric.port_mut(port);
         state.armed = true;
@@ -93,9 +93,10 @@ impl Network {
         self.clock.schedule(at, Event::Sent { port, epoch });
     }
 
-    /// Drops a packet of subnet management for which there is no room at the port that it was to
-    /// leave by. One that came over a link is counted where it came in, as IBTA volume 1, chapter
-    /// 16.1.3.5 has it for VL15Dropped; one that the node has made has never come in.
+    /// Drops an SMP for which the output queue of a port has no space.
+    ///
+    /// An SMP that arrived over a link is counted at the port of arrival, as VL15Dropped requires
+    /// (IBTA volume 1, chapter 16.1.3.5). An SMP of the node itself is not counted.
     fn drop_management(&mut self, port: PortId, key: u32) {
         match self.flights.get(key).arrived_by {
             0 => self.discard(port, key, Loss::ManagementOverflow),
@@ -107,7 +108,7 @@ impl Network {
         }
     }
 
-    /// Returns true when the other end has room for a packet.
+    /// Returns true if the other end has buffer space for a packet.
     fn has_credit(&self, port: PortId, key: u32, vl: u8) -> bool {
         if vl == MANAGEMENT_VL {
             return true;
@@ -119,7 +120,7 @@ impl Network {
         }
     }
 
-    /// Sends a packet; the port is idle and the other end has room.
+    /// Sends a packet; the port must be idle and the other end have buffer space.
     fn transmit(&mut self, port: PortId, key: u32) {
         let now = self.now();
         let flight = self.flights.get(key);
@@ -139,13 +140,13 @@ impl Network {
         }
         let faulty = state.faults.is_some();
         let epoch = self.fabric.port(peer).epoch;
-        let hold = (vl != MANAGEMENT_VL).then(|| Hold::new(peer, vl, length, epoch));
+        let hold = (vl != MANAGEMENT_VL).then(|| BufferSpace::new(peer, vl, length, epoch));
         if let Some(left) = std::mem::replace(&mut self.flights.get_mut(key).holds, hold) {
             self.release(left, sent);
         }
         let mut arrives = sent + self.limits.latency;
         if faulty {
-            match self.meet_faults(port, peer, key, arrives) {
+            match self.apply_faults(port, peer, key, arrives) {
                 Some(later) => arrives = later,
                 None => return,
             }
@@ -153,9 +154,9 @@ impl Network {
         self.clock.schedule(arrives, Event::Arrive { port: peer, flight: key, epoch });
     }
 
-    /// Applies the faults of a port to a packet that it sends. Returns when the packet arrives; `None` if
-    /// it is lost.
-    fn meet_faults(
+    /// Applies the faults of a port to a packet that it sends. Returns the time of arrival; `None`
+    /// if the packet is lost.
+    fn apply_faults(
         &mut self,
         port: PortId,
         peer: PortId,
@@ -173,7 +174,7 @@ impl Network {
             self.flights.get_mut(key).damaged = true;
         }
         if happens(&mut self.rng, faults.duplication) {
-            // The copy needs no room of its own.
+            // The duplicate needs no buffer space.
             let copy = self.flights.copy(key);
             self.flights.get_mut(copy).holds = None;
             let epoch = self.fabric.port(peer).epoch;
@@ -182,7 +183,7 @@ impl Network {
         if happens(&mut self.rng, faults.reordering) {
             let state = self.fabric.port(port);
             let most = match faults.held_back.as_nanos() {
-                0 => u128::from(state.nanos(state.longest_packet())) * DEFAULT_HOLD,
+                0 => u128::from(state.nanos(state.longest_packet())) * DEFAULT_REORDER_PACKETS,
                 most => most,
             } as usize;
             arrives += Duration::from_nanos(self.rng.below(most) as u64 + 1);
@@ -190,8 +191,9 @@ impl Network {
         Some(arrives)
     }
 
-    /// Gives back room in a buffer that a packet leaves at a moment; the sender hears of it later.
-    pub(crate) fn release(&mut self, hold: Hold, at: Instant) {
+    /// Frees buffer space that a packet leaves at a time; the credits reach the sender after the
+    /// latency of the link.
+    pub(crate) fn release(&mut self, hold: BufferSpace, at: Instant) {
         let Some(at) = self.flights.free_at(hold, at) else { return };
         let state = self.fabric.port(hold.port);
         if state.epoch != hold.epoch {
@@ -199,12 +201,12 @@ impl Network {
         }
         let Some(sender) = state.cable else { return };
         let epoch = self.fabric.port(sender).epoch;
-        let Hold { vl, blocks, .. } = hold;
+        let BufferSpace { vl, blocks, .. } = hold;
         let at = at + self.limits.latency;
         self.clock.schedule(at, Event::Credit { port: sender, vl, blocks, epoch });
     }
 
-    /// A port has heard of room at the other end.
+    /// Processes credits that arrive at a port.
     pub(crate) fn credit(&mut self, port: PortId, vl: u8, blocks: u16, epoch: u32) {
         let state = self.fabric.port_mut(port);
         if state.epoch != epoch {
@@ -216,7 +218,7 @@ impl Network {
         self.serve(port);
     }
 
-    /// A port has sent a packet.
+    /// Processes the end of a transmission.
     pub(crate) fn sent(&mut self, port: PortId, epoch: u32) {
         let state = self.fabric.port_mut(port);
         if state.epoch != epoch {
@@ -226,7 +228,7 @@ impl Network {
         self.serve(port);
     }
 
-    /// Sends the next packet of an idle port, if there is one that may leave.
+    /// Sends the next packet of an idle port, if any has credits.
     fn serve(&mut self, port: PortId) {
         let now = self.now();
         let state = self.fabric.port(port);
@@ -255,16 +257,17 @@ impl Network {
             }
         }
         self.transmit(port, key);
-        self.tell_of_room(port);
+        self.notify_free_space(port);
         if self.fabric.port(port).queues.as_ref().is_some_and(|queues| queues.waiting() != 0) {
             self.arm(port);
         }
     }
 
-    /// Removes the first packet of a VL that has one.
+    /// Removes the first packet of a VL, which must not be empty.
     fn take_head(&mut self, port: PortId, vl: u8) -> u32 {
         let now = self.now();
-        let queues = self.fabric.port_mut(port).queues.as_mut().expect("something waits");
+        let queues =
+            self.fabric.port_mut(port).queues.as_mut().expect("the port has waiting packets");
         let key = queues.pop(vl, now);
         if queues.head(vl).is_some() {
             self.watch_head(port, vl);
@@ -272,9 +275,10 @@ impl Network {
         key
     }
 
-    /// Sets a timer for the packet at the head of a VL of a switch, unless the VL has one: that
-    /// one then looks again. It is not too late, since a packet never has to go before the one that
-    /// stood ahead of it.
+    /// Starts a timer for the packet at the head of a VL of a switch, unless the VL has one.
+    ///
+    /// An existing timer checks the new head when it expires. This is early enough: a packet never
+    /// expires before the one ahead of it.
     fn watch_head(&mut self, port: PortId, vl: u8) {
         if vl == MANAGEMENT_VL {
             return;
@@ -288,18 +292,18 @@ impl Network {
         }
     }
 
-    /// Returns when the packet at the head of a VL has been in its switch for as long as it may,
-    /// and when it has been at the head for as long as it may; `None` where there is no limit.
+    /// Returns the times when the head of a VL exceeds the lifetime in the switch and the lifetime
+    /// at the head; `None` if unlimited.
     fn head_ends(&self, port: PortId, vl: u8) -> (Option<Instant>, Option<Instant>) {
         let state = self.fabric.port(port);
         let Some(switch) = &self.fabric.node(state.node).switch else { return (None, None) };
-        let queues = state.queues.as_ref().expect("something waits");
+        let queues = state.queues.as_ref().expect("the port has waiting packets");
         let head = self.flights.get(queues.head(vl).expect("the VL has a packet"));
         let old_at = lifetime(switch.info.life_time).map(|limit| head.queued_at + limit);
         (old_at, queues.head_expires(vl, state.info.hoq_life))
     }
 
-    /// Drops the packet at the head of a VL if it has been there, or in the switch, for too long.
+    /// Drops the packet at the head of a VL if it has exceeded a lifetime.
     pub(crate) fn head_of_queue(&mut self, port: PortId, vl: u8, epoch: u32) {
         let now = self.now();
         let state = self.fabric.port_mut(port);
@@ -319,13 +323,13 @@ impl Network {
         }
         let state = self.fabric.port_mut(port);
         let (stall_count, life) = (state.info.vl_stall_count, state.info.hoq_life);
-        let queues = state.queues.as_mut().expect("something waits");
+        let queues = state.queues.as_mut().expect("the port has waiting packets");
         let stalled = queues.stall(vl, stall_count, life, now);
         let dropped = stalled.unwrap_or_else(|| vec![self.take_head(port, vl)]);
         self.drop_waiting(port, &dropped, Loss::HeadOfQueue(vl));
     }
 
-    /// Drops packets that were taken off a queue.
+    /// Drops packets that were removed from a queue.
     fn drop_waiting(&mut self, port: PortId, dropped: &[u32], why: Loss) {
         let now = self.now();
         let state = self.fabric.port_mut(port);
@@ -335,13 +339,13 @@ impl Network {
         for &key in dropped {
             self.discard(port, key, why);
         }
-        // The next one may be shorter, and there may be credit for it.
+        // The next packet may be shorter and have credits.
         self.serve(port);
     }
 
-    /// A packet has left the queue of a port: its owner is told when few are left.
-    pub(super) fn tell_of_room(&mut self, port: PortId) {
-        if !self.open_ports.is_empty() && self.fabric.port(port).waiting() <= ROOM {
+    /// Notifies the owner of a port when few packets remain in the output queue.
+    pub(super) fn notify_free_space(&mut self, port: PortId) {
+        if !self.open_ports.is_empty() && self.fabric.port(port).waiting() <= LOW_WATERMARK {
             self.open_ports.wake(port);
         }
     }

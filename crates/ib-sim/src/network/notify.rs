@@ -1,4 +1,4 @@
-//! Traps: how they are raised, sent, and sent again.
+//! Traps: raising, sending and repeating.
 
 use ib_topology::{NodeId, PortId};
 use ib_types::ServiceLevel;
@@ -15,7 +15,7 @@ use crate::loss::Loss;
 use crate::trap;
 
 impl Network {
-    /// Sends trap 128: the state of a link of the switch has changed.
+    /// Sends trap 128: the link state of a switch port has changed.
     pub(super) fn trap_link_state(&mut self, node: NodeId) {
         let port = self.fabric.port_id(node, 0);
         let details = LinkStateDetails { lid: self.fabric.port(port).info.lid };
@@ -33,7 +33,7 @@ impl Network {
         self.raise(port, NoticeType::INFORMATIONAL, TrapNumber::LOCAL_CHANGES, &details);
     }
 
-    /// Refuses a packet whose partition the end port is not in, and tells the manager.
+    /// Drops a packet whose P_Key does not match at an end port, and sends a trap.
     pub(crate) fn refuse_key(&mut self, port: PortId, key: u32) {
         let violations = &mut self.fabric.port_mut(port).info.p_key_violations;
         *violations = violations.saturating_add(1);
@@ -52,12 +52,12 @@ impl Network {
         self.lose(port, key, Loss::Partition(p_key.0));
     }
 
-    /// A switch refuses a packet whose partition one of its ports does not let pass.
+    /// Drops a packet whose P_Key a switch port does not admit, and sends a trap.
     pub(super) fn refuse_partition(&mut self, node: NodeId, port: PortId, key: u32) {
         let packet = &self.flights.get(key).packet;
         let p_key = packet.p_key();
         let mut details = SwitchKeyDetails::zeroed();
-        // Only a datagram tells the queue pair that it comes from, and only a GRH has GIDs.
+        // Only a UD packet carries the source QP, and only a GRH carries GIDs.
         type Fields = SwitchKeyFields;
         details.valid = Fields::LID1 | Fields::LID2 | Fields::P_KEY | Fields::SL | Fields::QP2;
         details.valid = details.valid.with(Fields::QP1, packet.mad().is_some());
@@ -77,7 +77,7 @@ impl Network {
         self.lose(port, key, Loss::Partition(p_key.0));
     }
 
-    /// Sends a trap from an end port, if it has a LID and knows that of its subnet manager.
+    /// Sends a trap from an end port that has a LID and the LID of its subnet manager.
     pub(crate) fn raise(
         &mut self,
         port: PortId,
@@ -98,7 +98,7 @@ impl Network {
         }
     }
 
-    /// Sends a trap that is not repressed yet.
+    /// Sends or repeats a trap that is not repressed.
     pub(crate) fn send_trap(&mut self, node: NodeId, transaction: u32) {
         let traps = &mut self.fabric.node_mut(node).traps;
         let Some((port, notice, sent)) = traps.send(transaction) else { return };
@@ -112,14 +112,14 @@ impl Network {
         mad.set_attribute(&notice);
         self.log(Entry::Trap { port, number: notice.trap, count: sent });
         let packet = self.fabric.management_packet(port, dlid, level, mad);
-        // A trap for a manager on the same node is for a client of its end port.
+        // A trap to a subnet manager on the same node is delivered to a client of its end port.
         if let Some(delivery) = self.send_by_lid(port, packet, None) {
             let (port, key) = delivery.parts();
-            self.hand_over(self.fabric.end_port_of(port), key);
+            self.deliver_mad(self.fabric.end_port_of(port), key);
         }
     }
 
-    /// Takes the manager's word that it has heard a trap.
+    /// Processes a TrapRepress.
     pub(crate) fn repress(&mut self, node: NodeId, transaction: u64) {
         if let Some(next) = self.fabric.node_mut(node).traps.repress(transaction) {
             self.send_trap(node, next);

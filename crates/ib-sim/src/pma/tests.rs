@@ -33,7 +33,7 @@ fn write<A: ib_wire::mad::Attribute>(sim: &mut Sim, to: (ClientId, Remote), attr
     mad.attribute().unwrap()
 }
 
-/// Fills all counters of a port with different values.
+/// Sets all counters of a port to different values.
 fn fill(sim: &mut Sim, name: &str, base: u64) {
     let at = port(sim, name);
     sim.port_mut(at).short_base = None;
@@ -74,7 +74,7 @@ fn fill(sim: &mut Sim, name: &str, base: u64) {
 }
 
 #[test]
-fn counters_of_a_port_and_of_all_ports_are_read() {
+fn counters_of_one_or_all_ports_are_read() {
     let (mut sim, client, remote) = made();
     let to = (client, remote);
     fill(&mut sim, "s1.1", 100);
@@ -83,7 +83,7 @@ fn counters_of_a_port_and_of_all_ports_are_read() {
     assert_eq!((one.port_select, one.symbol_errors, one.xmit_wait), (1, 116, 109));
     assert_eq!((one.local_link_integrity_errors, one.link_downed), (15, 118));
     let (_, one) = read::<PortCounters>(&mut sim, to, 2);
-    assert_eq!((one.link_downed, one.rcv_errors), (255, 1010), "8 bits end at 255");
+    assert_eq!((one.link_downed, one.rcv_errors), (255, 1010), "8-bit counters saturate at 255");
     for name in ["s1.0", "s1.3"] {
         let at = port(&sim, name);
         sim.port_mut(at).counters = Counters::default();
@@ -126,7 +126,7 @@ fn short_counters_stop_at_their_maximum() {
 }
 
 #[test]
-fn a_set_writes_what_it_selects_and_nothing_else() {
+fn set_writes_only_selected_counters() {
     let (mut sim, client, remote) = made();
     let to = (client, remote);
     let at = port(&sim, "s1.2");
@@ -138,7 +138,7 @@ fn a_set_writes_what_it_selects_and_nothing_else() {
         request.counter_select = CounterSelect(1 << bit);
         write(&mut sim, to, &request);
         let after = sim.fabric().short_counters(at, sim.now());
-        assert_eq!(sim.counters(at), before, "the counters of 64 bits are others");
+        assert_eq!(sim.counters(at), before, "the 64-bit counters are separate");
         let changed: Vec<_> =
             before.named().into_iter().zip(after.named()).filter(|(b, a)| b != a).collect();
         assert_eq!(changed.len(), 1, "bit {bit}: {changed:?}");
@@ -157,13 +157,13 @@ fn a_set_writes_what_it_selects_and_nothing_else() {
         assert_eq!(
             sim.fabric().short_counters(at, sim.now()),
             before,
-            "the short counters are others"
+            "the short counters are separate"
         );
         let changed = before.named().into_iter().zip(sim.counters(at).named());
         let expected = usize::from(bit < 22);
         assert_eq!(changed.filter(|(b, a)| b != a).count(), expected, "bit {bit}");
     }
-    // Writing another value than zero, to all ports.
+    // Writes a value other than zero to all ports.
     let mut request = PortCounters::zeroed();
     request.port_select = ALL_PORTS;
     request.counter_select = CounterSelect(1);
@@ -173,7 +173,7 @@ fn a_set_writes_what_it_selects_and_nothing_else() {
 }
 
 #[test]
-fn a_short_counter_counts_on_from_what_was_written() {
+fn short_counter_continues_from_the_written_value() {
     let (mut sim, client, remote) = made();
     let to = (client, remote);
     fill(&mut sim, "s1.2", 1000);
@@ -189,7 +189,7 @@ fn a_short_counter_counts_on_from_what_was_written() {
 }
 
 #[test]
-fn details_are_cleared_by_their_own_selection() {
+fn error_details_are_cleared_by_their_selection_bits() {
     let (mut sim, client, remote) = made();
     let at = port(&sim, "s1.2");
     fill(&mut sim, "s1.2", 10);
@@ -213,7 +213,7 @@ fn details_are_cleared_by_their_own_selection() {
 }
 
 #[test]
-fn each_detail_is_written_by_the_bit_of_its_own() {
+fn error_details_are_written_by_their_selection_bits() {
     let (mut sim, client, remote) = made();
     let at = port(&sim, "s1.2");
     let shown = |details: &PortRcvErrorDetails| {
@@ -235,27 +235,27 @@ fn each_detail_is_written_by_the_bit_of_its_own() {
         assert_eq!(shown(&write(&mut sim, (client, remote), &request)), expected, "bit {bit}");
         assert_eq!(sim.counters(at).rcv_errors, 20, "a counter of another attribute");
     }
-    // What is counted is what the link has damaged.
+    // Packets damaged on the link are counted.
     let mut request = PortRcvErrorDetails::zeroed();
     (request.port_select, request.counter_select) = (2, 0xffff);
     assert_eq!(shown(&write(&mut sim, (client, remote), &request)), [0; 6]);
     sim.run(&"Fault h2[1] corrupt=1".parse().unwrap()).unwrap();
     let h2 = lab::client(&mut sim, "h2");
     let mad = lab::performance(Method::GET, AttributeId::PORT_COUNTERS);
-    lab::ask(&mut sim, h2, remote, mad);
+    lab::query(&mut sim, h2, remote, mad);
     let at = port(&sim, "s1.4");
     let counters = sim.counters(at);
     assert_eq!((counters.rcv_errors, counters.local_physical_errors), (1, 1));
-    // So is what an error rate swallows.
+    // Packets lost by an error rate are counted too.
     sim.run(&"Fault h2[1] none".parse().unwrap()).unwrap();
     sim.run(&"Error s1[4] 100".parse().unwrap()).unwrap();
-    lab::ask(&mut sim, h2, remote, mad);
+    lab::query(&mut sim, h2, remote, mad);
     let counters = sim.counters(at);
     assert_eq!((counters.rcv_errors, counters.local_physical_errors), (2, 2));
 }
 
 #[test]
-fn other_attributes_versions_and_methods_are_refused() {
+fn unsupported_attributes_versions_methods_are_refused() {
     let (mut sim, client, remote) = made();
     let mad = lab::performance(Method::GET, AttributeId::CLASS_PORT_INFO);
     let answer = lab::answer(&mut sim, client, remote, mad);
@@ -273,14 +273,14 @@ fn other_attributes_versions_and_methods_are_refused() {
 }
 
 #[test]
-fn what_has_no_answer_is_not_thrown_to_and_fro() {
+fn unsupported_mads_are_not_answered_repeatedly() {
     let (mut sim, client, remote) = made();
     for method in [Method::SEND, Method::TRAP, Method::TRAP_REPRESS] {
         let mad = lab::performance(method, AttributeId::PORT_COUNTERS);
         for to in ["s1", "h1", "h2"] {
             let remote = Remote { lid: lid(&sim, to), ..remote };
             let hops = sim.stats().hops;
-            let came = lab::ask(&mut sim, client, remote, mad);
+            let came = lab::query(&mut sim, client, remote, mad);
             assert!(!matches!(came, Some(Incoming::Received(_))), "{method}: {came:?}");
             assert!(sim.stats().hops <= hops + 2);
             lab::check_settled(&sim);

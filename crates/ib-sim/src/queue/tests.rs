@@ -26,7 +26,7 @@ fn head_expires_counted_from_when_it_became_the_head() {
 }
 
 #[test]
-fn vl_stalls_after_drops_in_sequence_only() {
+fn vl_stalls_only_after_consecutive_drops() {
     let mut queues = Queues::default();
     for key in 0..5 {
         queues.push(2, key, AT(0));

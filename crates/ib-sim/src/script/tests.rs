@@ -6,7 +6,7 @@ use crate::random_faults::random_faults;
 use crate::sim::Sim;
 
 #[test]
-fn a_script_is_read_line_by_line() {
+fn script_is_parsed_line_by_line() {
     let text = "\u{feff}# comment\n\n  at 10ms unlink \"a\"[3]\r\nAT 1.5s  power b off\n";
     let steps = read_script("test", text).unwrap();
     let expected = [
@@ -25,7 +25,7 @@ fn a_script_is_read_line_by_line() {
 }
 
 #[test]
-fn an_error_names_line_and_column() {
+fn errors_have_line_and_column() {
     for (text, message) in [
         ("\n in 10ms x", "f:2:2: found \"in\", expected at TIME COMMAND"),
         ("at", "f:1:3: found the end of the line, expected a time such as 250us, 10ms or 1.5s"),
@@ -40,7 +40,7 @@ fn an_error_names_line_and_column() {
 }
 
 #[test]
-fn steps_are_run_at_their_moments() {
+fn steps_are_run_at_their_times() {
     let fabric = lab::row(1);
     let mut sim = Sim::new(&fabric, Options { log: LogLevel::Events, ..Options::default() });
     sim.run_until(Instant::from_nanos(1_000));
@@ -60,21 +60,21 @@ fn steps_are_run_at_their_moments() {
     assert!(log.contains("failed: port \"h1\"[1] has a cable already"), "{log}");
     let before = sim.next_at();
     for (wrong, message) in [
-        ("unlink nobody", "there is no node \"nobody\": expected the name or the description"),
+        ("unlink nobody", "there is no node \"nobody\": expected the name or description"),
         ("unlink h1[2]", "node \"h1\" has no port 2: expected 1 to 1"),
-        ("misroute h1 1 2", "node \"h1\" is no switch: expected one"),
+        ("misroute h1 1 2", "node \"h1\" is not a switch: expected a switch"),
         ("performanceset h1[1] PortCounters.X=1", "found X, expected the name of a counter"),
     ] {
         let text = format!("at 1us unlink h1\n\nat 2us {wrong}");
         let error = sim.load_script(&read_script("f", &text).unwrap()).unwrap_err();
         assert_eq!(error.line, Some(3));
         assert!(error.to_string().starts_with(message), "{error}");
-        assert_eq!(sim.next_at(), before, "nothing of it is taken");
+        assert_eq!(sim.next_at(), before, "no step is scheduled");
     }
 }
 
 #[test]
-fn who_wants_to_know_is_told_of_steps_that_fail() {
+fn failed_steps_are_reported_to_the_callback() {
     let mut sim = Sim::new(&lab::row(1), Options::default());
     let (sender, told) = std::sync::mpsc::channel();
     sim.on_failed_step(move |failed| sender.send(failed.clone()).unwrap());
@@ -89,7 +89,7 @@ fn who_wants_to_know_is_told_of_steps_that_fail() {
 }
 
 #[test]
-fn random_faults_are_the_same_for_the_same_seed_and_mended_at_the_end() {
+fn random_faults_depend_on_the_seed_and_end_in_time() {
     let fabric = lab::generated("torus 3x3 hosts=1");
     let time = Duration::from_millis(10);
     let faults = |seed| random_faults(&fabric, seed, time, 60);
@@ -127,7 +127,7 @@ fn random_faults_are_the_same_for_the_same_seed_and_mended_at_the_end() {
 }
 
 #[test]
-fn random_faults_leave_the_first_host_and_its_cables_alone() {
+fn random_faults_spare_the_first_host_and_its_cables() {
     let time = Duration::from_millis(10);
     let torus = lab::generated("torus 2x2 hosts=1");
     // The first host with two cables.

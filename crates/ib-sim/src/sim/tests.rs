@@ -9,11 +9,11 @@ use ib_wire::mad::{AttributeId, Method, TransactionId, smp};
 use super::*;
 use crate::lab::{self, generated};
 
-/// The two ends of a link: node and port.
+/// The two ends of a link: node GUID and port number.
 type Link = [(Guid, u8); 2];
 
-/// Walks a fabric by directed routes as a subnet manager does; returns the nodes with their numbers of
-/// ports, and the links as pairs of node and port.
+/// Discovers a fabric by directed routes like a subnet manager; returns the nodes with their
+/// numbers of ports, and the links.
 fn discover(sim: &mut Sim) -> (BTreeMap<Guid, u8>, BTreeSet<Link>) {
     let client =
         sim.attach(sim.first_end_port().unwrap(), crate::ClientOptions::default()).unwrap();
@@ -48,7 +48,7 @@ fn discover(sim: &mut Sim) -> (BTreeMap<Guid, u8>, BTreeSet<Link>) {
 }
 
 #[test]
-fn a_walk_by_directed_routes_finds_exactly_the_fabric() {
+fn discovery_by_directed_routes_finds_the_whole_fabric() {
     for kind in ["k-ary-n-tree 4 2", "torus 3x3 hosts=1", "dragonfly p=1 a=2 h=1", "mesh 2x2"] {
         let fabric = generated(kind);
         let mut sim = Sim::new(&fabric, Options::default());
@@ -73,7 +73,7 @@ fn a_walk_by_directed_routes_finds_exactly_the_fabric() {
 }
 
 #[test]
-fn settling_lets_packets_arrive_and_does_not_wait_for_timers() {
+fn settle_delivers_packets_and_does_not_wait_for_timers() {
     let mut sim = Sim::new(&lab::row(1), Options::default());
     let client = lab::client(&mut sim, "h1");
     sim.net
@@ -88,7 +88,7 @@ fn settling_lets_packets_arrive_and_does_not_wait_for_timers() {
 }
 
 #[test]
-fn the_same_fabric_seed_and_script_give_the_same_log() {
+fn same_seed_and_script_give_the_same_log() {
     let fabric = generated("torus 3x3 hosts=1");
     let run = |seed| {
         let options = Options { seed, log: LogLevel::Hops, ..Options::default() };
@@ -98,9 +98,10 @@ fn the_same_fabric_seed_and_script_give_the_same_log() {
         let steps = crate::random_faults(&fabric, seed, Duration::from_millis(5), 30);
         sim.load_script(&steps).unwrap();
         for step in 0..50u8 {
-            let what = (AttributeId::NODE_INFO, 0);
+            let attribute = (AttributeId::NODE_INFO, 0);
             let path = [1, step % 5 + 1, step % 3 + 1];
-            let mad = smp::directed_request(Method::GET, TransactionId(step.into()), what, &path);
+            let mad =
+                smp::directed_request(Method::GET, TransactionId(step.into()), attribute, &path);
             sim.submit(client, &Datagram::new(Remote::directed(), mad));
             sim.run_until(sim.now() + Duration::from_micros(100));
         }
@@ -113,35 +114,35 @@ fn the_same_fabric_seed_and_script_give_the_same_log() {
 }
 
 #[test]
-fn what_takes_long_is_waited_for_in_the_real_world() {
+fn keep_up_limits_the_lead_of_virtual_time() {
     let mut sim = lab::ready(&lab::row(1), Options::default());
     let client = lab::client(&mut sim, "h1");
     let start = sim.now();
-    let ask = |sim: &mut Sim| {
-        let (id, what) = (TransactionId(1), (AttributeId::NODE_INFO, 0));
-        let mad = smp::directed_request(Method::GET, id, what, &[1]);
+    let query = |sim: &mut Sim| {
+        let (id, attribute) = (TransactionId(1), (AttributeId::NODE_INFO, 0));
+        let mad = smp::directed_request(Method::GET, id, attribute, &[1]);
         sim.submit(client, &Datagram::new(Remote::directed(), mad));
     };
-    ask(&mut sim);
+    query(&mut sim);
     sim.keep_up(start);
     assert!(sim.receive(client).is_some(), "microseconds are not");
     assert!(sim.now().since(start) < Sim::AHEAD);
     sim.run(&"fault h1[1] delay=3s".parse().unwrap()).unwrap();
-    let asked = sim.now();
-    ask(&mut sim);
-    sim.keep_up(asked);
-    assert!(sim.receive(client).is_none() && sim.now().since(asked) <= Sim::AHEAD);
-    let due = sim.due().unwrap().since(asked);
+    let start = sim.now();
+    query(&mut sim);
+    sim.keep_up(start);
+    assert!(sim.receive(client).is_none() && sim.now().since(start) <= Sim::AHEAD);
+    let due = sim.due().unwrap().since(start);
     assert!(due > Duration::from_millis(2990) && due <= Duration::from_secs(3), "{due:?}");
-    sim.keep_up(asked + Duration::from_millis(2900));
+    sim.keep_up(start + Duration::from_millis(2900));
     assert!(sim.receive(client).is_none());
-    sim.keep_up(asked + Duration::from_secs(3));
+    sim.keep_up(start + Duration::from_secs(3));
     assert!(sim.receive(client).is_some());
 }
 
 #[test]
-fn a_storm_leaves_room_for_others() {
-    // A group whose tree is a ring: its packets never end.
+fn keep_up_returns_during_a_packet_storm() {
+    // A multicast group whose tree is a cycle: its packets circulate indefinitely.
     let fabric = generated("torus 3x3 hosts=1");
     let mut sim = lab::ready(&fabric, Options::default());
     let switches: Vec<_> = sim.node_ids().filter(|&node| sim.is_switch(node)).collect();
@@ -157,12 +158,12 @@ fn a_storm_leaves_room_for_others() {
     sim.net.send_by_lid(port, packet, None);
     let before = sim.steps();
     sim.keep_up(start);
-    assert_eq!(sim.steps() - before, Sim::BATCH as u64, "the storm goes on");
-    assert!(sim.due().unwrap() <= sim.now(), "and wants to");
+    assert_eq!(sim.steps() - before, Sim::BATCH as u64, "the storm continues");
+    assert!(sim.due().unwrap() <= sim.now(), "further events are due");
 }
 
 #[test]
-fn a_run_can_be_repeated_by_its_steps() {
+fn run_can_be_repeated_by_event_counts() {
     let run = |recorded: Option<&[(u64, Instant)]>| {
         let options = Options { log: LogLevel::Hops, ..Options::default() };
         let mut sim = Sim::new(&lab::row(3), options);
@@ -170,10 +171,14 @@ fn a_run_can_be_repeated_by_its_steps() {
         let mut states = Vec::new();
         for step in 0..20 {
             let path = [1; 4];
-            let what = (AttributeId::NODE_INFO, 0);
+            let attribute = (AttributeId::NODE_INFO, 0);
             let transaction = TransactionId(step);
-            let mad =
-                smp::directed_request(Method::GET, transaction, what, &path[..step as usize % 4]);
+            let mad = smp::directed_request(
+                Method::GET,
+                transaction,
+                attribute,
+                &path[..step as usize % 4],
+            );
             sim.submit(client, &Datagram::new(Remote::directed(), mad));
             match recorded {
                 Some(recorded) => {

@@ -1,4 +1,4 @@
-//! The key that guards a port; IBTA volume 1, chapter 14.2.4.
+//! The M_Key of a port and its protection; IBTA volume 1, chapter 14.2.4.
 
 use std::time::Duration;
 
@@ -11,20 +11,20 @@ use crate::event::{Event, Timer};
 use crate::fabric::FabricState;
 use crate::network::Network;
 
-/// What a request's M_Key allows, from everything to nothing.
+/// The access that the M_Key of a request gives, from full access to none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Access {
-    /// Everything.
+    /// Reads and writes.
     Full,
-    /// Reading everything but the key itself.
+    /// Reads; the M_Key in the response is zero.
     WithoutKey,
-    /// Nothing.
+    /// No access.
     Denied,
 }
 
-/// Judges the key of a request that arrived at a port; IBTA volume 1, chapter 14.2.4.
+/// Checks the M_Key of a request that arrived at a port; IBTA volume 1, chapter 14.2.4.
 ///
-/// Where it is about another port of an adapter, it has to have that one's key as well.
+/// A request for another port of an HCA must also have the M_Key of that port.
 pub(crate) fn check_m_key(net: &mut Network, port: PortId, slid: u16, mad: &Mad) -> Access {
     let access = check_port(net, port, slid, mad);
     match other_port(&net.fabric, port, mad) {
@@ -33,7 +33,7 @@ pub(crate) fn check_m_key(net: &mut Network, port: PortId, slid: u16, mad: &Mad)
     }
 }
 
-/// Returns the port of an adapter that a request names, if it is not the one where it arrived.
+/// Returns the port of an HCA that a request selects, if it is not the port of arrival.
 fn other_port(fabric: &FabricState, port: PortId, mad: &Mad) -> Option<PortId> {
     if fabric.node_of(port).kind.is_switch() {
         return None;
@@ -71,7 +71,7 @@ fn check_port(net: &mut Network, port: PortId, slid: u16, mad: &Mad) -> Access {
     Access::Denied
 }
 
-/// The lease of an M_Key ends: the port is not protected any more.
+/// Ends the M_Key lease of a port: it is not protected any more.
 pub(crate) fn lease_ends(net: &mut Network, port: PortId) {
     let now = net.now();
     let state = net.fabric.port_mut(port);
@@ -81,7 +81,7 @@ pub(crate) fn lease_ends(net: &mut Network, port: PortId) {
     }
 }
 
-/// Returns what a trap says of a request with a wrong key.
+/// Returns the details of the trap for a request with a wrong M_Key.
 fn violation(slid: u16, mad: &Mad) -> MKeyDetails {
     let mut details = MKeyDetails::zeroed();
     details.lid = slid;

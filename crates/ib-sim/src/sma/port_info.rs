@@ -1,4 +1,4 @@
-//! What a Set of PortInfo does; IBTA volume 1, chapter 14.2.5.6.
+//! Set of PortInfo; IBTA volume 1, chapter 14.2.5.6.
 
 use ib_topology::PortId;
 use ib_wire::mad::MadStatus;
@@ -10,14 +10,14 @@ use ib_wire::mad::sm::{
 use crate::network::Network;
 use crate::port::Port;
 
-/// Writes what can be written of a port, or nothing when a value is out of range.
+/// Writes the writable fields of PortInfo, or none if a value is out of range.
 pub(super) fn set(net: &mut Network, port: PortId, to: &PortInfo) -> Result<(), MadStatus> {
     let state = net.fabric.port(port);
     let (number, now) = (state.number, state.info);
     let is_switch = net.fabric.is_switch(state.node);
     let is_end = number == 0 || !is_switch;
     check_values(&now, to, is_end)?;
-    // The management port of a switch has no link whose state could change.
+    // Port 0 of a switch has no link state to change.
     let has_link = !(is_switch && number == 0);
     if has_link {
         check_states(&now, to)?;
@@ -41,7 +41,7 @@ pub(super) fn set(net: &mut Network, port: PortId, to: &PortInfo) -> Result<(), 
         info.m_key_protect = to.m_key_protect;
         info.subnet_timeout = to.subnet_timeout;
         info.client_reregister = false;
-        // Writing zero clears what was counted.
+        // Writing zero clears the counters.
         info.m_key_violations = kept(info.m_key_violations, to.m_key_violations);
         info.q_key_violations = kept(info.q_key_violations, to.q_key_violations);
     }
@@ -99,21 +99,21 @@ fn set_states(net: &mut Network, port: PortId, to: &PortInfo) {
     }
 }
 
-/// Writes which of Mellanox' speeds are enabled.
+/// Writes the enabled vendor-specific speed of Mellanox.
 pub(super) fn set_mellanox(port: &mut Port, to: &MlnxExtPortInfo) {
     let own = &mut port.mellanox;
-    // Bit 0 of the enable mask stands for the speed.
+    // Bit 0 of the enable mask enables the speed.
     if to.state_change_enable & 1 != 0 {
         own.link_speed_enabled = to.link_speed_enabled;
     }
 }
 
-/// Returns a counter after a write: what is not larger than the old value is taken.
+/// Returns a counter after a write: a value up to the old one is written.
 const fn kept(old: u16, new: u16) -> u16 {
     if new <= old { new } else { old }
 }
 
-/// Checks what does not depend on the state of the link.
+/// Checks the values that do not depend on the link state.
 fn check_values(now: &PortInfo, to: &PortInfo, is_end: bool) -> Result<(), MadStatus> {
     let vls = |cap: VlCap| cap.lanes().unwrap_or(0);
     let bad = is_end && (to.lid >= 0xc000 || to.master_sm_lid >= 0xc000)
@@ -134,12 +134,12 @@ fn check_values(now: &PortInfo, to: &PortInfo, is_end: bool) -> Result<(), MadSt
     if bad { Err(MadStatus::BAD_FIELD) } else { Ok(()) }
 }
 
-/// Returns true when a mask of enabled things is "no change", "all", or part of what is supported.
+/// Returns true if an enable mask is "no change", "all", or a subset of the supported values.
 const fn is_enabled(mask: u8, all: u8, supported: u8) -> bool {
     mask == 0 || mask == all || mask & !supported == 0
 }
 
-/// Checks that the states can be reached from those that the port is in.
+/// Checks that the requested states can be reached from the current ones.
 fn check_states(now: &PortInfo, to: &PortInfo) -> Result<(), MadStatus> {
     let phys_fits = matches!(
         to.phys_state,
@@ -151,13 +151,13 @@ fn check_states(now: &PortInfo, to: &PortInfo) -> Result<(), MadStatus> {
         PortState::ACTIVE => matches!(now.port_state, PortState::ARMED | PortState::ACTIVE),
         _ => false,
     };
-    // The physical state is changed together with Down only.
+    // The physical state can be changed only together with port state Down.
     let together = to.phys_state == PhysState::NO_CHANGE
         || matches!(to.port_state, PortState::NO_CHANGE | PortState::DOWN);
     if phys_fits && state_fits && together { Ok(()) } else { Err(MadStatus::BAD_FIELD) }
 }
 
-/// Writes which widths and speeds the link may take when it is trained next.
+/// Writes the enabled widths and speeds for the next link training.
 fn set_enabled(info: &mut PortInfo, to: &PortInfo) {
     info.link_width_enabled = match to.link_width_enabled {
         LinkWidthMask(0) => info.link_width_enabled,

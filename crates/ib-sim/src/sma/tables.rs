@@ -1,4 +1,4 @@
-//! The tables of a node that a request selects by its modifier, within their bounds.
+//! Tables of a node that the modifier of a request selects, with range checks.
 
 use ib_topology::PortId;
 use ib_types::Guid;
@@ -9,12 +9,12 @@ use crate::fabric::FabricState;
 use crate::node::{Node, Switch};
 use crate::port::{Port, p_key_capacity};
 
-/// Returns the tables of a node that is a switch.
+/// Returns the switch state of a node; fails if it is not a switch.
 pub(super) fn switch(node: &Node) -> Result<&Switch, MadStatus> {
     node.switch.as_deref().ok_or(MadStatus::BAD_METHOD_ATTRIBUTE)
 }
 
-/// Returns the tables of a node that is a switch.
+/// Returns the switch state of a node for writing; fails if it is not a switch.
 pub(super) fn switch_mut(node: &mut Node) -> Result<&mut Switch, MadStatus> {
     node.switch.as_deref_mut().ok_or(MadStatus::BAD_METHOD_ATTRIBUTE)
 }
@@ -45,7 +45,7 @@ pub(super) fn set_guid_block(
     }
     let first = block as usize * 8;
     let own = &mut fabric.tables_mut(port).guids;
-    // The first GUID is the port's own and cannot be written.
+    // The first GUID is the port GUID and is read-only.
     for (index, &guid) in (first..capacity).zip(guids).filter(|&(index, _)| index > 0) {
         if own.len() < index {
             own.resize(index, Guid(0));
@@ -55,7 +55,8 @@ pub(super) fn set_guid_block(
     Ok(())
 }
 
-/// Returns the port whose P_Key table a modifier selects, and the index of the block's first key.
+/// Returns the port whose P_Key table a modifier selects, and the index of the first key of the
+/// block.
 pub(super) fn p_key_block(
     fabric: &FabricState,
     port: PortId,
@@ -82,7 +83,7 @@ pub(super) fn sl_to_vl_table(
         return Ok((port, 0));
     }
     let (arrival, leaving) = (modifier >> 8 & 0xff, modifier & 0xff);
-    // The optimised forms are not offered by SwitchInfo:OptimizedSLtoVLMappingProgramming.
+    // SwitchInfo:OptimizedSLtoVLMappingProgramming is not supported.
     if modifier >> 16 != 0 || arrival > u32::from(node.ports) {
         return Err(MadStatus::BAD_FIELD);
     }
@@ -109,7 +110,7 @@ pub(super) fn arbitration_block(
     Ok((target, part as usize - 1))
 }
 
-/// Returns the block of the linear forwarding table that a modifier selects.
+/// Returns the LFT block that a modifier selects.
 pub(super) fn linear_block(switch: &Switch, modifier: u32) -> Result<u16, MadStatus> {
     if modifier >= u32::from(switch.info.linear_fdb_cap.div_ceil(LinearForwardingBlock::LIDS)) {
         return Err(MadStatus::BAD_FIELD);
@@ -117,8 +118,7 @@ pub(super) fn linear_block(switch: &Switch, modifier: u32) -> Result<u16, MadSta
     Ok(modifier as u16)
 }
 
-/// Returns the block of the multicast forwarding table that a modifier selects, and the position of its
-/// 16 ports.
+/// Returns the MFT block that a modifier selects, and the position of its 16 ports.
 pub(super) fn multicast_block(
     ports: u8,
     switch: &Switch,
@@ -132,8 +132,7 @@ pub(super) fn multicast_block(
     Ok((block, position))
 }
 
-/// Writes what can be written of SwitchInfo; returns whether another part of the forwarding table is in
-/// use then.
+/// Writes the writable fields of SwitchInfo; returns true if the range of the LFT in use changed.
 pub(super) fn set_switch_info(
     switch: &mut Switch,
     ports: u8,

@@ -16,7 +16,7 @@ use crate::ids::ClientId;
 use crate::lab::{self, node, port};
 use crate::options::Options;
 
-/// The switch s1 has 20 ports, the adapter h1 two, both to s1.
+/// Returns a fabric where s1 has 20 ports, and h1 has two ports, both linked to s1.
 fn made() -> (Sim, ClientId) {
     let fabric =
         lab::fabric(&[("h1", 2), ("h2", 1), ("s1", 20)], &["h1.1 s1.1", "h1.2 s1.2", "h2.1 s1.3"]);
@@ -26,15 +26,15 @@ fn made() -> (Sim, ClientId) {
 }
 
 const SWITCH: &[u8] = &[1];
-const ADAPTER: &[u8] = &[1, 3];
+const HCA: &[u8] = &[1, 3];
 
 #[test]
-fn modifiers_out_of_range_and_attributes_of_other_nodes_are_refused() {
+fn invalid_modifiers_and_attributes_are_refused() {
     let (mut sim, client) = made();
     const OK: u16 = 0;
     const NO: u16 = 0x0c;
     const BAD: u16 = 0x1c;
-    // Attribute, modifier, status of the switch, status of the adapter.
+    // Attribute, modifier, status of the switch, status of the HCA.
     let cases = [
         (AttributeId::NODE_DESCRIPTION, 0, OK, OK),
         (AttributeId::NODE_INFO, 0, OK, OK),
@@ -87,10 +87,10 @@ fn modifiers_out_of_range_and_attributes_of_other_nodes_are_refused() {
         (AttributeId(0xff13), 0, NO, NO),
     ];
     for (id, modifier, switch, adapter) in cases {
-        for (path, expected) in [(SWITCH, switch), (ADAPTER, adapter)] {
+        for (path, expected) in [(SWITCH, switch), (HCA, adapter)] {
             let (status, mad) = lab::get(&mut sim, client, path, (id, modifier));
             assert_eq!(status.0, expected, "Get {id} {modifier:#x} by {path:?}");
-            // Setting what was read is as good or as bad, but for what nobody can write.
+            // Writing the read value has the same status, except for read-only attributes.
             let mut mad = mad;
             if let Some(mut info) = mad.attribute::<PortInfo>() {
                 (info.port_state, info.phys_state) = (PortState::NO_CHANGE, PhysState::NO_CHANGE);
@@ -111,10 +111,10 @@ fn modifiers_out_of_range_and_attributes_of_other_nodes_are_refused() {
 }
 
 #[test]
-fn nodes_say_what_they_are() {
+fn node_attributes_describe_the_node() {
     let (mut sim, client) = made();
     for (path, name, kind, ports, arrival) in
-        [(SWITCH, "s1", 2, 20, 1), (ADAPTER, "h2", 1, 1, 1), (&[], "h1", 1, 2, 1)]
+        [(SWITCH, "s1", 2, 20, 1), (HCA, "h2", 1, 1, 1), (&[], "h1", 1, 2, 1)]
     {
         let (_, mad) = lab::get(&mut sim, client, path, (AttributeId::NODE_INFO, 0));
         let info: NodeInfo = mad.attribute().unwrap();
@@ -129,11 +129,11 @@ fn nodes_say_what_they_are() {
         let guids = mad.attribute::<GuidInfo>().unwrap().guids;
         assert_eq!(guids[0], info.port_guid);
     }
-    // Who sits at a port sends by it and by no other.
+    // A client at a port sends only by this port.
     let path: &[u8] = &[2];
     let what = (AttributeId::NODE_INFO, 0);
     let mad = smp::directed_request(Method::GET, TransactionId(1), what, path);
-    let came = lab::ask(&mut sim, client, Remote::directed(), mad);
+    let came = lab::query(&mut sim, client, Remote::directed(), mad);
     assert!(matches!(came, Some(Incoming::Lost(_))), "{came:?}");
     let other = sim.attach(port(&sim, "h1.2"), crate::ClientOptions::default()).unwrap();
     let (_, mad) = lab::get(&mut sim, other, path, what);
@@ -141,14 +141,14 @@ fn nodes_say_what_they_are() {
 }
 
 #[test]
-fn what_is_written_can_be_read() {
+fn written_attributes_are_read_back() {
     let (mut sim, client) = made();
     let again = |sim: &mut Sim, path: &[u8], what| lab::get(sim, client, path, what).1;
 
     let mut keys = PKeyTable { keys: [PKey(0); 32] };
     keys.keys[0] = PKey(0xffff);
     keys.keys[31] = PKey(0x8123);
-    for (path, modifier) in [(SWITCH, 7 << 16 | 1), (ADAPTER, 1)] {
+    for (path, modifier) in [(SWITCH, 7 << 16 | 1), (HCA, 1)] {
         assert_eq!(lab::set(&mut sim, client, path, (&keys, modifier)), (MadStatus::OK, keys));
         let mad = again(&mut sim, path, (AttributeId::P_KEY_TABLE, modifier));
         assert_eq!(mad.attribute(), Some(keys));
@@ -186,11 +186,11 @@ fn what_is_written_can_be_read() {
     assert!(sim.node(node(&sim, "s1")).switch.as_ref().unwrap().multicast.is_empty());
 
     let guids = GuidInfo { guids: std::array::from_fn(|index| Guid(index as u64 + 100)) };
-    let (status, set) = lab::set(&mut sim, client, ADAPTER, (&guids, 0));
+    let (status, set) = lab::set(&mut sim, client, HCA, (&guids, 0));
     assert_eq!(status, MadStatus::OK);
     assert_eq!(set.guids[0], sim.port(port(&sim, "h2.1")).guid, "the first is the port's own");
     assert_eq!(set.guids[1..], guids.guids[1..]);
-    assert_eq!(lab::set(&mut sim, client, ADAPTER, (&guids, 3)), (MadStatus::OK, guids));
+    assert_eq!(lab::set(&mut sim, client, HCA, (&guids, 3)), (MadStatus::OK, guids));
     assert_eq!(lab::set(&mut sim, client, SWITCH, (&guids, 0)).1.guids[1], Guid(0), "room for one");
 
     let mut mellanox = MlnxExtPortInfo::zeroed();
@@ -202,14 +202,14 @@ fn what_is_written_can_be_read() {
 }
 
 #[test]
-fn no_port_offers_to_have_its_node_described_and_none_takes_it() {
+fn node_description_is_read_only() {
     let (mut sim, client) = made();
     for at in lab::all_ports(&sim) {
         let mask = sim.port_info(at).capability_mask2;
         assert!(!mask.contains(CapabilityMask2::SET_NODE_DESCRIPTION));
     }
     let description = NodeDescription::new("anew");
-    for path in [SWITCH, ADAPTER] {
+    for path in [SWITCH, HCA] {
         let refused = lab::set(&mut sim, client, path, (&description, 0)).0;
         assert_eq!(refused, MadStatus::BAD_METHOD_ATTRIBUTE);
     }
@@ -217,7 +217,7 @@ fn no_port_offers_to_have_its_node_described_and_none_takes_it() {
 }
 
 #[test]
-fn switch_info_keeps_what_can_be_written() {
+fn switch_info_keeps_writable_fields() {
     let (mut sim, client) = made();
     let (_, mad) = lab::get(&mut sim, client, SWITCH, (AttributeId::SWITCH_INFO, 0));
     let info: SwitchInfo = mad.attribute().unwrap();
@@ -244,7 +244,7 @@ fn switch_info_keeps_what_can_be_written() {
 }
 
 #[test]
-fn other_versions_are_refused_and_other_classes_and_methods_go_elsewhere() {
+fn unsupported_versions_classes_methods_are_refused() {
     let (mut sim, client) = made();
     for at in [0, 2] {
         let mut mad = smp::directed_request(
@@ -264,11 +264,11 @@ fn other_versions_are_refused_and_other_classes_and_methods_go_elsewhere() {
             (AttributeId::NODE_INFO, 0),
             SWITCH,
         );
-        let came = lab::ask(&mut sim, client, Remote::directed(), mad);
+        let came = lab::query(&mut sim, client, Remote::directed(), mad);
         let told = matches!(came, Some(Incoming::Lost(_)));
         assert!(told || sim.stats().lost.contains_key("no_receiver"), "{method:#x}: {came:?}");
     }
-    // A class that is not that of subnet management has nothing to say to queue pair 0.
+    // Only the subnet management classes are accepted on QP 0.
     for (class, id) in [
         (MgmtClass::PERFORMANCE, AttributeId::PORT_COUNTERS),
         (MgmtClass(3), AttributeId::NODE_INFO),
@@ -277,7 +277,7 @@ fn other_versions_are_refused_and_other_classes_and_methods_go_elsewhere() {
         for method in [Method::GET, Method::SET] {
             let mut mad = Mad::new(class, method, TransactionId(1));
             mad.set_attribute_id(id);
-            let came = lab::ask(&mut sim, client, Remote::smi(smp::PERMISSIVE_LID), mad);
+            let came = lab::query(&mut sim, client, Remote::smi(smp::PERMISSIVE_LID), mad);
             assert!(matches!(came, Some(Incoming::Lost(_))), "{class} {method}: {came:?}");
         }
     }

@@ -15,7 +15,7 @@ use crate::ids::ClientId;
 use crate::lab::{self, lid, port};
 use crate::options::Options;
 
-/// Returns a row of h1, s1, s2, h2 with a manager at h1, and forgets the traps so far.
+/// Returns a chain h1, s1, s2, h2 with an SM at h1, without pending traps.
 fn made() -> (Sim, ClientId) {
     let mut sim = lab::ready(&lab::row(2), Options::default());
     let manager = lab::manager(&mut sim, "h1");
@@ -26,7 +26,7 @@ fn made() -> (Sim, ClientId) {
     (sim, manager)
 }
 
-/// Returns the traps that have come.
+/// Returns the received traps.
 fn traps(sim: &mut Sim, manager: ClientId) -> Vec<(Notice, Datagram)> {
     std::iter::from_fn(|| sim.receive(manager))
         .filter_map(|incoming| match incoming {
@@ -51,7 +51,7 @@ fn run(sim: &mut Sim, command: &str) {
 }
 
 #[test]
-fn both_switches_tell_of_a_link_that_goes_down_and_comes_up() {
+fn both_switches_send_link_state_traps() {
     let (mut sim, manager) = made();
     run(&mut sim, "Unlink s2[4]");
     let came = traps(&mut sim, manager);
@@ -71,10 +71,10 @@ fn both_switches_tell_of_a_link_that_goes_down_and_comes_up() {
 }
 
 #[test]
-fn a_trap_is_repeated_until_it_is_repressed_and_less_often_after_a_while() {
+fn trap_is_repeated_until_repressed() {
     let (mut sim, manager) = made();
     run(&mut sim, "Unlink s2[4]");
-    // 4.096 us * 2^18, as the manager has set it.
+    // 4.096 us * 2^18, as set by the SM.
     let pace = Duration::from_nanos(4096 << 18);
     let start = sim.now();
     for repetition in 1..OFTEN {
@@ -99,17 +99,17 @@ fn a_trap_is_repeated_until_it_is_repressed_and_less_often_after_a_while() {
 }
 
 #[test]
-#[should_panic(expected = "a fabric cannot run until a moment that never comes")]
-fn a_run_that_would_not_end_is_refused() {
+#[should_panic(expected = "a fabric cannot run until `Instant::NEVER`")]
+fn run_until_never_is_refused() {
     let (mut sim, _) = made();
     run(&mut sim, "Unlink s2[4]");
     sim.run_until(ib_types::Instant::NEVER);
 }
 
 #[test]
-fn traps_without_an_end_let_a_client_that_waits_for_nothing_else_come_back() {
+fn endless_traps_do_not_block_a_waiting_client() {
     let mut sim = lab::ready(&lab::row(2), Options::default());
-    // Their manager is at h1, where nobody is.
+    // The LID of their SM belongs to h1, where no SM is attached.
     run(&mut sim, "Unlink s2[4]");
     let far = ib_types::Instant::from_nanos(u64::MAX - 1_000_000_000_000);
     sim.repeat(sim.steps(), far);
@@ -121,7 +121,7 @@ fn traps_without_an_end_let_a_client_that_waits_for_nothing_else_come_back() {
 }
 
 #[test]
-fn no_trap_tells_the_key_of_its_port() {
+fn traps_do_not_contain_the_m_key() {
     let (mut sim, manager) = made();
     run(&mut sim, "MKey s2 0x55 2");
     run(&mut sim, "Unlink s2[4]");
@@ -130,7 +130,7 @@ fn no_trap_tells_the_key_of_its_port() {
 }
 
 #[test]
-fn a_trap_waits_as_long_as_the_subnet_timeout_says_and_a_second_at_least() {
+fn trap_interval_is_subnet_timeout_or_one_second() {
     let nanos = |sent, timeout| pause(sent, timeout).as_nanos();
     for timeout in 0..=17 {
         assert_eq!((nanos(1, timeout), nanos(10, timeout)), (1_000_000_000, 60_000_000_000));
@@ -140,7 +140,7 @@ fn a_trap_waits_as_long_as_the_subnet_timeout_says_and_a_second_at_least() {
 }
 
 #[test]
-fn a_change_after_a_trap_that_is_not_repressed_yet_is_told_anew() {
+fn change_during_a_pending_trap_is_sent_after_repress() {
     let (mut sim, manager) = made();
     run(&mut sim, "Unlink s2[4]");
     run(&mut sim, "Relink s2[4]");
@@ -156,7 +156,7 @@ fn a_change_after_a_trap_that_is_not_repressed_yet_is_told_anew() {
 }
 
 #[test]
-fn a_port_tells_that_a_manager_has_come_or_gone() {
+fn is_sm_change_sends_a_trap() {
     let (mut sim, manager) = made();
     let other = lab::manager(&mut sim, "h2");
     sim.settle(sim.now());
@@ -179,7 +179,7 @@ fn a_port_tells_that_a_manager_has_come_or_gone() {
 }
 
 #[test]
-fn a_packet_of_a_foreign_partition_is_refused_and_told() {
+fn p_key_violation_drops_the_packet_and_sends_a_trap() {
     let (mut sim, manager) = made();
     let mut remote = Remote::gsi(lid(&sim, "h2"));
     remote.p_key = PKey(0x8777);
@@ -200,7 +200,7 @@ fn a_packet_of_a_foreign_partition_is_refused_and_told() {
 }
 
 #[test]
-fn a_switch_that_enforces_partitions_refuses_and_tells() {
+fn enforcing_switch_drops_packets_and_sends_traps() {
     for (name, inbound) in [("s1.3", true), ("s1.2", false)] {
         let (mut sim, manager) = made();
         let at = port(&sim, name);
@@ -217,7 +217,7 @@ fn a_switch_that_enforces_partitions_refuses_and_tells() {
         assert_eq!((details.switch_lid, details.p_key), (lid(&sim, "s1"), PKey(0x8777)));
         assert_eq!(details.port, sim.place(at).1);
         assert_eq!(details.valid.0, 0xfc00, "all but the GIDs, which only a GRH has");
-        // As OpenSM's log shows it.
+        // The text of OpenSM's log.
         let mut bytes = [0; 54];
         let [from, to, switch] = ["h1", "h2", "s1"].map(|name| lid(&sim, name) as u8);
         bytes[..8].copy_from_slice(&[0xfc, 0, 0, from, 0, to, 0x87, 0x77]);
@@ -231,7 +231,7 @@ fn a_switch_that_enforces_partitions_refuses_and_tells() {
     }
 }
 
-/// Gives a port a P_Key table of one key.
+/// Writes a P_Key table with one key to a port.
 fn set_key(sim: &mut Sim, name: &str, key: PKey) {
     use crate::port::Tables;
     let at = port(sim, name);
@@ -244,11 +244,11 @@ fn set_key(sim: &mut Sim, name: &str, key: PKey) {
 }
 
 #[test]
-fn a_limited_member_talks_through_a_switch_that_enforces_partitions_to_full_members_alone() {
+fn limited_member_reaches_only_full_members() {
     let (full, limited) = (PKey(0x8123), PKey(0x0123));
     for (other, heard) in [(full, true), (limited, false)] {
         let (mut sim, manager) = made();
-        // The tables of a switch's ports are those of the adapters behind them.
+        // The tables of switch ports are those of the HCAs at their links.
         for (end, at, key) in [("h1.1", "s1.3", limited), ("h2.1", "s2.4", other)] {
             set_key(&mut sim, end, key);
             set_key(&mut sim, at, key);
@@ -262,15 +262,15 @@ fn a_limited_member_talks_through_a_switch_that_enforces_partitions_to_full_memb
         traps(&mut sim, manager);
         let remote = Remote { p_key: limited, ..Remote::gsi(lid(&sim, "h2")) };
         let mad = lab::performance(Method::GET, AttributeId::PORT_COUNTERS);
-        let came = lab::ask(&mut sim, manager, remote, mad);
+        let came = lab::query(&mut sim, manager, remote, mad);
         let Some(Incoming::Received(answer)) = came.filter(|_| heard) else {
             assert!(!heard);
             assert_eq!(sim.counters(port(&sim, "s2.4")).xmit_constraint_errors, 1);
             continue;
         };
         assert_eq!(answer.mad.method(), Method::GET_RESP);
-        assert_eq!(answer.remote.p_key, limited, "the port's own key of the partition");
-        // A program is told of its own port's key, too, and answers with that.
+        assert_eq!(answer.remote.p_key, limited, "the P_Key of the responding port");
+        // A client also gets the P_Key of its own port, and responds with it.
         let mad = Mad::new(ib_wire::mad::MgmtClass::SUBN_ADM, Method::GET, TransactionId(3));
         sim.submit(manager, &Datagram::new(remote, mad));
         sim.settle(sim.now());
@@ -283,7 +283,7 @@ fn a_limited_member_talks_through_a_switch_that_enforces_partitions_to_full_memb
 }
 
 #[test]
-fn a_flood_of_violations_leaves_room_for_other_traps_and_its_last_one_is_told() {
+fn flood_of_violations_does_not_block_other_traps() {
     let (mut sim, manager) = made();
     run(&mut sim, "MKey s2 0x55 2");
     let violations = 500;
@@ -314,7 +314,7 @@ fn a_flood_of_violations_leaves_room_for_other_traps_and_its_last_one_is_told() 
 }
 
 #[test]
-fn each_port_of_a_node_has_a_trap_of_a_number_under_way() {
+fn each_port_has_one_pending_trap_per_number() {
     let nodes = [("h1", 1), ("h2", 2), ("s1", 3)];
     let fabric = lab::fabric(&nodes, &["h1.1 s1.1", "h2.1 s1.2", "h2.2 s1.3"]);
     let mut sim = lab::ready(&fabric, Options::default());
@@ -335,7 +335,7 @@ fn each_port_of_a_node_has_a_trap_of_a_number_under_way() {
 }
 
 #[test]
-fn capabilities_that_change_again_are_told_as_they_are_in_the_end() {
+fn latest_capabilities_are_reported() {
     let (mut sim, manager) = made();
     let other = lab::manager(&mut sim, "h2");
     sim.settle(sim.now());
@@ -352,7 +352,7 @@ fn capabilities_that_change_again_are_told_as_they_are_in_the_end() {
 }
 
 #[test]
-fn no_trap_is_sent_without_a_lid_or_a_manager() {
+fn no_trap_is_sent_without_lid_or_sm() {
     let mut sim = Sim::new(&lab::row(2), Options::default());
     let manager = lab::manager(&mut sim, "h1");
     run(&mut sim, "Unlink s2[4]");

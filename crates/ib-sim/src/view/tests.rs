@@ -8,7 +8,7 @@ use crate::lab::{self, port};
 use crate::options::Options;
 
 #[test]
-fn what_changes_where_packets_go_is_counted() {
+fn route_changes_are_counted() {
     let mut sim = lab::two_switches();
     let client = lab::client(&mut sim, "h1");
     let (one, other) = (port(&sim, "s1.2"), port(&sim, "s2.1"));
@@ -23,7 +23,7 @@ fn what_changes_where_packets_go_is_counted() {
     table.ports[4] = 1;
     lab::set(&mut sim, client, &[1], (&table, 0));
     assert_eq!(sim.route_changes(), before + 1);
-    // Entries beyond the top are in no use.
+    // LFT entries above `LinearFDBTop` are not in use.
     let (_, mad) = lab::get(&mut sim, client, &[1], (ib_wire::mad::AttributeId::SWITCH_INFO, 0));
     let info: SwitchInfo = mad.attribute().expect("SwitchInfo");
     lab::set(&mut sim, client, &[1], (&SwitchInfo { linear_fdb_top: 2, ..info }, 0));
@@ -32,14 +32,14 @@ fn what_changes_where_packets_go_is_counted() {
     assert_eq!(sim.route_changes(), before + 4, "both ends");
     assert!(!sim.is_active(one, other));
     lab::run(&mut sim, "ReLink \"s1\"[2]");
-    assert!(!sim.is_active(one, other), "no manager has brought it up");
+    assert!(!sim.is_active(one, other), "no SM has activated it");
     let before = sim.route_changes();
     lab::run(&mut sim, "Power \"s2\" off");
     assert!(sim.route_changes() > before);
 }
 
 #[test]
-fn links_report_since_when_they_are_not_in_use() {
+fn links_report_since_when_they_are_inactive() {
     let seconds = |count| Instant::ZERO + Duration::from_secs(count);
     let mut sim = lab::two_switches();
     let (one, other) = (port(&sim, "s1.2"), port(&sim, "s2.1"));
@@ -49,13 +49,13 @@ fn links_report_since_when_they_are_not_in_use() {
     assert_eq!(sim.inactive_since(one, other), Some(seconds(5)));
     sim.run_until(seconds(9));
     lab::run(&mut sim, "ReLink \"s1\"[2]");
-    assert_eq!(sim.inactive_since(other, one), Some(seconds(5)), "no manager has brought it up");
+    assert_eq!(sim.inactive_since(other, one), Some(seconds(5)), "no SM has activated it");
     let unmanaged = Sim::new(&lab::row(2), Options::default());
     assert_eq!(unmanaged.inactive_since(one, other), Some(Instant::ZERO));
 }
 
 #[test]
-fn bytes_and_lanes_are_told_of_each_port() {
+fn sent_bytes_and_vls_of_ports_are_returned() {
     let mut sim = lab::two_switches();
     let (host, switch) = (port(&sim, "h1.1"), port(&sim, "s1.2"));
     let packet = lab::data(&sim, host, lab::lid(&sim, "h2"), 0, 100);
@@ -72,7 +72,7 @@ fn bytes_and_lanes_are_told_of_each_port() {
 }
 
 #[test]
-fn a_log_can_begin_at_any_time() {
+fn log_level_can_be_changed_at_any_time() {
     let mut sim = lab::ready(&lab::row(1), Options::default());
     lab::run(&mut sim, "Unlink \"h1\"");
     assert_eq!(sim.take_log(), "");

@@ -1,4 +1,4 @@
-//! What a subnet manager writes: LIDs, tables, states of ports.
+//! Configuration by a subnet manager: LIDs, tables, port states.
 
 use ib_link::Remote;
 use ib_mad::{Client, Request, RequesterConfig};
@@ -11,8 +11,8 @@ use ib_wire::mad::{Attribute, Mad, Method, TransactionId, smp};
 
 use crate::paths::paths;
 
-/// The requests of a subnet manager on the first host, the nearest nodes first. What is in an earlier
-/// part is there before a later part is sent.
+/// The SMPs of a subnet manager at the first host, nearest nodes first. The responses to each part
+/// arrive before the next part is sent.
 pub(crate) struct Configuration(Vec<Vec<Mad>>);
 
 impl Configuration {
@@ -58,7 +58,7 @@ impl Configuration {
     }
 }
 
-/// Writes all of it into a fabric without faults.
+/// Writes the whole configuration into a fabric without faults.
 pub(crate) fn run(link: &mut SimLink<'_>, configuration: &Configuration) {
     let mut client = Client::new(RequesterConfig { tag: 2, ..RequesterConfig::default() });
     for part in &configuration.0 {

@@ -1,4 +1,4 @@
-//! A client that discovers a fabric, one request for each thing that it wants to know.
+//! A client that discovers a fabric with one request per attribute.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -16,38 +16,38 @@ use ib_wire::mad::{AttributeId, Mad, Method, MgmtClass, TransactionId, smp};
 use crate::Tally;
 use crate::plan::Plan;
 
-/// An entry of tables that no LID of these fabrics uses.
+/// Index of an LFT entry that no LID of these fabrics uses.
 const FREE_ENTRY: usize = 63;
 
-/// What is asked.
+/// A query of the client.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Question {
-    /// Who is at the end of a path?
+enum Query {
+    /// NodeInfo at the end of a path.
     Node(Vec<u8>),
     Description(Vec<u8>),
     Switch(Vec<u8>),
-    /// A port of the node at the end of a path: whether a link may lead on from there, and which
-    /// ports have their counters where this one has its LID.
+    /// PortInfo of the node at the end of a path: whether a link may continue from there, and which
+    /// ports have counters at its LID.
     Port {
         path: Vec<u8>,
         number: u8,
         leads_on: bool,
         counted: Vec<u8>,
     },
-    /// The first block of a table, which is changed then.
+    /// The first LFT block, which is changed afterwards.
     Table(Vec<u8>),
-    /// Writes it.
+    /// Writes the LFT block.
     NewTable(Vec<u8>, LinearForwardingBlock),
-    /// Whether it was written.
+    /// Reads the LFT block back.
     Written(Vec<u8>, LinearForwardingBlock),
-    /// The counters of a port of the node that has a LID.
+    /// The counters of a port of the node with a LID.
     Counters {
         lid: u16,
         number: u8,
     },
 }
 
-impl Question {
+impl Query {
     fn request(&self, plan: &Plan<'_>) -> Request {
         let directed = |method, id, modifier, path: &[u8]| {
             let mad = smp::directed_request(method, TransactionId(0), (id, modifier), path);
@@ -79,26 +79,26 @@ impl Question {
     }
 }
 
-/// A request under way.
-struct Asked {
-    question: Question,
+/// An outstanding query.
+struct PendingQuery {
+    query: Query,
     mad: Mad,
     remote: Remote,
 }
 
-/// The client and what it found out.
+/// The client and the discovered nodes.
 pub(crate) struct Discovery<'p> {
     plan: &'p Plan<'p>,
     requester: Requester,
-    asked: BTreeMap<TransactionId, Asked>,
+    asked: BTreeMap<TransactionId, PendingQuery>,
     /// The nodes of this round.
     pub(crate) nodes: BTreeSet<Guid>,
-    /// The ports that can be asked by LID in this round.
+    /// The ports whose counters can be read by LID in this round.
     counted: BTreeSet<(u16, u8)>,
     guids: BTreeSet<Guid>,
     descriptions: BTreeSet<String>,
     tally: Tally,
-    /// A line for every end.
+    /// One line per completed query.
     pub(crate) ends: String,
 }
 
@@ -118,160 +118,159 @@ impl<'p> Discovery<'p> {
         }
     }
 
-    /// Asks everybody for everything, first by directed routes, then by LID.
+    /// Queries all nodes, first by directed route, then by LID.
     pub(crate) fn round(&mut self, link: &mut SimLink<'_>) {
         self.tally.rounds += 1;
         self.nodes.clear();
         self.counted.clear();
-        self.ask(Question::Node(Vec::new()));
-        self.ask_until_all_is_known(link);
+        self.send_query(Query::Node(Vec::new()));
+        self.run_queries(link);
         for (lid, number) in std::mem::take(&mut self.counted) {
-            self.ask(Question::Counters { lid, number });
+            self.send_query(Query::Counters { lid, number });
         }
-        self.ask_until_all_is_known(link);
+        self.run_queries(link);
     }
 
-    /// Returns the number of requests that have not ended.
+    /// Returns the number of outstanding queries.
     pub(crate) fn waiting(&self) -> usize {
         self.asked.len().max(self.requester.outstanding())
     }
 
-    pub(crate) const fn is_told(&self) -> bool {
-        self.plan.told
+    pub(crate) const fn reports_losses(&self) -> bool {
+        self.plan.reports_losses
     }
 
-    /// Takes what comes when nothing is waited for any more.
+    /// Processes input that arrives when no query is outstanding.
     pub(crate) fn late(&mut self, now: Instant, incoming: &Incoming) {
         self.requester.handle(now, incoming);
-        assert_eq!(self.requester.poll_event(), None, "a request has ended twice");
+        assert_eq!(self.requester.poll_event(), None, "a query completed twice");
     }
 
     pub(crate) fn tally(&self) -> Tally {
         let counters = self.requester.counters();
-        assert!(counters.foreign == 0 || self.plan.told, "answers that are none");
+        assert!(counters.foreign == 0 || self.plan.reports_losses, "responses to no request");
         Tally { retries: counters.retries, late: counters.late, ..self.tally.clone() }
     }
 
-    fn ask(&mut self, question: Question) {
-        let request = question.request(self.plan);
+    fn send_query(&mut self, query: Query) {
+        let request = query.request(self.plan);
         let (mad, remote) = (request.mad, request.remote);
-        let id = self.requester.start(request).expect("it has an answer");
+        let id = self.requester.start(request).expect("the request has a response");
         self.tally.started += 1;
-        let before = self.asked.insert(id, Asked { question, mad, remote });
-        assert!(before.is_none(), "two requests of one number are under way");
+        let before = self.asked.insert(id, PendingQuery { query, mad, remote });
+        assert!(before.is_none(), "transaction IDs are unique");
     }
 
-    fn ask_until_all_is_known(&mut self, link: &mut SimLink<'_>) {
+    fn run_queries(&mut self, link: &mut SimLink<'_>) {
         while let Some(end) = drive(&mut self.requester, link).expect("the fabric is there") {
-            let asked =
-                self.asked.remove(&end.transaction_id).expect("it was asked and has not ended");
+            let asked = self.asked.remove(&end.transaction_id).expect("the query is outstanding");
             self.note(link.sim().now(), &asked, &end);
             match &end.result {
                 Ok(message) => {
                     self.tally.answered += 1;
                     check_answer(&asked, end.transaction_id, message);
                     if message.status().is_ok() {
-                        self.learn(asked.question, message.mad());
+                        self.learn(asked.query, message.mad());
                     } else {
                         // While cables are swapped, a path may lead to another node than before.
                         assert!(self.plan.faults > 0, "{}", message.mad());
                     }
                 }
                 Err(Failure::TimedOut { .. }) => self.tally.timed_out += 1,
-                Err(Failure::Lost { .. }) if self.plan.told => self.tally.lost += 1,
+                Err(Failure::Lost { .. }) if self.plan.reports_losses => self.tally.lost += 1,
                 Err(other) => panic!("{other}"),
             }
         }
-        assert_eq!(self.waiting(), 0, "requests that have not ended");
+        assert_eq!(self.waiting(), 0, "outstanding queries");
     }
 
-    /// Writes an end down, and checks that it came in time.
-    fn note(&mut self, now: Instant, asked: &Asked, end: &Completion) {
+    /// Records a completed query and checks that it ended in time.
+    fn note(&mut self, now: Instant, asked: &PendingQuery, end: &Completion) {
         let timing = self.plan.timing;
         assert!((1..=timing.retries + 1).contains(&end.attempts));
         let patience = (0..end.attempts).map(|retry| timing.wait(retry)).sum();
         assert!(end.elapsed <= patience, "{:?} of {patience:?}", end.elapsed);
         if let Err(Failure::TimedOut { waited, attempts }) = end.result {
             assert_eq!(attempts, timing.retries + 1);
-            // Who is told of a loss does not wait for the rest of the time.
-            assert!(waited == patience || self.plan.told, "{waited:?} of {patience:?}");
+            // A reported loss ends a query before the time limit.
+            assert!(waited == patience || self.plan.reports_losses, "{waited:?} of {patience:?}");
         }
         let result = match &end.result {
             Ok(message) => message.mad().to_string(),
             Err(failure) => failure.to_string(),
         };
-        writeln!(self.ends, "{now} {} {:?}: {result}", end.transaction_id, asked.question)
-            .expect("a string takes everything");
+        writeln!(self.ends, "{now} {} {:?}: {result}", end.transaction_id, asked.query)
+            .expect("writing to a string does not fail");
     }
 
-    /// Goes on from an answer.
-    fn learn(&mut self, question: Question, answer: &Mad) {
-        match question {
-            Question::Node(path) => self.learn_node(&path, &answer.attribute().expect("NodeInfo")),
-            Question::Description(_) => {
+    /// Sends the queries that follow from a response.
+    fn learn(&mut self, query: Query, answer: &Mad) {
+        match query {
+            Query::Node(path) => self.learn_node(&path, &answer.attribute().expect("NodeInfo")),
+            Query::Description(_) => {
                 let description: NodeDescription = answer.attribute().expect("NodeDescription");
                 assert!(self.descriptions.contains(&*description.as_text()), "{description}");
             }
-            Question::Switch(_) => {
+            Query::Switch(_) => {
                 let info: SwitchInfo = answer.attribute().expect("SwitchInfo");
                 assert!(info.linear_fdb_cap > 0);
             }
-            Question::Port { path, number, leads_on, counted } => {
+            Query::Port { path, number, leads_on, counted } => {
                 let info: PortInfo = answer.attribute().expect("PortInfo");
                 if info.lid != 0 {
                     self.counted.extend(counted.into_iter().map(|number| (info.lid, number)));
                 }
                 if leads_on && info.port_state.0 >= PortState::INIT.0 && path.len() < 20 {
-                    self.ask(Question::Node(path.into_iter().chain([number]).collect()));
+                    self.send_query(Query::Node(path.into_iter().chain([number]).collect()));
                 }
             }
-            Question::Table(path) => {
+            Query::Table(path) => {
                 let mut block: LinearForwardingBlock = answer.attribute().expect("a table");
                 let entry = &mut block.ports[FREE_ENTRY];
                 *entry = if *entry == 0xff { 1 } else { 0xff };
-                self.ask(Question::NewTable(path, block));
+                self.send_query(Query::NewTable(path, block));
             }
-            Question::NewTable(path, block) => {
-                assert_eq!(answer.attribute(), Some(block), "it says that it is written");
-                self.ask(Question::Written(path, block));
+            Query::NewTable(path, block) => {
+                assert_eq!(answer.attribute(), Some(block), "the write is acknowledged");
+                self.send_query(Query::Written(path, block));
             }
-            Question::Written(_, block) => {
+            Query::Written(_, block) => {
                 self.tally.ignored_tables += u64::from(answer.attribute() != Some(block));
             }
-            Question::Counters { number, .. } => {
+            Query::Counters { number, .. } => {
                 let counters: PortCounters = answer.attribute().expect("PortCounters");
                 assert_eq!(counters.port_select, number);
                 self.tally.routed += 1;
             }
         }
     }
-    /// Asks a node that is new for all that it has.
+    /// Queries all attributes of a new node.
     fn learn_node(&mut self, path: &[u8], info: &NodeInfo) {
-        assert!(self.guids.contains(&info.node_guid), "nobody made {}", info.node_guid);
+        assert!(self.guids.contains(&info.node_guid), "unknown node {}", info.node_guid);
         if !self.nodes.insert(info.node_guid) {
             return;
         }
-        self.ask(Question::Description(path.to_vec()));
+        self.send_query(Query::Description(path.to_vec()));
         let switch = info.node_type == NodeType::SWITCH;
         if switch {
-            self.ask(Question::Switch(path.to_vec()));
-            self.ask(Question::Table(path.to_vec()));
+            self.send_query(Query::Switch(path.to_vec()));
+            self.send_query(Query::Table(path.to_vec()));
         }
         for number in u8::from(!switch)..=info.num_ports {
-            // A packet cannot leave a host by another port than the one that it is on.
+            // A packet can leave a host only by the port of the client.
             let leads_on = number > 0 && (switch || path.is_empty());
             let counted = match number {
                 0 => (1..=info.num_ports).collect(),
                 _ if switch => Vec::new(),
                 _ => vec![number],
             };
-            self.ask(Question::Port { path: path.to_vec(), number, leads_on, counted });
+            self.send_query(Query::Port { path: path.to_vec(), number, leads_on, counted });
         }
     }
 }
 
-/// Checks that an answer is the one to its request.
-fn check_answer(asked: &Asked, id: TransactionId, message: &Message) {
+/// Checks that a response matches its query.
+fn check_answer(asked: &PendingQuery, id: TransactionId, message: &Message) {
     let (request, answer) = (&asked.mad, message.mad());
     assert_eq!(answer.transaction_id(), id);
     assert_eq!(answer.method(), Method::GET_RESP);

@@ -1,18 +1,18 @@
-//! Fabrics that break while somebody discovers them.
+//! Discovery of fabrics under random faults.
 //!
-//! A client with the requester of `ib-mad` asks every node by directed route and every end port by
-//! LID, round after round, while random faults of every kind happen and after they were mended.
-//! Whatever happens, every request that it starts ends once, in its answer or in a timeout, nothing
-//! of it stays in the fabric, and the same seed gives the same run to the letter.
+//! A client with the requester of `ib-mad` queries every node by directed route and every end port
+//! by LID, in rounds. Random faults of every kind happen meanwhile and are removed before the last
+//! round. Every request completes exactly once, with a response or a timeout. No request or packet
+//! remains in the fabric. The same seed gives exactly the same run.
 //!
-//! | module | holds |
+//! | module | contents |
 //! |---|---|
-//! | `plan` | what a seed decides: the fabric, its faults, how the client asks |
-//! | `bring_up` | LIDs, forwarding tables and states, as a subnet manager writes them |
+//! | `plan` | choices of a seed: the fabric, its faults, the client's timing |
+//! | `bring_up` | LIDs, forwarding tables and states, as written by a subnet manager |
 //! | `discovery` | the client |
 //!
-//! `SIM_RUNS` is the number of runs and `SIM_FIRST` the seed of the first one: a run that failed is
-//! run again with `SIM_FIRST=SEED SIM_RUNS=1`. `cargo xtask campaign discovery --runs 10000` runs many.
+//! `SIM_RUNS` is the number of runs, `SIM_FIRST` the seed of the first one. To repeat a failed run,
+//! set `SIM_FIRST=SEED SIM_RUNS=1`. `cargo xtask campaign discovery --runs 10000` runs many.
 
 mod bring_up;
 mod discovery;
@@ -29,19 +29,19 @@ use ib_types::Guid;
 use discovery::Discovery;
 use plan::{Kinds, Plan};
 
-/// Everything that a run leaves behind. Two runs of a seed leave the same.
+/// The results of a run; two runs of a seed have equal results.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Outcome {
-    /// What the client was told, request by request, in the order of the ends.
+    /// The completed queries of the client, in order.
     ends: String,
-    /// What happened in the fabric.
+    /// The log of the fabric.
     log: String,
     tally: Tally,
-    /// The nodes that the client saw in its last round.
+    /// The nodes that the client discovered in its last round.
     nodes: BTreeSet<Guid>,
 }
 
-/// Counts of what the client met.
+/// Totals of a campaign.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Tally {
     started: u64,
@@ -50,13 +50,13 @@ struct Tally {
     lost: u64,
     retries: u64,
     late: u64,
-    /// Answers that came by LID.
+    /// Responses routed by LID.
     routed: u64,
-    /// Tables that a switch took and did not write.
+    /// LFT writes that a switch acknowledged and ignored.
     ignored_tables: u64,
-    /// How often the client began again.
+    /// Number of discovery rounds.
     rounds: u64,
-    /// Packets by why they were lost, and steps by what was to be done.
+    /// Lost packets by reason, and steps by command.
     kinds: BTreeMap<String, u64>,
 }
 
@@ -81,7 +81,7 @@ impl Tally {
     }
 }
 
-/// Runs what a plan says.
+/// Runs a plan.
 fn run(plan: &Plan<'_>) -> Outcome {
     let mut sim = Sim::new(&plan.kind.fabric, plan.options());
     let port = sim.first_end_port().expect("a host");
@@ -93,7 +93,7 @@ fn run(plan: &Plan<'_>) -> Outcome {
     let steps = plan.steps(start);
     link.sim().load_script(&steps).expect("the faults are of this fabric");
     let mut discovery = Discovery::new(plan);
-    // Rounds while faults happen, and one after they were mended, which finds what is left.
+    // Rounds during the faults, and one after their removal, which must find the whole fabric.
     let mended = start + plan.time;
     for _ in 0..plan.rounds {
         discovery.round(&mut link);
@@ -120,7 +120,8 @@ fn run(plan: &Plan<'_>) -> Outcome {
     Outcome { ends: discovery.ends, log, tally, nodes: discovery.nodes }
 }
 
-/// Lets all that is late come, which ends nothing again; then nothing of the client is left.
+/// Waits for all late responses, which complete no query again; then checks that no request of the
+/// client remains.
 fn settle(link: &mut SimLink<'_>, discovery: &mut Discovery<'_>) {
     assert_eq!(discovery.waiting(), 0, "requests that have not ended");
     let until = link.now() + Duration::from_secs(60);
@@ -129,12 +130,12 @@ fn settle(link: &mut SimLink<'_>, discovery: &mut Discovery<'_>) {
     link.sim().settle(now);
     while let Some(incoming) = link.receive().expect("the fabric is there") {
         discovery.late(now, &incoming);
-        assert!(!matches!(incoming, Incoming::Lost(_)) || discovery.is_told());
+        assert!(!matches!(incoming, Incoming::Lost(_)) || discovery.reports_losses());
     }
-    assert_eq!(link.sim().outstanding(), 0, "requests that stay in the fabric");
+    assert_eq!(link.sim().outstanding(), 0, "outstanding requests in the fabric");
 }
 
-/// Says which seed failed.
+/// Prints the seed if the test fails.
 struct Seed(u64);
 
 impl Drop for Seed {
@@ -150,7 +151,7 @@ fn setting(name: &str, default: u64) -> u64 {
 }
 
 #[test]
-fn a_discovery_among_faults_ends_and_can_be_run_again() {
+fn discovery_under_faults_ends_and_is_reproducible() {
     let kinds = Kinds::new();
     let (first, runs) = (setting("SIM_FIRST", 0), setting("SIM_RUNS", 200));
     let (mut sum, mut whole, mut different) = (Tally::default(), 0, 0);
@@ -162,9 +163,9 @@ fn a_discovery_among_faults_ends_and_can_be_run_again() {
         let outcome = run(&plan);
         assert!(outcome == run(&plan), "the same run is different the second time");
         let all: BTreeSet<Guid> = plan.kind.fabric.nodes().map(|(_, node)| node.guid).collect();
-        assert!(outcome.nodes.is_subset(&all), "nodes that nobody made");
+        assert!(outcome.nodes.is_subset(&all), "unknown nodes");
         if plan.heals() {
-            assert_eq!(outcome.nodes, all, "what was mended is seen");
+            assert_eq!(outcome.nodes, all, "all nodes are found after the faults");
         }
         whole += u64::from(outcome.nodes == all);
         different += u64::from(outcome.log != before.log);
@@ -182,11 +183,11 @@ fn a_discovery_among_faults_ends_and_can_be_run_again() {
         for (what, count) in [
             ("answers", sum.answered),
             ("timeouts", sum.timed_out),
-            ("losses that were told", sum.lost),
+            ("reported losses", sum.lost),
             ("retries", sum.retries),
             ("late answers", sum.late),
             ("answers by LID", sum.routed),
-            ("tables that are not written", sum.ignored_tables),
+            ("ignored table writes", sum.ignored_tables),
         ] {
             assert!(count > 0, "no {what} in {runs} runs");
         }
@@ -197,7 +198,7 @@ fn a_discovery_among_faults_ends_and_can_be_run_again() {
 }
 
 #[test]
-fn without_faults_everything_is_seen() {
+fn discovery_without_faults_finds_all_nodes() {
     let kinds = Kinds::new();
     for seed in 0..4 * kinds.len() as u64 {
         let _guard = Seed(seed);
@@ -208,7 +209,7 @@ fn without_faults_everything_is_seen() {
         let Tally { started, answered, timed_out, lost, retries, late, routed, .. } = outcome.tally;
         assert_eq!((answered, timed_out, lost, retries, late), (started, 0, 0, 0, 0));
         assert_eq!(outcome.tally.ignored_tables, 0);
-        // Every round asks every port of every node that has a LID.
+        // Every round reads the counters of every port of every node with a LID.
         let expected = if plan.configured { plan.kind.counted_ports() } else { 0 };
         assert_eq!(routed, outcome.tally.rounds * expected);
     }

@@ -1,10 +1,10 @@
-//! Directed routes to every node, for whoever writes all of a fabric.
+//! Directed routes to every node.
 
 use std::collections::BTreeSet;
 
 use ib_topology::{Fabric, NodeId};
 
-/// Returns the path of a directed route from the first host to each node, the nearest first.
+/// Returns the directed route from the first host to each node, nearest nodes first.
 pub(crate) fn paths(fabric: &Fabric) -> Vec<(NodeId, Vec<u8>)> {
     let host = fabric.nodes().find(|(_, node)| !node.kind.is_switch()).expect("a host").0;
     let mut paths = vec![(host, Vec::new())];

@@ -1,4 +1,4 @@
-//! What a seed decides.
+//! Random plans: fabric, faults and client of a run.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use ib_types::rng::Rng;
 
 use crate::bring_up::Configuration;
 
-/// Fabrics with less than 64 LIDs, so that one block of a table holds all of them.
+/// Fabrics with fewer than 64 LIDs, which fit into one LFT block.
 const KINDS: [&str; 7] = [
     "k-ary-n-tree 2 3",
     "torus 3x3 hosts=1",
@@ -22,7 +22,7 @@ const KINDS: [&str; 7] = [
     "random switches=8 ports=6 hosts=1 links=14",
 ];
 
-/// What has to have happened in a campaign: commands, faults of ports, reasons of losses.
+/// Commands, faults and loss reasons that must occur in a campaign.
 pub(crate) const EXPECTED: [&str; 23] = [
     "Unlink",
     "ReLink",
@@ -49,7 +49,7 @@ pub(crate) const EXPECTED: [&str; 23] = [
     "no_route",
 ];
 
-/// A fabric, and what a subnet manager would write into it.
+/// A fabric and its configuration.
 pub(crate) struct Kind {
     pub(crate) fabric: Fabric,
     pub(crate) configuration: Configuration,
@@ -64,7 +64,7 @@ impl Kind {
         Self { fabric, configuration }
     }
 
-    /// Returns how many ports a round asks for their counters when all nodes have LIDs.
+    /// Returns the number of ports whose counters a round reads if all nodes have LIDs.
     pub(crate) fn counted_ports(&self) -> u64 {
         let nodes = self.fabric.nodes();
         nodes.map(|(_, node)| if node.kind.is_switch() { u64::from(node.ports) } else { 1 }).sum()
@@ -84,20 +84,20 @@ impl Kinds {
     }
 }
 
-/// A run.
+/// The plan of a run.
 pub(crate) struct Plan<'k> {
     pub(crate) kind: &'k Kind,
     pub(crate) seed: u64,
-    /// Whether there are LIDs and tables before the faults begin.
+    /// True if LIDs and tables are configured before the faults.
     pub(crate) configured: bool,
-    /// How many faults happen.
+    /// Number of faults.
     pub(crate) faults: usize,
-    /// For how long they do.
+    /// Duration of the faults.
     pub(crate) time: Duration,
-    /// How often the client begins anew at most, while they do.
+    /// Maximum number of discovery rounds during the faults.
     pub(crate) rounds: usize,
-    /// Whether the client is told of losses.
-    pub(crate) told: bool,
+    /// True if losses are reported to the client.
+    pub(crate) reports_losses: bool,
     pub(crate) timing: Timing,
     pub(crate) on_loss: OnLoss,
     pub(crate) requester: RequesterConfig,
@@ -119,12 +119,12 @@ impl<'k> Plan<'k> {
             faults: rng.below(40),
             time: [micros(50), micros(500), micros(5_000)][rng.below(3)],
             rounds: 3,
-            told: rng.below(4) == 0,
+            reports_losses: rng.below(4) == 0,
             timing: Timing { timeout, retries: rng.below(4) as u32, backoff },
             on_loss: [OnLoss::Fail, OnLoss::Retry][rng.below(2)],
             requester: RequesterConfig {
                 window: [1, 4, 16, 200][rng.below(4)],
-                // Some numbers start over on the way.
+                // Some transaction IDs wrap around.
                 first: if rng.below(8) == 0 { u32::MAX - 50 } else { 1 },
                 ..RequesterConfig::default()
             },
@@ -132,16 +132,16 @@ impl<'k> Plan<'k> {
     }
 
     pub(crate) fn options(&self) -> Options {
-        // Every fourth log has each datagram, the others only what matters.
+        // Every fourth log contains all MADs, the others only events.
         let log = if self.seed % 4 == 1 { LogLevel::Datagrams } else { LogLevel::Events };
         Options { seed: self.seed, log, ..Options::default() }
     }
 
     pub(crate) fn client(&self) -> ClientOptions {
-        ClientOptions { told_of_losses: self.told, ..ClientOptions::default() }
+        ClientOptions { reports_losses: self.reports_losses, ..ClientOptions::default() }
     }
 
-    /// Returns the faults, counted from a moment.
+    /// Returns the faults, starting at a time.
     pub(crate) fn steps(&self, start: Instant) -> Vec<Step> {
         let mut steps = random_faults(&self.kind.fabric, self.seed, self.time, self.faults);
         for step in &mut steps {
@@ -150,15 +150,15 @@ impl<'k> Plan<'k> {
         steps
     }
 
-    /// Returns true when every node can be asked by directed route once the faults are over: nobody
-    /// changed a key.
+    /// Returns true if every node responds to directed routes after the faults: no M_Key was
+    /// changed.
     pub(crate) fn heals(&self) -> bool {
         let steps = self.steps(Instant::ZERO);
         !steps.iter().any(|step| matches!(step.command, Command::MKey(..)))
     }
 }
 
-/// Returns by which names a command is counted: its own, and those of the faults in it.
+/// Returns the names under which a command is counted: its own name, and those of its faults.
 pub(crate) fn kinds(command: &Command) -> Vec<String> {
     let text = command.to_string();
     let name = text.split(' ').next().map(str::to_owned);

@@ -8,7 +8,7 @@ fn two_switches() -> (Fabric, NodeId, NodeId) {
 }
 
 #[test]
-fn a_link_has_two_ends_and_one_count() {
+fn link_has_two_ends_and_counts_once() {
     let (mut fabric, a, b) = two_switches();
     fabric.connect((a, 1), (b, 3), LinkRate::DEFAULT).expect("free ports");
     let end = fabric.port_id(a, 1).expect("port 1");
@@ -22,7 +22,7 @@ fn a_link_has_two_ends_and_one_count() {
 }
 
 #[test]
-fn illegal_links_are_refused_with_their_place() {
+fn illegal_links_are_refused() {
     let (mut fabric, a, b) = two_switches();
     let rate = LinkRate::DEFAULT;
     fabric.connect((a, 1), (b, 1), rate).expect("free ports");
@@ -39,7 +39,7 @@ fn illegal_links_are_refused_with_their_place() {
 }
 
 #[test]
-fn only_a_switch_port_may_have_a_loopback_plug() {
+fn only_switch_ports_may_have_loopback_plugs() {
     let (mut fabric, a, _) = two_switches();
     let spec = NodeSpec::new(NodeKind::ChannelAdapter, "host", Guid(9), 1);
     let host = fabric.add_node(spec).expect("the adapter is new");
@@ -77,7 +77,7 @@ fn guids_and_names_are_unique() {
 }
 
 #[test]
-fn a_switch_s_ports_share_its_guid() {
+fn switch_ports_share_the_node_guid() {
     let (mut fabric, a, _) = two_switches();
     fabric.set_port_guid(a, 0, Guid(77)).expect("new");
     assert!(fabric.ports_of(a).all(|(_, port)| port.guid == Guid(77)));

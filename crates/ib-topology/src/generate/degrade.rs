@@ -1,17 +1,16 @@
-//! Taking switches and links out of a plan.
+//! Drops switches and links from a plan.
 
 use super::error::GenerateError;
 use super::plan::Plan;
 use ib_types::rng::Rng;
 
-/// The stream of a seed that says which switches are dropped.
+/// Random stream of a seed for the choice of dropped switches.
 const SWITCH_STREAM: u64 = 1;
 
-/// The stream of a seed that says which links are dropped.
+/// Random stream of a seed for the choice of dropped links.
 const LINK_STREAM: u64 = 2;
 
-/// Drops the given fractions of the switches, and then of the links between switches that are
-/// left.
+/// Drops a fraction of the switches, then a fraction of the remaining links between switches.
 pub(super) fn degrade(
     plan: &mut Plan,
     seed: u64,
@@ -46,7 +45,7 @@ pub(super) fn degrade(
     Ok(())
 }
 
-/// Returns a fraction of a count, rounded to the nearest whole number, halves up.
+/// Returns a fraction of a count, rounded to the nearest integer, halves up.
 fn share(fraction: f64, count: usize) -> usize {
     (fraction * count as f64).round() as usize
 }

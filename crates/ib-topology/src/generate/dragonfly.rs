@@ -2,56 +2,58 @@
 
 use std::fmt;
 
+use super::arguments::{Arguments, in_range};
 use super::error::{GenerateError, MAX_PORTS};
-use super::plan::{End, Plan, Size};
-use super::words::{Words, in_range};
+use super::plan::{Endpoint, Plan, Size};
 
-/// A canonical dragonfly: groups of switches, each group fully connected, each pair of groups
-/// linked.
+/// A canonical dragonfly: groups of fully connected switches, and links between each pair of
+/// groups.
 ///
-/// Port by port, a switch has its A-1 links within the group (to the others in their order), its
-/// H global links, and its P hosts. The A·H global channels of a group, counted switch by switch,
-/// go round the other groups in ascending order, and round again while every group can be reached
-/// once more ("consecutive" assignment). Channels that are left over then pair groups at growing
-/// distance around the ring of groups, so that all groups have equally many; when G and the left
-/// over channels of a group are both odd, one port per group stays unlinked.
+/// The ports of a switch are, in this order: A-1 links within the group, to the other switches in
+/// their order; H global links; P hosts. The A·H global channels of a group are numbered switch by
+/// switch. They are assigned to the other groups in ascending order, as many full rounds as there
+/// are channels ("consecutive" assignment). The remaining channels pair groups at growing distance,
+/// so that all groups have equally many links. If both G and the number of remaining channels per
+/// group are odd, one port per group is unused.
 ///
 /// Kim, Dally, Scott and Abts, "Technology-Driven, Highly-Scalable Dragonfly Topology", ISCA 2008.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dragonfly {
-    /// A, the switches of a group, at least 1.
+    /// A: switches per group, at least 1.
     pub switches: u32,
-    /// P, the hosts of a switch, at least 1.
+    /// P: hosts per switch, at least 1.
     pub hosts: u32,
-    /// H, the global links of a switch, at least 1.
+    /// H: global links per switch, at least 1.
     pub global_links: u32,
-    /// G, the groups, 2 to A·H+1; `None` for A·H+1.
+    /// G: groups, 2 to A·H+1; `None` for A·H+1.
     pub groups: Option<u32>,
 }
 
 impl Dragonfly {
-    /// The words that [`Self::parse`] takes.
+    /// The arguments that [`Self::parse`] reads.
     pub const USAGE: &'static str = "dragonfly a=A p=P h=H [g=G]";
 
-    /// Reads the words after the kind's name, by the paper's letters.
+    /// Parses the arguments after the name of the kind; the keys are the letters of the paper.
     ///
     /// # Errors
-    /// Fails on missing, surplus and unreadable words; [`super::generate()`] checks the values.
+    /// Fails on missing, surplus and malformed arguments; [`super::generate()`] checks the values.
     pub fn parse(args: &[&str]) -> Result<Self, GenerateError> {
-        let words = Words::split(args, &["a", "p", "h", "g"], Self::USAGE)?;
+        let arguments = Arguments::split(args, &["a", "p", "h", "g"], Self::USAGE)?;
         let dragonfly = Self {
-            switches: words.expect_number("a")?,
-            hosts: words.expect_number("p")?,
-            global_links: words.expect_number("h")?,
-            groups: words.number("g")?,
+            switches: arguments.require_number("a")?,
+            hosts: arguments.require_number("p")?,
+            global_links: arguments.require_number("h")?,
+            groups: arguments.number("g")?,
         };
-        words.finish()?;
+        arguments.finish()?;
         Ok(dragonfly)
     }
 
     pub(super) fn plan(self) -> Result<Plan, GenerateError> {
-        for (what, value) in [("a", self.switches), ("p", self.hosts), ("h", self.global_links)] {
-            in_range(what, value.into(), 1..=MAX_PORTS)?;
+        for (parameter, value) in
+            [("a", self.switches), ("p", self.hosts), ("h", self.global_links)]
+        {
+            in_range(parameter, value.into(), 1..=MAX_PORTS)?;
         }
         let channels = u64::from(self.switches * self.global_links);
         let groups = self.groups.map_or(channels + 1, u64::from);
@@ -76,14 +78,17 @@ impl Dragonfly {
         for first in (0..groups).map(|group| group * a) {
             for low in 0..a {
                 for high in low + 1..a {
-                    // Seen from either switch, the other's place among the A-1 that it is not.
-                    plan.link(End::new(first + low, high), End::new(first + high, low + 1));
+                    // Port numbers within a group skip the switch itself.
+                    plan.link(
+                        Endpoint::new(first + low, high),
+                        Endpoint::new(first + high, low + 1),
+                    );
                 }
             }
         }
         for (one, other) in global_links(groups, a * h) {
             let end = |(group, channel): (usize, usize)| {
-                End::new(group * a + channel / h, a + channel % h)
+                Endpoint::new(group * a + channel / h, a + channel % h)
             };
             plan.link(end(one), end(other));
         }
@@ -97,7 +102,7 @@ impl Dragonfly {
 /// A group and one of its channels.
 type Channel = (usize, usize);
 
-/// Pairs the channels of `groups` groups, each with `channels` of them, at least one per peer.
+/// Pairs the channels of all groups; each pair of groups gets at least one link.
 fn global_links(groups: usize, channels: usize) -> Vec<(Channel, Channel)> {
     let peers = groups - 1;
     let (rounds, rest) = (channels / peers, channels % peers);
@@ -123,7 +128,7 @@ fn global_links(groups: usize, channels: usize) -> Vec<(Channel, Channel)> {
 }
 
 impl fmt::Display for Dragonfly {
-    /// Writes the words that make this dragonfly.
+    /// Writes the arguments that [`Self::parse`] reads.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "dragonfly a={} p={} h={}", self.switches, self.hosts, self.global_links)?;
         self.groups.map_or(Ok(()), |groups| write!(f, " g={groups}"))

@@ -1,122 +1,123 @@
-//! What can be wrong with a request for a fabric.
+//! Errors of generating a fabric.
 
 use ib_types::Lid;
 
-/// The most external ports that a node can have.
+/// The maximum number of external ports of a node.
 pub(super) const MAX_PORTS: u64 = 254;
 
-/// The unicast LIDs of a subnet.
+/// The number of unicast LIDs of a subnet.
 pub(super) const MAX_LIDS: u64 = Lid::MAX_UNICAST as u64;
 
-/// The error of a fabric that cannot be generated: which parameter, what was found, what was
-/// expected.
+/// Error of generating a fabric: the parameter, the value found and the values expected.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum GenerateError {
     /// The kind's name is unknown.
     #[error("`{found}` is not a kind of fabric: expected one of {expected}")]
     UnknownKind {
-        /// The name.
+        /// The unknown name.
         found: String,
-        /// The names that exist.
+        /// The names of all kinds, separated by commas.
         expected: String,
     },
-    /// A word that must be there is not.
-    #[error("{what} is missing: expected `{usage}`")]
-    MissingWord {
-        /// What the usage calls the word.
-        what: &'static str,
-        /// The kind's usage.
+    /// A required argument is missing.
+    #[error("{parameter} is missing: expected `{usage}`")]
+    MissingArgument {
+        /// The name of the argument in the usage line.
+        parameter: &'static str,
+        /// The usage line of the kind.
         usage: &'static str,
     },
-    /// There are more words than the kind takes.
-    #[error("`{found}` is one word too many: expected `{usage}`")]
-    ExtraWord {
-        /// The first word that is too many.
+    /// There are more positional arguments than the kind has.
+    #[error("`{found}` is one argument too many: expected `{usage}`")]
+    ExtraArgument {
+        /// The first surplus argument.
         found: String,
-        /// The kind's usage.
+        /// The usage line of the kind.
         usage: &'static str,
     },
-    /// A `key=value` word has a key that the kind does not take.
+    /// The kind has no such key.
     #[error("`{key}=` is unknown here: expected `{usage}`")]
     UnknownKey {
         /// The key.
         key: String,
-        /// The kind's usage.
+        /// The usage line of the kind.
         usage: &'static str,
     },
-    /// A key is given twice.
-    #[error("`{key}=` is given twice: expected it once")]
+    /// A key is used twice.
+    #[error("`{key}=` is used twice: expected it once")]
     RepeatedKey {
         /// The key.
         key: String,
     },
-    /// A word does not read as what it stands for.
-    #[error("`{found}` does not read as {what}: expected {expected}")]
-    BadWord {
-        /// What the usage calls the word, or its key.
-        what: &'static str,
-        /// The word.
+    /// An argument is malformed.
+    #[error("`{found}` is not a valid {parameter}: expected {expected}")]
+    BadArgument {
+        /// The name of the argument in the usage line, or its key.
+        parameter: &'static str,
+        /// The argument.
         found: String,
-        /// What it looks like when it is right.
+        /// The expected form.
         expected: String,
     },
-    /// A parameter is out of its range.
-    #[error("{what} is {found}: expected {low} to {high}")]
+    /// A parameter is out of range.
+    #[error("{parameter} is {found}: expected {low} to {high}")]
     OutOfRange {
-        /// The parameter.
-        what: String,
+        /// The name of the parameter.
+        parameter: String,
         /// Its value.
         found: u64,
-        /// The least value allowed.
+        /// The minimum.
         low: u64,
-        /// The greatest value allowed.
+        /// The maximum.
         high: u64,
     },
-    /// Lists that describe the same levels are of different lengths.
-    #[error("the list {what} has length {found}: expected {levels}, one number for each level")]
+    /// A list does not have one number per level.
+    #[error(
+        "the list {parameter} has length {found}: expected {levels}, one number for each level"
+    )]
     LevelCount {
-        /// The list.
-        what: &'static str,
+        /// The name of the list.
+        parameter: &'static str,
         /// Its length.
         found: usize,
         /// The number of levels.
         levels: usize,
     },
     /// Parameters contradict each other.
-    #[error("{what}: expected {expected}")]
+    #[error("{found}: expected {expected}")]
     Contradiction {
-        /// What was found, with its values.
-        what: String,
-        /// What would fit.
+        /// The contradicting parameters and their values.
+        found: String,
+        /// The values that would be accepted.
         expected: String,
     },
-    /// A node would need more ports than a node can have.
+    /// A node would have more than 254 external ports.
     #[error("a {node} of this fabric needs {ports} ports: expected at most {MAX_PORTS}")]
     TooManyPorts {
-        /// What the node is called.
+        /// The kind of node: `switch` or `host`.
         node: &'static str,
-        /// The ports.
+        /// The number of ports.
         ports: u64,
     },
-    /// The fabric would not fit into a subnet.
+    /// The fabric has more LIDs than a subnet.
     #[error(
         "the fabric needs {} LIDs ({} host ports and {} switches): expected at most {MAX_LIDS}",
         counted(*lids), counted(*host_ports), counted(*switches)
     )]
     TooManyLids {
-        /// The ports of all hosts; the count ends at `u64::MAX`.
+        /// Ports of all hosts; saturates at `u64::MAX`.
         host_ports: u64,
-        /// The switches; the count ends at `u64::MAX`.
+        /// Switches; saturates at `u64::MAX`.
         switches: u64,
-        /// The LIDs; the count ends at `u64::MAX`.
+        /// LIDs; saturates at `u64::MAX`.
         lids: u64,
     },
     /// A fraction is not between 0 and 1.
-    #[error("the fraction of {what} to drop is {found}: expected 0 to 1")]
+    #[error("the fraction of {kind} to drop is {found}: expected 0 to 1")]
     Fraction {
-        /// What is to be dropped.
-        what: &'static str,
+        /// `links` or `switches`.
+        kind: &'static str,
         /// The fraction.
         found: f64,
     },
@@ -125,14 +126,14 @@ pub enum GenerateError {
         "no host is left when {dropped} of {switches} switches are dropped: expected to drop fewer"
     )]
     NothingLeft {
-        /// The switches that were to be dropped.
+        /// Number of dropped switches.
         dropped: usize,
-        /// The switches that there were.
+        /// Number of switches before.
         switches: usize,
     },
 }
 
-/// Writes a count that ends at `u64::MAX`.
+/// Formats a count that saturates at `u64::MAX`.
 fn counted(count: u64) -> String {
     if count == u64::MAX { "2^64 or more".to_owned() } else { count.to_string() }
 }

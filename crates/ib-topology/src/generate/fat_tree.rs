@@ -1,26 +1,26 @@
-//! Fat trees of one model of switch, as clusters are built.
+//! Fat trees whose switches all have the same number of ports.
 
 use std::fmt;
 
+use super::arguments::{Arguments, in_range, list, number};
 use super::error::{GenerateError, MAX_PORTS};
 use super::plan::Plan;
 use super::tree::Tree;
-use super::words::{Words, in_range, list, number};
 
 /// A fat tree of two or three levels whose switches all have the same number of ports.
 ///
-/// Two levels: leaves with hosts below, and spines that every leaf is linked to. Three levels:
-/// pods of leaves and spines, where core switches join the n-th spines of all pods to each other.
-/// What is not given is chosen so that the tree is as large as the radix allows:
+/// Two levels: leaves with hosts below, and spines that every leaf is linked to. Three levels: pods
+/// of leaves and spines, where each core switch is linked to the n-th spine of every pod.
+/// Parameters that are `None` are chosen so that the tree is as large as the radix allows:
 ///
-/// * a leaf's ports are split between hosts and links up by the oversubscription, 1:1 unless
-///   told; with only one of `hosts` and `spines` given and no oversubscription, the other side
-///   gets the ports that are left;
-/// * a spine of three levels gets as many links up as down;
-/// * leaves, or pods, are as many as a top switch has ports for.
+/// * the ports of a leaf are split between hosts and uplinks by the oversubscription [default:
+///   1:1]; if only one of `hosts` and `spines` is set, without oversubscription, the other gets the
+///   remaining ports;
+/// * in three levels, a spine has as many uplinks as downlinks;
+/// * the number of leaves, or pods, is the number of ports of a top switch.
 ///
-/// Ports that do not divide evenly stay unlinked. The ports of a switch are numbered as those of
-/// [`super::Xgft`]: links down first, then links up.
+/// Remaining ports are unused. As in [`super::Xgft`], the downlinks of a switch have the lower
+/// port numbers, the uplinks the higher ones.
 ///
 /// Leiserson, "Fat-Trees: Universal Networks for Hardware-Efficient Supercomputing", IEEE
 /// Transactions on Computers 34(10), 1985; as a case of Zahavi's PGFT.
@@ -37,38 +37,38 @@ use super::words::{Words, in_range, list, number};
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FatTree {
-    /// The ports of every switch, 2 to 254.
+    /// The number of ports of every switch, 2 to 254.
     pub radix: u32,
-    /// The levels of switches, 2 or 3.
+    /// The number of switch levels, 2 or 3.
     pub levels: u32,
-    /// A leaf's hosts to its links up, as (2, 1) for 2:1.
+    /// The ratio of hosts to uplinks of a leaf: (2, 1) is 2:1.
     pub oversubscription: Option<(u32, u32)>,
-    /// The parallel links between a leaf and each spine above it.
+    /// The number of parallel links between a leaf and each of its spines.
     pub parallel: u32,
-    /// The parallel links between a spine and each core switch above it, in three levels only;
-    /// `None` for as many as below the spine.
+    /// The number of parallel links between a spine and each of its core switches, with three
+    /// levels only; `None` for the same number as below the spine.
     pub core_parallel: Option<u32>,
-    /// Hosts on every leaf.
+    /// The number of hosts per leaf.
     pub hosts: Option<u32>,
-    /// Leaves: of the fabric in two levels, of a pod in three.
+    /// The number of leaves, with three levels per pod.
     pub leaves: Option<u32>,
-    /// Spines: of the fabric in two levels, of a pod in three.
+    /// The number of spines, with three levels per pod.
     pub spines: Option<u32>,
-    /// Pods, in three levels only.
+    /// The number of pods, with three levels only.
     pub pods: Option<u32>,
-    /// Core switches of the fabric, a multiple of `spines`, in three levels only.
+    /// The number of core switches, with three levels only; a multiple of `spines`.
     pub cores: Option<u32>,
 }
 
 impl FatTree {
-    /// The words that [`Self::parse`] takes.
+    /// The arguments that [`Self::parse`] reads.
     pub const USAGE: &'static str = "fat-tree RADIX [LEVELS] [oversubscription=D:U] \
          [parallel=P[,Q]] [hosts=N] [leaves=N] [spines=N] [pods=N] [cores=N]";
 
     const KEYS: [&'static str; 7] =
         ["oversubscription", "parallel", "hosts", "leaves", "spines", "pods", "cores"];
 
-    /// Returns the largest tree of a radix and a number of levels, without oversubscription.
+    /// Returns the largest tree of the given radix and number of levels, without oversubscription.
     #[must_use]
     pub const fn new(radix: u32, levels: u32) -> Self {
         Self {
@@ -85,27 +85,28 @@ impl FatTree {
         }
     }
 
-    /// Reads the words after the kind's name: two levels unless told.
+    /// Parses the arguments after the name of the kind. The default is two levels.
     ///
     /// # Errors
-    /// Fails on missing, surplus and unreadable words; [`super::generate()`] checks the values.
+    /// Fails on missing, surplus and malformed arguments; [`super::generate()`] checks the values.
     pub fn parse(args: &[&str]) -> Result<Self, GenerateError> {
-        let mut words = Words::split(args, &Self::KEYS, Self::USAGE)?;
-        let radix = number(words.expect("RADIX")?, "RADIX")?;
-        let levels = words.next().map_or(Ok(2), |word| number(word, "LEVELS"))?;
-        let (parallel, core_parallel) = words.value("parallel").map_or(Ok((1, None)), parallel)?;
+        let mut arguments = Arguments::split(args, &Self::KEYS, Self::USAGE)?;
+        let radix = number(arguments.require("RADIX")?, "RADIX")?;
+        let levels = arguments.next().map_or(Ok(2), |argument| number(argument, "LEVELS"))?;
+        let (parallel, core_parallel) =
+            arguments.value("parallel").map_or(Ok((1, None)), parallel)?;
         let tree = Self {
-            oversubscription: words.value("oversubscription").map(ratio).transpose()?,
+            oversubscription: arguments.value("oversubscription").map(ratio).transpose()?,
             parallel,
             core_parallel,
-            hosts: words.number("hosts")?,
-            leaves: words.number("leaves")?,
-            spines: words.number("spines")?,
-            pods: words.number("pods")?,
-            cores: words.number("cores")?,
+            hosts: arguments.number("hosts")?,
+            leaves: arguments.number("leaves")?,
+            spines: arguments.number("spines")?,
+            pods: arguments.number("pods")?,
+            cores: arguments.number("cores")?,
             ..Self::new(radix, levels)
         };
-        words.finish()?;
+        arguments.finish()?;
         Ok(tree)
     }
 
@@ -114,12 +115,12 @@ impl FatTree {
         let (p, q) = (self.parallel, self.core_parallel.unwrap_or(self.parallel));
         let (hosts, spines) = self.leaf()?;
         if self.levels == 2 {
-            let leaves = self.most("leaves", self.leaves, p)?;
+            let leaves = self.children("leaves", self.leaves, p)?;
             let (down, up) = ([hosts, leaves], [1, spines]);
             return Tree { down: &down, up: &up, parallel: &[1, p], radix: self.radix }.plan();
         }
         let (leaves, planes) = self.spine(spines, q)?;
-        let pods = self.most("pods", self.pods, q)?;
+        let pods = self.children("pods", self.pods, q)?;
         let (down, up) = ([hosts, leaves, pods], [1, spines, planes]);
         Tree { down: &down, up: &up, parallel: &[1, p, q], radix: self.radix }.plan()
     }
@@ -131,7 +132,7 @@ impl FatTree {
         in_range("D of oversubscription=D:U", d.into(), 1..=MAX_PORTS)?;
         in_range("U of oversubscription=D:U", u.into(), 1..=MAX_PORTS)?;
         let radix = u64::from(self.radix);
-        for (what, value) in [
+        for (parameter, value) in [
             ("P of parallel=P,Q", Some(self.parallel)),
             ("Q of parallel=P,Q", self.core_parallel),
             ("hosts", self.hosts),
@@ -139,23 +140,23 @@ impl FatTree {
             ("spines", self.spines),
             ("pods", self.pods),
         ] {
-            in_range(what, value.unwrap_or(1).into(), 1..=radix)?;
+            in_range(parameter, value.unwrap_or(1).into(), 1..=radix)?;
         }
         in_range("cores", self.cores.unwrap_or(1).into(), 1..=radix * radix)?;
-        for (what, value) in
+        for (parameter, value) in
             [("pods", self.pods), ("cores", self.cores), ("Q of parallel=P,Q", self.core_parallel)]
         {
-            if let (2, Some(value)) = (self.levels, value) {
+            if self.levels == 2 && value.is_some() {
                 return Err(GenerateError::Contradiction {
-                    what: format!("{what} is {value} with 2 levels"),
-                    expected: "it with 3 levels only".to_owned(),
+                    found: format!("{parameter} is set with 2 levels"),
+                    expected: "3 levels".to_owned(),
                 });
             }
         }
         Ok(())
     }
 
-    /// Splits a leaf's ports: returns its hosts and the spines above it.
+    /// Splits the ports of a leaf; returns its number of hosts and of spines above it.
     fn leaf(&self) -> Result<(u32, u32), GenerateError> {
         let (radix, p) = (self.radix, self.parallel);
         let ratio = self.oversubscription;
@@ -168,7 +169,7 @@ impl FatTree {
             (None, Some(links)) if ratio.is_some() => (links * d / u, links),
             (None, Some(links)) => (radix.saturating_sub(links), links),
             (None, None) => {
-                // The links up must fall to the spines in bundles of P.
+                // The uplinks must divide into bundles of P links per spine.
                 let step = p / gcd(u, p);
                 let unit = radix / (d + u) / step * step;
                 (d * unit, u * unit)
@@ -178,23 +179,25 @@ impl FatTree {
         if fits && (ratio.is_none() || hosts * u == links * d) {
             return Ok((hosts, links / p));
         }
-        let as_told = if ratio.is_some() { format!(" at {d}:{u}") } else { String::new() };
+        let at_ratio = if ratio.is_some() { format!(" at {d}:{u}") } else { String::new() };
         Err(GenerateError::Contradiction {
-            what: format!("a leaf would have {hosts} hosts and {links} links up"),
+            found: format!("a leaf would have {hosts} hosts and {links} uplinks"),
             expected: format!(
-                "some of each{as_told}, links up in bundles of {p}, {radix} ports in all"
+                "some of each{at_ratio}, uplinks in bundles of {p}, {radix} ports in all"
             ),
         })
     }
 
-    /// Splits the ports of a spine of three levels, one of `spines` in its pod, with `q` links to
-    /// every core switch: returns the leaves below it and the core switches above it.
+    /// Splits the ports of a spine in a three-level tree; returns its number of leaves and of core
+    /// switches.
+    ///
+    /// `spines` is the number of spines per pod, `q` the number of links to each core switch.
     fn spine(&self, spines: u32, q: u32) -> Result<(u32, u32), GenerateError> {
         let (radix, p) = (self.radix, self.parallel);
         if let Some(cores) = self.cores.filter(|cores| cores % spines != 0) {
             return Err(GenerateError::Contradiction {
-                what: format!("cores={cores} with {spines} spines in a pod"),
-                expected: "a multiple of the spines".to_owned(),
+                found: format!("cores={cores} with {spines} spines per pod"),
+                expected: "a multiple of the spines per pod".to_owned(),
             });
         }
         let (leaves, planes) = match (self.leaves, self.cores.map(|cores| cores / spines)) {
@@ -211,29 +214,29 @@ impl FatTree {
             return Ok((leaves, planes));
         }
         Err(GenerateError::Contradiction {
-            what: format!(
+            found: format!(
                 "a spine would have {leaves} leaves of {p} links and {planes} cores of {q} links"
             ),
             expected: format!("some of each, {radix} ports in all"),
         })
     }
 
-    /// Returns how many children a top switch has, by default as many as it has ports for.
-    fn most(
+    /// Returns the number of children of a top switch [default: as many as its ports allow].
+    fn children(
         &self,
-        what: &'static str,
-        given: Option<u32>,
+        parameter: &'static str,
+        count: Option<u32>,
         parallel: u32,
     ) -> Result<u32, GenerateError> {
-        let most = self.radix / parallel;
-        let count = given.unwrap_or(most);
-        in_range(what, count.into(), 1..=most.into())?;
+        let maximum = self.radix / parallel;
+        let count = count.unwrap_or(maximum);
+        in_range(parameter, count.into(), 1..=maximum.into())?;
         Ok(count)
     }
 }
 
 impl fmt::Display for FatTree {
-    /// Writes the words that make this tree.
+    /// Writes the arguments that [`Self::parse`] reads.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "fat-tree {} {}", self.radix, self.levels)?;
         if let Some((d, u)) = self.oversubscription {
@@ -262,8 +265,8 @@ impl fmt::Display for FatTree {
 fn ratio(text: &str) -> Result<(u32, u32), GenerateError> {
     match list(text, ':', "oversubscription=D:U")?[..] {
         [d, u] => Ok((d, u)),
-        _ => Err(GenerateError::BadWord {
-            what: "oversubscription=D:U",
+        _ => Err(GenerateError::BadArgument {
+            parameter: "oversubscription=D:U",
             found: text.to_owned(),
             expected: "two numbers with `:` between them".to_owned(),
         }),
@@ -274,8 +277,8 @@ fn parallel(text: &str) -> Result<(u32, Option<u32>), GenerateError> {
     match list(text, ',', "parallel=P,Q")?[..] {
         [p] => Ok((p, None)),
         [p, q] => Ok((p, Some(q))),
-        _ => Err(GenerateError::BadWord {
-            what: "parallel=P,Q",
+        _ => Err(GenerateError::BadArgument {
+            parameter: "parallel=P,Q",
             found: text.to_owned(),
             expected: "one number, or two with `,` between them".to_owned(),
         }),

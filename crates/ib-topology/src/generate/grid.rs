@@ -2,20 +2,21 @@
 
 use std::fmt;
 
+use super::arguments::{Arguments, in_range, join, list};
 use super::error::{GenerateError, MAX_LIDS, MAX_PORTS};
-use super::plan::{End, Plan, Size};
-use super::words::{Words, in_range, join, list};
+use super::plan::{Endpoint, Plan, Size};
 
-/// A torus: switches on a grid whose every row is a ring.
+/// A torus: switches on a grid; the switches along each axis form a cycle.
 ///
-/// Dimension d, from 0, uses port 2d+1 towards the greater coordinate and port 2d+2 towards the
-/// smaller one at every switch, as dimension-order routing wants it; hosts follow on the next
-/// ports. A ring of two switches has two parallel links, so that every switch has the same degree
-/// and the ring the same bisection as a longer one; a side of 1 has its ports, unlinked. The
-/// coordinate of dimension 0 (x) counts fastest; hosts are numbered switch by switch.
+/// At every switch, dimension d (from 0) uses port 2d+1 towards the greater coordinate and port
+/// 2d+2 towards the smaller one, as dimension-order routing needs it. The hosts use the next ports.
+/// A cycle of two switches has two parallel links: all switches have the same degree, and the
+/// bisection is that of a longer cycle. The ports of a dimension with side 1 are unused.
+/// Switches are numbered with the coordinate of dimension 0 (x) fastest, hosts in the order of
+/// their switches.
 ///
-/// Dally and Towles, "Principles and Practices of Interconnection Networks", 2004, chapter 5
-/// (k-ary n-cubes).
+/// Dally and Towles, "Principles and Practices of Interconnection Networks", 2004, chapter 5 (k-ary
+/// n-cubes).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Torus {
     /// The number of switches along each dimension, 1 to 49,151 each; 1 to 126 dimensions.
@@ -24,10 +25,10 @@ pub struct Torus {
     pub hosts: u32,
 }
 
-/// A mesh: switches on a grid whose every row is a line.
+/// A mesh: switches on a grid; the switches along each axis form a line.
 ///
-/// Ports, order and hosts are those of [`Torus`]; the links that would close the rings are not
-/// there, and a row of two switches has one link.
+/// Ports, order and hosts are those of [`Torus`]. The links that close the cycles are missing, so a
+/// row of two switches has one link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mesh {
     /// The number of switches along each dimension, 1 to 49,151 each; 1 to 126 dimensions.
@@ -37,13 +38,13 @@ pub struct Mesh {
 }
 
 impl Torus {
-    /// The words that [`Self::parse`] takes.
+    /// The arguments that [`Self::parse`] reads.
     pub const USAGE: &'static str = "torus X1xX2x..xXd [hosts=N]";
 
-    /// Reads the words after the kind's name; one host per switch unless told.
+    /// Parses the arguments after the name of the kind. The default is one host per switch.
     ///
     /// # Errors
-    /// Fails on missing, surplus and unreadable words; [`super::generate()`] checks the values.
+    /// Fails on missing, surplus and malformed arguments; [`super::generate()`] checks the values.
     pub fn parse(args: &[&str]) -> Result<Self, GenerateError> {
         let (sides, hosts) = parse(args, Self::USAGE)?;
         Ok(Self { sides, hosts })
@@ -55,13 +56,13 @@ impl Torus {
 }
 
 impl Mesh {
-    /// The words that [`Self::parse`] takes.
+    /// The arguments that [`Self::parse`] reads.
     pub const USAGE: &'static str = "mesh X1xX2x..xXd [hosts=N]";
 
-    /// Reads the words after the kind's name; one host per switch unless told.
+    /// Parses the arguments after the name of the kind. The default is one host per switch.
     ///
     /// # Errors
-    /// Fails on missing, surplus and unreadable words; [`super::generate()`] checks the values.
+    /// Fails on missing, surplus and malformed arguments; [`super::generate()`] checks the values.
     pub fn parse(args: &[&str]) -> Result<Self, GenerateError> {
         let (sides, hosts) = parse(args, Self::USAGE)?;
         Ok(Self { sides, hosts })
@@ -73,24 +74,24 @@ impl Mesh {
 }
 
 impl fmt::Display for Torus {
-    /// Writes the words that make this torus.
+    /// Writes the arguments that [`Self::parse`] reads.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "torus {} hosts={}", join(&self.sides, "x"), self.hosts)
     }
 }
 
 impl fmt::Display for Mesh {
-    /// Writes the words that make this mesh.
+    /// Writes the arguments that [`Self::parse`] reads.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "mesh {} hosts={}", join(&self.sides, "x"), self.hosts)
     }
 }
 
 fn parse(args: &[&str], usage: &'static str) -> Result<(Vec<u32>, u32), GenerateError> {
-    let mut words = Words::split(args, &["hosts"], usage)?;
-    let sides = list(words.expect("X1xX2x..xXd")?, 'x', "X1xX2x..xXd")?;
-    let hosts = words.number("hosts")?.unwrap_or(1);
-    words.finish()?;
+    let mut arguments = Arguments::split(args, &["hosts"], usage)?;
+    let sides = list(arguments.require("X1xX2x..xXd")?, 'x', "X1xX2x..xXd")?;
+    let hosts = arguments.number("hosts")?.unwrap_or(1);
+    arguments.finish()?;
     Ok((sides, hosts))
 }
 
@@ -122,10 +123,11 @@ fn plan(sides: &[u32], hosts: u32, wrap: bool) -> Result<Plan, GenerateError> {
             let coordinate = index / stride % side;
             let next =
                 if coordinate + 1 < side { index + stride } else { index - coordinate * stride };
-            // A line ends at its last switch, and a ring of one would link a switch to itself.
+            // In a mesh the last switch of a row has no next one. With side 1, the next switch is
+            // the switch itself.
             if next > index || wrap && next != index {
                 let (plus, minus) = (2 * dimension + 1, 2 * dimension + 2);
-                plan.link(End::new(index, plus), End::new(next, minus));
+                plan.link(Endpoint::new(index, plus), Endpoint::new(next, minus));
             }
             stride *= side;
         }
@@ -134,7 +136,7 @@ fn plan(sides: &[u32], hosts: u32, wrap: bool) -> Result<Plan, GenerateError> {
     Ok(plan)
 }
 
-/// Steps to the next switch, the first coordinate counting fastest.
+/// Advances to the coordinates of the next switch, the first coordinate fastest.
 fn advance(coordinates: &mut [u32], sides: &[u32]) {
     for (coordinate, &side) in coordinates.iter_mut().zip(sides) {
         *coordinate += 1;
@@ -145,7 +147,7 @@ fn advance(coordinates: &mut [u32], sides: &[u32]) {
     }
 }
 
-/// Returns `sw-x1y2z0`, or `sw-1-2-0-3` when there are more dimensions than letters.
+/// Returns the description `sw-x1y2z0`, or `sw-1-2-0-3` with more than three dimensions.
 fn name(coordinates: &[u32]) -> String {
     if coordinates.len() > 3 {
         return format!("sw-{}", join(coordinates, "-"));

@@ -2,38 +2,39 @@
 
 use std::fmt;
 
+use super::arguments::{Arguments, in_range, number};
 use super::error::GenerateError;
-use super::plan::{End, Plan, Size};
-use super::words::{Words, in_range, number};
+use super::plan::{Endpoint, Plan, Size};
 
-/// A binary hypercube: 2^D switches, linked when their numbers differ in one bit.
+/// A binary hypercube: 2^D switches; two switches are linked if their numbers differ in one bit.
 ///
-/// Dimension i, from 0, is bit i of the switch's number and uses port i+1 at both ends, as
-/// dimension-order routing wants it; hosts follow on the next ports, numbered switch by switch.
+/// Dimension i (from 0) is bit i of the switch number and uses port i+1 at both ends, as
+/// dimension-order routing needs it. The hosts use the next ports, numbered in the order of their
+/// switches.
 ///
-/// Dally and Towles, "Principles and Practices of Interconnection Networks", 2004, chapter 5
-/// (2-ary n-cubes).
+/// Dally and Towles, "Principles and Practices of Interconnection Networks", 2004, chapter 5 (2-ary
+/// n-cubes).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hypercube {
-    /// D, 1 to 14: with more dimensions, switches and hosts outnumber a subnet's LIDs.
+    /// D, 1 to 14: with 15 dimensions, switches and hosts would exceed the LIDs of a subnet.
     pub dimensions: u32,
     /// Hosts on every switch, at least 1.
     pub hosts: u32,
 }
 
 impl Hypercube {
-    /// The words that [`Self::parse`] takes.
+    /// The arguments that [`Self::parse`] reads.
     pub const USAGE: &'static str = "hypercube D [hosts=N]";
 
-    /// Reads the words after the kind's name; one host per switch unless told.
+    /// Parses the arguments after the name of the kind. The default is one host per switch.
     ///
     /// # Errors
-    /// Fails on missing, surplus and unreadable words; [`super::generate()`] checks the values.
+    /// Fails on missing, surplus and malformed arguments; [`super::generate()`] checks the values.
     pub fn parse(args: &[&str]) -> Result<Self, GenerateError> {
-        let mut words = Words::split(args, &["hosts"], Self::USAGE)?;
-        let dimensions = number(words.expect("D")?, "D")?;
-        let hosts = words.number("hosts")?.unwrap_or(1);
-        words.finish()?;
+        let mut arguments = Arguments::split(args, &["hosts"], Self::USAGE)?;
+        let dimensions = number(arguments.require("D")?, "D")?;
+        let hosts = arguments.number("hosts")?.unwrap_or(1);
+        arguments.finish()?;
         Ok(Self { dimensions, hosts })
     }
 
@@ -56,7 +57,10 @@ impl Hypercube {
             for dimension in 0..dimensions {
                 let peer = index ^ (1 << dimension);
                 if index < peer {
-                    plan.link(End::new(index, dimension + 1), End::new(peer, dimension + 1));
+                    plan.link(
+                        Endpoint::new(index, dimension + 1),
+                        Endpoint::new(peer, dimension + 1),
+                    );
                 }
             }
             plan.attach_hosts(index, dimensions + 1, hosts);
@@ -66,7 +70,7 @@ impl Hypercube {
 }
 
 impl fmt::Display for Hypercube {
-    /// Writes the words that make this hypercube.
+    /// Writes the arguments that [`Self::parse`] reads.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "hypercube {} hosts={}", self.dimensions, self.hosts)
     }

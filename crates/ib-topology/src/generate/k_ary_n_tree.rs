@@ -2,15 +2,15 @@
 
 use std::fmt;
 
+use super::arguments::{Arguments, in_range, number};
 use super::error::{GenerateError, MAX_PORTS};
 use super::plan::Plan;
 use super::tree::Tree;
-use super::words::{Words, in_range, number};
 
 /// A k-ary n-tree: K^N hosts under N levels of K^(N-1) switches.
 ///
-/// Every switch has 2K ports, the K to its children first and then the K to its parents; those of
-/// the top level lead nowhere. Apart from these ports it is XGFT(N; K,..,K; 1,K,..,K).
+/// Every switch has 2K ports: first K to its children, then K to its parents. The parent ports of
+/// the top level are unused; without them the tree is XGFT(N; K,..,K; 1,K,..,K).
 ///
 /// Petrini and Vanneschi, "k-ary n-trees: High Performance Networks for Massively Parallel
 /// Architectures", IPPS 1997.
@@ -18,23 +18,24 @@ use super::words::{Words, in_range, number};
 pub struct KaryNTree {
     /// K, 2 to 127: half of a switch's ports.
     pub k: u32,
-    /// N, the number of levels, 1 to 12: a taller tree outgrows a subnet's LIDs.
+    /// N, the number of levels, 1 to 12: with 13 levels, the tree would exceed the LIDs of a
+    /// subnet.
     pub n: u32,
 }
 
 impl KaryNTree {
-    /// The words that [`Self::parse`] takes.
+    /// The arguments that [`Self::parse`] reads.
     pub const USAGE: &'static str = "k-ary-n-tree K N";
 
-    /// Reads the words after the kind's name.
+    /// Parses the arguments after the name of the kind.
     ///
     /// # Errors
-    /// Fails on missing, surplus and unreadable words; [`super::generate()`] checks the values.
+    /// Fails on missing, surplus and malformed arguments; [`super::generate()`] checks the values.
     pub fn parse(args: &[&str]) -> Result<Self, GenerateError> {
-        let mut words = Words::split(args, &[], Self::USAGE)?;
-        let k = number(words.expect("K")?, "K")?;
-        let n = number(words.expect("N")?, "N")?;
-        words.finish()?;
+        let mut arguments = Arguments::split(args, &[], Self::USAGE)?;
+        let k = number(arguments.require("K")?, "K")?;
+        let n = number(arguments.require("N")?, "N")?;
+        arguments.finish()?;
         Ok(Self { k, n })
     }
 
@@ -50,7 +51,7 @@ impl KaryNTree {
 }
 
 impl fmt::Display for KaryNTree {
-    /// Writes the words that make this tree.
+    /// Writes the arguments that [`Self::parse`] reads.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "k-ary-n-tree {} {}", self.k, self.n)
     }

@@ -1,31 +1,33 @@
-//! A fabric on paper: what a kind lays out, before anything is dropped and built.
+//! The plan of a fabric: switches, hosts and links before some are dropped and the [`Fabric`] is
+//! built.
 
 use ib_types::{Guid, NodeKind};
 
 use super::error::{GenerateError, MAX_LIDS, MAX_PORTS};
 use crate::fabric::{Fabric, LinkRate, NodeId, NodeSpec};
 
-/// The node GUID of the first host; at most 49,151 hosts × ports keep below the switches.
+/// Node GUID of the first host. With at most 49,151 host ports, all host GUIDs are below those of
+/// switches.
 const FIRST_HOST_GUID: u64 = 0x0002_c900_0010_0000;
 
 /// The node GUID of the first switch.
 const FIRST_SWITCH_GUID: u64 = 0x0002_c900_0020_0000;
 
-/// How large a plan will be; counts that overflow are given as `u64::MAX`.
+/// The size of a plan; counts saturate at `u64::MAX`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Size {
-    /// Switches of the whole fabric.
+    /// Number of switches.
     pub(super) switches: u64,
-    /// Ports of the largest switch.
+    /// Number of ports of the largest switch.
     pub(super) switch_ports: u64,
-    /// Hosts of the whole fabric.
+    /// Number of hosts.
     pub(super) hosts: u64,
-    /// Ports of every host.
+    /// Number of ports of every host.
     pub(super) host_ports: u64,
 }
 
 impl Size {
-    /// Checks that a subnet can hold the fabric.
+    /// Checks that a subnet has enough LIDs and that no node has too many ports.
     pub(super) fn check(self) -> Result<(), GenerateError> {
         let Self { switches, switch_ports, hosts, host_ports } = self;
         for (node, ports) in [("switch", switch_ports), ("host", host_ports)] {
@@ -42,15 +44,16 @@ impl Size {
     }
 }
 
-/// A numbered port of a switch or host: the end of a link.
+/// One end of a planned link: a port of a switch or host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct End {
+pub(super) struct Endpoint {
     node: u32,
     port: u8,
 }
 
-impl End {
-    /// Returns an end at a node's index among its kind and a port number from 1.
+impl Endpoint {
+    /// Returns the port with a number (from 1) on a node, given as its index among the switches or
+    /// hosts.
     pub(super) fn new(node: usize, port: usize) -> Self {
         Self {
             node: u32::try_from(node).expect("a plan has at most 49,151 nodes"),
@@ -58,7 +61,7 @@ impl End {
         }
     }
 
-    /// Returns the node's index among its kind.
+    /// Returns the index of the node among the switches or hosts.
     pub(super) fn node(self) -> usize {
         self.node as usize
     }
@@ -71,26 +74,26 @@ struct Switch {
     dropped: bool,
 }
 
-/// Switches, hosts and the links between them.
+/// A fabric before it is built: switches, hosts and links.
 ///
-/// Indices, and the GUIDs made from them, are given before anything is dropped: a degraded fabric
-/// keeps the names of the whole one.
+/// Indices and GUIDs do not change when nodes are dropped: a degraded fabric keeps the names of the
+/// whole one.
 #[derive(Debug)]
 pub(super) struct Plan {
     switches: Vec<Switch>,
     hosts: Vec<String>,
     host_ports: u8,
     /// Links between two switches.
-    pub(super) switch_links: Vec<[End; 2]>,
-    /// Links from a host, first, to a switch, second.
-    pub(super) host_links: Vec<[End; 2]>,
+    pub(super) switch_links: Vec<[Endpoint; 2]>,
+    /// Links of hosts, each as [host port, switch port].
+    pub(super) host_links: Vec<[Endpoint; 2]>,
 }
 
 impl Plan {
-    /// Returns an empty plan for a fabric of a size.
+    /// Returns an empty plan for a fabric of the given size.
     ///
     /// # Errors
-    /// Fails, before it takes memory, when a subnet cannot hold the fabric.
+    /// Fails if a subnet cannot hold the fabric, before memory is allocated.
     pub(super) fn new(size: Size) -> Result<Self, GenerateError> {
         size.check()?;
         Ok(Self {
@@ -109,48 +112,49 @@ impl Plan {
         self.switches.len() - 1
     }
 
-    /// Adds `count` hosts called by their number.
+    /// Adds `count` hosts with numbered descriptions.
     pub(super) fn add_hosts(&mut self, count: usize) {
         self.hosts.extend((0..count).map(|index| numbered("host", index, count)));
     }
 
-    /// Attaches one single-ported host to each of `count` ports of a switch, from `first_port` on.
+    /// Attaches a single-port host to each of `count` ports of a switch, starting at `first_port`.
     ///
-    /// The hosts must have been added: they are those with the next indices.
+    /// Uses the next unattached hosts, which must have been added.
     pub(super) fn attach_hosts(&mut self, switch: usize, first_port: usize, count: usize) {
         for port in first_port..first_port + count {
-            self.host_links.push([End::new(self.host_links.len(), 1), End::new(switch, port)]);
+            self.host_links
+                .push([Endpoint::new(self.host_links.len(), 1), Endpoint::new(switch, port)]);
         }
     }
 
-    /// Lays a link between two switches.
-    pub(super) fn link(&mut self, a: End, b: End) {
+    /// Adds a link between two switches.
+    pub(super) fn link(&mut self, a: Endpoint, b: Endpoint) {
         self.switch_links.push([a, b]);
     }
 
-    /// Returns the number of switches, dropped ones included.
+    /// Returns the number of switches, including dropped ones.
     pub(super) fn switch_count(&self) -> usize {
         self.switches.len()
     }
 
-    /// Takes a switch out of the plan, but not the links at it.
+    /// Marks a switch as dropped; its links are kept.
     pub(super) fn drop_switch(&mut self, index: usize) {
         self.switches[index].dropped = true;
     }
 
-    /// Returns true when a switch was taken out.
+    /// Returns true if a switch was dropped.
     pub(super) fn is_dropped(&self, index: usize) -> bool {
         self.switches[index].dropped
     }
 
-    /// Builds the fabric: the switches that are left, then the hosts that still have a link.
+    /// Builds the fabric from the remaining switches and the hosts with at least one link.
     pub(super) fn build(&self, rate: LinkRate) -> Fabric {
-        const SOUND: &str = "a plan's GUIDs and ports are its own";
+        const UNIQUE: &str = "a plan has unique GUIDs and ports";
         let mut fabric = Fabric::new();
         let switches: Vec<Option<NodeId>> = (0..self.switches.len())
             .map(|index| {
                 let spec = self.switch_spec(index)?;
-                Some(fabric.add_node(spec).expect(SOUND))
+                Some(fabric.add_node(spec).expect(UNIQUE))
             })
             .collect();
         let mut linked = vec![false; self.hosts.len()];
@@ -161,9 +165,9 @@ impl Plan {
             .map(|index| {
                 let spec = linked[index].then(|| self.host_spec(index))?;
                 let guid = spec.guid.0;
-                let id = fabric.add_node(spec).expect(SOUND);
+                let id = fabric.add_node(spec).expect(UNIQUE);
                 for port in 1..=self.host_ports {
-                    fabric.set_port_guid(id, port, Guid(guid + u64::from(port))).expect(SOUND);
+                    fabric.set_port_guid(id, port, Guid(guid + u64::from(port))).expect(UNIQUE);
                 }
                 Some(id)
             })
@@ -172,7 +176,7 @@ impl Plan {
         let host_links = self.host_links.iter().map(|[a, b]| ((hosts[a.node()], a), b));
         for ((node, a), b) in switch_links.chain(host_links) {
             let (Some(node), Some(peer)) = (node, switches[b.node()]) else { continue };
-            fabric.connect((node, a.port), (peer, b.port), rate).expect(SOUND);
+            fabric.connect((node, a.port), (peer, b.port), rate).expect(UNIQUE);
         }
         fabric
     }
@@ -186,8 +190,8 @@ impl Plan {
     }
 
     fn host_spec(&self, index: usize) -> NodeSpec {
-        // ibsim makes a CA's port GUID out of its node GUID and the port number, so that many
-        // GUIDs after a host's belong to its ports.
+        // In ibsim a CA port has the node GUID plus the port number, so the GUIDs after that of a
+        // host are reserved for its ports.
         let step = u64::from(self.host_ports) + 1;
         let guid = Guid(FIRST_HOST_GUID + index as u64 * step);
         let name = format!("H-{:016x}", guid.0);
@@ -196,7 +200,7 @@ impl Plan {
     }
 }
 
-/// Returns `name-index`, padded with zeros so that `count` such names sort by their index.
+/// Returns `name-index`, padded with zeros so that `count` such names sort by index.
 pub(super) fn numbered(name: &str, index: usize, count: usize) -> String {
     let width = count.saturating_sub(1).max(1).ilog10() as usize + 1;
     format!("{name}-{index:0width$}")

@@ -1,53 +1,54 @@
-//! Random fabrics.
+//! Random graphs.
 
 use std::fmt;
 
+use super::arguments::{Arguments, in_range};
 use super::error::{GenerateError, MAX_LIDS, MAX_PORTS};
-use super::plan::{End, Plan, Size};
-use super::words::{Words, in_range};
+use super::plan::{Endpoint, Plan, Size};
 use ib_types::rng::Rng;
 
-/// The stream of a seed that says how a random fabric is linked.
+/// Random stream of a seed for the links of a random fabric.
 const GRAPH_STREAM: u64 = 0;
 
-/// A random connected fabric whose switches have equally many links, give or take one.
+/// A random connected fabric; the numbers of links of two switches differ by at most one.
 ///
-/// It is a multigraph: two switches may have several links, none has a link to itself. A random
-/// spanning tree comes first and makes it connected; the other links join ports drawn at random,
-/// as in the configuration model of random regular graphs. A switch's links use its ports from 1
-/// on, its hosts the last ports. The seed of [`super::Options`] decides everything.
+/// The fabric is a multigraph: two switches may have several links, but no switch is linked to
+/// itself. A random spanning tree makes it connected. The other links join randomly drawn ports, as
+/// in the configuration model of random regular graphs. The links of a switch use the ports from 1,
+/// its hosts the last ports. All random choices depend on the seed of [`super::Options`].
 ///
 /// Singla, Hong, Popa and Godfrey, "Jellyfish: Networking Data Centers Randomly", NSDI 2012.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Random {
-    /// The switches, at least 1.
+    /// The number of switches, at least 1.
     pub switches: u32,
-    /// The ports of every switch, 1 to 254.
+    /// The number of ports per switch, 1 to 254.
     pub ports: u32,
-    /// Hosts on every switch, at least 1.
+    /// The number of hosts per switch, at least 1.
     pub hosts: u32,
-    /// Links between switches, at least one fewer than switches; `None` for as many as the ports
-    /// without hosts allow.
+    /// The number of links between switches, at least the number of switches minus 1; `None` for as
+    /// many as the ports without hosts allow.
     pub links: Option<u32>,
 }
 
 impl Random {
-    /// The words that [`Self::parse`] takes.
+    /// The arguments that [`Self::parse`] reads.
     pub const USAGE: &'static str = "random switches=S ports=N [hosts=H] [links=L]";
 
-    /// Reads the words after the kind's name; one host per switch unless told.
+    /// Parses the arguments after the name of the kind. The default is one host per switch.
     ///
     /// # Errors
-    /// Fails on missing, surplus and unreadable words; [`super::generate()`] checks the values.
+    /// Fails on missing, surplus and malformed arguments; [`super::generate()`] checks the values.
     pub fn parse(args: &[&str]) -> Result<Self, GenerateError> {
-        let words = Words::split(args, &["switches", "ports", "hosts", "links"], Self::USAGE)?;
+        let arguments =
+            Arguments::split(args, &["switches", "ports", "hosts", "links"], Self::USAGE)?;
         let random = Self {
-            switches: words.expect_number("switches")?,
-            ports: words.expect_number("ports")?,
-            hosts: words.number("hosts")?.unwrap_or(1),
-            links: words.number("links")?,
+            switches: arguments.require_number("switches")?,
+            ports: arguments.require_number("ports")?,
+            hosts: arguments.number("hosts")?.unwrap_or(1),
+            links: arguments.number("links")?,
         };
-        words.finish()?;
+        arguments.finish()?;
         Ok(random)
     }
 
@@ -68,7 +69,7 @@ impl Random {
         let mut used = vec![0; switches];
         let mut end = |switch: usize| {
             used[switch] += 1;
-            End::new(switch, used[switch])
+            Endpoint::new(switch, used[switch])
         };
         let mut rng = Rng::stream(seed, GRAPH_STREAM);
         for [a, b] in connected_graph(switches, links, &mut rng) {
@@ -80,7 +81,7 @@ impl Random {
         Ok(plan)
     }
 
-    /// Returns the number of links, once all parameters are found to go together.
+    /// Checks all parameters; returns the number of links between switches.
     fn checked_links(self) -> Result<u64, GenerateError> {
         let switches = u64::from(self.switches);
         in_range("switches", switches, 1..=MAX_LIDS)?;
@@ -93,7 +94,7 @@ impl Random {
         };
         if least > most {
             return Err(GenerateError::Contradiction {
-                what: format!("{switches} switches with {free} ports left by their hosts"),
+                found: format!("{switches} switches with {free} ports left by their hosts"),
                 expected: format!("at least {} ports for links", if switches == 2 { 1 } else { 2 }),
             });
         }
@@ -103,10 +104,10 @@ impl Random {
     }
 }
 
-/// Returns the ends of `links` links that connect all nodes, with degrees that differ by one at
-/// most.
+/// Returns the two nodes of each of `links` links, which connect all nodes; degrees differ by at
+/// most one.
 ///
-/// There must be at least one link fewer than nodes, and none with one node.
+/// `links` must be at least `nodes` minus 1, and 0 for a single node.
 fn connected_graph(nodes: usize, links: usize, rng: &mut Rng) -> Vec<[usize; 2]> {
     let mut order: Vec<usize> = (0..nodes).collect();
     let mut degrees = vec![2 * links / nodes; nodes];
@@ -114,7 +115,7 @@ fn connected_graph(nodes: usize, links: usize, rng: &mut Rng) -> Vec<[usize; 2]>
         degrees[node] += 1;
     }
     rng.shuffle(&mut order);
-    // Nodes of degree 1 join last: earlier, they could use up the ports that the rest needs.
+    // Nodes of degree 1 join last: before, they could use up the ports that the other nodes need.
     order.sort_by_key(|&node| degrees[node] < 2);
 
     let mut graph = Vec::with_capacity(links);
@@ -133,8 +134,8 @@ fn connected_graph(nodes: usize, links: usize, rng: &mut Rng) -> Vec<[usize; 2]>
             graph.push([node, free.swap_remove(peer)]);
             continue;
         }
-        // Only this node has ports left, two at least: it is put in the middle of a link of
-        // others. There is one, for all others have their full degree and this one has not.
+        // Only this node has free ports, at least two: it is inserted into a link between two other
+        // nodes. Such a link exists, since all other nodes have their full degree.
         free.pop();
         let middle = first_from_random(&graph, rng, |ends| !ends.contains(&node));
         let middle = middle.expect("some link joins two other nodes");
@@ -145,8 +146,8 @@ fn connected_graph(nodes: usize, links: usize, rng: &mut Rng) -> Vec<[usize; 2]>
     graph
 }
 
-/// Returns the index of the first item that satisfies a condition, from a random place on and
-/// around.
+/// Returns the index of the first item that satisfies a predicate; the search starts at a random
+/// index and wraps around.
 fn first_from_random<T>(items: &[T], rng: &mut Rng, is: impl Fn(&T) -> bool) -> Option<usize> {
     let count = items.len();
     let start = if count == 0 { 0 } else { rng.below(count) };
@@ -154,7 +155,7 @@ fn first_from_random<T>(items: &[T], rng: &mut Rng, is: impl Fn(&T) -> bool) -> 
 }
 
 impl fmt::Display for Random {
-    /// Writes the words that, with the seed, make this fabric.
+    /// Writes the arguments that, with the seed, generate this fabric.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "random switches={} ports={} hosts={}", self.switches, self.ports, self.hosts)?;
         self.links.map_or(Ok(()), |links| write!(f, " links={links}"))

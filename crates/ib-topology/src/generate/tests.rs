@@ -8,7 +8,7 @@ mod support;
 
 pub(super) use support::*;
 
-/// Returns all that a fabric file would show of a fabric.
+/// Returns one line per node and link of a fabric, with all attributes that a fabric file shows.
 fn listing(fabric: &Fabric) -> Vec<String> {
     let nodes = fabric.nodes().map(|(_, node)| {
         format!("{} {} {} {} {}", node.kind, node.name, node.guid, node.ports, node.description)
@@ -49,7 +49,7 @@ fn switch_links(fabric: &Fabric) -> usize {
     all.iter().map(|&switch| degrees(fabric, switch).0).sum::<usize>() / 2
 }
 
-/// A word that some kind might take, more often than not.
+/// A regular expression of arguments, most of which some kind accepts.
 const WORD: &str = "((a|p|h|g|hosts|switches|ports|links|parallel|leaves|spines|pods|cores\
     |oversubscription)=)?([0-9]{1,2}|[0-9]{0,11})([,x:][0-9]{1,3}){0,4}";
 
@@ -57,14 +57,14 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn dropping_links_removes_the_rounded_share_between_switches(
+    fn dropping_links_removes_the_rounded_fraction(
         words in some_kind(), seed in any::<u64>(), drop_links in 0.0..=1.0_f64,
     ) {
         let kind = parsed(words);
         let whole = generate(&kind, &Options::default()).expect("good parameters");
         let options = Options { seed, drop_links, ..Options::default() };
         let broken = generate(&kind, &options).expect("good parameters");
-        // A random fabric of another seed has as many links, if not the same ones.
+        // A random fabric of another seed has the same number of links, but other links.
         let dropped = (drop_links * switch_links(&whole) as f64).round() as usize;
         prop_assert_eq!(switch_links(&broken), switch_links(&whole) - dropped);
         prop_assert_eq!(broken.link_count(), whole.link_count() - dropped);
@@ -72,7 +72,7 @@ proptest! {
     }
 
     #[test]
-    fn a_dropped_switch_takes_its_hosts_and_leaves_the_rest_as_it_was(
+    fn dropped_switch_changes_no_other_node(
         words in some_kind(), seed in any::<u64>(), drop_switches in 0.0..=0.6_f64,
     ) {
         let kind = parsed(words);
@@ -103,7 +103,7 @@ proptest! {
     }
 
     #[test]
-    fn no_words_make_it_panic(
+    fn parse_and_generate_never_panic(
         name in prop::sample::select(Kind::names().collect::<Vec<_>>()),
         words in prop::collection::vec(WORD, 0..6),
     ) {
@@ -115,7 +115,7 @@ proptest! {
 }
 
 #[test]
-fn a_kind_is_displayed_as_the_words_that_make_it() {
+fn kind_is_displayed_as_its_arguments() {
     for words in [
         "fat-tree 36 2",
         "fat-tree 36 3 oversubscription=2:1 parallel=2 pods=4",
@@ -164,7 +164,7 @@ fn names_guids_and_order_are_fixed() {
 }
 
 #[test]
-fn a_greater_share_drops_the_same_links_and_more() {
+fn larger_fraction_drops_a_superset_of_the_links() {
     let links = |drop_links| {
         let options = Options { seed: 9, drop_links, ..Options::default() };
         listing(&generate(&parsed("torus 4x4"), &options).expect("a torus"))
@@ -174,7 +174,7 @@ fn a_greater_share_drops_the_same_links_and_more() {
 }
 
 #[test]
-fn what_is_dropped_is_pinned() {
+fn dropped_links_and_switches_never_change() {
     let options = Options { seed: 42, drop_links: 0.25, drop_switches: 0.2, ..Options::default() };
     let fabric = generate(&parsed("mesh 3x3"), &options).expect("a mesh");
     insta::assert_snapshot!(listing(&fabric).join("\n"), @r#"

@@ -1,20 +1,22 @@
-//! The layered trees that XGFT, k-ary n-tree and fat tree are cases of.
+//! Layered trees: XGFT, k-ary n-tree and fat tree are special cases.
 
+use super::arguments::in_range;
 use super::error::{GenerateError, MAX_LIDS, MAX_PORTS};
-use super::plan::{End, Plan, Size, numbered};
-use super::words::in_range;
+use super::plan::{Endpoint, Plan, Size, numbered};
 
-/// A parallel-ports generalized fat tree PGFT(h; m1..mh; w1..wh; p1..ph): hosts are level 0, a
-/// node of level i has m(i) children and w(i+1) parents, with p parallel links to each.
+/// A parallel-ports generalized fat tree PGFT(h; m1..mh; w1..wh; p1..ph).
 ///
-/// Zahavi, "D-Mod-K Routing Providing Non-Blocking Traffic for Shift Permutations on Real Life
-/// Fat Trees", Technion CCIT report 776, 2010; with every p(i) = 1 it is the XGFT of Öhring, Ibel,
-/// Das and Kumar, "On Generalized Fat Trees", IPPS 1995.
+/// Hosts are level 0. A node of level i has m(i) children and w(i+1) parents, with p parallel links
+/// to each.
 ///
-/// A node of level i is labelled by digits x(h)..x(1), where digit j counts to w(j) for j ≤ i and
-/// to m(j) above; nodes of neighbouring levels i and i+1 are linked when they differ in digit i+1
-/// alone. Nodes are numbered by reading x(1) as the least significant digit, so that the hosts of
-/// a leaf and the leaves of a subtree are neighbours.
+/// Zahavi, "D-Mod-K Routing Providing Non-Blocking Traffic for Shift Permutations on Real Life Fat
+/// Trees", Technion CCIT report 776, 2010; with every p(i) = 1 it is the XGFT of Öhring, Ibel, Das
+/// and Kumar, "On Generalized Fat Trees", IPPS 1995.
+///
+/// A node of level i is labelled by digits x(h)..x(1). Digit j is below w(j) if j ≤ i, else below
+/// m(j). Nodes of the levels i and i+1 are linked if they differ at most in digit i+1. Nodes are
+/// numbered with x(1) as the least significant digit, so that the hosts of a leaf and the leaves of
+/// a subtree have consecutive numbers.
 #[derive(Clone, Debug)]
 pub(super) struct Tree<'a> {
     /// m1..mh, each at least 1.
@@ -23,15 +25,15 @@ pub(super) struct Tree<'a> {
     pub(super) up: &'a [u32],
     /// p1..ph, as long as `down`, each at least 1.
     pub(super) parallel: &'a [u32],
-    /// The ports that every switch has at least, linked or not.
+    /// The minimum number of ports of a switch, linked or not.
     pub(super) radix: u32,
 }
 
 impl Tree<'_> {
-    /// Lays out the tree: leaves first, then level by level, then the hosts.
+    /// Builds the plan of the tree: leaves first, then level by level, then the hosts.
     ///
-    /// A switch's ports to its children come first: port 1 + k·m + c is the k-th parallel link to
-    /// child c. Its ports to its parents follow, port 1 + k·w + y of them being the k-th parallel
+    /// The ports of a switch to its children come first: port 1 + k·m + c is the k-th parallel link
+    /// to child c. The ports to its parents follow: the k·w + y-th of them is the k-th parallel
     /// link to parent y.
     pub(super) fn plan(&self) -> Result<Plan, GenerateError> {
         self.check()?;
@@ -64,15 +66,15 @@ impl Tree<'_> {
         let (m, w, p) =
             (self.down[level] as usize, self.up[level] as usize, self.parallel[level] as usize);
         let first_up_port = self.down_ports(level) as usize + 1;
-        // The digits below the one that differs count alike on both levels.
+        // The digits below the differing one have the same stride on both levels.
         let stride: usize = self.up[..level].iter().map(|&w| w as usize).product();
         for index in 0..self.count(level) as usize {
             let (low, child, high) = (index % stride, index / stride % m, index / stride / m);
             for copy in 0..p {
                 for y in 0..w {
-                    let lower = End::new(first + index, first_up_port + copy * w + y);
+                    let lower = Endpoint::new(first + index, first_up_port + copy * w + y);
                     let parent = first_parent + (high * w + y) * stride + low;
-                    let upper = End::new(parent, 1 + copy * m + child);
+                    let upper = Endpoint::new(parent, 1 + copy * m + child);
                     if level == 0 {
                         plan.host_links.push([lower, upper]);
                     } else {
@@ -86,9 +88,9 @@ impl Tree<'_> {
     fn check(&self) -> Result<(), GenerateError> {
         let levels = self.down.len();
         in_range("the number of levels", levels as u64, 1..=MAX_LIDS)?;
-        for (what, list) in [("W1,..,Wh", self.up), ("P1,..,Ph", self.parallel)] {
+        for (parameter, list) in [("W1,..,Wh", self.up), ("P1,..,Ph", self.parallel)] {
             if list.len() != levels {
-                return Err(GenerateError::LevelCount { what, found: list.len(), levels });
+                return Err(GenerateError::LevelCount { parameter, found: list.len(), levels });
             }
         }
         for (letter, list) in [("M", self.down), ("W", self.up), ("P", self.parallel)] {
@@ -99,7 +101,7 @@ impl Tree<'_> {
         Ok(())
     }
 
-    /// Returns the number of nodes of a level, at most `u64::MAX`.
+    /// Returns the number of nodes of a level, saturating at `u64::MAX`.
     fn count(&self, level: usize) -> u64 {
         let digits = self.up[..level].iter().chain(&self.down[level..]);
         digits.fold(1, |product, &digit| product.saturating_mul(u64::from(digit)))
@@ -122,7 +124,7 @@ impl Tree<'_> {
     }
 }
 
-/// Returns what the switches of a level are called.
+/// Returns the name of the switches of a level, such as `leaf`.
 fn level_name(level: usize, levels: usize) -> String {
     match (level, levels) {
         (1, _) => "leaf".to_owned(),

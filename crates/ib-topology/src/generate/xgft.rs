@@ -1,11 +1,11 @@
-//! Extended generalized fat trees, with parallel links if wanted.
+//! Extended generalized fat trees, optionally with parallel links.
 
 use std::fmt;
 
+use super::arguments::{Arguments, join, list};
 use super::error::GenerateError;
 use super::plan::Plan;
 use super::tree::Tree;
-use super::words::{Words, join, list};
 
 /// An extended generalized fat tree XGFT(h; m1..mh; w1..wh).
 ///
@@ -18,31 +18,33 @@ use super::words::{Words, join, list};
 /// leaves, 648 spines and 324 cores.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Xgft {
-    /// m1..mh: the children of a node of each level, 1 to 254 each.
+    /// m1..mh: for each level, the number of children of a node, 1 to 254.
     pub down: Vec<u32>,
-    /// w1..wh: the parents of a node of the level below each, 1 to 254 each. A w1 above 1 makes
-    /// hosts of w1 ports, each port in a tree of its own: only the hosts join these planes, so
-    /// that a subnet manager sees one of them.
+    /// w1..wh: for each level, the number of parents of a node of the level below, 1 to 254.
+    ///
+    /// With w1 > 1, hosts have w1 ports, each in a separate tree. The trees are joined only by the
+    /// hosts, so a subnet manager discovers one of them.
     pub up: Vec<u32>,
-    /// p1..ph: the parallel links between a node of each level and each of its children, 1 to 254
-    /// each; empty for one everywhere.
+    /// p1..ph: for each level, the number of parallel links between a node and each of its
+    /// children, 1 to 254. Empty for single links everywhere.
     pub parallel: Vec<u32>,
 }
 
 impl Xgft {
-    /// The words that [`Self::parse`] takes.
+    /// The arguments that [`Self::parse`] reads.
     pub const USAGE: &'static str = "xgft M1,M2,..,Mh W1,W2,..,Wh [P1,P2,..,Ph]";
 
-    /// Reads the words after the kind's name.
+    /// Parses the arguments after the name of the kind.
     ///
     /// # Errors
-    /// Fails on missing, surplus and unreadable words; [`super::generate()`] checks the values.
+    /// Fails on missing, surplus and malformed arguments; [`super::generate()`] checks the values.
     pub fn parse(args: &[&str]) -> Result<Self, GenerateError> {
-        let mut words = Words::split(args, &[], Self::USAGE)?;
-        let down = list(words.expect("M1,M2,..,Mh")?, ',', "M1,M2,..,Mh")?;
-        let up = list(words.expect("W1,W2,..,Wh")?, ',', "W1,W2,..,Wh")?;
-        let parallel = words.next().map(|word| list(word, ',', "P1,P2,..,Ph")).transpose()?;
-        words.finish()?;
+        let mut arguments = Arguments::split(args, &[], Self::USAGE)?;
+        let down = list(arguments.require("M1,M2,..,Mh")?, ',', "M1,M2,..,Mh")?;
+        let up = list(arguments.require("W1,W2,..,Wh")?, ',', "W1,W2,..,Wh")?;
+        let parallel =
+            arguments.next().map(|argument| list(argument, ',', "P1,P2,..,Ph")).transpose()?;
+        arguments.finish()?;
         Ok(Self { down, up, parallel: parallel.unwrap_or_default() })
     }
 
@@ -54,7 +56,7 @@ impl Xgft {
 }
 
 impl fmt::Display for Xgft {
-    /// Writes the words that make this tree.
+    /// Writes the arguments that [`Self::parse`] reads.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "xgft {} {}", join(&self.down, ","), join(&self.up, ","))?;
         if !self.parallel.is_empty() {

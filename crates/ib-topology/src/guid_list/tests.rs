@@ -3,7 +3,7 @@ use ib_types::Guid;
 use super::parse;
 
 #[test]
-fn guids_are_read_and_other_lines_named() {
+fn malformed_lines_are_discarded_with_a_reason() {
     let list = parse(
         b"# roots\n0x0002c90200000001\n\n  2c90200000002 3 # port\n0x0002c90200000003#\n\
           leaf\n0x\n0x11112222333344445\n0x0\n\xff\n0X5\ta  b \r\n",
@@ -39,7 +39,7 @@ fn guids_are_read_and_other_lines_named() {
 }
 
 #[test]
-fn an_empty_file_is_an_empty_list() {
+fn empty_file_is_an_empty_list() {
     assert_eq!(parse(b""), super::GuidList::default());
     assert_eq!(parse(b"\n# nothing\n"), super::GuidList::default());
 }

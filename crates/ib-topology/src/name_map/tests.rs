@@ -17,7 +17,7 @@ fn names_with_and_without_quotes_are_read() {
 }
 
 #[test]
-fn names_replace_the_descriptions_of_the_nodes_that_they_know() {
+fn names_replace_descriptions_of_listed_nodes() {
     let mut fabric = Fabric::new();
     for (name, guid) in [("a", 1), ("b", 2)] {
         fabric.add_node(NodeSpec::new(NodeKind::Switch, name, Guid(guid), 2)).expect("new");
@@ -29,7 +29,7 @@ fn names_replace_the_descriptions_of_the_nodes_that_they_know() {
 }
 
 #[test]
-fn other_lines_are_refused_where_they_stand() {
+fn malformed_lines_are_refused_with_line_and_column() {
     let cases = [
         (
             "0x1 \"a\"\nx \"b\"\n",
@@ -53,7 +53,7 @@ fn other_lines_are_refused_where_they_stand() {
 }
 
 #[test]
-fn a_name_that_is_not_utf_8_is_refused() {
+fn name_that_is_not_utf_8_is_refused() {
     let error = parse("f", b"0x1 \"a\"\n0x2 \"\xff\"\n").expect_err("not UTF-8");
     assert_eq!(error.to_string(), "f:2:6: found byte 0xff, expected UTF-8 text");
 }

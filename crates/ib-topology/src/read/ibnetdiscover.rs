@@ -1,4 +1,4 @@
-//! Reads what `ibnetdiscover` prints.
+//! Reads the output of `ibnetdiscover`.
 //!
 //! ```text
 //! vendid=0x2c9
@@ -16,23 +16,23 @@
 //! [1](2001)   "S-0000000000001000"[1]     # lid 2 lmc 0 "leaf" lid 1 4xQDR
 //! ```
 //!
-//! Widths and speeds are the active ones, so both ends must name the same. The options `-f`
-//! (speeds and widths behind the rate), `-g` (chassis) and `-s` (progress lines) change nothing that
-//! is read. The list of ports that `-p` prints is another format: see [`port_list`].
+//! Widths and speeds are the active ones, so they must be equal at both ends. The additional text
+//! of `-f` (numeric speeds and widths), `-g` (chassis) and `-s` (progress) is skipped. `-p` prints
+//! another format: see [`port_list`].
 
 use std::borrow::Cow;
 
 use ib_types::{Guid, Lid, Lmc, NodeKind};
 
-use super::join::{End, Net, Remote, name};
+use super::join::{LinkEnd, Net, Remote, name};
 use super::{is_message, narrow, port_list, rate};
 use crate::fabric::{Fabric, LinkRate, NodeId, NodeSpec, PortId};
-use crate::text::{Fault, Line, Lines, Place};
+use crate::text::{Fault, Line, Lines, Location};
 
-/// Reads a whole text.
+/// Reads a whole file.
 pub(super) fn parse(text: &str) -> Result<Fabric, Fault> {
-    let mut told = text.lines().map(str::trim_start).filter(|line| !line.is_empty());
-    if told
+    let mut lines = text.lines().map(str::trim_start).filter(|line| !line.is_empty());
+    if lines
         .find(|line| !line.starts_with(port_list::PROGRESS) && !is_message(line))
         .is_some_and(port_list::is_port_line)
     {
@@ -46,11 +46,11 @@ pub(super) fn parse(text: &str) -> Result<Fabric, Fault> {
     parser.finish()
 }
 
-/// The identifier lines that stand before a node.
+/// The identifier lines before a node.
 #[derive(Default)]
 struct Ids {
-    /// Where the first of them stands.
-    place: Option<Place>,
+    /// The location of the first of them.
+    location: Option<Location>,
     vendor: u32,
     device: u16,
     system: Guid,
@@ -59,7 +59,7 @@ struct Ids {
 
 #[derive(Clone, Copy)]
 struct NodeGuid {
-    place: Place,
+    location: Location,
     kind: NodeKind,
     guid: Guid,
     port_guid: Option<Guid>,
@@ -87,13 +87,13 @@ impl<'a> Parser<'a> {
             Some(_) => {}
         }
         let start = line;
-        let place = line.place();
+        let location = line.location();
         self.node = None;
         match line.letters() {
             "Switch" => return self.node(start, line, NodeKind::Switch),
             "Ca" | "Hca" => return self.node(start, line, NodeKind::ChannelAdapter),
             "Rt" => return self.node(start, line, NodeKind::Router),
-            // Chassis headings, which -g adds.
+            // Headings of chassis, printed with `-g`.
             "Chassis" | "Hostname" => return Ok(()),
             "Non" if line.eat("-Chassis Nodes") => return line.end("the end of the line"),
             "vendid" => {
@@ -120,16 +120,16 @@ impl<'a> Parser<'a> {
                 ));
             }
         }
-        self.ids.place.get_or_insert(place);
+        self.ids.location.get_or_insert(location);
         line.end("the end of the line")
     }
 
     fn guid(&mut self, line: &mut Line<'a>, kind: NodeKind) -> Result<(), Fault> {
         line.demand("=")?;
-        let place = line.place();
+        let location = line.location();
         let guid = Guid(line.number("a GUID of 64 bits", 0, u64::MAX)?);
         let port_guid = line.guid_in_parentheses()?;
-        self.ids.guid = Some(NodeGuid { place, kind, guid, port_guid });
+        self.ids.guid = Some(NodeGuid { location, kind, guid, port_guid });
         Ok(())
     }
 
@@ -138,7 +138,7 @@ impl<'a> Parser<'a> {
         line.skip_blanks();
         let ports = line.decimal("a number of ports", 1, 254)?;
         line.skip_blanks();
-        let name_place = line.place();
+        let name_location = line.location();
         let id = line.quoted("a node's name")?;
         line.skip_blanks();
         line.demand("#")?;
@@ -155,7 +155,7 @@ impl<'a> Parser<'a> {
             line.demand("port 0")?;
             lid = lid_and_lmc(&mut line)?;
         } else if line.eat("(scp)") {
-            // Printed by -g for a vendor's HCAs.
+            // Printed with `-g` for HCAs of one vendor.
         }
         line.end("the end of the line")?;
 
@@ -166,11 +166,11 @@ impl<'a> Parser<'a> {
                 NodeKind::ChannelAdapter => "caguid",
                 NodeKind::Router => "rtguid",
             };
-            return Err(start.place().fault(match ids.guid {
+            return Err(start.location().fault(match ids.guid {
                 None => format!("found node \"{id}\" without a GUID, expected a line `{keyword}=` before it"),
                 Some(other) => format!(
                     "found node \"{id}\" after the GUID of a {} (line {}), expected a line `{keyword}=` before it",
-                    other.kind, other.place.line
+                    other.kind, other.location.line
                 ),
             }));
         };
@@ -179,20 +179,21 @@ impl<'a> Parser<'a> {
         spec.system_guid = if ids.system.is_zero() { guid.guid } else { ids.system };
         spec.vendor_id = ids.vendor;
         spec.device_id = ids.device;
-        let place = if self.net.fabric.find_name(id).is_some() { name_place } else { guid.place };
-        let node = self.net.add_node(place, spec)?;
+        let location =
+            if self.net.fabric.find_name(id).is_some() { name_location } else { guid.location };
+        let node = self.net.add_node(location, spec)?;
         if let Some(port_guid) = guid.port_guid.filter(|_| kind.is_switch()) {
-            self.net.set_guid(guid.place, node, 0, port_guid)?;
+            self.net.set_guid(guid.location, node, 0, port_guid)?;
         }
-        self.net.set_lid(line.place(), node, 0, lid)?;
+        self.net.set_lid(line.location(), node, 0, lid)?;
         self.node = Some(node);
         Ok(())
     }
 
     /// Reads a port line: `[n] "id"[m](guid) # "description" lid L 4xQDR` on a switch and
-    /// `[n](guid) "id"[m] # lid L lmc M "description" lid L 4xQDR` on other nodes.
+    /// `[n](guid) "id"[m] # lid L lmc M "description" lid L 4xQDR` on channel adapters and routers.
     fn port(&mut self, mut line: Line<'a>) -> Result<(), Fault> {
-        let place = line.place();
+        let location = line.location();
         let Some(node) = self.node else {
             return Err(line.expected("a node before its ports"));
         };
@@ -205,7 +206,7 @@ impl<'a> Parser<'a> {
         external_port(&mut line)?;
         let guid = line.guid_in_parentheses()?;
         line.skip_blanks();
-        let remote_column = line.place().column;
+        let remote_column = line.location().column;
         let remote = line.quoted("the name of the node at the other end")?;
         line.demand("[")?;
         let remote_port = line.decimal("a port number", 1, 254)?;
@@ -216,7 +217,7 @@ impl<'a> Parser<'a> {
         line.skip_blanks();
         line.demand("#")?;
         line.skip_blanks();
-        let lid_place = line.place();
+        let lid_location = line.location();
         let lid = if is_switch { (None, Lmc::ZERO) } else { lid_and_lmc(&mut line)? };
         line.description("the description of the node at the other end")?;
         line.skip_blanks();
@@ -227,11 +228,11 @@ impl<'a> Parser<'a> {
         trailer(&mut line)?;
 
         if !is_switch {
-            self.net.set_lid(lid_place, node, number, lid)?;
+            self.net.set_lid(lid_location, node, number, lid)?;
         }
         let port = self.net.fabric.port_id(node, number);
-        self.net.declare(End {
-            place,
+        self.net.declare(LinkEnd {
+            location,
             remote_column,
             port: port.expect("the number was checked against the node's ports"),
             remote: Remote::Node(Cow::Borrowed(remote)),
@@ -244,8 +245,8 @@ impl<'a> Parser<'a> {
     }
 
     fn finish(mut self) -> Result<Fabric, Fault> {
-        if let Some(place) = self.ids.place {
-            return Err(place.fault(
+        if let Some(location) = self.ids.location {
+            return Err(location.fault(
                 "found identifier lines at the end of the file, expected the node that they describe",
             ));
         }
@@ -255,55 +256,55 @@ impl<'a> Parser<'a> {
         self.net.join(&targets, rate::agreed)
     }
 
-    /// Gives ports their GUIDs: first what a port's own line says, then what the other end says,
-    /// and to ports of which nothing is said the node GUID plus the port number.
+    /// Sets the GUIDs of ports: first from the own lines of the ports, then from the lines of their
+    /// peers. All other ports get the node GUID plus the port number.
     fn set_guids(&mut self, targets: &[Option<PortId>]) -> Result<(), Fault> {
         for index in 0..self.net.ends.len() {
             let end = &self.net.ends[index];
             if !end.guid.is_zero() {
-                self.set_guid(end.place, end.port, end.guid)?;
+                self.set_guid(end.location, end.port, end.guid)?;
             }
         }
         for (index, target) in targets.iter().enumerate() {
             let end = &self.net.ends[index];
             if let Some(target) = target.filter(|_| !end.remote_guid.is_zero()) {
-                self.set_guid(end.remote_place(), target, end.remote_guid)?;
+                self.set_guid(end.remote_location(), target, end.remote_guid)?;
             }
         }
         self.net.assume_guids()
     }
 
-    fn set_guid(&mut self, place: Place, port: PortId, guid: Guid) -> Result<(), Fault> {
+    fn set_guid(&mut self, location: Location, port: PortId, guid: Guid) -> Result<(), Fault> {
         let has = self.net.fabric.port(port).guid;
         if has.is_zero() {
             let port = self.net.fabric.port(port);
-            return self.net.set_guid(place, port.node, port.number, guid);
+            return self.net.set_guid(location, port.node, port.number, guid);
         }
         if has == guid {
             return Ok(());
         }
         let (node, number) = name(&self.net.fabric, port);
-        Err(place.fault(format!(
-            "found port GUID {guid} for \"{node}\" port {number}, expected {has} as its own record says"
+        Err(location.fault(format!(
+            "found port GUID {guid} for \"{node}\" port {number}, expected {has} as in the record of that port"
         )))
     }
 
     fn check_lids(&self, targets: &[Option<PortId>]) -> Result<(), Fault> {
         let fabric = &self.net.fabric;
         for (end, target) in self.net.ends.iter().zip(targets) {
-            let (Some(said), Some(target)) = (end.remote_lid, *target) else { continue };
+            let (Some(declared), Some(target)) = (end.remote_lid, *target) else { continue };
             let port = fabric.port(target);
             let lid = if fabric.node(port.node).kind.is_switch() {
                 fabric.ports_of(port.node).next().and_then(|(_, port0)| port0.lid)
             } else {
                 port.lid
             };
-            if lid != said {
+            if lid != declared {
                 let (node, number) = name(fabric, target);
                 let shown = |lid: Option<Lid>| lid.map_or(0, Lid::get);
-                return Err(end.remote_place().fault(format!(
-                    "found LID {} for \"{node}\" port {number}, expected {} as its own record says",
-                    shown(said),
+                return Err(end.remote_location().fault(format!(
+                    "found LID {} for \"{node}\" port {number}, expected {} as in the record of that port",
+                    shown(declared),
                     shown(lid)
                 )));
             }
@@ -312,7 +313,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// Reads `lid L lmc M` with the blanks around.
+/// Reads `lid L lmc M` and the blanks around it.
 fn lid_and_lmc(line: &mut Line<'_>) -> Result<(Option<Lid>, Lmc), Fault> {
     line.skip_blanks();
     line.demand("lid ")?;
@@ -324,7 +325,7 @@ fn lid_and_lmc(line: &mut Line<'_>) -> Result<(Option<Lid>, Lmc), Fault> {
     Ok((lid, lmc))
 }
 
-/// Skips the `[ext N]` that -g puts behind a port number.
+/// Skips the `[ext N]` after a port number, printed with `-g`.
 fn external_port(line: &mut Line<'_>) -> Result<(), Fault> {
     if line.eat("[ext ") {
         line.decimal("an external port number", 0, 255)?;
@@ -333,7 +334,7 @@ fn external_port(line: &mut Line<'_>) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Skips what -f and -g put behind the rate: `s=4 w=2 v=8`, ` slot 3`, ` (scp)`.
+/// Skips the text that `-f` and `-g` print after the rate: `s=4 w=2 v=8`, ` slot 3`, ` (scp)`.
 fn trailer(line: &mut Line<'_>) -> Result<(), Fault> {
     loop {
         line.skip_blanks();

@@ -11,11 +11,11 @@
 //! [1] "rack"[12]                   # lid 9 lmc 1
 //! ```
 //!
-//! The meaning is ibsim's: numbering of nodes without a GUID, masks of enabled widths and speeds
-//! with options inside comments, aliases, modules, the first line behind a node's ports that is
-//! no port ends the node and is skipped. What ibsim skips or cuts in silence is a fault here when
-//! it would change the fabric. Comments may name XDR, which ibsim has no name for, and rates in
-//! comments count on routers too, where ibsim skips them.
+//! The semantics are ibsim's: numbering of nodes without a GUID, masks of enabled widths and
+//! speeds, options inside comments, aliases and modules. The first line after the ports of a node
+//! that is not a port line ends the node and is skipped. Lines that ibsim ignores or truncates are
+//! errors if they would change the fabric. There are two extensions: comments may contain XDR, and
+//! rates in comments also apply to routers.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -26,7 +26,7 @@ use super::join::Net;
 use super::rate::Enabled;
 use super::{ParseError, Resolver, narrow, not_empty};
 use crate::fabric::{Fabric, NodeId, NodeSpec, PortId};
-use crate::text::{Fault, Line, Lines, Place};
+use crate::text::{Fault, Line, Lines, Location};
 
 mod header;
 mod include;
@@ -37,15 +37,15 @@ pub(crate) use header::UNQUOTED_ENDS;
 
 use numbering::Numbering;
 
-/// The longest line, in bytes, that ibsim reads whole.
+/// Maximum length of a line in bytes; ibsim truncates longer ones.
 pub(crate) const MAX_LINE: usize = 254;
-/// The longest name of a node, module included, that ibsim keeps whole in links.
+/// Maximum length of a node name, including the module; ibsim truncates longer ones in links.
 pub(crate) const MAX_NAME: usize = 64;
-/// The longest description, in bytes, that ibsim keeps whole.
+/// Maximum length of a description in bytes; ibsim truncates longer ones.
 pub(crate) const MAX_DESCRIPTION: usize = 63;
-/// The longest alias, module and `@` included, that ibsim keeps whole.
+/// Maximum length of an alias, including module and `@`; ibsim truncates longer ones.
 const MAX_ALIAS: usize = 39;
-/// The longest module name that ibsim takes.
+/// Maximum length of a module name in ibsim.
 pub(crate) const MAX_MODULE: usize = 20;
 
 /// Reads a file and the files that it includes.
@@ -56,7 +56,7 @@ pub(super) fn parse(
 ) -> Result<Fabric, ParseError> {
     let files = include::load(file_name, text, resolver)?;
     let fabric = fabric(&files).map_err(|fault| {
-        let file = files.name(fault.place.source).to_owned();
+        let file = files.name(fault.location.source).to_owned();
         fault.at(&file)
     })?;
     not_empty(file_name, fabric)
@@ -81,16 +81,16 @@ struct Record {
     node: NodeId,
     kind: NodeKind,
     ports: u8,
-    /// How many more port lines ibsim reads before it takes the node for complete.
+    /// Number of further port lines that ibsim reads before the node is complete.
     lines_left: u8,
-    /// What is enabled on ports that say nothing.
+    /// Widths and speeds enabled on ports without options.
     enabled: Enabled,
 }
 
 struct Parser<'a> {
     net: Net<'a, Enabled>,
     record: Option<Record>,
-    /// Ports by `module@alias`.
+    /// Ports by their `module@alias`.
     aliases: BTreeMap<String, PortId>,
     module: &'a str,
     vendor: u32,
@@ -100,8 +100,8 @@ struct Parser<'a> {
     switches: Numbering,
     routers: Numbering,
     enabled: Enabled,
-    /// Where identifier lines stand that no node has followed yet.
-    pending: Option<Place>,
+    /// Location of identifier lines that are not yet followed by a node.
+    pending: Option<Location>,
 }
 
 impl<'a> Parser<'a> {
@@ -144,15 +144,17 @@ impl<'a> Parser<'a> {
         self.directive(line)
     }
 
-    /// Ends the node that is being read, which a line other than a port does in ibsim only when it
-    /// is skipped or all ports have had theirs.
+    /// Ends the current node.
+    ///
+    /// In ibsim, a line that is not a port line ends a node only if it is skipped, or after a line
+    /// for every port.
     fn close_record(&mut self, line: &Line<'a>) -> Result<(), Fault> {
         let Some(record) = self.record.take().filter(|record| record.lines_left > 0) else {
             return Ok(());
         };
         let name = &self.net.fabric.node(record.node).name;
         Err(line.expected(&format!(
-            "an empty line behind the ports of \"{name}\": ibsim skips the line that ends them"
+            "an empty line after the ports of \"{name}\": ibsim skips the line that ends them"
         )))
     }
 
@@ -201,7 +203,7 @@ impl<'a> Parser<'a> {
                 line.end("the end of the line")
             }
             "do" => Err(start.expected(
-                "a description of the fabric only: commands that ibsim runs while it reads are not carried out",
+                "no `do` line: ibsim commands in net files are not supported",
             )),
             _ => Err(start.expected(
                 "`Switch`, `Hca`, `Ca`, `Rt`, a port like `[1]`, one of `switchguid=`, `caguid=`, `hcaguids=`, \
@@ -211,11 +213,11 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Ends an identifier line: a node must follow.
+    /// Ends an identifier line, which a node must follow.
     fn identify(&mut self, mut line: Line<'a>) -> Result<(), Fault> {
         let mut start = line;
         start.seek(0);
-        self.pending.get_or_insert(start.place());
+        self.pending.get_or_insert(start.location());
         line.end("the end of the line")
     }
 
@@ -238,7 +240,7 @@ impl<'a> Parser<'a> {
         line.end("the end of the line")
     }
 
-    /// Reads a node's header, `Switch N "id" # "description" base port 0 lid L lmc M`.
+    /// Reads the header of a node, `Switch N "id" # "description" base port 0 lid L lmc M`.
     fn node(&mut self, start: Line<'a>, mut line: Line<'a>, kind: NodeKind) -> Result<(), Fault> {
         if !matches!(line.peek(), Some(b' ' | b'\t')) {
             return Err(line.expected("a blank and a number of ports"));
@@ -253,7 +255,7 @@ impl<'a> Parser<'a> {
         let name = qualified(self.module, id);
         if name.len() > MAX_NAME {
             return Err(name_line.expected(&format!(
-                "a name of up to {MAX_NAME} bytes, module included: ibsim cuts longer ones"
+                "a name of up to {MAX_NAME} bytes, including the module: ibsim truncates longer ones"
             )));
         }
         let header = header::comment(&mut line, kind)?;
@@ -262,12 +264,12 @@ impl<'a> Parser<'a> {
         let step = if kind.is_switch() { 1 } else { u64::from(ports) + 1 };
         let numbering = self.numbering(kind);
         let guid = Guid(numbering.next);
-        let guid_place = numbering.place.take().unwrap_or(start.place());
+        let guid_location = numbering.location.take().unwrap_or(start.location());
         numbering.next = numbering.next.wrapping_add(step);
         if guid.is_zero() {
             let keyword = header::guid_keyword(kind);
-            return Err(guid_place.fault(format!(
-                "found node \"{name}\" with GUID zero, expected a line `{keyword}=` that names it"
+            return Err(guid_location.fault(format!(
+                "found node \"{name}\" with GUID zero, expected a GUID from a line `{keyword}=`"
             )));
         }
         let description = header.description.map_or_else(|| name.to_string(), str::to_owned);
@@ -285,21 +287,21 @@ impl<'a> Parser<'a> {
             enhanced_port0: header.enhanced_port0,
         };
         (self.vendor, self.system, self.pending) = (0, Guid::ZERO, None);
-        let place = if is_repeated { name_line.place() } else { guid_place };
-        let node = self.net.add_node(place, spec)?;
+        let location = if is_repeated { name_line.location() } else { guid_location };
+        let node = self.net.add_node(location, spec)?;
         if !kind.is_switch() {
-            self.number_ports(guid_place, node, guid, ports)?;
+            self.number_ports(guid_location, node, guid, ports)?;
         }
         if header.lid.is_some() || header.lmc != Lmc::ZERO {
-            self.net.set_lid(name_line.place(), node, 0, (header.lid, header.lmc))?;
+            self.net.set_lid(name_line.location(), node, 0, (header.lid, header.lmc))?;
         }
         self.record = Some(Record { node, kind, ports, lines_left: ports, enabled });
         Ok(())
     }
 
     fn finish(mut self) -> Result<Fabric, Fault> {
-        if let Some(place) = self.pending {
-            return Err(place.fault(
+        if let Some(location) = self.pending {
+            return Err(location.fault(
                 "found identifier lines at the end of the file, expected the node that they describe",
             ));
         }
@@ -312,12 +314,12 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// Returns the name under which a node of a module is known.
+/// Returns the name of a node, prefixed by its module.
 fn qualified<'a>(module: &str, id: &'a str) -> Cow<'a, str> {
     if module.is_empty() { Cow::Borrowed(id) } else { Cow::Owned(format!("{module}#{id}")) }
 }
 
-/// Checks a name for the characters that ibsim keeps for modules and aliases.
+/// Checks that a name does not contain the characters that ibsim reserves for modules and aliases.
 fn check_name(line: Line<'_>, name: &str) -> Result<(), Fault> {
     if name.contains(['#', '@']) {
         return Err(line.expected("a name without `#` and `@`, which ibsim reserves"));
@@ -326,15 +328,15 @@ fn check_name(line: Line<'_>, name: &str) -> Result<(), Fault> {
 }
 
 /// Reads `=` and a number.
-fn assigned(line: &mut Line<'_>, what: &str, min: u64, max: u64) -> Result<u64, Fault> {
+fn assigned(line: &mut Line<'_>, expected: &str, min: u64, max: u64) -> Result<u64, Fault> {
     line.skip_blanks();
     line.demand("=")?;
     line.skip_blanks();
-    line.number(what, min, max)
+    line.number(expected, min, max)
 }
 
-fn mask(line: &mut Line<'_>, what: &str, min: u64, max: u64) -> Result<u8, Fault> {
-    assigned(line, what, min, max).map(narrow)
+fn mask(line: &mut Line<'_>, expected: &str, min: u64, max: u64) -> Result<u8, Fault> {
+    assigned(line, expected, min, max).map(narrow)
 }
 
 fn too_long(mut line: Line<'_>) -> Fault {
@@ -344,8 +346,8 @@ fn too_long(mut line: Line<'_>) -> Fault {
         at -= 1;
     }
     line.seek(at);
-    line.place().fault(format!(
-        "found a line of {length} bytes, expected at most {MAX_LINE}: ibsim cuts longer ones"
+    line.location().fault(format!(
+        "found a line of {length} bytes, expected at most {MAX_LINE}: ibsim truncates longer ones"
     ))
 }
 

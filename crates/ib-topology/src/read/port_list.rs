@@ -15,21 +15,21 @@ use std::collections::BTreeMap;
 use ib_types::{Guid, Lid, Lmc, NodeKind};
 
 use super::is_message;
-use super::join::{End, Net, Remote};
+use super::join::{LinkEnd, Net, Remote};
 use super::narrow;
 use super::rate;
 use crate::fabric::{Fabric, LinkRate, NodeId, NodeSpec, PortId};
-use crate::text::{Fault, Line, Lines, Place};
+use crate::text::{Fault, Line, Lines, Location};
 
 /// Prefix of the progress lines of `ibnetdiscover -s`.
 pub(super) const PROGRESS: &str = "DR path ";
 
-/// Returns true for a line of the list, by its node type.
+/// Returns true if a line starts with a node type, as in a port list.
 pub(super) fn is_port_line(text: &str) -> bool {
     ["CA ", "SW ", "RT "].iter().any(|kind| text.starts_with(kind))
 }
 
-/// Reads a whole text.
+/// Reads a whole file.
 pub(super) fn parse(text: &str) -> Result<Fabric, Fault> {
     let mut ports = Vec::new();
     for mut line in Lines::new(text, 0, 1) {
@@ -43,21 +43,21 @@ pub(super) fn parse(text: &str) -> Result<Fabric, Fault> {
     let nodes = add_nodes(&mut net, &ports)?;
     for listed in &ports {
         let Some((peer, peer_column, rate)) = &listed.peer else { continue };
-        let id = |end: &PortEnd, place: Place| {
+        let id = |end: &PortEnd, location: Location| {
             let node = nodes.get(&end.guid).filter(|node| net.fabric.node(**node).kind == end.kind);
             let port = node.and_then(|&node| net.fabric.port_id(node, end.number));
             port.ok_or_else(|| {
-                place.fault(format!(
+                location.fault(format!(
                     "found a link to port {} of the {} with port GUID {}, expected that the file \
                      lists it",
                     end.number, end.kind, end.guid
                 ))
             })
         };
-        let peer_place = Place { column: *peer_column, ..listed.place };
-        let (port, target) = (id(&listed.end, listed.place)?, id(peer, peer_place)?);
-        net.declare(End {
-            place: listed.place,
+        let peer_place = Location { column: *peer_column, ..listed.location };
+        let (port, target) = (id(&listed.end, listed.location)?, id(peer, peer_place)?);
+        net.declare(LinkEnd {
+            location: listed.location,
             remote_column: *peer_column,
             port,
             remote: Remote::Port(target),
@@ -74,16 +74,16 @@ pub(super) fn parse(text: &str) -> Result<Fabric, Fault> {
     net.join(&targets, rate::agreed)
 }
 
-/// A line.
+/// A line of a port list.
 struct PortLine<'a> {
-    place: Place,
+    location: Location,
     end: PortEnd,
     /// The far end, its column, and the rate of the link.
     peer: Option<(PortEnd, u32, LinkRate)>,
     description: &'a str,
 }
 
-/// A port in a line.
+/// A port in a line: the own port or the far end.
 struct PortEnd {
     kind: NodeKind,
     lid: Option<Lid>,
@@ -92,18 +92,18 @@ struct PortEnd {
 }
 
 fn port(mut line: Line<'_>) -> Result<PortLine<'_>, Fault> {
-    let place = line.place();
+    let location = line.location();
     let end = port_end(&mut line)?;
     let rates = line;
     let Some(quote) = line.rest().find('\'') else {
         return Err(line.expected("a description in quotes"));
     };
     if !line.rest()[..quote].contains(" - ") {
-        // The rate of a port that is down is meaningless.
+        // The rate of a port without a link is ignored.
         line.seek(line.position() + quote + 1);
         let description = up_to(&mut line, "'")?;
         line.end("the end of the line")?;
-        return Ok(PortLine { place, end, peer: None, description });
+        return Ok(PortLine { location, end, peer: None, description });
     }
     line = rates;
     let width = rate::width(&mut line)?;
@@ -112,16 +112,21 @@ fn port(mut line: Line<'_>) -> Result<PortLine<'_>, Fault> {
     line.skip_blanks();
     line.demand("-")?;
     line.skip_blanks();
-    let column = line.place().column;
+    let column = line.location().column;
     let peer = port_end(&mut line)?;
     line.demand("( '")?;
     let description = up_to(&mut line, "' - '")?;
     up_to(&mut line, "' )")?;
     line.end("the end of the line")?;
-    Ok(PortLine { place, end, peer: Some((peer, column, LinkRate { width, speed })), description })
+    Ok(PortLine {
+        location,
+        end,
+        peer: Some((peer, column, LinkRate { width, speed })),
+        description,
+    })
 }
 
-/// Reads `SW     3  1 0x0000000000200001` and the blanks behind it.
+/// Reads `SW     3  1 0x0000000000200001` and the blanks after it.
 fn port_end(line: &mut Line<'_>) -> Result<PortEnd, Fault> {
     let start = *line;
     let kind = match line.letters() {
@@ -142,12 +147,12 @@ fn port_end(line: &mut Line<'_>) -> Result<PortEnd, Fault> {
     Ok(PortEnd { kind, lid, number, guid })
 }
 
-/// Reads up to a text, which is left behind.
+/// Reads up to a delimiter, which is not consumed.
 fn up_to<'a>(line: &mut Line<'a>, text: &str) -> Result<&'a str, Fault> {
     let rest = line.rest();
     let Some(end) = rest.find(text) else {
         line.seek(line.text().len());
-        return Err(line.expected(&format!("`{text}` behind the description")));
+        return Err(line.expected(&format!("`{text}` after the description")));
     };
     line.seek(line.position() + end + text.len());
     Ok(&rest[..end])
@@ -166,17 +171,17 @@ fn add_nodes(
     let mut nodes = BTreeMap::new();
     let mut first: BTreeMap<Guid, &PortLine<'_>> = BTreeMap::new();
     for port in ports {
-        let PortLine { place, end, description, .. } = port;
+        let PortLine { location, end, description, .. } = port;
         if let Some(known) = first.get(&end.guid) {
             let is_same_switch = end.kind.is_switch()
                 && known.end.kind == end.kind
                 && known.end.lid == end.lid
                 && known.description == *description;
             if !is_same_switch {
-                return Err(place.fault(format!(
+                return Err(location.fault(format!(
                     "found port GUID {} a second time, expected it only on line {} or for ports of \
                      one switch",
-                    end.guid, known.place.line
+                    end.guid, known.location.line
                 )));
             }
             continue;
@@ -189,17 +194,17 @@ fn add_nodes(
         let name = format!("{letter}-{:016x}", end.guid);
         let mut spec = NodeSpec::new(end.kind, name, end.guid, highest[&end.guid]);
         (*description).clone_into(&mut spec.description);
-        let node = net.add_node(*place, spec)?;
+        let node = net.add_node(*location, spec)?;
         let number = if end.kind.is_switch() { 0 } else { end.number };
-        net.set_guid(*place, node, number, end.guid)?;
-        net.set_lid(*place, node, number, (end.lid, Lmc::ZERO))?;
+        net.set_guid(*location, node, number, end.guid)?;
+        net.set_lid(*location, node, number, (end.lid, Lmc::ZERO))?;
         nodes.insert(end.guid, node);
         first.insert(end.guid, port);
     }
     Ok(nodes)
 }
 
-/// Checks that the LIDs of far ends match those of their own lines.
+/// Checks that the LID of a far end equals the LID on its own line.
 fn check_lids(net: &Net<'_, LinkRate>) -> Result<(), Fault> {
     let lid = |port: PortId| {
         let port = net.fabric.port(port);
@@ -211,7 +216,7 @@ fn check_lids(net: &Net<'_, LinkRate>) -> Result<(), Fault> {
         let (found, expected) = (end.remote_lid.flatten(), lid(peer));
         if found != expected {
             let shown = |lid: Option<Lid>| lid.map_or(0, Lid::get);
-            return Err(end.remote_place().fault(format!(
+            return Err(end.remote_location().fault(format!(
                 "found LID {} for the other end, expected {} as on its own line",
                 shown(found),
                 shown(expected)

@@ -1,25 +1,25 @@
-//! The width and speed of a link as the files spell them, and ibsim's masks of enabled ones.
+//! Widths and speeds of links in fabric files, and ibsim's masks of enabled widths and speeds.
 
 use ib_types::{LinkSpeed, LinkWidth};
 
 use crate::fabric::LinkRate;
 use crate::text::{Fault, Line};
 
-/// The speed that stands for `???`: the slowest one for which released tools have no name.
+/// The speed for `???`: the slowest one that released tools cannot name.
 pub(super) const UNNAMED_SPEED: LinkSpeed = LinkSpeed::Ndr;
-/// The width that stands for `??`: the one for which older tools have no name.
+/// The width for `??`: the one that older tools cannot name.
 pub(super) const UNNAMED_WIDTH: LinkWidth = LinkWidth::X2;
 
 /// Reads a rate like `4xHDR`.
 ///
-/// `??` and `???`, which ibnetdiscover prints for what it has no name for, stand for
+/// ibnetdiscover prints `??` and `???` for unnamed widths and speeds. They are read as
 /// [`UNNAMED_WIDTH`] and [`UNNAMED_SPEED`].
 pub(super) fn rate(line: &mut Line<'_>) -> Result<LinkRate, Fault> {
     let width = width(line)?;
     Ok(LinkRate { width, speed: speed(line)? })
 }
 
-/// Reads a speed like `HDR`; `???` stands for [`UNNAMED_SPEED`].
+/// Reads a speed like `HDR`; `???` is [`UNNAMED_SPEED`].
 pub(super) fn speed(line: &mut Line<'_>) -> Result<LinkSpeed, Fault> {
     let start = *line;
     if line.eat("???") {
@@ -46,7 +46,7 @@ pub(super) fn speed(line: &mut Line<'_>) -> Result<LinkSpeed, Fault> {
     Ok(speed)
 }
 
-/// Reads a width like `4x`; `??` stands for [`UNNAMED_WIDTH`].
+/// Reads a width like `4x`; `??` is [`UNNAMED_WIDTH`].
 pub(super) fn width(line: &mut Line<'_>) -> Result<LinkWidth, Fault> {
     let (width, length) = match line.rest().as_bytes() {
         [b'1', b'2', b'x', ..] => (LinkWidth::X12, 3),
@@ -65,10 +65,10 @@ pub(super) fn width(line: &mut Line<'_>) -> Result<LinkWidth, Fault> {
     Ok(width)
 }
 
-/// Returns the rate on which both ends of a link agree.
+/// Returns the common rate of both ends of a link.
 ///
 /// # Errors
-/// Says what the two rates are, and that one was expected.
+/// Returns the two rates as found, and that equal rates were expected.
 pub(super) fn agreed(a: LinkRate, b: LinkRate) -> Result<LinkRate, [String; 2]> {
     if a == b {
         return Ok(a);
@@ -78,11 +78,10 @@ pub(super) fn agreed(a: LinkRate, b: LinkRate) -> Result<LinkRate, [String; 2]> 
     Err([found, "both ends to agree".to_owned()])
 }
 
-/// What is enabled on a port in ibsim: the masks of widths, speeds and extended speeds that
-/// PortInfo has, and FDR10. A link runs at the highest that both of its ends enable.
+/// Widths and speeds enabled on a port in ibsim, as masks like those of PortInfo.
 ///
-/// Bit 4 of `extended` is XDR, which ibsim does not know: it comes from the text of a comment
-/// only.
+/// A link runs at the highest width and speed that both ends enable. Bit 4 of `extended` is XDR,
+/// which ibsim does not support: only the text of a comment can set it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Enabled {
     pub(super) width: u8,
@@ -92,12 +91,12 @@ pub(super) struct Enabled {
 }
 
 impl Enabled {
-    /// What ibsim enables on a port of which the file says nothing: 4x SDR.
+    /// Enabled on ports without options in the file: 4x SDR.
     pub(super) const DEFAULT: Self = Self { width: 2, speed: 1, extended: 0, fdr10: false };
 
-    /// Enables what the text of a comment, like `4xHDR`, stands for.
+    /// Enables the rate in a comment, such as `4xHDR`.
     ///
-    /// A speed up to QDR leaves the extended speeds as they were, as in ibsim.
+    /// As in ibsim, a speed up to QDR does not change the extended speeds.
     pub(super) fn set(&mut self, rate: LinkRate) {
         self.width = match rate.width {
             LinkWidth::X1 => 1,
@@ -127,7 +126,7 @@ impl Enabled {
     /// Returns the highest width and speed that both ends enable.
     ///
     /// # Errors
-    /// Says which masks have nothing in common, and what was expected.
+    /// Returns the masks that have nothing in common as found, and a common value as expected.
     pub(super) fn common(self, other: Self) -> Result<LinkRate, [String; 2]> {
         let widths = [
             (8, LinkWidth::X12),

@@ -1,10 +1,10 @@
-//! Finds out the format of a fabric file.
+//! Detects the format of a fabric file.
 
 use super::port_list::{PROGRESS, is_port_line};
 use super::{Format, is_message};
 use crate::text::Lines;
 
-/// Returns the format that the first telling line belongs to; ibsim's when none does.
+/// Returns the format of the first line that exists in only one format; ibsim's if there is none.
 pub(super) fn format(text: &str) -> Format {
     let mut is_first = true;
     let mut is_identified = false;
@@ -37,7 +37,7 @@ pub(super) fn format(text: &str) -> Format {
             _ if IBSIM_ONLY.iter().any(|keyword| line.starts_with(keyword)) => {
                 return Format::Ibsim;
             }
-            // ibnetdiscover says of every node what its GUID is.
+            // ibnetdiscover prints the GUID of every node before its header.
             b'S' | b'C' | b'R' if !is_identified => return Format::Ibsim,
             _ => is_identified = true,
         }
@@ -45,11 +45,11 @@ pub(super) fn format(text: &str) -> Format {
     Format::Ibsim
 }
 
-/// What lines start with that ibnetdiscover never prints.
+/// Prefixes of lines that ibnetdiscover never prints.
 const IBSIM_ONLY: [&str; 8] =
     ["Hca", "hcaguid", "include", "do ", "width", "speed", "extspeed", "module"];
 
-/// Returns true for a port line with a GUID in parentheses behind one of its port numbers.
+/// Returns true for a port line with a GUID in parentheses after one of its port numbers.
 fn has_port_guid(line: &str) -> bool {
     let mut parts = line.splitn(3, '"');
     let own = parts.next().unwrap_or_default();

@@ -5,19 +5,19 @@
 //!   VenID:0002C9 DevID:CF08 Rev:000000A0 {leaf} LID:0043 PN:01 } { CA-SM Ports:01 … } PHY=4x LOG=ACT SPD=25
 //! ```
 //!
-//! A line describes one direction of a link, first the end that sends. Ports, LIDs and port
-//! numbers are hexadecimal. The device ID of the second end has its 16 bits in the upper half of
-//! 32, because OpenSM prints it with the wrong byte swap. Unlinked nodes do not appear.
+//! A line describes one direction of a link: the sending end, then the receiving end. Ports, LIDs
+//! and port numbers are hexadecimal. The 16-bit device ID of the receiving end is in the upper half
+//! of 32 bits, because OpenSM prints it with the wrong byte swap. Unlinked nodes are not listed.
 
 use ib_types::{Guid, Lid, LinkSpeed, LinkWidth, Lmc, NodeKind};
 
-use super::join::{End, Net, Remote, name};
+use super::join::{LinkEnd, Net, Remote, name};
 use super::narrow;
 use super::rate::{UNNAMED_SPEED, UNNAMED_WIDTH, agreed};
 use crate::fabric::{Fabric, LinkRate, NodeSpec, PortId};
-use crate::text::{Fault, Line, Lines, Place};
+use crate::text::{Fault, Line, Lines, Location};
 
-/// Reads a whole text.
+/// Reads a whole file.
 pub(super) fn parse(text: &str) -> Result<Fabric, Fault> {
     let mut parser = Parser {
         net: Net::with_text_length(text.len() / 8),
@@ -37,15 +37,15 @@ pub(super) fn parse(text: &str) -> Result<Fabric, Fault> {
 
 struct Parser<'a> {
     net: Net<'a, LinkRate>,
-    /// For each node the line that mentions it first.
+    /// For each node, the number of the first line that lists it.
     first_lines: Vec<u32>,
-    /// For each port whether its LID has been read.
+    /// For each port, true if its LID has been read.
     seen: Vec<bool>,
 }
 
-/// What stands between the outer braces.
+/// One end of a link: the fields between the outer braces.
 struct Side<'a> {
-    place: Place,
+    location: Location,
     kind: NodeKind,
     ports: u8,
     system: Guid,
@@ -60,7 +60,7 @@ struct Side<'a> {
 }
 
 impl Side<'_> {
-    /// Returns the system image GUID, which is the node GUID when the list has none.
+    /// Returns the system image GUID; the node GUID if the field is zero.
     fn system(&self) -> Guid {
         if self.system.is_zero() { self.node } else { self.system }
     }
@@ -75,9 +75,9 @@ impl<'a> Parser<'a> {
         let rate = rate(&mut line)?;
         let port = self.port(&sending)?;
         let peer = self.port(&receiving)?;
-        self.net.declare(End {
-            place: sending.place,
-            remote_column: receiving.place.column,
+        self.net.declare(LinkEnd {
+            location: sending.location,
+            remote_column: receiving.location.column,
             port,
             remote: Remote::Port(peer),
             remote_port: receiving.number,
@@ -88,28 +88,28 @@ impl<'a> Parser<'a> {
         })
     }
 
-    /// Returns the port that a side describes, whose node is added when it is new and compared
-    /// with what is known of it otherwise.
+    /// Returns the port of an end. Adds its node if it is new, otherwise compares the fields with
+    /// those already read.
     fn port(&mut self, side: &Side<'a>) -> Result<PortId, Fault> {
-        let known = self.net.fabric.find_guid(side.node);
-        let node = match known {
+        let expected = self.net.fabric.find_guid(side.node);
+        let node = match expected {
             Some(node) => node,
             None => {
-                let node = self.net.add_node(side.place, spec(side))?;
-                self.first_lines.push(side.place.line);
+                let node = self.net.add_node(side.location, spec(side))?;
+                self.first_lines.push(side.location.line);
                 self.seen.resize(self.seen.len() + usize::from(side.ports) + 1, false);
                 if side.kind.is_switch() && !side.port.is_zero() {
-                    self.net.set_guid(side.place, node, 0, side.port)?;
+                    self.net.set_guid(side.location, node, 0, side.port)?;
                 }
                 node
             }
         };
-        if known.is_some() {
+        if expected.is_some() {
             self.compare(side, self.net.fabric.node(node), self.first_lines[node.index()])?;
         }
         let port = self.net.fabric.port_id(node, side.number).filter(|_| side.number > 0);
         let port = port.ok_or_else(|| {
-            side.place.fault(format!(
+            side.location.fault(format!(
                 "found port {:02X}, expected 01 to {:02X} as the node has Ports:{:02X}",
                 side.number, side.ports, side.ports
             ))
@@ -118,56 +118,56 @@ impl<'a> Parser<'a> {
         Ok(port)
     }
 
-    fn compare(&self, side: &Side<'a>, known: &NodeSpec, line: u32) -> Result<(), Fault> {
-        let is_same = side.kind == known.kind
-            && side.ports == known.ports
-            && side.system() == known.system_guid
-            && side.vendor == known.vendor_id
-            && side.device == known.device_id
-            && side.revision == known.revision
-            && side.description == known.description;
+    fn compare(&self, side: &Side<'a>, expected: &NodeSpec, line: u32) -> Result<(), Fault> {
+        let is_same = side.kind == expected.kind
+            && side.ports == expected.ports
+            && side.system() == expected.system_guid
+            && side.vendor == expected.vendor_id
+            && side.device == expected.device_id
+            && side.revision == expected.revision
+            && side.description == expected.description;
         if is_same {
             return Ok(());
         }
-        let said = spec(side);
+        let found = spec(side);
         let differing = [
-            ("node type", said.kind.to_string(), known.kind.to_string()),
-            ("Ports", format!("{:02X}", said.ports), format!("{:02X}", known.ports)),
-            ("SystemGUID", said.system_guid.to_string(), known.system_guid.to_string()),
-            ("VenID", format!("{:06X}", said.vendor_id), format!("{:06X}", known.vendor_id)),
-            ("DevID", format!("{:04X}", said.device_id), format!("{:04X}", known.device_id)),
-            ("Rev", format!("{:08X}", said.revision), format!("{:08X}", known.revision)),
+            ("node type", found.kind.to_string(), expected.kind.to_string()),
+            ("Ports", format!("{:02X}", found.ports), format!("{:02X}", expected.ports)),
+            ("SystemGUID", found.system_guid.to_string(), expected.system_guid.to_string()),
+            ("VenID", format!("{:06X}", found.vendor_id), format!("{:06X}", expected.vendor_id)),
+            ("DevID", format!("{:04X}", found.device_id), format!("{:04X}", expected.device_id)),
+            ("Rev", format!("{:08X}", found.revision), format!("{:08X}", expected.revision)),
             (
                 "description",
-                format!("{{{}}}", said.description),
-                format!("{{{}}}", known.description),
+                format!("{{{}}}", found.description),
+                format!("{{{}}}", expected.description),
             ),
         ];
-        let differing = differing.iter().find(|(_, said, known)| said != known);
-        let (what, said, known) = differing.expect("every field that can differ is compared");
-        Err(side.place.fault(format!(
-            "found {what} {said} for node {}, expected {known} as on line {line}",
+        let differing = differing.iter().find(|(_, found, expected)| found != expected);
+        let (name, found, expected) = differing.expect("every field that can differ is compared");
+        Err(side.location.fault(format!(
+            "found {name} {found} for node {}, expected {expected} as on line {line}",
             side.node
         )))
     }
 
-    /// Records or compares the GUID and the LID of a port.
+    /// Records the GUID and LID of a port, or compares them with those already read.
     fn identify(&mut self, side: &Side<'a>, port: PortId) -> Result<(), Fault> {
-        let known = *self.net.fabric.port(port);
-        if known.guid.is_zero() && !side.port.is_zero() {
-            self.net.set_guid(side.place, known.node, known.number, side.port)?;
-        } else if known.guid != side.port && !side.port.is_zero() {
+        let expected = *self.net.fabric.port(port);
+        if expected.guid.is_zero() && !side.port.is_zero() {
+            self.net.set_guid(side.location, expected.node, expected.number, side.port)?;
+        } else if expected.guid != side.port && !side.port.is_zero() {
             let (node, number) = name(&self.net.fabric, port);
-            return Err(side.place.fault(format!(
+            return Err(side.location.fault(format!(
                 "found PortGUID {} for port {number} of \"{node}\", expected {} as on a line above",
-                side.port, known.guid
+                side.port, expected.guid
             )));
         }
         let number = if side.kind.is_switch() { 0 } else { side.number };
-        let owner = self.net.fabric.port_id(known.node, number);
+        let owner = self.net.fabric.port_id(expected.node, number);
         let owner = owner.expect("port 0 and the port itself exist");
         if !std::mem::replace(&mut self.seen[owner.index()], true) {
-            return self.net.set_lid(side.place, known.node, number, (side.lid, Lmc::ZERO));
+            return self.net.set_lid(side.location, expected.node, number, (side.lid, Lmc::ZERO));
         }
         let recorded = self.net.fabric.port(owner).lid;
         if recorded == side.lid {
@@ -175,7 +175,7 @@ impl<'a> Parser<'a> {
         }
         let shown = |lid: Option<Lid>| lid.map_or(0, Lid::get);
         let (node, number) = name(&self.net.fabric, owner);
-        Err(side.place.fault(format!(
+        Err(side.location.fault(format!(
             "found LID:{:04X} for port {number} of \"{node}\", expected {:04X} as on a line above",
             shown(side.lid),
             shown(recorded)
@@ -205,7 +205,7 @@ fn spec(side: &Side<'_>) -> NodeSpec {
 
 /// Reads `{ SW Ports:24 SystemGUID:… NodeGUID:… PortGUID:… VenID:… DevID:… Rev:… {…} LID:… PN:… }`.
 fn side<'a>(line: &mut Line<'a>) -> Result<Side<'a>, Fault> {
-    let place = line.place();
+    let location = line.location();
     line.demand("{ ")?;
     let start = *line;
     let kind = match line.letters() {
@@ -214,11 +214,11 @@ fn side<'a>(line: &mut Line<'a>) -> Result<Side<'a>, Fault> {
         "Rt" => NodeKind::Router,
         _ => return Err(start.expected("a node type: one of `SW`, `CA`, `Rt`")),
     };
-    // The subnet manager's port is marked.
+    // Suffix of the port of the subnet manager.
     line.eat("-SM");
     let ports = field(line, " Ports:", "a number of ports, 01 to FE", 254)?;
     if ports == 0 {
-        return Err(place.fault("found Ports:00, expected 01 to FE"));
+        return Err(location.fault("found Ports:00, expected 01 to FE"));
     }
     let guid = "a GUID of up to 16 hexadecimal digits";
     let system = Guid(field(line, " SystemGUID:", guid, u64::MAX)?);
@@ -240,7 +240,7 @@ fn side<'a>(line: &mut Line<'a>) -> Result<Side<'a>, Fault> {
     let number = field(line, " PN:", "a port number, 01 to FE", 254)?;
     line.demand(" }")?;
     Ok(Side {
-        place,
+        location,
         kind,
         ports: narrow(ports),
         system,
@@ -255,26 +255,26 @@ fn side<'a>(line: &mut Line<'a>) -> Result<Side<'a>, Fault> {
     })
 }
 
-fn field(line: &mut Line<'_>, label: &str, what: &str, max: u64) -> Result<u64, Fault> {
+fn field(line: &mut Line<'_>, label: &str, expected: &str, max: u64) -> Result<u64, Fault> {
     line.demand(label)?;
-    line.hexadecimal(what, max)
+    line.hexadecimal(expected, max)
 }
 
-/// Reads a description up to the brace behind which the LID stands; it may hold braces itself.
+/// Reads a description up to the brace before the LID; the description may contain braces.
 fn description<'a>(line: &mut Line<'a>) -> Result<&'a str, Fault> {
     let rest = line.rest();
     let Some(end) = rest.find(DESCRIPTION_END) else {
         line.seek(line.text().len());
-        return Err(line.expected("`} LID:` behind the description"));
+        return Err(line.expected("`} LID:` after the description"));
     };
     line.seek(line.position() + end);
     Ok(&rest[..end])
 }
 
-/// What ends a description.
+/// The text that ends a description.
 pub(crate) const DESCRIPTION_END: &str = "} LID:";
 
-/// Reads `PHY=4x LOG=ACT SPD=25` up to the line's end.
+/// Reads `PHY=4x LOG=ACT SPD=25` up to the end of the line.
 fn rate(line: &mut Line<'_>) -> Result<LinkRate, Fault> {
     line.demand("PHY=")?;
     let width = match word(line) {
@@ -316,7 +316,7 @@ fn rate(line: &mut Line<'_>) -> Result<LinkRate, Fault> {
     Ok(LinkRate { width, speed })
 }
 
-/// Reads up to the next blank and skips blanks behind; returns where it started and what it is.
+/// Reads up to the next blank and skips the blanks; returns the position of the word and the word.
 fn word<'a>(line: &mut Line<'a>) -> (Line<'a>, &'a str) {
     let start = *line;
     let rest = line.rest();

@@ -1,7 +1,7 @@
 use super::{Format, read, read_as, read_with};
 
 #[test]
-fn what_is_not_text_is_refused_where_it_stands() {
+fn binary_data_is_refused_with_line_and_column() {
     let cases: [(&[u8], &str); 5] = [
         (b"# a\n\n# b\xff\n", "f:3:4: found byte 0xff, expected UTF-8 text"),
         (b"# \xc3\xa9t\xc3", "f:1:6: found byte 0xc3, expected UTF-8 text"),
@@ -15,14 +15,14 @@ fn what_is_not_text_is_refused_where_it_stands() {
 }
 
 #[test]
-fn a_description_in_another_encoding_is_refused_where_it_stands() {
+fn description_that_is_not_utf_8_is_refused() {
     let text = b"Switch 2 \"a\" # \"caf\xe9\"\n";
     let error = read("f", text).expect_err("not UTF-8");
     assert_eq!(error.to_string(), "f:1:20: found byte 0xe9, expected UTF-8 text");
 }
 
 #[test]
-fn a_file_without_nodes_is_refused() {
+fn file_without_nodes_is_refused() {
     let expected = "f:1:1: found no node in the file, expected at least one";
     for text in ["", "\n\n", "# Topology file: generated on x\n", "# none\n"] {
         assert_eq!(read("f", text.as_bytes()).expect_err("empty").to_string(), expected);
@@ -33,7 +33,7 @@ fn a_file_without_nodes_is_refused() {
 }
 
 #[test]
-fn the_two_readers_differ_in_port_guids() {
+fn formats_differ_in_port_guids() {
     let text = "switchguid=0x1000\nSwitch\t1 \"S\"\t\t# \"leaf\" base port 0 lid 1 lmc 0\n\
                 [1]\t\"H\"[1](2000) \t\t# \"host\" lid 2 4xNDR\n\n\
                 caguid=0x2000\nCa\t1 \"H\"\t\t# \"host\"\n\
@@ -55,7 +55,7 @@ fn includes_need_a_resolver() {
     let error = read("f", text).expect_err("no resolver");
     assert_eq!(
         error.to_string(),
-        "f:1:9: found an include, expected a file to read: the file \"x\" cannot be looked up here"
+        "f:1:9: found an include, expected a file to read: the file \"x\" needs a resolver for includes"
     );
     let mut resolver = |_: &str, name: &str| {
         Ok(super::Included { name: name.to_owned(), bytes: b"Switch 2 \"a\"\n".to_vec() })

@@ -5,13 +5,13 @@ fn line(text: &str) -> Line<'_> {
 }
 
 #[test]
-fn lines_end_in_line_feeds_with_or_without_carriage_returns() {
+fn lf_and_crlf_line_ends_are_accepted() {
     let texts: Vec<_> =
         Lines::new("a\r\n\nb\r\n c", 0, 7).map(|line| line.text().to_owned()).collect();
     assert_eq!(texts, ["a", "", "b", " c"]);
-    let places: Vec<_> = Lines::new("a\nb\n", 3, 7).map(|line| line.place()).collect();
-    assert_eq!(places.iter().map(|place| place.line).collect::<Vec<_>>(), [7, 8]);
-    assert!(places.iter().all(|place| place.source == 3 && place.column == 1));
+    let places: Vec<_> = Lines::new("a\nb\n", 3, 7).map(|line| line.location()).collect();
+    assert_eq!(places.iter().map(|location| location.line).collect::<Vec<_>>(), [7, 8]);
+    assert!(places.iter().all(|location| location.source == 3 && location.column == 1));
 }
 
 #[test]
@@ -20,18 +20,18 @@ fn numbers_are_read_as_c_reads_them() {
     for (text, expected) in cases {
         assert_eq!(line(text).number("a number", 0, u64::MAX).ok(), Some(expected), "{text}");
     }
-    // `strtoul` stops behind the zero.
+    // `strtoul` stops after the zero.
     let mut eight = line("08");
     assert_eq!(eight.number("a number", 0, 9).ok(), Some(0));
     assert_eq!(eight.rest(), "8");
 }
 
 #[test]
-fn numbers_out_of_range_are_refused_where_they_start() {
+fn numbers_out_of_range_are_refused() {
     for text in ["18446744073709551616", "0x10000000000000000", "300", " ", "x", "-1"] {
         let mut line = line(text);
         let fault = line.number("a number", 0, 299).expect_err(text);
-        assert_eq!(fault.place.column, 1, "{text}");
+        assert_eq!(fault.location.column, 1, "{text}");
         assert_eq!(line.position(), 0, "{text}");
     }
     assert!(line("12345678123456781").hexadecimal("a GUID", u64::MAX).is_err());
@@ -42,7 +42,7 @@ fn numbers_out_of_range_are_refused_where_they_start() {
 }
 
 #[test]
-fn words_end_before_other_letters() {
+fn eat_word_matches_only_whole_words() {
     let mut port = line("portal port  0");
     assert!(!port.eat_word("port"));
     assert!(port.eat("portal "));
@@ -51,7 +51,7 @@ fn words_end_before_other_letters() {
 }
 
 #[test]
-fn long_tokens_are_shown_in_part() {
+fn long_tokens_are_truncated_in_messages() {
     let text = "é".repeat(50);
     let fault = line(&text).expected("something short");
     assert_eq!(fault.message, format!("found `{}…`, expected something short", "é".repeat(40)));

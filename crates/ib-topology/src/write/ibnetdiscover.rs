@@ -1,4 +1,4 @@
-//! Writes a fabric as `ibnetdiscover` prints it.
+//! Writes a fabric in the format of `ibnetdiscover`.
 
 use std::fmt::Write as _;
 use std::io;
@@ -8,7 +8,7 @@ use ib_types::{Lid, NodeKind};
 use super::{WriteError, check_numbers, check_text, lid_of, unrepresentable};
 use crate::fabric::{Fabric, Node, NodeId, Port};
 
-/// Writes a fabric, its nodes in their own order.
+/// Writes a fabric, with its nodes in their order.
 pub(super) fn write(fabric: &Fabric, output: &mut impl io::Write) -> Result<(), WriteError> {
     output.write_all(b"#\n# Topology file: generated on an unknown date\n#\n")?;
     if let Some((from, port)) = initiator(fabric) {
@@ -28,8 +28,7 @@ pub(super) fn write(fabric: &Fabric, output: &mut impl io::Write) -> Result<(), 
     Ok(())
 }
 
-/// Returns the port that the fabric would have been discovered from: the first linked one of the
-/// first channel adapter that has one.
+/// Returns the port in the `Initiated from` line: the first linked port of a channel adapter.
 fn initiator(fabric: &Fabric) -> Option<(NodeId, &Port)> {
     let adapters = fabric.nodes().filter(|(_, node)| node.kind == NodeKind::ChannelAdapter);
     adapters

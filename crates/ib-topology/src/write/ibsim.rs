@@ -20,7 +20,7 @@ pub(super) fn write(fabric: &Fabric, output: &mut impl io::Write) -> Result<(), 
         record(fabric, id, node, &mut state, &mut text)?;
         if let Some(line) = text.lines().find(|line| line.len() > MAX_LINE) {
             let found = format!("a line of {} bytes", line.len());
-            let expected = format!("at most {MAX_LINE}, where ibsim cuts lines");
+            let expected = format!("at most {MAX_LINE}: ibsim truncates longer lines");
             return Err(unrepresentable(node, found, &expected));
         }
         output.write_all(text.as_bytes())?;
@@ -28,7 +28,7 @@ pub(super) fn write(fabric: &Fabric, output: &mut impl io::Write) -> Result<(), 
     Ok(())
 }
 
-/// What earlier lines have set for all later nodes.
+/// Values that earlier lines have set for all later nodes.
 struct State<'a> {
     module: &'a str,
     device: u16,
@@ -73,7 +73,7 @@ fn record<'a>(
     Ok(())
 }
 
-/// Splits a node's name into the module and the name within it.
+/// Splits the name of a node into the module and the name within the module.
 fn split(node: &Node) -> Result<(&str, &str), WriteError> {
     let (module, name) = node.name.split_once('#').unwrap_or(("", &node.name));
     let is_legal = !name.is_empty()
@@ -85,11 +85,11 @@ fn split(node: &Node) -> Result<(&str, &str), WriteError> {
     if is_legal {
         return Ok((module, name));
     }
-    let expected = format!("up to {MAX_NAME} bytes without `\"`, `#` and `@`, as ibsim reads them");
+    let expected = format!("up to {MAX_NAME} bytes without `\"`, `#` and `@`");
     Err(unrepresentable(node, "its name", &expected))
 }
 
-/// Writes `# "description" base port 0 lid L lmc M` as far as it says something.
+/// Writes `# "description" base port 0 lid L lmc M`, without the parts that have default values.
 fn header_comment(
     fabric: &Fabric,
     id: NodeId,
@@ -106,7 +106,7 @@ fn header_comment(
     let description = if is_described { &node.description } else { &node.name };
     if description.len() > MAX_DESCRIPTION {
         let found = format!("a description of {} bytes", description.len());
-        let expected = format!("at most {MAX_DESCRIPTION}, where ibsim cuts descriptions");
+        let expected = format!("at most {MAX_DESCRIPTION}: ibsim truncates longer ones");
         return Err(unrepresentable(node, found, &expected));
     }
     let (lid, lmc) = (port0.0.map_or(0, Lid::get), port0.1);
@@ -119,8 +119,8 @@ fn header_comment(
         let _ = write!(text, "\t# \"{description}\"{behind}");
         return Ok(());
     }
-    // ibsim takes a description without quotes around it up to what it recognizes behind it, so
-    // something that says nothing may have to stand there.
+    // ibsim ends an unquoted description at the first part that it recognizes. A part with default
+    // values may have to mark the end.
     let marked = format!(" {kind} port 0 lid {lid} lmc {lmc}");
     let behind = if node.kind.is_switch() { [behind, marked] } else { [behind.clone(), behind] };
     let is_read_whole = |behind: &String| {
@@ -151,12 +151,8 @@ fn port_line(
     let remote_name = match split(remote)? {
         (other, name) if other == module => name,
         ("", name) => {
-            let found = format!("a link to \"{name}\", which is in no module");
-            return Err(unrepresentable(
-                node,
-                found,
-                "one to a node of a module, as from any module",
-            ));
+            let found = format!("a link to \"{name}\", which has no module");
+            return Err(unrepresentable(node, found, "a link to a node with a module"));
         }
         _ => &remote.name,
     };
@@ -173,7 +169,7 @@ fn port_line(
     }
     text.push_str("\t# ");
     if !node.kind.is_switch() {
-        // ibsim finds the other end's LID behind the last quote.
+        // ibsim reads the LID of the other end after the last quote.
         let _ = write!(text, "lid {} lmc {} \"\" ", port.lid.map_or(0, Lid::get), port.lmc);
     }
     let lid = remote_lid.map_or(0, Lid::get);
@@ -181,7 +177,7 @@ fn port_line(
     Ok(())
 }
 
-/// Writes options for an ibsim that does not take the rate from the comment.
+/// Writes the rate as options, for versions of ibsim that ignore the rate in the comment.
 fn options(rate: LinkRate, is_router: bool, text: &mut String) {
     if is_router {
         let width = match rate.width {
@@ -206,7 +202,7 @@ fn options(rate: LinkRate, is_router: bool, text: &mut String) {
     }
 }
 
-/// Checks that no two ports get one GUID by ibsim's numbering.
+/// Checks that no two ports have the same GUID in ibsim's numbering.
 fn check_port_guids(fabric: &Fabric) -> Result<(), WriteError> {
     let mut owners: BTreeMap<Guid, NodeId> = BTreeMap::new();
     for (id, node) in fabric.nodes() {
@@ -216,7 +212,7 @@ fn check_port_guids(fabric: &Fabric) -> Result<(), WriteError> {
             let other = owners.insert(guid, id);
             if guid.is_zero() || other.is_some() {
                 let owner = other.map_or(String::new(), |other| {
-                    format!(", which a port of \"{}\" has too", fabric.node(other).name)
+                    format!(", which a port of \"{}\" has as well", fabric.node(other).name)
                 });
                 let found = format!("port GUID {guid} by ibsim's numbering{owner}");
                 return Err(unrepresentable(

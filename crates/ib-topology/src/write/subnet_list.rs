@@ -1,4 +1,4 @@
-//! Writes a fabric as OpenSM writes `opensm-subnet.lst`.
+//! Writes a fabric in the format of OpenSM's `opensm-subnet.lst`.
 
 use std::fmt::Write as _;
 use std::io;
@@ -9,7 +9,7 @@ use super::{WriteError, check_numbers, check_text, lid_of, unrepresentable};
 use crate::fabric::{Fabric, Port};
 use crate::read::subnet_list_limits::DESCRIPTION_END;
 
-/// Writes a line for both directions of every link, nodes in their own order.
+/// Writes two lines per link, one per direction, with the nodes in their order.
 pub(super) fn write(fabric: &Fabric, output: &mut impl io::Write) -> Result<(), WriteError> {
     let mut text = String::new();
     for (id, node) in fabric.nodes() {
@@ -43,7 +43,7 @@ pub(super) fn write(fabric: &Fabric, output: &mut impl io::Write) -> Result<(), 
     Ok(())
 }
 
-/// Which end of a direction is written: OpenSM prints their numbers differently.
+/// The end of a link to write; OpenSM prints the IDs of the two ends in different widths.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Side {
     Sending,

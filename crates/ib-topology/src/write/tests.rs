@@ -19,7 +19,8 @@ fn lid(lid: u32) -> Option<Lid> {
     Some(Lid::unicast(lid).expect("a unicast LID"))
 }
 
-/// A switch with a host, a router and another switch; LIDs everywhere but on the second switch.
+/// Returns a switch linked to a host, a router and another switch. All nodes except the second
+/// switch have LIDs.
 fn small() -> Fabric {
     let mut fabric = Fabric::new();
     let leaf = NodeSpec {
@@ -55,22 +56,22 @@ fn small() -> Fabric {
 }
 
 #[test]
-fn ibsim_reads_what_is_written_for_it() {
+fn ibsim_file_is_written_as_expected() {
     insta::assert_snapshot!(text(&small(), Format::Ibsim).expect("written"));
 }
 
 #[test]
-fn ibnetdiscover_output_has_the_shape_of_the_tools() {
+fn ibnetdiscover_file_is_written_as_expected() {
     insta::assert_snapshot!(text(&small(), Format::Ibnetdiscover).expect("written"));
 }
 
 #[test]
-fn a_subnet_list_has_the_shape_of_opensms() {
+fn subnet_list_is_written_as_expected() {
     insta::assert_snapshot!(text(&small(), Format::SubnetList).expect("written"));
 }
 
 #[test]
-fn a_small_fabric_survives() {
+fn small_fabric_is_read_back() {
     let fabric = small();
     for format in [Format::Ibnetdiscover, Format::Ibsim] {
         let written = text(&fabric, format).expect("written");
@@ -79,7 +80,7 @@ fn a_small_fabric_survives() {
 }
 
 #[test]
-fn ibsims_modules_survive() {
+fn ibsim_modules_are_read_back() {
     let mut fabric = Fabric::new();
     let ids = ["m#a", "m#b", "n#a", "lone"].map(|name| {
         let guid = Guid(fabric.node_count() as u64 + 1);
@@ -92,14 +93,14 @@ fn ibsims_modules_survive() {
     fabric.connect((ids[1], 3), (ids[3], 3), LinkRate::DEFAULT).expect("free");
     assert_eq!(
         text(&fabric, Format::Ibsim),
-        Err("node \"m#b\" cannot be written: found a link to \"lone\", which is in no module, \
-             expected one to a node of a module, as from any module"
+        Err("node \"m#b\" cannot be written: found a link to \"lone\", which has no module, \
+             expected a link to a node with a module"
             .to_owned())
     );
 }
 
 #[test]
-fn ibsim_takes_descriptions_with_quotes_without_quotes_around() {
+fn descriptions_with_quotes_are_written_unquoted() {
     let written = |kind: NodeKind, enhanced_port0, description: &str| {
         let mut spec = NodeSpec::new(kind, "a", Guid(5), 1);
         spec.description = description.to_owned();
@@ -124,7 +125,7 @@ fn ibsim_takes_descriptions_with_quotes_without_quotes_around() {
         assert_eq!(written(switch, false, description), Ok(()));
         assert_eq!(written(adapter, false, description), Ok(()));
     }
-    // The end of a switch's description can be marked.
+    // A part with default values can mark the end of the description of a switch.
     for description in ["a \"big\" lid ", "a\" lmc 5 lid 3"] {
         assert_eq!(written(switch, false, description), Ok(()));
         assert_eq!(written(switch, true, description), Ok(()));
@@ -137,7 +138,7 @@ fn ibsim_takes_descriptions_with_quotes_without_quotes_around() {
 }
 
 #[test]
-fn what_a_format_cannot_say_is_refused() {
+fn unrepresentable_attributes_are_refused() {
     let written = |format, change: &dyn Fn(&mut NodeSpec)| {
         let mut spec = NodeSpec::new(NodeKind::Switch, "a", Guid(5), 2);
         change(&mut spec);
@@ -174,7 +175,7 @@ fn what_a_format_cannot_say_is_refused() {
 }
 
 #[test]
-fn a_linked_port_without_a_guid_is_refused_where_guids_are_written() {
+fn linked_port_without_guid_is_refused() {
     let mut fabric = Fabric::new();
     let host = NodeSpec::new(NodeKind::ChannelAdapter, "host", Guid(5), 1);
     let host = fabric.add_node(host).expect("new");
@@ -187,7 +188,7 @@ fn a_linked_port_without_a_guid_is_refused_where_guids_are_written() {
 }
 
 #[test]
-fn node_guids_that_leave_no_room_for_ibsims_ports_are_refused() {
+fn node_guids_without_gap_for_port_guids_are_refused() {
     let mut fabric = Fabric::new();
     for (name, guid) in [("a", 5), ("b", 6)] {
         let spec = NodeSpec::new(NodeKind::ChannelAdapter, name, Guid(guid), 2);
@@ -196,12 +197,12 @@ fn node_guids_that_leave_no_room_for_ibsims_ports_are_refused() {
     assert_eq!(
         text(&fabric, Format::Ibsim),
         Err("node \"b\" cannot be written: found port GUID 0x0000000000000007 by ibsim's numbering, \
-             which a port of \"a\" has too, expected node GUIDs that leave room for the ports"
+             which a port of \"a\" has as well, expected node GUIDs that leave room for the ports"
             .to_owned())
     );
 }
 
-/// What is random about a node.
+/// Random attributes of a node.
 #[derive(Clone, Debug)]
 struct AnyNode {
     kind: NodeKind,
@@ -238,16 +239,16 @@ fn any_node() -> impl Strategy<Value = AnyNode> {
     })
 }
 
-/// The two ports of a link, each a node and a number, as far as the fabric has them.
+/// Two linked ports, each as node and port number; links to missing ports are skipped.
 type AnyLink = ((usize, u8), (usize, u8), (usize, usize));
 
 fn any_link() -> impl Strategy<Value = AnyLink> {
     ((0..12usize, 1..12u8), (0..12usize, 1..12u8), (0..5usize, 0..9usize))
 }
 
-/// Builds a fabric of random nodes and of those links that it has free ports for.
+/// Builds a fabric of random nodes and of the links that find free ports.
 ///
-/// With `numbered`, ports have the GUIDs that ibsim gives them.
+/// If `numbered` is true, ports have the GUIDs that ibsim assigns.
 fn fabric(nodes: &[AnyNode], links: &[AnyLink], numbered: bool) -> Fabric {
     let mut fabric = Fabric::new();
     for (index, node) in nodes.iter().enumerate() {
@@ -303,7 +304,7 @@ fn any_fabric() -> impl Strategy<Value = (Vec<AnyNode>, Vec<AnyLink>)> {
 
 proptest! {
     #[test]
-    fn any_fabric_survives_as_ibsim_net_file((nodes, links) in any_fabric()) {
+    fn any_fabric_is_read_back_from_an_ibsim_net_file((nodes, links) in any_fabric()) {
         let fabric = fabric(&nodes, &links, true);
         let written = text(&fabric, Format::Ibsim).expect("written");
         prop_assert!(written.lines().all(|line| line.len() <= 254));
@@ -312,7 +313,7 @@ proptest! {
     }
 
     #[test]
-    fn any_fabric_survives_as_ibnetdiscover_output((nodes, links) in any_fabric()) {
+    fn any_fabric_is_read_back_from_ibnetdiscover_output((nodes, links) in any_fabric()) {
         let fabric = fabric(&nodes, &links, false);
         let written = text(&fabric, Format::Ibnetdiscover).expect("written");
         let again = read("f", written.as_bytes());
@@ -320,7 +321,7 @@ proptest! {
     }
 
     #[test]
-    fn any_linked_nodes_survive_as_subnet_list((nodes, links) in any_fabric()) {
+    fn linked_nodes_are_read_back_from_a_subnet_list((nodes, links) in any_fabric()) {
         let fabric = fabric(&nodes, &links, false);
         let written = text(&fabric, Format::SubnetList).expect("written");
         prop_assume!(fabric.link_count() > 0);
@@ -342,13 +343,14 @@ proptest! {
     }
 
     #[test]
-    fn a_file_cut_anywhere_is_no_other_fabric((nodes, links) in any_fabric(), at in 0.0..1.0f64) {
+    fn truncated_file_never_adds_nodes_or_links((nodes, links) in any_fabric(), at in 0.0..1.0f64) {
         let fabric = fabric(&nodes, &links, true);
         for format in [Format::Ibnetdiscover, Format::Ibsim, Format::SubnetList] {
             let written = text(&fabric, format).expect("written");
             let cut = (written.len() as f64 * at) as usize;
             let Some(part) = written.get(..cut) else { continue };
-            // What is left must be refused, or be whole nodes without a link to what is missing.
+            // A truncated file must be refused, or describe whole nodes without links to missing
+            // ones.
             if let Ok(again) = read_as(format, "f", part.as_bytes()) {
                 prop_assert!(again.node_count() <= fabric.node_count());
                 for (id, node) in again.nodes() {

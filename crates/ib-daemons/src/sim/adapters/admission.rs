@@ -182,11 +182,11 @@ impl Adapters {
         if is_first {
             record(recorder, sim, |it| it.port("open", port));
             sim.open_held(port);
-            sim.tell_losses(port);
+            sim.record_losses(port);
         }
         if self.down.remove(&port) {
             record(recorder, sim, |it| it.port("up", port));
-            sim.let_up(port);
+            sim.release_hold(port);
         }
         let reported = PortAttributes::of(sim, port);
         if let Err(error) = self.server.admit(client, &details(sim, addresses, (port, block))) {

@@ -4,12 +4,12 @@ use ib_types::{Lmc, NodeKind};
 use proptest::prelude::*;
 
 use super::*;
-use crate::check::tests::net::{Net, spoil};
+use crate::check::tests::net::{Net, corrupt};
 use crate::engine::minhop::MinHop;
 use crate::engine::updn::UpDown;
 use crate::engine::{Engine, RoutingOptions};
 
-/// Pulls a cable between switches, or plugs the one in that was pulled last.
+/// Pulls a cable between switches, or plugs in the one that was pulled last.
 fn replug(net: &mut Net, pulled: &mut Option<(PortId, PortId)>, rng: &mut Rng) {
     if let Some((one, other)) = pulled.take() {
         let end = |port: PortId| (net.fabric.port(port).node, net.fabric.port(port).number);
@@ -30,7 +30,7 @@ fn replug(net: &mut Net, pulled: &mut Option<(PortId, PortId)>, rng: &mut Rng) {
 
 proptest! {
     #[test]
-    fn the_same_is_said_of_tables_whatever_was_checked_before(seed: u64) {
+    fn report_does_not_depend_on_earlier_checks(seed: u64) {
         let mut rng = Rng::new(seed);
         let mut net = Net::random(&mut rng);
         let lmc = Lmc::new(rng.below(2) as u8).expect("0 or 1");
@@ -42,8 +42,8 @@ proptest! {
             let engine: &dyn Engine = if rng.below(2) == 0 { &MinHop } else { &UpDown };
             let Ok(routing) = engine.route(&subnet, &RoutingOptions::default()) else { continue };
             let mut lfts = routing.lfts;
-            spoil(&subnet, &mut lfts, &mut rng, percent);
-            // Tables stay as they are while cables are pulled under them.
+            corrupt(&subnet, &mut lfts, &mut rng, percent);
+            // Tables remain unchanged while cables are pulled.
             let fits = |old: &&Lfts| {
                 (old.max_lid(), old.switches()) == (lfts.max_lid(), lfts.switches())
             };
@@ -60,9 +60,9 @@ proptest! {
     }
 }
 
-/// A ring of ten switches with a host each, routed the short way round.
+/// A cycle of ten switches with a host each, routed along shortest paths.
 #[test]
-fn what_has_not_changed_is_not_looked_at() {
+fn unchanged_lids_are_not_checked() {
     let net = (0..10).fold(Net::new(&[4; 10]), |net, switch| {
         net.link((switch, 1), ((switch + 1) % 10, 2)).host((switch, 3))
     });
@@ -70,16 +70,16 @@ fn what_has_not_changed_is_not_looked_at() {
     let routing = MinHop.route(&subnet, &RoutingOptions::default()).expect("routes");
     let mut checker = Checker::default();
     let first = checker.check(&subnet, &routing.lfts, &routing.layers);
-    assert_eq!(checker.looked_at(), 20);
+    assert_eq!(checker.checked_lids(), 20);
     assert_eq!(checker.check(&subnet, &routing.lfts, &routing.layers), first);
-    assert_eq!(checker.looked_at(), 0);
+    assert_eq!(checker.checked_lids(), 0);
     let mut lfts = routing.lfts.clone();
     let lid = usize::from(subnet.end_ports()[7].base_lid.get());
     lfts.table_mut(SwitchId(0))[lid] = 255;
     let broken = checker.check(&subnet, &lfts, &routing.layers);
-    assert_eq!((checker.looked_at(), broken.reach.lids), (1, 20));
+    assert_eq!((checker.checked_lids(), broken.reach.lids), (1, 20));
     assert_ne!(broken.reach.first, first.reach.first);
-    // What was wrong is looked at again, and so is what was repaired.
+    // LIDs with faults are checked again, and so are repaired ones.
     assert_eq!(checker.check(&subnet, &routing.lfts, &routing.layers), first);
-    assert_eq!(checker.looked_at(), 1);
+    assert_eq!(checker.checked_lids(), 1);
 }

@@ -11,12 +11,12 @@ fn graph(edges: &[(Node, Node)]) -> Graph {
 }
 
 #[test]
-fn a_graph_without_cycles_has_no_components() {
+fn graph_without_cycles_has_no_components() {
     assert!(cyclic_components(&graph(&[(0, 1), (0, 2), (1, 3), (2, 3)])).is_empty());
 }
 
 #[test]
-fn components_come_in_the_order_of_their_lowest_nodes() {
+fn components_are_sorted_by_their_lowest_nodes() {
     let graph = graph(&[(6, 5), (5, 6), (6, 1), (1, 2), (2, 3), (3, 1), (2, 1), (7, 7)]);
     let components = cyclic_components(&graph);
     assert_eq!(components, [vec![1, 2, 3], vec![5, 6], vec![7]]);
@@ -25,7 +25,7 @@ fn components_come_in_the_order_of_their_lowest_nodes() {
 }
 
 #[test]
-fn a_long_chain_does_not_exhaust_the_stack() {
+fn long_chain_does_not_exhaust_the_stack() {
     let edges: BTreeSet<_> = (0..100_000).map(|node| (node, (node + 1) % 100_000)).collect();
     let chain = Graph::of_edges(100_000, &edges);
     assert_eq!(cyclic_components(&chain)[0].len(), 100_000);
@@ -33,7 +33,7 @@ fn a_long_chain_does_not_exhaust_the_stack() {
 
 proptest! {
     #[test]
-    fn another_library_finds_the_same(
+    fn components_match_those_of_petgraph(
         nodes in 1u32..14,
         edges in prop::collection::btree_set((0u32..14, 0u32..14), 0..40),
     ) {

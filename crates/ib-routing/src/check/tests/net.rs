@@ -1,4 +1,4 @@
-//! Tiny fabrics, wired by hand or at random.
+//! Small fabrics, linked by hand or at random.
 
 use ib_topology::{Fabric, LinkRate, NodeId, NodeSpec};
 use ib_types::rng::Rng;
@@ -8,7 +8,7 @@ use crate::lft::{Lfts, NO_PATH};
 use crate::lids::LidOptions;
 use crate::subnet::{Subnet, SubnetOptions, SwitchId};
 
-/// Switches and hosts in the order in which they were added, which is that of the subnet too.
+/// Switches and hosts in the order of insertion, which is also that of the subnet.
 pub(crate) struct Net {
     pub(crate) fabric: Fabric,
     switches: Vec<NodeId>,
@@ -62,8 +62,8 @@ impl Net {
             .expect("something is linked")
     }
 
-    /// Returns a fabric of 1 to 9 switches with whatever links and hosts the seed gives, parallel
-    /// and loopback cables included, and at least one host.
+    /// Returns a random fabric of 1 to 9 switches with at least one host, possibly with parallel
+    /// and loopback cables.
     pub(crate) fn random(rng: &mut Rng) -> Self {
         let sizes: Vec<u8> = (0..=rng.below(9)).map(|_| [4, 8, 8, 130][rng.below(4)]).collect();
         let mut net = Self::new(&sizes);
@@ -90,8 +90,8 @@ pub(crate) fn host_lid(subnet: &Subnet<'_>, host: u64) -> u16 {
     subnet.end_port(port).base_lid.get()
 }
 
-/// Returns tables in which every switch sends to every LID of another switch or its hosts as
-/// `port(switch, owner's switch, LID)` says, and delivers to its own.
+/// Returns tables where every switch sends to LIDs of other switches and their hosts by
+/// `port(switch, owner's switch, LID)`, and delivers to its own.
 pub(crate) fn tables(subnet: &Subnet<'_>, port: impl Fn(usize, usize, u16) -> u8) -> Lfts {
     let mut lfts = Lfts::new(subnet);
     for end in subnet.end_ports() {
@@ -111,9 +111,9 @@ pub(crate) fn tables(subnet: &Subnet<'_>, port: impl Fn(usize, usize, u16) -> u8
     lfts
 }
 
-/// Spoils a share of all entries, in percent: half of them at random, of the others some drop
-/// and some go to a port in use.
-pub(crate) fn spoil(subnet: &Subnet<'_>, lfts: &mut Lfts, rng: &mut Rng, percent: usize) {
+/// Changes a percentage of all entries: half of them at random; of the others, some drop packets
+/// and some use a linked port.
+pub(crate) fn corrupt(subnet: &Subnet<'_>, lfts: &mut Lfts, rng: &mut Rng, percent: usize) {
     for switch in (0..subnet.switches().len() as u16).map(SwitchId) {
         let links: Vec<u8> = subnet.switch_links(switch).map(|(port, ..)| port).collect();
         for entry in lfts.table_mut(switch) {

@@ -6,7 +6,7 @@ use ib_types::rng::Rng;
 use ib_types::{Lmc, ServiceLevel, VirtualLane};
 use proptest::prelude::*;
 
-use super::net::{Net, spoil};
+use super::net::{Net, corrupt};
 use crate::check::dependency::Graph;
 use crate::check::*;
 use crate::engine::Engine;
@@ -17,15 +17,15 @@ use crate::subnet::{Attachment, EndPortId};
 /// A VL of a directed link between switches.
 type Channel = (SwitchId, u8, u8);
 
-/// The walk of a packet, step by step.
+/// The path of a packet.
 struct Walk {
-    /// The switches that it comes to, each with the port it came in by and the entry there.
+    /// The switches on the path, each with the ingress port and the LFT entry.
     steps: Vec<(SwitchId, u8, u8)>,
-    end: End,
+    end: PathEnd,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum End {
+enum PathEnd {
     Arrives,
     NoEntry,
     Lost,
@@ -40,13 +40,14 @@ fn walk(subnet: &Subnet<'_>, lfts: &Lfts, from: (SwitchId, u8), lid: u16) -> Wal
         let entry = lfts.port(at, lid);
         steps.push((at, in_port, entry));
         if steps.len() > subnet.switches().len() {
-            return Walk { steps, end: End::Loops };
+            return Walk { steps, end: PathEnd::Loops };
         }
         let node = subnet.switch(at).node;
         let fabric = subnet.fabric();
-        let arrives_at = |port: EndPortId| if port == owner { End::Arrives } else { End::Lost };
+        let arrives_at =
+            |port: EndPortId| if port == owner { PathEnd::Arrives } else { PathEnd::Lost };
         let end = match fabric.port_id(node, entry).map(|id| fabric.port(id)) {
-            _ if entry == 255 => End::NoEntry,
+            _ if entry == 255 => PathEnd::NoEntry,
             Some(port) if port.number == 0 => arrives_at(subnet.switch(at).end_port),
             Some(port) => match port.peer.map(|id| (id, fabric.port(id))) {
                 Some((id, peer)) => match subnet.switch_of(peer.node) {
@@ -58,9 +59,9 @@ fn walk(subnet: &Subnet<'_>, lfts: &Lfts, from: (SwitchId, u8), lid: u16) -> Wal
                         subnet.find_end_port(fabric.port(id).guid).expect("it has a GUID"),
                     ),
                 },
-                None => End::Lost,
+                None => PathEnd::Lost,
             },
-            None => End::Lost,
+            None => PathEnd::Lost,
         };
         return Walk { steps, end };
     }
@@ -70,7 +71,7 @@ fn walk(subnet: &Subnet<'_>, lfts: &Lfts, from: (SwitchId, u8), lid: u16) -> Wal
 #[derive(Default)]
 struct Expected {
     unreachable: u64,
-    /// Number of pairs of a host and another host's LID whose packets the forwarding tables lose.
+    /// Number of pairs of a host and a LID of another host whose packets the LFTs lose.
     host_pairs: u64,
     /// Number of pairs whose packets an SL-to-VL table discards.
     discarded_host_pairs: u64,
@@ -85,7 +86,7 @@ struct Expected {
     discards: BTreeSet<Discard>,
 }
 
-/// Where packets have no VL: LID, switch, and the switch and port that they came from.
+/// A packet without a VL: LID, switch, and the previous switch with its port.
 type Discard = (u16, SwitchId, Option<(SwitchId, u8)>);
 
 type VlOf<'a> = &'a dyn Fn(SwitchId, u8, u8, ServiceLevel) -> VirtualLane;
@@ -109,11 +110,11 @@ fn expected(
             for switch in subnet.switch_ids() {
                 let walk = walk(subnet, lfts, (switch, 0), lid);
                 let has_host = subnet.peers(switch).iter().any(|p| matches!(p, Peer::EndPort(_)));
-                let here = walk.end == End::NoEntry && walk.steps.len() == 1;
+                let here = walk.end == PathEnd::NoEntry && walk.steps.len() == 1;
                 match walk.end {
-                    End::Arrives => continue,
-                    End::Loops => drop(expected.looping.insert(lid)),
-                    End::NoEntry | End::Lost => {}
+                    PathEnd::Arrives => continue,
+                    PathEnd::Loops => drop(expected.looping.insert(lid)),
+                    PathEnd::NoEntry | PathEnd::Lost => {}
                 }
                 let own = port.attachment == Attachment::Management(switch);
                 if here && !own && (port.is_switch() || !has_host) {
@@ -134,8 +135,8 @@ fn expected(
                 }
                 let walk = walk(subnet, lfts, entrance(from), lid);
                 let is_host_pair = ends == [false, false];
-                expected.host_pairs += u64::from(is_host_pair && walk.end != End::Arrives);
-                if is_host_pair && walk.end == End::Arrives {
+                expected.host_pairs += u64::from(is_host_pair && walk.end != PathEnd::Arrives);
+                if is_host_pair && walk.end == PathEnd::Arrives {
                     let hops = walk.steps.len() - 1;
                     *expected.histogram.entry(hops).or_default() += 1;
                     let least = usize::from(matrix.least(entrance(from).0, entrance(to).0));
@@ -146,10 +147,10 @@ fn expected(
                         *expected.load.entry((switch, out)).or_default() += 1;
                     }
                 }
-                if walk.end != End::Loops {
+                if walk.end != PathEnd::Loops {
                     let level = layers.level(entrance(from).0, entrance(to).0);
                     let discarded = expected.add_turns(&walk, lid, level, vl_of);
-                    let lost = is_host_pair && discarded && walk.end == End::Arrives;
+                    let lost = is_host_pair && discarded && walk.end == PathEnd::Arrives;
                     expected.discarded_host_pairs += u64::from(lost);
                 }
             }
@@ -164,8 +165,8 @@ impl Expected {
         let (mut before, mut came_from) = (None, None);
         for (index, &(switch, in_port, out)) in walk.steps.iter().enumerate() {
             let last = index + 1 == walk.steps.len();
-            // The last entry leads to a host, to port 0, which has no VLs, or nowhere.
-            if last && (walk.end != End::Arrives || out == 0) {
+            // The last entry leads to a host, to port 0 (which has no VLs), or to an unlinked port.
+            if last && (walk.end != PathEnd::Arrives || out == 0) {
                 return false;
             }
             let vl = vl_of(switch, in_port, out, level).get();
@@ -188,13 +189,13 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn the_report_counts_what_packets_do(seed: u64, percent in 0usize..=100, lmc in 0u8..=2) {
+    fn report_matches_individual_packets(seed: u64, percent in 0usize..=100, lmc in 0u8..=2) {
         let mut rng = Rng::new(seed);
         let net = Net::random(&mut rng);
         let subnet = net.subnet_with(Lmc::new(lmc).expect("at most 7"));
         let mut lfts = MinHop.route(&subnet, &Default::default()).expect("routes").lfts;
-        // Mostly sound tables as well as mostly unsound ones.
-        spoil(&subnet, &mut lfts, &mut rng, percent * percent / 100);
+        // Mostly valid tables as well as mostly invalid ones.
+        corrupt(&subnet, &mut lfts, &mut rng, percent * percent / 100);
         let switches = subnet.switches().len();
         let layers = match rng.below(2) {
             0 => Layers::uniform(ServiceLevel::new(3).expect("3")),
@@ -283,7 +284,7 @@ fn compare(
     Ok(())
 }
 
-/// Returns all edges of the dependency graph that credit loops are sought in.
+/// Returns all edges of the dependency graph that is searched for credit loops.
 fn turns<L: VlRule>(
     subnet: &Subnet<'_>,
     wiring: &Wiring,

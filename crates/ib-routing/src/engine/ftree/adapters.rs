@@ -1,4 +1,4 @@
-//! The channel adapters of a subnet: where their ports hang and what they are for.
+//! The ports of channel adapters: their switches and roles.
 
 use std::collections::BTreeSet;
 
@@ -8,14 +8,14 @@ use super::super::{EngineError, RoutingOptions};
 use super::unsuitable;
 use crate::subnet::{Attachment, EndPort, EndPortId, Subnet, SwitchId};
 
-/// What a channel adapter's port is for.
+/// The role of a channel adapter port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
-    /// A compute node: on a leaf, and balanced for shifts.
+    /// A compute node: attached to a leaf, and balanced for shift patterns.
     Compute,
-    /// An I/O node: anywhere, and its paths may turn upwards again.
+    /// An I/O node: at any rank; its paths may turn upwards again.
     Io,
-    /// Neither: anywhere.
+    /// Neither; at any rank.
     Other,
 }
 
@@ -23,21 +23,21 @@ pub(super) enum Role {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AdapterPort {
     pub(super) end_port: EndPortId,
-    /// The switch that it hangs on.
+    /// The switch that it is linked to.
     pub(super) switch: SwitchId,
-    /// The port there.
+    /// The port of the switch.
     pub(super) switch_port: u8,
     pub(super) role: Role,
 }
 
-/// Returns all channel adapter ports in the order in which OpenSM goes through them: by node in
-/// wire order of the node GUID, then by port number.
+/// Returns all ports of channel adapters in OpenSM's order: by node in wire order of the node GUID,
+/// then by port number.
 ///
-/// Routers are no targets of this engine and left out.
+/// Routers are not targets of this engine.
 ///
 /// # Errors
-/// Refuses fewer than two channel adapters, a list without GUIDs, and a list of compute nodes that
-/// names none of the subnet's ports.
+/// Fails on fewer than two channel adapters, on an empty GUID list, and if a list of compute nodes
+/// contains no port of the subnet.
 pub(super) fn collect(
     subnet: &Subnet<'_>,
     options: &RoutingOptions,
@@ -79,7 +79,7 @@ pub(super) fn collect(
     Ok(ports)
 }
 
-/// The port GUIDs that the user named.
+/// The port GUIDs in the options.
 struct Roles {
     compute: Option<BTreeSet<Guid>>,
     io: BTreeSet<Guid>,
@@ -102,7 +102,7 @@ impl Roles {
             for &guid in list {
                 if subnet.find_end_port(guid).is_none_or(|id| subnet.end_port(id).is_switch()) {
                     notes.push(format!(
-                        "{what} GUID {guid} is no channel adapter port of the subnet; it is skipped"
+                        "{what} GUID {guid} is not a channel adapter port of the subnet; it is skipped"
                     ));
                 }
             }
@@ -114,8 +114,8 @@ impl Roles {
         })
     }
 
-    /// Without a list of compute nodes every port is one that is not an I/O node; with it, a port
-    /// on both lists is a compute node.
+    /// Returns the role of a port. Without a list of compute nodes, all ports except I/O nodes are
+    /// compute nodes. A port in both lists is a compute node.
     fn of(&self, guid: Guid) -> Role {
         let named = self.compute.as_ref().map(|compute| compute.contains(&guid));
         match (named, self.io.contains(&guid)) {
@@ -126,10 +126,10 @@ impl Roles {
     }
 }
 
-/// Refuses channel adapters that are cabled to each other.
+/// Refuses channel adapters that are linked to each other.
 ///
 /// # Errors
-/// Names the first pair.
+/// Fails on the first such pair.
 pub(super) fn refuse_direct(subnet: &Subnet<'_>) -> Result<(), EngineError> {
     let fabric = subnet.fabric();
     let direct = |port: &&EndPort| port.attachment == Attachment::Direct;

@@ -7,10 +7,10 @@ use ib_types::NodeKind;
 use super::ranking::Ranks;
 use crate::subnet::{Peer, Subnet, SwitchId};
 
-/// The far end of a group that leads to a channel adapter.
+/// The far end of a group of links to a channel adapter.
 pub(super) const ADAPTER: u16 = u16::MAX;
 
-/// Where a link leads, seen from one of its switches.
+/// The direction of a link, as seen from one of its switches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Direction {
     Down,
@@ -23,32 +23,32 @@ enum Direction {
 pub(super) struct Link {
     /// The port at the far end.
     pub(super) far_port: u8,
-    /// The routes that were given to the far switch by descending over the link.
+    /// Number of routes assigned to the far switch by descending over the link.
     pub(super) up_load: u32,
-    /// The routes that were given to the far switch by climbing over the link.
+    /// Number of routes assigned to the far switch by climbing over the link.
     pub(super) down_load: u32,
 }
 
-/// The links from a switch to one neighbour.
+/// The parallel links from a switch to a neighbour.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Group {
     /// The neighbour; [`ADAPTER`] for a channel adapter.
     pub(super) far: u16,
-    /// How many parallel links there are.
+    /// Number of parallel links.
     pub(super) links: u8,
-    /// The far port of the first of them.
+    /// The far port of the first link.
     pub(super) far_port: u8,
-    /// The place of the first of them, with the others behind it, in the table of links.
+    /// Index of the first link in the table of links; the others follow.
     pub(super) first_link: u32,
-    /// The neighbour's place in the order of indices.
+    /// Rank of the neighbour in the order of indices.
     pub(super) place: u32,
-    /// As [`Link::up_load`], for all links together.
+    /// Sum of [`Link::up_load`] of all links.
     pub(super) up_load: u32,
-    /// As [`Link::down_load`], for all links together.
+    /// Sum of [`Link::down_load`] of all links.
     pub(super) down_load: u32,
 }
 
-/// Where the groups of a switch stand: those that lead down, then aside, then up.
+/// The positions of the groups of a switch: those that lead down, to siblings, and up.
 #[derive(Clone, Copy, Debug, Default)]
 struct Span {
     down: u32,
@@ -59,8 +59,8 @@ struct Span {
 
 /// All groups of a tree.
 ///
-/// A switch's groups of one direction stand in the order of their lowest port until
-/// [`Self::sort_down`] and [`Self::sort_up`] put them in the order of their places.
+/// The groups of a switch and direction are ordered by their lowest port until [`Self::sort_down`]
+/// and [`Self::sort_up`] order them by index.
 #[derive(Debug)]
 pub(super) struct Groups {
     pub(super) groups: Vec<Group>,
@@ -82,7 +82,7 @@ impl Groups {
         all
     }
 
-    /// Adds a switch, given for each of its ports the direction, the neighbour and the port there.
+    /// Adds a switch, given the direction, neighbour and far port of each of its ports.
     fn add_switch(&mut self, ports: &[(Direction, u16, u8)]) {
         let mut span = Span { down: self.groups.len() as u32, ..Span::default() };
         for direction in [Direction::Down, Direction::Sibling, Direction::Up] {
@@ -123,38 +123,39 @@ impl Groups {
         self.spans.push(span);
     }
 
-    /// Returns where the groups that lead down from a switch stand, channel adapters included.
+    /// Returns the positions of the groups that lead down from a switch, including channel
+    /// adapters.
     pub(super) fn down(&self, switch: SwitchId) -> Range<usize> {
         let span = self.spans[switch.index()];
         span.down as usize..span.siblings as usize
     }
 
-    /// Returns where the groups that lead to switches of the same rank stand.
+    /// Returns the positions of the groups that lead to switches of the same rank.
     pub(super) fn siblings(&self, switch: SwitchId) -> Range<usize> {
         let span = self.spans[switch.index()];
         span.siblings as usize..span.up as usize
     }
 
-    /// Returns where the groups that lead up from a switch stand.
+    /// Returns the positions of the groups that lead up from a switch.
     pub(super) fn up(&self, switch: SwitchId) -> Range<usize> {
         let span = self.spans[switch.index()];
         span.up as usize..span.end as usize
     }
 
-    /// Puts the groups that lead down from a switch in the order of their places.
+    /// Orders the groups that lead down from a switch by the indices of their neighbours.
     pub(super) fn sort_down(&mut self, switch: SwitchId) {
         let range = self.down(switch);
         self.groups[range].sort_by_key(|group| group.place);
     }
 
-    /// Puts the groups that lead up from a switch in the order of their places.
+    /// Orders the groups that lead up from a switch by the indices of their neighbours.
     pub(super) fn sort_up(&mut self, switch: SwitchId) {
         let range = self.up(switch);
         self.groups[range].sort_by_key(|group| group.place);
     }
 }
 
-/// Returns where a port leads; `None` for ports that the engine does not use.
+/// Returns the direction and far end of a port; `None` for ports that the engine does not use.
 fn leads_to(
     subnet: &Subnet<'_>,
     ranks: &Ranks,

@@ -1,10 +1,10 @@
-//! The index of every switch: digits that place it among those of its rank.
+//! The index of every switch, which orders the switches of a rank.
 //!
-//! The first byte of an index is the switch's rank. Digit r behind it belongs to the links between
-//! ranks r - 1 and r: two switches joined by one differ in no other digit. A search from the first
-//! leaf gives every switch that it finds the lowest unused value of the digit of the link that led
-//! there. Compared byte by byte, indices order the leaves, and choose between neighbours that are
-//! equally loaded.
+//! The first byte of an index is the rank. Digit r after it belongs to the links between the ranks
+//! r - 1 and r: two switches joined by such a link differ in no other digit. A search starts at the
+//! first leaf. Each switch that it finds gets the lowest unused value of the digit of the link.
+//! Compared byte by byte, indices order the leaves and break ties between equally loaded
+//! neighbours.
 
 use std::collections::BTreeSet;
 
@@ -18,34 +18,33 @@ use crate::subnet::{Subnet, SwitchId};
 /// The index of a switch.
 type Index = [u8; 8];
 
-/// The index of a switch that has none, and the value of digits that an index does not have:
-/// behind all others.
+/// Value of missing digits, and of all bytes of a missing index; sorts after all others.
 const NONE: u8 = 0xff;
 
-/// The place of channel adapters in the order of indices: behind the switches that have one.
+/// Position of channel adapters in the order of indices: after all switches with an index.
 ///
-/// OpenSM compares bytes of unrelated bookkeeping there, which nearly always come out like this.
+/// OpenSM compares bytes of unrelated data there, which nearly always has this result.
 const ADAPTER_PLACE: u32 = u32::MAX - 1;
 
-/// The place of switches without an index.
+/// Position of switches without an index.
 const NO_PLACE: u32 = u32::MAX;
 
 /// The leaves of a tree.
 #[derive(Debug)]
 pub(super) struct Leaves {
-    /// The switches whose targets are routed first, in order: those of the leaf rank from the
-    /// first with a compute node to the last. Some in between may be without.
+    /// The switches whose targets are routed first, in order: those of the leaf rank from the first
+    /// with a compute node to the last. Some in between may have none.
     pub(super) order: Vec<SwitchId>,
-    /// Whether each switch has a compute node.
+    /// By switch: true if it has a compute node.
     pub(super) has_compute_node: Vec<bool>,
 }
 
-/// Indexes the switches, orders their groups by it and returns the leaves in order.
+/// Assigns the indices, orders the groups by them and returns the leaves in order.
 ///
-/// With `from_roots` the search starts at each root in turn and does not go up from leaves.
+/// If `from_roots` is true, the search starts at each root in turn and does not go up from leaves.
 ///
 /// # Errors
-/// Refuses fewer than two leaves with compute nodes.
+/// Fails on fewer than two leaves with compute nodes.
 pub(super) fn index(
     subnet: &Subnet<'_>,
     ranks: &Ranks,
@@ -104,8 +103,8 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Searches from every root in turn; each that no search has found starts a subtree of its
-    /// own, numbered in the last digit where that is not the roots' own.
+    /// Searches from every root in turn. A root that no search has found starts a new subtree,
+    /// numbered in the last digit if that is not the digit of the roots.
     fn start_at_roots(&mut self, subnet: &Subnet<'_>) {
         let mut subtree = 0u8;
         for root in subnet.switch_ids().filter(|&id| self.ranks.of(id) == 0) {
@@ -146,8 +145,8 @@ impl Search<'_> {
         }
     }
 
-    /// Gives the far switch of a group its index, when it has none: that of the near switch but
-    /// for rank and digit.
+    /// Assigns an index to the far switch of a group, if it has none: that of the near switch
+    /// except for rank and digit.
     fn find(&mut self, position: usize, mut index: Index, rank: u16, digit: u16) {
         let far = self.groups.groups[position].far;
         if far == ADAPTER || self.has_index(SwitchId(far)) {
@@ -159,8 +158,7 @@ impl Search<'_> {
         }
     }
 
-    /// Gives a switch an index with the lowest unused value of a digit; returns false when there
-    /// is none.
+    /// Assigns an index with the lowest unused value of a digit; returns false if there is none.
     fn give_next(&mut self, switch: SwitchId, mut index: Index, digit: usize) -> bool {
         let unused = (0..NONE).find(|&value| {
             index[digit] = value;
@@ -190,7 +188,7 @@ impl Search<'_> {
     }
 }
 
-/// Returns every switch's place in the order of indices.
+/// Returns the position of every switch in the order of indices.
 fn places(indices: &[Index]) -> Vec<u32> {
     let mut order: Vec<u32> = (0..indices.len() as u32).collect();
     order.sort_unstable_by_key(|&switch| indices[switch as usize]);

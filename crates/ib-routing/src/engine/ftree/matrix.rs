@@ -1,16 +1,16 @@
-//! The lid matrix after the walks.
+//! The hop matrix after the walks.
 
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
 use crate::hops::{HopMatrix, LinkWeights, NO_HOPS};
 use crate::subnet::{Subnet, SwitchId};
 
-/// The hops over a port as a walk found them.
+/// Hops over a port that a walk has found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Deviation {
     /// The switch of the port.
     pub(super) at: SwitchId,
-    /// The switch that it leads to.
+    /// The destination switch.
     pub(super) to: SwitchId,
     /// The port.
     pub(super) port: u8,
@@ -18,8 +18,8 @@ pub(super) struct Deviation {
     pub(super) hops: u8,
 }
 
-/// Returns the base matrix, of links with these weights, with the deviations entered, oldest
-/// first.
+/// Returns the base matrix with the deviations applied, oldest first; `weights` are the weights of
+/// its links.
 pub(super) fn matrix(
     subnet: &Subnet<'_>,
     base: HopMatrix,
@@ -43,7 +43,7 @@ pub(super) fn matrix(
     HopMatrix::explicit(subnet, blocks)
 }
 
-/// Returns the hops from one switch to all others through each of its ports.
+/// Returns the hops from a switch to all others by each of its ports.
 fn block(subnet: &Subnet<'_>, base: &HopMatrix, weights: &LinkWeights, from: SwitchId) -> Vec<u8> {
     let stride = usize::from(subnet.switch(from).ports) + 1;
     let mut block = vec![NO_HOPS; stride * subnet.switches().len()];

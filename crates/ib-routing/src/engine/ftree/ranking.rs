@@ -1,4 +1,4 @@
-//! Every switch's rank: its distance from the roots.
+//! The rank of every switch: its distance from the roots.
 
 use super::super::{EngineError, RoutingOptions};
 use super::adapters::{AdapterPort, Role};
@@ -7,31 +7,31 @@ use crate::hops::Graph;
 use crate::roots;
 use crate::subnet::{Subnet, SwitchId};
 
-/// The fewest and the most ranks of switches that a tree may have.
+/// The numbers of ranks that are supported.
 const RANKS: std::ops::RangeInclusive<u16> = 2..=8;
 
 /// The rank of a switch that no root reaches.
 const UNRANKED: u16 = u16::MAX;
 
-/// The ranks of a subnet's switches, roots at 0.
+/// The ranks of the switches of a subnet; roots have rank 0.
 #[derive(Debug)]
 pub(super) struct Ranks {
     of: Vec<u16>,
     /// The rank of all leaves.
     pub(super) leaf: u16,
-    /// Whether the user gave roots, so that the tree need not be pure.
-    pub(super) roots_given: bool,
+    /// True if the options contain roots, so that the tree need not be pure.
+    pub(super) has_root_list: bool,
 }
 
 impl Ranks {
     /// Ranks the switches.
     ///
-    /// The roots are those that the user named. When he named none of this subnet, they are the
-    /// switches that are farthest from any channel adapter; without any list of his, the deepest
-    /// rank must then be that of the leaves.
+    /// The roots are those of the options. If none of them is in this subnet, the roots are the
+    /// switches farthest from any channel adapter. Without a list of roots, the leaves must have
+    /// the deepest rank.
     ///
     /// # Errors
-    /// Refuses a tree without depth, one of too many ranks, and compute nodes at different ranks.
+    /// Fails on too few or too many ranks, and on compute nodes at different ranks.
     pub(super) fn new(
         subnet: &Subnet<'_>,
         ports: &[AdapterPort],
@@ -44,8 +44,8 @@ impl Ranks {
             Some(guids) => roots::from_guids(subnet, guids, notes),
             None => Vec::new(),
         };
-        let roots_given = options.root_guids.is_some();
-        if roots_given && named.is_empty() {
+        let has_root_list = options.root_guids.is_some();
+        if has_root_list && named.is_empty() {
             notes.push(
                 "none of the root GUIDs is in the subnet; the switches farthest from the channel \
                  adapters are the roots"
@@ -62,10 +62,10 @@ impl Ranks {
             ));
         }
         let leaf = match ports.iter().find(|port| port.role == Role::Compute) {
-            Some(first) if roots_given => of[first.switch.index()],
+            Some(first) if has_root_list => of[first.switch.index()],
             _ => deepest,
         };
-        let ranks = Self { of, leaf, roots_given };
+        let ranks = Self { of, leaf, has_root_list };
         ranks.check(subnet, ports)?;
         Ok(ranks)
     }
@@ -109,7 +109,7 @@ impl Ranks {
     }
 }
 
-/// Returns the switches that are farthest from any channel adapter.
+/// Returns the switches farthest from any channel adapter.
 fn farthest(graph: &Graph, switches: usize, ports: &[AdapterPort]) -> Vec<SwitchId> {
     let of = distances(graph, switches, ports.iter().map(|port| port.switch));
     let deepest = of.iter().copied().filter(|&rank| rank != UNRANKED).max();
@@ -119,7 +119,7 @@ fn farthest(graph: &Graph, switches: usize, ports: &[AdapterPort]) -> Vec<Switch
         .collect()
 }
 
-/// Returns every switch's distance from the nearest of some.
+/// Returns the distance of every switch from the nearest of some switches.
 fn distances(graph: &Graph, switches: usize, from: impl IntoIterator<Item = SwitchId>) -> Vec<u16> {
     let mut of = vec![UNRANKED; switches];
     let mut queue = Vec::with_capacity(switches);

@@ -1,11 +1,11 @@
-//! The walks that hand out routes, one target after the other.
+//! The walks that assign routes, one target after the other.
 //!
-//! A walk starts at the target's switch and leads away from the target; every step gives the
-//! switch that it reaches the port back. It climbs from rank to rank: over the least loaded links
-//! for the main path, and then over all others, whose switches merely need some route. From every
-//! switch where it is, it descends to all that has no route yet, and what it reached by descending
-//! does not climb. So packets only go up and then down, except towards I/O nodes, for which the
-//! walk may turn upwards a number of times. A switch is reached again only by a shorter way.
+//! A walk starts at the switch of the target and leads away from it; every step assigns to the next
+//! switch the port back. The walk climbs from rank to rank: first over the least loaded links for
+//! the main path, then over all others, whose switches also need a route. From every switch it
+//! descends to all switches without a route, and does not climb from these. So packets only go up
+//! and then down. Towards I/O nodes, the walk may turn upwards a number of times. A switch is
+//! visited again only on a shorter path.
 
 use ib_types::Lid;
 use rayon::iter::{IndexedParallelIterator, ParallelIterator};
@@ -25,63 +25,63 @@ mod walk;
 use state::{Below, Local, State};
 use walk::Climb;
 
-/// The loads of all links, and the routes so far.
+/// Loads of all links, and the routes so far.
 pub(super) struct Router<'a> {
     subnet: &'a Subnet<'a>,
-    /// The lid matrix before the walks to switches.
+    /// The hop matrix before the walks to switches.
     base: Option<Base<'a>>,
     groups: Vec<Group>,
     links: Vec<Link>,
     locals: Vec<Local>,
     /// Per group.
     below: Vec<Below>,
-    /// Groups by position: those of one switch and direction change places as they are loaded.
+    /// Groups by position; those of one switch and direction are reordered as their load changes.
     order: Vec<u32>,
     /// `[LID][switch]`: the output port.
     rows: Vec<u8>,
     walk: Walk,
-    /// How many times walks turned upwards.
+    /// Number of upward turns of the walks so far.
     turns: u64,
     deviations: Vec<Deviation>,
 }
 
-/// The lid matrix that walks to switches deviate from.
+/// The hop matrix before the walks to switches.
 #[derive(Clone, Copy)]
 pub(super) struct Base<'a> {
     pub(super) hops: &'a HopMatrix,
-    /// Whether it counts links, so that a walk along shortest paths agrees with it.
+    /// True if it counts links, so that a walk along shortest paths agrees with it.
     pub(super) counts_links: bool,
 }
 
-/// What is known of the walk to one target.
+/// State of the walk to a target.
 struct Walk {
     target: Target,
     /// The output port of each switch to the target.
     ports: Vec<u8>,
     /// The hops of each switch to the target.
     hops: Vec<u8>,
-    /// Per family of switches: the fewest hops at which nothing below one needed a route.
+    /// Per family of switches: the least hops at which no switch below needed a route.
     settled: Vec<u8>,
-    /// Whether the walk may turn upwards and so depends on the order of groups that it does not
+    /// True if the walk may turn upwards, and so depends on the order of groups that it does not
     /// use.
     turns: bool,
-    /// Whether the hops may differ from the base matrix from here on.
+    /// True if the hops may differ from the base matrix from here on.
     deviates: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Target {
     Adapter,
-    /// A compute node that a leaf has less than others; only loads remain of it.
+    /// A dummy that replaces a missing compute node; it only loads links.
     Dummy,
     Switch(SwitchId),
 }
 
-/// Rows become tables in squares of this many switches and LIDs, which stay in the cache.
+/// Rows are transposed into tables in blocks of this size, which fit into the cache.
 const BLOCK: usize = 64;
 
-/// More turns upwards than this are refused: their number grows with the ports of a switch to the
-/// power of the turns that one path may make. Tests need not wait for as many.
+/// Maximum number of upward turns. The number grows with the ports of a switch to the power of the
+/// permitted turns per path. Tests use a lower limit.
 const TURN_LIMIT: u64 = if cfg!(test) { 1_000_000 } else { 1_000_000_000 };
 
 impl<'a> Router<'a> {
@@ -115,7 +115,7 @@ impl<'a> Router<'a> {
         }
     }
 
-    /// Routes the LID of a channel adapter port, whose paths may turn upwards a number of times.
+    /// Routes the LID of a channel adapter port, whose paths may turn upwards `turns` times.
     pub(super) fn route_adapter(&mut self, port: &AdapterPort, turns: u8) {
         self.start(Target::Adapter, port.switch, 1);
         self.walk.ports[port.switch.index()] = port.switch_port;
@@ -124,13 +124,13 @@ impl<'a> Router<'a> {
         self.keep(self.subnet.end_port(port.end_port).base_lid);
     }
 
-    /// Loads the links as a further compute node on a leaf would.
+    /// Loads the links like a further compute node on a leaf.
     pub(super) fn route_dummy(&mut self, leaf: SwitchId) {
         self.start(Target::Dummy, leaf, 1);
         self.climb(leaf.index(), Climb { main: true, turns: 0, hops: 1 });
     }
 
-    /// Routes the LID of a switch, and notes where its hops differ from those of a lid matrix.
+    /// Routes the LID of a switch, and records the hops that differ from a hop matrix.
     pub(super) fn route_switch(&mut self, switch: SwitchId, base: Base<'a>) {
         self.base = Some(base);
         self.start(Target::Switch(switch), switch, 0);
@@ -139,30 +139,30 @@ impl<'a> Router<'a> {
         self.keep(self.subnet.switch_lid(switch));
     }
 
-    /// Returns the hops of every switch to the target that was routed last.
+    /// Returns the hops of every switch to the last routed target.
     pub(super) fn hops(&self) -> &[u8] {
         &self.walk.hops
     }
 
-    /// Returns true when the walks turned upwards too many times, and were cut short.
+    /// Returns true if the walks reached [`TURN_LIMIT`] and were stopped.
     pub(super) fn is_exhausted(&self) -> bool {
         self.turns > TURN_LIMIT
     }
 
-    /// Gives a switch the port for a switch LID that no walk gave it.
+    /// Sets the port of a switch for a switch LID to which no walk assigned a route.
     pub(super) fn detour(&mut self, at: SwitchId, to: SwitchId, port: u8, hops: u8) {
         let row = self.subnet.switch_lid(to).index() * self.locals.len();
         self.rows[row + at.index()] = port;
         self.deviations.push(Deviation { at, to, port, hops });
     }
 
-    /// Returns the port of a switch for another's LID.
+    /// Returns the port of a switch for the LID of another switch.
     pub(super) fn port(&self, at: SwitchId, to: SwitchId) -> u8 {
         let row = self.subnet.switch_lid(to).index() * self.locals.len();
         self.rows[row + at.index()]
     }
 
-    /// Returns the tables, and where the hops differ from the base matrix, oldest first.
+    /// Returns the tables, and the hops that differ from the base matrix, oldest first.
     pub(super) fn finish(self) -> (Lfts, Vec<Deviation>) {
         let mut lfts = Lfts::new(self.subnet);
         let switches = self.locals.len();
@@ -196,7 +196,7 @@ impl<'a> Router<'a> {
         walk.deviates = self.base.is_some_and(|base| !base.counts_links);
     }
 
-    /// Keeps the ports that the walk gave for a LID.
+    /// Stores the ports that the walk assigned for a LID.
     fn keep(&mut self, lid: Lid) {
         let row = lid.index() * self.locals.len();
         self.rows[row..row + self.locals.len()].copy_from_slice(&self.walk.ports);

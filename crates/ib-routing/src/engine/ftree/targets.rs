@@ -1,4 +1,4 @@
-//! What is routed, in which order.
+//! Targets and their order.
 
 use super::super::EngineError;
 use super::adapters::{AdapterPort, Role};
@@ -10,11 +10,11 @@ use crate::hops::NO_HOPS;
 use crate::lft::NO_PATH;
 use crate::subnet::{EndPortId, Subnet, SwitchId};
 
-/// The compute nodes, leaf by leaf, and what fills up the leaves.
+/// The compute nodes of all leaves, and dummies for missing ones.
 pub(super) struct ComputeNodes<'a> {
     /// The leaves in order, each with its compute nodes in the order of its ports.
     leaves: Vec<(SwitchId, Vec<&'a AdapterPort>)>,
-    /// The most compute nodes of a leaf, to which dummies fill up the others.
+    /// Maximum number of compute nodes of a leaf; dummies complete the other leaves.
     most: usize,
 }
 
@@ -62,7 +62,7 @@ impl<'a> ComputeNodes<'a> {
 /// Routes the LIDs of the channel adapters: compute nodes and dummies first, then all others.
 ///
 /// # Errors
-/// Refuses more turns upwards than can be gone through.
+/// Fails on too many upward turns.
 pub(super) fn route_adapters(
     compute_nodes: &ComputeNodes<'_>,
     ports: &[AdapterPort],
@@ -74,7 +74,7 @@ pub(super) fn route_adapters(
         router.route_adapter(port, if port.role == Role::Io { max_reverse_hops } else { 0 });
         if router.is_exhausted() {
             return unsuitable(format_args!(
-                "max_reverse_hops is {max_reverse_hops}, which allows more ways to the I/O nodes \
+                "max_reverse_hops is {max_reverse_hops}, which allows more paths to the I/O nodes \
                  than can be tried; expected a smaller number"
             ));
         }
@@ -84,8 +84,8 @@ pub(super) fn route_adapters(
 
 /// Routes the LIDs of the switches.
 ///
-/// With a leaf to connect by, a switch above the leaves that no walk gave a route to another one
-/// sends by way of that leaf: as all turns upwards are there, they cannot close a loop.
+/// With `connect_by`, a switch above the leaves without a route to another switch sends to this
+/// leaf. All upward turns are then at this leaf, so they cannot close a loop.
 pub(super) fn route_switches<'a>(
     subnet: &Subnet<'_>,
     ranks: &Ranks,

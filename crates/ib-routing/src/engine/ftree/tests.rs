@@ -12,7 +12,7 @@ mod properties;
 
 use net::{Net, host_ports, subnet, switches, two_leaves, whole, xgft};
 
-/// Returns FNV-1a, 64 bits, of all tables in order.
+/// Returns the 64-bit FNV-1a hash of all tables in order.
 fn hash(subnet: &Subnet<'_>, lfts: &Lfts) -> u64 {
     let bytes = subnet.switch_ids().flat_map(|id| lfts.table(id).iter());
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
@@ -31,12 +31,12 @@ fn refused(fabric: &Fabric, options: &RoutingOptions) -> String {
     text
 }
 
-/// One in three host ports, from the second on.
+/// Returns every third host port, starting at the second.
 fn one_in_three(fabric: &Fabric) -> Vec<Guid> {
     host_ports(fabric).into_iter().skip(1).step_by(3).collect()
 }
 
-/// The tables of OpenSM 3.3.23 on these fabrics gave the same hashes.
+/// OpenSM 3.3.23 gave the same hashes on these fabrics.
 #[test]
 fn tables_are_those_of_opensm() {
     let plain = |_: &Fabric| RoutingOptions::default();
@@ -85,7 +85,7 @@ fn tables_are_those_of_opensm() {
 }
 
 #[test]
-fn a_leaf_with_switches_below_it_keeps_all_its_compute_nodes() {
+fn leaf_with_switches_below_keeps_all_compute_nodes() {
     let mut net = two_leaves();
     net.switches(&["below"]).hosts(&["io"]).link("below", &["leaf0", "leaf1", "io"]);
     let fabric = net.build();
@@ -106,7 +106,7 @@ fn a_leaf_with_switches_below_it_keeps_all_its_compute_nodes() {
 }
 
 #[test]
-fn the_order_of_compute_nodes_is_filled_up_with_dummies() {
+fn ca_order_contains_dummies() {
     let mut net = two_leaves();
     net.hosts(&["h4"]).link("leaf1", &["h4"]);
     let fabric = net.build();
@@ -124,7 +124,7 @@ fn the_order_of_compute_nodes_is_filled_up_with_dummies() {
 }
 
 #[test]
-fn hops_over_a_detour_stand_in_the_matrix() {
+fn hop_matrix_contains_detours() {
     let mut net = two_leaves();
     net.switches(&["root2"]).link("leaf1", &["root2"]);
     let fabric = net.build();
@@ -145,7 +145,7 @@ fn hops_over_a_detour_stand_in_the_matrix() {
 }
 
 #[test]
-fn guids_that_name_nothing_are_noted() {
+fn unknown_guids_are_reported_in_notes() {
     let fabric = two_leaves().build();
     let options = RoutingOptions {
         root_guids: Some(vec![Guid(0x200), Guid(0x201), Guid(0xdead)]),
@@ -156,9 +156,9 @@ fn guids_that_name_nothing_are_noted() {
     assert_eq!(
         routed(&fabric, &options).notes,
         [
-            "compute-node GUID 0x000000000000beef is no channel adapter port of the subnet; it is \
+            "compute-node GUID 0x000000000000beef is not a channel adapter port of the subnet; it is \
              skipped",
-            "I/O-node GUID 0x0000000000000200 is no channel adapter port of the subnet; it is \
+            "I/O-node GUID 0x0000000000000200 is not a channel adapter port of the subnet; it is \
              skipped",
             "root GUID 0x000000000000dead is not in the subnet; it is skipped",
         ]
@@ -166,7 +166,7 @@ fn guids_that_name_nothing_are_noted() {
 }
 
 #[test]
-fn a_port_on_both_lists_is_a_compute_node() {
+fn port_in_both_lists_is_a_compute_node() {
     let fabric = two_leaves().build();
     let all = Some(host_ports(&fabric));
     let both = RoutingOptions { cn_guids: all.clone(), io_guids: all, ..RoutingOptions::default() };
@@ -260,7 +260,7 @@ fn too_many_turns_are_refused() {
     };
     assert_eq!(
         refused(&fabric, &options),
-        "ftree: max_reverse_hops is 200, which allows more ways to the I/O nodes than can be \
+        "ftree: max_reverse_hops is 200, which allows more paths to the I/O nodes than can be \
          tried; expected a smaller number"
     );
 }
@@ -296,7 +296,7 @@ fn odd_fabrics_are_refused_or_routed() {
 
 /// Hops beyond 254 cannot be counted; the walk ends there, whatever the ranks.
 #[test]
-fn a_chain_below_the_leaves_ends_where_hops_do() {
+fn chain_below_the_leaves_ends_at_the_maximum_of_hops() {
     let names: Vec<&'static str> =
         (0..600).map(|index| &*Box::leak(format!("c{index}").into_boxed_str())).collect();
     let mut net = two_leaves();

@@ -1,4 +1,4 @@
-//! What makes a tree pure: the switches of a rank look alike.
+//! Conditions of a pure tree: all switches of a rank are alike.
 
 use super::super::EngineError;
 use super::groups::Groups;
@@ -8,12 +8,12 @@ use crate::subnet::{Subnet, SwitchId};
 
 /// Compares every switch with the first of its rank.
 ///
-/// All ranks must agree in the number of neighbours above and in the links to each. All but the
-/// leaves must agree in the number of neighbours below; of the links to those, OpenSM compares
-/// the first neighbour's alone, and so does this.
+/// All switches of a rank must have the same number of neighbours above, and of links to each. All
+/// except leaves must have the same number of neighbours below. Like OpenSM, only the links to the
+/// first neighbour below are compared.
 ///
 /// # Errors
-/// Refuses the first switch that differs.
+/// Fails on the first switch that differs.
 pub(super) fn validate(
     subnet: &Subnet<'_>,
     ranks: &Ranks,

@@ -1,18 +1,17 @@
-//! Evening out how many paths each layer has.
+//! Balances the number of paths per layer.
 
 use super::first_fit::{Turn, collect_turns, insert_all};
 use super::graph::DependencyGraph;
 use super::network::{NONE, Network};
 use super::routes::{Layout, Routes};
 
-/// How many turns the balancing of one fabric may look at.
+/// Maximum number of turns that the balancing of a fabric may visit.
 const EFFORT: usize = 1 << 24;
 
-/// Moves pairs from fuller to emptier layers, without a cycle and without a further layer.
+/// Moves pairs from fuller to emptier layers, without cycles and without new layers.
 ///
-/// At the end no pair can move on its own to a layer that has at least two pairs fewer than the
-/// one that it is in: that is all that single moves can do, since every move brings two layers
-/// closer together. Only in large fabrics may it stop before, when it has cost too much.
+/// At the end, no single pair can move to a layer with at least two pairs fewer than its own. On
+/// large fabrics, the balancing may stop earlier at its limit.
 pub(super) fn balance(network: &Network<'_>, layout: &mut Layout) {
     if layout.count() < 2 {
         return;
@@ -36,7 +35,7 @@ pub(super) fn balance(network: &Network<'_>, layout: &mut Layout) {
 struct Balancer<'a> {
     network: &'a Network<'a>,
     routes: &'a Routes,
-    shelves: Vec<Shelf<'a>>,
+    shelves: Vec<Layer<'a>>,
     /// `[from][to]`
     tried: Vec<Vec<Tried>>,
     effort_left: usize,
@@ -44,8 +43,8 @@ struct Balancer<'a> {
     added: Vec<Turn>,
 }
 
-/// How many of a layer's first pairs are known not to fit into another layer, as long as that one
-/// has lost no more pairs than it had then.
+/// Number of first pairs of a layer that are known not to fit into another layer, as long as that
+/// layer has not lost further pairs.
 #[derive(Clone, Copy, Default)]
 struct Tried {
     pairs: usize,
@@ -53,24 +52,24 @@ struct Tried {
 }
 
 /// A layer with its pairs.
-struct Shelf<'a> {
+struct Layer<'a> {
     graph: DependencyGraph<'a>,
-    /// How many paths make each turn.
+    /// Number of paths that make each turn.
     uses: Vec<u32>,
     pairs: Vec<(u16, u16)>,
-    /// How many pairs have gone.
+    /// Number of pairs removed.
     losses: usize,
-    /// The losses when the graph last forgot what it had refused.
+    /// The value of `losses` when the refused turns of the graph were last cleared.
     fresh_at: usize,
 }
 
 impl<'a> Balancer<'a> {
     fn new(network: &'a Network<'a>, layout: &'a Layout) -> Self {
         let switches = network.switches();
-        let mut shelves: Vec<Shelf<'a>> = layout
+        let mut shelves: Vec<Layer<'a>> = layout
             .orders
             .iter()
-            .map(|order| Shelf {
+            .map(|order| Layer {
                 graph: DependencyGraph::new(network, EFFORT).with_places(order.clone()),
                 uses: vec![0; network.turns()],
                 pairs: Vec::new(),
@@ -106,14 +105,13 @@ impl<'a> Balancer<'a> {
         }
     }
 
-    /// Moves pairs between the two layers that differ most, of those between which any can;
-    /// returns false when none can.
+    /// Moves pairs between the two layers that differ most; returns false if no pair can move.
     fn step(&mut self) -> bool {
         let mut order: Vec<usize> = (0..self.shelves.len()).collect();
         order.sort_by_key(|&layer| self.shelves[layer].pairs.len());
         for &from in order.iter().rev() {
             for &to in &order {
-                if self.room(from, to) > 0 && self.move_pairs(from, to) {
+                if self.surplus(from, to) > 0 && self.move_pairs(from, to) {
                     return true;
                 }
             }
@@ -121,37 +119,37 @@ impl<'a> Balancer<'a> {
         false
     }
 
-    /// Returns how many pairs should move from one layer to another.
-    fn room(&self, from: usize, to: usize) -> usize {
+    /// Returns the number of pairs that should move from one layer to another.
+    fn surplus(&self, from: usize, to: usize) -> usize {
         let total: usize = self.shelves.iter().map(|shelf| shelf.pairs.len()).sum();
         let (full, empty) = (self.shelves[from].pairs.len(), self.shelves[to].pairs.len());
         if full < empty + 2 {
             return 0;
         }
-        // Neither should end up beyond the average, or it would have to give or take again.
+        // Neither layer should pass the average; otherwise pairs would have to move back.
         let average = total / self.shelves.len();
         full.saturating_sub(average).min(average.saturating_sub(empty)).max(1)
     }
 
-    /// Moves as many pairs as should and can; returns whether any did.
+    /// Moves pairs between two layers; returns true if any moved.
     fn move_pairs(&mut self, from: usize, to: usize) -> bool {
         let losses = self.shelves[to].losses;
         if self.tried[from][to].losses != losses {
             self.tried[from][to] = Tried { pairs: 0, losses };
         }
         let start = self.tried[from][to].pairs;
-        let room = self.room(from, to);
+        let surplus = self.surplus(from, to);
         let mut pairs = std::mem::take(&mut self.shelves[from].pairs);
         let (mut kept, mut next) = (start, start);
         if start < pairs.len() {
             self.shelves[to].refresh();
         }
-        while next < pairs.len() && next - kept < room && self.effort_left > 0 {
+        while next < pairs.len() && next - kept < surplus && self.effort_left > 0 {
             let (a, b) = (usize::from(pairs[next].0), usize::from(pairs[next].1));
             collect_turns(self.network, self.routes, a, b, &mut self.turns);
-            let before = self.shelves[to].graph.looked_at();
+            let before = self.shelves[to].graph.visited_turns();
             let fits = self.shelves[to].take(pairs[next], &self.turns, &mut self.added);
-            let cost = self.shelves[to].graph.looked_at() - before + self.turns.len() + 1;
+            let cost = self.shelves[to].graph.visited_turns() - before + self.turns.len() + 1;
             self.effort_left = self.effort_left.saturating_sub(cost);
             if fits {
                 self.shelves[from].give(&self.turns);
@@ -171,8 +169,8 @@ impl<'a> Balancer<'a> {
     }
 }
 
-impl Shelf<'_> {
-    /// Forgets what was refused, if turns have gone since it was.
+impl Layer<'_> {
+    /// Clears the refused turns if turns were removed since.
     fn refresh(&mut self) {
         if self.fresh_at != self.losses {
             self.graph.forget_refusals();

@@ -1,31 +1,30 @@
-//! Finding the dimensions of a grid that nobody described.
+//! Detects the dimensions of a grid.
 //!
-//! In a torus, mesh, hypercube or any other product of smaller graphs, two links that face each
-//! other across a square belong to one dimension, and so do links of a triangle. That sorts links
-//! into classes: in a ring of five or more, one for each step round the ring. Consecutive steps of
-//! one dimension meet at switches without spanning a square, steps of two dimensions nearly always
-//! span one. The relations are those by which products of graphs are factored (Feder, "Product
-//! Graph Representations", Journal of Graph Theory 16, 1992), but classes are joined by majority,
-//! so that missing links do no harm.
+//! In a torus, mesh, hypercube or any other product of smaller graphs, two opposite links of a
+//! square belong to one dimension, and so do links of a triangle. This sorts links into classes. A
+//! cycle of five or more switches has one class for each of its links. Links of one dimension meet
+//! at switches without a square; links of two dimensions nearly always span one. These relations
+//! are used to factor products of graphs (Feder, "Product Graph Representations", Journal of Graph
+//! Theory 16, 1992). Here classes are joined by majority, so that missing links do no harm.
 
 use std::collections::BTreeMap;
 
 use super::network::Network;
 
-/// With more dimensions than these, nothing is won.
+/// Maximum number of dimensions; with more, dimensions do not improve the routes.
 const MOST: usize = 64;
 
 /// The dimensions of a grid.
 pub(super) struct Dimensions {
     /// The dimension of each channel.
     of_channel: Vec<u8>,
-    /// For each dimension the coordinate of each switch: switches share one when they are joined
-    /// by links of other dimensions alone.
+    /// For each dimension, the coordinate of each switch. Switches joined only by links of other
+    /// dimensions have the same coordinate.
     coordinates: Vec<Vec<u32>>,
 }
 
 impl Dimensions {
-    /// Finds the dimensions; `None` when there are fewer than two.
+    /// Detects the dimensions; `None` if there are fewer than two.
     pub(super) fn find(network: &Network<'_>) -> Option<Self> {
         let adjacency = Adjacency::new(network);
         let mut classes = facing_links(network, &adjacency);
@@ -56,13 +55,13 @@ impl Dimensions {
         usize::from(self.of_channel[channel])
     }
 
-    /// Returns every switch's coordinate in a dimension.
+    /// Returns the coordinates of all switches in a dimension.
     pub(super) fn coordinates(&self, dimension: usize) -> &[u32] {
         &self.coordinates[dimension]
     }
 }
 
-/// Which switches are neighbours, a bit for each pair.
+/// The neighbours of all switches, a bit for each pair.
 struct Adjacency {
     words: usize,
     bits: Vec<u64>,
@@ -88,8 +87,7 @@ impl Adjacency {
         self.row(a)[b / 64] >> (b % 64) & 1 == 1
     }
 
-    /// Returns the switches that complete a square without diagonals from `a` over `corner` to
-    /// `b`.
+    /// Returns the switches that complete a square without diagonals from `a` over `corner` to `b`.
     fn opposite(&self, corner: usize, a: usize, b: usize) -> impl Iterator<Item = usize> + '_ {
         let rows = self.row(a).iter().zip(self.row(b)).zip(self.row(corner)).enumerate();
         rows.flat_map(move |(word, ((a, b), corner_row))| {
@@ -106,14 +104,14 @@ impl Adjacency {
     }
 }
 
-/// Puts links into one class that face each other across a square or lie in a triangle.
+/// Joins the classes of opposite links of a square and of links of a triangle.
 fn facing_links(network: &Network<'_>, adjacency: &Adjacency) -> UnionFind {
     let mut classes = UnionFind::new(network.channels());
     for channel in 0..network.channels() {
         classes.join(channel, network.reverse(channel));
     }
     for_each_corner(network, |first, second| {
-        // A square whose links are in one class at all four corners has nothing to add.
+        // If all corners agree, the square adds no information.
         if classes.find(first) == classes.find(second) {
             return;
         }
@@ -131,15 +129,15 @@ fn facing_links(network: &Network<'_>, adjacency: &Adjacency) -> UnionFind {
     classes
 }
 
-/// What speaks for two classes being of different dimensions, and what against it.
+/// Evidence for and against two classes being of different dimensions.
 #[derive(Clone, Copy, Default)]
 struct Evidence {
     squares: u32,
     bends: u32,
 }
 
-/// Joins the classes that meet more often without a square than with one, those first for which
-/// most speaks.
+/// Joins the classes that meet more often without a square than with one, those with the most
+/// evidence first.
 fn join_steps(network: &Network<'_>, adjacency: &Adjacency, classes: &mut UnionFind) {
     let mut evidence = vec![BTreeMap::<usize, Evidence>::new(); network.channels()];
     for_each_corner(network, |first, second| {
@@ -184,7 +182,7 @@ fn join_steps(network: &Network<'_>, adjacency: &Adjacency, classes: &mut UnionF
     }
 }
 
-/// Calls back for every two channels that leave one switch.
+/// Calls `found` for every two channels that leave one switch.
 fn for_each_corner(network: &Network<'_>, mut found: impl FnMut(usize, usize)) {
     for switch in 0..network.switches() {
         for first in network.channels_of(switch) {
@@ -211,7 +209,7 @@ fn coordinates(network: &Network<'_>, of_channel: &[u8], dimension: u8) -> Vec<u
         .collect()
 }
 
-/// Sets that can be joined; the lowest member stands for a set.
+/// Disjoint sets, represented by their lowest members.
 struct UnionFind(Vec<u32>);
 
 impl UnionFind {

@@ -1,4 +1,4 @@
-//! Filling one layer after the other.
+//! Fills one layer after the other.
 
 use super::dimensions::Dimensions;
 use super::graph::DependencyGraph;
@@ -8,26 +8,26 @@ use super::orientation::Orientation;
 use super::routes::{Layout, Routes, open_pairs};
 use super::search::PathSearch;
 
-/// How many turns the searches for cycles may look at in each layer before they are cut short.
+/// Maximum number of turns that the cycle searches of a layer may visit.
 const EFFORT: usize = 1 << 20;
 
-/// How many turns they may look at without a pair being placed before the layer counts as full.
+/// Maximum number of turns visited without placing a pair before the layer is considered full.
 const PATIENCE: usize = 1 << 20;
 
-/// How layers are filled.
+/// A method of filling layers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Recipe {
-    /// Whether each layer starts with the pairs that an orientation joins.
+    /// True if each layer starts with the pairs that follow an orientation.
     pub(super) oriented: bool,
-    /// Whether every second layer mirrors the orientation of the one before it.
+    /// True if every second layer mirrors the orientation of the previous one.
     pub(super) mirrored: bool,
-    /// Whether the dimensions of a grid count.
+    /// True if the dimensions of a grid are used.
     pub(super) dimensions: bool,
-    /// Where the first layer's root is, counted from the first switch with hosts.
+    /// The root of the first layer, as an index among the switches with hosts.
     pub(super) root: usize,
 }
 
-/// Chooses routes and layers; `None` when more layers than `limit` are needed.
+/// Chooses routes and layers; `None` if more than `limit` layers are needed.
 pub(super) fn fill(
     network: &Network<'_>,
     dimensions: Option<&Dimensions>,
@@ -62,7 +62,7 @@ pub(super) fn fill(
             ordered::place(network, &orientation, number, routes, layers, &mut load, &mut graph);
             open = open_pairs(network, layers);
         }
-        // Near pairs first: their paths leave the least choice, and longer ones consist of them.
+        // Near pairs first: their paths have the least choice, and longer paths consist of them.
         let near = network.distances(root);
         open.sort_by_cached_key(|&(a, b)| {
             let (a, b) = (usize::from(a), usize::from(b));
@@ -71,13 +71,13 @@ pub(super) fn fill(
         let mut search = PathSearch::new(network, dimensions, graph, load);
         let mut last_success = 0;
         open.retain(|&(a, b)| {
-            if search.graph().looked_at() > last_success + PATIENCE {
+            if search.graph().visited_turns() > last_success + PATIENCE {
                 return true;
             }
             let (a, b) = (usize::from(a), usize::from(b));
             let placed = search.place(&mut layout.routes, a, b);
             if placed {
-                last_success = search.graph().looked_at();
+                last_success = search.graph().visited_turns();
                 layout.layers[a * switches + b] = layer as u8;
                 layout.layers[b * switches + a] = layer as u8;
             }
@@ -90,7 +90,7 @@ pub(super) fn fill(
     Some(layout)
 }
 
-/// Returns one of the switches with hosts, or of all when none has any.
+/// Returns one of the switches with hosts, or of all switches if none has any.
 fn first_root(network: &Network<'_>, number: usize) -> usize {
     let with_hosts: Vec<usize> =
         (0..network.switches()).filter(|&switch| network.hosts(switch) > 0).collect();
@@ -100,7 +100,7 @@ fn first_root(network: &Network<'_>, number: usize) -> usize {
     }
 }
 
-/// Returns the lowest of the switches that most open pairs have an end at.
+/// Returns the switch with the most open pairs, the lowest one if several are equal.
 fn neediest(switches: usize, open: &[(u16, u16)]) -> usize {
     let mut ends = vec![0u32; switches];
     for &(a, b) in open {

@@ -1,4 +1,4 @@
-//! Layers for routes that are given: every pair gets the first layer that it fits into.
+//! Assigns given routes to layers: every pair gets the first layer that stays free of cycles.
 
 use rayon::prelude::*;
 
@@ -7,10 +7,10 @@ use super::network::{NONE, Network};
 use super::routes::{Layout, Routes};
 use crate::hops::NO_HOPS;
 
-/// Routes everything over the lowest ports of all shortest paths.
+/// Routes all pairs over the lowest ports of their shortest paths.
 ///
-/// These are the routes of OpenSM's lash: its breadth-first searches reach every switch first by
-/// the path whose ports, from the start on, are the lowest.
+/// These are the routes of OpenSM's lash: its breadth-first searches reach every switch first on
+/// the path with the lowest ports.
 pub(super) fn lowest_ports(network: &Network<'_>) -> Routes {
     let switches = network.switches();
     let mut routes = Routes::none(switches);
@@ -28,8 +28,8 @@ pub(super) fn lowest_ports(network: &Network<'_>) -> Routes {
     routes
 }
 
-/// Puts the pairs, in their order, into the first layer where they close no cycle; `None` when
-/// more layers than `limit` are needed.
+/// Puts the pairs, in order, into the first layer where they close no cycle; `None` if more than
+/// `limit` layers are needed.
 pub(super) fn first_fit(
     network: &Network<'_>,
     routes: Routes,
@@ -63,7 +63,7 @@ pub(super) fn first_fit(
     Some(Layout { routes, layers, orders })
 }
 
-/// A turn and the channels on either side.
+/// A turn and the channels before and after it.
 pub(super) type Turn = (usize, usize, usize);
 
 /// Collects the turns of the paths of both directions between two switches.
@@ -83,7 +83,7 @@ pub(super) fn collect_turns(
     }
 }
 
-/// Adds turns to a layer, all or none; `added` gets those that it did not have.
+/// Adds turns to a layer, all or none; the new ones are appended to `added`.
 pub(super) fn insert_all(
     graph: &mut DependencyGraph<'_>,
     turns: &[Turn],
@@ -105,7 +105,7 @@ pub(super) fn insert_all(
         for (turn, ..) in added.drain(..) {
             graph.remove(turn);
         }
-        // Refused for good only if it closes a cycle without the turns just taken out, too.
+        // Refused permanently only if it also closes a cycle without the turns just removed.
         if alone || !graph.insert(turn, from, to) {
             graph.refuse(turn);
         } else {

@@ -1,26 +1,26 @@
-//! The channel dependency graph of a layer, kept free of cycles turn by turn.
+//! The channel dependency graph of a layer, kept acyclic turn by turn.
 
 use super::network::Network;
 
-/// How many turns a search for a cycle may always look at.
+/// Number of turns that a cycle search may always visit.
 const LEAST_EFFORT: usize = 64;
 
-/// The channels of a layer as nodes and its turns as edges, without a cycle.
+/// An acyclic graph with the channels of a layer as nodes and its turns as edges.
 ///
-/// Every channel has a place such that all turns lead to higher places. A turn that already does
-/// costs nothing; another starts a search between the two places and moves only what it finds
-/// there. Pearce and Kelly, "A Dynamic Topological Sort Algorithm for Directed Acyclic Graphs",
-/// ACM Journal of Experimental Algorithmics 11, 2007.
+/// Channels have positions in a topological order. A turn to a higher position costs nothing.
+/// Another turn starts a search between the two positions and reorders only the channels found.
+/// Pearce and Kelly, "A Dynamic Topological Sort Algorithm for Directed Acyclic Graphs", ACM
+/// Journal of Experimental Algorithmics 11, 2007.
 pub(super) struct DependencyGraph<'n> {
     network: &'n Network<'n>,
-    /// By channel.
+    /// The position of each channel.
     place: Vec<u32>,
-    /// By turn.
+    /// The state of each turn.
     states: Vec<State>,
-    /// How many turns all searches may look at before each is held to [`LEAST_EFFORT`], and how
-    /// many they have looked at.
+    /// Number of turns that all searches may visit before each is limited to [`LEAST_EFFORT`], and
+    /// the number visited.
     effort: usize,
-    looked_at: usize,
+    visited_turns: usize,
     seen: Vec<u32>,
     search: u32,
     ahead: Vec<u32>,
@@ -29,23 +29,23 @@ pub(super) struct DependencyGraph<'n> {
     places: Vec<u32>,
 }
 
-/// What is known of a turn.
+/// The state of a turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum State {
-    /// It is not in the graph, and nobody has tried lately.
+    /// Not in the graph, and not tried since refusals were last cleared.
     #[default]
     Absent,
-    /// It is in the graph.
+    /// In the graph.
     Present,
-    /// It is not in the graph, which has a path that it would close to a cycle.
+    /// Not in the graph, because it would close a cycle.
     Refused,
 }
 
 impl<'n> DependencyGraph<'n> {
-    /// Returns a graph without turns whose searches may look at `effort` turns in all.
+    /// Returns a graph without turns whose searches may visit `effort` turns in total.
     ///
-    /// With less than was needed, turns are refused that would close no cycle; never the other way
-    /// round.
+    /// If the effort is too small, turns may be refused although they close no cycle. A turn that
+    /// closes a cycle is always refused.
     pub(super) fn new(network: &'n Network<'n>, effort: usize) -> Self {
         let channels = network.channels();
         Self {
@@ -53,7 +53,7 @@ impl<'n> DependencyGraph<'n> {
             place: (0..channels as u32).collect(),
             states: vec![State::Absent; network.turns()],
             effort,
-            looked_at: 0,
+            visited_turns: 0,
             seen: vec![0; channels],
             search: 0,
             ahead: Vec::new(),
@@ -63,7 +63,7 @@ impl<'n> DependencyGraph<'n> {
         }
     }
 
-    /// Starts with the places of another graph over the same network or of an orientation.
+    /// Starts with the positions of another graph of the same network, or of an orientation.
     pub(super) fn with_places(mut self, place: Vec<u32>) -> Self {
         assert_eq!(place.len(), self.place.len(), "one place per channel");
         self.place = place;
@@ -74,32 +74,32 @@ impl<'n> DependencyGraph<'n> {
         self.states[turn]
     }
 
-    /// Returns the place of every channel.
+    /// Returns the position of every channel.
     pub(super) fn into_places(self) -> Vec<u32> {
         self.place
     }
 
-    /// Returns how many turns the searches have looked at.
-    pub(super) fn looked_at(&self) -> usize {
-        self.looked_at
+    /// Returns the number of turns visited by searches.
+    pub(super) fn visited_turns(&self) -> usize {
+        self.visited_turns
     }
 
-    /// Takes a turn that is known to lead to a higher place.
+    /// Adds a turn that leads to a higher position.
     pub(super) fn insert_ordered(&mut self, turn: usize) {
         self.states[turn] = State::Present;
     }
 
-    /// Takes a turn out.
+    /// Removes a turn.
     pub(super) fn remove(&mut self, turn: usize) {
         self.states[turn] = State::Absent;
     }
 
-    /// Notes that a turn closes a cycle, so that [`Self::state`] can tell.
+    /// Records that a turn closes a cycle.
     pub(super) fn refuse(&mut self, turn: usize) {
         self.states[turn] = State::Refused;
     }
 
-    /// Forgets which turns were refused, after others were taken out.
+    /// Clears all refusals, after turns were removed.
     pub(super) fn forget_refusals(&mut self) {
         for state in &mut self.states {
             if *state == State::Refused {
@@ -108,7 +108,7 @@ impl<'n> DependencyGraph<'n> {
         }
     }
 
-    /// Takes a turn unless it would close a cycle; returns whether it did.
+    /// Adds a turn unless it would close a cycle; returns true if it was added.
     pub(super) fn insert(&mut self, turn: usize, from: usize, to: usize) -> bool {
         if self.place[from] > self.place[to] && !self.make_room(from, to) {
             return false;
@@ -117,11 +117,13 @@ impl<'n> DependencyGraph<'n> {
         true
     }
 
-    /// Rearranges the places such that `from` comes before `to`, if that can be.
+    /// Reorders the positions such that `from` comes before `to`; returns false if that is not
+    /// possible.
     fn make_room(&mut self, from: usize, to: usize) -> bool {
         let (low, high) = (self.place[to], self.place[from]);
         self.search += 1;
-        let limit = self.looked_at + self.effort.saturating_sub(self.looked_at).max(LEAST_EFFORT);
+        let limit =
+            self.visited_turns + self.effort.saturating_sub(self.visited_turns).max(LEAST_EFFORT);
         let found = self.look_ahead(to, from, high, limit) && self.look_behind(from, low, limit);
         if found {
             self.swap_places();
@@ -129,7 +131,7 @@ impl<'n> DependencyGraph<'n> {
         found
     }
 
-    /// Collects what follows `start` up to a place; false when `goal` is among it.
+    /// Collects the successors of `start` up to a position; false if `goal` is among them.
     fn look_ahead(&mut self, start: usize, goal: usize, high: u32, limit: usize) -> bool {
         self.ahead.clear();
         self.pending.clear();
@@ -143,8 +145,8 @@ impl<'n> DependencyGraph<'n> {
                 if self.states[turn] != State::Present {
                     continue;
                 }
-                self.looked_at += 1;
-                if next == goal || self.looked_at > limit {
+                self.visited_turns += 1;
+                if next == goal || self.visited_turns > limit {
                     return false;
                 }
                 if self.place[next] < high && self.seen[next] != self.search {
@@ -156,7 +158,7 @@ impl<'n> DependencyGraph<'n> {
         true
     }
 
-    /// Collects what leads to `start` from a place on; false when that takes too long.
+    /// Collects the predecessors of `start` from a position; false if that takes too long.
     fn look_behind(&mut self, start: usize, low: u32, limit: usize) -> bool {
         self.behind.clear();
         self.pending.push(start as u32);
@@ -171,8 +173,8 @@ impl<'n> DependencyGraph<'n> {
                 if self.states[turn] != State::Present {
                     continue;
                 }
-                self.looked_at += 1;
-                if self.looked_at > limit {
+                self.visited_turns += 1;
+                if self.visited_turns > limit {
                     return false;
                 }
                 if self.place[previous] > low && self.seen[previous] != self.search {
@@ -184,7 +186,7 @@ impl<'n> DependencyGraph<'n> {
         true
     }
 
-    /// Hands the places of both collections out again, those behind first.
+    /// Reassigns the positions of both collections, predecessors first.
     fn swap_places(&mut self) {
         let place = &mut self.place;
         for found in [&mut self.ahead, &mut self.behind] {

@@ -3,23 +3,23 @@
 use crate::hops::{HopMatrix, NO_HOPS};
 use crate::subnet::{Attachment, Subnet, SwitchId};
 
-/// In tables of slots and layers: nothing there.
+/// Marks missing slots and layers.
 pub(super) const NONE: u8 = u8::MAX;
 
 /// The switches of a subnet as numbers, joined by channels.
 ///
-/// A channel stands for all links of one direction between two switches, so a switch has one for
-/// each neighbour; its place among them, in the order of their lowest ports, is the neighbour's
-/// slot. A turn is a channel followed by a slot of the switch that the channel leads to. Channels
-/// and turns are numbered through, and the turns of a channel follow each other.
+/// A channel combines all links of one direction between two switches. A switch has one channel per
+/// neighbour; neighbours are numbered as slots in the order of their lowest ports. A turn is a
+/// channel followed by a slot of the switch at its end. Channels and turns are numbered
+/// consecutively.
 pub(super) struct Network<'a> {
     hops: &'a HopMatrix,
-    /// The first channel of each switch, and the number of channels.
+    /// The first channel of each switch, followed by the number of channels.
     first: Vec<u32>,
     head: Vec<u16>,
     tail: Vec<u16>,
     reverse: Vec<u32>,
-    /// The first turn of each channel, and the number of turns.
+    /// The first turn of each channel, followed by the number of turns.
     first_turn: Vec<u32>,
     hosts: Vec<u32>,
 }
@@ -49,7 +49,7 @@ impl<'a> Network<'a> {
             Self { hops, first, head, tail, reverse: Vec::new(), first_turn: vec![0], hosts };
         for channel in 0..network.channels() {
             let (tail, head) = (network.tail(channel), network.head(channel));
-            let back = network.channel_to(head, tail).expect("links go both ways");
+            let back = network.channel_to(head, tail).expect("every channel has a reverse channel");
             network.reverse.push(back as u32);
             let turns = network.first_turn[channel] + network.neighbours(head).len() as u32;
             network.first_turn.push(turns);
@@ -89,42 +89,42 @@ impl<'a> Network<'a> {
         Some(self.first[from] as usize + slot)
     }
 
-    /// Returns the switch that a channel leads to.
+    /// Returns the switch at the end of a channel.
     pub(super) fn head(&self, channel: usize) -> usize {
         usize::from(self.head[channel])
     }
 
-    /// Returns the switch that a channel comes from.
+    /// Returns the switch at the start of a channel.
     pub(super) fn tail(&self, channel: usize) -> usize {
         usize::from(self.tail[channel])
     }
 
-    /// Returns the slot of a channel at the switch that it comes from.
+    /// Returns the slot of a channel at its first switch.
     pub(super) fn slot(&self, channel: usize) -> usize {
         channel - self.first[self.tail(channel)] as usize
     }
 
-    /// Returns the channel of the other direction.
+    /// Returns the channel of the opposite direction.
     pub(super) fn reverse(&self, channel: usize) -> usize {
         self.reverse[channel] as usize
     }
 
-    /// Returns the turns from a channel, by the slot that they go on through.
+    /// Returns the turns from a channel, by the slot of the next channel.
     pub(super) fn turns_of(&self, channel: usize) -> std::ops::Range<usize> {
         self.first_turn[channel] as usize..self.first_turn[channel + 1] as usize
     }
 
-    /// Returns the turn from a channel into a slot of the switch that it leads to.
+    /// Returns the turn from a channel into a slot of the switch at its end.
     pub(super) fn turn(&self, channel: usize, slot: u8) -> usize {
         self.first_turn[channel] as usize + usize::from(slot)
     }
 
-    /// Returns the hops from every switch to one, in order; as many as the other way.
+    /// Returns the hops from every switch to one switch; they are equal in both directions.
     pub(super) fn distances(&self, to: usize) -> &'a [u8] {
         self.hops.least_row(SwitchId(to as u16))
     }
 
-    /// Tells whether two different switches reach each other.
+    /// Returns true if two different switches are connected.
     pub(super) fn joined(&self, a: usize, b: usize) -> bool {
         a != b && self.distances(a)[b] != NO_HOPS
     }

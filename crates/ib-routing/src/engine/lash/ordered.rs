@@ -1,4 +1,4 @@
-//! Placing the pairs whose shortest paths follow an orientation, all at once.
+//! Places all pairs whose shortest paths follow an orientation.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -10,20 +10,20 @@ use super::orientation::Orientation;
 use super::routes::Routes;
 use crate::hops::NO_HOPS;
 
-/// The end ports that a channel leads to, by class of destination: those with hosts first.
+/// Number of end ports reached over a channel: those of switches with hosts, then others.
 pub(super) type Load = [u32; 2];
 
-/// How many switches choose their ways in one job.
+/// Number of switches per job.
 const JOB: usize = 64;
 
-/// The stretch of the destination itself, which comes after all others.
+/// The stretch of the destination itself, after all others.
 const ARRIVED: u8 = NONE - 1;
 
-/// Gives the layer to every open pair that can be joined by shortest paths in the order of the
-/// orientation both ways, adds the routes that this takes, and enters their turns into the graph.
+/// Assigns the layer to every open pair with shortest paths in the order of the orientation in both
+/// directions. Adds the routes, and the turns to the graph.
 ///
-/// Where several ways are in order, the one is taken that leads over the least loaded channel.
-/// `load` counts the end ports that every channel leads to.
+/// If several paths are in order, the one over the least loaded channel is chosen. `load` counts
+/// the end ports reached over each channel.
 pub(super) fn place(
     network: &Network<'_>,
     orientation: &Orientation,
@@ -60,8 +60,8 @@ pub(super) fn place(
     }
 }
 
-/// Follows the way from a switch up to where it was followed before; fills in the slots that are
-/// missing and marks the turns.
+/// Follows the route from a switch up to a visited switch; fills in missing slots and marks the
+/// turns.
 fn follow(
     network: &Network<'_>,
     from: usize,
@@ -88,11 +88,11 @@ fn follow(
     }
 }
 
-/// How late in the orientation the way from every switch to every other can begin.
+/// The last stretch in which the path from every switch to every other can begin.
 struct Stretches {
     switches: usize,
-    /// `[destination][switch]`: the last stretch that a path in order can start with; [`NONE`]
-    /// when none is in order.
+    /// `[destination][switch]`: the last stretch in which a path in order can start; [`NONE`] if
+    /// there is no such path.
     first: Vec<u8>,
 }
 
@@ -136,21 +136,23 @@ impl Stretches {
         &self.first[destination * self.switches..][..self.switches]
     }
 
-    /// Tells whether paths of both directions are in order.
+    /// Returns true if there are paths in order in both directions.
     fn joins(&self, a: usize, b: usize) -> bool {
         self.to(a)[b] != NONE && self.to(b)[a] != NONE
     }
 
-    /// Chooses the way on from every switch to every destination that has none but could.
+    /// Chooses the next channel from every switch to every destination without a route, if there is
+    /// a path in order.
     fn choose(
         &self,
         network: &Network<'_>,
         orientation: &Orientation,
         routes: &Routes,
         load: &mut [Load],
-    ) -> Ways {
+    ) -> NextSlots {
         let switches = self.switches;
-        // A switch's choices only depend on its own channels' load, so switches are independent.
+        // The choices of a switch depend only on the load of its own channels, so switches are
+        // independent.
         let mut jobs = Vec::new();
         let mut rest = load;
         for start in (0..switches).step_by(JOB) {
@@ -181,8 +183,8 @@ impl Stretches {
                             && first[head] != NONE
                             && stretch <= first[head]
                     });
-                    // Among equals, switches start at different slots, so that what comes from
-                    // many of them for one destination does not meet before it must.
+                    // If loads are equal, switches start at different slots, so that routes to one
+                    // destination meet late.
                     let degree = network.neighbours(switch).len();
                     let begin = network.slot(network.reverse(start)) % degree;
                     let turn = |channel| (channel - start + degree - begin) % degree;
@@ -196,24 +198,24 @@ impl Stretches {
             }
             slots
         });
-        Ways { switches, slots: slots.collect() }
+        NextSlots { switches, slots: slots.collect() }
     }
 }
 
-/// The ways on that were chosen, by job, `[destination][switch of the job]`.
-struct Ways {
+/// The chosen next slots, by job, `[destination][switch of the job]`.
+struct NextSlots {
     switches: usize,
     slots: Vec<Vec<u8>>,
 }
 
-impl Ways {
+impl NextSlots {
     fn slot(&self, switch: usize, to: usize) -> u8 {
         let own = JOB.min(self.switches - switch / JOB * JOB);
         self.slots[switch / JOB][to * own + switch % JOB]
     }
 }
 
-/// Sorts switches by their distance, in buckets.
+/// Sorts switches by distance, in buckets.
 struct ByDistance {
     sorted: Vec<u16>,
     ends: Vec<u32>,

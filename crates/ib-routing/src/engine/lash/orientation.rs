@@ -1,28 +1,28 @@
 //! Orders of the channels that many shortest paths follow.
 //!
-//! A path that only ever goes on to a higher channel of one fixed order cannot be part of a cycle
-//! of dependencies. Up*/down* is such an order: switches are numbered by breadth-first search from
-//! a root, channels towards lower numbers come first, the highest first, then those towards higher
-//! numbers, the lowest first. Dimension order is another. Here the two are one: each dimension has
-//! its own up*/down*, over the coordinates and from the root's coordinate, and one dimension
-//! follows the other. A ring is thereby cut opposite to the root, and different roots cut it in
-//! different places; a graph without dimensions is one dimension whose coordinates are the
-//! switches.
+//! A path that only proceeds to higher channels of a fixed order cannot be part of a dependency
+//! cycle. Up*/down* is such an order. Switches are numbered by breadth-first search from a root.
+//! Channels to lower numbers come first, in descending order, then channels to higher numbers, in
+//! ascending order. Dimension order is another. This module combines both: each dimension has its
+//! own up*/down* order of coordinates, starting at the coordinate of the root, and the dimensions
+//! follow each other. A cycle is thereby cut opposite to the root; different roots cut it at
+//! different links. A graph without dimensions is treated as a single dimension whose coordinates
+//! are the switches.
 
 use super::dimensions::Dimensions;
 use super::network::{NONE, Network};
 
-/// An order of the channels, and the stretches of it within which any path is in order.
+/// An order of the channels, divided into stretches; within a stretch, any path is in order.
 pub(super) struct Orientation {
-    /// The stretch of each channel: up or down in one dimension; [`NONE`] for channels that join
-    /// switches of one coordinate, which no path may use.
+    /// The stretch of each channel: up or down in one dimension. [`NONE`] for channels between
+    /// switches of equal coordinates, which no path may use.
     pub(super) stretch: Vec<u8>,
-    /// The place of each channel in the order.
+    /// The position of each channel in the order.
     pub(super) place: Vec<u32>,
 }
 
 impl Orientation {
-    /// Orients the channels; a mirrored orientation goes down where the other goes up.
+    /// Orients the channels; a mirrored orientation swaps up and down.
     pub(super) fn new(
         network: &Network<'_>,
         dimensions: Option<&Dimensions>,
@@ -42,7 +42,7 @@ impl Orientation {
                 }
                 let down = (to > from) != mirrored;
                 stretch[channel] = (2 * dimension) as u8 + u8::from(down);
-                // Towards lower numbers from high to low, towards higher ones from low to high.
+                // Descending towards lower numbers, ascending towards higher ones.
                 keys[channel] = (stretch[channel], if to < from { -from } else { from });
             }
         }
@@ -56,7 +56,7 @@ impl Orientation {
     }
 }
 
-/// One dimension: its channels, and the coordinates that they join.
+/// A dimension: its channels and the coordinates that they join.
 struct Axis<'a> {
     network: &'a Network<'a>,
     grid: Option<(&'a Dimensions, usize)>,

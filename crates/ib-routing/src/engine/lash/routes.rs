@@ -1,15 +1,15 @@
-//! The next switch on the way from every switch to every other, and each pair's layer.
+//! The next switch from every switch to every other, and the layer of each pair.
 
 use super::network::{NONE, Network};
 
 /// The routes between all switches.
 ///
-/// A destination's routes form a tree, because forwarding tables know nothing of where a packet
-/// comes from: the way on depends on the switch and the destination alone.
+/// The routes to a destination form a tree, because LFTs ignore the source of packets: the next
+/// switch depends only on the current switch and the destination.
 #[derive(Clone)]
 pub(super) struct Routes {
     switches: usize,
-    /// `[destination][switch]`: the slot of the next switch; [`NONE`] where there is none yet.
+    /// `[destination][switch]`: the slot of the next switch; [`NONE`] if there is no route yet.
     slots: Vec<u8>,
 }
 
@@ -18,12 +18,12 @@ impl Routes {
         Self { switches, slots: vec![NONE; switches * switches] }
     }
 
-    /// Returns, for one destination, the slot of the next switch by switch.
+    /// Returns the slots of the next switches to a destination, by switch.
     pub(super) fn to(&self, destination: usize) -> &[u8] {
         &self.slots[destination * self.switches..][..self.switches]
     }
 
-    /// Returns, for one destination, the slots for writing.
+    /// Returns the slots of the next switches to a destination for writing.
     pub(super) fn to_mut(&mut self, destination: usize) -> &mut [u8] {
         &mut self.slots[destination * self.switches..][..self.switches]
     }
@@ -33,10 +33,10 @@ impl Routes {
         &mut self.slots
     }
 
-    /// Returns the turns on the way between two switches, as the channels on either side.
+    /// Returns the turns on the route between two switches, as pairs of channels.
     ///
     /// # Panics
-    /// The iterator panics where the route is missing.
+    /// The iterator panics if the route is missing.
     pub(super) fn turns<'r>(
         &'r self,
         network: &'r Network<'_>,
@@ -72,13 +72,13 @@ impl Iterator for Turns<'_> {
     }
 }
 
-/// Routes with every pair's layer.
+/// Routes and the layer of every pair.
 pub(super) struct Layout {
     pub(super) routes: Routes,
-    /// `[switch][switch]`, the same both ways; [`NONE`] on the diagonal and between switches that
-    /// do not reach each other.
+    /// `[switch][switch]`, symmetric; [`NONE`] on the diagonal and between unconnected switches.
     pub(super) layers: Vec<u8>,
-    /// For each layer an order of the channels that all its turns follow: the place by channel.
+    /// For each layer, an order of the channels that all its turns follow, as a position per
+    /// channel.
     pub(super) orders: Vec<Vec<u32>>,
 }
 
@@ -89,7 +89,7 @@ impl Layout {
     }
 }
 
-/// The pairs of switches that reach each other and have no layer yet, the lower switch first.
+/// Returns the connected pairs of switches without a layer, the lower switch first.
 pub(super) fn open_pairs(network: &Network<'_>, layers: &[u8]) -> Vec<(u16, u16)> {
     let switches = network.switches();
     let mut pairs = Vec::new();

@@ -1,29 +1,29 @@
-//! Placing pairs one by one, with a search for paths that close no cycle.
+//! Places pairs one by one, with a search for paths that close no cycle.
 
 use super::dimensions::Dimensions;
 use super::graph::{DependencyGraph, State};
 use super::network::{NONE, Network};
 use super::routes::Routes;
 
-/// How many channels the search for one path may try.
-const MOST_STEPS: usize = 64;
+/// Maximum number of channels that the search for a path may try.
+const MAX_STEPS: usize = 64;
 
-/// A search for shortest paths that fit into one layer.
+/// A search for shortest paths that fit into a layer.
 ///
-/// It goes from switch to switch, backs up where a turn would close a cycle, and where a route is
-/// known already it has to follow it. Turns that the layer has are tried before new ones, so
-/// that as few as possible are added.
+/// It proceeds from switch to switch and backtracks if a turn would close a cycle. If a switch
+/// already has a route to the destination, the search must follow it. Turns of the layer are tried
+/// before new ones, so that few turns are added.
 pub(super) struct PathSearch<'a> {
     network: &'a Network<'a>,
     dimensions: Option<&'a Dimensions>,
     graph: DependencyGraph<'a>,
     load: Vec<super::ordered::Load>,
-    /// Where the path is, one step for each switch on it.
+    /// The current path, one step per switch.
     steps: Vec<Step>,
     options: Vec<Choice>,
-    /// The turns that the current pair added, with the channels on either side.
+    /// The turns added for the current pair, with the channels before and after them.
     added: Vec<(usize, usize, usize)>,
-    /// The turns that did not go together with those.
+    /// The turns that could not be added together with them.
     failed: Vec<(usize, usize, usize)>,
     /// The routes that the current pair would add: destination, switch and slot.
     found: Vec<(usize, usize, u8)>,
@@ -31,16 +31,16 @@ pub(super) struct PathSearch<'a> {
 
 struct Step {
     switch: usize,
-    /// The channel that the path came by.
+    /// The channel by which the path arrived.
     channel: Option<usize>,
-    /// Where this step's choices begin among the options, and how many have been tried.
+    /// Start of the choices of this step among the options, and the number of those tried.
     first: usize,
     tried: usize,
-    /// The number of added turns before this step.
+    /// Number of added turns before this step.
     added: usize,
 }
 
-/// A way on: by rank of its turn, by dimension, by slot.
+/// A next channel, ordered by the state of its turn, the dimension and the slot.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Choice {
     rank: u8,
@@ -69,18 +69,18 @@ impl<'a> PathSearch<'a> {
         }
     }
 
-    /// Returns the layer's graph.
+    /// Returns the graph of the layer.
     pub(super) fn graph(&self) -> &DependencyGraph<'a> {
         &self.graph
     }
 
-    /// Returns the layer's graph.
+    /// Returns the graph of the layer and the load of the channels.
     pub(super) fn into_graph(self) -> (DependencyGraph<'a>, Vec<super::ordered::Load>) {
         (self.graph, self.load)
     }
 
-    /// Adds the paths of both directions between two switches to the layer, and to the routes;
-    /// returns false, with both unchanged, when none were found that fit.
+    /// Adds the paths of both directions between two switches to the layer and the routes. Returns
+    /// false if none fit; then both are unchanged.
     pub(super) fn place(&mut self, routes: &mut Routes, a: usize, b: usize) -> bool {
         self.added.clear();
         self.failed.clear();
@@ -96,7 +96,7 @@ impl<'a> PathSearch<'a> {
             return true;
         }
         self.drop_added(0);
-        // A turn that fails alone will fail every time; it need not be searched for again.
+        // A turn that fails alone will always fail, so it is not tried again.
         for &(turn, from, to) in &self.failed {
             if self.graph.state(turn) == State::Absent {
                 if self.graph.insert(turn, from, to) {
@@ -113,7 +113,7 @@ impl<'a> PathSearch<'a> {
         self.steps.clear();
         self.options.clear();
         self.enter(routes, to, from, None);
-        let mut left = MOST_STEPS;
+        let mut left = MAX_STEPS;
         while let Some(step) = self.steps.last_mut() {
             let (switch, channel) = (step.switch, step.channel);
             let (first, added) = (step.first, step.added);
@@ -141,7 +141,7 @@ impl<'a> PathSearch<'a> {
         false
     }
 
-    /// Goes on to a switch and lists the ways on from there, the best first.
+    /// Moves to a switch and lists the next channels, the best first.
     fn enter(&mut self, routes: &Routes, to: usize, switch: usize, channel: Option<usize>) {
         let first = self.options.len();
         let known = routes.to(to)[switch];
@@ -174,7 +174,7 @@ impl<'a> PathSearch<'a> {
         Choice { rank, dimension, load, slot }
     }
 
-    /// Makes sure that the layer has a turn; false when that would close a cycle.
+    /// Ensures that the layer has a turn; false if it would close a cycle.
     fn take(&mut self, channel: usize, onward: usize, slot: u8) -> bool {
         let turn = self.network.turn(channel, slot);
         match self.graph.state(turn) {

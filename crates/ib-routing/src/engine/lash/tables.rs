@@ -8,9 +8,7 @@ use crate::layers::Layers;
 use crate::lft::Lfts;
 use crate::subnet::{Attachment, Subnet, SwitchId};
 
-/// Fills the forwarding tables.
-///
-/// The LIDs that a channel leads to take the links of the channel in turn.
+/// Fills the forwarding tables. The LIDs reached over a channel alternate between its links.
 pub(super) fn lfts(subnet: &Subnet<'_>, network: &Network<'_>, layout: &Layout) -> Lfts {
     let mut lfts = Lfts::new(subnet);
     lfts.par_tables_mut().enumerate().for_each(|(switch, table)| {
@@ -52,7 +50,7 @@ fn links(subnet: &Subnet<'_>, network: &Network<'_>, switch: usize) -> Vec<Vec<u
     links
 }
 
-/// Returns the service level of each pair of switches: its layer, from the first VL on.
+/// Returns the service level of each pair of switches: its layer plus the first VL.
 pub(super) fn levels(layout: &Layout, switches: usize, first_vl: u8) -> Layers {
     let level = |&layer: &u8| if layer == NONE { first_vl } else { first_vl + layer };
     Layers::per_pair(switches, layout.layers.iter().map(level).collect())

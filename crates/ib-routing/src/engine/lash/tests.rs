@@ -23,7 +23,7 @@ fn vls(count: u8) -> RoutingOptions {
     RoutingOptions { virtual_lanes: count, ..RoutingOptions::default() }
 }
 
-/// Routes and checks everything that lash promises; returns the number of layers.
+/// Routes a fabric and checks all guarantees of lash; returns the number of layers.
 fn sound(fabric: &Fabric) -> usize {
     let subnet = subnet(fabric);
     let routing = Lash.route(&subnet, &vls(15)).expect("15 VLs are plenty");
@@ -42,7 +42,7 @@ fn sound(fabric: &Fabric) -> usize {
 }
 
 #[test]
-fn known_fabrics_take_the_layers_that_they_must() {
+fn known_fabrics_need_the_expected_layers() {
     for (kind, layers) in [
         ("mesh 1x1 hosts=2", 1),
         ("mesh 5x4", 1),
@@ -56,7 +56,7 @@ fn known_fabrics_take_the_layers_that_they_must() {
 }
 
 #[test]
-fn a_large_torus_fits_into_eight_vls() {
+fn large_torus_needs_at_most_eight_vls() {
     let fabric = fabric("torus 8x8x8 hosts=2", 0.0, 0);
     let subnet = subnet(&fabric);
     let routing = Lash.route(&subnet, &vls(8)).expect("8 VLs");
@@ -81,7 +81,7 @@ fn damaged_and_irregular_fabrics_are_routed_as_well() {
 }
 
 #[test]
-fn there_are_no_more_layers_than_opensm_needs() {
+fn lash_needs_no_more_layers_than_opensm() {
     for kind in
         ["torus 5x5", "torus 4x4x4", "dragonfly a=4 p=2 h=2", "random switches=30 ports=8 hosts=2"]
     {
@@ -118,7 +118,7 @@ fn paths_are_spread_evenly_over_the_layers() {
 }
 
 #[test]
-fn what_lash_does_not_take_is_refused_in_words() {
+fn unsupported_options_are_refused_with_a_reason() {
     let fabric = fabric("torus 5x5", 0.0, 0);
     let refusal = |lids: LidOptions, options: &RoutingOptions| {
         let options_of = SubnetOptions { sm_port: None, lids };
@@ -132,14 +132,11 @@ fn what_lash_does_not_take_is_refused_in_words() {
         "lash: the starting VL is 8; expected less than 8, the number of data VLs"
     );
     let few = refusal(LidOptions::default(), &vls(1));
-    assert!(
-        few.ends_with("layers are needed; expected at most 1, the virtual lanes from 0 on"),
-        "{few}"
-    );
+    assert!(few.ends_with("layers are needed; expected at most 1, the VLs from 0 on"), "{few}");
 }
 
 #[test]
-fn the_starting_vl_is_the_lowest_level() {
+fn starting_vl_is_the_lowest_service_level() {
     let fabric = fabric("torus 5x5 hosts=2", 0.0, 0);
     let subnet = subnet(&fabric);
     let options = RoutingOptions { lash_start_vl: 3, ..vls(8) };
@@ -156,7 +153,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn random_fabrics_are_sound_whatever_the_threads(switches in 3u32..24, seed in 0u64..1000) {
+    fn random_fabrics_are_sound_for_any_number_of_threads(switches in 3u32..24, seed in 0u64..1000) {
         let kind = format!("random switches={switches} ports=7 hosts=2");
         let fabric = fabric(&kind, 0.0, seed);
         sound(&fabric);

@@ -7,7 +7,7 @@ use crate::command::parse_duration;
 use crate::script::{Step, read_script};
 
 #[test]
-fn a_name_is_written_as_it_can_be_read() {
+fn displayed_names_can_be_parsed() {
     for (text, written) in [
         ("a[1]", "\"a\"[1]"),
         ("\"a b\"", "\"a b\""),
@@ -26,24 +26,24 @@ fn a_name_is_written_as_it_can_be_read() {
 }
 
 #[test]
-fn a_time_is_written_in_the_greatest_unit_in_which_it_is_whole() {
+fn durations_use_the_greatest_integer_unit() {
     for (nanos, written) in [
         (0, "0s"),
         (1, "1ns"),
         (1_500_000, "1500us"),
         (20_000_000, "20ms"),
         (3_000_000_000, "3s"),
-        // More than a number with 53 bits holds.
+        // Exceeds the 53 bits of an `f64`.
         (999_999_999_999_999_999, "999999999999999999ns"),
     ] {
         let time = Duration::from_nanos(nanos);
-        assert_eq!(Time(time).to_string(), written);
+        assert_eq!(DisplayDuration(time).to_string(), written);
         assert_eq!(parse_duration(written), Some(time));
     }
 }
 
 #[test]
-fn values_are_written_as_people_write_them() {
+fn values_are_displayed_in_canonical_form() {
     for (text, written) in [
         ("fault a[1] LOSS=.30 delay=0.0015s", "Fault \"a\"[1] loss=0.3 delay=1500us"),
         ("Error a 07.50 PortInfo", "Error \"a\" 7.5 21"),
@@ -55,14 +55,14 @@ fn values_are_written_as_people_write_them() {
     }
 }
 
-/// A time that can be read.
+/// A duration that can be parsed.
 fn time() -> impl Strategy<Value = Duration> {
     let units = prop_oneof![Just(1), Just(1_000), Just(1_000_000), Just(1_000_000_000)];
     let small = (0..1_000_000u64, units).prop_map(|(count, unit)| count * unit);
     prop_oneof![small, 0..1_000_000_000_000_000_000u64].prop_map(Duration::from_nanos)
 }
 
-/// A node, or one of its ports. No name is empty, and none has the end of a line in it.
+/// A node or one of its ports. Names are not empty and contain no line end.
 fn target(port: impl Strategy<Value = Option<u8>>) -> impl Strategy<Value = Target> {
     let name = prop_oneof![".{1,12}", "[\"\\[\\] a]{1,6}"];
     (name, port).prop_map(|(node, port)| Target { node, port })
@@ -104,7 +104,7 @@ fn ignored() -> impl Strategy<Value = Ignored> {
     ]
 }
 
-/// Every command with every value that can be read.
+/// Every command with all values that can be parsed.
 fn command() -> impl Strategy<Value = Command> {
     let attribute = any::<Option<u16>>().prop_map(|id| id.map(AttributeId));
     let rate = probability().prop_map(|part| part * 100.0);
@@ -140,7 +140,7 @@ fn command() -> impl Strategy<Value = Command> {
 
 proptest! {
     #[test]
-    fn a_command_is_read_as_it_was_written(command in command(), at in time()) {
+    fn displayed_commands_are_parsed_as_the_same_command(command in command(), at in time()) {
         let written = command.to_string();
         prop_assert_eq!(written.parse(), Ok(command.clone()), "{}", written);
         let step = Step { at, command, line: Some(1) };

@@ -11,7 +11,7 @@ use crate::ids::ClientId;
 use crate::lab::{self, lid, node, port, run, two_switches as made};
 use crate::options::Options;
 
-/// Reads PortCounters of port 2 of s1, or sets all of them to zero first.
+/// Reads PortCounters of port 2 of s1; with `reset`, sets all of them to zero first.
 fn port_counters(sim: &mut Sim, client: ClientId, reset: bool) -> PortCounters {
     let mut mad = lab::performance(if reset { Method::SET } else { Method::GET }, PortCounters::ID);
     let mut request = PortCounters::zeroed();
@@ -23,7 +23,7 @@ fn port_counters(sim: &mut Sim, client: ClientId, reset: bool) -> PortCounters {
 }
 
 #[test]
-fn a_counter_shows_what_the_console_sets_whoever_wrote_it_before() {
+fn console_sets_a_counter_in_both_attributes() {
     let mut sim = made();
     let client = lab::client(&mut sim, "h1");
     for reset in [false, true] {
@@ -43,7 +43,7 @@ fn a_counter_shows_what_the_console_sets_whoever_wrote_it_before() {
 }
 
 #[test]
-fn clearing_a_port_after_its_counters_were_written_leaves_zeros() {
+fn clear_resets_counters_that_were_written() {
     let mut sim = made();
     let client = lab::client(&mut sim, "h1");
     let at = port(&sim, "s1.2");
@@ -54,7 +54,7 @@ fn clearing_a_port_after_its_counters_were_written_leaves_zeros() {
     assert_eq!(port_counters(&mut sim, client, false).symbol_errors, 0);
 }
 
-/// Tells h2's switch and h2 what a manager tells them, and has them count.
+/// Configures s2 and h2 as a subnet manager does, and makes them count errors.
 fn configure(sim: &mut Sim) {
     let client = lab::client(sim, "h1");
     for name in ["s2.0", "h2.1"] {
@@ -73,8 +73,7 @@ fn configure(sim: &mut Sim) {
     }
 }
 
-/// Checks that s2 and h2 are what they are in a fabric that nobody has configured, except for their
-/// links.
+/// Checks that s2 and h2 are in the state of an unconfigured fabric, except for their links.
 fn check_fresh(sim: &Sim) {
     let fresh = Sim::new(&lab::row(2), Options::default());
     for name in ["s2", "h2"] {
@@ -97,7 +96,7 @@ fn check_fresh(sim: &Sim) {
 }
 
 #[test]
-fn a_node_that_was_without_power_has_forgotten_all() {
+fn power_loss_resets_a_node() {
     let mut sim = made();
     configure(&mut sim);
     run(&mut sim, "Power s2 off");
@@ -108,7 +107,7 @@ fn a_node_that_was_without_power_has_forgotten_all() {
 }
 
 #[test]
-fn a_node_that_was_cleared_is_a_fresh_one_without_cables_and_faults() {
+fn clear_resets_a_node_and_removes_cables_and_faults() {
     let mut sim = made();
     configure(&mut sim);
     run(&mut sim, "Fault s2 loss=0.5");
@@ -127,26 +126,26 @@ fn a_node_that_was_cleared_is_a_fresh_one_without_cables_and_faults() {
 }
 
 #[test]
-fn faults_of_the_link_and_of_requests_are_mended_apart() {
+fn link_faults_and_request_loss_are_removed_separately() {
     let mut sim = made();
     run(&mut sim, "Error s1[3] 100 0x11");
     run(&mut sim, "Fault s1[3] loss=0.5 delay=5us");
     run(&mut sim, "Fault s1[3] none");
     let at = port(&sim, "s1.3");
-    let faults = sim.port(at).faults.clone().expect("the error stays");
+    let faults = sim.port(at).faults.clone().expect("the request loss is unchanged");
     assert_eq!((faults.loss, faults.delay.as_nanos()), (0.0, 0));
     assert_eq!(faults.unanswered, 100.0);
     assert_eq!(faults.unanswered_attribute, Some(AttributeId::NODE_INFO));
     run(&mut sim, "Fault s1[3] loss=0.5");
     run(&mut sim, "Error s1[3] 0");
-    let faults = sim.port(at).faults.clone().expect("the loss stays");
+    let faults = sim.port(at).faults.clone().expect("the packet loss is unchanged");
     assert_eq!((faults.unanswered, faults.loss), (0.0, 0.5));
     run(&mut sim, "Fault s1[3] none");
     assert!(sim.port(at).faults.is_none());
 }
 
 #[test]
-fn an_ignored_write_is_answered_as_if_it_was_done() {
+fn ignored_lft_write_is_acknowledged() {
     let mut sim = made();
     run(&mut sim, "IgnoreLft s1 3");
     let client = lab::client(&mut sim, "h1");
@@ -158,7 +157,7 @@ fn an_ignored_write_is_answered_as_if_it_was_done() {
 }
 
 #[test]
-fn packets_are_reordered_without_a_word_on_how_long_they_are_held() {
+fn reordering_has_a_default_maximum_delay() {
     let mut sim = made();
     run(&mut sim, "Fault s1[2] reorder=0.5");
     let (from, to, dlid) = (port(&sim, "h1.1"), port(&sim, "h2.1"), lid(&sim, "h2"));

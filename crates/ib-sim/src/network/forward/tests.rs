@@ -7,7 +7,7 @@ use crate::counters::Counters;
 use crate::lab::{self, lid, node, port};
 use crate::options::Options;
 
-/// Sends a packet from h1 to a LID and returns the reason of its loss, if it is lost.
+/// Sends a packet from h1 to a LID; returns the reason of its loss, if lost.
 fn send(sim: &mut Sim, dlid: u16) -> Option<&'static str> {
     let from = port(sim, "h1.1");
     let before = sim.stats().lost.clone();
@@ -25,7 +25,7 @@ fn counters(sim: &Sim, name: &str) -> Counters {
     sim.counters(port(sim, name))
 }
 
-/// Returns the relay errors of a port: all, and those of DLID, VL and loop.
+/// Returns the relay errors of a port: total, DLID, VL and looping.
 fn relay(sim: &Sim, name: &str) -> [u64; 4] {
     let all = counters(sim, name);
     [
@@ -37,7 +37,7 @@ fn relay(sim: &Sim, name: &str) -> [u64; 4] {
 }
 
 #[test]
-fn a_packet_reaches_the_lid_that_it_is_for() {
+fn packet_reaches_its_dlid() {
     let mut sim = lab::ready(&lab::row(3), Options::default());
     let to = port(&sim, "h2.1");
     sim.open(to);
@@ -59,7 +59,7 @@ fn a_packet_reaches_the_lid_that_it_is_for() {
 }
 
 #[test]
-fn a_switch_drops_what_its_table_does_not_lead_on() {
+fn switch_drops_packets_without_valid_lft_entry() {
     let mut sim = lab::ready(&lab::row(2), Options::default());
     let (s1, s2, dlid) = (node(&sim, "s1"), node(&sim, "s2"), lid(&sim, "h2"));
 
@@ -93,7 +93,7 @@ fn a_switch_drops_what_its_table_does_not_lead_on() {
 }
 
 #[test]
-fn a_packet_in_a_loop_is_dropped_in_the_end() {
+fn packet_in_a_forwarding_loop_is_dropped() {
     let fabric =
         lab::fabric(&[("h1", 1), ("s1", 3), ("s2", 3)], &["h1.1 s1.3", "s1.1 s2.1", "s1.2 s2.2"]);
     let mut sim = lab::ready(&fabric, Options::default());
@@ -108,7 +108,7 @@ fn a_packet_in_a_loop_is_dropped_in_the_end() {
 }
 
 #[test]
-fn an_adapter_takes_only_its_own_lids() {
+fn hca_accepts_only_its_own_lids() {
     let mut sim = lab::ready(&lab::row(1), Options::default());
     let s1 = node(&sim, "s1");
     lab::set_route(&mut sim, s1, 40, 4);
@@ -126,7 +126,7 @@ fn an_adapter_takes_only_its_own_lids() {
 }
 
 #[test]
-fn a_port_that_is_not_active_passes_no_data() {
+fn inactive_port_passes_no_data() {
     use ib_wire::mad::sm::PortState;
     let fabric = lab::row(2);
     for (name, state, why) in [
@@ -148,14 +148,14 @@ fn a_port_that_is_not_active_passes_no_data() {
         assert_eq!(all.xmit_discards, all.inactive_discards, "{name}");
         assert_eq!(all.rcv_switch_relay_errors, 0, "{name}");
         if why.is_none() {
-            // Data makes an armed port active.
+            // A data packet activates an armed port.
             assert_eq!(sim.port_info(at).port_state, PortState::ACTIVE);
         }
     }
 }
 
 #[test]
-fn what_cannot_leave_the_first_port_is_lost_there() {
+fn packet_that_cannot_be_sent_is_lost_at_its_port() {
     let mut sim = lab::ready(&lab::row(1), Options::default());
     let (from, dlid) = (port(&sim, "h1.1"), lid(&sim, "h2"));
     let try_packet = |sim: &mut Sim, level, payload| {
@@ -182,7 +182,7 @@ fn what_cannot_leave_the_first_port_is_lost_there() {
 }
 
 #[test]
-fn a_service_level_without_a_vl_at_a_switch_is_a_relay_error() {
+fn sl_without_vl_at_a_switch_is_a_relay_error() {
     use ib_types::VirtualLane;
     use ib_wire::mad::sm::VlCap;
     let mut sim = lab::ready(&lab::row(1), Options::default());
@@ -201,7 +201,7 @@ fn a_service_level_without_a_vl_at_a_switch_is_a_relay_error() {
     assert_eq!(send(&mut sim, dlid), Some("no_receiver"));
 }
 
-/// A switch tree with four hosts; returns the fabric.
+/// Configures a tree of switches with four hosts; returns the fabric.
 fn tree() -> ib_topology::Fabric {
     lab::fabric(
         &[("h1", 1), ("h2", 1), ("h3", 1), ("h4", 1), ("s1", 20), ("s2", 20), ("s3", 20)],
@@ -224,7 +224,7 @@ fn set_group(sim: &mut Sim, name: &str, ports: &[u8]) {
 }
 
 #[test]
-fn every_member_of_a_group_gets_a_packet_once() {
+fn every_group_member_receives_one_copy() {
     let mut sim = lab::ready(&tree(), Options::default());
     set_group(&mut sim, "s1", &[1, 2, 17, 18]);
     set_group(&mut sim, "s2", &[1, 2]);
@@ -251,7 +251,7 @@ fn every_member_of_a_group_gets_a_packet_once() {
 }
 
 #[test]
-fn a_group_without_an_entry_goes_to_the_default_ports() {
+fn group_without_mft_entry_uses_default_ports() {
     let mut sim = lab::ready(&tree(), Options::default());
     let hosts = ["h1.1", "h2.1"].map(|name| port(&sim, name));
     let (h3, s1) = (port(&sim, "h3.1"), node(&sim, "s1"));
@@ -274,7 +274,7 @@ fn a_group_without_an_entry_goes_to_the_default_ports() {
 }
 
 #[test]
-fn being_alone_in_a_group_is_no_relay_error() {
+fn group_without_other_members_is_no_relay_error() {
     let mut sim = lab::ready(&tree(), Options::default());
     set_group(&mut sim, "s1", &[1]);
     let from = port(&sim, "h1.1");
@@ -286,7 +286,7 @@ fn being_alone_in_a_group_is_no_relay_error() {
     assert_eq!(lab::lost(&sim, "turns_back"), 1);
 }
 
-/// Sends a directed route with LID-routed legs and returns the GUID of the node that answers.
+/// Sends a directed route SMP with LID-routed parts; returns the GUID of the responding node.
 fn combined(
     sim: &mut Sim,
     (to, dr_slid, dr_dlid): (u16, u16, u16),
@@ -314,32 +314,32 @@ fn combined(
 }
 
 #[test]
-fn directed_routes_may_start_and_end_with_a_leg_by_lid() {
+fn directed_routes_may_have_lid_routed_parts() {
     const NONE: u16 = PERMISSIVE_LID;
     let mut sim = lab::ready(&lab::row(3), Options::default());
     let guid = |sim: &Sim, name| Some(sim.node(node(sim, name)).guid);
     let [h1, h2, s2, s3] = ["h1", "h2", "s2", "s3"].map(|name| lid(&sim, name));
     // From h1 by port 1, then from s1 by port 2: s2.
     assert_eq!(combined(&mut sim, (NONE, NONE, NONE), &[1, 2]), guid(&sim, "s2"));
-    // By LID to s2, from there by port 2 to s3, by port 4 to h2.
+    // By LID to s2, by port 2 to s3, by port 4 to h2.
     assert_eq!(combined(&mut sim, (s2, h1, NONE), &[2]), guid(&sim, "s3"));
     assert_eq!(combined(&mut sim, (s2, h1, NONE), &[2, 4]), guid(&sim, "h2"));
-    // By directed route to s2, from there by LID.
+    // By directed route to s2, then by LID.
     assert_eq!(combined(&mut sim, (NONE, NONE, h2), &[1, 2]), guid(&sim, "h2"));
     assert_eq!(combined(&mut sim, (NONE, NONE, s3), &[1, 2]), guid(&sim, "s3"));
     assert_eq!(combined(&mut sim, (NONE, NONE, s2), &[1, 2]), guid(&sim, "s2"));
-    // By LID to s2, by port 2 to s3, by LID on.
+    // By LID to s2, by port 2 to s3, then by LID.
     assert_eq!(combined(&mut sim, (s2, h1, h2), &[2]), guid(&sim, "h2"));
-    // No hop at all between the legs, or after the first.
+    // Without directed hops between the LID-routed parts, or after the first one.
     assert_eq!(combined(&mut sim, (s2, h1, NONE), &[]), guid(&sim, "s2"));
     assert_eq!(combined(&mut sim, (s2, h1, h2), &[]), guid(&sim, "h2"));
     assert_eq!(combined(&mut sim, (NONE, NONE, NONE), &[]), guid(&sim, "h1"));
-    // The end of the first leg has to be a switch.
+    // The first LID-routed part must end at a switch.
     assert_eq!(combined(&mut sim, (h2, h1, NONE), &[1]), None);
 }
 
 #[test]
-fn subnet_management_by_lid_reaches_ports_that_are_not_active() {
+fn lid_routed_smps_reach_inactive_ports() {
     let fabric = lab::row(2);
     let mut sim = lab::ready(&fabric, Options::default());
     for port in lab::all_ports(&sim).collect::<Vec<_>>() {
@@ -349,15 +349,15 @@ fn subnet_management_by_lid_reaches_ports_that_are_not_active() {
     }
     let client = lab::client(&mut sim, "h1");
     for (name, arrival) in [("h1", 1u8), ("s1", 3), ("s2", 1), ("h2", 1)] {
-        let what = (AttributeId::NODE_INFO, 0);
-        let mad = smp::lid_request(Method::GET, TransactionId(3), what);
+        let attribute = (AttributeId::NODE_INFO, 0);
+        let mad = smp::lid_request(Method::GET, TransactionId(3), attribute);
         let remote = Remote::smi(lid(&sim, name));
         let info: ib_wire::mad::sm::NodeInfo =
             lab::answer(&mut sim, client, remote, mad).attribute().unwrap();
         assert_eq!(info.node_guid, sim.node(node(&sim, name)).guid, "{name}");
         assert_eq!(info.local_port, arrival, "{name}");
     }
-    // The neighbour can be asked without any LID.
+    // The neighbour can be reached without LIDs.
     let mad = smp::lid_request(Method::GET, TransactionId(3), (AttributeId::NODE_INFO, 0));
     let info: ib_wire::mad::sm::NodeInfo =
         lab::answer(&mut sim, client, Remote::smi(PERMISSIVE_LID), mad).attribute().unwrap();

@@ -9,7 +9,7 @@ fn at(nanos: u64) -> Instant {
     Instant::from_nanos(nanos)
 }
 
-/// Two hosts on one cable of a rate.
+/// Two hosts joined by a cable with a rate.
 fn pair(rate: LinkRate) -> Fabric {
     let mut fabric = lab::fabric(&[("h1", 1), ("h2", 1)], &[]);
     let [one, other] = ["h1", "h2"].map(|name| fabric.find_name(name).unwrap());
@@ -20,7 +20,7 @@ fn pair(rate: LinkRate) -> Fabric {
 mod waiting;
 
 #[test]
-fn a_packet_takes_the_time_of_its_bytes_and_the_latency() {
+fn packet_takes_its_transmission_time_and_the_latency() {
     for (width, speed, picos) in [
         (LinkWidth::X1, LinkSpeed::Sdr, 4_000),
         (LinkWidth::X4, LinkSpeed::Sdr, 1_000),
@@ -39,7 +39,7 @@ fn a_packet_takes_the_time_of_its_bytes_and_the_latency() {
 }
 
 #[test]
-fn packets_follow_each_other_at_the_rate_of_the_link() {
+fn packets_are_sent_at_the_rate_of_the_link() {
     let mut sim = lab::ready(&lab::row(1), Options::default());
     let (from, to, dlid) = (port(&sim, "h1.1"), port(&sim, "h2.1"), lid(&sim, "h2"));
     sim.open(to);
@@ -47,7 +47,7 @@ fn packets_follow_each_other_at_the_rate_of_the_link() {
         let packet = lab::data(&sim, from, dlid, 0, 1000);
         sim.send_packet(from, packet);
     }
-    // Each takes 1024 ns per link and 200 ns of latency, twice.
+    // Each packet takes 1024 ns per link and 200 ns of latency, twice.
     for (number, arrives) in [(1, 2448), (2, 3472), (3, 4496)] {
         lab::run_checked(&mut sim, at(arrives - 1));
         assert_eq!(sim.counters(to).rcv_packets, number - 1);
@@ -56,7 +56,7 @@ fn packets_follow_each_other_at_the_rate_of_the_link() {
     }
 }
 
-/// A fabric whose s1.4 to h2 is a quarter as fast as h1 to s1.
+/// A fabric where the link s1.4 to h2 has a quarter of the rate of h1 to s1.
 fn slow_end() -> Fabric {
     let mut fabric = lab::fabric(&[("h1", 1), ("h2", 1), ("s1", 4)], &["h1.1 s1.3"]);
     let [h2, s1] = ["h2", "s1"].map(|name| fabric.find_name(name).unwrap());
@@ -66,7 +66,7 @@ fn slow_end() -> Fabric {
 }
 
 #[test]
-fn a_sender_stops_when_the_buffer_is_full_and_goes_on_when_it_drains() {
+fn sender_waits_for_credits() {
     let options = Options { vl_buffer: 4224, ..Options::default() };
     let mut sim = lab::ready(&slow_end(), options);
     let (from, to, dlid) = (port(&sim, "h1.1"), port(&sim, "h2.1"), lid(&sim, "h2"));
@@ -75,8 +75,8 @@ fn a_sender_stops_when_the_buffer_is_full_and_goes_on_when_it_drains() {
         let packet = lab::data(&sim, from, dlid, 0, 1000);
         sim.send_packet(from, packet);
     }
-    // Four packets of 16 blocks fit in the 66, the fifth waits for the first to be gone: it has
-    // arrived at 1224 and takes 4096 ns to leave, then the word of it 200 ns.
+    // Four packets of 16 blocks fit into 66 blocks. The fifth waits for the first one, which
+    // arrives at 1224 ns and takes 4096 ns to leave; the credits take 200 ns.
     lab::run_checked(&mut sim, at(4096));
     assert_eq!(sim.counters(from).xmit_packets, 4);
     lab::run_checked(&mut sim, at(1224 + 4096 + 200 - 1));
@@ -87,13 +87,13 @@ fn a_sender_stops_when_the_buffer_is_full_and_goes_on_when_it_drains() {
     lab::run_checked(&mut sim, Instant::NEVER);
     assert_eq!(sim.counters(to).rcv_packets, 40);
     lab::check_settled(&sim);
-    // One waiting time for each of the others: 4096 less the 1024 of sending.
+    // The wait time of each other packet is 4096 ns minus 1024 ns of transmission.
     let wait = sim.counters(from).xmit_wait * 8;
     assert!((36 * 3072 - 3000..=36 * 3072).contains(&wait), "{wait}");
 }
 
 #[test]
-fn no_credit_is_lost_or_doubled_when_packets_are_dropped() {
+fn dropped_packets_return_their_credits_once() {
     let options = Options { vl_buffer: 4224, ..Options::default() };
     let mut sim = lab::ready(&slow_end(), options);
     let (from, out, dlid) = (port(&sim, "h1.1"), port(&sim, "s1.4"), lid(&sim, "h2"));
@@ -110,7 +110,7 @@ fn no_credit_is_lost_or_doubled_when_packets_are_dropped() {
         let packet = lab::data(&sim, from, dlid, level, 1000);
         sim.send_packet(from, packet);
         if round % 50 == 20 {
-            // The link goes down and comes back with packets on it and in front of it.
+            // The link goes down and up with packets on it and in the queue.
             sim.net.retrain(out);
             lab::check(&sim);
             for end in [out, port(&sim, "h2.1")] {
@@ -120,7 +120,7 @@ fn no_credit_is_lost_or_doubled_when_packets_are_dropped() {
         let until = sim.now() + Duration::from_nanos(900);
         lab::run_checked(&mut sim, until);
     }
-    // The switch goes on to tell of its link, since nobody represses that.
+    // The switch repeats its link state traps, since no subnet manager represses them.
     sim.settle(sim.now());
     lab::check_settled(&sim);
     assert!(lab::lost(&sim, "link_went_down") > 5, "{:?}", sim.stats());
@@ -128,7 +128,7 @@ fn no_credit_is_lost_or_doubled_when_packets_are_dropped() {
 }
 
 #[test]
-fn copies_of_a_packet_hold_its_room_until_the_last_has_left() {
+fn multicast_copies_share_buffer_space() {
     let options = Options { vl_buffer: 4224, ..Options::default() };
     let mut fabric =
         lab::fabric(&[("h1", 1), ("h2", 1), ("h3", 1), ("s1", 4)], &["h1.1 s1.1", "h2.1 s1.2"]);
@@ -146,8 +146,8 @@ fn copies_of_a_packet_hold_its_room_until_the_last_has_left() {
         sim.send_packet(from, packet);
     }
     lab::run_checked(&mut sim, at(1224 + 4096 + 200 - 1));
-    assert_eq!(sim.counters(from).xmit_packets, 4, "the slow member holds the others up");
-    assert_eq!(sim.counters(port(&sim, "h2.1")).rcv_packets, 3, "the fourth arrives in a moment");
+    assert_eq!(sim.counters(from).xmit_packets, 4, "the slow member delays the others");
+    assert_eq!(sim.counters(port(&sim, "h2.1")).rcv_packets, 3, "the fourth is in flight");
     lab::run_checked(&mut sim, Instant::NEVER);
     assert_eq!(sim.counters(port(&sim, "h2.1")).rcv_packets, 20);
     assert_eq!(sim.counters(port(&sim, "h3.1")).rcv_packets, 20);
@@ -155,7 +155,7 @@ fn copies_of_a_packet_hold_its_room_until_the_last_has_left() {
 }
 
 #[test]
-fn subnet_management_passes_while_data_is_blocked() {
+fn smps_pass_while_data_is_blocked() {
     let options = Options { vl_buffer: 4224, ..Options::default() };
     let mut sim = lab::ready(&slow_end(), options);
     let (from, dlid) = (port(&sim, "h1.1"), lid(&sim, "h2"));
@@ -166,11 +166,11 @@ fn subnet_management_passes_while_data_is_blocked() {
     lab::run_checked(&mut sim, at(4200));
     assert!(sim.port(from).queues.as_ref().unwrap().waiting() != 0, "data is blocked");
     let client = lab::client(&mut sim, "h1");
-    let what = (ib_wire::mad::AttributeId::NODE_INFO, 0);
+    let attribute = (ib_wire::mad::AttributeId::NODE_INFO, 0);
     let mad = ib_wire::mad::smp::directed_request(
         ib_wire::mad::Method::GET,
         ib_wire::mad::TransactionId(1),
-        what,
+        attribute,
         &[1],
     );
     sim.submit(client, &ib_link::Datagram::new(ib_link::Remote::directed(), mad));
@@ -180,7 +180,7 @@ fn subnet_management_passes_while_data_is_blocked() {
 }
 
 #[test]
-fn the_buffer_for_subnet_management_overflows() {
+fn smp_queue_drops_surplus_packets() {
     let options = Options { management_buffer: 5, ..Options::default() };
     let mut sim = lab::ready(&lab::row(1), options);
     let client = lab::client(&mut sim, "h1");
@@ -194,7 +194,7 @@ fn the_buffer_for_subnet_management_overflows() {
         sim.submit(client, &ib_link::Datagram::new(ib_link::Remote::directed(), mad));
     }
     lab::run_checked(&mut sim, at(1_000_000));
-    // One is being sent and five wait. None of them came in over a link.
+    // One SMP is being sent and five are queued. None of them arrived over a link.
     let counters = sim.counters(port(&sim, "h1.1"));
     assert_eq!((counters.vl15_dropped, counters.xmit_discards), (0, 4));
     assert_eq!(lab::lost(&sim, "management_overflow"), 4);
@@ -204,7 +204,7 @@ fn the_buffer_for_subnet_management_overflows() {
 }
 
 #[test]
-fn subnet_management_without_room_is_counted_where_it_came_in() {
+fn dropped_smp_is_counted_at_the_port_of_arrival() {
     let options = Options { management_buffer: 5, ..Options::default() };
     let mut sim = lab::ready(&slow_end(), options);
     let client = lab::client(&mut sim, "h1");
@@ -216,7 +216,7 @@ fn subnet_management_without_room_is_counted_where_it_came_in() {
             &[1, 4],
         );
         sim.submit(client, &ib_link::Datagram::new(ib_link::Remote::directed(), mad));
-        // As fast as the first link takes them, which is faster than the second.
+        // At the rate of the first link, which is faster than the second.
         lab::run_checked(&mut sim, at((number + 1) * MAD_PACKET));
     }
     lab::run_checked(&mut sim, at(1_000_000));
@@ -233,5 +233,5 @@ fn subnet_management_without_room_is_counted_where_it_came_in() {
     let remote = ib_link::Remote::gsi(lid(&sim, "s1"));
     let mad = lab::answer(&mut sim, client, remote, mad);
     let details: ib_wire::mad::pm::PortRcvErrorDetails = mad.attribute().unwrap();
-    assert_eq!(details.buffer_overrun_errors, 0, "those are errors of data");
+    assert_eq!(details.buffer_overrun_errors, 0, "SMPs have no buffer overruns");
 }

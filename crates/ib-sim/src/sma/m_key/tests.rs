@@ -11,7 +11,7 @@ use crate::options::Options;
 
 const KEY: u64 = 0x1234_5678_9abc_def0;
 
-/// Returns a row of h1, s1, h2 where h2 is guarded, and a manager at h1.
+/// Returns a chain h1, s1, h2 with an M_Key at h2, and an SM at h1.
 fn guarded(protect: u8, lease: u16) -> (Sim, ClientId) {
     let mut sim = lab::ready(&lab::row(1), Options::default());
     let manager = lab::manager(&mut sim, "h1");
@@ -23,7 +23,7 @@ fn guarded(protect: u8, lease: u16) -> (Sim, ClientId) {
     (sim, manager)
 }
 
-/// Reads or writes PortInfo of h2 with a key; returns the answer, if there is one.
+/// Reads or writes PortInfo of h2 with an M_Key; returns the response, if any.
 fn touch(sim: &mut Sim, client: ClientId, method: Method, key: u64) -> Option<PortInfo> {
     let what = (AttributeId::PORT_INFO, 1);
     let mut mad = smp::directed_request(method, TransactionId(1), what, &[1, 4]);
@@ -34,7 +34,7 @@ fn touch(sim: &mut Sim, client: ClientId, method: Method, key: u64) -> Option<Po
         ..now
     });
     mad.set_m_key(key);
-    let mut came = lab::ask(sim, client, Remote::directed(), mad);
+    let mut came = lab::query(sim, client, Remote::directed(), mad);
     while let Some(incoming) = came {
         match incoming {
             Incoming::Received(answer) if answer.mad.method() == Method::GET_RESP => {
@@ -49,8 +49,8 @@ fn touch(sim: &mut Sim, client: ClientId, method: Method, key: u64) -> Option<Po
 }
 
 #[test]
-fn the_protection_decides_who_may_read_and_write() {
-    // Protection, method, whether the key is right, whether there is an answer, whether it has the key.
+fn protection_level_decides_on_reads_and_writes() {
+    // Protection level, method, right M_Key, response expected, M_Key in the response.
     for (protect, method, right, answered, shown) in [
         (0, Method::GET, false, true, true),
         (0, Method::GET, true, true, true),
@@ -83,7 +83,7 @@ fn the_protection_decides_who_may_read_and_write() {
 }
 
 #[test]
-fn a_key_of_zero_guards_nothing() {
+fn m_key_zero_protects_nothing() {
     let (mut sim, client) = guarded(3, 0);
     let at = port(&sim, "h2.1");
     sim.port_mut(at).info.m_key = 0;
@@ -92,7 +92,7 @@ fn a_key_of_zero_guards_nothing() {
 }
 
 #[test]
-fn violations_stop_at_their_maximum() {
+fn violation_counter_saturates() {
     let (mut sim, client) = guarded(2, 0);
     let at = port(&sim, "h2.1");
     sim.port_mut(at).info.m_key_violations = 0xfffe;
@@ -103,13 +103,13 @@ fn violations_stop_at_their_maximum() {
 }
 
 #[test]
-fn a_lease_ends_the_protection_unless_somebody_with_the_key_comes() {
+fn lease_ends_the_protection_unless_the_right_key_arrives() {
     let seconds = |n: u64| Instant::from_nanos(n * 1_000_000_000);
     let (mut sim, client) = guarded(2, 3);
     let at = port(&sim, "h2.1");
     assert_eq!(touch(&mut sim, client, Method::GET, 1), None);
     sim.run_until(seconds(2));
-    // The lease is not prolonged by another violation, but by the right key.
+    // Another violation does not prolong the lease; a request with the right M_Key cancels it.
     assert_eq!(touch(&mut sim, client, Method::GET, 1), None);
     assert!(touch(&mut sim, client, Method::GET, KEY).is_some());
     sim.run_until(seconds(4));
@@ -119,14 +119,14 @@ fn a_lease_ends_the_protection_unless_somebody_with_the_key_comes() {
     assert_eq!(sim.port_info(at).m_key_protect, 2);
     sim.run_until(seconds(8));
     assert_eq!(sim.port_info(at).m_key_protect, 0);
-    // Everybody can read the key now, and write with it.
+    // All clients can read the M_Key now, and write with it.
     let info = touch(&mut sim, client, Method::GET, 1).unwrap();
     assert_eq!(info.m_key, KEY);
     assert_eq!(touch(&mut sim, client, Method::SET, 1), None);
     assert!(touch(&mut sim, client, Method::SET, KEY).is_some());
 }
 
-/// Asks h2 with a wrong key and returns the trap that comes of it.
+/// Sends a request with a wrong M_Key to h2; returns the trap that follows.
 fn violate(sim: &mut Sim, client: ClientId, remote: Remote, mut mad: Mad) -> Datagram {
     mad.set_m_key(0xbad);
     sim.submit(client, &Datagram::new(remote, mad));
@@ -140,7 +140,7 @@ fn violate(sim: &mut Sim, client: ClientId, remote: Remote, mut mad: Mad) -> Dat
 }
 
 #[test]
-fn a_violation_is_told_to_the_manager() {
+fn violation_is_reported_by_a_trap() {
     let (mut sim, client) = guarded(2, 0);
     let what = (AttributeId::PORT_INFO, 1);
     let mad = smp::directed_request(Method::GET, TransactionId(1), what, &[1, 4]);
@@ -148,7 +148,7 @@ fn a_violation_is_told_to_the_manager() {
     assert_eq!(trap.remote.lid, lab::lid(&sim, "h2"));
     let notice: Notice = trap.mad.attribute().unwrap();
     assert_eq!((notice.trap, notice.issuer_lid), (TrapNumber::BAD_M_KEY, lab::lid(&sim, "h2")));
-    // It came in by port 3 of s1 and port 1 of h2.
+    // The request passed port 3 of s1 and port 1 of h2.
     let mut expected = [0; 54];
     expected[2..14].copy_from_slice(&[0xff, 0xff, 0xff, 0xff, 1, 0, 0, 0x15, 0, 0, 0, 1]);
     expected[14..22].copy_from_slice(&0xbad_u64.to_be_bytes());
@@ -157,7 +157,7 @@ fn a_violation_is_told_to_the_manager() {
 }
 
 #[test]
-fn a_violation_that_came_by_lid_is_told_with_the_lid_of_who_asked() {
+fn violation_by_lid_is_reported_with_the_slid() {
     let (mut sim, client) = guarded(2, 0);
     let what = (AttributeId::PORT_INFO, 1);
     let mad = smp::lid_request(Method::SET, TransactionId(1), what);
@@ -172,7 +172,7 @@ fn a_violation_that_came_by_lid_is_told_with_the_lid_of_who_asked() {
 }
 
 #[test]
-fn the_end_of_a_long_return_path_is_left_out() {
+fn long_return_path_is_truncated() {
     let what = (AttributeId::PORT_INFO, 1);
     for (hops, shown, truncated) in [(29, 29, false), (30, 30, false), (31, 30, true)] {
         let path = vec![1; hops];
@@ -187,8 +187,8 @@ fn the_end_of_a_long_return_path_is_left_out() {
     }
 }
 
-/// Returns an adapter `h2` with a port at each of two switches, of which the second is guarded, and a
-/// manager at the first switch's h1.
+/// Returns an HCA `h2` with a port at each of two switches, the second port protected by an M_Key,
+/// and an SM at h1 of the first switch.
 fn two_ports(protect: u8) -> (Sim, ClientId) {
     let nodes = [("h1", 1), ("h2", 2), ("s1", 2), ("s2", 2)];
     let fabric = lab::fabric(&nodes, &["h1.1 s1.1", "h2.1 s1.2", "h2.2 s2.1"]);
@@ -202,8 +202,8 @@ fn two_ports(protect: u8) -> (Sim, ClientId) {
     (sim, client)
 }
 
-/// Reads or writes the guarded port by the other one of the adapter; returns the answer, if there is
-/// one.
+/// Reads or writes the protected port by way of the other port of the HCA; returns the response, if
+/// any.
 fn touch_other(
     sim: &mut Sim,
     client: ClientId,
@@ -232,7 +232,7 @@ fn touch_other(
 }
 
 #[test]
-fn a_port_is_guarded_by_its_own_key_whichever_port_of_the_adapter_is_asked() {
+fn port_is_protected_by_its_own_m_key_at_every_port() {
     let info = (AttributeId::PORT_INFO, 2);
     for protect in 0..4 {
         for right in [false, true] {
@@ -266,7 +266,7 @@ fn a_port_is_guarded_by_its_own_key_whichever_port_of_the_adapter_is_asked() {
 }
 
 #[test]
-fn a_trap_is_repressed_with_the_right_key_only() {
+fn trap_repress_needs_the_right_m_key() {
     for protect in 0..4 {
         let (mut sim, client) = guarded(protect, 0);
         let at = port(&sim, "h2.1");

@@ -8,7 +8,7 @@ use crate::ids::ClientId;
 use crate::lab::{self, port};
 use crate::options::Options;
 
-/// Returns a row of h1, s1, h2 and what h1 sees of s1.4, which leads to h2.
+/// Returns a chain h1, s1, h2 and PortInfo of s1.4, which leads to h2.
 fn made() -> (Sim, ClientId, PortInfo) {
     let mut sim = Sim::new(&lab::row(1), Options::default());
     let client = lab::client(&mut sim, "h1");
@@ -24,12 +24,12 @@ fn write(sim: &mut Sim, client: ClientId, to: &PortInfo) -> (MadStatus, PortInfo
     lab::set(sim, client, &[1], (to, 4))
 }
 
-/// Returns what was read with the states that ask for no change.
+/// Returns a PortInfo with the states set to "no change".
 fn unchanged(info: PortInfo) -> PortInfo {
     PortInfo { port_state: PortState::NO_CHANGE, phys_state: PhysState::NO_CHANGE, ..info }
 }
 
-/// Where a port is before a Set.
+/// The state of a port before a Set.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Start {
     Disabled,
@@ -41,10 +41,11 @@ enum Start {
 }
 
 #[test]
-fn every_transition_of_states_ends_where_the_table_says() {
+fn every_state_transition_matches_the_table() {
     const STARTS: [Start; 5] =
         [Start::Disabled, Start::Polling, Start::Init, Start::Armed, Start::Active];
-    // By start: the port states 0 to 5 that a Set without a physical state may ask for.
+    // For each initial state, the port states 0 to 5 that a Set without a physical state may
+    // request.
     let allowed = [
         [true, true, false, false, false, false],
         [true, true, false, false, false, false],
@@ -80,7 +81,7 @@ fn every_transition_of_states_ends_where_the_table_says() {
                     _ if !fits => before,
                     (_, _, 3) | (Start::Disabled, _, 0) => down(PhysState::DISABLED),
                     (Start::Polling, _, _) => down(PhysState::POLLING),
-                    // The link is trained anew.
+                    // The link is retrained.
                     (_, _, 1 | 2) | (_, 1, _) => up(PortState::INIT),
                     (_, 3, _) => up(PortState::ARMED),
                     (_, 4, _) => up(PortState::ACTIVE),
@@ -134,7 +135,7 @@ fn values_out_of_range_change_nothing() {
 }
 
 #[test]
-fn an_end_port_keeps_what_its_manager_tells_it() {
+fn end_port_keeps_the_values_of_its_sm() {
     let (mut sim, client, _) = made();
     let (_, mad) = lab::get(&mut sim, client, &[1, 4], (AttributeId::PORT_INFO, 0));
     let info: PortInfo = mad.attribute().unwrap();
@@ -160,7 +161,7 @@ fn an_end_port_keeps_what_its_manager_tells_it() {
     let states = (info.port_state, info.phys_state);
     let expected = PortInfo { port_state: states.0, phys_state: states.1, ..to };
     assert_eq!((status, shown), (MadStatus::OK, expected));
-    // Zeros ask for no change.
+    // Zeros request no change.
     let none = PortInfo {
         neighbor_mtu: MtuCode(0),
         operational_vls: VlCap(0),
@@ -182,7 +183,7 @@ fn an_end_port_keeps_what_its_manager_tells_it() {
 }
 
 #[test]
-fn a_link_is_trained_to_the_best_that_both_ends_enable() {
+fn link_trains_to_the_best_common_rate() {
     let (mut sim, client, info) = made();
     assert_eq!(info.link_width_active, LinkWidth::X4.into());
     let enable = PortInfo { link_width_enabled: LinkWidth::X1.into(), ..unchanged(info) };
@@ -196,12 +197,12 @@ fn a_link_is_trained_to_the_best_that_both_ends_enable() {
     assert_eq!(sim.port_info(port(&sim, "h2.1")).link_width_active, LinkWidth::X1.into());
     assert_eq!(sim.counters(port(&sim, "s1.4")).link_downed, downed + 1);
     assert_eq!(sim.port(port(&sim, "s1.4")).picos_per_byte, 4000);
-    // Nothing in common: the link stays down.
+    // Nothing in common: the link remains down.
     let peer = port(&sim, "h2.1");
     sim.port_mut(peer).info.link_width_enabled = LinkWidth::X12.into();
     let (_, shown) = write(&mut sim, client, &again);
     assert_eq!(shown.port_state, PortState::DOWN);
-    // All that is supported, which is what the link came with.
+    // All supported widths, as initially.
     sim.port_mut(peer).info.link_width_enabled = LinkWidth::X4.into();
     let all = PortInfo { link_width_enabled: LinkWidthMask::ALL_SUPPORTED, ..again };
     let (_, shown) = write(&mut sim, client, &all);
@@ -210,7 +211,7 @@ fn a_link_is_trained_to_the_best_that_both_ends_enable() {
         (shown.link_width_active, shown.port_state),
         (LinkWidth::X4.into(), PortState::INIT)
     );
-    // A link does not become faster than it came.
+    // A link does not become faster than its initial rate.
     let peer = port(&sim, "h2.1");
     sim.port_mut(peer).info.link_speed_enabled = LinkSpeedMask(7);
     let fast = PortInfo { link_speed_enabled: LinkSpeedMask(15), ..all };
@@ -222,7 +223,7 @@ fn a_link_is_trained_to_the_best_that_both_ends_enable() {
 }
 
 #[test]
-fn a_node_is_as_good_as_new_after_it_was_without_power() {
+fn power_loss_resets_port_info() {
     let (mut sim, client, info) = made();
     let slow = PortInfo {
         link_width_enabled: LinkWidth::X1.into(),
@@ -235,7 +236,7 @@ fn a_node_is_as_good_as_new_after_it_was_without_power() {
     assert_eq!(sim.port_info(port(&sim, "h2.1")).port_state, PortState::DOWN);
     sim.run(&"Power s1 on".parse().unwrap()).unwrap();
     assert_eq!(read(&mut sim, client, 4), info);
-    // A disabled port forgets that too.
+    // Power loss also resets a disabled port.
     let off =
         PortInfo { phys_state: PhysState::DISABLED, port_state: PortState::NO_CHANGE, ..info };
     write(&mut sim, client, &off);
@@ -245,7 +246,7 @@ fn a_node_is_as_good_as_new_after_it_was_without_power() {
 }
 
 #[test]
-fn a_link_that_finds_nothing_in_common_any_more_tells_that_it_is_down() {
+fn link_without_common_rate_reports_down() {
     use ib_link::Incoming;
     use ib_wire::mad::Method;
     let mut sim = lab::ready(&lab::row(1), Options::default());
@@ -283,7 +284,7 @@ fn a_link_that_finds_nothing_in_common_any_more_tells_that_it_is_down() {
 }
 
 #[test]
-fn a_set_takes_a_link_down_once_however_it_says_so() {
+fn set_takes_a_link_down_once() {
     for (state, phys) in [
         (PortState::DOWN, PhysState::POLLING),
         (PortState::DOWN, PhysState::SLEEP),

@@ -6,7 +6,7 @@ use crate::generate::tests::{
 use crate::generate::{GenerateError, Kind};
 
 #[test]
-fn trees_have_the_sizes_that_were_asked_for() {
+fn trees_have_the_requested_sizes() {
     for (words, expected) in [
         ("fat-tree 36", (36 + 18, 648, 2 * 648)),
         ("fat-tree 36 3", (1_620, 11_664, 3 * 11_664)),
@@ -54,7 +54,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
     #[test]
-    fn whatever_is_accepted_keeps_to_the_radix_the_ratio_and_the_counts(
+    fn accepted_parameters_are_respected(
         radix in 2_u32..24,
         levels in 2_u32..4,
         ratio in prop::option::of((1_usize..5, 1_usize..4)),

@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use crate::generate::tests::{across, connected, counts, degrees, diameter, make, switches};
 
 #[test]
-fn tori_and_meshes_have_their_sizes_and_diameters() {
+fn tori_and_meshes_have_documented_sizes_and_diameters() {
     for (words, expected, hops) in [
         ("torus 8x8x8 hosts=2", (512, 1_024, 1_536 + 1_024), 12),
         ("torus 5x4", (20, 20, 40 + 20), 4),
@@ -23,7 +23,7 @@ fn tori_and_meshes_have_their_sizes_and_diameters() {
 }
 
 #[test]
-fn a_dimension_uses_the_same_pair_of_ports_everywhere() {
+fn dimension_uses_the_same_ports_on_all_switches() {
     let fabric = make("torus 3x4x2 hosts=2").expect("a torus");
     let at = |name: &str, port| across(&fabric, name, port).expect("linked");
     assert_eq!(at("sw-x0y0z0", 1), ("sw-x1y0z0".to_owned(), 2));
@@ -36,7 +36,7 @@ fn a_dimension_uses_the_same_pair_of_ports_everywhere() {
 }
 
 #[test]
-fn the_edge_of_a_mesh_keeps_its_ports_free() {
+fn outer_ports_of_a_mesh_stay_unlinked() {
     let fabric = make("mesh 4x4").expect("a mesh");
     assert_eq!(across(&fabric, "sw-x0y0", 2), None);
     assert_eq!(across(&fabric, "sw-x3y0", 1), None);
@@ -45,7 +45,7 @@ fn the_edge_of_a_mesh_keeps_its_ports_free() {
 }
 
 #[test]
-fn more_than_three_dimensions_are_named_by_numbers() {
+fn switches_of_four_dimensions_are_named_by_numbers() {
     let fabric = make("mesh 2x2x3x2").expect("a mesh");
     assert_eq!(across(&fabric, "sw-1-0-1-0", 5), Some(("sw-1-0-2-0".to_owned(), 6)));
 }
@@ -54,7 +54,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn every_switch_has_the_degree_of_its_place(
+    fn every_switch_has_the_degree_of_its_coordinates(
         sides in prop::collection::vec(1_usize..6, 1..5), hosts in 1_usize..4, wrap in any::<bool>(),
     ) {
         let text = sides.iter().map(ToString::to_string).collect::<Vec<_>>().join("x");
@@ -62,11 +62,11 @@ proptest! {
         let fabric = make(&format!("{name} {text} hosts={hosts}")).expect("a grid");
         prop_assert!(connected(&fabric));
         for (index, &switch) in switches(&fabric).iter().enumerate() {
-            let mut place = index;
+            let mut location = index;
             let mut expected = 0;
             for &side in &sides {
-                let coordinate = place % side;
-                place /= side;
+                let coordinate = location % side;
+                location /= side;
                 expected += match (wrap, side) {
                     (_, 1) => 0,
                     (true, _) => 2,

@@ -12,7 +12,7 @@ fn every_switch_has_a_link_per_dimension() {
 }
 
 #[test]
-fn a_dimension_uses_one_port_at_both_ends() {
+fn dimension_uses_the_same_port_at_both_ends() {
     let fabric = make("hypercube 4").expect("a cube");
     assert_eq!(across(&fabric, "sw-0101", 1), Some(("sw-0100".to_owned(), 1)));
     assert_eq!(across(&fabric, "sw-0101", 2), Some(("sw-0111".to_owned(), 2)));
@@ -21,6 +21,6 @@ fn a_dimension_uses_one_port_at_both_ends() {
 }
 
 #[test]
-fn the_largest_cube_fills_the_subnet() {
+fn largest_hypercube_fits_into_the_subnet() {
     assert_eq!(counts(&make("hypercube 14").expect("a cube")).0, 16_384);
 }

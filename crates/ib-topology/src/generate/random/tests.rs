@@ -6,7 +6,7 @@ use crate::generate::{Kind, Options, Random, generate};
 use ib_types::rng::Rng;
 
 #[test]
-fn fabrics_have_the_sizes_that_were_asked_for() {
+fn random_fabrics_have_the_requested_sizes() {
     for (words, expected) in [
         ("random switches=32 ports=24 hosts=8", (32, 256, 256 + 256)),
         ("random switches=32 ports=24 hosts=8 links=31", (32, 256, 31 + 256)),
@@ -24,7 +24,7 @@ fn fabrics_have_the_sizes_that_were_asked_for() {
 }
 
 #[test]
-fn the_graph_of_a_seed_is_pinned() {
+fn graph_of_a_seed_never_changes() {
     let graph = connected_graph(6, 9, &mut Rng::new(1));
     let expected = [[3, 4], [4, 5], [3, 1], [1, 0], [4, 2], [1, 5], [2, 0], [3, 5], [2, 0]];
     assert_eq!(graph, expected);

@@ -70,17 +70,17 @@ fn errors_say_what_was_found_and_expected() {
     torus
       X1xX2x..xXd is missing: expected `torus X1xX2x..xXd [hosts=N]`
     torus 4x4 5
-      `5` is one word too many: expected `torus X1xX2x..xXd [hosts=N]`
+      `5` is one argument too many: expected `torus X1xX2x..xXd [hosts=N]`
     torus 4x4 host=5
       `host=` is unknown here: expected `torus X1xX2x..xXd [hosts=N]`
     torus 4x4 hosts=5 hosts=6
-      `hosts=` is given twice: expected it once
+      `hosts=` is used twice: expected it once
     torus 4x-4
-      `4x-4` does not read as X1xX2x..xXd: expected decimal numbers below 2^32 with `x` between them
+      `4x-4` is not a valid X1xX2x..xXd: expected decimal numbers below 2^32 with `x` between them
     torus 4x
-      `4x` does not read as X1xX2x..xXd: expected decimal numbers below 2^32 with `x` between them
+      `4x` is not a valid X1xX2x..xXd: expected decimal numbers below 2^32 with `x` between them
     torus 4x99999999999
-      `4x99999999999` does not read as X1xX2x..xXd: expected decimal numbers below 2^32 with `x` between them
+      `4x99999999999` is not a valid X1xX2x..xXd: expected decimal numbers below 2^32 with `x` between them
     torus 4x0
       side X2 is 0: expected 1 to 49151
     torus 4x4 hosts=0
@@ -116,31 +116,31 @@ fn errors_say_what_was_found_and_expected() {
     fat-tree 36 4
       LEVELS is 4: expected 2 to 3
     fat-tree 36 2 pods=3
-      pods is 3 with 2 levels: expected it with 3 levels only
+      pods is set with 2 levels: expected 3 levels
     fat-tree 36 oversubscription=2
-      `2` does not read as oversubscription=D:U: expected two numbers with `:` between them
+      `2` is not a valid oversubscription=D:U: expected two numbers with `:` between them
     fat-tree 36 oversubscription=2:0
       U of oversubscription=D:U is 0: expected 1 to 254
     fat-tree 36 parallel=1,2,3
-      `1,2,3` does not read as parallel=P,Q: expected one number, or two with `,` between them
+      `1,2,3` is not a valid parallel=P,Q: expected one number, or two with `,` between them
     fat-tree 36 hosts=12 spines=8 oversubscription=2:1
-      a leaf would have 12 hosts and 8 links up: expected some of each at 2:1, links up in bundles of 1, 36 ports in all
+      a leaf would have 12 hosts and 8 uplinks: expected some of each at 2:1, uplinks in bundles of 1, 36 ports in all
     fat-tree 36 hosts=24 spines=13
-      a leaf would have 24 hosts and 13 links up: expected some of each, links up in bundles of 1, 36 ports in all
+      a leaf would have 24 hosts and 13 uplinks: expected some of each, uplinks in bundles of 1, 36 ports in all
     fat-tree 36 hosts=11 oversubscription=2:1
-      a leaf would have 11 hosts and 5 links up: expected some of each at 2:1, links up in bundles of 1, 36 ports in all
+      a leaf would have 11 hosts and 5 uplinks: expected some of each at 2:1, uplinks in bundles of 1, 36 ports in all
     fat-tree 36 parallel=1,2
-      Q of parallel=P,Q is 2 with 2 levels: expected it with 3 levels only
+      Q of parallel=P,Q is set with 2 levels: expected 3 levels
     fat-tree 36 parallel=37
       P of parallel=P,Q is 37: expected 1 to 36
     fat-tree 36 parallel=20
-      a leaf would have 0 hosts and 0 links up: expected some of each, links up in bundles of 20, 36 ports in all
+      a leaf would have 0 hosts and 0 uplinks: expected some of each, uplinks in bundles of 20, 36 ports in all
     fat-tree 36 leaves=37
       leaves is 37: expected 1 to 36
     fat-tree 36 3 parallel=2 pods=19
       pods is 19: expected 1 to 18
     fat-tree 36 3 cores=20
-      cores=20 with 18 spines in a pod: expected a multiple of the spines
+      cores=20 with 18 spines per pod: expected a multiple of the spines per pod
     fat-tree 36 3 leaves=36
       a spine would have 36 leaves of 1 links and 0 cores of 1 links: expected some of each, 36 ports in all
     fat-tree 64 3
@@ -160,7 +160,7 @@ fn errors_say_what_was_found_and_expected() {
     dragonfly a=4 p=2 h=2 g=1
       g is 1: expected 2 to 9
     dragonfly a=4 p=2 h=2 8
-      `8` is one word too many: expected `dragonfly a=A p=P h=H [g=G]`
+      `8` is one argument too many: expected `dragonfly a=A p=P h=H [g=G]`
     dragonfly a=100 p=100 h=100
       a switch of this fabric needs 299 ports: expected at most 254
     dragonfly a=32 p=8 h=16
@@ -183,7 +183,7 @@ fn errors_say_what_was_found_and_expected() {
 }
 
 #[test]
-fn fractions_must_be_fractions() {
+fn fractions_outside_0_to_1_are_refused() {
     let fraction = |drop_links, drop_switches| {
         let options = Options { drop_links, drop_switches, ..Options::default() };
         generate(&parsed("torus 4x4"), &options).expect_err("a bad share").to_string()

@@ -1,4 +1,4 @@
-//! What the tests of all kinds ask of a fabric.
+//! Helpers of the generator tests: parsing, counting and distances.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -7,13 +7,13 @@ use ib_types::NodeKind;
 use crate::fabric::{Fabric, NodeId};
 use crate::generate::{GenerateError, Kind, Options, generate};
 
-/// Generates what a command line would.
+/// Generates a fabric from a command line.
 pub(in crate::generate) fn make(words: &str) -> Result<Fabric, GenerateError> {
     let words: Vec<&str> = words.split(' ').filter(|word| !word.is_empty()).collect();
     generate(&Kind::parse(words[0], &words[1..])?, &Options::default())
 }
 
-/// Returns the text of the error that a command line meets.
+/// Returns the error message of a command line.
 pub(in crate::generate) fn error(words: &str) -> String {
     make(words).map(|_| words).expect_err("bad parameters").to_string()
 }
@@ -24,7 +24,7 @@ pub(in crate::generate) fn counts(fabric: &Fabric) -> (usize, usize, usize) {
     (fabric.count(switches), fabric.count(hosts), fabric.link_count())
 }
 
-/// Returns the number of links at a node, to switches and to hosts.
+/// Returns the number of links of a node to switches and to hosts.
 pub(in crate::generate) fn degrees(fabric: &Fabric, node: NodeId) -> (usize, usize) {
     let peers: Vec<bool> = fabric
         .ports_of(node)
@@ -40,7 +40,7 @@ pub(in crate::generate) fn switches(fabric: &Fabric) -> Vec<NodeId> {
     fabric.nodes().filter(|(_, node)| node.kind.is_switch()).map(|(id, _)| id).collect()
 }
 
-/// Returns the hops from a node to every node that it reaches.
+/// Returns the number of hops from a node to every node that it can reach.
 pub(in crate::generate) fn distances(fabric: &Fabric, from: NodeId) -> BTreeMap<NodeId, usize> {
     let mut found = BTreeMap::from([(from, 0)]);
     let mut queue = VecDeque::from([from]);
@@ -56,12 +56,12 @@ pub(in crate::generate) fn distances(fabric: &Fabric, from: NodeId) -> BTreeMap<
     found
 }
 
-/// Returns true when every node reaches every other.
+/// Returns true if every node can reach every other.
 pub(in crate::generate) fn connected(fabric: &Fabric) -> bool {
     distances(fabric, NodeId(0)).len() == fabric.node_count()
 }
 
-/// Returns the greatest distance between two switches, each of which must reach all others.
+/// Returns the maximum distance in hops between two switches; all switches must be connected.
 pub(in crate::generate) fn diameter(fabric: &Fabric) -> usize {
     let all = switches(fabric);
     let reach = |&from| {
@@ -71,7 +71,8 @@ pub(in crate::generate) fn diameter(fabric: &Fabric) -> usize {
     all.iter().map(reach).max().expect("a switch")
 }
 
-/// Returns the description of what a switch's port is linked to, and the port there.
+/// Returns the description of the node at the other end of a switch port, and the port number
+/// there.
 pub(in crate::generate) fn across(
     fabric: &Fabric,
     description: &str,

@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use crate::generate::tests::{across, connected, counts, degrees, diameter, error, make, switches};
 
 #[test]
-fn the_full_trees_of_common_switches_have_their_sizes() {
+fn full_trees_of_common_switches_have_known_sizes() {
     for (words, expected, radix) in [
         ("xgft 18,18,36 1,18,18", (1_620, 11_664, 3 * 11_664), 36),
         ("xgft 24,24,48 1,24,24", (2_880, 27_648, 3 * 27_648), 48),
@@ -21,7 +21,7 @@ fn the_full_trees_of_common_switches_have_their_sizes() {
 }
 
 #[test]
-fn a_leaf_has_its_hosts_below_and_its_parents_above() {
+fn lower_leaf_ports_lead_to_hosts_upper_to_parents() {
     let fabric = make("xgft 18,18,36 1,18,18").expect("a tree");
     let mut levels = std::collections::BTreeMap::new();
     for switch in switches(&fabric) {
@@ -44,7 +44,7 @@ fn switches_are_four_hops_apart_in_three_levels() {
 }
 
 #[test]
-fn a_first_width_above_one_makes_hosts_of_several_ports() {
+fn first_width_is_the_number_of_host_ports() {
     let fabric = make("xgft 3,2 2,1").expect("a tree");
     assert_eq!(across(&fabric, "host-4", 1), Some(("leaf-2".to_owned(), 2)));
     assert_eq!(across(&fabric, "host-4", 2), Some(("leaf-3".to_owned(), 2)));
@@ -52,7 +52,7 @@ fn a_first_width_above_one_makes_hosts_of_several_ports() {
 }
 
 #[test]
-fn parallel_links_go_round_the_parents() {
+fn parallel_links_alternate_between_parents() {
     let fabric = make("xgft 2,2 1,3 1,2").expect("a tree");
     let ups = (3..=8).map(|port| across(&fabric, "leaf-1", port).expect("linked"));
     let expected = [(0, 2), (1, 2), (2, 2), (0, 4), (1, 4), (2, 4)];
@@ -64,7 +64,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn every_node_has_the_children_and_parents_it_should(
+    fn every_node_has_the_right_children_and_parents(
         levels in prop::collection::vec((1_u32..5, 1_u32..4, 1_u32..3), 1..5),
     ) {
         let [m, w, p] = [0, 1, 2].map(|list| {

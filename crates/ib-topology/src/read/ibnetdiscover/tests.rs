@@ -26,7 +26,7 @@ Ca	2 "H-2000"		# "host"
 [2](2002) 	"S-1000"[2]		# lid 4 lmc 0 "leaf" lid 1 4xHDR
 "##;
 
-/// Reads the good file with one change and returns the error's text.
+/// Reads [`GOOD`] with one change and returns the error message.
 fn refused(from: &str, to: &str) -> String {
     assert!(GOOD.contains(from), "the good file holds {from:?}");
     let text = GOOD.replacen(from, to, 1);
@@ -34,7 +34,7 @@ fn refused(from: &str, to: &str) -> String {
 }
 
 #[test]
-fn contradictions_and_malformed_lines_are_refused_where_they_stand() {
+fn malformed_and_contradicting_lines_are_refused() {
     let cases = [
         (
             "vendid=0x2c9\ndevid=0xc738",
@@ -74,7 +74,7 @@ fn contradictions_and_malformed_lines_are_refused_where_they_stand() {
         (
             "switchguid=0x1000(1000)",
             "switchguid=0x0",
-            "f:8:12: found GUID zero for node \"S-1000\", expected a GUID that names it",
+            "f:8:12: found GUID zero for node \"S-1000\", expected another GUID",
         ),
         (
             "caguid=0x2000",
@@ -143,7 +143,7 @@ fn contradictions_and_malformed_lines_are_refused_where_they_stand() {
         (
             "[2](2002) \t\"S",
             "[2](2003) \t\"S",
-            "f:11:5: found port GUID 0x0000000000002002 for \"H-2000\" port 2, expected 0x0000000000002003 as its own record says",
+            "f:11:5: found port GUID 0x0000000000002002 for \"H-2000\" port 2, expected 0x0000000000002003 as in the record of that port",
         ),
         (
             "[2](2002) \t\"S",
@@ -153,7 +153,7 @@ fn contradictions_and_malformed_lines_are_refused_where_they_stand() {
         (
             "\"S-1000\"[2]\t\t# lid 4",
             "\"S-1001\"[2]\t\t# lid 4",
-            "f:19:12: found a link to \"S-1001\", expected the name of a node that the file describes",
+            "f:19:12: found a link to \"S-1001\", expected the name of a node in the file",
         ),
         (
             "\"S-1000\"[2]\t\t# lid 4",
@@ -163,22 +163,22 @@ fn contradictions_and_malformed_lines_are_refused_where_they_stand() {
         (
             "\"S-1000\"[2]\t\t# lid 4",
             "\"S-1000\"[3]\t\t# lid 4",
-            "f:11:5: found port 2 of \"H-2000\" linked to port 3 of \"S-1000\" (line 19), expected it to be linked to port 2 of \"S-1000\" as this line says",
+            "f:11:5: found port 2 of \"H-2000\" linked to port 3 of \"S-1000\" (line 19), expected it to be linked to port 2 of \"S-1000\" as on this line",
         ),
         (
             "\"S-1000\"[2]\t\t# lid 4",
             "\"H-2000\"[2]\t\t# lid 4",
-            "f:11:5: found port 2 of \"H-2000\" linked to port 2 of \"H-2000\" (line 19), expected it to be linked to port 2 of \"S-1000\" as this line says",
+            "f:11:5: found port 2 of \"H-2000\" linked to port 2 of \"H-2000\" (line 19), expected it to be linked to port 2 of \"S-1000\" as on this line",
         ),
         (
             "\"S-1000\"[2]\t\t# lid 4",
             "\"S-1000\"[1]\t\t# lid 4",
-            "f:11:5: found port 2 of \"H-2000\" linked to port 1 of \"S-1000\" (line 19), expected it to be linked to port 2 of \"S-1000\" as this line says",
+            "f:11:5: found port 2 of \"H-2000\" linked to port 1 of \"S-1000\" (line 19), expected it to be linked to port 2 of \"S-1000\" as on this line",
         ),
         (
             "[2](2002) \t\"S-1000\"[2]\t\t# lid 4 lmc 0 \"leaf\" lid 1 4xHDR\n",
             "",
-            "f:11:5: found no line for port 2 of \"H-2000\", expected one that links it to port 2 of \"S-1000\" as this line does",
+            "f:11:5: found no line for port 2 of \"H-2000\", expected one that links it to port 2 of \"S-1000\" as on this line",
         ),
         (
             "lid 4 4xHDR",
@@ -198,7 +198,7 @@ fn contradictions_and_malformed_lines_are_refused_where_they_stand() {
         (
             "lid 4 4xHDR",
             "lid 5 4xHDR",
-            "f:11:5: found LID 5 for \"H-2000\" port 2, expected 4 as its own record says",
+            "f:11:5: found LID 5 for \"H-2000\" port 2, expected 4 as in the record of that port",
         ),
         ("lid 4 4xHDR", "lid 4 4xHDR now", "f:11:46: found `now`, expected the end of the line"),
         (
@@ -247,7 +247,7 @@ fn read(text: &str) -> Fabric {
 }
 
 #[test]
-fn everything_that_the_tool_prints_is_read() {
+fn all_fields_of_the_output_are_read() {
     let fabric = read(GOOD);
     let leaf = fabric.find_name("S-1000").expect("the switch");
     let host = fabric.find_name("H-2000").expect("the adapter");
@@ -270,7 +270,7 @@ fn everything_that_the_tool_prints_is_read() {
 }
 
 #[test]
-fn every_width_and_speed_is_known() {
+fn every_width_and_speed_is_read() {
     for width in LinkWidth::ALL {
         for speed in LinkSpeed::ALL {
             let fabric = read(&GOOD.replace("4xHDR", &format!("{width}{speed}")));
@@ -282,7 +282,7 @@ fn every_width_and_speed_is_known() {
 }
 
 #[test]
-fn what_the_tool_has_no_name_for_is_ndr_and_2x() {
+fn unnamed_speed_is_ndr_and_unnamed_width_is_2x() {
     let fabric = read(&GOOD.replace("4xHDR", "?????"));
     let (port, _) = fabric.links().last().expect("the second link");
     let rate = fabric.port(port).rate;
@@ -290,7 +290,7 @@ fn what_the_tool_has_no_name_for_is_ndr_and_2x() {
 }
 
 #[test]
-fn chassis_headings_external_ports_and_rates_in_numbers_are_skipped() {
+fn output_of_options_f_and_g_is_skipped() {
     let text = GOOD
         .replace(
             "vendid=0x2c9\ndevid=0xc738",
@@ -318,13 +318,13 @@ fn descriptions_may_hold_quotes_and_braces() {
 }
 
 #[test]
-fn line_ends_of_other_systems_do_not_matter() {
+fn crlf_line_ends_are_accepted() {
     assert_eq!(read(&GOOD.replace('\n', "\r\n")), read(GOOD));
     assert_eq!(read(GOOD.trim_end()), read(GOOD));
 }
 
 #[test]
-fn a_port_that_is_not_stated_has_the_node_guid_plus_its_number() {
+fn port_without_guid_gets_node_guid_plus_number() {
     let text = GOOD.replace("Ca\t2", "Ca\t4").replace("caguid=0x2000", "caguid=0x2010");
     let fabric = read(&text);
     let host = fabric.find_name("H-2000").expect("the adapter");
@@ -333,7 +333,7 @@ fn a_port_that_is_not_stated_has_the_node_guid_plus_its_number() {
 }
 
 #[test]
-fn an_assumed_port_guid_gives_way_to_a_stated_one() {
+fn declared_port_guid_overrides_an_assumed_one() {
     let text = GOOD.replace("(2002)", "(2003)").replace("Ca\t2", "Ca\t3");
     let fabric = read(&text);
     let host = fabric.find_name("H-2000").expect("the adapter");
@@ -343,7 +343,7 @@ fn an_assumed_port_guid_gives_way_to_a_stated_one() {
 }
 
 #[test]
-fn a_port_guid_that_only_the_other_end_states_counts() {
+fn port_guid_is_read_from_the_line_of_the_peer() {
     let fabric =
         read(&GOOD.replace("[1](2001) \t\"S", "[1]\t\"S").replace("[1](2001)", "[1](20ff)"));
     assert!(fabric.find_port_guid(Guid(0x20ff)).is_some());
@@ -351,18 +351,18 @@ fn a_port_guid_that_only_the_other_end_states_counts() {
 }
 
 #[test]
-fn a_switch_may_have_another_port_guid_than_node_guid() {
+fn switch_port_guid_may_differ_from_node_guid() {
     let fabric = read(&GOOD.replace("(1000)", "(1001)"));
     let port = fabric.find_port_guid(Guid(0x1001)).expect("port 0");
     assert_eq!(fabric.port(port).number, 0);
     assert!(fabric.find_guid(Guid(0x1000)).is_some());
 }
 
-/// Messages of `ibnetdiscover > FILE 2>&1` stand before, in and between the records.
+/// Messages of `ibnetdiscover > FILE 2>&1` may appear before, in and between the records.
 #[test]
 fn messages_among_the_lines_are_skipped() {
     let message = "ibwarn: [917] mad_rpc: _do_madrpc failed; dport (DR path slid 0; 0,1,3)";
-    let place = "src/query_smp.c:197; umad (DR path slid 0; 0,1,3 Attr 0x11:0) bad status 110";
+    let location = "src/query_smp.c:197; umad (DR path slid 0; 0,1,3 Attr 0x11:0) bad status 110";
     let ports = "\
 CA     5  1 0x0000000000100005 4x EDR - SW     3  1 0x0000000000200001 ( 'host' - 'leaf' )
 SW     3  1 0x0000000000200001 4x EDR - CA     5  1 0x0000000000100005 ( 'leaf' - 'host' )
@@ -371,7 +371,7 @@ SW     3  1 0x0000000000200001 4x EDR - CA     5  1 0x0000000000100005 ( 'leaf' 
         let expected = crate::read("net", text.as_bytes()).expect("a fabric");
         for number in 0..=text.lines().count() {
             let mut lines: Vec<&str> = text.lines().collect();
-            lines.splice(number..number, [message, place]);
+            lines.splice(number..number, [message, location]);
             let found = crate::read("net", lines.join("\n").as_bytes()).expect("a fabric");
             assert_eq!(found.node_count(), expected.node_count(), "line {number}");
             assert!(found.links().eq(expected.links()), "line {number}");

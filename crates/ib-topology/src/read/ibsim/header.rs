@@ -1,22 +1,22 @@
-//! The comment behind a node's header.
+//! The comment after the header of a node.
 
 use ib_types::{Lid, Lmc, NodeKind};
 
 use super::MAX_DESCRIPTION;
 use crate::text::{Fault, Line};
 
-/// What the comment of a header says.
+/// The fields in the comment of a node header.
 pub(super) struct Header<'a> {
-    /// The description; `None` when there is none or an empty one, for which ibsim takes the name.
+    /// The description; `None` if missing or empty. Then ibsim uses the name.
     pub(super) description: Option<&'a str>,
     pub(super) enhanced_port0: bool,
     pub(super) lid: Option<Lid>,
     pub(super) lmc: Lmc,
 }
 
-/// Reads `# "description" enhanced port 0 lid L lmc M`, of which every part may be missing.
+/// Reads `# "description" enhanced port 0 lid L lmc M`, of which every part is optional.
 ///
-/// A description without quotes reaches up to the first of the parts behind it.
+/// An unquoted description ends at the first part after it.
 pub(super) fn comment<'a>(line: &mut Line<'a>, kind: NodeKind) -> Result<Header<'a>, Fault> {
     let mut header = Header { description: None, enhanced_port0: false, lid: None, lmc: Lmc::ZERO };
     line.end("a comment or the end of the line")?;
@@ -37,7 +37,7 @@ pub(super) fn comment<'a>(line: &mut Line<'a>, kind: NodeKind) -> Result<Header<
     };
     if description.len() > MAX_DESCRIPTION {
         return Err(start.expected(&format!(
-            "a description of up to {MAX_DESCRIPTION} bytes: ibsim cuts longer ones"
+            "a description of up to {MAX_DESCRIPTION} bytes: ibsim truncates longer ones"
         )));
     }
     header.description = Some(description).filter(|description| !description.is_empty());
@@ -67,10 +67,10 @@ pub(super) fn comment<'a>(line: &mut Line<'a>, kind: NodeKind) -> Result<Header<
     Ok(header)
 }
 
-/// What ends a description without quotes, in the order in which ibsim looks.
+/// Strings that end an unquoted description, in the order in which ibsim searches them.
 pub(crate) const UNQUOTED_ENDS: [&str; 4] = [" enhanced port ", " base port ", " lid ", " lmc "];
 
-/// Returns the keyword of the line that gives a node of a kind its GUID.
+/// Returns the keyword of GUID lines for a kind of node.
 pub(super) const fn guid_keyword(kind: NodeKind) -> &'static str {
     match kind {
         NodeKind::Switch => "switchguid",

@@ -1,4 +1,4 @@
-//! Gathers a file and the files that its `include` lines name.
+//! Loads a net file and the files named by its `include` lines.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -7,12 +7,12 @@ use crate::error::ParseError;
 use crate::read::Resolver;
 use crate::text::{Fault, Line, Lines, checked};
 
-/// How deep ibsim can nest files, the first one counted.
+/// Maximum nesting depth of files in ibsim, including the first file.
 const MAX_DEPTH: usize = 9;
-/// How many files a fabric may consist of; keeps files that include each other many times finite.
+/// Maximum number of files of a fabric; limits files that include each other repeatedly.
 const MAX_FILES: usize = 1000;
 
-/// The files of a fabric, cut at their `include` lines.
+/// The files of a fabric, split at their `include` lines.
 pub(super) struct Files<'t> {
     sources: Vec<Source<'t>>,
     chunks: Vec<Span>,
@@ -23,26 +23,26 @@ struct Source<'t> {
     text: Cow<'t, str>,
 }
 
-/// A stretch of a file up to an `include` line or to the file's end.
+/// A part of a file, up to an `include` line or to the end of the file.
 struct Span {
     source: usize,
     range: Range<usize>,
     first_line: u32,
-    /// The `include` line behind it: its bytes.
+    /// Byte range of the `include` line after it.
     include: Option<Range<usize>>,
     lines: u32,
 }
 
-/// A stretch of text to read.
+/// A part of a file to read.
 pub(super) struct Chunk<'f> {
     pub(super) text: &'f str,
     pub(super) source: u32,
     pub(super) first_line: u32,
-    /// The `include` line that ends it.
+    /// The `include` line after it.
     pub(super) include: Option<Line<'f>>,
 }
 
-/// Gathers the files.
+/// Loads a file and all files that it includes.
 pub(super) fn load<'t>(
     file_name: &str,
     text: &'t str,
@@ -65,7 +65,7 @@ impl<'t> Files<'t> {
         self.sources.iter().map(|source| source.text.len()).sum()
     }
 
-    /// Returns the stretches of text in the order in which they are to be read.
+    /// Returns the parts in the order in which they are to be read.
     pub(super) fn chunks(&self) -> impl Iterator<Item = Chunk<'_>> {
         self.chunks.iter().map(|span| {
             let text = &self.sources[span.source].text;
@@ -77,8 +77,9 @@ impl<'t> Files<'t> {
         })
     }
 
-    /// Cuts a file at its `include` lines and gathers what they name; `open` holds the files that
-    /// are being read around it.
+    /// Splits a file at its `include` lines and loads the files that they name.
+    ///
+    /// `open` is the stack of files that include this one.
     fn cut(
         &mut self,
         source: usize,
@@ -105,7 +106,7 @@ impl<'t> Files<'t> {
         Ok(())
     }
 
-    /// Looks up the file that an `include` line names.
+    /// Reads the file that an `include` line names.
     fn include(
         &self,
         source: usize,
@@ -120,24 +121,24 @@ impl<'t> Files<'t> {
         let fail = |fault: Fault| fault.at(&including.name);
         line.letters();
         line.skip_blanks();
-        let place = line.place();
+        let location = line.location();
         let name = line.quoted("the name of a file").map_err(fail)?;
         line.end("the end of the line").map_err(fail)?;
         if open.len() >= MAX_DEPTH {
             let message =
                 format!("found an include, expected files nested at most {MAX_DEPTH} deep");
-            return Err(fail(place.fault(message)));
+            return Err(fail(location.fault(message)));
         }
         if self.sources.len() >= MAX_FILES {
             let message = format!("found an include, expected at most {MAX_FILES} files");
-            return Err(fail(place.fault(message)));
+            return Err(fail(location.fault(message)));
         }
         let found = resolver(&including.name, name).map_err(|why| {
-            fail(place.fault(format!("found an include, expected a file to read: {why}")))
+            fail(location.fault(format!("found an include, expected a file to read: {why}")))
         })?;
         if open.iter().any(|&index| self.sources[index].name == found.name) {
             let message = format!("found an include of \"{name}\", which includes this file");
-            return Err(fail(place.fault(message)));
+            return Err(fail(location.fault(message)));
         }
         let text = checked(&found.name, &found.bytes)?.to_owned();
         Ok(Source { name: found.name, text: Cow::Owned(text) })

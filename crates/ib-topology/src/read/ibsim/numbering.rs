@@ -1,35 +1,35 @@
-//! How ibsim numbers nodes and ports.
+//! GUIDs of nodes and ports as ibsim assigns them.
 //!
-//! Every kind of node has a counter. A GUID line sets it, every node takes its value and moves it
-//! on: a switch by one, other nodes by one more than they have ports, since their ports have the
-//! GUIDs behind the node's.
+//! Every kind of node has a counter, which a GUID line sets. A node takes the value and advances
+//! it: a switch by one, other nodes by their number of ports plus one, because their ports have the
+//! GUIDs after that of the node.
 
 use ib_types::{Guid, NodeKind};
 
 use super::Parser;
 use crate::fabric::NodeId;
 use crate::read::join::refused;
-use crate::text::{Fault, Line, Place};
+use crate::text::{Fault, Line, Location};
 
-/// How nodes of one kind are numbered.
+/// The GUID counter of a kind of node.
 #[derive(Clone, Copy)]
 pub(super) struct Numbering {
-    /// What the last `=` set, to which `+` adds.
+    /// The GUID set by the last `=`, to which `+` adds.
     pub(super) base: u64,
     /// The GUID of the next node.
     pub(super) next: u64,
-    /// Where the line stands that set it, if that node is the first one behind.
-    pub(super) place: Option<Place>,
+    /// The location of the GUID line that set `next`; `None` once a node has used it.
+    pub(super) location: Option<Location>,
 }
 
 impl Numbering {
     pub(super) const fn from(base: u64) -> Self {
-        Self { base, next: base, place: None }
+        Self { base, next: base, location: None }
     }
 }
 
 impl<'a> Parser<'a> {
-    /// Reads `switchguid=base`, `switchguid+offset` and their like.
+    /// Reads `switchguid=base`, `switchguid+offset` and the same for other kinds.
     pub(super) fn guid(&mut self, mut line: Line<'a>, kind: NodeKind) -> Result<(), Fault> {
         line.skip_blanks();
         let is_offset = line.eat("+");
@@ -53,7 +53,7 @@ impl<'a> Parser<'a> {
             numbering.base = value;
             numbering.next = value;
         }
-        numbering.place = Some(start.place());
+        numbering.location = Some(start.location());
         self.identify(line)
     }
 
@@ -65,10 +65,10 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Gives every port of a channel adapter or router the node GUID plus its number.
+    /// Assigns the node GUID plus the port number to every port of a channel adapter or router.
     pub(super) fn number_ports(
         &mut self,
-        place: Place,
+        location: Location,
         node: NodeId,
         guid: Guid,
         ports: u8,
@@ -76,9 +76,9 @@ impl<'a> Parser<'a> {
         for number in 1..=ports {
             let port_guid = Guid(guid.0.wrapping_add(u64::from(number)));
             self.net.fabric.set_port_guid(node, number, port_guid).map_err(|error| {
-                let mut fault = refused(place, &error);
+                let mut fault = refused(location, &error);
                 fault.message.push_str(&format!(
-                    " (port {number} of a node with GUID {guid} has this one in ibsim)"
+                    " (port {number} of a node with GUID {guid} has this GUID in ibsim)"
                 ));
                 fault
             })?;

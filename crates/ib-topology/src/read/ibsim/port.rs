@@ -6,7 +6,7 @@ use ib_types::{Guid, Lid, Lmc};
 
 use super::{MAX_ALIAS, Parser, check_name, qualified};
 use crate::fabric::PortId;
-use crate::read::join::{End, Remote, name};
+use crate::read::join::{LinkEnd, Remote, name};
 use crate::read::narrow;
 use crate::read::rate::{self, Enabled};
 use crate::text::{Fault, Line};
@@ -14,7 +14,7 @@ use crate::text::{Fault, Line};
 impl<'a> Parser<'a> {
     /// Reads a port line.
     pub(super) fn port(&mut self, mut line: Line<'a>) -> Result<(), Fault> {
-        let place = line.place();
+        let location = line.location();
         let Some(record) = self.record.as_ref() else {
             return Err(line.expected("a node before its ports"));
         };
@@ -29,16 +29,16 @@ impl<'a> Parser<'a> {
         line.skip_blanks();
         let port = self.net.fabric.port_id(node, number);
         let port = port.expect("the number was checked against the node's ports");
-        let remote_column = line.place().column;
+        let remote_column = line.location().column;
         let (remote, remote_port) =
             if is_alias { (self.alias(&mut line, port)?, 0) } else { self.remote(&mut line)? };
         options(&mut line, &mut enabled)?;
         let lid = comment(line, &mut enabled)?;
         if !kind.is_switch() && lid != (None, Lmc::ZERO) {
-            self.net.set_lid(place, node, number, lid)?;
+            self.net.set_lid(location, node, number, lid)?;
         }
-        self.net.declare(End {
-            place,
+        self.net.declare(LinkEnd {
+            location,
             remote_column,
             port,
             remote,
@@ -55,7 +55,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// Gives a port the alias that stands in the line.
+    /// Assigns the alias in the line to a port.
     fn alias(&mut self, line: &mut Line<'a>, port: PortId) -> Result<Remote<'a>, Fault> {
         let start = *line;
         let alias = line.quoted("an alias")?;
@@ -63,7 +63,7 @@ impl<'a> Parser<'a> {
         let alias = format!("{}@{alias}", self.module);
         if alias.len() > MAX_ALIAS {
             return Err(start.expected(&format!(
-                "an alias of up to {MAX_ALIAS} bytes, module included: ibsim cuts longer ones"
+                "an alias of up to {MAX_ALIAS} bytes, including the module: ibsim truncates longer ones"
             )));
         }
         if let Some(&first) = self.aliases.get(&alias) {
@@ -76,7 +76,7 @@ impl<'a> Parser<'a> {
         Ok(Remote::Awaited)
     }
 
-    /// Reads the other end: `"id"[m]`, where a missing `[m]` means port 1, or `"@alias"`.
+    /// Reads the other end: `"id"[m]` or `"@alias"`. The default of `[m]` is port 1.
     fn remote(&mut self, line: &mut Line<'a>) -> Result<(Remote<'a>, u8), Fault> {
         let start = *line;
         let text = line.quoted("the name of the node at the other end")?;
@@ -87,7 +87,7 @@ impl<'a> Parser<'a> {
                 Cow::Borrowed(text)
             };
             let Some(&port) = self.aliases.get(alias.as_ref()) else {
-                return Err(start.expected("an alias that a line above this one gives to a port"));
+                return Err(start.expected("an alias defined on a line above"));
             };
             if line.peek() == Some(b'[') {
                 return Err(line.expected("no port number: an alias stands for one port"));
@@ -107,7 +107,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// Reads the options between the other end and the comment.
+/// Reads the options before the comment.
 fn options(line: &mut Line<'_>, enabled: &mut Enabled) -> Result<(), Fault> {
     loop {
         line.skip_blanks();
@@ -115,7 +115,7 @@ fn options(line: &mut Line<'_>, enabled: &mut Enabled) -> Result<(), Fault> {
             None | Some(b'#') => return Ok(()),
             Some(b'[') => {
                 return Err(line.expected(
-                    "the port number directly behind the name: ibsim takes port 1 otherwise",
+                    "the port number directly after the name: otherwise ibsim reads port 1",
                 ));
             }
             Some(_) => {}
@@ -128,14 +128,14 @@ fn options(line: &mut Line<'_>, enabled: &mut Enabled) -> Result<(), Fault> {
         }
         set_option(option.as_bytes()[0], line, enabled)?;
         if !matches!(line.peek(), None | Some(b' ' | b'\t' | b'#')) {
-            return Err(line.expected("a blank behind an option"));
+            return Err(line.expected("a blank after an option"));
         }
     }
 }
 
-/// Carries out the option of a letter whose value stands in the line.
+/// Reads the value of an option and applies it.
 fn set_option(letter: u8, line: &mut Line<'_>, enabled: &mut Enabled) -> Result<(), Fault> {
-    let mut value = |what, min, max| line.number(what, min, max).map(narrow);
+    let mut value = |expected, min, max| line.number(expected, min, max).map(narrow);
     match letter {
         b'w' => enabled.width = value("a mask of widths", 1, 31)?,
         b's' => {
@@ -148,10 +148,10 @@ fn set_option(letter: u8, line: &mut Line<'_>, enabled: &mut Enabled) -> Result<
     Ok(())
 }
 
-/// Reads the comment of a port line, if there is one, and returns the port's own LID and LMC.
+/// Reads the comment of a port line, if any; returns the LID and LMC of the port.
 ///
-/// As in ibsim, an option inside the comment counts, and what stands behind the last quote as
-/// `lid L 4xHDR` sets what is enabled. Any other comment is skipped.
+/// As in ibsim, options inside the comment apply, and `lid L 4xHDR` after the last quote sets the
+/// enabled width and speed. Other comments are skipped.
 fn comment(mut line: Line<'_>, enabled: &mut Enabled) -> Result<(Option<Lid>, Lmc), Fault> {
     let start = line.position();
     let whole = line.rest().as_bytes();
@@ -187,13 +187,14 @@ fn comment(mut line: Line<'_>, enabled: &mut Enabled) -> Result<(Option<Lid>, Lm
     Ok((lid, lmc))
 }
 
-/// Finds a short word; faster than a general search, whose set-up takes longer than a comment.
+/// Finds a short word. Faster than `str::find`, whose set-up costs more than the search in a
+/// comment.
 fn find<const N: usize>(text: &[u8], word: [u8; N]) -> Option<usize> {
     text.windows(N).position(|window| window.iter().eq(&word))
 }
 
-/// Carries out what stands around a `=` in a comment when ibsim takes it for an option: when the
-/// nearest letter before it is an option's.
+/// Applies `X=` inside a comment, which ibsim takes for an option if the nearest letter before the
+/// `=` is that of an option.
 fn option_in_comment(
     mut line: Line<'_>,
     equals: usize,

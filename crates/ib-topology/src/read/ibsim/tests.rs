@@ -17,7 +17,7 @@ Hca	2 "host"
 [2]	"leaf"[2] w=3 s=7
 "##;
 
-/// Reads the good file with one change and returns the error's text.
+/// Reads [`GOOD`] with one change and returns the error message.
 fn refused(from: &str, to: &str) -> String {
     assert!(GOOD.contains(from), "the good file holds {from:?}");
     let text = GOOD.replacen(from, to, 1);
@@ -25,7 +25,7 @@ fn refused(from: &str, to: &str) -> String {
 }
 
 #[test]
-fn contradictions_and_malformed_lines_are_refused_where_they_stand() {
+fn malformed_and_contradicting_lines_are_refused() {
     let cases = [
         (
             "# A net file.",
@@ -40,12 +40,12 @@ fn contradictions_and_malformed_lines_are_refused_where_they_stand() {
         (
             "# A net file.",
             "do Unlink \"leaf\"[1]",
-            "f:1:1: found `do`, expected a description of the fabric only: commands that ibsim runs while it reads are not carried out",
+            "f:1:1: found `do`, expected no `do` line: ibsim commands in net files are not supported",
         ),
         (
             "# A net file.",
             "include \"other.net\"",
-            "f:1:9: found an include, expected a file to read: the file \"other.net\" cannot be looked up here",
+            "f:1:9: found an include, expected a file to read: the file \"other.net\" needs a resolver for includes",
         ),
         (
             "# A net file.",
@@ -108,17 +108,17 @@ fn contradictions_and_malformed_lines_are_refused_where_they_stand() {
         (
             "# A net file.",
             "Rt 1 \"gate\"\n",
-            "f:1:1: found node \"gate\" with GUID zero, expected a line `rtguid=` that names it",
+            "f:1:1: found node \"gate\" with GUID zero, expected a GUID from a line `rtguid=`",
         ),
         (
             "# A net file.",
             "switchguid=0x501",
-            "f:6:8: found GUID 0x0000000000000501 for \"host\", expected one that \"leaf\" does not have already (port 1 of a node with GUID 0x0000000000000500 has this one in ibsim)",
+            "f:6:8: found GUID 0x0000000000000501 for \"host\", expected one that \"leaf\" does not have already (port 1 of a node with GUID 0x0000000000000500 has this GUID in ibsim)",
         ),
         (
             "caguid=0x500",
             "caguid=0xffffffffffffffff",
-            "f:6:8: found GUID zero for node \"host\", expected a GUID that names it (port 1 of a node with GUID 0xffffffffffffffff has this one in ibsim)",
+            "f:6:8: found GUID zero for node \"host\", expected another GUID (port 1 of a node with GUID 0xffffffffffffffff has this GUID in ibsim)",
         ),
         (
             "Hca\t2 \"host\"",
@@ -158,22 +158,22 @@ fn contradictions_and_malformed_lines_are_refused_where_they_stand() {
         (
             "Hca\t2 \"host\"",
             "Hca\t2 \"hhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhh\"",
-            "f:8:7: found `\"hhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhh…`, expected a name of up to 64 bytes, module included: ibsim cuts longer ones",
+            "f:8:7: found `\"hhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhh…`, expected a name of up to 64 bytes, including the module: ibsim truncates longer ones",
         ),
         (
             "Hca\t2 \"host\"",
             "Hca\t2 \"host\" # a description of sixty-four bytes, which are more than ibsim can keep",
-            "f:8:16: found `a`, expected a description of up to 63 bytes: ibsim cuts longer ones",
+            "f:8:16: found `a`, expected a description of up to 63 bytes: ibsim truncates longer ones",
         ),
         (
             "Hca\t2 \"host\"",
             "Hca\t2 \"host\" # xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
-            "f:8:255: found a line of 265 bytes, expected at most 254: ibsim cuts longer ones",
+            "f:8:255: found a line of 265 bytes, expected at most 254: ibsim truncates longer ones",
         ),
         (
             "[2]\t\"host\"[2] w=3 s=7\n\n",
             "[2]\t\"host\"[2] w=3 s=7\n",
-            "f:5:1: found `caguid=0x500`, expected an empty line behind the ports of \"leaf\": ibsim skips the line that ends them",
+            "f:5:1: found `caguid=0x500`, expected an empty line after the ports of \"leaf\": ibsim skips the line that ends them",
         ),
         ("lid 1 lmc 0\n", "lid 1 lmc 9\n", "f:2:56: found `9`, expected an LMC, 0 to 7"),
         (
@@ -184,7 +184,7 @@ fn contradictions_and_malformed_lines_are_refused_where_they_stand() {
         (
             "[2]\t\"leaf\"[2] w=3 s=7\n",
             "[2]\t\"leaf\" [2] w=3 s=7\n",
-            "f:10:12: found `[2]`, expected the port number directly behind the name: ibsim takes port 1 otherwise",
+            "f:10:12: found `[2]`, expected the port number directly after the name: otherwise ibsim reads port 1",
         ),
         (
             "[2]\t\"leaf\"[2] w=3 s=7\n",
@@ -209,7 +209,7 @@ fn contradictions_and_malformed_lines_are_refused_where_they_stand() {
         (
             "[2]\t\"leaf\"[2] w=3 s=7\n",
             "[2]\t\"leaf\"[2] w=3s=7\n",
-            "f:10:18: found `s=7`, expected a blank behind an option",
+            "f:10:18: found `s=7`, expected a blank after an option",
         ),
         (
             "[2]\t\"leaf\"[2] w=3 s=7\n",
@@ -224,12 +224,12 @@ fn contradictions_and_malformed_lines_are_refused_where_they_stand() {
         (
             "[2]\t\"leaf\"[2] w=3 s=7\n",
             "[2]\t\"leaf\"[3]\n",
-            "f:4:5: found port 2 of \"host\" linked to port 3 of \"leaf\" (line 10), expected it to be linked to port 2 of \"leaf\" as this line says",
+            "f:4:5: found port 2 of \"host\" linked to port 3 of \"leaf\" (line 10), expected it to be linked to port 2 of \"leaf\" as on this line",
         ),
         (
             "[2]\t\"leaf\"[2] w=3 s=7\n",
             "[2]\t\"spine\"[2]\n",
-            "f:10:5: found a link to \"spine\", expected the name of a node that the file describes",
+            "f:10:5: found a link to \"spine\", expected the name of a node in the file",
         ),
         (
             "[2]\t\"leaf\"[2] w=3 s=7\n",
@@ -239,7 +239,7 @@ fn contradictions_and_malformed_lines_are_refused_where_they_stand() {
         (
             "[2]\t\"leaf\"[2] w=3 s=7\n",
             "[2]\t\"leaf\"\n",
-            "f:4:5: found port 2 of \"host\" linked to port 1 of \"leaf\" (line 10), expected it to be linked to port 2 of \"leaf\" as this line says",
+            "f:4:5: found port 2 of \"host\" linked to port 1 of \"leaf\" (line 10), expected it to be linked to port 2 of \"leaf\" as on this line",
         ),
         (
             "[2]\t\"leaf\"[2] w=3 s=7\n",
@@ -254,7 +254,7 @@ fn contradictions_and_malformed_lines_are_refused_where_they_stand() {
         (
             "[2]\t\"leaf\"[2] w=3 s=7\n",
             "[2]\t\"host\"[2]\n",
-            "f:4:5: found port 2 of \"host\" linked to port 2 of \"host\" (line 10), expected it to be linked to port 2 of \"leaf\" as this line says",
+            "f:4:5: found port 2 of \"host\" linked to port 2 of \"host\" (line 10), expected it to be linked to port 2 of \"leaf\" as on this line",
         ),
         (
             "[2]\t\"leaf\"[2] w=3 s=7\n",
@@ -269,17 +269,17 @@ fn contradictions_and_malformed_lines_are_refused_where_they_stand() {
         (
             "[2]\t\"leaf\"[2] w=3 s=7\n",
             "",
-            "f:4:5: found no line for port 2 of \"host\", expected one that links it to port 2 of \"leaf\" as this line does",
+            "f:4:5: found no line for port 2 of \"host\", expected one that links it to port 2 of \"leaf\" as on this line",
         ),
         (
             "[2]\t\"leaf\"[2] w=3 s=7\n",
             "@[2]\t\"here\"\n",
-            "f:4:5: found port 2 of \"host\" linked by an alias (line 10), expected it to be linked to port 2 of \"leaf\" as this line says",
+            "f:4:5: found port 2 of \"host\" linked by an alias (line 10), expected it to be linked to port 2 of \"leaf\" as on this line",
         ),
         (
             "[2]\t\"leaf\"[2] w=3 s=7\n",
             "[2]\t\"@nowhere\"\n",
-            "f:10:5: found `\"@nowhere\"`, expected an alias that a line above this one gives to a port",
+            "f:10:5: found `\"@nowhere\"`, expected an alias defined on a line above",
         ),
         (
             "[2]\t\"leaf\"[2] w=3 s=7\n",
@@ -289,7 +289,7 @@ fn contradictions_and_malformed_lines_are_refused_where_they_stand() {
         (
             "[2]\t\"leaf\"[2] w=3 s=7\n",
             "@[2]\t\"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\"\n",
-            "f:10:6: found `\"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa…`, expected an alias of up to 39 bytes, module included: ibsim cuts longer ones",
+            "f:10:6: found `\"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa…`, expected an alias of up to 39 bytes, including the module: ibsim truncates longer ones",
         ),
         (
             "[2]\t\"leaf\"[2] w=3 s=7\n",
@@ -309,12 +309,12 @@ fn contradictions_and_malformed_lines_are_refused_where_they_stand() {
         (
             "[2]\t\"leaf\"[2] w=3 s=7\n",
             "[2]\t\"leaf\"[2] w=3 s=7\n\nSwitch 2 \"s\"\n@[1] \"x\"\n\nSwitch 2 \"t\"\n[1] \"s\"[1]\n",
-            "f:16:5: found port 1 of \"s\" linked by an alias (line 13), expected it to be linked to port 1 of \"t\" as this line says",
+            "f:16:5: found port 1 of \"s\" linked by an alias (line 13), expected it to be linked to port 1 of \"t\" as on this line",
         ),
         (
             "[2]\t\"leaf\"[2] w=3 s=7\n",
             "[2]\t\"leaf\"[2] w=3 s=7\n\nSwitch 2 \"s\"\n@[1] \"x\"\n\nSwitch 2 \"t\"\n[1] \"@x\"\n\nSwitch 2 \"u\"\n[1] \"t\"[1]\n",
-            "f:19:5: found port 1 of \"t\" linked by an alias (line 16), expected it to be linked to port 1 of \"u\" as this line says",
+            "f:19:5: found port 1 of \"t\" linked by an alias (line 16), expected it to be linked to port 1 of \"u\" as on this line",
         ),
         (
             "lid 1 4xHDR\n",
@@ -367,12 +367,12 @@ fn rates(fabric: &Fabric) -> Vec<String> {
     fabric.links().map(|(port, _)| rate(port)).collect()
 }
 
-/// Returns a file of two switches joined by a link whose ends say what is given.
+/// Returns a net file with two linked switches, with the given text on the port lines of both ends.
 fn link(defaults: &str, a: &str, b: &str) -> String {
     format!("{defaults}\nSwitch 2 \"a\"\n[1] \"b\"[1] {a}\n\nSwitch 2 \"b\"\n[1] \"a\"[1] {b}\n")
 }
 
-// The numbers in this test and the next ones are those that ibsim 0.10 gives.
+// The numbers in this test and the next ones are those of ibsim 0.10.
 #[test]
 fn nodes_without_a_guid_are_numbered() {
     let fabric = read(
@@ -398,14 +398,14 @@ fn nodes_without_a_guid_are_numbered() {
 }
 
 #[test]
-fn a_port_guid_in_parentheses_is_skipped() {
+fn port_guid_in_parentheses_is_skipped() {
     let text = GOOD.replace("\n[1]\t\"leaf\"[1]", "\n[1](abc)\t\"leaf\"[1](def)");
     assert_ne!(text, GOOD);
     assert_eq!(read(&text), read(GOOD));
 }
 
 #[test]
-fn vendor_and_system_hold_for_one_node_and_the_device_for_all_later_ones() {
+fn vendor_applies_to_one_node_and_device_to_all_later() {
     let fabric = read(
         "vendid=0x8f1\ndevid=0x1234\nsysimgguid=0xabc\nSwitch 2 \"a\"\n\nSwitch 2 \"b\"\n\ndevid=010\nSwitch 2 \"c\"\n",
     );
@@ -435,15 +435,15 @@ fn links_run_at_the_highest_common_width_and_speed() {
         (("", "# lid 0 4xXDR", "# lid 0 4xXDR"), "4xXDR"),
         (("", "s=7 e=7 # lid 0 4xNDR", "s=7 e=7 # lid 0 4xNDR"), "4xNDR"),
         (("", "s=7 e=7 # lid 0 4xNDR", "s=7 e=7"), "4xHDR"),
-        // A speed in a comment leaves the extended speeds alone.
+        // A speed in a comment does not change the extended speeds.
         (("extspeed=7", "# lid 3 8xQDR", "# lid 3 8xSDR"), "8xHDR"),
-        // An option counts in a comment too, a rate behind it overrides it.
+        // An option in a comment applies too; a rate after it overrides it.
         (("", "# w=1", "w=3 # up"), "1xSDR"),
         (("", "# w=1 \"x\" lid 0 4xDDR", "# lid 0 4xDDR"), "4xDDR"),
         (("", "# speed=7", "# speed=7"), "4xSDR"),
         (("", "# nodes=7", "# rows=7"), "4xQDR"),
         (("", "# node=7", "# core=6"), "4xHDR"),
-        // Other comments are free.
+        // Other comments are ignored.
         (("", "# to the second lid", "# lid of a box"), "4xSDR"),
     ];
     for ((defaults, a, b), expected) in cases {
@@ -452,13 +452,13 @@ fn links_run_at_the_highest_common_width_and_speed() {
 }
 
 #[test]
-fn a_missing_port_number_means_port_1() {
+fn missing_port_number_means_port_1() {
     let fabric = read("Switch 2 \"a\"\n[2] \"b\"\n\nSwitch 2 \"b\"\n[1] \"a\"[2]\n");
     assert_eq!(fabric.link_count(), 1);
 }
 
 #[test]
-fn descriptions_stand_in_quotes_or_not() {
+fn quotes_of_descriptions_are_optional() {
     let cases = [
         ("", "x", false, None),
         ("# \"\"", "x", false, None),
@@ -470,7 +470,7 @@ fn descriptions_stand_in_quotes_or_not() {
         ("# \"one\" base port 0 lid 9 lmc 2", "one", false, Some(9)),
         ("# \"one\" enhanced port 0", "one", true, None),
         ("# \"one\" base port 0 lid 0 lmc 0", "one", false, None),
-        // ibsim finds what is behind a description only behind a blank.
+        // ibsim detects the parts after a description only if a blank precedes them.
         ("# base port 0 lid 9", "base port 0", false, Some(9)),
     ];
     for (comment, description, enhanced, lid) in cases {
@@ -483,7 +483,7 @@ fn descriptions_stand_in_quotes_or_not() {
 }
 
 #[test]
-fn a_port_of_an_adapter_has_the_lid_before_the_quotes() {
+fn hca_port_has_the_lid_before_the_quotes() {
     let text = GOOD.replace("[2]\t\"leaf\"[2] w=3 s=7", "[2]\t\"leaf\"[2] w=3 s=7 # lid 8 lmc 2");
     let fabric = read(&text);
     let host = fabric.find_name("host").expect("the adapter");
@@ -493,7 +493,7 @@ fn a_port_of_an_adapter_has_the_lid_before_the_quotes() {
 }
 
 #[test]
-fn a_node_with_a_line_for_every_port_needs_no_empty_line_behind() {
+fn node_with_all_port_lines_needs_no_empty_line() {
     let fabric = read("Ca 1 \"h\"\n[1] \"s\"[1]\nSwitch 1 \"s\"\n# why not\n[1] \"h\"[1]\n");
     assert_eq!(fabric.link_count(), 1);
 }
@@ -528,7 +528,7 @@ fn modules_prefix_names() {
 }
 
 #[test]
-fn routers_are_read_like_adapters() {
+fn routers_are_read_like_hcas() {
     let text = link("", "", "").replace("Switch 2 \"b\"", "rtguid=0x77\nRt 2 \"b\"");
     let fabric = read(&text.replace("[1] \"a\"[1]", "[1] \"a\"[1] # lid 5 lmc 1 \"\" lid 0 4xSDR"));
     let gate = fabric.find_name("b").expect("the router");

@@ -4,7 +4,7 @@ use super::Enabled;
 use crate::LinkRate;
 
 #[test]
-fn two_ports_with_one_rate_in_their_comments_run_at_it() {
+fn link_runs_at_the_rate_in_both_comments() {
     for width in LinkWidth::ALL {
         for speed in LinkSpeed::ALL {
             let rate = LinkRate { width, speed };
@@ -16,7 +16,7 @@ fn two_ports_with_one_rate_in_their_comments_run_at_it() {
 }
 
 #[test]
-fn ports_with_nothing_in_common_have_no_link() {
+fn ports_without_common_rate_are_refused() {
     let narrow = Enabled { width: 1, ..Enabled::DEFAULT };
     let wide = Enabled { width: 2, ..Enabled::DEFAULT };
     assert!(narrow.common(wide).is_err());

@@ -2,7 +2,7 @@ use super::format;
 use crate::Format;
 
 #[test]
-fn the_first_telling_line_decides() {
+fn first_unambiguous_line_decides_the_format() {
     let ibnetdiscover = [
         "#\n# Topology file: generated on Thu Jan  1 00:00:00 2026\n#\nwidth=3\n",
         "vendid=0x2c9\nswitchguid=0x1(1)\n",

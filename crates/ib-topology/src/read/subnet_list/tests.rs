@@ -9,7 +9,7 @@ const GOOD: &str = r##"{ SW Ports:24 SystemGUID:0000000000000903 NodeGUID:000000
 { CA Ports:02 SystemGUID:0000000000000a00 NodeGUID:0000000000000a00 PortGUID:0000000000000a01 VenID:0002C9 DevID:1013 Rev:00000000 {host HCA-1} LID:0001 PN:01 } { SW Ports:24 SystemGUID:0000000000000903 NodeGUID:0000000000000900 PortGUID:0000000000000900 VenID:000002C9 DevID:CF080000 Rev:000000A0 {leaf} LID:0043 PN:01 } PHY=4x LOG=ACT SPD=25
 "##;
 
-/// Reads the good file with one change and returns the error's text.
+/// Reads [`GOOD`] with one change and returns the error message.
 fn refused(from: &str, to: &str) -> String {
     assert!(GOOD.contains(from), "the good file holds {from:?}");
     let text = GOOD.replacen(from, to, 1);
@@ -17,7 +17,7 @@ fn refused(from: &str, to: &str) -> String {
 }
 
 #[test]
-fn contradictions_and_malformed_lines_are_refused_where_they_stand() {
+fn malformed_and_contradicting_lines_are_refused() {
     let (_, second) = GOOD.split_once('\n').expect("two lines");
     let cases = [
         ("{ SW", "{ ** ", "f:1:3: found `**`, expected a node type: one of `SW`, `CA`, `Rt`"),
@@ -37,7 +37,7 @@ fn contradictions_and_malformed_lines_are_refused_where_they_stand() {
         (
             "NodeGUID:0000000000000a00 P",
             "NodeGUID:0000000000000000 P",
-            "f:1:156: found GUID zero for node \"H-0000000000000000\", expected a GUID that names it",
+            "f:1:156: found GUID zero for node \"H-0000000000000000\", expected another GUID",
         ),
         (
             "VenID:0002C9",
@@ -55,7 +55,7 @@ fn contradictions_and_malformed_lines_are_refused_where_they_stand() {
         (
             "PN:01 } { CA",
             "PN:19 } { CA",
-            "f:1:156: found port 1 of \"H-0000000000000a00\" linked to port 1 of \"S-0000000000000900\" (line 2), expected it to be linked to port 25 of \"S-0000000000000900\" as this line says",
+            "f:1:156: found port 1 of \"H-0000000000000a00\" linked to port 1 of \"S-0000000000000900\" (line 2), expected it to be linked to port 25 of \"S-0000000000000900\" as on this line",
         ),
         (
             "PN:01 } { CA",
@@ -96,7 +96,7 @@ fn contradictions_and_malformed_lines_are_refused_where_they_stand() {
         (
             second,
             "",
-            "f:1:156: found no line for port 1 of \"H-0000000000000a00\", expected one that links it to port 1 of \"S-0000000000000900\" as this line does",
+            "f:1:156: found no line for port 1 of \"H-0000000000000a00\", expected one that links it to port 1 of \"S-0000000000000900\" as on this line",
         ),
         (
             second,
@@ -160,7 +160,7 @@ fn read(text: &str) -> Fabric {
 }
 
 #[test]
-fn everything_that_the_list_says_is_read() {
+fn all_fields_of_the_list_are_read() {
     let fabric = read(GOOD);
     let leaf = fabric.find_name("S-0000000000000900").expect("named as by ibnetdiscover");
     let host = fabric.find_name("H-0000000000000a00").expect("named as by ibnetdiscover");
@@ -168,7 +168,7 @@ fn everything_that_the_list_says_is_read() {
     assert_eq!((switch.kind, switch.ports), (NodeKind::Switch, 36));
     assert_eq!((switch.guid, switch.system_guid), (Guid(0x900), Guid(0x903)));
     assert_eq!((switch.vendor_id, switch.device_id, switch.revision), (0x2c9, 0xcf08, 0xa0));
-    // The list mentions the adapter first where its device ID is in the upper half.
+    // The list has the HCA as a receiving end first, with its device ID in the upper half.
     assert_eq!((adapter.vendor_id, adapter.device_id, adapter.revision), (0x2c9, 0x1013, 0));
     assert_eq!(adapter.description, "host HCA-1");
     let guids: Vec<_> = fabric.ports_of(host).map(|(_, port)| port.guid.0).collect();
@@ -181,7 +181,7 @@ fn everything_that_the_list_says_is_read() {
 }
 
 #[test]
-fn every_width_and_speed_is_known() {
+fn every_width_and_speed_is_read() {
     let speeds = ["2.5", "5", "10", "FDR10", "14", "25", "50", "100", "200"];
     for (text, speed) in speeds.into_iter().zip([
         LinkSpeed::Sdr,
@@ -205,7 +205,7 @@ fn every_width_and_speed_is_known() {
 }
 
 #[test]
-fn what_opensm_has_no_name_for_is_ndr_and_2x() {
+fn unnamed_speed_is_ndr_and_unnamed_width_is_2x() {
     let fabric = read(&GOOD.replace("SPD=25", "SPD=??").replace("PHY=4x", "PHY=??"));
     let (port, _) = fabric.links().next().expect("a link");
     let rate = fabric.port(port).rate;
@@ -213,7 +213,7 @@ fn what_opensm_has_no_name_for_is_ndr_and_2x() {
 }
 
 #[test]
-fn the_subnet_managers_port_is_read_like_any_other() {
+fn port_of_the_subnet_manager_is_read() {
     let text = GOOD.replace("{ CA", "{ CA-SM").replace("{ SW", "{ SW-SM");
     assert_eq!(read(&text), read(GOOD));
 }
@@ -226,13 +226,13 @@ fn descriptions_may_hold_braces() {
 }
 
 #[test]
-fn ports_of_a_fabric_without_lids_have_none() {
+fn lid_zero_is_no_lid() {
     let fabric = read(&GOOD.replace("LID:0043", "LID:0000").replace("LID:0001", "LID:0000"));
     assert!(fabric.nodes().all(|(id, _)| fabric.ports_of(id).all(|(_, port)| port.lid.is_none())));
 }
 
 #[test]
-fn routers_and_numbers_of_big_endian_machines_are_read() {
+fn routers_and_big_endian_device_ids_are_read() {
     let text = GOOD.replace("{ CA", "{ Rt").replace("DevID:10130000", "DevID:00001013");
     let fabric = read(&text);
     let router = fabric.find_name("R-0000000000000a00").expect("named as by ibnetdiscover");

@@ -21,7 +21,7 @@ fn indexed_with(
 }
 
 #[test]
-fn leaves_come_subtree_by_subtree() {
+fn leaves_are_ordered_by_subtree() {
     let fabric = whole(&["1,2,3", "1,2,2"]);
     let expected = ["leaf-0", "leaf-1", "leaf-2", "leaf-3", "leaf-4", "leaf-5"];
     assert_eq!(indexed(&fabric, false).unwrap(), expected);
@@ -29,18 +29,18 @@ fn leaves_come_subtree_by_subtree() {
 }
 
 #[test]
-fn the_search_follows_ports_not_names() {
+fn search_follows_the_order_of_ports() {
     let mut net = Net::default();
     net.switches(&["leaf0", "leaf1", "leaf2", "root"]).hosts(&["h0", "h1", "h2"]);
     net.link("root", &["leaf2", "leaf0", "leaf1"]);
     net.link("leaf0", &["h0"]).link("leaf1", &["h1"]).link("leaf2", &["h2"]);
-    // leaf0 has the lowest GUID: from there up to the root, and down by its ports.
+    // leaf0 has the lowest GUID: the search goes from there up to the root, and down by its ports.
     assert_eq!(indexed(&net.build(), false).unwrap(), ["leaf0", "leaf2", "leaf1"]);
     assert_eq!(indexed(&net.build(), true).unwrap(), ["leaf2", "leaf0", "leaf1"]);
 }
 
 #[test]
-fn leaves_without_compute_nodes_stay_between_those_with() {
+fn leaves_without_compute_nodes_keep_their_position() {
     let mut net = two_leaves();
     net.switches(&["leaf2", "leaf3"]).link("leaf2", &["root0", "root1"]);
     net.link("leaf3", &["root0", "root1"]).hosts(&["h4"]).link("leaf3", &["h4"]);
@@ -53,7 +53,7 @@ fn leaves_without_compute_nodes_stay_between_those_with() {
 }
 
 #[test]
-fn a_single_leaf_is_refused() {
+fn single_leaf_is_refused() {
     let fabric = whole(&["3,1", "1,2"]);
     assert_eq!(
         indexed(&fabric, false).unwrap_err().to_string(),
@@ -62,8 +62,7 @@ fn a_single_leaf_is_refused() {
     );
 }
 
-/// A digit has 255 values: switches beyond that are behind all others, in the order of their
-/// numbers.
+/// A digit has 255 values: further switches come after all others, in the order of their numbers.
 #[test]
 fn leaves_beyond_the_digit_are_last() {
     let names: Vec<&'static str> =
@@ -81,8 +80,8 @@ fn leaves_beyond_the_digit_are_last() {
             net.link(leaf, &["root1"]);
         }
     }
-    // GUID 0x300 is the first on the wire: from there up to root1 and down to its other leaves,
-    // then up to root0, 55 of whose leaves still get an index.
+    // GUID 0x300 is the first in wire order: the search goes up to root1, down to its other leaves,
+    // then up to root0, of whose leaves 55 get an index.
     let order = indexed(&net.build(), false).unwrap();
     let rest = (100..300).filter(|&index| index != 254).chain(0..100);
     let expected: Vec<&str> = [254].into_iter().chain(rest).map(|index| names[index]).collect();

@@ -24,14 +24,14 @@ fn list(fabric: &Fabric, root_guids: Option<Vec<Guid>>) -> Vec<u16> {
 
 #[test]
 fn roots_are_farthest_from_the_hosts() {
-    // Four leaves, then four spines, then four cores.
+    // Four leaves, four spines, four cores.
     let fabric = whole(&["2,2,2", "1,2,2"]);
     assert_eq!(list(&fabric, None), [2, 2, 2, 2, 1, 1, 1, 1, 0, 0, 0, 0]);
     assert_eq!(ranks(&fabric, None).unwrap().0.leaf, 2);
 }
 
 #[test]
-fn a_switch_with_hosts_above_the_leaves_moves_the_roots() {
+fn hosts_above_the_leaves_change_the_roots() {
     let mut net = two_leaves();
     net.hosts(&["h4"]).link("root0", &["h4"]);
     let error = ranks(&net.build(), None).unwrap_err();
@@ -43,16 +43,16 @@ fn a_switch_with_hosts_above_the_leaves_moves_the_roots() {
 }
 
 #[test]
-fn named_roots_rank_the_rest() {
+fn listed_roots_determine_the_ranks() {
     let fabric = two_leaves().build();
     assert_eq!(list(&fabric, Some(vec![Guid(0x200)])), [0, 2, 1, 1]);
     let (ranks, _) = ranks(&fabric, Some(vec![Guid(0x200)])).unwrap();
-    assert!(ranks.roots_given);
+    assert!(ranks.has_root_list);
     assert_eq!(ranks.roots(&subnet(&fabric)).len(), 1);
 }
 
 #[test]
-fn a_channel_adapter_stands_for_its_switch_as_root() {
+fn channel_adapter_guid_selects_its_switch_as_root() {
     let mut net = two_leaves();
     net.hosts(&["manager"]).link("root1", &["manager"]);
     let fabric = net.build();
@@ -73,10 +73,10 @@ fn a_channel_adapter_stands_for_its_switch_as_root() {
 }
 
 #[test]
-fn roots_that_are_not_there_leave_the_farthest() {
+fn missing_roots_are_replaced_by_the_farthest() {
     let fabric = two_leaves().build();
     let (ranks, notes) = ranks(&fabric, Some(vec![Guid(0xdead)])).unwrap();
-    assert!(ranks.roots_given);
+    assert!(ranks.has_root_list);
     assert_eq!(ranks.roots(&subnet(&fabric)).len(), 2);
     assert_eq!(
         notes,
@@ -89,7 +89,7 @@ fn roots_that_are_not_there_leave_the_farthest() {
 }
 
 #[test]
-fn a_flat_fabric_is_refused() {
+fn flat_fabric_is_refused() {
     let mut net = Net::default();
     net.switches(&["a", "b"]).hosts(&["h0", "h1"]).link("a", &["h0", "b"]).link("b", &["h1"]);
     assert_eq!(

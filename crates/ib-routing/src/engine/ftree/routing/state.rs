@@ -1,4 +1,4 @@
-//! What the walks know of a switch, and the order of its groups by load.
+//! State of the walks per switch, and the order of its groups by load.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -9,81 +9,82 @@ use super::super::ranking::Ranks;
 use super::Router;
 use crate::subnet::Subnet;
 
-/// A switch as the walks see it.
+/// State of the walks at a switch.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Local {
-    /// The position of the first group; those that lead down, aside and up follow each other.
+    /// The position of the first group; groups that lead down, to siblings and up follow each
+    /// other.
     first: u32,
     down: u8,
     siblings: u8,
     up: u8,
-    /// A root's next turn upwards begins with this one of the groups that lead down.
+    /// The downward group at which the next upward turn of a root starts.
     pub(super) turn: u8,
     /// Switches of one family have the same switches below them.
     pub(super) family: u16,
     pub(super) has_adapter: bool,
     pub(super) has_compute_node: bool,
     pub(super) is_root: bool,
-    /// Whether a walk that comes here has nothing to do once all below have routes.
+    /// True if a walk has no work at this switch once all switches below have routes.
     pub(super) is_plain: bool,
-    /// Whether every group that leads down is one link to a switch with adapters alone below it.
+    /// True if every downward group is a single link to a switch that only has adapters below it.
     pub(super) is_above_ends: bool,
-    /// Whether loads of groups that lead down changed since these were last put in order.
+    /// True if loads of downward groups have changed since they were ordered.
     pub(super) down_changed: bool,
-    /// The same of groups that lead up.
+    /// True if loads of upward groups have changed since they were ordered.
     pub(super) up_changed: bool,
 }
 
 impl Local {
-    /// Returns the positions of the groups that lead down.
+    /// Returns the positions of the downward groups.
     pub(super) fn down(&self) -> Range<usize> {
         let start = self.first as usize;
         start..start + usize::from(self.down)
     }
 
-    /// Returns the positions of the groups that lead to switches of the same rank.
+    /// Returns the positions of the groups to switches of the same rank.
     pub(super) fn siblings(&self) -> Range<usize> {
         let start = self.down().end;
         start..start + usize::from(self.siblings)
     }
 
-    /// Returns the positions of the groups that lead up.
+    /// Returns the positions of the upward groups.
     pub(super) fn up(&self) -> Range<usize> {
         let start = self.siblings().end;
         start..start + usize::from(self.up)
     }
 
-    /// Returns true when nothing but channel adapters is below or beside the switch, so that a
-    /// walk that descends ends there.
+    /// Returns true if only channel adapters are below or beside the switch, so that a descending
+    /// walk ends there.
     fn is_end(&self, below: &[u16]) -> bool {
         below.is_empty() && self.siblings == 0 && !self.is_root
     }
 
-    /// Moves a root's next turn on by a group.
+    /// Advances the next upward turn of a root by one group.
     pub(super) fn advance_turn(&mut self) {
         self.turn = if self.turn + 1 < self.down { self.turn + 1 } else { 0 };
     }
 }
 
-/// Where a walk that descends over a group gets to.
+/// The far end of a group for a descending walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Below {
-    /// To a channel adapter: there is nothing to do.
+    /// A channel adapter: no work.
     Adapter,
-    /// To a switch with channel adapters, and no further.
+    /// A switch with channel adapters; the walk ends there.
     Served,
-    /// To a switch without, and no further.
+    /// A switch without channel adapters; the walk ends there.
     Unserved,
-    /// To a switch with others below or beside it.
+    /// A switch with others below or beside it.
     Further,
 }
 
-/// What the walks know at the start.
+/// The initial state of the walks.
 pub(super) struct State {
     pub(super) locals: Vec<Local>,
     /// Per group.
     pub(super) below: Vec<Below>,
-    /// The number of families.
+    /// Number of families.
     pub(super) families: usize,
 }
 
@@ -117,7 +118,7 @@ impl State {
                 is_plain: siblings.is_empty() && !(is_root && has_adapter),
                 is_above_ends: false,
                 down_changed: false,
-                // Not all of these were put in the order of their places.
+                // The groups may not be ordered by index yet.
                 up_changed: true,
             };
             ends.push(match (local.is_end(&below), has_adapter) {
@@ -144,7 +145,7 @@ impl State {
 }
 
 impl Router<'_> {
-    /// Orders the groups that lead down from a switch by the routes up over them.
+    /// Orders the downward groups of a switch by `up_load`.
     pub(super) fn order_down(&mut self, at: usize) {
         if std::mem::take(&mut self.locals[at].down_changed) {
             let positions = self.locals[at].down();
@@ -152,7 +153,7 @@ impl Router<'_> {
         }
     }
 
-    /// Orders the groups that lead up from a switch by the routes down over them.
+    /// Orders the upward groups of a switch by `down_load`.
     pub(super) fn order_up(&mut self, at: usize) {
         if std::mem::take(&mut self.locals[at].up_changed) {
             let positions = self.locals[at].up();
@@ -160,22 +161,22 @@ impl Router<'_> {
         }
     }
 
-    /// Orders the groups that lead aside by the routes over them away from this switch.
+    /// Orders the sibling groups for a descending walk, by the load away from this switch.
     pub(super) fn order_siblings_to_descend(&mut self, at: usize) {
         let positions = self.locals[at].siblings();
         order_by(&mut self.order[positions], &self.groups, |group| group.up_load);
     }
 
-    /// Orders the groups that lead aside for a walk that climbs.
+    /// Orders the sibling groups for a climbing walk.
     pub(super) fn order_siblings_to_climb(&mut self, at: usize) {
         let positions = self.locals[at].siblings();
         order_by(&mut self.order[positions], &self.groups, |group| group.down_load);
     }
 }
 
-/// Puts groups in the order of a load, then of their far switches' places; equals keep theirs.
+/// Orders groups by load, then by the index of their far switches; the sort is stable.
 ///
-/// Insertion is the right way: at most a few groups were loaded since the last time.
+/// Insertion sort is the fastest: at most a few groups were loaded since the last time.
 fn order_by(order: &mut [u32], groups: &[Group], load: impl Fn(&Group) -> u32) {
     let key = |position: u32| {
         let group = &groups[position as usize];

@@ -1,4 +1,4 @@
-//! The steps of a walk: up, down and aside.
+//! The steps of a walk: up, down and to siblings.
 
 use std::ops::Range;
 
@@ -10,21 +10,21 @@ use crate::hops::NO_HOPS;
 use crate::lft::NO_PATH;
 use crate::subnet::SwitchId;
 
-/// The most hops of a route. It also bounds how deep the walk recurses.
+/// Maximum number of hops of a route; also limits the recursion depth.
 const FARTHEST: u8 = NO_HOPS - 1;
 
-/// How a walk climbs.
+/// Parameters of a climbing walk.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Climb {
-    /// Whether this is the main path, which loads the links that it takes.
+    /// True for the main path, which loads its links.
     pub(super) main: bool,
-    /// How many times the walk may still turn upwards.
+    /// Number of upward turns that are still permitted.
     pub(super) turns: u8,
     /// The hops to the target.
     pub(super) hops: u8,
 }
 
-/// By which of a group's links, all loads being equal the first, to go.
+/// The load that selects a link of a group; the first link if loads are equal.
 #[derive(Clone, Copy)]
 enum By {
     UpLoad,
@@ -34,7 +34,7 @@ enum By {
 impl Router<'_> {
     /// Descends from a switch, then climbs from it, then turns.
     ///
-    /// Returns true when a channel adapter below any switch on the way can now send to the target.
+    /// Returns true if a channel adapter below a switch on the path can now send to the target.
     pub(super) fn climb(&mut self, at: usize, how: Climb) -> bool {
         let mut served = self.descend(at, how.hops);
         if how.hops == FARTHEST {
@@ -49,11 +49,11 @@ impl Router<'_> {
         }
         self.order_up(at);
         let Some(first) = local.up().next() else { return served };
-        // A turn may come back and put the groups in another order, so the loads that are due to
-        // this one must be its own whatever its position becomes.
-        let favourite = self.order[first] as usize;
+        // A turn may come back and reorder the groups. Loads must be added to this group at any
+        // position.
+        let main_group = self.order[first] as usize;
         if how.main {
-            served |= self.climb_favourite(at, favourite, how);
+            served |= self.climb_main(at, main_group, how);
         }
         let further = Climb { main: false, hops: how.hops + 1, ..how };
         for position in local.up().skip(usize::from(how.main)) {
@@ -72,8 +72,8 @@ impl Router<'_> {
                 let Some((far, link)) = self.offer(at, group, how.hops) else { continue };
                 if self.climb(far, further) {
                     served = true;
-                    // OpenSM charges routes aside to the group of the main path.
-                    self.load_down(at, favourite, link);
+                    // OpenSM adds routes to siblings to the load of the main path's group.
+                    self.load_down(at, main_group, link);
                 }
             }
         }
@@ -86,8 +86,8 @@ impl Router<'_> {
         served
     }
 
-    /// Takes the main path one rank up. It goes on there even when the switch has a shorter way.
-    fn climb_favourite(&mut self, at: usize, group: usize, how: Climb) -> bool {
+    /// Climbs one rank on the main path. Continues there even if the switch has a shorter route.
+    fn climb_main(&mut self, at: usize, group: usize, how: Climb) -> bool {
         let link = self.least_loaded(group, By::DownLoad);
         self.load_down(at, group, link);
         let far = usize::from(self.groups[group].far);
@@ -97,7 +97,8 @@ impl Router<'_> {
         self.climb(far, Climb { hops: how.hops + 1, ..how })
     }
 
-    /// Gives the far switch of a group a route, if it needs one; returns the switch and the link.
+    /// Assigns a route to the far switch of a group, if it needs one; returns the switch and the
+    /// link.
     fn offer(&mut self, at: usize, group: usize, hops: u8) -> Option<(usize, Option<usize>)> {
         let far = usize::from(self.groups[group].far);
         self.needs_route(far, hops).then(|| {
@@ -115,13 +116,14 @@ impl Router<'_> {
         self.locals[at].up_changed = true;
     }
 
-    /// Returns true when a switch has no route, or a longer one than over a switch at some hops.
+    /// Returns true if a switch has no route, or a longer one than over a switch at `hops`.
     fn needs_route(&self, far: usize, hops: u8) -> bool {
-        // The leaf of a dummy has hops but no port, and may therefore be reached once more.
+        // The leaf of a dummy has hops but no port, and may be reached once more.
         self.walk.ports[far] == NO_PATH || hops + 1 < self.walk.hops[far]
     }
 
-    /// Turns upwards at a root: its switches below climb, beginning with the next group each time.
+    /// Turns upwards at a root: the switches below it climb, starting with the next group each
+    /// time.
     fn turn_at_root(&mut self, at: usize, how: Climb) -> bool {
         let mut served = false;
         self.locals[at].advance_turn();
@@ -135,7 +137,7 @@ impl Router<'_> {
         served
     }
 
-    /// Lets the far switch of a group that leads down climb.
+    /// Climbs from the far switch of a downward group.
     fn turn(&mut self, group: usize, how: Climb) -> bool {
         let far = self.groups[group].far;
         if far == ADAPTER || self.turns > TURN_LIMIT {
@@ -145,9 +147,9 @@ impl Router<'_> {
         self.climb(usize::from(far), Climb { turns: how.turns - 1, hops: how.hops + 1, ..how })
     }
 
-    /// Goes down, and aside, to every switch that needs a route.
+    /// Descends, also to siblings, to every switch that needs a route.
     ///
-    /// Returns true when a channel adapter on the way can now send to the target.
+    /// Returns true if a channel adapter on the path can now send to the target.
     fn descend(&mut self, at: usize, hops: u8) -> bool {
         let local = &self.locals[at];
         let (down, siblings) = (local.down(), local.siblings());
@@ -170,7 +172,7 @@ impl Router<'_> {
                 });
                 groups.count()
             };
-            // Where all loads rise by the same, the order stays.
+            // If all loads rise equally, the order does not change.
             self.locals[at].down_changed |= (1..down.len()).contains(&loaded);
             self.walk.settled[family] = hops;
             served |= loaded > 0;
@@ -189,7 +191,8 @@ impl Router<'_> {
         served
     }
 
-    /// Descends over groups that lead to ends, in any order; returns how many were in need.
+    /// Descends over groups to ends, in any order; returns the number of switches that needed a
+    /// route.
     fn descend_to_ends(&mut self, positions: Range<usize>, hops: u8) -> usize {
         let mut reached = 0;
         for group in &mut self.groups[positions] {
@@ -217,7 +220,7 @@ impl Router<'_> {
             Below::Further => self.descend(far, hops + 1),
             Below::Adapter | Below::Served | Below::Unserved => below == Below::Served,
         };
-        // A link over which no adapter sends is as good as idle.
+        // A link over which no adapter sends counts as idle.
         if served {
             self.groups[group].up_load += 1;
             if let Some(link) = link {
@@ -227,7 +230,7 @@ impl Router<'_> {
         served
     }
 
-    /// Gives the far switch of a group its route over one of the links.
+    /// Assigns to the far switch of a group its route over one of the links.
     #[inline(always)]
     fn reach(&mut self, at: usize, group: usize, link: Option<usize>, hops: u8) {
         let Group { far, far_port, .. } = self.groups[group];
@@ -239,7 +242,7 @@ impl Router<'_> {
         }
     }
 
-    /// Notes the hops that all links of a group have now, if the base matrix may say otherwise.
+    /// Records the hops of all links of a group, if the base matrix may differ.
     #[cold]
     fn note_hops(&mut self, at: SwitchId, group: usize, to: SwitchId, hops: u8) {
         self.walk.deviates |= self.base.is_some_and(|base| base.hops.least(to, at) != hops);
@@ -255,8 +258,8 @@ impl Router<'_> {
         }
     }
 
-    /// Returns true when a walk that descends from a switch, or climbs to a root, has nothing left
-    /// to do there.
+    /// Returns true if a walk that descends from a switch, or climbs to a root, has no work left
+    /// there.
     #[inline]
     fn is_done(&self, at: usize, hops: u8) -> bool {
         let local = &self.locals[at];
@@ -264,7 +267,7 @@ impl Router<'_> {
         settled && local.is_plain && !self.walk.turns
     }
 
-    /// Returns the link of a group with the least load; `None` when it has no choice.
+    /// Returns the least loaded link of a group; `None` if there is only one.
     #[inline(always)]
     fn least_loaded(&self, group: usize, by: By) -> Option<usize> {
         let group = &self.groups[group];

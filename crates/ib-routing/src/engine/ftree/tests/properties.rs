@@ -1,4 +1,4 @@
-//! What holds on every tree, whole or with parts missing.
+//! Properties of all trees, whole or degraded.
 
 use ib_topology::generate::{Kind, Options, generate};
 use ib_topology::{LinkRate, NodeId, NodeSpec};
@@ -32,16 +32,16 @@ fn words(lists: &[&Vec<u32>]) -> Vec<String> {
     lists.iter().map(join).collect()
 }
 
-/// The ranks that the engine works with.
+/// Returns the ranks that the engine uses.
 fn ranks(subnet: &Subnet<'_>, options: &RoutingOptions) -> Vec<u16> {
     let ports = adapters::collect(subnet, options, &mut Vec::new()).unwrap();
     let ranks = Ranks::new(subnet, &ports, options, &mut Vec::new()).unwrap();
     subnet.switch_ids().map(|id| ranks.of(id)).collect()
 }
 
-/// Returns from which switches a packet can go up and then down to another.
+/// Returns the switches from which a packet can go up and then down to a target.
 fn connected(subnet: &Subnet<'_>, ranks: &[u16], to: SwitchId) -> Vec<bool> {
-    // Away from the target: up as long as the walk has not gone down.
+    // Starting at the target: up as long as the search has not gone down.
     let mut seen = vec![[false; 2]; ranks.len()];
     let mut stack = vec![(to, false)];
     while let Some((at, down)) = stack.pop() {
@@ -58,7 +58,7 @@ fn connected(subnet: &Subnet<'_>, ranks: &[u16], to: SwitchId) -> Vec<bool> {
     seen.into_iter().map(|[up, down]| up || down).collect()
 }
 
-/// Follows a LID's entries; returns the switches passed.
+/// Follows the LFT entries for a LID; returns the switches on the path.
 fn follow(subnet: &Subnet<'_>, lfts: &Lfts, from: SwitchId, lid: u16) -> Option<Vec<SwitchId>> {
     let owner = subnet.lid_owner(lid).unwrap();
     let mut path = vec![from];
@@ -66,7 +66,7 @@ fn follow(subnet: &Subnet<'_>, lfts: &Lfts, from: SwitchId, lid: u16) -> Option<
         let at = *path.last().unwrap();
         let port = lfts.port(at, lid);
         if port == NO_PATH {
-            assert_eq!(path.len(), 1, "a path to LID {lid} ends on the way");
+            assert_eq!(path.len(), 1, "the path to LID {lid} is incomplete");
             return None;
         }
         if port == 0 {
@@ -79,9 +79,9 @@ fn follow(subnet: &Subnet<'_>, lfts: &Lfts, from: SwitchId, lid: u16) -> Option<
                 return Some(path);
             }
             Peer::Switch(next, _) => path.push(next),
-            Peer::None => panic!("LID {lid} leaves through an idle port"),
+            Peer::None => panic!("LID {lid} has an unlinked egress port"),
         }
-        assert!(path.len() <= 32, "LID {lid} goes round");
+        assert!(path.len() <= 32, "LID {lid} has a forwarding loop");
     }
 }
 
@@ -105,7 +105,7 @@ fn check(fabric: &Fabric, options: &RoutingOptions) -> Result<(), TestCaseError>
     Ok(())
 }
 
-/// Returns a fabric of switches joined at random, with hosts of one or two ports.
+/// Returns a fabric of randomly linked switches, with hosts of one or two ports.
 fn tangle(switches: u8, links: &[(u8, u8)], hosts: &[(u8, Option<u8>)]) -> Fabric {
     let mut fabric = Fabric::new();
     let mut add = |kind, name: String, guid, ports| {
@@ -184,7 +184,7 @@ proptest! {
         let options =
             RoutingOptions { quasi_ftree_indexing: quasi, ..RoutingOptions::default() };
         if let Ok(routing) = FatTree.route(&subnet, &options) {
-            // With two ports, hosts are of several trees that share nothing but the cores.
+            // Hosts with two ports belong to several trees that share only the cores.
             for end_port in subnet.end_ports().iter().filter(|end_port| !end_port.is_switch()) {
                 for leaf in subnet.end_ports().iter().filter(|end_port| !end_port.is_switch()) {
                     let from = leaf.attachment.switch().unwrap();
@@ -214,7 +214,7 @@ proptest! {
             ..RoutingOptions::default()
         };
         let generated = Options { seed, drop_links, drop_switches, ..Options::default() };
-        // Where no host is left there is nothing to connect.
+        // Without hosts there are no routes to check.
         let degraded = generate(&Kind::parse("xgft", &words).unwrap(), &generated);
         prop_assume!(degraded.is_ok());
         check(&degraded.unwrap(), &options)?;

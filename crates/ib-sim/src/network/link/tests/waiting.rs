@@ -18,7 +18,7 @@ fn entry(vl: u8, weight: u8) -> VlArbitrationEntry {
 /// VLs and their weights.
 type Weights<'a> = &'a [(u8, u8)];
 
-/// Writes the tables of VL arbitration of a port.
+/// Writes the VL arbitration tables of a port.
 fn arbitrate(sim: &mut Sim, at: PortId, (high, low): (Weights<'_>, Weights<'_>), limit: u8) {
     let table = |entries: &[(u8, u8)]| {
         let mut table = VlArbitration::zeroed();
@@ -34,15 +34,15 @@ fn arbitrate(sim: &mut Sim, at: PortId, (high, low): (Weights<'_>, Weights<'_>),
     state.tables_mut(kind, ports).arbitration.blocks = [table(low), empty, table(high), empty];
 }
 
-/// Has h1 send so many packets of 1000 bytes on each of some VLs to h2, and returns how many of
-/// each had arrived when the first of `of` in all had.
+/// Sends packets of 1000 bytes from h1 to h2 on each VL of `vls`; returns the number of arrived
+/// packets per VL when `of` packets in total have arrived.
 fn shares(high: Weights<'_>, low: Weights<'_>, limit: u8, vls: &[u8], of: u64) -> Vec<u64> {
     let fabric = lab::fabric(&[("h1", 1), ("h2", 1)], &["h1.1 h2.1"]);
     let mut sim = lab::ready(&fabric, Options { vl_buffer: 1 << 20, ..Options::default() });
     let (from, to) = (port(&sim, "h1.1"), port(&sim, "h2.1"));
     sim.open(to);
     arbitrate(&mut sim, from, (high, low), limit);
-    // The first packet leaves before anybody has to wait; it is not counted.
+    // The first packet is sent without arbitration and not counted.
     let first = lab::data(&sim, from, 2, vls[0], 1000);
     sim.send_packet(from, first);
     for _ in 0..of {
@@ -66,25 +66,24 @@ fn shares(high: Weights<'_>, low: Weights<'_>, limit: u8, vls: &[u8], of: u64) -
 
 #[test]
 fn vls_share_a_link_by_their_weights() {
-    // Weights in units of 64 bytes: 16 are a packet of 1024.
+    // Weights are in units of 64 bytes: 16 is a packet of 1024 bytes.
     assert_eq!(shares(&[], &[(0, 16), (1, 48)], 0, &[0, 1], 80), [20, 60]);
     assert_eq!(shares(&[], &[(0, 16), (1, 16), (2, 32)], 0, &[0, 1, 2], 80), [20, 20, 40]);
-    // A VL may be listed twice.
+    // A VL may have several entries.
     assert_eq!(shares(&[], &[(0, 16), (1, 16), (0, 32)], 0, &[0, 1], 80), [60, 20]);
-    // What is in no table is served when nothing else waits.
+    // A VL in neither table is served when no other VL is waiting.
     assert_eq!(shares(&[], &[(0, 16)], 0, &[0, 1], 80), [80, 0]);
 }
 
 #[test]
-fn high_priority_comes_first_up_to_its_limit() {
+fn high_priority_is_served_first_up_to_its_limit() {
     assert_eq!(shares(&[(0, 16)], &[(1, 16)], 255, &[0, 1], 60), [60, 0], "no limit");
     assert_eq!(shares(&[(0, 16)], &[(1, 16)], 0, &[0, 1], 60), [30, 30], "a packet each");
     // Twice 4 KiB are eight packets.
     assert_eq!(shares(&[(0, 16)], &[(1, 16)], 2, &[0, 1], 90), [80, 10]);
 }
 
-/// A fabric where h1 and h3 send to h2 over s1 whose buffer at h2 never drains: h2's end of the
-/// credits is kept at zero.
+/// A fabric where h1 and h3 send to h2 over s1, whose credits for h2 are kept at zero.
 fn stuck(life: u8, stall: u8) -> (Sim, PortId, PortId) {
     let mut sim = lab::ready(&lab::row(1), Options::default());
     let (from, out) = (port(&sim, "h1.1"), port(&sim, "s1.4"));
@@ -101,15 +100,15 @@ fn send(sim: &mut Sim, from: PortId, level: u8, payload: usize) {
 }
 
 #[test]
-fn what_stays_in_a_switch_for_too_long_is_dropped() {
+fn packet_beyond_the_switch_lifetime_is_dropped() {
     let (mut sim, from, out) = stuck(20, 3);
     let s1 = node(&sim, "s1");
     sim.node_mut(s1).switch.as_mut().unwrap().info.life_time = 1;
     for _ in 0..4 {
         send(&mut sim, from, 0, 1000);
     }
-    // The first arrives at 1224, the others 1024 ns behind each other; each lives for 8192 ns. The
-    // VL does not stall, however many are dropped in sequence.
+    // The first packet arrives at 1224 ns, the others at intervals of 1024 ns; each has a lifetime
+    // of 8192 ns. Consecutive drops for this reason do not stall the VL.
     for number in 1..=4 {
         let dropped = 1224 + (number - 1) * 1024 + 8192;
         sim.run_until(at(dropped - 1));
@@ -121,7 +120,7 @@ fn what_stays_in_a_switch_for_too_long_is_dropped() {
     assert_eq!((counters.xmit_discards, counters.hoq_life_discards), (4, 0));
     assert_eq!(lab::lost(&sim, "life_time"), 4);
     assert!((sim.net.flights.len() == 0));
-    // What came early and became the head late has no time of its own there.
+    // A packet that arrived early and became the head late has no separate lifetime at the head.
     let (mut sim, from, out) = stuck(1, 0);
     sim.node_mut(s1).switch.as_mut().unwrap().info.life_time = 1;
     send(&mut sim, from, 0, 1000);
@@ -129,7 +128,7 @@ fn what_stays_in_a_switch_for_too_long_is_dropped() {
     sim.run_until(at(1224 + 1024 + 8192));
     let counters = sim.counters(out);
     assert_eq!((counters.hoq_life_discards, counters.lifetime_discards), (1, 1));
-    // A value above 19 is no limit.
+    // A value above 19 means no limit.
     let (mut sim, from, out) = stuck(20, 0);
     send(&mut sim, from, 0, 1000);
     sim.run_until(at(10_000_000_000));
@@ -137,12 +136,13 @@ fn what_stays_in_a_switch_for_too_long_is_dropped() {
 }
 
 #[test]
-fn what_stays_at_the_head_of_a_queue_for_too_long_is_dropped() {
+fn packet_beyond_the_head_of_queue_lifetime_is_dropped() {
     let (mut sim, from, out) = stuck(1, 0);
     for _ in 0..3 {
         send(&mut sim, from, 0, 1000);
     }
-    // The first arrives at 1224 and lives for 8192 ns; each of the next becomes the head then.
+    // The first packet arrives at 1224 ns and expires after 8192 ns; then the next one becomes the
+    // head.
     for (number, dropped) in [(1u64, 1224 + 8192), (2, 1224 + 2 * 8192), (3, 1224 + 3 * 8192)] {
         sim.run_until(at(dropped - 1));
         assert_eq!(sim.counters(out).hoq_life_discards, number - 1);
@@ -159,7 +159,7 @@ fn what_stays_at_the_head_of_a_queue_for_too_long_is_dropped() {
 }
 
 #[test]
-fn a_long_life_has_no_end() {
+fn lifetime_above_19_is_unlimited() {
     let (mut sim, from, out) = stuck(20, 0);
     send(&mut sim, from, 0, 1000);
     sim.run_until(at(u64::MAX - 1));
@@ -168,7 +168,7 @@ fn a_long_life_has_no_end() {
 }
 
 #[test]
-fn a_shorter_packet_behind_a_dropped_one_goes_on() {
+fn shorter_packet_after_a_dropped_one_is_sent() {
     let (mut sim, from, out) = stuck(1, 0);
     sim.port_mut(out).credits.as_mut().unwrap()[0] = 3;
     send(&mut sim, from, 0, 1000);
@@ -179,18 +179,18 @@ fn a_shorter_packet_behind_a_dropped_one_goes_on() {
 }
 
 #[test]
-fn a_vl_that_drops_too_often_stalls_for_a_while() {
+fn vl_stalls_after_consecutive_drops() {
     let (mut sim, from, out) = stuck(1, 2);
     for _ in 0..5 {
         send(&mut sim, from, 0, 1000);
         send(&mut sim, from, 1, 1000);
     }
     sim.port_mut(out).credits.as_mut().unwrap()[1] = 1000;
-    // The second drop stalls VL 0: all that waits is dropped, and all that comes.
+    // The second drop stalls VL 0: all waiting and arriving packets are dropped.
     let stalled = 1224 + 2 * 8192;
     sim.run_until(at(stalled));
     assert_eq!(sim.counters(out).hoq_life_discards, 5);
-    assert_eq!(sim.counters(out).xmit_packets, 5, "VL 1 is not held up");
+    assert_eq!(sim.counters(out).xmit_packets, 5, "VL 1 is not blocked");
     sim.port_mut(out).credits.as_mut().unwrap()[0] = 1000;
     send(&mut sim, from, 0, 1000);
     sim.run_until(at(stalled + 8 * 8192 - 1));
@@ -203,7 +203,7 @@ fn a_vl_that_drops_too_often_stalls_for_a_while() {
 }
 
 #[test]
-fn timers_of_heads_do_not_pile_up() {
+fn each_vl_has_at_most_one_head_timer() {
     let (mut sim, from, out) = stuck(10, 0);
     sim.port_mut(out).credits = None;
     for round in 0..200u64 {
@@ -215,8 +215,8 @@ fn timers_of_heads_do_not_pile_up() {
     assert!(timers <= 1, "{timers}");
 }
 
-/// A ring of four switches, a host each, where every host sends to the one two further on, always
-/// the same way round. With a dateline, packets change to VL 1 when they pass from s4 to s1.
+/// A cycle of four switches with a host each. Every host sends to the host two switches further,
+/// always in the same direction. With a dateline, packets change to VL 1 from s4 to s1.
 fn ring(dateline: bool, life: u8) -> Sim {
     let names = ["1", "2", "3", "4"];
     let hosts = names.map(|n| format!("h{n}"));
@@ -252,8 +252,8 @@ fn ring(dateline: bool, life: u8) -> Sim {
             let state = sim.port_mut(at);
             state.info.hoq_life = life;
             state.info.operational_vls = if dateline { VlCap::VL0_1 } else { VlCap::VL0 };
-            // Level 0 starts on VL 0. Who comes over the dateline, s4 to s1, goes on by VL 1; the
-            // level tells where a packet started, h3 and h4 cross the line.
+            // SL 0 starts on VL 0. Packets that have crossed the dateline, s4 to s1, continue on VL
+            // 1. The SL identifies the source; packets of h3 and h4 cross the dateline.
             let vl = |value| VirtualLane::new(value).unwrap();
             let all = |value| SlToVl { lanes: [vl(value); 16] };
             state.tables_mut(kind, 3).sl_to_vl = vec![all(0); 4];
@@ -292,18 +292,18 @@ fn arrived(sim: &mut Sim) -> usize {
 }
 
 #[test]
-fn a_ring_with_one_vl_comes_to_a_deadlock() {
+fn cycle_with_one_vl_deadlocks() {
     let mut sim = ring(false, 20);
     lab::run_checked(&mut sim, at(10_000_000));
     let first = arrived(&mut sim);
     assert!(first < 120, "{first}");
-    assert!(sim.net.flights.len() >= 8, "packets hold each other up");
-    assert_eq!(sim.next_at(), None, "and nothing will ever happen again");
+    assert!(sim.net.flights.len() >= 8, "packets block each other");
+    assert_eq!(sim.next_at(), None, "no event is queued");
     assert_eq!(first + sim.net.flights.len(), 120);
 }
 
 #[test]
-fn a_life_at_the_head_of_the_queue_breaks_the_deadlock() {
+fn head_of_queue_lifetime_breaks_the_deadlock() {
     let mut sim = ring(false, 4);
     lab::run_checked(&mut sim, at(1_000_000_000));
     let arrived = arrived(&mut sim);
@@ -314,7 +314,7 @@ fn a_life_at_the_head_of_the_queue_breaks_the_deadlock() {
 }
 
 #[test]
-fn a_ring_with_a_dateline_has_no_deadlock() {
+fn cycle_with_a_dateline_does_not_deadlock() {
     let mut sim = ring(true, 20);
     lab::run_checked(&mut sim, at(10_000_000));
     assert_eq!(arrived(&mut sim), 120);

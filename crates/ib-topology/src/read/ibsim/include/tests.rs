@@ -3,28 +3,28 @@ use ib_types::LinkSpeed;
 use crate::read::{Included, ibsim_with};
 
 #[test]
-fn a_file_may_come_in_parts() {
-    let mut asked = Vec::new();
+fn included_files_are_read_in_place() {
+    let mut requested = Vec::new();
     let mut resolver = |including: &str, name: &str| {
-        asked.push(format!("{including} {name}"));
+        requested.push(format!("{including} {name}"));
         let text = match name {
             "leaf" => "Switch 2 \"leaf\"\n[1] \"host\"[1]",
-            "hosts" => "include \"host\"\n# none but that\n",
+            "hosts" => "include \"host\"\n# no other\n",
             "host" => "Hca 1 \"host\"\n[1] \"leaf\"[1]\n",
-            _ => return Err("no such part".to_owned()),
+            _ => return Err("no such file".to_owned()),
         };
         Ok(Included { name: format!("dir/{name}"), bytes: text.as_bytes().to_vec() })
     };
     let text = "# in parts\nspeed=7\ninclude \"leaf\"\ninclude \"hosts\" # all\nSwitch 2 \"b\"\n";
     let fabric = ibsim_with("whole", text.as_bytes(), &mut resolver).expect("legal");
-    assert_eq!(asked, ["whole leaf", "whole hosts", "dir/hosts host"]);
+    assert_eq!(requested, ["whole leaf", "whole hosts", "dir/hosts host"]);
     assert_eq!((fabric.node_count(), fabric.link_count()), (3, 1));
     let (port, _) = fabric.links().next().expect("a link");
     assert_eq!(fabric.port(port).rate.speed, LinkSpeed::Qdr);
 }
 
 #[test]
-fn errors_name_the_part_that_they_are_in() {
+fn errors_name_the_included_file() {
     let parts = |_: &str, name: &str| {
         let text = match name {
             "bad" => "\nSwitch 0 \"a\"\n",
@@ -37,7 +37,7 @@ fn errors_name_the_part_that_they_are_in() {
                     bytes: format!("include \"9{name}\"\n").into(),
                 });
             }
-            _ => return Err("no such part".to_owned()),
+            _ => return Err("no such file".to_owned()),
         };
         Ok(Included { name: name.to_owned(), bytes: text.as_bytes().to_vec() })
     };
@@ -45,18 +45,18 @@ fn errors_name_the_part_that_they_are_in() {
         ("include \"bad\"\n", "bad:2:8: found `0`, expected a number of ports, 1 to 254"),
         (
             "include \"missing node\"\n",
-            "missing node:4:5: found a link to \"b\", expected the name of a node that the file describes",
+            "missing node:4:5: found a link to \"b\", expected the name of a node in the file",
         ),
         ("include \"self\"\n", "self:1:9: found an include of \"self\", which includes this file"),
         ("include \"odd\"\n", "odd:2:3: found control character 0x01, expected text"),
         (
             "#\n\ninclude \"none\"\n",
-            "f:3:9: found an include, expected a file to read: no such part",
+            "f:3:9: found an include, expected a file to read: no such file",
         ),
         ("include \"9\"\n", "99999999:1:9: found an include, expected files nested at most 9 deep"),
         (
             "Switch 2 \"a\"\ninclude \"bad\"\n",
-            "f:2:1: found `include`, expected an empty line behind the ports of \"a\": \
+            "f:2:1: found `include`, expected an empty line after the ports of \"a\": \
              ibsim skips the line that ends them",
         ),
     ];
@@ -67,7 +67,7 @@ fn errors_name_the_part_that_they_are_in() {
 }
 
 #[test]
-fn a_thousand_parts_are_enough() {
+fn at_most_1000_files_are_included() {
     let mut count = 0;
     let mut resolver = |_: &str, _: &str| {
         count += 1;

@@ -5,7 +5,7 @@ fn group(up_load: u32, place: u32) -> Group {
 }
 
 #[test]
-fn groups_are_ordered_by_load_then_place_and_equals_stay() {
+fn groups_are_ordered_by_load_then_index() {
     let groups = [group(2, 0), group(0, 9), group(1, 4), group(0, 3), group(1, 4), group(0, 9)];
     let mut order = [0, 5, 4, 3, 2, 1];
     order_by(&mut order, &groups, |group| group.up_load);
@@ -13,7 +13,7 @@ fn groups_are_ordered_by_load_then_place_and_equals_stay() {
 }
 
 #[test]
-fn turns_go_round() {
+fn turns_wrap_around() {
     let mut local = Local {
         first: 0,
         down: 3,

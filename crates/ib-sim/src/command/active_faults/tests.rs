@@ -6,18 +6,18 @@ fn words(commands: &[Command]) -> Vec<String> {
     commands.iter().map(ToString::to_string).collect()
 }
 
-/// Returns all that is in force in a fabric, in words.
+/// Returns all active faults of a fabric as text.
 fn all(sim: &Sim) -> Vec<String> {
-    let nodes = sim.node_ids().flat_map(|node| sim.in_force_at_node(node));
-    let ports = lab::all_ports(sim).flat_map(|port| sim.in_force_at_port(port));
+    let nodes = sim.node_ids().flat_map(|node| sim.active_faults_of_node(node));
+    let ports = lab::all_ports(sim).flat_map(|port| sim.active_faults_of_port(port));
     words(&nodes.chain(ports).collect::<Vec<_>>())
 }
 
 #[test]
-fn nothing_is_in_force_at_first_and_when_all_is_mended() {
+fn no_faults_are_active_initially_and_after_removal() {
     let mut sim = made();
     assert_eq!(all(&sim), [""; 0]);
-    for (told, mended) in [
+    for (fault, removal) in [
         ("Power \"s2\" off", "Power s2 on"),
         ("Misroute \"s1\" 2 1", "Misroute s1 none"),
         ("IgnoreLft \"s1\" all", "IgnoreLft s1 none"),
@@ -32,19 +32,19 @@ fn nothing_is_in_force_at_first_and_when_all_is_mended() {
         ("Error \"h1\"[1] 100 21", "Error h1[1] 0 PortInfo"),
         ("Error \"s1\"[0] 50", "Error s1 0"),
     ] {
-        run(&mut sim, told);
-        assert_eq!(all(&sim), [told]);
-        run(&mut sim, mended);
-        assert_eq!(all(&sim), [""; 0], "{told}, {mended}");
+        run(&mut sim, fault);
+        assert_eq!(all(&sim), [fault]);
+        run(&mut sim, removal);
+        assert_eq!(all(&sim), [""; 0], "{fault}, {removal}");
         let faulty = lab::all_ports(&sim).find(|&port| sim.port(port).faults.is_some());
-        assert_eq!(faulty, None, "{told}, {mended}");
+        assert_eq!(faulty, None, "{fault}, {removal}");
     }
 }
 
 #[test]
-fn what_is_in_force_can_be_told_again() {
+fn active_faults_can_be_set_again() {
     let mut sim = made();
-    let told = [
+    let commands = [
         "Misroute s1 2 1",
         "Misroute s1 3 4",
         "IgnoreLft s2 7",
@@ -53,22 +53,25 @@ fn what_is_in_force_can_be_told_again() {
         "Error s1[2] 12.5 0x11",
         "Unlink h2[1]",
     ];
-    for command in told {
+    for command in commands {
         run(&mut sim, command);
     }
-    let in_force = all(&sim);
+    let active_faults = all(&sim);
     let mut again = made();
-    for command in &in_force {
-        // The cable that was pulled is told of at both of its ends.
+    for command in &active_faults {
+        // A pulled cable is reported at both of its ends.
         let _ = again.run(&command.parse().unwrap());
     }
-    assert_eq!(all(&again), in_force);
-    assert_eq!(in_force.iter().filter(|command| command.starts_with("Unlink")).count(), 2);
-    assert!(in_force.contains(&"Fault \"s1\"[2] loss=0.125 delay=1ms".to_owned()), "{in_force:?}");
+    assert_eq!(all(&again), active_faults);
+    assert_eq!(active_faults.iter().filter(|command| command.starts_with("Unlink")).count(), 2);
+    assert!(
+        active_faults.contains(&"Fault \"s1\"[2] loss=0.125 delay=1ms".to_owned()),
+        "{active_faults:?}"
+    );
 }
 
 #[test]
-fn faults_that_have_no_effect_are_not_in_force() {
+fn faults_without_effect_are_not_active() {
     let mut sim = made();
     run(&mut sim, "Fault s1[2] reorder=0.5 held=1ms");
     run(&mut sim, "Fault s1[2] reorder=0");
@@ -76,7 +79,7 @@ fn faults_that_have_no_effect_are_not_in_force() {
 }
 
 #[test]
-fn a_flap_is_in_force_until_the_link_is_up_for_the_last_time() {
+fn flap_is_active_until_the_last_link_up() {
     let mut sim = made();
     let at = port(&sim, "s1.2");
     sim.run(&"Flap s1[2] 1ms 2ms 2".parse().unwrap()).unwrap();
@@ -85,26 +88,26 @@ fn a_flap_is_in_force_until_the_link_is_up_for_the_last_time() {
     for (moment, left) in [(500, 2), (1500, 1), (3500, 1), (4500, 0), (9000, 0)] {
         sim.run_until(micros(moment));
         let expected = (left > 0).then(|| format!("Flap \"s1\"[2] 1ms 2ms {left}"));
-        let found = words(&sim.in_force_at_port(at));
+        let found = words(&sim.active_faults_of_port(at));
         assert_eq!(found, Vec::from_iter(expected), "{moment}");
     }
 }
 
 #[test]
-fn a_cable_is_pulled_until_it_is_plugged_or_cleared() {
-    for mended in ["ReLink s2[1]", "Clear s1[2]", "Link s1[2] s2[1]"] {
+fn pulled_cable_is_active_until_plugged_or_cleared() {
+    for removal in ["ReLink s2[1]", "Clear s1[2]", "Link s1[2] s2[1]"] {
         let mut sim = made();
         run(&mut sim, "Unlink s1[2]");
         assert_eq!(all(&sim), ["Unlink \"s1\"[2]", "Unlink \"s2\"[1]"]);
-        run(&mut sim, mended);
-        assert_eq!(all(&sim), [""; 0], "{mended}");
+        run(&mut sim, removal);
+        assert_eq!(all(&sim), [""; 0], "{removal}");
     }
 }
 
 #[test]
-fn what_a_node_is_told_is_not_told_of_others() {
+fn node_faults_are_not_reported_for_other_nodes() {
     let mut sim = made();
     run(&mut sim, "Power s2 off");
-    assert_eq!(sim.in_force_at_node(node(&sim, "s1")), []);
-    assert_eq!(sim.in_force_at_port(port(&sim, "s2.1")), []);
+    assert_eq!(sim.active_faults_of_node(node(&sim, "s1")), []);
+    assert_eq!(sim.active_faults_of_port(port(&sim, "s2.1")), []);
 }

@@ -1,4 +1,4 @@
-//! What a fabric was told and still holds, as the commands that would bring it about.
+//! Active faults of a fabric, as the commands that would set them again.
 
 use ib_topology::PortId;
 
@@ -8,7 +8,7 @@ use crate::fault::PortFaults;
 use crate::node::Node;
 use crate::script::Script;
 
-/// Returns what is wrong with a node beside its ports.
+/// Returns the active faults of a node: power and deviations from the LFT.
 pub(crate) fn at_node(node: &Node) -> Vec<Command> {
     let target = || Target { node: node.name.clone(), port: None };
     let mut commands = Vec::new();
@@ -28,7 +28,7 @@ pub(crate) fn at_node(node: &Node) -> Vec<Command> {
     commands
 }
 
-/// Returns what is wrong with a port and its cable.
+/// Returns the active faults of a port and its cable.
 pub(crate) fn at_port(fabric: &FabricState, script: &Script, port: PortId) -> Vec<Command> {
     let state = fabric.port(port);
     let node = &fabric.node(state.node).name;
@@ -53,7 +53,7 @@ pub(crate) fn at_port(fabric: &FabricState, script: &Script, port: PortId) -> Ve
 }
 
 impl PortFaults {
-    /// Returns what is wrong with packets that the port sends.
+    /// Returns the faults of packets that the port sends.
     fn link(&self) -> Vec<Fault> {
         let mut faults = Vec::new();
         let probabilities = [
@@ -64,7 +64,7 @@ impl PortFaults {
         ];
         let likely = probabilities.into_iter().filter(|(probability, _)| *probability > 0.0);
         faults.extend(likely.map(|(probability, fault)| fault(probability)));
-        // Nothing is held back that is not reordered.
+        // The maximum delay applies only to reordered packets.
         if self.reordering > 0.0 && !self.held_back.is_zero() {
             faults.push(Fault::HeldBack(self.held_back));
         }

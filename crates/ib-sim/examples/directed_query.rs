@@ -1,9 +1,10 @@
-//! A simulated fabric without a manager: a switch is asked who it is, by directed route, before and after its cable is pulled.
+//! Reads NodeInfo of a switch by directed route, before and after its cable is pulled. No subnet
+//! manager is running.
 //!
 //! ```text
-//! $ cargo run -p ib-sim --example ask
-//! at … ns: a switch of 5 ports answers
-//! at … ns: nothing comes back
+//! $ cargo run -p ib-sim --example directed_query
+//! at … ns: a switch with 5 ports responds
+//! at … ns: no response
 //! ```
 
 use std::io::Write;
@@ -27,15 +28,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let mad = smp::directed_request(Method::GET, TransactionId(number), what, &[1]);
         sim.submit(client, &Datagram::new(Remote::directed(), mad));
         sim.settle(sim.now());
-        let said = match sim.receive(client) {
+        let result = match sim.receive(client) {
             Some(Incoming::Received(answer)) => {
                 let info: NodeInfo = answer.mad.attribute().ok_or("not NodeInfo")?;
-                format!("a switch of {} ports answers", info.num_ports)
+                format!("a switch with {} ports responds", info.num_ports)
             }
             Some(Incoming::Lost(_)) => "the request is lost".to_owned(),
-            None => "nothing comes back".to_owned(),
+            None => "no response".to_owned(),
         };
-        writeln!(out, "at {} ns: {said}", sim.now().as_nanos())?;
+        writeln!(out, "at {} ns: {result}", sim.now().as_nanos())?;
         if number == 1 {
             sim.run(&format!("Unlink \"{host}\"").parse()?)?;
         }
