@@ -4,7 +4,7 @@
 
 use ib_block::{Discard, Errno, Geometry, Operation, Origin};
 use ib_nbd::{Export as NbdExport, Session};
-use ib_rnbd::{Answer, Export, Server};
+use ib_rnbd::{Response, Export, Server};
 use ib_rtrs::Direction;
 use libfuzzer_sys::fuzz_target;
 
@@ -58,7 +58,7 @@ fn rnbd(geometry: Geometry, pieces: &[Vec<u8>]) {
         let direction = if at % 2 == 0 { Direction::Read } else { Direction::Write };
         let room = piece.len() as u32 * 16;
         match server.handle(at as u32 % 3, (direction, room), piece) {
-            Answer::Do(it) => {
+            Response::Execute(it) => {
                 assert_eq!(geometry.check(&it.command), Ok(()));
                 let has_data = matches!(it.command.operation, Operation::Read | Operation::Write);
                 assert!(!has_data || it.command.length <= room.into());
@@ -66,7 +66,7 @@ fn rnbd(geometry: Geometry, pieces: &[Vec<u8>]) {
                     server.done(&it);
                 }
             }
-            Answer::Now(_, bytes) => assert!(bytes.len() as u32 <= room),
+            Response::Immediate(_, bytes) => assert!(bytes.len() as u32 <= room),
         }
     }
 }

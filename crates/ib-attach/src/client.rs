@@ -15,7 +15,7 @@ use super::ring::{Files, Rings, Side};
 use ib_os::alarm::Alarm;
 use ib_os::clock;
 use ib_os::poll;
-use ib_os::seqpacket::{self, Came};
+use ib_os::seqpacket::{self, Received};
 use ib_os::unix;
 
 /// How long a simulator may take to answer.
@@ -107,11 +107,13 @@ fn answer(socket: &OwnedFd, base: &str) -> Result<(ServerMessage, Vec<OwnedFd>),
     let mut files = [poll::watched(socket.as_fd(), false)];
     poll::wait_any(&mut files, PATIENCE.as_millis() as i32).map_err(failed("waiting"))?;
     match seqpacket::receive(socket).map_err(failed("being answered"))? {
-        Came::Message(ServerMessage::Refused { why }, _) => Err(AttachError::Refused { name, why }),
-        Came::Message(message, files) => Ok((message, files)),
-        Came::Malformed(what) => Err(AttachError::Malformed { name, what }),
-        Came::Nothing => Err(AttachError::Silent { name }),
-        Came::End => Err(AttachError::Gone { name }),
+        Received::Message(ServerMessage::Refused { why }, _) => {
+            Err(AttachError::Refused { name, why })
+        }
+        Received::Message(message, files) => Ok((message, files)),
+        Received::Malformed(what) => Err(AttachError::Malformed { name, what }),
+        Received::Empty => Err(AttachError::Silent { name }),
+        Received::Disconnected => Err(AttachError::Gone { name }),
     }
 }
 
@@ -211,24 +213,26 @@ impl AttachedPort {
     pub fn listen(&mut self) -> Result<(), AttachError> {
         loop {
             match seqpacket::receive(&self.socket).map_err(failed("listening to the simulator"))? {
-                Came::Nothing => return Ok(()),
-                Came::End => return Err(AttachError::Gone { name: self.name.clone() }),
-                Came::Malformed(what) => {
+                Received::Empty => return Ok(()),
+                Received::Disconnected => {
+                    return Err(AttachError::Gone { name: self.name.clone() });
+                }
+                Received::Malformed(what) => {
                     return Err(AttachError::Malformed { name: self.name.clone(), what });
                 }
-                Came::Message(ServerMessage::Port(port), _) => {
+                Received::Message(ServerMessage::Port(port), _) => {
                     let details = PortDetails::try_from(port);
                     let name = self.name.clone();
                     self.details = details.map_err(|what| AttachError::Malformed { name, what })?;
                     self.changes += 1;
                 }
-                Came::Message(ServerMessage::Resolved { number, place }, _) => {
+                Received::Message(ServerMessage::Resolved { number, place }, _) => {
                     self.answer = Some((number, place.map(Into::into)));
                 }
-                Came::Message(ServerMessage::Refused { why }, _) => {
+                Received::Message(ServerMessage::Refused { why }, _) => {
                     return Err(AttachError::Refused { name: self.name.clone(), why });
                 }
-                Came::Message(ServerMessage::Welcome { .. }, _) => {}
+                Received::Message(ServerMessage::Welcome { .. }, _) => {}
             }
         }
     }

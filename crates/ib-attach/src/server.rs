@@ -15,7 +15,7 @@ use super::frame::{Frame, MOST};
 use super::message::{ClientMessage, PortDetails, ResolvedPort, ServerMessage};
 use super::protocol::{VERSION, socket_name};
 use super::ring::{Files, Rings, Side};
-use ib_os::seqpacket::{self, Came};
+use ib_os::seqpacket::{self, Received};
 
 /// How many clients there can be.
 const MOST_CLIENTS: usize = 4096;
@@ -118,8 +118,8 @@ impl AttachServer {
         let it = self.clients.get_mut(&client)?;
         it.send_rest();
         Some(match seqpacket::receive(&it.socket) {
-            Ok(Came::Nothing) => return None,
-            Ok(Came::Message(ClientMessage::Hello { version, node, classes }, _)) => {
+            Ok(Received::Empty) => return None,
+            Ok(Received::Message(ClientMessage::Hello { version, node, classes }, _)) => {
                 if version != VERSION {
                     self.refuse(
                         client,
@@ -134,15 +134,15 @@ impl AttachServer {
                 let classes = classes.into_iter().map(MgmtClass).collect();
                 ClientEvent::Hello { node, classes }
             }
-            Ok(Came::Message(ClientMessage::Resolve { number, name }, _)) => {
+            Ok(Received::Message(ClientMessage::Resolve { number, name }, _)) => {
                 ClientEvent::Resolve { number, name }
             }
-            Ok(Came::Message(ClientMessage::Bye, _)) => ClientEvent::Bye,
-            Ok(Came::Malformed(_)) => {
+            Ok(Received::Message(ClientMessage::Bye, _)) => ClientEvent::Bye,
+            Ok(Received::Malformed(_)) => {
                 self.malformed += 1;
                 ClientEvent::Disconnected
             }
-            Ok(Came::End) | Err(_) => ClientEvent::Disconnected,
+            Ok(Received::Disconnected) | Err(_) => ClientEvent::Disconnected,
         })
     }
 

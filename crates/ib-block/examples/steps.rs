@@ -1,4 +1,4 @@
-//! Commands as the steps that a device can do: a long write that has to reach the medium, and a read.
+//! Prints the steps of a long write with FUA, and of a read.
 //!
 //! ```text
 //! $ cargo run -p ib-block --example steps
@@ -18,7 +18,7 @@ use ib_block::{Command, Geometry, Operation, Plan};
 
 fn main() -> std::io::Result<()> {
     let mut out = std::io::stdout().lock();
-    // A device of 1 MiB in blocks of 512 bytes that caches what is written, and takes 4096 bytes at once.
+    // A device of 1 MiB with blocks of 512 bytes and a write cache. A step has at most 4096 bytes.
     let geometry = Geometry { write_back: true, ..Geometry::new(1 << 20, 512) };
     for (operation, length, fua) in [(Operation::Write, 9216, true), (Operation::Read, 5120, false)]
     {

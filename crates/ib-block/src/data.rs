@@ -1,4 +1,4 @@
-//! What a read has read: bytes, or where they lie.
+//! The data of a read: bytes, or lent registered memory.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -6,46 +6,46 @@ use std::sync::mpsc::Sender;
 
 use ib_hca::Memory;
 
-/// What a read has read.
+/// The data of a read.
 #[derive(Debug)]
 pub enum ReadData {
-    /// Bytes of its own.
+    /// Owned bytes.
     Bytes(Vec<u8>),
-    /// Registered memory, where they came in.
+    /// Registered memory into which the data was received.
     Lent(Lent),
 }
 
-/// Pieces of registered memory, which go back to where they came from when this ends.
+/// Buffers of registered memory, which are returned to their pool when this is dropped.
 #[derive(Debug)]
 pub struct Lent {
     memory: Arc<Memory>,
-    /// In order.
+    /// The buffers with data, in order.
     parts: Vec<Part>,
-    /// How far the pieces are from each other.
-    piece: usize,
+    /// Length of a buffer in bytes.
+    buffer_length: usize,
     returns: Sender<usize>,
 }
 
-/// A piece, from its start on.
+/// The data in one buffer, from its start.
 #[derive(Clone, Copy, Debug)]
 pub struct Part {
-    /// The slot of the store.
+    /// The index of the buffer in its pool.
     pub slot: usize,
-    /// Its length in bytes.
+    /// Length of the data in bytes.
     pub length: usize,
 }
 
-/// Some of the bytes.
+/// A part of the data.
 #[derive(Clone, Copy, Debug)]
 pub enum Slice<'a> {
-    /// They are here.
+    /// Bytes.
     Bytes(&'a [u8]),
-    /// They are in memory that others may reach at the same time: from a place on, and how many.
+    /// Offset and length in memory that other threads or HCAs may access.
     Memory(&'a Memory, usize, usize),
 }
 
 impl ReadData {
-    /// Returns how many bytes there are.
+    /// Returns the length in bytes.
     #[must_use]
     pub fn len(&self) -> usize {
         match self {
@@ -54,13 +54,13 @@ impl ReadData {
         }
     }
 
-    /// Returns whether there are none.
+    /// Returns true if the length is 0.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Returns the bytes, which are copied where they are lent.
+    /// Returns the bytes. Lent memory is copied.
     #[must_use]
     pub fn copied(&self) -> Cow<'_, [u8]> {
         match self {
@@ -73,13 +73,13 @@ impl ReadData {
         }
     }
 
-    /// Returns where the bytes are, in order.
+    /// Returns the parts of the data, in order.
     pub fn slices(&self) -> impl Iterator<Item = Slice<'_>> {
         let (bytes, lent) = match self {
             Self::Bytes(bytes) => (Some(Slice::Bytes(bytes)), None),
             Self::Lent(lent) => (None, Some(lent)),
         };
-        let slice = |lent: &'_ Lent, part: &Part| (part.slot * lent.piece, part.length);
+        let slice = |lent: &'_ Lent, part: &Part| (part.slot * lent.buffer_length, part.length);
         let lent = lent.into_iter().flat_map(move |lent| {
             lent.parts.iter().map(move |part| {
                 let (start, length) = slice(lent, part);
@@ -103,30 +103,30 @@ impl From<Vec<u8>> for ReadData {
 }
 
 impl Lent {
-    /// Lends parts of a memory region. A part begins at byte `slot * piece`. When the data is dropped, its slot is returned
-    /// over `returns`.
+    /// Lends buffers of a memory region. The data of a part starts at byte `slot * buffer_length`. When this is dropped, the
+    /// slots are sent over `returns`.
     #[must_use]
     pub const fn new(
         memory: Arc<Memory>,
         parts: Vec<Part>,
-        piece: usize,
+        buffer_length: usize,
         returns: Sender<usize>,
     ) -> Self {
-        Self { memory, parts, piece, returns }
+        Self { memory, parts, buffer_length, returns }
     }
 }
 
 impl Drop for Lent {
     fn drop(&mut self) {
         for part in &self.parts {
-            // Where nobody is who lends any more, nothing has to go back.
+            // The pool may have been dropped.
             self.returns.send(part.slot).ok();
         }
     }
 }
 
 impl<'a> Slice<'a> {
-    /// Returns how many bytes there are.
+    /// Returns the length in bytes.
     #[must_use]
     pub const fn len(&self) -> usize {
         match self {
@@ -135,13 +135,16 @@ impl<'a> Slice<'a> {
         }
     }
 
-    /// Returns whether there are none.
+    /// Returns true if the length is 0.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Returns those behind so many first ones, at most all.
+    /// Skips the first bytes.
+    ///
+    /// # Panics
+    /// Panics if `skipped` exceeds the length.
     #[must_use]
     pub fn behind(self, skipped: usize) -> Self {
         match self {
@@ -152,14 +155,14 @@ impl<'a> Slice<'a> {
         }
     }
 
-    /// Appends them to others.
+    /// Appends a copy of the bytes to a buffer.
     pub fn append_to(self, bytes: &mut Vec<u8>) {
         match self {
             Self::Bytes(own) => bytes.extend_from_slice(own),
             Self::Memory(memory, start, length) => {
                 let at = bytes.len();
                 bytes.resize(at + length, 0);
-                memory.read(start, &mut bytes[at..]).expect("it lies within its memory");
+                memory.read(start, &mut bytes[at..]).expect("a slice is within its memory");
             }
         }
     }

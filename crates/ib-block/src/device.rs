@@ -1,53 +1,53 @@
-//! What block devices are like, and what is done with them.
+//! Geometry and commands of block devices.
 
 use std::fmt;
 
-/// The unit in which RNBD counts, in bytes, whatever the blocks of a device are.
+/// The unit of sizes in RNBD messages in bytes, independent of the block size of a device.
 pub const SECTOR: u64 = 512;
 
-/// What a device is like.
+/// Size, blocks and features of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Geometry {
-    /// Its size in bytes, a multiple of the logical block.
+    /// Size in bytes, a multiple of the logical block size.
     pub size: u64,
-    /// The unit of everything that is done with it, in bytes: a power of two from 512 on.
+    /// Logical block size in bytes, the unit of all commands: a power of two of at least 512.
     pub logical_block: u32,
-    /// What the medium does at once, in bytes: a power of two, not below the logical block.
+    /// Physical block size in bytes: a power of two, at least the logical block size.
     pub physical_block: u32,
-    /// How it forgets; `None` when it cannot.
+    /// Limits of discards; `None` if the device does not support them.
     pub discard: Option<Discard>,
-    /// Whether what is stored can be made unreadable.
+    /// True if the device supports secure erase.
     pub secure_erase: bool,
-    /// Whether it caches what is written until it is told to flush.
+    /// True if the device has a volatile write cache.
     pub write_back: bool,
-    /// Whether single writes can be made to reach the medium at once.
+    /// True if the device supports FUA writes.
     pub fua: bool,
-    /// Whether it can only be read.
+    /// True if the device is read-only.
     pub read_only: bool,
 }
 
-/// Where the data of a device comes from: two numbers that mean nothing but that they are the same as before, or are not.
+/// Identification of the data of a device. The numbers are only compared with earlier ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Origin {
-    /// Another one for other data.
+    /// Changes if the device has other data.
     pub medium: u32,
-    /// Another one when writes may be lost that were confirmed and not flushed.
+    /// Changes if confirmed, unflushed writes may be lost.
     pub cache: u32,
 }
 
-/// How a device forgets what is stored.
+/// Limits of discards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Discard {
-    /// In which units, in bytes.
+    /// Granularity in bytes.
     pub granularity: u32,
-    /// Where the first of them starts, in bytes.
+    /// Offset of the first unit in bytes.
     pub alignment: u32,
-    /// How much at once at most, in bytes: a multiple of [`SECTOR`].
+    /// Maximum length of a discard in bytes, a multiple of [`SECTOR`].
     pub max: u64,
 }
 
 impl Geometry {
-    /// Returns a plain device of a size in bytes, with blocks of a length in bytes.
+    /// Returns the geometry of a device without optional features. Size and block size are in bytes.
     #[must_use]
     pub const fn new(size: u64, block: u32) -> Self {
         Self {
@@ -62,10 +62,10 @@ impl Geometry {
         }
     }
 
-    /// Looks whether a command can be done.
+    /// Checks that the device supports a command.
     ///
     /// # Errors
-    /// Fails when it is not whole blocks, not within the device, or not what the device does.
+    /// Fails if the range is not in whole blocks or exceeds the device, or if the operation is not supported.
     pub const fn check(&self, command: &Command) -> Result<(), CommandError> {
         let Command { operation, offset, length, .. } = *command;
         match operation {
@@ -87,20 +87,20 @@ impl Geometry {
     }
 }
 
-/// What is done with a device.
+/// The operation of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Operation {
     /// Read.
     Read,
     /// Write.
     Write,
-    /// Write what is cached to the medium.
+    /// Flush the write cache to the medium.
     Flush,
-    /// Forget what is stored.
+    /// Discard a range: its contents become undefined.
     Discard,
-    /// Make what is stored unreadable.
+    /// Discard a range, and make its contents unrecoverable.
     SecureErase,
-    /// Write zeros.
+    /// Write zeros, without data.
     WriteZeroes,
 }
 
@@ -125,16 +125,16 @@ impl fmt::Display for Operation {
     }
 }
 
-/// Something that is done with a device.
+/// A command for a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Command {
-    /// What.
+    /// The operation.
     pub operation: Operation,
-    /// From where on, in bytes; means nothing for a flush.
+    /// Offset in bytes; ignored for a flush.
     pub offset: u64,
-    /// How much, in bytes; means nothing for a flush.
+    /// Length in bytes; ignored for a flush.
     pub length: u64,
-    /// Whether it has to have reached the medium when it is done.
+    /// True if the command completes only after its data is on the medium (force unit access).
     pub fua: bool,
 }
 
@@ -143,20 +143,20 @@ impl Command {
     pub const FLUSH: Self = Self { operation: Operation::Flush, offset: 0, length: 0, fua: false };
 }
 
-/// Why something cannot be done with a device.
+/// The reason why a device does not support a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CommandError {
-    /// It is not whole blocks.
-    #[error("it is not whole blocks")]
+    /// Offset or length is not a multiple of the logical block size.
+    #[error("offset or length is not a multiple of the block size")]
     Unaligned,
-    /// It goes beyond the end.
-    #[error("it goes beyond the end of the device")]
+    /// The range exceeds the end of the device.
+    #[error("the range exceeds the end of the device")]
     Beyond,
-    /// The device can only be read.
-    #[error("the device can only be read")]
+    /// The device is read-only.
+    #[error("the device is read-only")]
     ReadOnly,
-    /// The device does not do that.
-    #[error("the device does not do that")]
+    /// The device does not support the operation.
+    #[error("the device does not support the operation")]
     NotDone,
 }
 

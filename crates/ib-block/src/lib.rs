@@ -1,15 +1,15 @@
-//! Block devices: geometry, commands, and a command as the steps that a device can do.
+//! Block devices without I/O: geometry, commands, and the division of commands into steps that a device supports.
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`device`] | [`Geometry`], [`Command`]: what devices are like, and what is done with them |
-//! | [`split`] | [`Plan`]: a command as the steps that a device can do |
+//! | [`device`] | [`Geometry`] of a device; [`Command`], and its check against a geometry |
+//! | [`split`] | [`Plan`]: the steps of a command |
 //! | [`data`] | [`ReadData`]: the data of a read, copied or lent |
 //!
 //! ```
 //! use ib_block::{Command, Geometry, Operation, Plan};
 //!
-//! // A device without writes that reach the medium at once: a flush follows them.
+//! // The device does not support FUA, so a flush follows the writes.
 //! let geometry = Geometry { write_back: true, ..Geometry::new(1 << 20, 512) };
 //! let command = Command { operation: Operation::Write, offset: 0, length: 5120, fua: true };
 //! let steps: Vec<_> = Plan::new(command, &geometry, 4096).collect();

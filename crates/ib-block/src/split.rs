@@ -1,13 +1,13 @@
-//! Commands as the steps that a device can do.
+//! Division of commands into steps that a device supports.
 
 use crate::{Command, Geometry, Operation};
 
-/// The steps of a command: as long as the device takes them at once, and a flush behind them where it has to have
-/// reached the medium and the device cannot do that by itself. All but the flush may be done in any order; it comes last,
-/// and only after all others have ended.
+/// The steps of a command, as an iterator.
 ///
-/// What a device cannot do at all is done otherwise where that makes no difference to what can be read afterwards: zeros
-/// are written as data ([`Operation::WriteZeroes`] stays what it is; whoever does the step provides the zeros).
+/// A step is at most as long as the device supports. If the command has FUA and the device does not, a flush is the last
+/// step. The other steps may be executed in any order, but must complete before the flush.
+///
+/// Steps of [`Operation::WriteZeroes`] have no data. The executor writes zeros as data if the device requires that.
 #[derive(Clone, Debug)]
 pub struct Plan {
     left: Command,
@@ -17,15 +17,15 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Plans a command that was checked ([`Geometry::check`]), on a device that takes so many bytes of data at once,
-    /// at least a logical block.
+    /// Divides a command that fits the geometry ([`Geometry::check`]). `max_data` is the maximum length of the data of a step in
+    /// bytes; it is at least a logical block.
     #[must_use]
     pub fn new(command: Command, geometry: &Geometry, max_data: u32) -> Self {
         let block = u64::from(geometry.logical_block);
         let whole = |most: u64| (most / block * block).max(block);
         let most = match (command.operation, geometry.discard) {
             (Operation::Discard, Some(discard)) => whole(discard.max),
-            // Their number has 32 bits.
+            // RNBD messages have 32 bits for the length.
             (Operation::SecureErase, _) => whole(u64::from(u32::MAX)),
             _ => whole(u64::from(max_data)),
         };
@@ -37,7 +37,7 @@ impl Plan {
         Self { left, most, fua, flushes: wants && !fua || is_flush }
     }
 
-    /// Returns whether the last step has to wait for the others.
+    /// Returns true if the last step is a flush, which has to wait for the others.
     #[must_use]
     pub const fn ends_with_flush(&self) -> bool {
         self.flushes

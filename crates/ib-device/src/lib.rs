@@ -30,7 +30,7 @@ pub use driver::{DrivenCq, DrivenQp, Driver, DriverHandle, Stopped};
 pub use endpoint::{ConnectError, Endpoint, EndpointOptions, Request};
 pub use engines::Engines;
 pub use event::DeviceEvent;
-pub use ib_os::inbox::Undone;
+pub use ib_os::inbox::WorkError;
 pub use ib_roce::{address_of, gid_of};
 pub use options::{AttachedOptions, DeviceError, DeviceOptions};
 pub use path::{Path, PathError};

@@ -1,6 +1,6 @@
-//! Bytes that have come in and were not used yet.
+//! The input buffer of a connection: received bytes that were not processed yet.
 
-/// Bytes in the order in which they have come, in one piece.
+/// A contiguous buffer of received bytes.
 #[derive(Debug, Default)]
 pub(super) struct Input {
     bytes: Vec<u8>,
@@ -8,15 +8,15 @@ pub(super) struct Input {
     end: usize,
 }
 
-/// How much room there is at least for what comes next.
+/// Minimum free space for further input, in bytes.
 const ROOM: usize = 64 << 10;
 
-/// How much memory stays where nothing waits in it.
+/// Maximum size in bytes that an empty buffer keeps.
 const IDLE: usize = 1 << 20;
 
 impl Input {
-    /// Returns room for bytes that come in: in the end for so many in all with those that wait, but memory is taken for no
-    /// more than twice of what has come, whatever was announced.
+    /// Returns the free space for input. `wanted` is the number of bytes that the buffer should finally hold. The buffer at
+    /// most doubles, so a client cannot make the server allocate memory for data that it has only announced.
     pub(super) fn room(&mut self, wanted: usize) -> &mut [u8] {
         let needed = self.needed(wanted);
         if self.start == self.end {
@@ -34,20 +34,20 @@ impl Input {
         &mut self.bytes[self.end..]
     }
 
-    /// Returns the least length of the room for what comes next.
+    /// Returns the minimum free space for further input, in bytes.
     fn needed(&self, wanted: usize) -> usize {
         let waiting = self.end - self.start;
         wanted.saturating_sub(waiting).min(waiting).max(ROOM)
     }
 
-    /// Returns the memory that [`Input::room`] would take, in bytes.
+    /// Returns the number of bytes that [`Input::room`] would allocate.
     pub(super) fn growth(&self, wanted: usize) -> usize {
         (self.len() + self.needed(wanted)).saturating_sub(self.bytes.capacity())
     }
 
-    /// So many bytes of the room have come in.
+    /// Notes that input has filled the first bytes of the free space.
     pub(super) fn filled(&mut self, length: usize) {
-        assert!(length <= self.bytes.len() - self.end, "no more than there was room for");
+        assert!(length <= self.bytes.len() - self.end, "input must fit into the free space");
         self.end += length;
     }
 
@@ -55,12 +55,12 @@ impl Input {
         &self.bytes[self.start..self.end]
     }
 
-    /// Returns a number of bytes; `None` as long as there are fewer.
+    /// Returns the first `N` bytes; `None` if there are fewer.
     pub(super) fn peek<const N: usize>(&self) -> Option<&[u8; N]> {
         self.waiting().first_chunk()
     }
 
-    /// Leaves bytes out that were used, and returns them.
+    /// Removes the first bytes, and returns them.
     pub(super) fn take(&mut self, length: usize) -> &[u8] {
         let start = self.start;
         self.start += length;
@@ -71,12 +71,12 @@ impl Input {
         self.end - self.start
     }
 
-    /// Returns how much memory it has, in bytes.
+    /// Returns the allocated size in bytes.
     pub(super) fn held(&self) -> usize {
         self.bytes.capacity()
     }
 
-    /// Gives memory back that nothing waits in.
+    /// Frees a large buffer if it is empty.
     pub(super) fn shrink(&mut self) {
         if self.start == self.end && self.bytes.capacity() > IDLE {
             *self = Self::default();

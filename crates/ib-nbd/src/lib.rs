@@ -1,14 +1,54 @@
-//! NBD: block devices over a byte stream, as programs of Linux use them; the server's side.
+//! The NBD server protocol without I/O: block devices over a byte stream.
 //!
-//! The source is the protocol's own description (NetworkBlockDevice/nbd, `doc/proto.md`): fixed newstyle negotiation,
-//! simple and structured replies.
+//! It implements fixed newstyle negotiation, and simple and structured replies, of the NBD protocol
+//! (NetworkBlockDevice/nbd, `doc/proto.md`). A [`Session`] serves one connection. Its owner reads and writes the bytes of
+//! the connection, and executes the requests.
 //!
 //! | module | holds |
 //! |---|---|
-//! | `wire` | numbers of the protocol |
-//! | `input`, `output` | bytes that have come in, and bytes that are to be sent |
-//! | `negotiation` | what is agreed before a device is used |
+//! | `session` | [`Session`]: the state of a connection |
+//! | `negotiation` | the handshake: options, until the client has chosen a device |
 //! | `transmission` | requests and their replies |
+//! | `input`, `output` | buffers of received bytes, and of bytes to send |
+//! | [`wire`] | constants of the protocol |
+//!
+//! # Example
+//! A client chooses a device by its name, and reads a block:
+//! ```
+//! use ib_block::{Errno, Geometry, Operation};
+//! use ib_nbd::wire::{self, command, option};
+//! use ib_nbd::{Export, Session};
+//!
+//! let export = Export {
+//!     name: "disk0".to_owned(),
+//!     description: String::new(),
+//!     geometry: Geometry::new(1 << 20, 512),
+//!     preferred: 4096,
+//! };
+//! let mut session = Session::new([export].into());
+//!
+//! let mut bytes = 1_u32.to_be_bytes().to_vec(); // flags: fixed newstyle
+//! bytes.extend(wire::OPTION_MAGIC.to_be_bytes());
+//! bytes.extend(option::EXPORT_NAME.to_be_bytes());
+//! bytes.extend(5_u32.to_be_bytes());
+//! bytes.extend(b"disk0");
+//! bytes.extend(wire::REQUEST_MAGIC.to_be_bytes());
+//! bytes.extend([0, 0]); // flags
+//! bytes.extend(command::READ.to_be_bytes());
+//! bytes.extend(7_u64.to_be_bytes()); // cookie
+//! bytes.extend(4096_u64.to_be_bytes()); // offset
+//! bytes.extend(512_u32.to_be_bytes()); // length
+//! let room = session.room().expect("a new session accepts input");
+//! room[..bytes.len()].copy_from_slice(&bytes);
+//! session.handle(bytes.len());
+//!
+//! let request = session.poll_request().expect("the request is complete");
+//! assert_eq!((request.command.operation, request.command.offset), (Operation::Read, 4096));
+//! let token = request.token;
+//! session.complete(token, Errno::OK, vec![0x2a; 512]);
+//! let unsent: usize = session.output().map(|slice| slice.len()).sum();
+//! assert_eq!(unsent, 18 + 134 + 16 + 512); // greeting, device, reply header, data
+//! ```
 
 mod input;
 mod negotiation;

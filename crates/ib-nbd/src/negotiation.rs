@@ -1,30 +1,32 @@
-//! What is agreed before a device is used.
+//! The handshake: options, until the client has chosen a device.
 //!
 //! ```text
 //! option: magic u64 | option u32 | length u32 | data
 //! reply:  magic u64 | option u32 | type u32 | length u32 | data
 //! ```
 
-use super::session::{Export, MOST_DATA, NbdError, Session, Stage};
+use super::session::{Export, MAX_DATA, NbdError, Session, Stage};
 use super::wire::{self, flags, handshake, info, option, reply};
 
-/// The longest option that is looked at, and the longest that is waited for, in bytes.
-const LONGEST: u32 = 8 << 10;
-const MOST_SKIPPED: u32 = 16 << 20;
+/// Maximum length of the data of an option in bytes.
+const MAX_OPTION: u32 = 8 << 10;
 
-/// The length of an option before its data.
+/// Maximum length of a refused option that is skipped, in bytes. A longer one ends the connection.
+const MAX_SKIPPED: u32 = 16 << 20;
+
+/// Length of an option before its data, in bytes.
 const HEADER: usize = 16;
 
 impl Session {
-    /// Takes what has come in, up to the choice of a device.
+    /// Processes flags and options, until the client has chosen a device.
     pub(super) fn negotiate(&mut self) {
         loop {
-            let goes_on = match self.stage {
+            let has_more = match self.stage {
                 Stage::Flags => self.take_flags(),
                 Stage::Options => self.take_option(),
                 Stage::Requests(_) | Stage::Over => false,
             };
-            if !goes_on {
+            if !has_more {
                 return;
             }
         }
@@ -43,7 +45,7 @@ impl Session {
         true
     }
 
-    /// Takes an option, if it is there as a whole; returns whether there may be another one.
+    /// Processes the next option if it is complete. Returns true if there may be another one.
     fn take_option(&mut self) -> bool {
         if !self.skip() {
             return false;
@@ -56,9 +58,9 @@ impl Session {
             self.fail(NbdError::OptionMagic(magic));
             return false;
         }
-        if length > LONGEST {
-            if length > MOST_SKIPPED || number == option::EXPORT_NAME {
-                self.fail(NbdError::OptionLength { option: number, length, most: LONGEST });
+        if length > MAX_OPTION {
+            if length > MAX_SKIPPED || number == option::EXPORT_NAME {
+                self.fail(NbdError::OptionLength { option: number, length, most: MAX_OPTION });
                 return false;
             }
             self.input.take(HEADER);
@@ -88,15 +90,15 @@ impl Session {
                 self.reply_option(number, reply::ACK, &[]);
             }
             option::LIST | option::STRUCTURED_REPLY => {
-                self.reply_text(number, reply::ERR_INVALID, "the option has no data");
+                self.reply_text(number, reply::ERR_INVALID, "expected an option without data");
             }
             option::INFO | option::GO => self.info(number, data),
             option::LIST_META_CONTEXT | option::SET_META_CONTEXT => self.contexts(number, data),
-            _ => self.reply_text(number, reply::ERR_UNSUP, "the option is not known"),
+            _ => self.reply_text(number, reply::ERR_UNSUP, "unknown option"),
         }
     }
 
-    /// Returns the device of a name; the empty one means the first.
+    /// Returns the index of a device. The empty name is that of the first one.
     fn find(&self, name: &[u8]) -> Option<usize> {
         if name.is_empty() {
             return Some(0);
@@ -129,7 +131,7 @@ impl Session {
 
     fn info(&mut self, number: u32, data: &[u8]) {
         let Some((name, asked)) = parse_info(data) else {
-            let text = "the option is no name and a list of what is asked for";
+            let text = "expected a name and a list of information types";
             return self.reply_text(number, reply::ERR_INVALID, text);
         };
         let Some(found) = self.find(name) else {
@@ -152,8 +154,8 @@ impl Session {
         if asked.contains(&info::DESCRIPTION) {
             tell(info::DESCRIPTION, export.description.as_bytes());
         }
-        // Whoever has not asked should know all the same what is refused.
-        let sizes = [export.geometry.logical_block, export.preferred, MOST_DATA];
+        // Block sizes are sent even if they were not requested, since other requests are refused.
+        let sizes = [export.geometry.logical_block, export.preferred, MAX_DATA];
         tell(info::BLOCK_SIZE, &sizes.map(u32::to_be_bytes).concat());
         self.reply_option(number, reply::ACK, &[]);
         if number == option::GO {
@@ -161,14 +163,14 @@ impl Session {
         }
     }
 
-    /// There are no metadata: the list is empty.
+    /// Replies with an empty list: there are no metadata contexts.
     fn contexts(&mut self, number: u32, data: &[u8]) {
         if !self.structured {
-            let text = "metadata need structured replies, which were not negotiated";
+            let text = "metadata contexts require structured replies, which were not negotiated";
             return self.reply_text(number, reply::ERR_INVALID, text);
         }
         let Some(name) = parse_contexts(data) else {
-            let text = "the option is no name and a list of kinds of metadata";
+            let text = "expected a name and a list of metadata contexts";
             return self.reply_text(number, reply::ERR_INVALID, text);
         };
         match self.find(name) {
@@ -204,13 +206,13 @@ fn export_flags(export: &Export, structured: bool) -> u16 {
     always | one_piece | writes
 }
 
-/// Splits a name with its length before it from what follows.
+/// Splits off a name with its length, and returns the bytes behind it.
 fn parse_name(data: &[u8]) -> Option<(&[u8], &[u8])> {
     let (length, rest) = data.split_first_chunk()?;
     rest.split_at_checked(u32::from_be_bytes(*length) as usize)
 }
 
-/// Returns the device, and what is asked about it.
+/// Returns the name of the device and the requested information types.
 fn parse_info(data: &[u8]) -> Option<(&[u8], Vec<u16>)> {
     let (name, rest) = parse_name(data)?;
     let (count, rest) = rest.split_first_chunk()?;
@@ -220,7 +222,7 @@ fn parse_info(data: &[u8]) -> Option<(&[u8], Vec<u16>)> {
     fits.then(|| (name, asked.iter().map(|asked| u16::from_be_bytes(*asked)).collect()))
 }
 
-/// Returns the device; the kinds of metadata are looked at only for whether they are there.
+/// Returns the name of the device. Only the lengths of the metadata contexts are checked.
 fn parse_contexts(data: &[u8]) -> Option<&[u8]> {
     let (name, rest) = parse_name(data)?;
     let (count, mut rest) = rest.split_first_chunk()?;

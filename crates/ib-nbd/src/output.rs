@@ -1,51 +1,51 @@
-//! Bytes that are to be sent: words of the protocol, and buffers with data between them.
+//! The output queue of a connection: headers of the protocol, and data of reads.
 
 use std::collections::VecDeque;
 
 use ib_block::data::{ReadData, Slice};
 
-/// How long data is at least that is sent from where it lies: what is shorter is copied behind the words before it, which costs
-/// less than another piece does.
-const LONG: usize = 16 << 10;
+/// Minimum length of data that is sent without a copy. Shorter data is copied behind the headers, which costs less than a
+/// further slice.
+const MIN_UNCOPIED: usize = 16 << 10;
 
-/// How long a piece of words gets before the next one begins: only whole ones are given back.
-const WORDS: usize = 64 << 10;
+/// Maximum length of a buffer of headers in bytes. A buffer is reused only after it was sent completely.
+const MAX_HEADERS: usize = 64 << 10;
 
 #[derive(Debug)]
 enum Piece {
-    Words(Vec<u8>),
+    Headers(Vec<u8>),
     Data(ReadData),
 }
 
 impl Piece {
     fn len(&self) -> usize {
         match self {
-            Self::Words(bytes) => bytes.len(),
+            Self::Headers(bytes) => bytes.len(),
             Self::Data(data) => data.len(),
         }
     }
 
-    /// Returns where the bytes are, in order.
+    /// Returns the slices of the piece, in order.
     fn slices(&self) -> impl Iterator<Item = Slice<'_>> {
         let (words, data) = match self {
-            Self::Words(bytes) => (Some(Slice::Bytes(bytes)), None),
+            Self::Headers(bytes) => (Some(Slice::Bytes(bytes)), None),
             Self::Data(data) => (None, Some(data)),
         };
         words.into_iter().chain(data.into_iter().flat_map(ReadData::slices))
     }
 }
 
-/// Bytes in the order in which they are to be sent.
+/// Bytes to send, in order.
 #[derive(Debug, Default)]
 pub(super) struct Output {
     pieces: VecDeque<Piece>,
-    /// How many bytes of the first piece were sent.
+    /// Number of bytes of the first piece that were sent.
     sent: usize,
-    /// How many there are in all that were not.
+    /// Total number of unsent bytes.
     length: usize,
-    /// Data that was sent.
+    /// Data that was sent, to return to its owner.
     used: Vec<ReadData>,
-    /// A buffer for words.
+    /// An empty buffer for headers.
     spare: Vec<u8>,
 }
 
@@ -53,20 +53,20 @@ impl Output {
     pub(super) fn extend(&mut self, bytes: impl AsRef<[u8]>) {
         let bytes = bytes.as_ref();
         self.length += bytes.len();
-        if let Some(Piece::Words(words)) = self.pieces.back_mut()
-            && words.len() < WORDS
+        if let Some(Piece::Headers(words)) = self.pieces.back_mut()
+            && words.len() < MAX_HEADERS
         {
             return words.extend_from_slice(bytes);
         }
         let mut words = std::mem::take(&mut self.spare);
         words.extend_from_slice(bytes);
-        self.pieces.push_back(Piece::Words(words));
+        self.pieces.push_back(Piece::Headers(words));
     }
 
-    /// Sends data from where it lies.
+    /// Appends data, without a copy if it is long or lent.
     pub(super) fn append(&mut self, data: ReadData) {
         if let ReadData::Bytes(bytes) = &data
-            && bytes.len() < LONG
+            && bytes.len() < MIN_UNCOPIED
         {
             self.extend(bytes);
             self.give_back(data);
@@ -76,7 +76,7 @@ impl Output {
         }
     }
 
-    /// Takes data that is not needed.
+    /// Queues data that is not needed for its return to the owner.
     pub(super) fn give_back(&mut self, data: ReadData) {
         if !matches!(&data, ReadData::Bytes(bytes) if bytes.capacity() == 0) {
             self.used.push(data);
@@ -87,11 +87,11 @@ impl Output {
         self.used.pop()
     }
 
-    /// Returns how much memory is held, in bytes.
+    /// Returns the allocated size in bytes.
     #[cfg(test)]
     pub(super) fn held(&self) -> usize {
         let held = |piece: &Piece| match piece {
-            Piece::Words(bytes) => bytes.capacity(),
+            Piece::Headers(bytes) => bytes.capacity(),
             Piece::Data(data) => data.len(),
         };
         self.spare.capacity() + self.pieces.iter().map(held).sum::<usize>()
@@ -111,9 +111,9 @@ impl Output {
         slices.filter(|slice| !slice.is_empty())
     }
 
-    /// So many bytes were sent.
+    /// Removes bytes that were sent.
     pub(super) fn sent(&mut self, length: usize) {
-        assert!(length <= self.length, "no more than there was");
+        assert!(length <= self.length, "sent bytes must have been in the output");
         self.length -= length;
         self.sent += length;
         while let Some(first) = self.pieces.front().map(Piece::len)
@@ -121,12 +121,12 @@ impl Output {
         {
             self.sent -= first;
             match self.pieces.pop_front() {
-                Some(Piece::Words(mut words)) if words.capacity() <= 4 * WORDS => {
+                Some(Piece::Headers(mut words)) if words.capacity() <= 4 * MAX_HEADERS => {
                     words.clear();
                     self.spare = words;
                 }
                 Some(Piece::Data(data)) => self.give_back(data),
-                Some(Piece::Words(_)) | None => {}
+                Some(Piece::Headers(_)) | None => {}
             }
         }
     }

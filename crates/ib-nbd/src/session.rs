@@ -1,4 +1,4 @@
-//! The server of one connection.
+//! The server's state of one connection.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,116 +8,121 @@ use super::output::Output;
 use super::wire::{self, HEADER, handshake};
 use ib_block::{Command, Errno, Geometry, ReadData, Slice};
 
-/// A device that programs are offered.
+/// An exported device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Export {
-    /// Its name; the empty name means the first one.
+    /// The name of the device. Clients that send the empty name get the first device.
     pub name: String,
-    /// What it is for, as one reads it.
+    /// A description for users.
     pub description: String,
-    /// What it is like.
+    /// The geometry of the device.
     pub geometry: Geometry,
-    /// The length of a request that is done best, in bytes: a power of two, not below the logical block.
+    /// Preferred length of a request in bytes: a power of two, at least the logical block size.
     pub preferred: u32,
 }
 
-/// The longest request in bytes: what clients expect that ask for nothing.
-pub(super) const MOST_DATA: u32 = 32 << 20;
+/// Maximum length of a read or write in bytes. Clients that do not query block sizes assume this value.
+pub(super) const MAX_DATA: u32 = 32 << 20;
 
-/// How many requests a program may have in flight, and how much data they may have in bytes.
-pub(super) const MOST_REQUESTS: usize = 256;
-pub(super) const MOST_HELD: usize = 64 << 20;
+/// Maximum number of requests in flight of a client.
+pub(super) const MAX_REQUESTS: usize = 256;
 
-/// Behind how much that was not sent yet nothing more is read.
-const MOST_UNSENT: usize = 64 << 20;
+/// Number of bytes of data in flight from which on no further request is accepted.
+pub(super) const MAX_HELD: usize = 64 << 20;
+
+/// Number of unsent bytes from which on no further request is accepted.
+const MAX_UNSENT: usize = 64 << 20;
 
 /// The number of a request within its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RequestToken(pub u64);
 
-/// A request of a program. It has to be answered with [`Session::complete`].
+/// A request of a client. It has to be completed with [`Session::complete`].
 #[derive(Debug, PartialEq, Eq)]
 pub struct NbdRequest<'a> {
-    /// Its number.
+    /// The number of the request.
     pub token: RequestToken,
-    /// Which device.
+    /// The index of the device.
     pub export: usize,
-    /// What is to be done with it; it was found to be possible.
+    /// The command, which fits the geometry of the device.
     pub command: Command,
     /// The data of a write.
     pub data: &'a [u8],
 }
 
 impl NbdRequest<'_> {
-    /// Returns the length of its data in bytes, to read or to write; 0 for other operations.
+    /// Returns the length of the data of a read or write in bytes; 0 for other operations.
     #[must_use]
     pub fn held(&self) -> usize {
         held(&self.command)
     }
 }
 
-/// Why a connection ends before its time.
+/// The reason why the server ends a connection.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NbdError {
-    /// The client has flags that nobody knows.
+    /// The client has sent unknown flags.
     #[error("the client has flags {0:#x}: expected at most {expected:#x}", expected = handshake::FIXED_NEWSTYLE | handshake::NO_ZEROES)]
     ClientFlags(u32),
-    /// The program has not chosen a device in time.
-    #[error("the program has not chosen a device in time")]
+    /// The client has not chosen a device in time.
+    #[error("the client has not chosen a device in time")]
     Silent,
-    /// The program has taken no answer for a time, in seconds, while others waited for memory.
-    #[error("the program has taken no answer for {0} s while others waited for memory")]
+    /// The client has read no reply for a time in seconds, while others waited for memory.
+    #[error("the client has read no reply for {0} s while others waited for memory")]
     Stalled(u64),
-    /// The client has sent no more of a write for a time, in seconds, while others waited for memory.
-    #[error("the client has sent no more of a write for {0} s while others waited for memory")]
+    /// The client has not continued a write for a time in seconds, while others waited for memory.
+    #[error("the client has not continued a write for {0} s while others waited for memory")]
     Unfinished(u64),
-    /// What comes is no option.
-    #[error("an option starts with {0:#x}: expected {expected:#x}", expected = wire::OPTION_MAGIC)]
+    /// The magic number of an option is invalid.
+    #[error("found option magic {0:#x}: expected {expected:#x}", expected = wire::OPTION_MAGIC)]
     OptionMagic(u64),
-    /// An option is longer than anything that makes sense.
+    /// An option is too long.
     #[error("option {option} has {length} bytes: expected at most {most}")]
     OptionLength {
-        /// The option.
+        /// The number of the option.
         option: u32,
-        /// Its length.
+        /// Length of its data in bytes.
         length: u32,
-        /// The longest.
+        /// Maximum length in bytes.
         most: u32,
     },
-    /// A device is chosen that is not there, in the way that knows no reply to that.
+    /// The client has chosen an unknown device with [`EXPORT_NAME`](wire::option::EXPORT_NAME), which has no error reply.
     #[error("there is no device {0:?}")]
     NoExport(String),
-    /// What comes is no request.
-    #[error("a request starts with {0:#x}: expected {expected:#x}", expected = wire::REQUEST_MAGIC)]
+    /// The magic number of a request is invalid.
+    #[error("found request magic {0:#x}: expected {expected:#x}", expected = wire::REQUEST_MAGIC)]
     RequestMagic(u32),
-    /// A write is so long that its data is not waited for.
-    #[error("a write of {0} bytes: expected at most {MOST_DATA}")]
+    /// A write is too long to skip its data.
+    #[error("found a write of {0} bytes: expected at most {MAX_DATA}")]
     WriteLength(u32),
 }
 
-/// How far a connection is.
+/// The stage of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// The client's flags are awaited.
+    /// The server expects the client's flags.
     Flags,
-    /// Options are.
+    /// The server expects options.
     Options,
-    /// Requests for a device are.
+    /// The server expects requests for the device with this index.
     Requests(usize),
-    /// Nothing more is.
+    /// The server accepts no more input.
     Over,
 }
 
-/// A request that is in flight.
+/// A request in flight.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PendingRequest {
     pub(super) cookie: u64,
     pub(super) command: Command,
 }
 
-/// The server of one connection. Bytes that come in are put into [`Session::room`], and [`Session::handle`] is told of
-/// them; requests come from [`Session::poll_request`], and what is to be sent stands in [`Session::output`].
+/// The server's state of one connection.
+///
+/// The owner reads input into [`Session::room`], and passes its length to [`Session::handle`]. It executes the requests of
+/// [`Session::poll_request`], and completes them with [`Session::complete`]. It sends [`Session::output`], and passes the
+/// number of sent bytes to [`Session::sent`].
 #[derive(Debug)]
 pub struct Session {
     pub(super) exports: Arc<[Export]>,
@@ -128,19 +133,19 @@ pub struct Session {
     pub(super) structured: bool,
     pub(super) requests: BTreeMap<u64, PendingRequest>,
     pub(super) last: u64,
-    /// How much data the requests have that are in flight.
+    /// Length of the data of requests in flight, in bytes.
     pub(super) held: usize,
-    /// How much of a write's data, or of an option, that is refused is still to come.
+    /// Number of bytes of a refused write or option that have still to be skipped.
     pub(super) skipped: usize,
-    /// What was wrong, once something was.
+    /// The error that has ended the connection.
     failed: Option<NbdError>,
 }
 
 impl Session {
-    /// Starts a connection on which some devices are offered, at least one.
+    /// Creates the state of a new connection. There must be at least one device.
     #[must_use]
     pub fn new(exports: Arc<[Export]>) -> Self {
-        assert!(!exports.is_empty(), "without a device there is nothing to serve");
+        assert!(!exports.is_empty(), "a session must have a device");
         let mut output = Output::default();
         output.extend(wire::MAGIC.to_be_bytes());
         output.extend(wire::OPTION_MAGIC.to_be_bytes());
@@ -160,8 +165,8 @@ impl Session {
         }
     }
 
-    /// Returns room for bytes of the program, and whether it is to be used now: a program that has much in flight, or
-    /// does not take its replies, waits.
+    /// Returns the buffer for further input; `None` while the client has too much in flight or unsent, or after its last
+    /// request.
     pub fn room(&mut self) -> Option<&mut [u8]> {
         if self.is_full() || self.stage == Stage::Over {
             return None;
@@ -170,23 +175,23 @@ impl Session {
         Some(self.input.room(wanted))
     }
 
-    /// Returns whether no more can be asked for until something has ended, or has been sent.
+    /// Returns true if the client has too many requests in flight, or too many unsent replies.
     fn is_full(&self) -> bool {
-        self.requests.len() >= MOST_REQUESTS
-            || self.held >= MOST_HELD
-            || self.output.len() >= MOST_UNSENT
+        self.requests.len() >= MAX_REQUESTS
+            || self.held >= MAX_HELD
+            || self.output.len() >= MAX_UNSENT
     }
 
-    /// So many bytes have come into the room.
+    /// Processes input: the first `length` bytes of [`Session::room`].
     ///
     /// # Panics
-    /// Panics when it is more than there was room for.
+    /// Panics if `length` exceeds the buffer.
     pub fn handle(&mut self, length: usize) {
         self.input.filled(length);
         self.negotiate();
     }
 
-    /// Returns the next request. Those that have come at once wait too while there is too much in flight.
+    /// Returns the next request; `None` if none is complete, or if too many are in flight.
     pub fn poll_request(&mut self) -> Option<NbdRequest<'_>> {
         if self.is_full() {
             return None;
@@ -197,10 +202,10 @@ impl Session {
         Some(NbdRequest { token, export, command, data })
     }
 
-    /// Answers a request; with the data of a read that has succeeded, which comes back from [`Session::poll_used`].
+    /// Completes a request, with the data of a successful read. [`Session::poll_used`] returns the data after it was sent.
     ///
     /// # Panics
-    /// Panics when a read that has succeeded has other than its length in data.
+    /// Panics if the length of the data differs from that of a successful read.
     pub fn complete(&mut self, token: RequestToken, errno: Errno, data: impl Into<ReadData>) {
         let data = data.into();
         match self.requests.remove(&token.0) {
@@ -212,50 +217,50 @@ impl Session {
         }
     }
 
-    /// Returns data that came with an answer and is not needed any more.
+    /// Returns data of a completed request that was sent or is not needed.
     pub fn poll_used(&mut self) -> Option<ReadData> {
         self.output.poll_used()
     }
 
-    /// Returns what is to be sent, in order; none of the slices is empty.
+    /// Returns the bytes to send, in order. The slices are not empty.
     pub fn output(&self) -> impl Iterator<Item = Slice<'_>> {
         self.output.slices()
     }
 
-    /// Returns how many bytes are to be sent.
+    /// Returns the number of bytes to send.
     #[must_use]
     pub const fn unsent(&self) -> usize {
         self.output.len()
     }
 
-    /// So many bytes of it were sent.
+    /// Removes sent bytes from the output.
     ///
     /// # Panics
-    /// Panics when it is more than there were.
+    /// Panics if `length` exceeds the output.
     pub fn sent(&mut self, length: usize) {
         self.output.sent(length);
     }
 
-    /// Returns whether the connection can be closed: nothing more comes in, and everything was answered and sent.
+    /// Returns true if the connection can be closed: no more input is accepted, and all replies were sent.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.stage == Stage::Over && self.requests.is_empty() && self.unsent() == 0
     }
 
-    /// Returns whether more is taken from the program just now.
+    /// Returns true if the session accepts input.
     #[must_use]
     pub fn takes(&self) -> bool {
         !self.is_full() && self.stage != Stage::Over
     }
 
-    /// Returns whether nothing more is taken from the program: it has gone, or is sent away. What it has asked for may still be
-    /// in flight.
+    /// Returns true if no more input will be accepted: the client has disconnected, or the server ends the connection. Requests
+    /// may still be in flight.
     #[must_use]
     pub fn has_ended(&self) -> bool {
         self.stage == Stage::Over
     }
 
-    /// Returns the device that was chosen.
+    /// Returns the index of the chosen device; `None` before the client has chosen one, and after the end.
     #[must_use]
     pub const fn export(&self) -> Option<usize> {
         match self.stage {
@@ -264,8 +269,7 @@ impl Session {
         }
     }
 
-    /// Returns how much memory the program has of this one, in bytes: for what it sends, data of requests that are under
-    /// way, and answers that it has not taken.
+    /// Returns the memory used for the client in bytes: the input buffer, data of requests in flight, and unsent replies.
     #[must_use]
     pub fn kept(&self) -> usize {
         self.input.held() + self.held + self.output.len()
@@ -277,31 +281,31 @@ impl Session {
         self.held
     }
 
-    /// Returns the memory that the next request takes when it is done, in bytes; 0 if it has not come yet.
+    /// Returns the memory that the next request needs in bytes; 0 if it has not arrived.
     #[must_use]
     pub fn next_held(&self) -> usize {
         self.next_length()
     }
 
-    /// Returns the memory that reading more input takes, in bytes.
+    /// Returns the number of bytes that [`Session::room`] would allocate.
     #[must_use]
     pub fn growth(&self) -> usize {
         self.input.growth(self.wanted())
     }
 
-    /// Gives memory back in which nothing waits.
+    /// Frees the input buffer if it is large and empty.
     pub fn shrink(&mut self) {
         self.input.shrink();
     }
 
-    /// Returns whether what the program asks for next is to write, and its data is on its way or there: that it goes on
-    /// takes no more memory than was asked for already.
+    /// Returns true if the next request is a write whose header has arrived. Its data is in the input buffer, so executing it
+    /// needs no further memory.
     #[must_use]
     pub fn is_writing(&self) -> bool {
         self.wanted() > HEADER
     }
 
-    /// Returns how many requests are in flight.
+    /// Returns the number of requests in flight.
     #[must_use]
     pub fn requests(&self) -> usize {
         self.requests.len()
@@ -312,19 +316,19 @@ impl Session {
         self.stage = Stage::Over;
     }
 
-    /// Returns why the connection ends before its time.
+    /// Returns the error that has ended the connection, if any.
     #[must_use]
     pub const fn failed(&self) -> Option<&NbdError> {
         self.failed.as_ref()
     }
 
-    /// Returns whether the program has not chosen a device yet, and may.
+    /// Returns true if the client has not chosen a device yet.
     #[must_use]
     pub const fn is_choosing(&self) -> bool {
         matches!(self.stage, Stage::Flags | Stage::Options)
     }
 
-    /// Ends the connection of a program that has not chosen a device in time; one that has is left alone.
+    /// Ends the connection if the client has not chosen a device yet.
     pub fn give_up(&mut self) {
         if self.is_choosing() {
             self.fail(NbdError::Silent);
@@ -336,7 +340,7 @@ impl Session {
         self.stage = Stage::Over;
     }
 
-    /// Skips bytes that belong to something that was refused; returns whether all of them were there.
+    /// Skips input of a refused write or option. Returns true if all of it was skipped.
     pub(super) fn skip(&mut self) -> bool {
         let there = self.skipped.min(self.input.len());
         self.input.take(there);
@@ -345,7 +349,7 @@ impl Session {
     }
 }
 
-/// Returns how much data a command holds.
+/// Returns the length of the data of a read or write in bytes; 0 for other operations.
 pub(super) fn held(command: &Command) -> usize {
     match command.operation {
         ib_block::Operation::Read | ib_block::Operation::Write => command.length as usize,

@@ -6,31 +6,31 @@
 //! structured: magic u32 | flags u16 | type u16 | cookie u64 | length u32 | data of the chunk
 //! ```
 
-use super::session::{MOST_DATA, NbdError, PendingRequest, RequestToken, Session, Stage, held};
-use super::wire::{self, HEADER, chunk, command, command_flags as on, error};
+use super::session::{MAX_DATA, NbdError, PendingRequest, RequestToken, Session, Stage, held};
+use super::wire::{self, HEADER, chunk, command, command_flags as flag, error};
 use ib_block::{Command, CommandError, Errno, Operation, ReadData};
 
-/// A write that is longer than this is not even waited for, in bytes.
-const MOST_SKIPPED: u32 = 128 << 20;
+/// Maximum length of the data of a refused write that is skipped, in bytes. A longer one ends the connection.
+const MAX_SKIPPED: u32 = 128 << 20;
 
 impl Session {
-    /// Returns how many bytes have to be there before something can be done.
+    /// Returns the number of input bytes that the next request needs before it can be processed.
     pub(super) fn wanted(&self) -> usize {
         let Stage::Requests(_) = self.stage else { return 0 };
         match self.input.peek::<HEADER>().map(Request::parse) {
-            Some(request) if request.kind == command::WRITE && request.length <= MOST_DATA => {
+            Some(request) if request.kind == command::WRITE && request.length <= MAX_DATA => {
                 HEADER + request.length as usize
             }
             _ => HEADER,
         }
     }
 
-    /// Returns how much data the next request has, in bytes; 0 if its header has not come, or is refused.
+    /// Returns the length of the data of the next request; 0 if its header has not arrived, or if it is refused.
     pub(super) fn next_length(&self) -> usize {
         let Stage::Requests(_) = self.stage else { return 0 };
         match self.input.peek::<HEADER>().map(Request::parse) {
             Some(Request { kind: command::READ | command::WRITE, length, .. })
-                if self.skipped == 0 && length <= MOST_DATA =>
+                if self.skipped == 0 && length <= MAX_DATA =>
             {
                 length as usize
             }
@@ -38,8 +38,8 @@ impl Session {
         }
     }
 
-    /// Takes the next request that is there as a whole and is no nonsense; returns how much data follows. Nonsense is
-    /// answered.
+    /// Removes the header of the next complete and valid request, and returns the length of the data behind it. Invalid
+    /// requests get an error reply.
     pub(super) fn next_request(&mut self, export: usize) -> Option<(RequestToken, Command, usize)> {
         loop {
             if !self.skip() {
@@ -53,7 +53,7 @@ impl Session {
             let writes = request.kind == command::WRITE;
             let found = self.check(export, &request);
             if writes && found.is_err() {
-                if request.length > MOST_SKIPPED {
+                if request.length > MAX_SKIPPED {
                     self.fail(NbdError::WriteLength(request.length));
                     return None;
                 }
@@ -72,7 +72,7 @@ impl Session {
                     self.held += held(&command);
                     return Some((RequestToken(self.last), command, data));
                 }
-                // Whoever leaves waits for nothing.
+                // The client disconnects and expects no reply.
                 Ok(None) => {
                     self.stage = Stage::Over;
                     return None;
@@ -82,56 +82,60 @@ impl Session {
         }
     }
 
-    /// Returns what is to be done, nothing for the end; or an error and its words.
+    /// Returns the command of a request, `None` for a disconnect; or an error number and a message.
     fn check(
         &self,
         export: usize,
         request: &Request,
     ) -> Result<Option<Command>, (u32, &'static str)> {
         let (operation, allowed) = match request.kind {
-            command::READ if self.structured => (Operation::Read, on::DF),
+            command::READ if self.structured => (Operation::Read, flag::DF),
             command::READ => (Operation::Read, 0),
-            command::WRITE => (Operation::Write, on::FUA),
+            command::WRITE => (Operation::Write, flag::FUA),
             command::DISC => return Ok(None),
-            command::FLUSH => (Operation::Flush, on::FUA),
-            command::TRIM => (Operation::Discard, on::FUA),
-            command::WRITE_ZEROES => (Operation::WriteZeroes, on::FUA | on::NO_HOLE),
-            _ => return Err((error::EINVAL, "the request is not known")),
+            command::FLUSH => (Operation::Flush, flag::FUA),
+            command::TRIM => (Operation::Discard, flag::FUA),
+            command::WRITE_ZEROES => (Operation::WriteZeroes, flag::FUA | flag::NO_HOLE),
+            _ => return Err((error::EINVAL, "unknown request type")),
         };
-        // The flag means nothing to a read, and some programs set it.
-        if request.flags & !(allowed | on::FUA) != 0 {
-            return Err((error::EINVAL, "the request has flags that were not offered"));
+        // FUA has no effect on other requests, and some clients set it.
+        if request.flags & !(allowed | flag::FUA) != 0 {
+            return Err((error::EINVAL, "unsupported request flags"));
         }
         if operation == Operation::Flush {
             return Ok(Some(Command::FLUSH));
         }
         if request.length == 0 {
-            return Err((error::EINVAL, "the request is about no bytes"));
+            return Err((error::EINVAL, "the length of the request is 0"));
         }
         let has_data = matches!(operation, Operation::Read | Operation::Write);
-        if has_data && request.length > MOST_DATA {
-            return Err((error::EINVAL, "the request is longer than was offered"));
+        if has_data && request.length > MAX_DATA {
+            return Err((error::EINVAL, "the request exceeds the maximum length"));
         }
-        let fua = request.flags & on::FUA != 0 && operation != Operation::Read;
+        let fua = request.flags & flag::FUA != 0 && operation != Operation::Read;
         let (offset, length) = (request.offset, request.length.into());
         let command = Command { operation, offset, length, fua };
         match self.exports[export].geometry.check(&command) {
             Ok(()) => Ok(Some(command)),
-            Err(CommandError::Unaligned) => Err((error::EINVAL, "the request is not whole blocks")),
+            Err(CommandError::Unaligned) => {
+                Err((error::EINVAL, "the request is not a multiple of the block size"))
+            }
             Err(CommandError::Beyond)
                 if matches!(operation, Operation::Write | Operation::WriteZeroes) =>
             {
-                Err((error::ENOSPC, "the request goes beyond the end of the device"))
+                Err((error::ENOSPC, "the request exceeds the end of the device"))
             }
             Err(CommandError::Beyond) => {
-                Err((error::EINVAL, "the request goes beyond the end of the device"))
+                Err((error::EINVAL, "the request exceeds the end of the device"))
             }
-            Err(CommandError::ReadOnly) => Err((error::EPERM, "the device can only be read")),
-            Err(CommandError::NotDone) => Err((error::EINVAL, "the device does not do that")),
+            Err(CommandError::ReadOnly) => Err((error::EPERM, "the device is read-only")),
+            Err(CommandError::NotDone) => {
+                Err((error::EINVAL, "the device does not support the operation"))
+            }
         }
     }
 
-    /// Answers a request.
+    /// Queues the reply to a request.
     pub(super) fn reply(&mut self, request: &PendingRequest, errno: Errno, mut data: ReadData) {
         let Command { operation, offset, length, .. } = request.command;
         if !errno.is_ok() {
@@ -139,7 +143,7 @@ impl Session {
             return self.reply_error(request.cookie, code(errno), "the device has failed");
         }
         let reads = operation == Operation::Read;
-        assert!(!reads || data.len() as u64 == length, "a read has all of its data");
+        assert!(!reads || data.len() as u64 == length, "a read must have the data of its length");
         if !reads {
             self.output.give_back(std::mem::take(&mut data));
         }
@@ -170,7 +174,7 @@ impl Session {
         }
     }
 
-    /// Starts a chunk, the only one of its reply.
+    /// Queues the header of a chunk, which is the only one of its reply.
     fn start_chunk(&mut self, kind: u16, cookie: u64, length: usize) {
         self.output.extend(wire::STRUCTURED_MAGIC.to_be_bytes());
         self.output.extend(chunk::DONE.to_be_bytes());
@@ -206,7 +210,7 @@ impl Request {
     }
 }
 
-/// Returns the protocol's number of an error.
+/// Returns the error number of the protocol.
 const fn code(errno: Errno) -> u32 {
     match errno {
         Errno::EPERM | Errno::EACCES | Errno::EROFS => error::EPERM,

@@ -79,6 +79,6 @@ pub trait AlarmedLink: MadLink {
     /// Waits until a MAD arrives, a time is reached, or the alarm is rung.
     ///
     /// # Errors
-    /// As [`MadLink::wait`].
+    /// Fails as [`MadLink::wait`].
     fn wait_alarmed(&mut self, until: Instant, alarm: &Alarm) -> Result<(), LinkError>;
 }

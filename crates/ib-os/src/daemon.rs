@@ -28,25 +28,25 @@ pub struct Starting(UnixStream);
 /// Forks a background process in a new session. The calling process waits until [`Starting::finish`]. The working
 /// directory is unchanged, so that relative paths remain valid.
 ///
-/// To be called before the first thread is started and the first device is opened.
+/// Call it before the first thread is started and the first device is opened.
 ///
 /// # Errors
 /// Fails if the system cannot create a process.
 pub fn detach() -> io::Result<Detached> {
     let (mut reader, writer) = UnixStream::pair()?;
-    // SAFETY: the call takes nothing; the caller has no other threads yet, so that nothing in the
-    // child is locked indefinitely.
+    // SAFETY: the call has no arguments. The process has no other threads yet, so the child inherits no lock that it
+    // could never release.
     let child = unsafe { libc::fork() };
     if child < 0 {
         return Err(io::Error::last_os_error());
     }
     if child > 0 {
         drop(writer);
-        let told = reader.read_exact(&mut [0]).is_ok();
-        return Ok(Detached::Caller(if told { 0 } else { status_of(child) }));
+        let has_started = reader.read_exact(&mut [0]).is_ok();
+        return Ok(Detached::Caller(if has_started { 0 } else { status_of(child) }));
     }
     drop(reader);
-    // SAFETY: the call takes nothing. It cannot fail in a process that was just made.
+    // SAFETY: the call has no arguments. It cannot fail in a process that was just forked.
     unsafe { libc::setsid() };
     Ok(Detached::Background(Starting(writer)))
 }
@@ -73,10 +73,10 @@ impl Starting {
     /// # Errors
     /// Fails if the standard files cannot be replaced.
     pub fn finish(mut self) -> io::Result<()> {
-        let nothing = OpenOptions::new().read(true).write(true).open("/dev/null")?;
+        let null = OpenOptions::new().read(true).write(true).open("/dev/null")?;
         for standard in 0..=2 {
             // SAFETY: the call takes file descriptors only, and the standard ones have no owner.
-            if unsafe { libc::dup2(nothing.as_raw_fd(), standard) } < 0 {
+            if unsafe { libc::dup2(null.as_raw_fd(), standard) } < 0 {
                 return Err(io::Error::last_os_error());
             }
         }

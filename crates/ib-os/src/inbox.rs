@@ -43,17 +43,17 @@ impl<T> Clone for Handle<T> {
 /// Error of work that did not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Undone {
+pub enum WorkError {
     /// The inbox was dropped.
     #[error("the HCA was closed")]
-    Gone,
+    Closed,
     /// The driver thread did not run the work in time.
     #[error("the program of the HCA does not respond")]
-    Busy,
+    TimedOut,
 }
 
 impl<T> Inbox<T> {
-    /// Returns an empty inbox.
+    /// Creates an empty inbox.
     ///
     /// # Errors
     /// Fails if the process has no more descriptors.
@@ -118,21 +118,21 @@ impl<T> Drop for Inbox<T> {
 }
 
 impl<T> Handle<T> {
-    /// Runs a closure in the driver thread and waits for its result, at most for `patience`.
+    /// Runs a closure in the driver thread, and waits for its result until a timeout.
     ///
     /// # Errors
     /// Fails if the inbox was dropped, or if the driver thread does not run the closure in time. The closure is then
     /// cancelled.
     pub fn with<R: Send + 'static>(
         &self,
-        patience: Duration,
+        timeout: Duration,
         work: impl FnOnce(&mut T) -> R + Send + 'static,
-    ) -> Result<R, Undone> {
+    ) -> Result<R, WorkError> {
         let (sender, receiver) = sync_channel(1);
-        let begun = Arc::new(AtomicBool::new(false));
-        let beginning = Arc::clone(&begun);
+        let is_claimed = Arc::new(AtomicBool::new(false));
+        let claim = Arc::clone(&is_claimed);
         self.0.works.push(Box::new(move |device: &mut T| {
-            if beginning.swap(true, Ordering::SeqCst) {
+            if claim.swap(true, Ordering::SeqCst) {
                 // The caller has timed out.
                 return;
             }
@@ -141,17 +141,17 @@ impl<T> Handle<T> {
         self.0.pending.store(true, Ordering::SeqCst);
         if self.0.has_ended.load(Ordering::SeqCst) {
             while self.0.works.pop().is_some() {}
-            return Err(Undone::Gone);
+            return Err(WorkError::Closed);
         }
         self.0.bell.lock().unwrap_or_else(PoisonError::into_inner).ring();
-        match receiver.recv_timeout(patience) {
-            Ok(done) => Ok(done),
-            Err(RecvTimeoutError::Disconnected) => Err(Undone::Gone),
-            Err(RecvTimeoutError::Timeout) if !begun.swap(true, Ordering::SeqCst) => {
-                Err(Undone::Busy)
+        match receiver.recv_timeout(timeout) {
+            Ok(result) => Ok(result),
+            Err(RecvTimeoutError::Disconnected) => Err(WorkError::Closed),
+            Err(RecvTimeoutError::Timeout) if !is_claimed.swap(true, Ordering::SeqCst) => {
+                Err(WorkError::TimedOut)
             }
-            // The closure is running at this time.
-            Err(RecvTimeoutError::Timeout) => receiver.recv().map_err(|_| Undone::Gone),
+            // The closure is running already: wait for its result.
+            Err(RecvTimeoutError::Timeout) => receiver.recv().map_err(|_| WorkError::Closed),
         }
     }
 

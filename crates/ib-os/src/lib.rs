@@ -1,4 +1,6 @@
-//! Thin wrappers of system calls that the link crates and the daemons share.
+//! Thin wrappers of Linux system calls, for the event loops of links and daemons.
+//!
+//! They cover polling, wake-ups from other threads, timers, signals, local sockets and processes in the background.
 //!
 //! | module | holds |
 //! |---|---|
@@ -7,7 +9,7 @@
 //! | [`tick`] | a periodic timer: `timerfd_create(2)` |
 //! | [`clock`] | the monotonic clock and the local time |
 //! | [`cpu`] | the processors of this machine |
-//! | [`inbox`] | work queue from other threads to a driver thread |
+//! | [`inbox`] | a work queue from other threads to a driver thread |
 //! | [`scheduling`] | scheduling policy and processor time of the calling thread |
 //! | [`signals`] | termination and reload signals; temporary files that are removed on them |
 //! | [`daemon`] | processes in the background, and `sd_notify(3)` |
@@ -16,6 +18,25 @@
 //! | [`sockopt`] | socket options |
 //! | [`batch`] | headers for `sendmmsg(2)` and `recvmmsg(2)` |
 //! | [`tap`] | TAP devices, for tests with impaired links |
+//!
+//! # Example
+//! Another thread rings an alarm, which ends the wait of this thread:
+//! ```
+//! use std::os::fd::AsFd;
+//! use std::time::Duration;
+//!
+//! use ib_os::{alarm::Alarm, poll};
+//!
+//! let alarm = Alarm::new()?;
+//! let bell = alarm.bell();
+//! let thread = std::thread::spawn(move || bell.ring());
+//! let mut files = [poll::watched(alarm.as_fd(), false)];
+//! poll::wait_any_for(&mut files, Duration::from_secs(10))?;
+//! assert_ne!(files[0].revents, 0);
+//! alarm.silence();
+//! thread.join().expect("the thread does not panic");
+//! # Ok::<(), std::io::Error>(())
+//! ```
 
 use std::io;
 
@@ -37,7 +58,7 @@ pub mod unix;
 /// Returns 32 unpredictable bytes from `getrandom(2)`.
 ///
 /// # Errors
-/// Fails if the system call does.
+/// Fails if the system call fails.
 pub fn random() -> io::Result<[u8; 32]> {
     let mut bytes = [0; 32];
     let mut filled = 0;

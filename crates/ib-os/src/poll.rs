@@ -87,7 +87,7 @@ pub fn allow_files() -> usize {
     if unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) } != 0 {
         return usize::MAX;
     }
-    // A higher limit is of no use, because no server here has more clients.
+    // No server of this project has more clients.
     let most = limit.rlim_max.min(1 << 16);
     if limit.rlim_cur < most {
         let raised = libc::rlimit { rlim_cur: most, ..limit };

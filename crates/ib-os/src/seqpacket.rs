@@ -13,7 +13,7 @@ use rustix::net::{
 use serde::{Deserialize, Serialize};
 
 /// Maximum size of a message in bytes.
-const LONGEST: usize = 64 * 1024;
+const MAX_MESSAGE: usize = 64 * 1024;
 
 /// Listens on an abstract name.
 pub fn listen_at(name: &str, flags: SocketFlags) -> io::Result<OwnedFd> {
@@ -35,15 +35,19 @@ pub fn call(name: &str) -> io::Result<OwnedFd> {
 /// Sends a message with file descriptors.
 pub fn send<M: Serialize>(socket: impl AsFd, message: &M, files: &[&OwnedFd]) -> io::Result<()> {
     let text = serde_json::to_vec(message).map_err(io::Error::other)?;
-    if text.len() > LONGEST {
-        let what = format!("a message of {} bytes: expected at most {LONGEST}", text.len());
+    if text.len() > MAX_MESSAGE {
+        let what =
+            format!("found a message of {} bytes: expected at most {MAX_MESSAGE}", text.len());
         return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
     }
     let files: Vec<_> = files.iter().map(|file| file.as_fd()).collect();
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
     if !files.is_empty() {
-        assert!(ancillary.push(SendAncillaryMessage::ScmRights(&files)), "there is room for three");
+        assert!(
+            ancillary.push(SendAncillaryMessage::ScmRights(&files)),
+            "at most three descriptors"
+        );
     }
     sendmsg(socket, &[IoSlice::new(&text)], &mut ancillary, SendFlags::NOSIGNAL)?;
     Ok(())
@@ -59,20 +63,20 @@ pub fn request<M: Serialize>(socket: impl AsFd, message: &M, files: &[&OwnedFd])
 }
 
 /// Result of [`receive`].
-pub enum Came<M> {
+pub enum Received<M> {
     /// A message with its file descriptors.
     Message(M, Vec<OwnedFd>),
     /// The reason why the data is not a valid message.
     Malformed(String),
     /// There is no message yet.
-    Nothing,
+    Empty,
     /// The peer has disconnected.
-    End,
+    Disconnected,
 }
 
 /// Returns the next message without waiting.
-pub fn receive<M: for<'a> Deserialize<'a>>(socket: impl AsFd) -> io::Result<Came<M>> {
-    let mut bytes = vec![0; LONGEST];
+pub fn receive<M: for<'a> Deserialize<'a>>(socket: impl AsFd) -> io::Result<Received<M>> {
+    let mut bytes = vec![0; MAX_MESSAGE];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
     let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
@@ -85,12 +89,12 @@ pub fn receive<M: for<'a> Deserialize<'a>>(socket: impl AsFd) -> io::Result<Came
     };
     let length = match received {
         Ok(received) => received.bytes,
-        Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => return Ok(Came::Nothing),
-        Err(rustix::io::Errno::CONNRESET) => return Ok(Came::End),
+        Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => return Ok(Received::Empty),
+        Err(rustix::io::Errno::CONNRESET) => return Ok(Received::Disconnected),
         Err(error) => return Err(error.into()),
     };
     if length == 0 {
-        return Ok(Came::End);
+        return Ok(Received::Disconnected);
     }
     let mut files = Vec::new();
     for message in ancillary.drain() {
@@ -99,8 +103,8 @@ pub fn receive<M: for<'a> Deserialize<'a>>(socket: impl AsFd) -> io::Result<Came
         }
     }
     Ok(match serde_json::from_slice(&bytes[..length]) {
-        Ok(message) => Came::Message(message, files),
-        Err(error) => Came::Malformed(error.to_string()),
+        Ok(message) => Received::Message(message, files),
+        Err(error) => Received::Malformed(error.to_string()),
     })
 }
 

@@ -53,7 +53,7 @@ impl AsFd for Termination {
     }
 }
 
-/// Meaning of a signal.
+/// The effect of a signal on a daemon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     /// Terminate: SIGTERM, SIGINT, or SIGHUP if the process is not a daemon.

@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd};
 
-/// The longest name of an interface.
+/// Maximum length of an interface name in bytes.
 const MAX_NAME: usize = libc::IFNAMSIZ - 1;
 
 /// A TAP device; its interface is removed when it is dropped. The interface may be moved into another network
@@ -15,7 +15,7 @@ impl Tap {
     /// Creates an interface in the network namespace of the calling thread. The interface is down and has no address.
     ///
     /// # Errors
-    /// Fails when the name is too long or in use, and without CAP_NET_ADMIN.
+    /// Fails if the name is too long or in use, or if the process does not have CAP_NET_ADMIN.
     pub fn create(name: &str) -> io::Result<Self> {
         if name.is_empty() || name.len() > MAX_NAME || name.contains('\0') {
             let why = format!("interface name {name:?}: expected 1 to {MAX_NAME} bytes");
@@ -52,7 +52,7 @@ impl Tap {
     /// Writes a frame, which the interface receives.
     ///
     /// # Errors
-    /// Fails when the interface is down or its queue is full.
+    /// Fails if the interface is down or its queue is full.
     pub fn write(&self, frame: &[u8]) -> io::Result<()> {
         rustix::io::write(&self.0, frame)?;
         Ok(())

@@ -39,8 +39,8 @@ impl Tick {
     /// Resets the timer's file descriptor until the next tick.
     pub fn take(&self) {
         let mut ticks = 0u64;
-        // SAFETY: the call writes up to eight bytes into the live number. It fails if there was no tick, which does not
-        // matter.
+        // SAFETY: the call writes up to eight bytes into the live number. It fails if there was no tick, which is no error
+        // here.
         unsafe { libc::read(self.0.as_raw_fd(), (&raw mut ticks).cast(), size_of::<u64>()) };
     }
 }

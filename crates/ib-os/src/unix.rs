@@ -11,7 +11,7 @@ use rustix::net::sockopt::socket_peercred;
 use rustix::process::{Uid, geteuid, umask};
 
 /// Maximum length of a socket path in bytes (unix(7)).
-const LONGEST: usize = 107;
+const MAX_PATH: usize = 107;
 
 /// Returns true if a user is this process's own or root. Only these may be peers at a local socket.
 pub fn is_trusted(user: Uid) -> bool {
@@ -48,8 +48,8 @@ pub fn check_user(user: Uid) -> io::Result<()> {
 /// Fails if another process listens there, if the path is not a socket, or if the directory is not writable.
 pub fn listen(path: &Path, mode: u32) -> io::Result<UnixListener> {
     let length = path.as_os_str().len();
-    if length > LONGEST {
-        let what = format!("the path of a socket has at most {LONGEST} bytes, not {length}");
+    if length > MAX_PATH {
+        let what = format!("found a socket path of {length} bytes: expected at most {MAX_PATH}");
         return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
     }
     if let Ok(there) = std::fs::symlink_metadata(path) {

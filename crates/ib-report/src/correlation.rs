@@ -28,16 +28,16 @@ const MAIN: &str = "\
 {{notes}}
 ";
 const ABOUT: &str = "\
-queue: from the posting of a request until its first packet is sent. wire: until that is received. receive: until the last \
-packet is received. completion: until the acknowledgement or the response is back. in flight: wire, receive and completion \
-together.";
+queue: from the posting of a request until its first packet is sent. wire: until the first packet is received. receive: until \
+the last packet is received. completion: until the acknowledgement or response is received. in flight: the sum of wire, receive \
+and completion.";
 const STYLE: &str = concat!(include_str!("page.css"), include_str!("correlation.css"));
 
 /// Returns the page about captures.
 #[must_use]
 pub fn page(findings: &Findings) -> String {
     let names: Vec<&str> = findings.files.iter().map(|(name, _)| name.as_str()).collect();
-    let heading = html::text(&format!("Where the time went: {}", names.join(" and ")));
+    let heading = html::text(&format!("Parts of the latency: {}", names.join(" and ")));
     let (timeline, script) = timeline(findings);
     let main = html::fill(
         MAIN,
@@ -64,7 +64,7 @@ pub fn page(findings: &Findings) -> String {
 fn verdict(findings: &Findings) -> String {
     let all = findings.matched;
     let (class, word) = match (findings.is_good(), all.sent_only + all.received_only) {
-        (false, _) => ("bad", "No answer"),
+        (false, _) => ("bad", "No result"),
         (true, 0) => ("good", "All matched"),
         (true, _) => ("warn", "Matched in part"),
     };
@@ -84,12 +84,12 @@ fn figures(findings: &Findings) -> String {
             cards,
             "<div class=\"card\"><h2>{name}</h2><p><strong>{value}</strong> {unit}</p><dl>"
         );
-        for (what, number) in more {
-            let _ = write!(cards, "<div><dt>{what}</dt><dd>{number}</dd></div>");
+        for (name, number) in more {
+            let _ = write!(cards, "<div><dt>{name}</dt><dd>{number}</dd></div>");
         }
         cards.push_str("</dl></div>\n");
     };
-    let sum = |what: fn(&PairFindings) -> u64| html::count(findings.sum(what));
+    let sum = |number: fn(&PairFindings) -> u64| html::count(findings.sum(number));
     card(
         "Messages",
         &sum(|pair| pair.messages),
@@ -98,7 +98,7 @@ fn figures(findings: &Findings) -> String {
             ("requesting queue pairs", html::count(findings.pairs.len() as u64)),
             ("incomplete", sum(|pair| pair.broken)),
             ("bytes", sum(|pair| pair.bytes)),
-            ("packets sent again", html::count(findings.matched.sent_again)),
+            ("retransmitted packets", html::count(findings.matched.sent_again)),
         ],
     );
     for (number, (_, counts)) in findings.files.iter().enumerate() {
@@ -119,9 +119,9 @@ fn figures(findings: &Findings) -> String {
         .find_map(|part| Some((part, findings.spreads[part as usize]?)));
     if let Some((part, spread)) = middle {
         card(
-            &format!("Half of the messages, {}", part.name().replace('_', " ")),
+            &format!("Median of {}", part.name().replace('_', " ")),
             &micros(spread.fractions[0]),
-            "µs or less",
+            "µs",
             &[("99 %", micros(spread.fractions[2])), ("longest", micros(spread.max))],
         );
     }
@@ -143,11 +143,11 @@ fn figures(findings: &Findings) -> String {
 fn charts(findings: &Findings) -> String {
     let about = [
         ("Queue", "From the posting of a request until its first packet is sent."),
-        ("Wire", "From there until its first packet is received."),
-        ("Receive", "From there until its last packet is received."),
-        ("Completion", "From there until the acknowledgement or the response is back."),
-        ("In flight", "From the first packet until the acknowledgement or the response is back."),
-        ("Total", "From the posting until the acknowledgement or the response is back."),
+        ("Wire", "From the sending of the first packet until it is received."),
+        ("Receive", "From the receipt of the first packet until the last one is received."),
+        ("Completion", "From the last packet until the acknowledgement or response is received."),
+        ("In flight", "From the first packet until the acknowledgement or response is received."),
+        ("Total", "From the posting until the acknowledgement or response is received."),
     ];
     let parts = Part::ALL.iter().zip(about).zip(&findings.histograms);
     parts.map(|((part, about), histogram)| chart(*part, about, histogram)).collect()
@@ -167,9 +167,7 @@ fn chart(
         0 => description.to_owned(),
         without => {
             let without = html::counted(without, "message", "messages");
-            format!(
-                "{description} Not drawn: {without} without such a time, or with less than none."
-            )
+            format!("{description} Not drawn: {without} with a time of 0 or less.")
         }
     };
     // Complete decades, so that their labels are shown.
@@ -223,7 +221,7 @@ fn tables(findings: &Findings) -> String {
         packets += pair.responses;
         let counts = format!(
             "{}, {} incomplete, {} bytes. Packets: {} seen at both ends, {} only where they were sent, {} only where \
-             they were received, {} sent again.",
+             they were received, {} retransmitted.",
             html::counted(pair.messages, "message", "messages"),
             html::count(pair.broken),
             html::count(pair.bytes),
@@ -276,8 +274,8 @@ fn row(name: &str, spread: Option<&Spread>) -> String {
 }
 
 fn notes(findings: &Findings) -> String {
-    let said = std::iter::once(format!("clocks: {}", clocks(&findings.clocks)));
-    let list = html::list("ul", said.chain(findings.notes.iter().cloned()));
+    let lines = std::iter::once(format!("clocks: {}", clocks(&findings.clocks)));
+    let list = html::list("ul", lines.chain(findings.notes.iter().cloned()));
     format!(
         "<section aria-labelledby=\"notes-heading\">\n<h2 id=\"notes-heading\">Notes</h2>\n{list}</section>\n"
     )

@@ -167,8 +167,8 @@ impl<'a> Drawing<'a> {
             html::counted(cables().count() as u64, "link", "links"),
         );
         let still = still::picture(self).unwrap_or_else(|| {
-            "<p class=\"still\">A fabric of this size is drawn by the page's script, which does not \
-             run here. Everything else on this page does without.</p>"
+            "<p class=\"still\">The drawing of a fabric of this size needs scripts; the rest of this \
+             page does not.</p>"
                 .to_owned()
         });
         html::fill(

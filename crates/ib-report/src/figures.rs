@@ -42,30 +42,30 @@ pub(crate) fn verdict(routing: &Routing, summary: &Summary, choice: Choice<'_>) 
 
 fn state(summary: &Summary) -> String {
     if summary.is_sound() {
-        return "<p class=\"verdict good\"><strong>Sound</strong> Every LID arrives from everywhere \
-                it must, and no deadlock is possible.</p>"
+        return "<p class=\"verdict good\"><strong>Sound</strong> Every LID is reachable, and no \
+                deadlock is possible.</p>"
             .to_owned();
     }
-    let mut wrong = Vec::new();
+    let mut problems = Vec::new();
     if !summary.cut_off.is_empty() {
-        wrong.push(format!(
+        problems.push(format!(
             "{} cut off from the subnet manager.",
             html::counted(summary.cut_off.len() as u64, "node", "nodes")
         ));
     }
     if summary.broken_pairs > 0 {
         let pairs = html::counted(summary.broken_pairs, "pair", "pairs");
-        wrong.push(format!("{pairs} of a switch and a LID that packets do not get across."));
+        problems.push(format!("{pairs} of a switch and a LID without a route."));
     }
     if summary.forwarding_loops > 0 {
         let lids = html::counted(summary.forwarding_loops as u64, "LID", "LIDs");
-        wrong.push(format!("{lids} with a forwarding loop."));
+        problems.push(format!("{lids} with a forwarding loop."));
     }
     if summary.credit_loops > 0 {
         let loops = html::counted(summary.credit_loops as u64, "credit loop", "credit loops");
-        wrong.push(format!("{loops}: the fabric can deadlock."));
+        problems.push(format!("{loops}: the fabric can deadlock."));
     }
-    format!("<p class=\"verdict bad\"><strong>Faulty</strong> {}</p>", wrong.join(" "))
+    format!("<p class=\"verdict bad\"><strong>Faulty</strong> {}</p>", problems.join(" "))
 }
 
 /// Returns the key figures, in groups.
@@ -172,12 +172,12 @@ pub(crate) fn faults(subnet: &Subnet<'_>, report: &CheckReport, summary: &Summar
     }
     if report.credit.loops > 0 {
         found.push_str(
-            "<h3>Credit loops</h3>\n<p>Packets can fill the links of a loop so that those on each \
-             wait for room on another. In the cycle that is shown of each loop, every link waits \
-             for the next, and the last for the first.</p>\n",
+            "<h3>Credit loops</h3>\n<p>If packets fill the buffers of all links of a credit loop, \
+             none of them can be forwarded. One cycle of each loop is shown: packets on every link \
+             wait for the next link, those on the last one for the first.</p>\n",
         );
         for (index, credit_loop) in report.credit.first.iter().enumerate() {
-            let lanes = credit_loop.channels as u64;
+            let channels = credit_loop.channels as u64;
             let _ = writeln!(
                 found,
                 "<details{}><summary>Loop {} of {}: a cycle of {}, in a loop of {}</summary>{}\
@@ -186,7 +186,7 @@ pub(crate) fn faults(subnet: &Subnet<'_>, report: &CheckReport, summary: &Summar
                 index + 1,
                 html::count(report.credit.loops as u64),
                 credit_loop.cycle.len(),
-                html::counted(lanes, "channel", "channels"),
+                html::counted(channels, "channel", "channels"),
                 html::list("ol", credit_loop.describe(subnet))
             );
         }

@@ -208,7 +208,7 @@ impl Findings {
     }
 }
 
-/// An even choice of messages: each one, then each second one, each fourth … so that at most `room` are kept.
+/// An even sample of at most `room` messages: all of them, then every second one, every fourth one, and so on.
 struct Thinned {
     kept: Vec<Message>,
     room: usize,
@@ -248,35 +248,35 @@ fn notes(correlation: &Correlation, findings: &Findings) -> Vec<String> {
     let name = |file: u8| &findings.files[usize::from(file)].0;
     for &file in correlation.oriented() {
         notes.push(format!(
-            "{} does not say which packets were sent and which were received: that was found by the times of answers, \
-             which the side that asks waits longer for",
+            "{} has no directions of packets: they were derived from the times between requests and responses, \
+             which are longer at the requester",
             name(file)
         ));
     }
     for &file in correlation.unknown_sides() {
         notes.push(if findings.files.len() == 1 {
             format!(
-                "{} does not say which packets were sent and which were received, and there is no other one: times \
-                 are those at the place where it was captured; what is on the wire cannot be told",
+                "{} has no directions of packets, and there is no second file: times are those at the point of \
+                 capture, and wire times are unknown",
                 name(file)
             )
         } else {
             format!(
-                "{} does not say which packets were sent and which were received, and no answers tell it for some: \
-                 they are taken as sent in the first file and as received in the second",
+                "{} has no directions of packets, and some packets have no responses to derive them from: these \
+                 packets count as sent in the first file, and as received in the second",
                 name(file)
             )
         });
     }
     match findings.clocks {
         Clocks::Unknown => notes.push(
-            "the clocks cannot be compared, as packets of both directions would have to be in both files: times \
+            "the clocks cannot be compared, because this requires packets of both directions in both files: times \
              between the files are unknown"
                 .to_owned(),
         ),
         Clocks::Estimated(estimate) if estimate.is_contradictory => notes.push(
-            "the times of the files contradict each other, whatever the clocks' offset: a clock was set meanwhile, or \
-             packets are stamped late; times between the files are wrong by as much as the uncertainty"
+            "the times of the files are contradictory for every offset of the clocks: a clock was set during the \
+             capture, or packets have late timestamps; times between the files are wrong by up to the uncertainty"
                 .to_owned(),
         ),
         _ => {}
@@ -284,16 +284,15 @@ fn notes(correlation: &Correlation, findings: &Findings) -> Vec<String> {
     match correlation.ambiguous() {
         0 => {}
         number => notes.push(format!(
-            "of {number} flows of packets it cannot be told which other ones answer them: their acknowledgements are \
-             unknown"
+            "the acknowledgements of {number} flows of packets are unknown: several other flows may contain them"
         )),
     }
     if findings.pairs.is_empty() {
-        notes.push("the files have no connection of the requested queue pairs".to_owned());
+        notes.push("the requested queue pairs have no connection in the files".to_owned());
     }
     if findings.is_twice_the_same {
         notes.push(
-            "both files are the same capture: expected that of the other end as the second one"
+            "both files are the same capture: expected the capture of the other end as the second file"
                 .to_owned(),
         );
     } else if findings.matched.matched == 0 && !findings.pairs.is_empty() {
@@ -302,19 +301,19 @@ fn notes(correlation: &Correlation, findings: &Findings) -> Vec<String> {
     match findings.sum(|pair| pair.unacknowledged) {
         0 => {}
         number => notes.push(format!(
-            "of {number} messages it is unknown when they were acknowledged: packets are missing between them and the next \
-             acknowledgement that was captured, which may have come much later than theirs"
+            "the acknowledgement times of {number} messages are unknown: packets are missing before the next captured \
+             acknowledgement, which may be a later one"
         )),
     }
     for (name, counts) in &findings.files {
         if let Some(overwritten) = counts.overwritten.filter(|&overwritten| overwritten > 0) {
             notes.push(format!(
-                "{name}: {overwritten} packets were written over before they could be captured: what is missing may \
+                "{name}: {overwritten} packets were overwritten before they could be captured, so missing packets may \
                  have arrived"
             ));
         }
         if counts.foreign > 0 {
-            notes.push(format!("{name}: {} frames are no RDMA packets", counts.foreign));
+            notes.push(format!("{name}: {} frames are not RDMA packets", counts.foreign));
         }
     }
     if findings.sum(|pair| pair.messages) > 0
@@ -322,7 +321,7 @@ fn notes(correlation: &Correlation, findings: &Findings) -> Vec<String> {
         && findings.spreads[Part::Queue as usize].is_none()
     {
         notes.push(
-            "the time at which requests were posted is not in the file: queue times and totals are unknown"
+            "the file has no times of the posting of requests: queue times and totals are unknown"
                 .to_owned(),
         );
     }
@@ -332,31 +331,31 @@ fn notes(correlation: &Correlation, findings: &Findings) -> Vec<String> {
 /// Returns why no packet was captured at both ends.
 fn unmatched(correlation: &Correlation, files: &[(String, FileCounts)]) -> String {
     if files.len() < 2 {
-        return "no packet was captured at both ends: expected a second file, of the other end"
+        return "no packet was captured at both ends: expected a second file, captured at the other end"
             .to_owned();
     }
     if correlation.common() == 0 {
-        return "no packet is in both files: they have no queue pairs and addresses in common"
+        return "no packet is in both files: the files have no addresses and queue pairs in common"
             .to_owned();
     }
     let overwritten: u64 = files.iter().filter_map(|(_, counts)| counts.overwritten).sum();
     let times = files.iter().filter_map(|(_, counts)| counts.times);
     let (start, end) =
         times.fold((0, u64::MAX), |(start, end), (first, last)| (start.max(first), end.min(last)));
-    let common = "no packet is in both files, though packets of the same queue pairs are";
+    let common = "no packet is in both files, although packets of the same queue pairs are";
     if start > end {
-        return format!("{common}: by their clocks the files are of different times");
+        return format!("{common}: the times of the files do not overlap");
     }
     match overwritten {
-        0 => format!("{common}: no sequence numbers are the same"),
+        0 => format!("{common}: the files have no PSNs in common"),
         _ => format!(
-            "{common}: {overwritten} packets were overwritten before they could be captured, and what is left of one end \
-             is not what is left of the other"
+            "{common}: {overwritten} packets were overwritten before they could be captured, and the remaining packets of \
+             the two ends differ"
         ),
     }
 }
 
-/// Uncertainty of the drift in ppm from which on the drift is unknown: the capture is too short.
+/// Minimum uncertainty of the drift in ppm with which the drift counts as unknown, because the capture is too short.
 const UNKNOWN_DRIFT: f64 = 99.0;
 
 /// Formats offset and drift of the clocks.

@@ -1,5 +1,5 @@
-//! Results of route checks and of correlated captures, as data and as HTML pages. A page is one file without external
-//! resources.
+//! Results of route checks and of correlated captures, as data and as HTML pages. A page is a single file without external
+//! resources. Names of nodes are escaped, and the same input yields the same bytes.
 //!
 //! | module | holds |
 //! |---|---|
@@ -18,8 +18,7 @@
 //! | `fabric.js`, `explore.js` | the script of the drawing: painting and interaction |
 //! | `timeline.js`, `correlation.css` | script and style of the correlation page |
 //!
-//! Names of nodes are text on the page, never markup or script. The same input makes the same bytes.
-//!
+//! # Example
 //! ```
 //! use ib_report::{routing, summary::Summary};
 //! use ib_routing::engine::engine;

@@ -22,7 +22,7 @@ pub use outgoing::{Outgoing, Tag};
 use reopened::{DataHistory, OtherWrites, compare};
 
 use super::recovery::{self, OpenRequest, Recovery, decide};
-use super::{LONGEST_NAME, VERSION};
+use super::{MAX_NAME, VERSION};
 use ib_block::device::SECTOR;
 use ib_block::{Command, CommandError, Discard, Errno, Geometry, Origin};
 
@@ -30,7 +30,7 @@ use ib_block::{Command, CommandError, Discard, Errno, Geometry, Origin};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DeviceId(u32);
 
-/// An event of the client.
+/// An event of the RNBD client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClientEvent {
     /// A device is open, with its geometry. A device that is open for the first time has kept all of its data.
@@ -39,8 +39,8 @@ pub enum ClientEvent {
     Refused(DeviceId, OpenError),
     /// A device is reopened, and other clients may have written to it since. Its queued changes have ended with
     /// [`Errno::EIO`]; the user has to end its own earlier changes as well.
-    Unsure(DeviceId),
-    /// A device that was open cannot be opened again now, but perhaps later ([`Client::try_again`]): a client has it open to
+    MaybeOverwritten(DeviceId),
+    /// A device that was open cannot be opened again now, but perhaps later ([`Client::retry_open`]): a client has it open to
     /// write, possibly an earlier session of this client.
     Delayed(DeviceId),
     /// A command has ended: the user's number, and the status.
@@ -60,15 +60,15 @@ pub enum Kept {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// It is opened as soon as the session is connected.
+    /// The device is opened as soon as the session is connected.
     Wanted,
-    /// It was requested after this number of paths had been connected.
+    /// The open message was sent after this number of paths had been connected.
     Opening(u32),
-    /// It is open, with this number of the server.
+    /// The device is open. The value is the server's number of the device.
     Open(u32),
-    /// The server has refused it.
+    /// The server has refused the device.
     Refused(Errno),
-    /// It was open before and is refused for now.
+    /// The device was open before, and the server refuses it temporarily.
     Delayed,
 }
 
@@ -78,7 +78,7 @@ struct Device {
     mode: AccessMode,
     state: State,
     geometry: Option<Geometry>,
-    /// The history of its data, as the server has reported it when it was open last.
+    /// The history of its data in the server's last open response.
     history: Option<DataHistory>,
     /// Number of refusals in succession since it was open.
     refusals: u32,
@@ -93,36 +93,37 @@ struct QueuedCommand {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Greeting {
+enum VersionState {
     Unconnected,
     Due,
     Sent,
     Done,
 }
 
-/// The client of RNBD, in one session.
+/// The RNBD client of one session.
 #[derive(Debug)]
 pub struct Client {
     /// Its random number, by which servers distinguish clients.
     number: u64,
     devices: BTreeMap<DeviceId, Device>,
     last: u32,
-    greeting: Greeting,
-    /// Number of paths that were connected so far, and that number when the version was sent. A server that had lost all
-    /// other paths has begun a new session on the last one, in which the client has to send its version again.
+    greeting: VersionState,
+    /// Number of paths that were connected so far.
     paths: u32,
+    /// Value of `paths` when the version was sent. If the server had lost all other paths, a new path starts a new session,
+    /// in which the client has to send its version again.
     greeted: u32,
-    /// How often the server's numbers of devices became invalid.
+    /// Number of times that the server's numbers of devices became invalid.
     forgotten: u32,
     /// The server's number; `None` for a Linux server, which reports none.
     server: Option<u64>,
     waiting: VecDeque<QueuedCommand>,
     /// Devices that the user has closed, by the server's numbers.
     closing: VecDeque<u32>,
-    /// Those of them whose close was sent and not answered. No device is opened meanwhile: the messages may take different
-    /// paths, and a late close would close the device that has the number next.
+    /// Closing devices whose close message is outstanding. No device is opened meanwhile: the messages may take different
+    /// paths, and a late close would close the next device with the same number.
     unclosed: BTreeSet<u32>,
-    /// Devices that are not closed yet, because they have requests in flight.
+    /// Devices whose close is deferred, because they have requests in flight.
     busy: BTreeSet<u32>,
     events: VecDeque<ClientEvent>,
     /// Maximum length of the data of a request in bytes.
@@ -130,14 +131,14 @@ pub struct Client {
 }
 
 impl Client {
-    /// Returns a client without devices. Its number must be random.
+    /// Creates a client without devices. Its number must be random.
     #[must_use]
     pub fn new(number: u64) -> Self {
         Self {
             number: number.max(1),
             devices: BTreeMap::new(),
             last: 0,
-            greeting: Greeting::Unconnected,
+            greeting: VersionState::Unconnected,
             paths: 0,
             greeted: 0,
             forgotten: 0,
@@ -159,9 +160,9 @@ impl Client {
     /// Opens a device of the server, now and after each loss of the session.
     ///
     /// # Errors
-    /// Fails if no device can have the name.
+    /// Fails if the name is empty, too long, or contains a zero byte.
     pub fn open(&mut self, name: &str, mode: AccessMode) -> Result<DeviceId, OpenError> {
-        if name.is_empty() || name.len() > LONGEST_NAME || name.contains('\0') {
+        if name.is_empty() || name.len() > MAX_NAME || name.contains('\0') {
             return Err(OpenError::Name(name.to_owned()));
         }
         self.last += 1;
@@ -172,7 +173,7 @@ impl Client {
         Ok(id)
     }
 
-    /// Closes a device. Its queued commands end with [`Errno::ENODEV`].
+    /// Closes a device. Its queued commands complete with [`Errno::ENODEV`].
     pub fn close(&mut self, id: DeviceId) {
         let Some(device) = self.devices.remove(&id) else { return };
         if let State::Open(number) = device.state {
@@ -204,7 +205,7 @@ impl Client {
         self.server.is_some()
     }
 
-    /// Returns the geometry of a device that is open, or was.
+    /// Returns the geometry of a device; `None` if it was never open.
     #[must_use]
     pub fn geometry(&self, id: DeviceId) -> Option<&Geometry> {
         self.devices.get(&id)?.geometry.as_ref()
@@ -214,26 +215,26 @@ impl Client {
     pub fn connected(&mut self) {
         self.forget();
         self.devices.values_mut().for_each(|device| device.refusals = 0);
-        self.greeting = Greeting::Due;
+        self.greeting = VersionState::Due;
     }
 
-    /// Notes that a path is connected. Before devices are opened, the version is sent again.
+    /// Notes that a path is connected. The version is sent again before the next device is opened.
     pub const fn path_connected(&mut self) {
         self.paths = self.paths.wrapping_add(1);
     }
 
-    /// Returns true if the session is not connected, as far as the client was notified.
+    /// Returns true until [`Client::connected`] is called, and after [`Client::lost`].
     pub(super) const fn is_unconnected(&self) -> bool {
-        matches!(self.greeting, Greeting::Unconnected)
+        matches!(self.greeting, VersionState::Unconnected)
     }
 
     /// Notes that the session has lost all of its paths. Queued commands keep waiting.
     pub fn lost(&mut self) {
         self.forget();
-        self.greeting = Greeting::Unconnected;
+        self.greeting = VersionState::Unconnected;
     }
 
-    /// Returns how often the server's numbers of devices became invalid. Messages that were sent before have old numbers.
+    /// Returns the number of times that the server's device numbers became invalid. Earlier messages have old numbers.
     pub(super) const fn forgotten(&self) -> u32 {
         self.forgotten
     }
@@ -260,12 +261,12 @@ impl Client {
         self.waiting.len()
     }
 
-    /// Ends all queued commands with an error.
+    /// Completes all queued commands with an error.
     pub fn fail_all(&mut self, errno: Errno) {
         self.events.extend(self.waiting.drain(..).map(|it| ClientEvent::Done(it.user, errno)));
     }
 
-    /// Ends the queued commands of a device with an error.
+    /// Completes the queued commands of a device with an error.
     pub fn fail(&mut self, id: DeviceId, errno: Errno) {
         self.fail_those(errno, |it| it.device == id);
     }
@@ -277,14 +278,14 @@ impl Client {
         self.events.extend(gone.iter().map(|it| ClientEvent::Done(it.user, errno)));
     }
 
-    /// Returns the next message that is to be sent.
+    /// Returns the next message to send.
     pub fn poll_transmit(&mut self) -> Option<Outgoing> {
         match self.greeting {
-            Greeting::Unconnected => return None,
-            // Devices that are open belong to the session before.
-            Greeting::Sent => return self.next_command(),
-            Greeting::Due => {
-                (self.greeting, self.greeted) = (Greeting::Sent, self.paths);
+            VersionState::Unconnected => return None,
+            // Open devices belong to the previous session.
+            VersionState::Sent => return self.next_command(),
+            VersionState::Due => {
+                (self.greeting, self.greeted) = (VersionState::Sent, self.paths);
                 let message_type = MessageType::SESSION;
                 let hello = SessionMessage {
                     message_type,
@@ -296,7 +297,7 @@ impl Client {
                 let length = SessionMessage::LENGTH as u32;
                 return Some(Outgoing::new(Tag::Session, Direction::Read, &hello, length));
             }
-            Greeting::Done => {}
+            VersionState::Done => {}
         }
         let idle = self.closing.iter().position(|number| !self.busy.contains(number));
         if let Some(device_id) = idle.and_then(|at| self.closing.remove(at)) {
@@ -315,7 +316,7 @@ impl Client {
                 if self.server.is_none() {
                     self.forget();
                 }
-                self.greeting = Greeting::Due;
+                self.greeting = VersionState::Due;
                 return self.poll_transmit();
             }
             device.state = State::Opening(self.paths);
@@ -355,7 +356,7 @@ impl Client {
         None
     }
 
-    /// Handles the end of a message: its outcome, `None` if it was not sent, and the data of the answer.
+    /// Handles the completion of a message: its outcome (`None` if it was not sent) and the data of the response.
     pub fn handle(&mut self, tag: Tag, outcome: Option<Outcome>, data: &[u8]) {
         let message = match tag {
             Tag::Session => recovery::Message::Session,
@@ -376,7 +377,7 @@ impl Client {
         }
     }
 
-    /// Ends a command that was sent.
+    /// Completes a command that was sent.
     pub(super) fn end(&mut self, user: u64, errno: Errno) {
         self.events.push_back(ClientEvent::Done(user, errno));
     }
@@ -392,10 +393,12 @@ impl Client {
         }
     }
 
-    /// Sends a message about the session or a device again.
+    /// Queues a message about the session or a device for retransmission.
     fn resend(&mut self, tag: Tag) {
         match tag {
-            Tag::Session if self.greeting == Greeting::Sent => self.greeting = Greeting::Due,
+            Tag::Session if self.greeting == VersionState::Sent => {
+                self.greeting = VersionState::Due
+            }
             Tag::Open(id) => {
                 let device = self.devices.get_mut(&id);
                 if let Some(device) = device.filter(|it| matches!(it.state, State::Opening(_))) {
@@ -407,7 +410,7 @@ impl Client {
         }
     }
 
-    /// Notes that a device is refused for now.
+    /// Notes that the server refuses a device temporarily.
     fn delay(&mut self, id: DeviceId) {
         if let Some(device) = self.devices.get_mut(&id) {
             device.refusals += 1;
@@ -416,13 +419,13 @@ impl Client {
         }
     }
 
-    /// Queues a command again, in front of all others.
+    /// Queues a command in front of all others.
     pub fn again(&mut self, device: DeviceId, user: u64, command: Command) {
         self.waiting.push_front(QueuedCommand { device, user, command });
     }
 
     fn greeted(&mut self, errno: Errno, data: &[u8]) {
-        if self.greeting != Greeting::Sent {
+        if self.greeting != VersionState::Sent {
             return;
         }
         let is_answer = |it: &SessionMessage| {
@@ -438,27 +441,29 @@ impl Client {
                 // The devices were open at another server.
                 self.forget();
             }
-            self.greeting = Greeting::Done;
+            self.greeting = VersionState::Done;
             return;
         }
-        // Nothing can be opened.
+        // The server has refused the version, so no device can be opened.
         let waits = |device: &Device| matches!(device.state, State::Wanted | State::Opening(_));
         let waiting = self.devices.iter().filter(|(_, device)| waits(device));
         let ids: Vec<DeviceId> = waiting.map(|(&id, _)| id).collect();
         for id in ids {
             let errno = if errno.is_ok() { Errno::EINVAL } else { errno };
             self.refuse(id, errno, |name| match errno {
-                Errno::EINVAL => OpenError::Nonsense { name, what: "it is none to the version" },
+                Errno::EINVAL => {
+                    OpenError::InvalidResponse { name, what: "it is no session response" }
+                }
                 errno => OpenError::Refused { name, errno },
             });
         }
-        self.greeting = Greeting::Done;
+        self.greeting = VersionState::Done;
     }
 
     fn opened(&mut self, id: DeviceId, errno: Errno, data: &[u8]) {
         let server = self.server;
         let Some(device) = self.devices.get_mut(&id) else {
-            // The user has closed it meanwhile.
+            // The user has closed the device before the response.
             if let (true, Ok(Message::OpenResponse(it))) = (errno.is_ok(), Message::parse(data)) {
                 self.closing.push_back(it.device_id);
             }
@@ -477,17 +482,17 @@ impl Client {
                 let history = server.map(|server| DataHistory { server, origin, writers });
                 match geometry(&response, device.mode) {
                     Ok(found) if found.logical_block > self.longest => {
-                        Err("its blocks are longer than requests may be")
+                        Err("the block size exceeds the maximum length of requests")
                     }
                     found => found.map(|geometry| (device_id, geometry, history)),
                 }
             }
-            _ => Err("it is none to open"),
+            _ => Err("it is no open response"),
         };
         let (number, geometry, history) = match found {
             Ok(found) => found,
             Err(what) => {
-                let nonsense = |name| OpenError::Nonsense { name, what };
+                let nonsense = |name| OpenError::InvalidResponse { name, what };
                 return self.refuse(id, Errno::EIO, nonsense);
             }
         };
@@ -497,7 +502,7 @@ impl Client {
             Some(before) => match compare(before, (geometry, history), device.mode, &device.name) {
                 Ok(found) => found,
                 Err(why) => {
-                    // Other clients may wait for it.
+                    // Other clients may wait for the device.
                     self.closing.push_back(number);
                     return self.refuse(id, Errno::EIO, |_| why);
                 }
@@ -507,13 +512,13 @@ impl Client {
         device.state = State::Open(number);
         if writers == OtherWrites::Possible {
             self.fail_those(Errno::EIO, |it| it.device == id && it.command.operation.is_change());
-            self.events.push_back(ClientEvent::Unsure(id));
+            self.events.push_back(ClientEvent::MaybeOverwritten(id));
         }
         self.events.push_back(ClientEvent::Opened(id, geometry, kept));
     }
 
-    /// Opens a device again that was refused for now, or that was refused and has never been open.
-    pub fn try_again(&mut self, id: DeviceId) {
+    /// Retries to open a device that is refused temporarily, or that was refused and has never been open.
+    pub fn retry_open(&mut self, id: DeviceId) {
         let device = self.devices.get_mut(&id);
         let may_again = |it: &&mut Device| match it.state {
             State::Delayed => true,
@@ -553,9 +558,9 @@ pub(super) const fn refusal(why: CommandError) -> Errno {
 fn geometry(response: &OpenResponse, mode: AccessMode) -> Result<Geometry, &'static str> {
     let logical_block = u32::from(response.logical_block_size);
     if logical_block < 512 || !logical_block.is_power_of_two() {
-        return Err("its blocks are no power of two from 512 on");
+        return Err("the block size is not a power of two of at least 512");
     }
-    let size = response.sectors.checked_mul(SECTOR).ok_or("it is longer than there are bytes")?;
+    let size = response.sectors.checked_mul(SECTOR).ok_or("the size exceeds 2^64 bytes")?;
     let max = u64::from(response.max_discard_sectors) * SECTOR;
     let discard = Discard {
         granularity: response.discard_granularity,

@@ -54,7 +54,7 @@ pub(crate) struct OpenRequest {
 pub(crate) enum DeviceState {
     /// The user has closed it.
     Closed,
-    /// It is open as before. The value tells whether the server may have lost its session state.
+    /// It is still open. The value is the possibility that the server has lost its session state.
     Open(SessionLoss),
     /// It was opened again, and no other client has written to it.
     Reopened,
@@ -62,26 +62,26 @@ pub(crate) enum DeviceState {
     ReopenedAfterRestart,
 }
 
-/// Whether the server may have lost the state of a session that has a connected path.
+/// The possibility that the server has lost the state of a session that has a connected path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SessionLoss {
-    /// It may not: no path was connected since the device was opened.
+    /// No: no path was connected since the device was opened.
     Excluded,
-    /// It may.
+    /// Perhaps.
     Possible,
-    /// It may, but devices were opened again [`MOST_REOPENINGS`] times without a successful command.
+    /// Perhaps, but devices were reopened [`MAX_REOPENINGS`] times without a successful command.
     Repeated,
-    /// It has, and devices are being opened again.
+    /// Yes, and devices are being reopened.
     Known,
 }
 
-/// Maximum number of times that all devices are opened again without a successful command.
-pub(crate) const MOST_REOPENINGS: u32 = 3;
+/// Maximum number of times that all devices are reopened without a successful command.
+pub(crate) const MAX_REOPENINGS: u32 = 3;
 
 /// Maximum number of refusals after which a device that was open before is requested again.
-const MOST_REFUSALS: u32 = 30;
+const MAX_REFUSALS: u32 = 30;
 
-/// Decides about a message. `outcome` is `None` if the message was not sent.
+/// Returns the treatment of a message. `outcome` is `None` if the message was not sent.
 pub(crate) fn decide(message: Message, outcome: Option<Outcome>) -> Recovery {
     match message {
         Message::Session | Message::Close => decide_control(outcome),
@@ -90,7 +90,8 @@ pub(crate) fn decide(message: Message, outcome: Option<Outcome>) -> Recovery {
     }
 }
 
-/// Messages about sessions and devices may be sent twice. Within one session they are; a new session begins with its own.
+/// Messages about sessions and devices may be sent twice, so they are retransmitted within one session. A new session
+/// starts with its own messages.
 const fn decide_control(outcome: Option<Outcome>) -> Recovery {
     match outcome {
         Some(Outcome::Answered(errno)) => Recovery::End(errno),
@@ -103,7 +104,7 @@ fn decide_open(request: OpenRequest, outcome: Option<Outcome>) -> Recovery {
     match outcome {
         Some(Outcome::Answered(_)) if request.is_outdated => Recovery::Resend,
         Some(Outcome::Answered(errno))
-            if request.was_open && may_pass(errno) && request.refusals < MOST_REFUSALS =>
+            if request.was_open && is_temporary(errno) && request.refusals < MAX_REFUSALS =>
         {
             Recovery::ResendLater
         }
@@ -113,7 +114,7 @@ fn decide_open(request: OpenRequest, outcome: Option<Outcome>) -> Recovery {
 
 fn decide_command(is_change: bool, device: DeviceState, outcome: Option<Outcome>) -> Recovery {
     let outcome = match outcome {
-        // A server that has lost its session state answers that the device is not open. Linux has no other answer for it.
+        // A server that has lost its session state responds that the device is not open, as Linux does.
         Some(Outcome::Answered(errno @ Errno::ENOTCONN)) => match device {
             DeviceState::Open(SessionLoss::Excluded | SessionLoss::Repeated) => {
                 return Recovery::End(errno);
@@ -140,8 +141,8 @@ fn decide_command(is_change: bool, device: DeviceState, outcome: Option<Outcome>
     }
 }
 
-/// Returns true if the cause of a refusal may go away: another client has the device open, or uses memory that it needs.
-pub(crate) const fn may_pass(errno: Errno) -> bool {
+/// Returns true if the cause of a refusal is temporary: another client has the device open, or the server lacks memory.
+pub(crate) const fn is_temporary(errno: Errno) -> bool {
     matches!(errno, Errno::EPERM | Errno::EBUSY | Errno::ENOMEM)
 }
 

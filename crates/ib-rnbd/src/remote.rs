@@ -1,4 +1,4 @@
-//! Devices of a server: a session with its paths, RNBD, and commands of any length.
+//! The devices of a server: an RTRS session with its paths, the RNBD client, and commands of any length.
 //!
 //! The owner adds paths to the session ([`Remote::session`]), and passes events of HCAs to it. It calls
 //! [`Remote::handle_timeout`] at the time that [`Remote::poll_timeout`] returns. After each call it calls
@@ -8,8 +8,8 @@
 //! |---|---|
 //! | `buffers` | registered memory for the data of requests |
 //! | `commands` | commands of the user, and their parts |
-//! | `completion` | ends of messages and parts |
-//! | `devices` | devices since they were opened: unflushed changes, lost sessions |
+//! | `completion` | completions of messages and parts of commands |
+//! | `devices` | unflushed changes of devices, and lost sessions |
 
 use std::collections::{BTreeMap, VecDeque};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -44,26 +44,27 @@ pub struct RemoteConfig {
     pub session: ClientConfig,
     /// Maximum number of requests in flight, at least 1. The server may allow fewer.
     pub depth: usize,
-    /// How data of reads arrives.
-    pub reads: Reads,
-    /// True if a Linux server is trusted to keep unflushed writes when the session is lost. Otherwise the next flush fails once.
+    /// The delivery of READ data.
+    pub reads: ReadMode,
+    /// True if a Linux server is trusted to keep unflushed writes when the session is lost. If false, the next flush fails
+    /// once.
     pub trusts_cache: bool,
 }
 
-/// How data of reads arrives.
+/// The delivery of READ data to the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reads {
-    /// It is dropped.
+pub enum ReadMode {
+    /// The data is discarded.
     Dropped,
-    /// It is copied from the registered memory.
+    /// The data is copied from the registered memory.
     Copied,
-    /// Data of at least this many bytes is lent in the registered memory ([`Remote::take_data`]), unless too much is lent
-    /// already. Shorter data is copied.
+    /// Data of at least this many bytes is lent: the user reads it in the registered memory ([`Remote::take_data`]). Shorter
+    /// data is copied, and also longer data if half of the buffers are lent.
     Lent(u64),
 }
 
 /// Minimum length of data in bytes for which lending costs less than a copy.
-pub const WORTH_LENDING: u64 = 16 << 10;
+pub const MIN_LENT: u64 = 16 << 10;
 
 /// An event of a [`Remote`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,22 +77,24 @@ pub enum RemoteEvent {
     Session(SessionEvent),
 }
 
-/// Length in bytes and number of the buffers for answers about the session and devices.
+/// Length in bytes of a buffer for responses about the session and devices.
 const ADMIN: usize = 64;
+
+/// Number of these buffers.
 const ADMINS: usize = 16;
 
-/// Pause before a device is opened again that was refused for now.
+/// Delay before a temporarily refused device is requested again.
 const REOPEN_DELAY: Duration = Duration::from_secs(1);
 
 /// A message in flight.
 #[derive(Clone, Copy, Debug)]
 struct Message {
     tag: Tag,
-    /// The buffer for its answer, and the length of the answer in bytes.
+    /// The buffer for its response, and the length of the response in bytes.
     admin: Option<(usize, u32)>,
 }
 
-/// Devices of a server.
+/// A client of the devices of one server.
 #[derive(Debug)]
 pub struct Remote {
     rtrs: Rtrs,
@@ -102,7 +105,7 @@ pub struct Remote {
     /// Messages in flight, by the user's numbers of their requests.
     messages: Slab<Message>,
     devices: Devices,
-    /// Devices that are refused for now, and the times at which they are opened again.
+    /// Temporarily refused devices, and the times at which they are requested again.
     delayed: BTreeMap<DeviceId, Instant>,
     /// Devices closed by the user that still have parts in flight, and their numbers.
     leaving: Vec<(DeviceId, u32)>,
@@ -111,16 +114,16 @@ pub struct Remote {
     /// A message for which no path, permit or buffer was free.
     held: Option<Outgoing>,
     events: VecDeque<RemoteEvent>,
-    /// True if a path has been given up since the last one was connected, except by the user.
+    /// True if the client has stopped reconnecting a failed path since the last path was connected.
     is_given_up: bool,
 }
 
 impl Remote {
-    /// Makes a session without paths and devices. The seed has to come from the system's randomness unless a run shall be
-    /// repeated.
+    /// Creates a session without paths and devices. Take the seed from the system's random number generator, except in
+    /// repeatable tests.
     ///
     /// # Errors
-    /// Fails when there is no memory.
+    /// Fails if memory cannot be allocated or registered.
     pub fn new(
         config: RemoteConfig,
         cx: &mut impl Adapters,
@@ -153,14 +156,14 @@ impl Remote {
     /// Opens a device, now and after each loss of the session.
     ///
     /// # Errors
-    /// Fails if no device can have the name.
+    /// Fails if the name is empty, too long, or contains a zero byte.
     pub fn open(&mut self, name: &str, mode: AccessMode) -> Result<DeviceId, OpenError> {
         self.rnbd.open(name, mode)
     }
 
     /// Closes a device. Requests that wait for it fail with [`Errno::ENODEV`].
     pub fn close(&mut self, device: DeviceId) {
-        // Requests in flight would go to the device that gets the number next.
+        // Requests in flight would reach the next device with the same number.
         if let Some(number) = self.rnbd.number(device)
             && self.commands.has_parts(device)
         {
@@ -172,7 +175,7 @@ impl Remote {
         self.delayed.remove(&device);
     }
 
-    /// Returns the geometry of a device that is open, or was.
+    /// Returns the geometry of a device; `None` if it was never open.
     #[must_use]
     pub fn geometry(&self, device: DeviceId) -> Option<&Geometry> {
         self.rnbd.geometry(device)
@@ -184,7 +187,7 @@ impl Remote {
         &self.rtrs
     }
 
-    /// Returns the session: its paths, and the events of HCAs.
+    /// Returns the session, to change its paths and to pass events of HCAs.
     pub const fn session(&mut self) -> &mut Rtrs {
         &mut self.rtrs
     }
@@ -206,16 +209,16 @@ impl Remote {
         }
     }
 
-    /// Returns a command that has ended: the user's number, and the status. [`Remote::data`] returns the data of a read.
+    /// Returns the next completed command: the user's number, and the status. [`Remote::data`] returns the data of a read.
     ///
-    /// After [`Errno::ECONNABORTED`] and [`Errno::ETIMEDOUT`] it is not known what of the command was executed: the server
-    /// does not fence failed paths, or takes too long.
+    /// After [`Errno::ECONNABORTED`] and [`Errno::ETIMEDOUT`] the server may have executed any part of the command: it does
+    /// not fence failed paths, or has not confirmed the fence in time.
     pub fn poll(&mut self) -> Option<(u64, Errno)> {
         self.commands.poll()
     }
 
-    /// Returns the number of events that may have lost confirmed, unflushed writes. The next flush of the device fails once
-    /// because of that. An owner with several clients has to report it to each of them.
+    /// Returns the number of events that may have lost confirmed, unflushed writes. After each, one flush of the device
+    /// fails. An owner with several clients has to report the loss to each of them.
     #[must_use]
     pub const fn losses(&self) -> u64 {
         self.devices.losses()
@@ -232,7 +235,7 @@ impl Remote {
         self.commands.take_data()
     }
 
-    /// Takes data back, to reuse its buffer.
+    /// Takes back data that [`Remote::take_data`] has returned, to reuse its buffer.
     pub fn give_back(&mut self, data: ReadData) {
         self.commands.give_back(data);
     }
@@ -244,41 +247,41 @@ impl Remote {
 
     /// Returns true if [`Remote::poll`] or [`Remote::poll_event`] returns something.
     #[must_use]
-    pub fn has_news(&self) -> bool {
+    pub fn has_output(&self) -> bool {
         self.commands.has_ended() || !self.events.is_empty()
     }
 
-    /// Returns the number of commands that have not ended.
+    /// Returns the number of commands that have not completed.
     #[must_use]
     pub fn asked(&self) -> usize {
         self.commands.pending()
     }
 
-    /// Returns when [`Remote::handle_timeout`] has something to do.
+    /// Returns the time at which [`Remote::handle_timeout`] has to be called; `None` if no timer runs.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.delayed.values().copied().chain(self.rtrs.poll_timeout()).min()
     }
 
-    /// Does what is due by now.
+    /// Handles the timers that have expired.
     pub fn handle_timeout(&mut self, now: Instant, cx: &mut impl Adapters) {
         if self.rtrs.poll_timeout().is_some_and(|at| at <= now) {
             self.rtrs.handle_timeout(now, cx);
         }
         for (device, _) in self.delayed.extract_if(.., |_, at| *at <= now) {
-            self.rnbd.try_again(device);
+            self.rnbd.retry_open(device);
         }
     }
 
-    /// Opens a device again that was refused and has never been open: another client may have closed it meanwhile.
-    pub fn try_again(&mut self, device: DeviceId) {
-        self.rnbd.try_again(device);
+    /// Retries to open a device that was refused and has never been open: another client may have closed it.
+    pub fn retry_open(&mut self, device: DeviceId) {
+        self.rnbd.retry_open(device);
     }
 
     /// Handles events and completions, and sends messages on processor `cpu`. Returns true if there was any progress.
     ///
     /// # Errors
-    /// Fails if there is no memory for the data of requests.
+    /// Fails if memory for the data of requests cannot be allocated or registered.
     pub fn advance(
         &mut self,
         now: Instant,
@@ -316,7 +319,7 @@ impl Remote {
                 }
                 self.forget_held();
                 self.rnbd.set_longest(self.rtrs.max_io_size());
-                // A restored session has been connected before its last path is.
+                // A session can be restored before all of its paths are connected.
                 if *event == SessionEvent::Restored || self.rnbd.is_unconnected() {
                     self.rnbd.connected();
                 }
@@ -333,7 +336,9 @@ impl Remote {
                 self.devices.path_connected();
                 self.rnbd.path_connected();
             }
-            SessionEvent::PathDown { retried: false, why, .. } if *why != Failure::Unwanted => {
+            SessionEvent::PathDown { retried: false, why, .. }
+                if *why != Failure::ClosedLocally =>
+            {
                 self.is_given_up = true;
             }
             _ => {}
@@ -352,7 +357,7 @@ impl Remote {
     /// Sends messages while paths, permits and buffers are free.
     fn send(&mut self, now: Instant, cx: &mut impl Adapters, cpu: u32) {
         if self.forgotten != self.rnbd.forgotten() {
-            // It has an old number of its device.
+            // The held message has an old number of its device.
             self.forget_held();
         }
         while let Some(out) = self.held.take().or_else(|| self.rnbd.poll_transmit()) {
@@ -372,7 +377,7 @@ impl Remote {
         }
     }
 
-    /// Sends a message; returns false if it has to wait.
+    /// Sends a message. Returns false if no path, permit or buffer is free.
     fn send_one(&mut self, now: Instant, cx: &mut impl Adapters, cpu: u32, out: &Outgoing) -> bool {
         let mut message = Message { tag: out.tag, admin: None };
         let mut data = None;

@@ -1,4 +1,4 @@
-//! The server: which devices there are, who has opened them, and what is asked of them.
+//! The RNBD server: exported devices, the clients that have them open, and their commands.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -13,57 +13,56 @@ use super::writers::Writers;
 use ib_block::device::SECTOR;
 use ib_block::{Command, CommandError, Errno, Geometry, Operation, Origin};
 
-/// The number of a device that a server offers.
+/// The number of an exported device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ExportId(pub u32);
 
-/// A device that a server offers.
+/// An exported device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Export {
     /// The name by which clients open it.
     pub name: String,
-    /// What it is like.
+    /// The geometry of the device.
     pub geometry: Geometry,
-    /// Where its data comes from, for clients that want to know whether it still is what it was.
+    /// Identification of its data, by which clients detect after a reconnect that the data was replaced.
     pub origin: Origin,
-    /// Who has written to it: what [`Server::poll_writers`] has returned last, before the server was started, empty if it
-    /// has not; `None` where nothing is kept.
+    /// The stored writers of the device: the bytes that [`Server::poll_writers`] returned last, before a restart of the
+    /// server. Empty if there are none yet, `None` if writers are not stored.
     pub writers: Option<Vec<u8>>,
 }
 
-/// What became of a message.
+/// The response to a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer {
-    /// This goes back at once: the error, and the data where there is none.
-    Now(Errno, Vec<u8>),
-    /// Something has to be done with a device first.
-    Do(ServerCommand),
+pub enum Response {
+    /// Complete the request immediately, with this status and data.
+    Immediate(Errno, Vec<u8>),
+    /// Execute a command first.
+    Execute(ServerCommand),
 }
 
-/// Something that a client wants to be done with a device. A read puts its data where the request's data has to be put, a
-/// write finds it there.
+/// A command of a client. The data of a read or write is at the data offset of the RTRS request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServerCommand {
     /// The device.
     pub export: ExportId,
-    /// What is to be done; it was found to be possible.
+    /// The command, which fits the geometry of the device.
     pub command: Command,
-    /// As what it was opened.
+    /// The number of the opening ([`OpenDevice::number`]).
     opening: u64,
 }
 
-/// A device that a client has opened.
+/// A device that a session has open.
 #[derive(Clone, Copy, Debug)]
-struct Opened {
+struct OpenDevice {
     export: ExportId,
     mode: AccessMode,
-    /// No other one has it.
+    /// The unique number of this opening.
     number: u64,
 }
 
-/// What is being done with a device that a client has opened, and may have closed meanwhile.
+/// Outstanding commands of an opening. The client may have closed the device before they complete.
 #[derive(Clone, Copy, Debug)]
-struct Work {
+struct OutstandingCommands {
     export: ExportId,
     mode: AccessMode,
     count: u32,
@@ -71,44 +70,44 @@ struct Work {
 
 #[derive(Debug, Default)]
 struct Session {
-    /// By their numbers.
-    opened: BTreeMap<u32, Opened>,
-    /// The client's number: its own, or one for this session alone where it tells none; 0 as long as it needs none.
+    /// Open devices, by the numbers that the client uses.
+    opened: BTreeMap<u32, OpenDevice>,
+    /// The client's number: its own one, or one of the server for this session. 0 before the first device is opened.
     client: u64,
 }
 
-/// The server of RNBD, of any number of sessions, whose numbers are the user's.
+/// The RNBD server of any number of sessions. `S` is the user's number of a session.
 #[derive(Debug)]
 pub struct Server<S> {
-    /// Its own number.
+    /// The random number of the server.
     number: u64,
     exports: Vec<Export>,
-    /// By the numbers of devices.
+    /// The clients of each export, by its number.
     writers: Vec<Writers>,
-    /// Devices about whose writers there is something new to be kept.
+    /// Exports whose changed writers have to be stored.
     news: VecDeque<ExportId>,
     sessions: BTreeMap<S, Session>,
-    /// By the numbers of what was opened.
-    work: BTreeMap<u64, Work>,
+    /// Outstanding commands, by the numbers of openings.
+    work: BTreeMap<u64, OutstandingCommands>,
     last: u64,
-    /// The number of what is opened next. None is given again: a request that was made in an earlier session of its client,
-    /// and is sent again, finds no other device.
+    /// The device number of the next opening. Numbers are not reused, so a request of an earlier session that is
+    /// retransmitted reaches no other device.
     next_device: u32,
 }
 
-/// A device cannot be offered under a name.
+/// Error of [`Server::offer`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ExportError {
-    /// There is one of that name.
-    #[error("{0} is offered already")]
-    Twice(String),
-    /// No client could ask for it.
-    #[error("{0:?}: a name has 1 to {most} bytes, and no part of it is . or ..", most = super::LONGEST_NAME)]
+    /// Another export has the name.
+    #[error("{0} is exported already")]
+    Duplicate(String),
+    /// The name is invalid.
+    #[error("invalid device name {0:?}: expected 1 to {most} bytes without components . and ..", most = super::MAX_NAME)]
     Name(String),
 }
 
 impl<S: Copy + Ord> Server<S> {
-    /// Makes a server without devices. Its number has to be random, as clients know by it whether it is the same as before.
+    /// Creates a server without devices. Its number must be random, since clients detect a restart by it.
     #[must_use]
     pub const fn new(number: u64) -> Self {
         Self {
@@ -119,21 +118,21 @@ impl<S: Copy + Ord> Server<S> {
             sessions: BTreeMap::new(),
             work: BTreeMap::new(),
             last: 0,
-            // One that was started again gives others than before, too.
+            // A restarted server uses other numbers than before.
             next_device: (number >> 32) as u32,
         }
     }
 
-    /// Starts to offer a device.
+    /// Exports a device.
     ///
     /// # Errors
-    /// Fails when the name is taken or cannot be asked for.
+    /// Fails if the name is invalid or in use.
     pub fn offer(&mut self, export: Export) -> Result<ExportId, ExportError> {
         if clean(export.name.as_bytes()).is_none_or(|name| name != export.name) {
             return Err(ExportError::Name(export.name));
         }
         if self.exports.iter().any(|other| other.name == export.name) {
-            return Err(ExportError::Twice(export.name));
+            return Err(ExportError::Duplicate(export.name));
         }
         let kept = export.writers.as_deref().unwrap_or_default();
         self.writers.push(Writers::parse(kept));
@@ -141,43 +140,43 @@ impl<S: Copy + Ord> Server<S> {
         Ok(ExportId(self.exports.len() as u32 - 1))
     }
 
-    /// Returns a device that is offered.
+    /// Returns an export.
     #[must_use]
     pub fn export(&self, id: ExportId) -> Option<&Export> {
         self.exports.get(id.0 as usize)
     }
 
-    /// Returns what is to be kept about who has written to a device, before anything else is done that was asked for by the
-    /// message that was handled last.
+    /// Returns the changed writers of an export. The user has to store them before it responds to the last message or
+    /// executes its command.
     pub fn poll_writers(&mut self) -> Option<(ExportId, Vec<u8>)> {
         let id = self.news.pop_front()?;
         Some((id, self.writers[id.0 as usize].to_bytes()))
     }
 
-    /// What was to be kept about a device's writers cannot be: nothing is from now on.
-    pub fn forget_writers(&mut self, id: ExportId) {
+    /// Stops the storage of an export's writers, for example after an I/O error.
+    pub fn stop_storing_writers(&mut self, id: ExportId) {
         if let Some(export) = self.exports.get_mut(id.0 as usize) {
             export.writers = None;
         }
     }
 
-    /// Returns how often a device is open.
+    /// Returns the number of openings of an export.
     #[must_use]
     pub fn openers(&self, id: ExportId) -> usize {
         self.all_opened().filter(|opened| opened.export == id).count()
     }
 
-    fn all_opened(&self) -> impl Iterator<Item = &Opened> {
+    fn all_opened(&self) -> impl Iterator<Item = &OpenDevice> {
         self.sessions.values().flat_map(|session| session.opened.values())
     }
 
-    /// A session has ended: what it has opened is closed. Whoever wants to write has to wait until that is done which was
-    /// asked for before.
+    /// Ends a session and closes its devices. Other clients can open a device for writing once its outstanding commands have
+    /// completed.
     pub fn end(&mut self, session: S) {
         self.sessions.remove(&session);
     }
 
-    /// Something was done with a device that [`Answer::Do`] has asked for, whatever came of it.
+    /// Notes that a command of [`Response::Execute`] has completed, successfully or not.
     pub fn done(&mut self, command: &ServerCommand) {
         if let Some(work) = self.work.get_mut(&command.opening) {
             work.count -= 1;
@@ -187,14 +186,13 @@ impl<S: Copy + Ord> Server<S> {
         }
     }
 
-    /// Takes a message of a session: the user's header of a request, the way of its data, and how much there is of it or may
-    /// become, in bytes.
+    /// Handles a message of a session: the user's header of a request, and the direction and length in bytes of its data.
     pub fn handle(
         &mut self,
         session: S,
         (direction, data): (Direction, u32),
         header: &[u8],
-    ) -> Answer {
+    ) -> Response {
         let answer = match Message::parse(header) {
             Ok(Message::Session(it)) if it.message_type == MessageType::SESSION => {
                 let known = it.extension == SessionMessage::ASKS;
@@ -213,15 +211,15 @@ impl<S: Copy + Ord> Server<S> {
                                 self.note_writers(id);
                             }
                         }
-                        let idle = Work { export: command.export, mode, count: 0 };
+                        let idle = OutstandingCommands { export: command.export, mode, count: 0 };
                         self.work.entry(command.opening).or_insert(idle).count += 1;
-                        Answer::Do(command)
+                        Response::Execute(command)
                     }
-                    Err(errno) => Answer::Now(errno, Vec::new()),
+                    Err(errno) => Response::Immediate(errno, Vec::new()),
                 };
             }
             Ok(Message::Close(close)) => {
-                // To close what is not open does no harm.
+                // To close a device that is not open is no error.
                 if let Some(session) = self.sessions.get_mut(&session) {
                     session.opened.remove(&close.device_id);
                 }
@@ -230,8 +228,8 @@ impl<S: Copy + Ord> Server<S> {
             Ok(_) | Err(_) => Err(Errno::EINVAL),
         };
         match answer {
-            Ok(bytes) => Answer::Now(Errno::OK, bytes),
-            Err(errno) => Answer::Now(errno, Vec::new()),
+            Ok(bytes) => Response::Immediate(Errno::OK, bytes),
+            Err(errno) => Response::Immediate(errno, Vec::new()),
         }
     }
 
@@ -259,7 +257,7 @@ impl<S: Copy + Ord> Server<S> {
         let own = self.sessions.get(&session).and_then(|it| {
             it.opened.iter().find(|(_, opened)| opened.export == export).map(|(&it, _)| it)
         });
-        // What a session has opened already it gets as it is.
+        // A session that has the device open gets the same opening.
         let number = match own {
             Some(number) => number,
             None => {
@@ -272,7 +270,7 @@ impl<S: Copy + Ord> Server<S> {
                 self.next_device = self.next_device.wrapping_add(1);
                 self.last += 1;
                 let (mode, number) = (open.access_mode, self.last);
-                opened.insert(device, Opened { export, mode, number });
+                opened.insert(device, OpenDevice { export, mode, number });
                 device
             }
         };
@@ -284,8 +282,8 @@ impl<S: Copy + Ord> Server<S> {
         let client = opened.client;
         self.last += 1;
         let seed = (self.number, self.last);
-        let mut number_told = 0;
-        // Who only reads has nothing that could be older than what others have written.
+        let mut number_of_client = 0;
+        // A reader has no pending writes that could be older than those of others.
         if writes {
             let sessions = &self.sessions;
             let has_open = |client| {
@@ -293,12 +291,13 @@ impl<S: Copy + Ord> Server<S> {
                 of_client.flat_map(|it| it.opened.values()).any(|it| it.export == export)
             };
             let is_new;
-            (number_told, is_new) = self.writers[export.0 as usize].open(client, seed, has_open);
+            (number_of_client, is_new) =
+                self.writers[export.0 as usize].open(client, seed, has_open);
             if is_new {
                 self.note_writers(export);
             }
         }
-        let writers = number_told | lasts;
+        let writers = number_of_client | lasts;
         let described = describe(number, &geometry, origin);
         Ok(OpenResponse { writers, ..described }.to_bytes().to_vec())
     }
@@ -309,14 +308,14 @@ impl<S: Copy + Ord> Server<S> {
         }
     }
 
-    /// One client may write, and a second one to which the first is moving.
+    /// Refuses a second writer. Two clients may have a device open for migration.
     fn expect_free(&self, export: ExportId, mode: AccessMode) -> Result<(), Errno> {
         let writers = || {
             let others = self.all_opened().filter(|opened| opened.export == export);
             others.filter(|opened| opened.mode != AccessMode::READ_ONLY)
         };
-        // What one has asked for that has closed the device since may still change it.
-        let leaves = |(number, work): (&u64, &Work)| {
+        // Outstanding commands of a closed opening may still change the device.
+        let leaves = |(number, work): (&u64, &OutstandingCommands)| {
             work.export == export
                 && work.mode != AccessMode::READ_ONLY
                 && self.all_opened().all(|opened| opened.number != *number)
@@ -338,7 +337,8 @@ impl<S: Copy + Ord> Server<S> {
         data: u32,
     ) -> Result<(ServerCommand, AccessMode), Errno> {
         let opened = self.sessions.get(&session).and_then(|it| it.opened.get(&io.device_id));
-        let Opened { export, mode, number: opening } = opened.copied().ok_or(Errno::ENOTCONN)?;
+        let OpenDevice { export, mode, number: opening } =
+            opened.copied().ok_or(Errno::ENOTCONN)?;
         let geometry = &self.exports[export.0 as usize].geometry;
         let length = io.length;
         let fits = match io.rw.operation() {
@@ -396,18 +396,18 @@ fn expect_room(direction: Direction, data: u32, length: usize) -> Result<(), Err
     if fits { Ok(()) } else { Err(Errno::EINVAL) }
 }
 
-/// Returns the name that is meant: without slashes at its start and its end, and with single ones in it; `None` for one
-/// that leads elsewhere, is empty or is no text.
+/// Normalizes a device name: removes empty components. Returns `None` if the name is empty, too long, not UTF-8, or has
+/// a component `.` or `..`.
 fn clean(name: &[u8]) -> Option<String> {
     let name = std::str::from_utf8(name).ok()?;
     let parts: Vec<&str> = name.split('/').filter(|part| !part.is_empty()).collect();
     let leads_elsewhere = parts.iter().any(|part| matches!(*part, "." | ".."));
     let whole = parts.join("/");
-    let fits = !whole.is_empty() && whole.len() <= super::LONGEST_NAME;
+    let fits = !whole.is_empty() && whole.len() <= super::MAX_NAME;
     (fits && !leads_elsewhere).then_some(whole)
 }
 
-/// Returns what a client gets to know of a device.
+/// Returns the open response of a device.
 fn describe(device_id: u32, geometry: &Geometry, origin: Origin) -> OpenResponse {
     let sectors = |bytes: u64| u32::try_from(bytes / SECTOR).unwrap_or(u32::MAX);
     let discard = geometry.discard;

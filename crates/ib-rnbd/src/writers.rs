@@ -1,39 +1,41 @@
-//! Who has written to a device: a client that comes back after a while has to know whether others have meanwhile, as what it
-//! wanted to write was asked for by somebody who knows nothing of that.
+//! The clients that have written to a device. A client that reconnects must not send its pending writes if another client
+//! has written since.
 //!
-//! Each client is told a number when it opens the device, and the same one again as long as nobody else writes.
+//! The open response has a number for each client. It changes when another client writes.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-/// How many clients are remembered that have the device closed: to those that were forgotten it is as if others had written.
-const MOST: usize = 64;
+/// Maximum number of stored clients. A client that was removed gets a new number, as if others had written.
+const MAX_CLIENTS: usize = 64;
 
 /// The clients of a device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Writers {
-    /// Who has opened it, the last one at the end.
-    clients: Vec<Known>,
+    /// Clients in the order of their last opening.
+    clients: Vec<Writer>,
 }
 
+/// A client that has opened the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Known {
+struct Writer {
     client: u64,
-    /// What it is told: 15 bits.
+    /// The number of the open response, 15 bits.
     number: u16,
-    /// Whether nobody else has written since it was told.
+    /// True if no other client has written since the open response.
     is_current: bool,
 }
 
 impl Writers {
-    /// Which of its bits a number has.
+    /// Mask of the bits of a number.
     pub(super) const BITS: u16 = 0x7fff;
 
-    /// How long a client is in bytes.
+    /// Length of a stored client in bytes.
     const LENGTH: usize = 11;
 
-    /// Returns the number that a client is told who opens the device, and whether there is something new to be kept. Numbers
-    /// that nobody was told before come from the seed, which is to be another one each time. Those who have it open are not
-    /// forgotten.
+    /// Notes that a client opens the device. Returns the number for the open response, and true if the state has to be stored.
+    ///
+    /// The number of a new client is derived from the seed, which must differ in each call. Clients that have the device open
+    /// are not removed.
     pub(super) fn open(
         &mut self,
         client: u64,
@@ -43,14 +45,14 @@ impl Writers {
         let at = self.clients.iter().position(|known| known.client == client);
         let before = at.map(|at| self.clients.remove(at));
         let known = match before {
-            Some(known) => Known { is_current: true, ..known },
+            Some(known) => Writer { is_current: true, ..known },
             None => {
                 let mut hasher = DefaultHasher::new();
                 (seed, client).hash(&mut hasher);
-                Known { client, number: hasher.finish() as u16 & Self::BITS, is_current: true }
+                Writer { client, number: hasher.finish() as u16 & Self::BITS, is_current: true }
             }
         };
-        if self.clients.len() >= MOST
+        if self.clients.len() >= MAX_CLIENTS
             && let Some(at) = self.clients.iter().position(|known| !has_open(known.client))
         {
             self.clients.remove(at);
@@ -59,7 +61,7 @@ impl Writers {
         (known.number, before != Some(known))
     }
 
-    /// A client writes. Returns whether there is something new to be kept.
+    /// Notes a write of a client. Returns true if the state has to be stored.
     pub(super) fn write(&mut self, client: u64) -> bool {
         let mut is_new = false;
         let others = self.clients.iter_mut().filter(|it| it.is_current && it.client != client);
@@ -71,9 +73,9 @@ impl Writers {
         is_new
     }
 
-    /// Returns them as they are kept.
+    /// Returns the clients in the format in which they are stored.
     pub(super) fn to_bytes(&self) -> Vec<u8> {
-        let bytes = |known: &Known| {
+        let bytes = |known: &Writer| {
             let mut bytes = [0; Self::LENGTH];
             bytes[..8].copy_from_slice(&known.client.to_le_bytes());
             bytes[8..10].copy_from_slice(&known.number.to_le_bytes());
@@ -83,14 +85,14 @@ impl Writers {
         self.clients.iter().flat_map(bytes).collect()
     }
 
-    /// Reads what was kept: of what makes no sense, nothing.
+    /// Parses stored clients. Returns an empty list if the length is invalid.
     pub(super) fn parse(bytes: &[u8]) -> Self {
         let (known, rest) = bytes.as_chunks::<{ Self::LENGTH }>();
         if !rest.is_empty() {
             return Self::default();
         }
-        let parse = |bytes: &[u8; Self::LENGTH]| Known {
-            client: u64::from_le_bytes(*bytes.first_chunk().expect("it is longer")),
+        let parse = |bytes: &[u8; Self::LENGTH]| Writer {
+            client: u64::from_le_bytes(*bytes.first_chunk().expect("an entry has 11 bytes")),
             number: u16::from_le_bytes([bytes[8], bytes[9]]) & Self::BITS,
             is_current: bytes[10] != 0,
         };
@@ -103,12 +105,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn clients_are_told_the_same_until_others_write() {
+    fn number_changes_only_when_others_write() {
         let mut writers = Writers::default();
         let (one, is_new) = writers.open(1, (5, 0), |_| false);
         assert!(is_new);
         assert_eq!((writers.open(1, (5, 1), |_| false), writers.write(1)), ((one, false), false));
-        // Another one that writes before, between and after.
+        // Another client writes before, between and after.
         let (two, _) = writers.open(2, (5, 2), |_| false);
         assert!(writers.write(2) && !writers.write(2));
         assert_eq!(writers.open(2, (5, 3), |_| false).0, two);
@@ -117,7 +119,7 @@ mod tests {
         assert!(writers.write(2));
         assert_ne!(writers.open(1, (5, 5), |_| false).0, again);
         assert_eq!(writers.open(2, (5, 6), |_| false).0, two);
-        // What is kept is the same.
+        // The stored state is the same.
         let mut kept = Writers::parse(&writers.to_bytes());
         assert_eq!(kept, writers);
         assert!(kept.write(1));
@@ -126,17 +128,17 @@ mod tests {
     }
 
     #[test]
-    fn who_was_forgotten_is_told_something_else() {
+    fn removed_client_gets_another_number() {
         let mut writers = Writers::default();
         let (told, _) = writers.open(1, (9, 0), |_| false);
-        for client in 2..=1 + MOST as u64 {
+        for client in 2..=1 + MAX_CLIENTS as u64 {
             writers.open(client, (9, client), |_| false);
         }
-        assert_eq!(writers.to_bytes().len(), MOST * Writers::LENGTH);
+        assert_eq!(writers.to_bytes().len(), MAX_CLIENTS * Writers::LENGTH);
         let again = writers.open(1, (9, 100), |_| false).0;
         assert_ne!(again, told);
-        // Not who has the device open, however many others come.
-        for client in 1000..1000 + 2 * MOST as u64 {
+        // A client that has the device open is not removed.
+        for client in 1000..1000 + 2 * MAX_CLIENTS as u64 {
             writers.open(client, (9, client), |client| client == 1);
         }
         assert_eq!(writers.open(1, (9, 101), |_| false).0, again);

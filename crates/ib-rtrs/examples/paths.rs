@@ -1,10 +1,10 @@
-//! The ends of paths as they are written, and a session without any: its requests are refused at once.
+//! Parses path addresses, and shows that a session without paths refuses requests.
 //!
 //! ```text
 //! $ cargo run -p ib-rtrs --example paths
 //! ip:192.168.77.2@ip:192.168.77.1 leads to ip:192.168.77.1
 //! gid:fe80::1@gid:fe80::2 leads to gid:fe80::2
-//! iw:10.0.0.1: …
+//! `iw:10.0.0.1`: paths over iWARP are not supported, only over RoCEv2 and InfiniBand
 //! a request without a path: no path is connected
 //! ```
 
@@ -15,10 +15,10 @@ use ib_rtrs::{
 };
 use ib_types::Instant;
 
-/// No HCAs: those of sockets and simulated fabrics are in `ib_storage::rtrs::Devices`.
-struct Nowhere;
+/// An owner without HCAs. `ib_storage::rtrs::Devices` has those of sockets and simulated fabrics.
+struct NoAdapters;
 
-impl Adapters for Nowhere {
+impl Adapters for NoAdapters {
     fn get(&mut self, _: AdapterId) -> Option<Adapter<'_>> {
         None
     }
@@ -29,20 +29,20 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for text in ["ip:192.168.77.2@ip:192.168.77.1", "gid:fe80::1@gid:fe80::2", "iw:10.0.0.1"] {
         match text.parse::<PathAddress>() {
             Ok(path) => writeln!(out, "{path} leads to {}", path.destination)?,
-            Err(error) => writeln!(out, "{text}: {error}")?,
+            Err(error) => writeln!(out, "{error}")?,
         }
     }
     let mut client = Client::new(ClientConfig::new("backup"), [7; 32]);
     let request = Request {
         cpu: 0,
         direction: Direction::Write,
-        header: b"what the server's user is told",
+        header: b"header for the server's user",
         data: &[],
         user: 1,
         is_admin: false,
     };
-    match client.request(Instant::ZERO, &mut Nowhere, &request) {
-        Ok(_) => Err("there is no way for it".into()),
+    match client.request(Instant::ZERO, &mut NoAdapters, &request) {
+        Ok(_) => Err("a session without paths has accepted a request".into()),
         Err(error) => Ok(writeln!(out, "a request without a path: {error}")?),
     }
 }

@@ -1,10 +1,10 @@
-//! How engines reach the HCAs of their owner.
+//! Access of the engines to the HCAs of their owner.
 
 use ib_cm::Cm;
 use ib_hca::Hca;
 use ib_types::PKey;
 
-/// The number by which the owner of HCAs knows one of them.
+/// The number of an HCA, assigned by its owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AdapterId(pub u32);
 
@@ -17,13 +17,13 @@ pub struct Adapter<'a> {
     pub cm: &'a mut Cm,
 }
 
-/// The HCAs that an engine may use. They stay their owner's, who drives them.
+/// The HCAs that an engine may use. The implementor owns and drives them.
 pub trait Adapters {
-    /// Returns an HCA; `None` once it is gone.
+    /// Returns an HCA; `None` if it was removed.
     fn get(&mut self, id: AdapterId) -> Option<Adapter<'_>>;
 
-    /// Returns whether the port of an HCA belongs to a partition. Unless the owner knows better it belongs to the
-    /// default one only.
+    /// Returns true if the port of an HCA is a member of a partition. The provided method accepts the default
+    /// partition only.
     fn is_in_partition(&self, id: AdapterId, p_key: PKey) -> bool {
         let _ = id;
         p_key.matches(PKey::DEFAULT)

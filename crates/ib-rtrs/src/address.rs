@@ -1,4 +1,4 @@
-//! The ends of paths, as they are written: `ip:192.168.77.1`, `ip:fd00::1`, `gid:fe80::2:c903:0:1`.
+//! Text form of path addresses: `ip:192.168.77.1`, `ip:fd00::1`, `gid:fe80::2:c903:0:1`.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
@@ -6,33 +6,33 @@ use std::str::FromStr;
 
 use ib_types::Gid;
 
-/// An end of a path.
+/// The address of one end of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Address {
-    /// An address of IP.
+    /// An IPv4 or IPv6 address.
     Ip(IpAddr),
-    /// A GID of InfiniBand.
+    /// An InfiniBand GID.
     Gid(Gid),
 }
 
-/// Why a text is no address of a path.
+/// Error of parsing an [`Address`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AddressError {
-    /// It starts with neither `ip:` nor `gid:`.
+    /// The text starts with neither `ip:` nor `gid:`.
     #[error("`{0}`: expected ip:ADDRESS or gid:GID")]
     Kind(String),
-    /// It would be one of iWARP.
+    /// The text is an iWARP address.
     #[error("`{0}`: paths over iWARP are not supported, only over RoCEv2 and InfiniBand")]
     Iwarp(String),
-    /// What follows is no address.
+    /// The part behind the prefix is invalid.
     #[error("`{text}`: expected {expected} after `{kind}:`")]
     Value {
         /// The whole text.
         text: String,
-        /// What it starts with.
+        /// The prefix, `ip` or `gid`.
         kind: &'static str,
-        /// What should follow.
+        /// The syntax expected behind the prefix.
         expected: &'static str,
     },
 }
@@ -45,11 +45,11 @@ impl FromStr for Address {
         let unknown = || AddressError::Kind(text.to_owned());
         let (kind, rest) = text.split_once(':').ok_or_else(unknown)?;
         match kind {
-            "ip" => rest.parse().map(Self::Ip).map_err(|_| wrong("ip", "an address of IP")),
+            "ip" => rest.parse().map(Self::Ip).map_err(|_| wrong("ip", "an IP address")),
             "gid" => {
                 let gid: Result<Ipv6Addr, _> = rest.parse();
                 gid.map(|gid| Self::Gid(Gid(u128::from(gid))))
-                    .map_err(|_| wrong("gid", "a GID, which is written as an address of IPv6"))
+                    .map_err(|_| wrong("gid", "a GID in IPv6 notation"))
             }
             "iw" | "iwarp" => Err(AddressError::Iwarp(text.to_owned())),
             _ => Err(unknown()),
@@ -66,19 +66,19 @@ impl fmt::Display for Address {
     }
 }
 
-/// Both ends of a path; written as `SOURCE@DESTINATION`.
+/// The addresses of both ends of a path; the text form is `SOURCE@DESTINATION`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PathAddress {
-    /// The client's end; `None` where whoever connects chooses it.
+    /// The client's address; `None` if the program that connects chooses it.
     pub source: Option<Address>,
-    /// The server's end.
+    /// The server's address.
     pub destination: Address,
 }
 
 impl FromStr for PathAddress {
     type Err = AddressError;
 
-    /// Reads `DESTINATION`, `SOURCE,DESTINATION` and `SOURCE@DESTINATION`.
+    /// Parses `DESTINATION`, `SOURCE,DESTINATION` or `SOURCE@DESTINATION`.
     fn from_str(text: &str) -> Result<Self, AddressError> {
         let text = text.trim();
         match text.split_once([',', '@']) {

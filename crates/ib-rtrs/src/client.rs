@@ -17,10 +17,10 @@
 //! | `complete` | completions in: responses, heartbeats, failures |
 //! | `failover` | requests of failed paths |
 //! | `fencing` | failed paths, and the requests that wait for their fences |
-//! | `close` | ends of paths, and new beginnings |
+//! | `close` | adding, disconnecting and removing paths; the end of the session |
 //!
-//! Paths are connected for as long as they are wanted: one that fails is connected again after a while. A session
-//! is up when all its paths are. Requests go over any path that is.
+//! A path that fails is reconnected after a delay. A session is up once all its paths are connected. Requests are sent
+//! over any connected path.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -69,19 +69,19 @@ use crate::stats::{ClientPathStats, ClientStat};
 /// The timers of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Timer {
-    /// Its connections and the information about chunks.
+    /// Timeout of connecting the path: its connections and the info response.
     Connect,
-    /// The next heartbeat.
+    /// End of the heartbeat interval.
     Heartbeat,
-    /// The next look at requests that take too long.
-    Watch,
-    /// The next look at whether requests are in flight and nothing is heard.
+    /// Next check for requests over [`ClientConfig::io_timeout`].
+    IoTimeout,
+    /// Next check for silence of the server while requests are in flight.
     Probe,
-    /// The next attempt to connect it.
+    /// End of the delay before the path is reconnected.
     Reconnect,
-    /// The other end's farewell.
+    /// Timeout of the server's confirmation of a disconnect.
     Close,
-    /// The fence of a path; it belongs to no path.
+    /// Earliest deadline of all fences; its path number is unused.
     Fence,
 }
 
@@ -102,16 +102,15 @@ pub struct Client {
     timers: Deadlines<(PathId, Timer)>,
     events: VecDeque<ClientEvent>,
     completions: VecDeque<Completion>,
-    /// Paths that have failed while something else was done, and those that are connected since.
+    /// Paths that have failed during a call, and those that were connected. [`Client::settle`] handles them.
     failed: VecDeque<(PathId, Failure)>,
-    came_up: VecDeque<PathId>,
+    newly_connected: VecDeque<PathId>,
 }
 
 impl Client {
-    /// Makes a session without paths; [`Client::add_path`] connects it.
+    /// Creates a session without paths; [`Client::add_path`] connects it.
     ///
-    /// All that nobody may guess is drawn from the seed: it has to come from the system's randomness unless a run
-    /// shall be repeated.
+    /// UUIDs and nonces are drawn from `seed`. Take it from the system's random number generator, except in repeatable tests.
     #[must_use]
     pub fn new(config: ClientConfig, seed: [u8; 32]) -> Self {
         let mut rng = ChaCha12Rng::from_seed(seed);
@@ -126,34 +125,34 @@ impl Client {
             events: VecDeque::new(),
             completions: VecDeque::new(),
             failed: VecDeque::new(),
-            came_up: VecDeque::new(),
+            newly_connected: VecDeque::new(),
             config,
         }
     }
 
-    /// Returns how it works.
+    /// Returns the configuration.
     #[must_use]
     pub const fn config(&self) -> &ClientConfig {
         &self.config
     }
 
-    /// Changes which path a request takes.
+    /// Sets the policy that selects the path of a request.
     pub const fn set_policy(&mut self, policy: Policy) {
         self.config.policy = policy;
     }
 
-    /// Changes how often a path is tried to be connected again; `None` for any number of times.
+    /// Sets the maximum number of failed attempts to connect a path in succession; `None` for no limit.
     pub const fn set_max_reconnect_attempts(&mut self, most: Option<u32>) {
         self.config.max_reconnect_attempts = most;
     }
 
-    /// Returns what the server has said of itself; `None` before the first connection.
+    /// Returns the limits of the server; `None` before the first connection.
     #[must_use]
     pub const fn limits(&self) -> Option<Limits> {
         self.session.limits()
     }
 
-    /// Returns the longest data of a request in bytes; 0 before the first connection.
+    /// Returns the maximum length of the data of a request in bytes; 0 before the first connection.
     #[must_use]
     pub fn max_io_size(&self) -> u32 {
         self.limits().map_or(0, |limits| limits.max_io_size)
@@ -164,7 +163,7 @@ impl Client {
         self.paths.iter().map(|path| path.id)
     }
 
-    /// Returns how a path was asked for.
+    /// Returns the specification of a path.
     #[must_use]
     pub fn spec(&self, id: PathId) -> Option<&PathSpec> {
         self.paths.get(id).map(|path| &path.spec)
@@ -176,68 +175,68 @@ impl Client {
         self.paths.get(id).map(|path| path.state)
     }
 
-    /// Returns how many requests are in flight on a path.
+    /// Returns the number of requests in flight on a path.
     #[must_use]
     pub fn inflight(&self, id: PathId) -> Option<u32> {
         self.paths.get(id).map(|path| path.inflight)
     }
 
-    /// Returns how long the last heartbeat of a path took there and back.
+    /// Returns the round-trip time of the last heartbeat of a path.
     #[must_use]
     pub fn latency(&self, id: PathId) -> Option<std::time::Duration> {
         self.paths.get(id)?.liveness.latency()
     }
 
-    /// Returns what was counted of a path.
+    /// Returns the statistics of a path.
     #[must_use]
     pub fn stats(&self, id: PathId) -> Option<&ClientPathStats> {
         self.paths.get(id).map(|path| &path.stats)
     }
 
-    /// Sets numbers of a path to zero. False when there is no such path.
+    /// Resets statistics of a path. Returns false if there is no such path.
     pub fn reset_stats(&mut self, id: PathId, what: ClientStat) -> bool {
         self.paths.get_mut(id).map(|path| path.stats.reset(what)).is_some()
     }
 
-    /// Returns how many requests are in flight or wait for a path.
+    /// Returns the number of requests that are in flight or wait for a fence.
     #[must_use]
     pub fn requests(&self) -> usize {
-        self.slots.taken() - self.slots.with(|slot| slot.fate == slots::SlotState::Abandoned).len()
+        self.slots.in_use()
+            - self.slots.with(|slot| slot.state == slots::SlotState::Abandoned).len()
     }
 
-    /// Returns how many chunks are taken: by requests, and by those that have ended although the server may still be at work
-    /// on them.
+    /// Returns the number of chunks in use: by requests, and by completed requests that the server may still execute.
     #[must_use]
-    pub const fn chunks_taken(&self) -> usize {
-        self.slots.taken()
+    pub const fn chunks_in_use(&self) -> usize {
+        self.slots.in_use()
     }
 
-    /// Returns the next thing to be told.
+    /// Returns the next event.
     pub fn poll_event(&mut self) -> Option<ClientEvent> {
         self.events.pop_front()
     }
 
-    /// Returns the next request that has ended.
+    /// Returns the completion of the next request.
     pub fn poll_completion(&mut self) -> Option<Completion> {
         self.completions.pop_front()
     }
 
-    /// Returns when [`Client::handle_timeout`] has something to do.
+    /// Returns the time at which [`Client::handle_timeout`] has to be called; `None` if no timer runs.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.timers.next()
     }
 
-    /// Does what is due by now.
+    /// Handles the timers that have expired.
     pub fn handle_timeout(&mut self, now: Instant, cx: &mut impl Adapters) {
         while let Some(((id, timer), ())) = self.timers.take_due(now) {
             match timer {
-                Timer::Connect => self.fail_path(now, cx, id, Failure::Silent),
-                Timer::Heartbeat => self.beat(now, cx, id),
-                Timer::Watch => self.watch(now, cx, id),
+                Timer::Connect => self.fail_path(now, cx, id, Failure::ConnectTimeout),
+                Timer::Heartbeat => self.end_heartbeat_interval(now, cx, id),
+                Timer::IoTimeout => self.check_io_timeout(now, cx, id),
                 Timer::Probe => self.probe(now, cx, id),
                 Timer::Fence => self.give_up_fences(now, cx),
-                Timer::Reconnect => self.begin_path(now, cx, id),
+                Timer::Reconnect => self.start_connecting(now, cx, id),
                 Timer::Close => self.path_closed(now, cx, id),
             }
             self.settle(now, cx);
@@ -256,7 +255,7 @@ impl Client {
         match event {
             HcaEvent::Completion(cq) => {
                 if let Some(id) = self.paths.of_cq(adapter, *cq) {
-                    self.take_completions(now, cx, cpu, id);
+                    self.handle_completions(now, cx, cpu, id);
                     self.settle(now, cx);
                 }
             }
@@ -274,7 +273,7 @@ impl Client {
         adapter: AdapterId,
         event: CmEvent,
     ) -> Option<CmEvent> {
-        let event = self.take_cm(now, cx, adapter, event);
+        let event = self.dispatch_cm(now, cx, adapter, event);
         self.settle(now, cx);
         event
     }
@@ -291,7 +290,7 @@ impl Client {
         self.settle(now, cx);
     }
 
-    /// The port of an HCA has its link again: those of its paths that wait are connected at once.
+    /// Reconnects the waiting paths of an HCA whose port has its link again, without further delay.
     pub fn link_up(&mut self, now: Instant, cx: &mut impl Adapters, adapter: AdapterId) {
         for id in self.paths.of_adapter(adapter) {
             if self.path_state(id) == Some(PathState::Waiting) {
@@ -318,13 +317,13 @@ impl Client {
         self.registrations.deregister(cx, id);
     }
 
-    /// Does what follows from what was done: for paths that have failed meanwhile, and for those that are connected.
+    /// Handles the paths that have failed or were connected during the call.
     fn settle(&mut self, now: Instant, cx: &mut impl Adapters) {
         loop {
             while let Some((id, why)) = self.failed.pop_front() {
                 self.fail_path(now, cx, id, why);
             }
-            if self.came_up.is_empty() {
+            if self.newly_connected.is_empty() {
                 return self.give_up(now, cx);
             }
             self.after_path_up(now, cx);
@@ -332,7 +331,7 @@ impl Client {
     }
 }
 
-/// Returns a random number that nobody else has.
+/// Returns a random UUID.
 fn uuid(rng: &mut ChaCha12Rng) -> [u8; 16] {
     let mut uuid = [0; 16];
     rng.fill_bytes(&mut uuid);

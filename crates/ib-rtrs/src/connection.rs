@@ -1,4 +1,4 @@
-//! One connection of a path: a queue pair, and what the connection manager calls it.
+//! One connection of a path: its queue pair, and its number at the connection manager.
 
 use ib_cm::{Cm, ConnectionId};
 use ib_hca::{
@@ -10,10 +10,10 @@ use ib_types::{Instant, Mtu, PKey, Psn, Qpn};
 
 use crate::Transport;
 
-/// The code of the time after which the peer tries again when there is no receive: 0.64 ms.
+/// RNR NAK timer code: the peer retries 0.64 ms after it found no posted receive.
 const MIN_RNR_TIMER: u8 = 12;
 
-/// The most that is sent from within a work request: an info request.
+/// Maximum length of inline data in bytes. An info request fits.
 const MAX_INLINE: u32 = 512;
 
 /// A connection.
@@ -23,29 +23,25 @@ pub(crate) struct Connection {
     pub(crate) id: ConnectionId,
 }
 
-/// Where a connection leads to.
+/// The peer of a connection, from the REQ or REP.
 pub(crate) struct Peer {
     pub(crate) route: Route,
     pub(crate) mtu: Mtu,
     pub(crate) p_key: PKey,
     pub(crate) qpn: Qpn,
-    /// The first sequence number of what comes in, and of what goes out.
-    pub(crate) receives: Psn,
-    pub(crate) sends: Psn,
+    /// First PSN of incoming packets.
+    pub(crate) rq_psn: Psn,
+    /// First PSN of outgoing packets.
+    pub(crate) sq_psn: Psn,
     pub(crate) rnr_retry: u8,
 }
 
-/// Makes a queue pair that takes receives, of so many work requests each way.
-pub(crate) fn create(
-    hca: &mut Hca,
-    now: Instant,
-    (pd, cq): (PdId, CqId),
-    (sends, receives): (u32, u32),
-) -> Result<QpId, SetupError> {
+/// Creates an RC queue pair in the state INIT. Its queues have the maximum size of the HCA.
+pub(crate) fn create(hca: &mut Hca, now: Instant, pd: PdId, cq: CqId) -> Result<QpId, SetupError> {
     let most = hca.config().max_qp_wr;
     let cap = QpCap {
-        max_send_wr: sends.min(most),
-        max_recv_wr: receives.min(most),
+        max_send_wr: most,
+        max_recv_wr: most,
         max_send_sge: hca.config().max_sge,
         max_recv_sge: 1,
         max_inline_data: MAX_INLINE.min(hca.config().max_inline_data),
@@ -62,10 +58,10 @@ pub(crate) fn create(
     Ok(qp)
 }
 
-/// All that a peer may do: no READ, no atomics.
+/// Access of the peer: RDMA WRITE, but neither READ nor atomics.
 const ACCESS: AccessFlags = AccessFlags(AccessFlags::LOCAL_WRITE.0 | AccessFlags::REMOTE_WRITE.0);
 
-/// Brings a queue pair into service.
+/// Moves a queue pair to RTR and RTS.
 pub(crate) fn program(
     hca: &mut Hca,
     now: Instant,
@@ -79,8 +75,8 @@ pub(crate) fn program(
         route: peer.route,
         path_mtu: peer.mtu,
         dest_qp_num: peer.qpn,
-        rq_psn: peer.receives,
-        sq_psn: peer.sends,
+        rq_psn: peer.rq_psn,
+        sq_psn: peer.sq_psn,
         max_dest_rd_atomic: 0,
         max_rd_atomic: 0,
         min_rnr_timer: MIN_RNR_TIMER,
@@ -92,17 +88,17 @@ pub(crate) fn program(
     hca.modify_qp(now, qp, &connection.to_rts())
 }
 
-/// Ends a connection: nothing that comes over it has an effect any more, and the peer is told. Returns whether the
-/// connection manager still has something to do with it.
+/// Closes a connection: destroys the queue pair and sends a DREQ. Returns true if the connection manager still
+/// waits for the peer.
 pub(crate) fn end(hca: &mut Hca, cm: &mut Cm, now: Instant, connection: Connection) -> bool {
-    // What is not there any more needs no more to go, and it is in no group.
+    // The queue pair may have been removed with its HCA. It is attached to no multicast group.
     hca.destroy_qp(connection.qp).ok();
     let state = cm.state(connection.id);
     cm.close(now, connection.id).ok();
     matches!(state, Some(ib_cm::State::Established | ib_cm::State::DreqSent))
 }
 
-/// Posts a request that makes no completion unless it fails.
+/// Posts an unsignaled send: it generates a completion only if it fails.
 pub(crate) fn send(
     hca: &mut Hca,
     now: Instant,
@@ -110,10 +106,10 @@ pub(crate) fn send(
     op: SendOp,
     data: Data,
 ) -> Result<(), PostError> {
-    hca.post_send(now, qp, SendWr { wr_id: SENT, op, data, flags: SendFlags::default() })
+    hca.post_send(now, qp, SendWr { wr_id: SEND_WR_ID, op, data, flags: SendFlags::default() })
 }
 
-/// Posts a receive of a number for a piece of memory.
+/// Posts a receive. A length of 0 posts it without a buffer.
 pub(crate) fn receive(
     hca: &mut Hca,
     now: Instant,
@@ -125,15 +121,15 @@ pub(crate) fn receive(
     hca.post_recv(now, qp, RecvWr { wr_id: number.to_wr_id(), data })
 }
 
-/// The number of all that is sent.
-const SENT: u64 = u64::MAX;
+/// The `wr_id` of all sends.
+const SEND_WR_ID: u64 = u64::MAX;
 
-/// What a receive is told by.
+/// Identifies a posted receive within its path; encoded as `wr_id`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WorkId {
-    /// Which connection of its path.
+    /// Index of the connection.
     pub(crate) connection: u16,
-    /// Which of its receives.
+    /// Index of the receive of this connection.
     pub(crate) index: u32,
 }
 
@@ -142,38 +138,38 @@ impl WorkId {
         (self.connection as u64) << 32 | self.index as u64
     }
 
-    /// Returns what a completion is of; `None` for what was sent.
+    /// Decodes the `wr_id` of a completion; `None` for a send.
     pub(crate) const fn of(wr_id: u64) -> Option<Self> {
-        if wr_id == SENT {
+        if wr_id == SEND_WR_ID {
             return None;
         }
         Some(Self { connection: (wr_id >> 32) as u16, index: wr_id as u32 })
     }
 }
 
-/// Why what a path needs of an HCA cannot be had.
+/// Error of creating the objects of a path at an HCA.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SetupError {
-    /// The HCA is not there.
-    #[error("the adapter is gone")]
+    /// The HCA was removed.
+    #[error("the HCA was removed")]
     NoAdapter,
-    /// Something cannot be made.
+    /// The HCA cannot create a queue pair, CQ or protection domain.
     #[error(transparent)]
     Create(#[from] CreateError),
-    /// A queue pair cannot be changed.
+    /// A queue pair cannot change its state.
     #[error(transparent)]
     Modify(#[from] ModifyError),
-    /// Something cannot be posted.
+    /// A work request cannot be posted.
     #[error(transparent)]
     Post(#[from] PostError),
     /// Memory cannot be registered.
     #[error(transparent)]
     Region(#[from] ib_hca::RegionError),
-    /// There is no memory.
+    /// The system is out of memory.
     #[error(transparent)]
     Memory(#[from] ib_hca::memory::OutOfMemory),
-    /// The connection manager does not take it.
+    /// The connection manager has refused the request.
     #[error(transparent)]
     Cm(#[from] ib_cm::CmError),
 }

@@ -1,37 +1,39 @@
-//! Signs of life of the other end.
+//! Heartbeats: detection of a peer that has stopped responding.
 
-/// What is done at an interval's end.
+/// The action at the end of a heartbeat interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Beat {
-    /// Nothing.
+pub(crate) enum HeartbeatAction {
+    /// No action.
     Wait,
-    /// A heartbeat is sent.
+    /// Send a heartbeat.
     Send,
-    /// Nobody is there any more.
-    Dead,
+    /// The peer is dead: fail the path.
+    Fail,
 }
 
-/// How long nothing was heard.
+/// Counts heartbeat intervals without a message of the peer.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Heartbeat {
-    /// How many intervals have ended since something was heard.
+    /// Number of intervals that have ended since the last message of the peer.
     missed: u32,
 }
 
 impl Heartbeat {
-    /// Takes note that the other end lives.
-    pub(crate) const fn heard(&mut self) {
+    /// Notes a message of the peer.
+    pub(crate) const fn message_received(&mut self) {
         self.missed = 0;
     }
 
-    /// An interval has ended. The end of the other side is known one interval after as many as may be missed, at the
-    /// latest; Linux takes another one, as it counts from its first heartbeat without an answer.
-    pub(crate) const fn tick(&mut self, missed_max: u32) -> Beat {
+    /// Ends an interval and returns the action.
+    ///
+    /// A dead peer is detected at most `missed_max` + 1 intervals after its last message. Linux needs one more, because it
+    /// counts from its first heartbeat without a response.
+    pub(crate) const fn tick(&mut self, missed_max: u32) -> HeartbeatAction {
         if self.missed > 0 && self.missed >= missed_max {
-            return Beat::Dead;
+            return HeartbeatAction::Fail;
         }
         self.missed += 1;
-        if self.missed == 1 { Beat::Send } else { Beat::Wait }
+        if self.missed == 1 { HeartbeatAction::Send } else { HeartbeatAction::Wait }
     }
 }
 

@@ -1,56 +1,144 @@
-//! RTRS: blocks of data over RDMA, by several paths between a client and a server. It speaks version 2.0, so that
-//! either end may be a Linux kernel.
+//! RTRS 2.0: a client and a server that transfer blocks of data over RDMA, on several paths between HCAs.
 //!
-//! Both engines use software HCAs ([`ib_hca`]) that their owner drives. They own no socket, thread or clock.
-//! The owner passes events of HCAs and their connection managers to an engine. The engine posts its packets to
-//! the send queues of the HCAs.
+//! Either side interoperates with the RTRS of a Linux kernel. The engines use software HCAs ([`ib_hca`]) that their owner
+//! drives; they have no socket, thread or clock. The owner passes events of the HCAs and their connection managers to an
+//! engine, which posts work requests to the HCAs.
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`client`] | [`Client`]: a session with a server, its paths, its requests |
-//! | [`server`] | [`Server`]: sessions of clients, their requests and the answers |
-//! | [`adapters`] | [`Adapters`]: how engines reach the HCAs of their owner |
-//! | [`address`] | [`Address`], [`PathAddress`]: the ends of paths, as they are written |
-//! | [`stats`] | what is counted of paths |
-//! | [`tree`] | the files by which people and programs see and change all that, as IBTRS and Linux have them |
-//! | `connection`, `heartbeat`, `proof` | what both ends share |
+//! | [`client`] | [`Client`]: a session with a server, its paths and requests |
+//! | [`server`] | [`Server`]: sessions of clients, their requests and responses |
+//! | [`tree`] | the statistics and control files of sessions and paths, as in IBTRS and Linux |
+//! | [`stats`] | statistics of paths |
+//! | [`adapters`] | [`Adapters`]: access of the engines to HCAs |
+//! | [`address`] | [`Address`], [`PathAddress`]: text form of path addresses |
+//! | `connection` | a connection of a path: its queue pair |
+//! | `heartbeat` | detection of dead peers |
+//! | `proof` | mutual authentication by a shared key |
 //!
-//! # Where data lies
-//! The server's memory is divided into chunks, of which each request has one: a client writes data, its user's header
-//! and a message into it, and the server's user finds them there. The client's data lies in memory that its user has
-//! registered ([`Client::register`]). What is written is sent from there. What is read is placed there by the
-//! server itself, through a key that is open as long as the request is in flight; only what goes to several
-//! pieces of memory goes through a buffer of the session, for the protocol has one destination.
+//! # Data placement
+//! The server's memory is divided into chunks, one for each request in flight. A client writes the data, its user's header
+//! and an RTRS message into a chunk, where the server's user reads them. The client's user registers the memory of its
+//! data ([`Client::register`]). Write data is sent from there. The server writes READ data directly into it, through a key
+//! that is valid while the request is in flight. READ data of several segments takes a buffer of the session, since an
+//! RTRS read has only one descriptor.
 //!
+//! # Example
+//! Client and server connect in memory and write a block:
 //! ```
+//! use std::net::{Ipv4Addr, SocketAddr};
+//!
+//! use ib_cm::{Cm, CmConfig};
+//! use ib_hca::{Hca, HcaConfig, HcaEvent, MAX_PACKET, Memory};
+//! use ib_link::Route;
 //! use ib_rtrs::{
-//!     Adapter, AdapterId, Adapters, Client, ClientConfig, Direction, PathAddress, Request, RequestError,
+//!     Adapter, AdapterId, Adapters, Client, ClientConfig, Direction, Errno, Outcome, PathSpec, Request,
+//!     Segment, Server, ServerConfig,
 //! };
-//! use ib_types::Instant;
+//! use ib_types::{Gid, Guid, Instant, Mtu};
+//! use ib_wire::mad::MgmtClass;
 //!
-//! /// Adapters, if there were any: see `ib_storage::rtrs::Devices`.
-//! struct Nowhere;
+//! /// An HCA and its connection manager.
+//! struct Node {
+//!     hca: Hca,
+//!     cm: Cm,
+//!     gid: Gid,
+//! }
 //!
-//! impl Adapters for Nowhere {
-//!     fn get(&mut self, _: AdapterId) -> Option<Adapter<'_>> {
-//!         None
+//! impl Node {
+//!     fn new(address: Ipv4Addr) -> Self {
+//!         let [.., number] = address.octets();
+//!         let (gid, ca_guid) = (Gid(address.to_ipv6_mapped().into()), Guid(number.into()));
+//!         Self {
+//!             hca: Hca::new(HcaConfig::new(ca_guid, vec![gid]), [number; 32]),
+//!             cm: Cm::new(CmConfig { ca_guid, ..CmConfig::default() }, [number; 32]),
+//!             gid,
+//!         }
+//!     }
+//!
+//!     /// Passes received MADs to the connection manager, and returns the other events.
+//!     fn events(&mut self, now: Instant) -> Vec<HcaEvent> {
+//!         let mut events = Vec::new();
+//!         while let Some(event) = self.hca.poll_event() {
+//!             match event {
+//!                 HcaEvent::Mad { route, mad, .. } if mad.class() == MgmtClass::COMMUNICATION => {
+//!                     self.cm.handle(now, &route, &mad);
+//!                 }
+//!                 event => events.push(event),
+//!             }
+//!         }
+//!         events
+//!     }
+//!
+//!     /// Delivers all packets to the other HCA.
+//!     fn transmit(&mut self, now: Instant, to: &mut Hca) {
+//!         while let Some((route, mad)) = self.cm.poll_transmit() {
+//!             self.hca.send_mad(route, mad);
+//!         }
+//!         let mut packet = vec![0; MAX_PACKET];
+//!         while let Some(sent) = self.hca.poll_transmit(now, &mut packet) {
+//!             let Route { source, destination, .. } = sent.route;
+//!             let route = Route { source: destination, destination: source, ..sent.route };
+//!             to.handle(now, &route, &packet[..sent.length]);
+//!         }
 //!     }
 //! }
 //!
-//! let path: PathAddress = "ip:192.168.77.2@ip:192.168.77.1".parse()?;
-//! assert_eq!(path.destination.to_string(), "ip:192.168.77.1");
+//! impl Adapters for Node {
+//!     fn get(&mut self, _: AdapterId) -> Option<Adapter<'_>> {
+//!         Some(Adapter { hca: &mut self.hca, cm: &mut self.cm })
+//!     }
+//! }
 //!
-//! let mut client = Client::new(ClientConfig::new("backup"), [7; 32]);
+//! let (now, id) = (Instant::ZERO, AdapterId(0));
+//! let addresses = [Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2)];
+//! let [mut near, mut far] = addresses.map(Node::new);
+//! let mut server = Server::new(ServerConfig::default(), [3; 32]);
+//! server.listen(&mut far, id, 1234)?;
+//! let mut client = Client::new(ClientConfig::new("backup"), [4; 32]);
+//! let memory = Memory::zeroed(512)?;
+//! let buffer = client.register(&mut near, memory.clone())?;
+//! let [source, destination] = addresses.map(|address| SocketAddr::new(address.into(), 1234));
+//! let route = Route { source: near.gid, destination: far.gid, is_global: true, ..Route::default() };
+//! client.add_path(now, &mut near, PathSpec::new(id, source, destination, route, Mtu::B1024))?;
+//!
+//! memory.write(0, &[0x2a; 512])?;
 //! let request = Request {
 //!     cpu: 0,
 //!     direction: Direction::Write,
-//!     header: b"what the server's user is told",
-//!     data: &[],
+//!     header: b"block 7",
+//!     data: &[Segment { buffer, offset: 0, length: 512 }],
 //!     user: 1,
 //!     is_admin: false,
 //! };
-//! let refused = client.request(Instant::ZERO, &mut Nowhere, &request);
-//! assert_eq!(refused, Err(RequestError::NoPath));
+//! let mut is_sent = false;
+//! let completion = loop {
+//!     near.transmit(now, &mut far.hca);
+//!     far.transmit(now, &mut near.hca);
+//!     for event in near.events(now) {
+//!         client.handle_hca(now, &mut near, 0, id, &event);
+//!     }
+//!     while let Some(event) = near.cm.poll_event() {
+//!         client.handle_cm(now, &mut near, id, event);
+//!     }
+//!     for event in far.events(now) {
+//!         server.handle_hca(now, &mut far, 0, id, &event);
+//!     }
+//!     while let Some(event) = far.cm.poll_event() {
+//!         server.handle_cm(now, &mut far, id, event);
+//!     }
+//!     is_sent |= !is_sent && client.request(now, &mut near, &request).is_ok();
+//!     while let Some(write) = server.poll_request() {
+//!         let chunks = server.memory(write.session).expect("the session is up");
+//!         assert_eq!(chunks.to_vec(write.header_offset, 7)?, b"block 7");
+//!         assert_eq!(chunks.to_vec(write.data_offset, 512)?, [0x2a; 512]);
+//!         server.complete(now, &mut far, write.id, Errno::OK, 0);
+//!     }
+//!     if let Some(completion) = client.poll_completion() {
+//!         break completion;
+//!     }
+//! };
+//! assert_eq!(completion.outcome, Outcome::Answered(Errno::OK));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
@@ -81,7 +169,7 @@ pub use server::{
 
 use std::time::Duration;
 
-/// Which way the data of a request goes.
+/// The direction of the data of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Direction {
     /// From the server to the client.
@@ -90,39 +178,40 @@ pub enum Direction {
     Write,
 }
 
-/// How packets are repeated, and how long peers are told to wait.
+/// Timeouts and retries of the queue pairs of a path, and those proposed to the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transport {
-    /// After which time packets are sent again, an exponent: 4.096 µs × 2^value, 1 to 31.
+    /// Local ACK timeout, 1 to 31: packets are retransmitted after 4.096 µs × 2^value.
     pub ack_timeout: u8,
-    /// How often they are, 0 to 7.
+    /// Maximum number of retransmissions of a packet, 0 to 7.
     pub retry_count: u8,
-    /// The ACK timeout in a REQ to the server, an exponent. Soft RoCE of a Linux 6.1 server may hang after a
-    /// retransmission, so the value is large.
+    /// ACK timeout in a REQ to the server, an exponent as above. It is large because soft RoCE of a Linux 6.1 server
+    /// may hang after a retransmission.
     pub peer_ack_timeout: u8,
-    /// The target ACK delay in a REP to the client, an exponent. A Linux 6.1 client derives its ACK timeout from it:
-    /// 2.1 s up to 17, 4.3 s up to 19, then 4.096 µs × 2^value. The client stalls for this time after each lost last packet.
+    /// Target ACK delay in a REP to the client, an exponent. A Linux 6.1 client derives its ACK timeout from it: 2.1 s
+    /// up to 17, 4.3 s up to 19, then 4.096 µs × 2^value. The client stalls for this time if the last packet of a
+    /// message is lost.
     pub target_ack_delay: u8,
 }
 
 impl Default for Transport {
-    /// 268 ms seven times, which makes 2.1 s; Linux servers wait for 17 s, and Linux clients for 2.1 s.
+    /// Seven retries after 268 ms each, so a path fails after 2.1 s. Linux servers wait for 17 s, Linux clients for 2.1 s.
     fn default() -> Self {
         Self { ack_timeout: 16, retry_count: 7, peer_ack_timeout: 22, target_ack_delay: 17 }
     }
 }
 
-/// How it is found out that nobody is at the other end.
+/// Detection of a dead peer by heartbeats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Heartbeats {
-    /// The time between two.
+    /// Time between two heartbeats.
     pub interval: Duration,
-    /// How many intervals may pass without a sign of life.
+    /// Maximum number of intervals without a message of the peer.
     pub missed_max: u32,
 }
 
 impl Default for Heartbeats {
-    /// Every 5 s, of which 5 may be missed, as with Linux.
+    /// An interval of 5 s, and at most 5 missed heartbeats, as in Linux.
     fn default() -> Self {
         Self { interval: Duration::from_secs(5), missed_max: 5 }
     }

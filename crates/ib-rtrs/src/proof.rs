@@ -1,19 +1,23 @@
-//! How ends that share a key prove it to each other, in messages that only ends of this project know.
+//! Mutual authentication by a shared key, in messages of this project that Linux does not have.
 //!
-//! The client sends a random number, the server another one and its proof, then the client its own proof: HMAC-SHA256
-//! of who proves it, both numbers, the path and the session. What follows is neither encrypted nor signed.
+//! 1. The client sends a nonce.
+//! 2. The server sends a second nonce and its proof.
+//! 3. The client sends its proof.
+//!
+//! A proof is the HMAC-SHA256 of the sender's role, both nonces, and the UUIDs of path and session. Later messages are
+//! neither encrypted nor signed.
 
 use hmac::{Hmac, Mac as _};
 use sha2::Sha256;
 
 use ib_wire::rtrs::{MessageType, Proof};
 
-/// A key that both ends share, and that nobody else knows.
+/// The secret key that client and server share.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SharedKey(Vec<u8>);
 
 impl SharedKey {
-    /// Takes the bytes of a key; 32 random ones are a good one.
+    /// Creates a key from bytes. 32 random bytes are recommended.
     #[must_use]
     pub const fn new(bytes: Vec<u8>) -> Self {
         Self(bytes)
@@ -21,54 +25,55 @@ impl SharedKey {
 }
 
 impl std::fmt::Debug for SharedKey {
-    /// Writes nothing of the key.
+    /// Omits the key, so that logs do not contain it.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("SharedKey")
     }
 }
 
-/// Who proves something.
+/// The sender of a proof.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Prover {
     Client,
     Server,
 }
 
-/// What a proof is of.
+/// The values that a proof authenticates: both nonces, and the UUIDs of path and session.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Claim {
-    pub(crate) client: [u8; 32],
-    pub(crate) server: [u8; 32],
+pub(crate) struct Transcript {
+    pub(crate) client_nonce: [u8; 32],
+    pub(crate) server_nonce: [u8; 32],
     pub(crate) path: [u8; 16],
     pub(crate) session: [u8; 16],
 }
 
-impl Claim {
+impl Transcript {
     fn mac(&self, key: &SharedKey, prover: Prover) -> Hmac<Sha256> {
-        let mut mac = Hmac::<Sha256>::new_from_slice(&key.0).expect("a key has any length");
+        let mut mac =
+            Hmac::<Sha256>::new_from_slice(&key.0).expect("HMAC accepts keys of any length");
         mac.update(match prover {
             Prover::Client => b"ibfabric rtrs client",
             Prover::Server => b"ibfabric rtrs server",
         });
-        mac.update(&self.client);
-        mac.update(&self.server);
+        mac.update(&self.client_nonce);
+        mac.update(&self.server_nonce);
         mac.update(&self.path);
         mac.update(&self.session);
         mac
     }
 
-    /// Returns the message that proves it.
+    /// Returns the proof message of one side.
     pub(crate) fn prove(&self, key: &SharedKey, prover: Prover) -> Proof {
         let nonce = match prover {
-            Prover::Client => self.client,
-            Prover::Server => self.server,
+            Prover::Client => self.client_nonce,
+            Prover::Server => self.server_nonce,
         };
         let code = self.mac(key, prover).finalize().into_bytes().into();
         Proof { message_type: MessageType::PROOF, nonce, code }
     }
 
-    /// Returns whether a message proves it. That takes as long for a wrong one as for the right one.
-    pub(crate) fn is_proven(&self, key: &SharedKey, prover: Prover, proof: &Proof) -> bool {
+    /// Returns true if a proof message is valid. The comparison takes constant time.
+    pub(crate) fn verify(&self, key: &SharedKey, prover: Prover, proof: &Proof) -> bool {
         self.mac(key, prover).verify_slice(&proof.code).is_ok()
     }
 }

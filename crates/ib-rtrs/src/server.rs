@@ -1,21 +1,20 @@
-//! The server: sessions of clients, their requests and the answers.
+//! The server: sessions of clients, their requests and the responses.
 //!
 //! | module | holds |
 //! |---|---|
 //! | `config` | [`ServerConfig`] |
 //! | `event` | [`ServerEvent`], [`ServerRequest`], [`EndReason`] |
 //! | `path` | one path of a session: its objects, its requests |
-//! | `accept` | connections that clients ask for, and what they are refused with |
-//! | `info` | where the chunks are: the session begins |
-//! | `receive` | what comes in: requests, heartbeats, failures |
-//! | `respond` | answers |
-//! | `store` | memory from which reads are answered without a copy |
-//! | `close` | ends of paths and sessions; fences |
+//! | `accept` | connection requests: checks, limits, acceptance and refusal |
+//! | `info` | info requests: the proof of the key, the addresses of the chunks |
+//! | `receive` | completions: requests, heartbeats, failures |
+//! | `respond` | responses to requests |
+//! | `store` | memory of the user from which READ data is sent without a copy |
+//! | `close` | closing of paths and sessions; path fencing |
 //!
-//! A session has memory for as many requests as the queue is deep; the chunks of that memory are what its clients write
-//! to. The server's user gets requests from [`Server::poll_request`], finds the header and the data in the memory
-//! ([`Server::memory`]), and answers each with [`Server::complete`], whenever it can, even when the path is gone by
-//! then: only with that the chunk is free.
+//! The memory of a session has one chunk for each request of the queue depth. Clients write into the chunks. The server's
+//! user takes requests from [`Server::poll_request`], and finds header and data in the memory ([`Server::memory`]). It
+//! completes every request with [`Server::complete`], even if the path has failed: this frees the chunk.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -49,37 +48,37 @@ use crate::adapters::{AdapterId, Adapters};
 use crate::address::PathAddress;
 use crate::stats::{ServerPathStats, ServerStat};
 
-/// What is waited for on a path.
+/// The timers of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Timer {
-    /// Its connections and the question for chunks.
+    /// Timeout of connecting the path: its connections and the info request.
     Connect,
-    /// The next heartbeat.
+    /// End of the heartbeat interval.
     Heartbeat,
 }
 
-/// A session: what the paths of a client share.
+/// A session: the state that all paths of a client share.
 #[derive(Debug)]
 struct Session {
     uuid: [u8; 16],
-    /// How often it has begun, without a path in between.
+    /// Number of times that the session was started after it had no connected path.
     incarnation: u32,
-    /// What clients of this project know that by: a random number, as another server may have the next one.
+    /// Random number of the incarnation, for clients of this project. It differs from that of another server.
     epoch: u32,
     name: Vec<u8>,
-    /// The chunks, allocated when a client requests them, not for half-open connections.
+    /// The chunks. They are allocated for the first info request, so half-open connections use no memory.
     memory: Option<Arc<Memory>>,
-    /// Its paths, those that are gone but have requests that are not answered included.
+    /// Indices of its paths, including closed paths with outstanding requests.
     paths: Vec<u32>,
-    /// How many of them are connected.
+    /// Number of connected paths.
     up: usize,
-    /// By chunk, how many requests are in it: one that its user has or gets, and those that wait for its end.
+    /// By chunk: number of outstanding requests. The user has one of them; the others are in `held`.
     used: Vec<u16>,
-    /// Those, in order, by chunk: they came over other paths.
+    /// By chunk: requests that arrived over other paths while an earlier request in the chunk was outstanding.
     held: BTreeMap<u16, VecDeque<ServerRequest>>,
 }
 
-/// Serves sessions.
+/// A server: all sessions of its clients.
 ///
 /// The owner passes events of HCAs to [`Server::handle_hca`] and [`Server::handle_cm`]. It calls
 /// [`Server::handle_timeout`] at the time that [`Server::poll_timeout`] returns. After each call it polls
@@ -101,22 +100,22 @@ pub struct Server {
     pending_fences: Vec<PendingFence>,
     events: VecDeque<ServerEvent>,
     requests: VecDeque<ServerRequest>,
-    /// Paths that have failed while something else was done.
+    /// Paths that have failed during a call. [`Server::settle`] handles them.
     failed: VecDeque<(ServerPathId, EndReason)>,
-    /// Memory of the user, from which answers come.
+    /// Memory of the user from which READ data is sent.
     stores: Vec<Arc<Memory>>,
 }
 
 impl Server {
-    /// Makes a server that listens nowhere yet.
+    /// Creates a server that does not listen yet.
     ///
-    /// All that nobody may guess is drawn from the seed: it has to come from the system's randomness unless a run
-    /// shall be repeated.
+    /// Nonces and epochs are drawn from `seed`. Take it from the system's random number generator, except in repeatable
+    /// tests.
     #[must_use]
     pub fn new(config: ServerConfig, seed: [u8; 32]) -> Self {
         Self {
             rng: ChaCha12Rng::from_seed(seed),
-            config: config.sensible(),
+            config: config.clamped(),
             listeners: BTreeMap::new(),
             sessions: BTreeMap::new(),
             by_uuid: BTreeMap::new(),
@@ -135,7 +134,7 @@ impl Server {
         }
     }
 
-    /// Returns how it works.
+    /// Returns the configuration, with all values within their limits.
     #[must_use]
     pub const fn config(&self) -> &ServerConfig {
         &self.config
@@ -164,18 +163,18 @@ impl Server {
         Ok(())
     }
 
-    /// Returns the numbers of the paths that are connected or about to be.
+    /// Returns the numbers of the paths that are connected or being connected.
     pub fn paths(&self) -> impl Iterator<Item = ServerPathId> {
-        self.paths.iter().flatten().filter(|path| path.state != State::Dead).map(|path| path.id)
+        self.paths.iter().flatten().filter(|path| path.state != State::Closed).map(|path| path.id)
     }
 
-    /// Returns the sessions that have a path that is connected, in the order in which they began.
+    /// Returns the sessions with a connected path, in the order of their creation.
     pub fn sessions(&self) -> impl Iterator<Item = SessionId> {
         let up = self.sessions.iter().filter(|(_, session)| session.up > 0);
         up.map(|(&key, session)| SessionId { key, incarnation: session.incarnation })
     }
 
-    /// Returns the paths of a session that are connected.
+    /// Returns the connected paths of a session.
     pub fn connected_paths(&self, id: SessionId) -> impl Iterator<Item = ServerPathId> {
         let paths = self.session(id).map(|session| &session.paths[..]).unwrap_or_default();
         let paths = paths.iter().filter_map(|&index| self.paths[index as usize].as_deref());
@@ -195,14 +194,14 @@ impl Server {
         self.session(id).map(|session| &session.name[..])
     }
 
-    /// Returns the memory of a session, in which the chunks lie.
+    /// Returns the memory of a session, which contains the chunks.
     #[must_use]
     pub fn memory(&self, id: SessionId) -> Option<&Arc<Memory>> {
-        // That of a session that has begun again is the same.
+        // All incarnations of a session share the memory.
         self.sessions.get(&id.key)?.memory.as_ref()
     }
 
-    /// Returns the ends of a path: the client's is the source.
+    /// Returns the addresses of a path. The source is the client.
     #[must_use]
     pub fn address(&self, id: ServerPathId) -> Option<PathAddress> {
         self.path(id).map(|path| path.address)
@@ -214,24 +213,24 @@ impl Server {
         self.path(id).map(|path| path.adapter)
     }
 
-    /// Returns what was counted of a path.
+    /// Returns the statistics of a path.
     #[must_use]
     pub fn stats(&self, id: ServerPathId) -> Option<&ServerPathStats> {
         self.path(id).map(|path| &path.stats)
     }
 
-    /// Returns how many requests of a path are not answered.
+    /// Returns the number of outstanding requests of a path.
     #[must_use]
     pub fn inflight(&self, id: ServerPathId) -> Option<u32> {
         self.path(id).map(|path| path.outstanding)
     }
 
-    /// Sets numbers of a path to zero. False when there is no such path.
+    /// Resets statistics of a path. Returns false if there is no such path.
     pub fn reset_stats(&mut self, id: ServerPathId, what: ServerStat) -> bool {
         self.path_mut(id).map(|path| path.stats.reset(what)).is_some()
     }
 
-    /// Returns the next thing to be told.
+    /// Returns the next event.
     pub fn poll_event(&mut self) -> Option<ServerEvent> {
         self.events.pop_front()
     }
@@ -241,18 +240,18 @@ impl Server {
         self.requests.pop_front()
     }
 
-    /// Returns when [`Server::handle_timeout`] has something to do.
+    /// Returns the time at which [`Server::handle_timeout`] has to be called; `None` if no timer runs.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.timers.next()
     }
 
-    /// Does what is due by now.
+    /// Handles the timers that have expired.
     pub fn handle_timeout(&mut self, now: Instant, cx: &mut impl Adapters) {
         while let Some(((id, timer), ())) = self.timers.take_due(now) {
             match timer {
-                Timer::Connect => self.end_path(now, cx, id, EndReason::Silent),
-                Timer::Heartbeat => self.beat(now, cx, id),
+                Timer::Connect => self.end_path(now, cx, id, EndReason::ConnectTimeout),
+                Timer::Heartbeat => self.end_heartbeat_interval(now, cx, id),
             }
             self.settle(now, cx);
         }
@@ -270,7 +269,7 @@ impl Server {
         match event {
             HcaEvent::Completion(cq) => {
                 if let Some(&id) = self.by_cq.get(&(adapter, *cq)) {
-                    self.take_completions(now, cx, cpu, id);
+                    self.handle_completions(now, cx, cpu, id);
                     self.settle(now, cx);
                 }
             }
@@ -293,7 +292,7 @@ impl Server {
                 if !own.is_some_and(|own| own.contains(&requested.listener)) {
                     return Some(event);
                 }
-                self.take_request_to_connect(now, cx, adapter, requested);
+                self.handle_connect_request(now, cx, adapter, requested);
                 self.settle(now, cx);
                 return None;
             }
@@ -311,7 +310,7 @@ impl Server {
                 self.by_connection.remove(&(adapter, connection));
             }
             CmEvent::Disconnected { .. } => self.end_path(now, cx, id, EndReason::Disconnected),
-            _ => self.end_path(now, cx, id, EndReason::Refused),
+            _ => self.end_path(now, cx, id, EndReason::HandshakeFailed),
         }
         self.settle(now, cx);
         None
@@ -328,20 +327,20 @@ impl Server {
         self.settle(now, cx);
     }
 
-    /// Disconnects a path, and returns at once: the client hears of it later. False when there is no such path.
+    /// Disconnects a path without waiting for the client. Returns false if there is no such path.
     pub fn disconnect_path(
         &mut self,
         now: Instant,
         cx: &mut impl Adapters,
         id: ServerPathId,
     ) -> bool {
-        let is_there = self.path(id).is_some_and(|path| path.state != State::Dead);
-        self.end_path(now, cx, id, EndReason::Unwanted);
+        let is_there = self.path(id).is_some_and(|path| path.state != State::Closed);
+        self.end_path(now, cx, id, EndReason::ClosedLocally);
         self.settle(now, cx);
         is_there
     }
 
-    /// Disconnects all paths and takes no more clients.
+    /// Disconnects all paths and stops listening.
     pub fn close(&mut self, now: Instant, cx: &mut impl Adapters) {
         for (adapter, listeners) in std::mem::take(&mut self.listeners) {
             let Some(adapter) = cx.get(adapter) else { continue };
@@ -351,7 +350,7 @@ impl Server {
         }
         let ids: Vec<ServerPathId> = self.paths().collect();
         for id in ids {
-            self.end_path(now, cx, id, EndReason::Unwanted);
+            self.end_path(now, cx, id, EndReason::ClosedLocally);
         }
         self.settle(now, cx);
     }
@@ -373,7 +372,7 @@ impl Server {
         Some(SessionId { key, incarnation: session.incarnation })
     }
 
-    /// Ends the paths that have failed meanwhile.
+    /// Ends the paths that have failed during the call.
     fn settle(&mut self, now: Instant, cx: &mut impl Adapters) {
         while let Some((id, why)) = self.failed.pop_front() {
             self.end_path(now, cx, id, why);
@@ -381,19 +380,19 @@ impl Server {
     }
 }
 
-/// Returns whether a count of connections, which starts again from zero, has gone on since another time.
+/// Returns true if a wrapping count of reconnects is later than another one.
 const fn is_later(count: u16, before: u16) -> bool {
     (count.wrapping_sub(before) as i16) > 0
 }
 
-/// Why a server cannot listen.
+/// Error of [`Server::listen`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ListenError {
-    /// The HCA is not there.
-    #[error("the adapter is gone")]
+    /// The HCA was removed.
+    #[error("the HCA was removed")]
     NoAdapter,
-    /// Somebody else listens.
+    /// The port is in use.
     #[error(transparent)]
     Cm(#[from] CmError),
 }

@@ -1,29 +1,29 @@
-//! What is counted of paths. Tables of processors have as many rows as processors were told of.
+//! Statistics of paths. Tables by processor have [`ClientConfig::processors`](crate::ClientConfig::processors) rows.
 
 use std::time::Duration;
 
 use crate::Direction;
 
-mod micros;
+mod histogram;
 
-pub use micros::Micros;
+pub use histogram::LatencyHistogram;
 
-/// How many lengths of lists of pieces are told apart: 1 to 15, and more.
-pub const SG_LENGTHS: usize = 16;
+/// Number of columns of [`ClientPathStats::sg_entries`]: 1 to 15 SGEs, and 16 or more.
+pub const SG_COLUMNS: usize = 16;
 
-/// How many ranges of latency are told apart: up to 1 ms, 2 ms, 4 ms … 65,536 ms, and more.
-pub const LATENCIES: usize = 18;
+/// Number of ranges of [`Latencies::counts`]: up to 1 ms, 2 ms, 4 ms … 65,536 ms, and more.
+pub const LATENCY_RANGES: usize = 18;
 
-/// Requests and bytes each way.
+/// Requests and bytes of each direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
-    /// Reads.
+    /// Number of reads.
     pub reads: u64,
-    /// Bytes of reads, headers of the user included.
+    /// Bytes of reads, including the user's headers.
     pub read_bytes: u64,
-    /// Writes.
+    /// Number of writes.
     pub writes: u64,
-    /// Bytes of writes, headers of the user included.
+    /// Bytes of writes, including the user's headers.
     pub write_bytes: u64,
 }
 
@@ -43,88 +43,88 @@ impl Traffic {
     }
 }
 
-/// How many completions were found at once.
+/// Completions per poll of the CQ.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Completions {
-    /// The most at once.
+    /// Maximum number of completions in one poll.
     pub most: u64,
-    /// All of them.
+    /// Total number of completions.
     pub total: u64,
-    /// How often there were any.
+    /// Number of polls that have returned a completion.
     pub calls: u64,
 }
 
 impl Completions {
-    /// Counts those that were found at once.
+    /// Counts the completions of one poll.
     pub(crate) fn count(&mut self, found: u64) {
         self.most = self.most.max(found);
         self.total += found;
         self.calls += 1;
     }
 
-    /// Returns the mean number at once; 0 before the first.
+    /// Returns the mean number of completions per poll, rounded down; 0 before the first.
     #[must_use]
     pub fn average(&self) -> u64 {
         self.total.checked_div(self.calls).unwrap_or(0)
     }
 }
 
-/// How long requests took.
+/// Latencies of requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Latencies {
-    /// Reads and writes by finer ranges.
-    pub micros: [Micros; 2],
-    /// Reads and writes by range: the first took up to 1 ms, the next up to 2 ms, and so on twice as long each.
-    pub counts: [[u64; 2]; LATENCIES],
-    /// The longest read and the longest write.
+    /// Histograms with microsecond resolution.
+    pub histograms: [LatencyHistogram; 2],
+    /// Number of requests by range: up to 1 ms, up to 2 ms, and so on, each range twice as long as the one before.
+    pub counts: [[u64; 2]; LATENCY_RANGES],
+    /// Maximum latency.
     pub longest: [Duration; 2],
-    /// How long all reads and all writes took together.
+    /// Sum of all latencies.
     pub total: [Duration; 2],
 }
 
 impl Latencies {
     pub(crate) fn count(&mut self, direction: Direction, took: Duration) {
         let column = direction as usize;
-        self.micros[column].count(took);
+        self.histograms[column].count(took);
         let millis = took.as_nanos().div_ceil(1_000_000).max(1);
         let range = millis.next_power_of_two().trailing_zeros() as usize;
-        self.counts[range.min(LATENCIES - 1)][column] += 1;
+        self.counts[range.min(LATENCY_RANGES - 1)][column] += 1;
         self.longest[column] = self.longest[column].max(took);
         self.total[column] = self.total[column].saturating_add(took);
     }
 }
 
-/// What a client counts of a path.
+/// Statistics of a path at the client.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClientPathStats {
-    /// By processor: how often requests had 1, 2, 3 … pieces of memory; the last number is of all longer lists.
-    pub sg_entries: Vec<[u64; SG_LENGTHS]>,
-    /// By processor: completions that were expected there and came elsewhere.
+    /// By processor: number of requests with 1, 2, 3 … SGEs. The last column counts all longer lists.
+    pub sg_entries: Vec<[u64; SG_COLUMNS]>,
+    /// By processor of the request: completions that arrived on another processor.
     pub migrated_from: Vec<u64>,
-    /// By processor: completions that came there and were expected elsewhere.
+    /// By processor of the completion: completions of requests of another processor.
     pub migrated_to: Vec<u64>,
-    /// Connections made again, and failed attempts.
+    /// Reconnects, successful and failed.
     pub reconnects: Reconnects,
-    /// How long requests took.
+    /// Latencies of requests.
     pub latencies: Latencies,
-    /// How many completions were found at once.
+    /// Completions per poll of the CQ.
     pub completions: Completions,
     /// Requests and bytes.
     pub traffic: Traffic,
-    /// Requests that another path has taken over from this one.
+    /// Number of requests that were in flight when the path failed.
     pub failed_over: u64,
 }
 
-/// Connections made again, and failed attempts.
+/// Reconnects of a path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reconnects {
-    /// Those that came to something.
+    /// Number of successful reconnects.
     pub succeeded: u64,
-    /// Those that did not.
+    /// Number of failed attempts.
     pub failed: u64,
 }
 
-/// Which numbers of a client's path are set to zero.
+/// Selects the statistics of a client's path to reset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "they are the fields of `ClientPathStats`")]
 pub enum ClientStat {
@@ -140,22 +140,22 @@ pub enum ClientStat {
 impl ClientPathStats {
     pub(crate) fn new(processors: usize) -> Self {
         Self {
-            sg_entries: vec![[0; SG_LENGTHS]; processors],
+            sg_entries: vec![[0; SG_COLUMNS]; processors],
             migrated_from: vec![0; processors],
             migrated_to: vec![0; processors],
             ..Self::default()
         }
     }
 
-    /// Counts a request with so many pieces of memory.
-    pub(crate) fn count_pieces(&mut self, cpu: u32, pieces: usize) {
+    /// Counts a request by its number of SGEs.
+    pub(crate) fn count_sg_entries(&mut self, cpu: u32, entries: usize) {
         let row = row(cpu, self.sg_entries.len());
-        if let Some(row) = self.sg_entries.get_mut(row).filter(|_| pieces > 0) {
-            row[pieces.min(SG_LENGTHS) - 1] += 1;
+        if let Some(row) = self.sg_entries.get_mut(row).filter(|_| entries > 0) {
+            row[entries.min(SG_COLUMNS) - 1] += 1;
         }
     }
 
-    /// Counts a completion that came to another processor than that of its request.
+    /// Counts a completion on processor `to` of a request of processor `from`, if they differ.
     pub(crate) fn count_migration(&mut self, from: u32, to: u32) {
         let rows = self.migrated_from.len();
         if from == to || rows == 0 {
@@ -183,21 +183,21 @@ impl ClientPathStats {
     }
 }
 
-/// Returns the row of a processor; one that nobody has told of has that of another.
+/// Returns the row of a processor. Processors beyond the configured number share rows with others.
 const fn row(cpu: u32, rows: usize) -> usize {
     if rows == 0 { 0 } else { cpu as usize % rows }
 }
 
-/// What a server counts of a path.
+/// Statistics of a path at the server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ServerPathStats {
     /// Requests and bytes.
     pub traffic: Traffic,
-    /// How many completions were found at once.
+    /// Completions per poll of the CQ.
     pub completions: Completions,
 }
 
-/// Which numbers of a server's path are set to zero.
+/// Selects the statistics of a server's path to reset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "they are the fields of `ServerPathStats`")]
 pub enum ServerStat {

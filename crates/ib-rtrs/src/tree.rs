@@ -1,5 +1,6 @@
-//! The statistics and control tree: the files by which people and programs see a session and its paths, and change
-//! them. It owns no file system: its owner hands over paths and what was written, and gets texts and errors.
+//! The statistics and control tree: files that show sessions and paths, and change them.
+//!
+//! It has no file system of its own: the owner passes file paths and written bytes, and gets texts or errors.
 //!
 //! | module | holds |
 //! |---|---|
@@ -7,14 +8,14 @@
 //! | `server` | [`ServerTree`]: the files of a server's sessions |
 //! | `ibtrs` | names and formats of IBTRS, below `ibtrs-client` and `ibtrs-server` |
 //! | `rtrs` | names and formats of RTRS of Linux 6.1, below `rtrs-client` and `rtrs-server` |
-//! | `layout` | which files there are |
-//! | `walk` | from a path to a file |
-//! | `value` | what is written to files |
-//! | `metrics` | the numbers for Prometheus |
+//! | `layout` | the files of a directory |
+//! | `walk` | lookup of files and directories by path |
+//! | `value` | parsing of written values |
+//! | `metrics` | metrics for Prometheus |
 //!
-//! Both sides have their files twice, under the names and in the formats of IBTRS, from which RTRS came (the README of
-//! "\[PATCH v4 14/25\] ibtrs: a bit of documentation"), and as Linux 6.1 has them below `/sys/devices/virtual`. It makes
-//! no difference where something is written.
+//! Client and server have their files twice: with the names and formats of IBTRS, the predecessor of RTRS (README of
+//! "\[PATCH v4 14/25\] ibtrs: a bit of documentation"), and with those of Linux 6.1 below `/sys/devices/virtual`.
+//! Writes to both have the same effect.
 
 use crate::adapters::{AdapterId, Adapters};
 use crate::address::PathAddress;
@@ -30,50 +31,83 @@ mod server;
 mod value;
 mod walk;
 
-pub use client::{ClientTree, Written};
+pub use client::{ClientTree, WriteStatus};
 pub use server::ServerTree;
 pub use walk::{Entry, Kind};
 
-/// The longest text that is written to a file, in bytes: a page, as in sysfs.
-pub const LONGEST: usize = 4096;
+/// Maximum length of a write to a file in bytes: a page, as in sysfs.
+pub const MAX_WRITE: usize = 4096;
 
-/// Why something is not done.
+/// Error of an access to the tree.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{path}: {what} ({errno})")]
+#[error("{path}: {reason} ({errno})")]
 pub struct TreeError {
-    /// The number of the error, as system calls tell it.
+    /// The error number, as of a system call.
     pub errno: Errno,
-    /// The path that was named.
+    /// The path of the file or directory.
     pub path: String,
-    /// What is wrong.
-    pub what: String,
+    /// The reason, with the expected value if a written one is invalid.
+    pub reason: String,
 }
 
 impl TreeError {
-    /// Returns that something is wrong with a path.
+    /// Creates an error.
     #[must_use]
-    pub fn new(errno: Errno, path: &str, what: impl Into<String>) -> Self {
-        Self { errno, path: path.to_owned(), what: what.into() }
+    pub fn new(errno: Errno, path: &str, reason: impl Into<String>) -> Self {
+        Self { errno, path: path.to_owned(), reason: reason.into() }
     }
 }
 
-/// A port, as it is called.
+/// The files of an engine: a [`Client`](crate::Client) or a [`Server`](crate::Server).
+pub trait Tree {
+    /// The engine.
+    type Engine;
+
+    /// Returns the entries of a directory.
+    ///
+    /// # Errors
+    /// Fails with [`Errno::ENOENT`] if the path does not exist, or with [`Errno::ENOTDIR`] if it is a file.
+    fn list(&self, engine: &Self::Engine, path: &str) -> Result<Vec<Entry>, TreeError>;
+
+    /// Returns the kind of a path.
+    ///
+    /// # Errors
+    /// Fails with [`Errno::ENOENT`] if the path does not exist, or with [`Errno::ENOTDIR`] if it continues after a file.
+    fn kind(&self, engine: &Self::Engine, path: &str) -> Result<Kind, TreeError>;
+
+    /// Reads a file. The contents end with a newline.
+    ///
+    /// # Errors
+    /// Fails as [`Tree::kind`]; with [`Errno::EISDIR`] if the path is a directory; with [`Errno::ENODEV`] if the RTRS path or
+    /// its HCA was removed.
+    fn read(
+        &self,
+        engine: &Self::Engine,
+        ports: &impl Ports,
+        path: &str,
+    ) -> Result<String, TreeError>;
+
+    /// Returns all metrics in the text format of Prometheus.
+    fn metrics(&self, engine: &Self::Engine) -> String;
+}
+
+/// The name of a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortName {
-    /// The HCA.
+    /// The name of the HCA.
     pub adapter: String,
-    /// The number of its port.
+    /// The port number.
     pub number: u8,
 }
 
-/// Names and paths of HCAs, which the tree gets from their owner.
+/// Port names and path specifications, which the owner of the HCAs provides.
 pub trait Ports: Adapters {
     /// Returns the name of the port of an HCA; `None` once the HCA is removed.
     fn port_name(&self, id: AdapterId) -> Option<PortName>;
 
-    /// Returns the specification of a path that was written to `add_path`.
+    /// Returns the specification of a path from the addresses written to `add_path`.
     ///
     /// # Errors
-    /// Fails with an error number and a reason if there is no path, or if the owner cannot add paths.
+    /// Fails with an error number and a reason if there is no route, or if the owner does not support new paths.
     fn find_path(&mut self, address: &PathAddress) -> Result<PathSpec, (Errno, String)>;
 }

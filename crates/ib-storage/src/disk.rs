@@ -1,11 +1,11 @@
-//! Where the data of block devices lies: memory, files, and block devices of the system.
+//! Disks in memory, in files and on block devices of the system.
 //!
 //! | module | holds |
 //! |---|---|
 //! | `memory` | a device in memory |
 //! | `file` | a device in a file, or a block device of the system |
-//! | `ring` | files by io_uring, where the system has it |
-//! | `workers` | files by threads, for what has no other way |
+//! | `ring` | file I/O by io_uring, if the system supports it |
+//! | `workers` | file I/O by threads, for other operations and systems |
 //!
 //! Requests are asynchronous: [`Disk::submit`] starts a request, [`Disk::poll`] returns completed ones, and an
 //! [`Alarm`](ib_os::alarm::Alarm) wakes the caller when a request has completed.
@@ -25,21 +25,21 @@ mod memory;
 mod ring;
 mod workers;
 
-/// Something that is to be done with a device, with data that lies in memory which HCAs reach.
+/// A request for a disk, whose data is in memory of HCAs.
 #[derive(Clone, Debug)]
 pub struct Job {
-    /// The user's number of it.
+    /// The user's number of the job.
     pub id: u64,
-    /// What is to be done; it was checked ([`Geometry::check`]).
+    /// The command, which fits the geometry ([`Geometry::check`]).
     pub command: Command,
-    /// Where its data lies, or has to be put.
+    /// The memory of the data to write, or of the buffer to read into.
     pub memory: Arc<Memory>,
-    /// From which byte of that on.
+    /// The offset of the data in this memory, in bytes.
     pub offset: usize,
 }
 
 impl Job {
-    /// Returns the address of `length` bytes of the data, from byte `done` on.
+    /// Returns the address of `length` bytes of the data, starting at byte `done`.
     fn data(&self, done: u64, length: usize) -> io::Result<*mut u8> {
         let start = self.offset.checked_add(done as usize);
         let end = start.and_then(|start| start.checked_add(length));
@@ -52,7 +52,7 @@ impl Job {
     }
 }
 
-/// A device.
+/// A disk.
 #[derive(Debug)]
 pub struct Disk {
     geometry: Geometry,
@@ -66,26 +66,26 @@ enum Kind {
     File(Box<file::FileDisk>),
 }
 
-/// Why a device cannot be had.
+/// Error of creating or opening a disk.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DiskError {
-    /// The file cannot be opened, or not be asked how long it is.
+    /// The file cannot be opened, or its size cannot be queried.
     #[error("{}: {error}", path.display())]
     File {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         error: io::Error,
     },
-    /// The file is no file of data and no block device.
+    /// The path is neither a regular file nor a block device.
     #[error("{}: expected a file or a block device", path.display())]
     Kind {
         /// The file.
         path: PathBuf,
     },
-    /// It holds less than a block.
-    #[error("{}: {length} bytes: expected at least {block}", path.display())]
+    /// The file is shorter than a block.
+    #[error("{}: found {length} bytes, expected at least {block}", path.display())]
     Empty {
         /// The file.
         path: PathBuf,
@@ -94,53 +94,53 @@ pub enum DiskError {
         /// The length of a block in bytes.
         block: u32,
     },
-    /// There is not so much memory.
-    #[error("no {0} bytes of memory are left")]
+    /// The memory of a disk cannot be allocated.
+    #[error("cannot allocate {0} bytes of memory")]
     OutOfMemory(u64),
-    /// The system has no random numbers.
-    #[error("no random numbers: {0}")]
+    /// The system's random number generator has failed.
+    #[error("cannot read random numbers: {0}")]
     NoRandomness(io::Error),
-    /// A device is whole blocks.
-    #[error("a device of {0} bytes: expected a multiple of 512, at least 512")]
+    /// The size is not a positive multiple of the block size.
+    #[error("found a disk size of {0} bytes, expected a multiple of 512, at least 512")]
     Size(u64),
 }
 
 impl Disk {
-    /// Makes a device in memory, filled with zeros, of a size in bytes.
+    /// Creates a disk in memory, filled with zeros. The size is in bytes.
     ///
     /// # Errors
-    /// Fails when the size is not whole blocks of 512 bytes, or there is no memory.
+    /// Fails if the size is not a positive multiple of 512, or if the memory cannot be allocated.
     pub fn in_memory(size: u64) -> Result<Self, DiskError> {
         let (disk, geometry) = memory::MemoryDisk::new(size)?;
-        // It is gone with the process.
+        // The data is lost with the process, so each process has another medium.
         let random = ib_os::random().map_err(DiskError::NoRandomness)?;
-        let medium = u32::from_le_bytes(*random.first_chunk().expect("it is longer"));
+        let medium = u32::from_le_bytes(*random.first_chunk().expect("a seed has 32 bytes"));
         let origin = Origin { medium, cache: 0 };
         Ok(Self { geometry, origin, kind: Kind::Memory(disk) })
     }
 
-    /// Opens a file or a block device; the bell is rung when something has ended. What cannot be written can be read.
+    /// Opens a file or a block device, read-only if it cannot be written. The bell is rung when a job of a thread has completed.
     ///
     /// # Errors
-    /// Fails when it cannot be opened, or is none of both.
+    /// Fails if the path cannot be opened, or is neither a file nor a block device.
     pub fn open(path: impl Into<PathBuf>, bell: Bell) -> Result<Self, DiskError> {
         let (disk, geometry, origin) = file::FileDisk::open(path.into(), bell)?;
         Ok(Self { geometry, origin, kind: Kind::File(Box::new(disk)) })
     }
 
-    /// Returns what the device is like.
+    /// Returns the geometry of the disk.
     #[must_use]
     pub const fn geometry(&self) -> &Geometry {
         &self.geometry
     }
 
-    /// Returns where its data comes from.
+    /// Returns the identification of the data, by which RNBD clients detect that it was replaced.
     #[must_use]
     pub const fn origin(&self) -> Origin {
         self.origin
     }
 
-    /// Returns the memory that the device is, byte for byte, if it is one in memory: who reads needs to ask for nothing.
+    /// Returns the memory of a disk in memory, from which data may be read directly; `None` for a file.
     #[must_use]
     pub const fn memory(&self) -> Option<&Arc<Memory>> {
         match &self.kind {
@@ -149,7 +149,7 @@ impl Disk {
         }
     }
 
-    /// Returns what was kept last about who has written to the device, empty if nothing was; `None` where it cannot be kept.
+    /// Returns the stored writers of the disk, empty if there are none yet. `None` if they cannot be stored.
     #[must_use]
     pub(crate) fn kept_writers(&self) -> Option<Vec<u8>> {
         match &self.kind {
@@ -158,7 +158,7 @@ impl Disk {
         }
     }
 
-    /// Keeps something about who has written to the device, beside its data.
+    /// Stores the writers of the disk beside its data.
     pub(crate) fn keep_writers(&self, writers: &[u8]) -> Result<(), Errno> {
         match &self.kind {
             Kind::Memory(_) => Err(Errno::EOPNOTSUPP),
@@ -166,7 +166,7 @@ impl Disk {
         }
     }
 
-    /// Starts something.
+    /// Starts a job.
     pub fn submit(&mut self, job: Job) {
         match &mut self.kind {
             Kind::Memory(disk) => disk.submit(&job),
@@ -174,14 +174,14 @@ impl Disk {
         }
     }
 
-    /// Hands what was started to the system, where that was put off to do it at once for many.
+    /// Passes the submitted jobs to the system, many in one call.
     pub fn flush(&mut self) {
         if let Kind::File(disk) = &mut self.kind {
             disk.flush();
         }
     }
 
-    /// Returns a file that can be read when something has ended, beside the bell that was given.
+    /// Returns a descriptor that is readable when a job of io_uring has completed; `None` without io_uring.
     #[must_use]
     pub fn bell(&self) -> Option<BorrowedFd<'_>> {
         match &self.kind {
@@ -190,7 +190,7 @@ impl Disk {
         }
     }
 
-    /// Returns something that has ended: its number, and how.
+    /// Returns the next completed job: its number and status.
     pub fn poll(&mut self) -> Option<(u64, Errno)> {
         match &mut self.kind {
             Kind::Memory(disk) => disk.poll(),
@@ -199,7 +199,7 @@ impl Disk {
     }
 }
 
-/// Returns the number of a system's error.
+/// Returns the error number of a system error; EIO if there is none.
 fn errno(error: &io::Error) -> Errno {
     let number = error.raw_os_error().and_then(|number| u16::try_from(number).ok());
     number.filter(|number| (1..512).contains(number)).map_or(Errno::EIO, Errno)

@@ -45,7 +45,7 @@ use nothing::Nothing;
 pub use listener::{ListenError, NbdAddress};
 
 /// Maximum number of connections.
-const MOST: usize = 256;
+const MAX_CONNECTIONS: usize = 256;
 
 /// Interval of checks for disconnected clients that wait for memory.
 const CHECK_DISCONNECTED: Duration = Duration::from_secs(1);
@@ -58,8 +58,8 @@ pub trait Backing {
     /// Panics if the length of the data differs from that of a write.
     fn submit(&mut self, user: u64, command: Command, data: &[u8]);
 
-    /// Returns a completed request: its number, and the result. After [`Errno::ECONNABORTED`] and [`Errno::ETIMEDOUT`] it is
-    /// not known what of the request was executed.
+    /// Returns the next completed request: its number and status. After [`Errno::ECONNABORTED`] and [`Errno::ETIMEDOUT`] any
+    /// part of the request may have been executed.
     fn poll(&mut self) -> Option<(u64, Errno)>;
 
     /// Takes the data of the read that [`Backing::poll`] has returned last.
@@ -80,7 +80,7 @@ pub struct NbdServer {
     connections: Slab<Connection>,
     /// Number of connections so far.
     accepted: u64,
-    /// The requests that the device executes.
+    /// Requests in flight at the device.
     executing: Slab<Executing>,
     /// Errors of closed connections, oldest first.
     failed: VecDeque<NbdError>,
@@ -103,7 +103,7 @@ struct Executing {
 }
 
 impl NbdServer {
-    /// Listens for clients, and offers them at least one device.
+    /// Listens for clients, and exports at least one device to them.
     ///
     /// # Errors
     /// Fails if the address is in use, cannot be opened, or is not local.
@@ -188,7 +188,7 @@ impl NbdServer {
 
     fn accept(&mut self, losses: u64) -> bool {
         let mut moved = false;
-        while self.connections.len() < MOST {
+        while self.connections.len() < MAX_CONNECTIONS {
             let Some(stream) = self.listener.accept() else { break };
             if stream.prepare().is_err() {
                 continue;
@@ -240,7 +240,7 @@ impl NbdServer {
         has_read
     }
 
-    /// Passes requests to the device, and sends responses. Adds connections that are over to `closed`.
+    /// Passes requests to the device, and sends responses. Adds connections that have ended to `closed`.
     fn execute_and_send(
         &mut self,
         now: Instant,
@@ -276,7 +276,7 @@ impl NbdServer {
                     disk.submit(user, request.command, request.data);
                     usage.changed(before, session.kept());
                 }
-                // The rest of a partially received write never comes.
+                // The rest of a partially received write never arrives.
                 let session = &mut connection.session;
                 if connection.has_ended && session.takes() && !usage.request_needs_turn(session) {
                     session.end();
@@ -307,7 +307,7 @@ impl NbdServer {
         moved
     }
 
-    /// Closes a connection, whose outstanding requests still count.
+    /// Closes a connection. Its outstanding requests still count as memory.
     fn close(&mut self, at: usize, why: Option<NbdError>) {
         let connection = self.connections.remove(at);
         self.budget.orphaned += connection.session.outstanding();
@@ -376,8 +376,9 @@ impl NbdServer {
         self.budget.usage(self.connections.iter().map(|(_, it)| &it.session))
     }
 
-    /// Disconnects clients that hold up others: those that have read no response for [`STALLED`] and use more than their
-    /// guarantee, and those that can read none any more and wait for memory. Returns true if there were any.
+    /// Disconnects clients that block others. Returns true if there were any. These clients are
+    /// * those that have read no response for [`STALLED`] and use more than their guarantee,
+    /// * those that wait for memory and can no longer read responses.
     fn disconnect_blocking(&mut self, now: Instant) -> bool {
         let usage = self.usage();
         let (mut stalled, mut waiting) = (Vec::new(), Vec::new());
@@ -444,7 +445,7 @@ impl NbdServer {
     /// Waits until the server may have work, another descriptor is readable, or a deadline has passed.
     ///
     /// # Errors
-    /// Fails when the system does.
+    /// Fails on a system error.
     pub fn wait(
         &mut self,
         disk: &mut RemoteDisk,
@@ -462,7 +463,7 @@ impl NbdServer {
         let has_free_turns = self.input_turns() < TURNS;
         let now = clock::now();
         let mut until = self.listener.pause().unwrap_or(Instant::NEVER);
-        if until == Instant::NEVER && self.connections.len() < MOST {
+        if until == Instant::NEVER && self.connections.len() < MAX_CONNECTIONS {
             files.push(Interest::to_read(self.listener.as_fd()));
         }
         if self.budget.is_short {

@@ -1,12 +1,12 @@
-//! HCAs for the RTRS engines, driven by one thread, and the servers and clients on them.
+//! Block servers and clients over RTRS, on HCAs that one thread drives.
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`control`] | statistics and control of clients and servers, over a socket |
-//! | [`mount`] | the same tree as a FUSE file system |
-//! | `exports` | devices that a server offers, independent of its HCAs |
-//! | `serving` | [`BlockServer`]: RTRS, RNBD and devices |
-//! | `remote` | [`RemoteDisk`]: a device of a server, from its user's side |
+//! | [`control`] | the statistics and control tree over a socket |
+//! | [`mount`] | the statistics and control tree as a FUSE file system |
+//! | `exports` | exported disks, independent of HCAs |
+//! | `serving` | [`BlockServer`]: the driver of RTRS server, RNBD server and disks |
+//! | `remote` | [`RemoteDisk`]: the driver of RTRS client and RNBD client, for one device |
 
 use std::io;
 use std::net::{Ipv6Addr, SocketAddr};
@@ -69,7 +69,7 @@ impl Devices {
     /// Returns the captures of the HCAs, including those that are added later.
     ///
     /// # Errors
-    /// Fails if the system has no more files.
+    /// Fails if the process has no free file descriptors.
     pub fn captures(&mut self) -> io::Result<Captures<Self>> {
         let captures = match &self.captures {
             Some(captures) => captures.clone(),
@@ -88,14 +88,14 @@ impl Devices {
         device.on_traced(move |hca, selection, reader| {
             let mut taker = taker.lock().unwrap_or_else(PoisonError::into_inner);
             if taker(number, selection, reader).is_some() {
-                // Its capture has ended.
+                // The capture has ended.
                 hca.deselect(selection);
             }
         });
     }
 
     /// Runs the work of other threads.
-    fn do_as_told(&mut self) {
+    fn run_queued_work(&mut self) {
         while let Some(work) = self.inbox.as_ref().and_then(|inbox| inbox.next()) {
             work(self);
         }
@@ -113,9 +113,9 @@ impl Devices {
     /// Fails if there is no route to the server.
     ///
     /// # Panics
-    /// Panics when there is no such HCA.
+    /// Panics if there is no such HCA.
     pub fn path_to(&mut self, id: AdapterId, server: SocketAddr) -> Result<PathSpec, PathError> {
-        let device = self.device(id).expect("the adapter was added before");
+        let device = self.device(id).expect("`Devices::add` has returned the number");
         let path = device.path_to(server.ip())?;
         // All connections of a path have the same client port, as in Linux.
         let port = 0xc000 | device.hca().random_psn().get() as u16;
@@ -131,14 +131,14 @@ impl Devices {
     /// Fails if there is no route to the server.
     ///
     /// # Panics
-    /// Panics when there is no such HCA.
+    /// Panics if there is no such HCA.
     pub fn path_to_gid(
         &mut self,
         id: AdapterId,
         gid: Gid,
         port: u16,
     ) -> Result<PathSpec, PathError> {
-        let device = self.device(id).expect("the adapter was added before");
+        let device = self.device(id).expect("`Devices::add` has returned the number");
         let path = device.path_to(Ipv6Addr::from(gid.0).into())?;
         let spec = PathSpec::between_gids(id, port, path.route, path.mtu);
         Ok(PathSpec { p_key: path.p_key, ..spec })
@@ -154,13 +154,13 @@ impl Devices {
     /// Drives the HCAs and returns their events; returns true if there was any progress.
     ///
     /// # Errors
-    /// Fails when the system does.
+    /// Fails on a system error.
     pub fn progress(
         &mut self,
         mut take: impl FnMut(&mut Self, AdapterId, DeviceEvent),
     ) -> io::Result<bool> {
         if self.inbox.as_ref().is_some_and(|inbox| inbox.is_pending()) {
-            self.do_as_told();
+            self.run_queued_work();
         }
         let mut moved = false;
         for index in 0..self.all.len() {
@@ -176,7 +176,7 @@ impl Devices {
     /// Waits until an HCA may have work, or a deadline has passed.
     ///
     /// # Errors
-    /// Fails when the system does.
+    /// Fails on a system error.
     pub fn wait(&mut self, until: Instant) -> io::Result<()> {
         self.wait_with(until, &[])
     }
@@ -251,7 +251,7 @@ impl Captured for Devices {
         if self.inbox.is_none() {
             self.inbox = Some(Box::new(Inbox::new()?));
         }
-        Ok(self.inbox.as_ref().expect("just made").handle())
+        Ok(self.inbox.as_ref().expect("the inbox was created above").handle())
     }
 
     fn set_taker(&mut self, taker: Taker) {
@@ -281,7 +281,7 @@ impl Captured for Devices {
     }
 
     fn link(&self) -> Link {
-        // All have the same.
+        // All HCAs of a set have the same kind of link.
         self.all.first().map_or(Link::Infiniband, link_of)
     }
 }

@@ -126,7 +126,10 @@ fn times_between_events_and_lists_are_printed() {
     let output = captures.correlate(&["--qpn", "3"]);
     assert_eq!(output.status.code(), Some(1), "{}", text(&output.stdout));
     let printed = text(&output.stdout);
-    assert!(printed.contains("no connection of the requested queue pairs"), "{printed}");
+    assert!(
+        printed.contains("the requested queue pairs have no connection in the files"),
+        "{printed}"
+    );
     assert!(!printed.contains("the time at which requests were posted"), "{printed}");
     // The same file twice does not have both ends.
     let one = name(&captures.client);

@@ -14,7 +14,7 @@ fn commands_are_whole_blocks_within_the_device() {
     assert_eq!(check(4096, 512), Err(CommandError::Unaligned));
     assert_eq!(check(4096, 1 << 20), Err(CommandError::Beyond));
     assert_eq!(check(u64::MAX - 4095, 4096), Err(CommandError::Beyond));
-    // A flush has no place.
+    // The range of a flush is ignored.
     let flush = command(Operation::Flush, u64::MAX, 7);
     assert_eq!(geometry.check(&flush), Ok(()));
 }

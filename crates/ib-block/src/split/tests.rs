@@ -39,13 +39,13 @@ fn a_flush_stands_for_writes_that_reach_the_medium() {
     let cached = geometry();
     assert_eq!(last(Operation::Write, &cached), (2, false, Operation::Flush));
     assert_eq!(last(Operation::Discard, &cached), (2, false, Operation::Flush));
-    // Reads wait for nothing.
+    // FUA has no effect on reads.
     assert_eq!(last(Operation::Read, &cached), (1, false, Operation::Read));
     let able = Geometry { fua: true, ..cached };
     assert_eq!(last(Operation::Write, &able), (1, true, Operation::Write));
-    // Nothing says that a discard has reached the medium but a flush.
+    // A discard has no FUA, so a flush follows.
     assert_eq!(last(Operation::Discard, &able), (2, false, Operation::Flush));
-    // Without a cache everything has.
+    // Without a write cache no flush is needed.
     let through = Geometry { write_back: false, ..able };
     assert_eq!(last(Operation::Write, &through), (1, false, Operation::Write));
 }

@@ -17,7 +17,7 @@ use super::clock::Clock;
 use super::recorder::{Autostop, Recorded, Recorder, RecorderHandle};
 use super::target::{Target, TargetError};
 use super::triggered::TriggeredSource;
-use ib_os::inbox::{Handle, Undone};
+use ib_os::inbox::{Handle, WorkError};
 
 /// Timeout of requests to the driver thread.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -37,7 +37,7 @@ pub enum CaptureError {
     Target(#[from] TargetError),
     /// The driver thread does not respond.
     #[error(transparent)]
-    Undone(#[from] Undone),
+    WorkError(#[from] WorkError),
     /// There is no such capture.
     #[error("there is no capture {0}")]
     None(u64),

@@ -10,7 +10,7 @@ use rustix::net::sockopt::socket_peercred;
 use super::message::{Answer, Ask, ProgramInfo};
 use super::server::PREFIX;
 use ib_os::poll;
-use ib_os::seqpacket::{self, Came};
+use ib_os::seqpacket::{self, Received};
 
 /// Timeout of a response in milliseconds: a program may have to write the rest of a capture first.
 const PATIENCE: i32 = 15_000;
@@ -109,14 +109,16 @@ impl CaptureClient {
         seqpacket::request(&self.socket, ask, &files).map_err(failed)?;
         poll::wait(self.socket.as_fd(), false, PATIENCE).map_err(failed)?;
         match seqpacket::receive(&self.socket).map_err(failed)? {
-            Came::Message(Answer::Refused { is_foreign: true, .. }, _) => {
+            Received::Message(Answer::Refused { is_foreign: true, .. }, _) => {
                 Err(ClientError::Foreign(self.name.clone()))
             }
-            Came::Message(Answer::Refused { why, .. }, _) => Err(ClientError::Refused(why)),
-            Came::Message(answer, _) => Ok(answer),
-            Came::Malformed(what) => Err(ClientError::Malformed { name: self.name.clone(), what }),
-            Came::Nothing => Err(ClientError::Silent(self.name.clone())),
-            Came::End => Err(ClientError::Gone(self.name.clone())),
+            Received::Message(Answer::Refused { why, .. }, _) => Err(ClientError::Refused(why)),
+            Received::Message(answer, _) => Ok(answer),
+            Received::Malformed(what) => {
+                Err(ClientError::Malformed { name: self.name.clone(), what })
+            }
+            Received::Empty => Err(ClientError::Silent(self.name.clone())),
+            Received::Disconnected => Err(ClientError::Gone(self.name.clone())),
         }
     }
 

@@ -26,7 +26,7 @@ use super::target::Target;
 use ib_device::address_of;
 use ib_os::inbox::Handle;
 use ib_os::poll;
-use ib_os::seqpacket::{self, Came};
+use ib_os::seqpacket::{self, Received};
 
 /// Prefix of all socket names; the process ID and the index of the socket follow.
 pub(super) const PREFIX: &str = "ibfabric-capture-";
@@ -155,13 +155,13 @@ impl<T: Captured> Served<T> {
         let mut own = Vec::new();
         while poll::wait(socket.as_fd(), false, -1).is_ok() {
             let (answer, has_stream) = match seqpacket::receive::<Ask>(socket) {
-                Ok(Came::Nothing) => continue,
-                Ok(Came::Message(ask, files)) => {
+                Ok(Received::Empty) => continue,
+                Ok(Received::Message(ask, files)) => {
                     let has_stream = !files.is_empty();
                     (self.answer(ask, files), has_stream)
                 }
-                Ok(Came::Malformed(why)) => (refused(format!("invalid request: {why}")), false),
-                Ok(Came::End) | Err(_) => break,
+                Ok(Received::Malformed(why)) => (refused(format!("invalid request: {why}")), false),
+                Ok(Received::Disconnected) | Err(_) => break,
             };
             if let Answer::Capture(info) = &answer
                 && has_stream

@@ -14,7 +14,7 @@ use ib_block::{Command, Errno, Geometry, Operation};
 use ib_os::alarm::Alarm;
 use ib_os::clock;
 use ib_os::signals::{Order, Orders};
-use ib_rnbd::Reads;
+use ib_rnbd::ReadMode;
 use ib_storage::nbd::Backing as _;
 use ib_storage::rtrs::RemoteDisk;
 use serde::Serialize;
@@ -108,7 +108,7 @@ pub fn bench(
     let failed = |error| DaemonError::Failed(format!("cannot wait for signals: {error}"));
     let mut orders = Orders::catch_end(&alarm.bell()).map_err(failed)?;
     let depth = (config.iodepth * config.jobs) as usize;
-    let reads = if config.verify { Reads::Copied } else { Reads::Dropped };
+    let reads = if config.verify { ReadMode::Copied } else { ReadMode::Dropped };
     let how = Use { writes: config.changes(), depth: depth.max(64), reads };
     let mut opened = remote::open(remote, &how, &mut orders)?;
     let measured = measure(remote, config, &mut opened.disk, &opened.geometry, orders);

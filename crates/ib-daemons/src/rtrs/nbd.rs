@@ -6,7 +6,7 @@ use std::os::fd::AsFd as _;
 use ib_nbd::Export;
 use ib_os::alarm::Alarm;
 use ib_os::signals::{Order, Orders};
-use ib_rnbd::{Reads, WORTH_LENDING};
+use ib_rnbd::{MIN_LENT, ReadMode};
 use ib_storage::nbd::NbdServer;
 use ib_types::Instant;
 
@@ -26,7 +26,7 @@ pub fn nbd(args: &NbdConfig, out: &mut dyn Write) -> Result<Verdict, DaemonError
     let alarm = Alarm::new().map_err(DaemonError::failed)?;
     let failed = |error| DaemonError::failed(format_args!("cannot wait for signals: {error}"));
     let mut orders = Orders::catch_end(&alarm.bell()).map_err(failed)?;
-    let (depth, reads) = (args.depth, Reads::Lent(WORTH_LENDING));
+    let (depth, reads) = (args.depth, ReadMode::Lent(MIN_LENT));
     let how = Use { writes: !args.read_only, depth, reads };
     let mut opened = remote::open(&args.remote, &how, &mut orders)?;
     let offered = offer(args, &mut opened, (&alarm, &mut orders), out);

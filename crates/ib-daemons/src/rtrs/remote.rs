@@ -6,7 +6,7 @@ use std::time::Duration;
 use ib_block::Geometry;
 use ib_os::clock;
 use ib_os::signals::{Order, Orders};
-use ib_rnbd::{Reads, RemoteConfig, RemoteEvent};
+use ib_rnbd::{ReadMode, RemoteConfig, RemoteEvent};
 use ib_rtrs::{ClientConfig, ClientEvent, PathSpec, SharedKey};
 use ib_storage::rtrs::{Devices, RemoteDisk};
 use ib_types::Instant;
@@ -27,7 +27,7 @@ pub struct Use {
     /// Maximum number of outstanding requests.
     pub depth: usize,
     /// Delivery of read data.
-    pub reads: Reads,
+    pub reads: ReadMode,
 }
 
 /// An open device with the captures of its HCAs.
@@ -92,7 +92,7 @@ fn until_open(
     loop {
         if clock::now() >= again {
             again = Instant::NEVER;
-            disk.try_again();
+            disk.retry_open();
         }
         if orders.take() == Some(Order::End) {
             return Err(DaemonError::Failed(format!(
@@ -104,7 +104,7 @@ fn until_open(
         while let Some(event) = disk.poll_event() {
             match event {
                 RemoteEvent::Opened(_, geometry) => return Ok(geometry),
-                RemoteEvent::Refused(_, error) if error.may_pass() => {
+                RemoteEvent::Refused(_, error) if error.is_temporary() => {
                     let failure = error.to_string();
                     if why.as_ref() != Some(&failure) {
                         say!("{failure}; retrying");

@@ -24,24 +24,24 @@ fn exports() -> Arc<[Export]> {
     [export("disk0", geometry), export("disk1", read_only)].into()
 }
 
-/// A program on one end of a connection, a server on the other.
+/// A client and a session that are connected.
 struct Program {
     session: Session,
     got: Vec<u8>,
 }
 
 impl Program {
-    /// Connects, and says that it knows what is new.
+    /// Connects with client flags.
     fn connect(client_flags: u32) -> Self {
         let mut program = Self { session: Session::new(exports()), got: Vec::new() };
-        program.say(&client_flags.to_be_bytes());
-        let hello = program.hear(18);
+        program.send(&client_flags.to_be_bytes());
+        let hello = program.receive(18);
         assert_eq!(&hello[..16], b"NBDMAGICIHAVEOPT");
         assert_eq!(&hello[16..], [0, 3]);
         program
     }
 
-    /// Has chosen a device.
+    /// Connects and chooses a device.
     fn with(device: &str, structured: bool) -> Self {
         let mut program = Self::connect(3);
         if structured {
@@ -55,7 +55,7 @@ impl Program {
         program
     }
 
-    fn say(&mut self, mut bytes: &[u8]) {
+    fn send(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             let room = self.session.room().expect("it listens");
             let length = room.len().min(bytes.len());
@@ -63,59 +63,59 @@ impl Program {
             self.session.handle(length);
             bytes = &bytes[length..];
         }
-        self.listen();
+        self.collect();
     }
 
-    fn listen(&mut self) {
+    fn collect(&mut self) {
         unsent(&self.session, &mut self.got);
         let length = self.session.unsent();
         self.session.sent(length);
     }
 
-    fn hear(&mut self, length: usize) -> Vec<u8> {
-        self.listen();
+    fn receive(&mut self, length: usize) -> Vec<u8> {
+        self.collect();
         assert!(self.got.len() >= length, "{} of {length} bytes", self.got.len());
         self.got.drain(..length).collect()
     }
 
-    /// Sends an option; returns the type and the data of the first reply.
+    /// Sends an option, and returns type and data of the first reply.
     fn option(&mut self, number: u32, data: &[u8]) -> (u32, Vec<u8>) {
         let mut bytes = wire::OPTION_MAGIC.to_be_bytes().to_vec();
         bytes.extend(number.to_be_bytes());
         bytes.extend((data.len() as u32).to_be_bytes());
         bytes.extend(data);
-        self.say(&bytes);
+        self.send(&bytes);
         self.reply(number)
     }
 
     fn reply(&mut self, number: u32) -> (u32, Vec<u8>) {
-        let head = self.hear(20);
+        let head = self.receive(20);
         assert_eq!(head[..8], REPLY_MAGIC.to_be_bytes());
         assert_eq!(head[8..12], number.to_be_bytes());
         let word = |at: usize| u32::from_be_bytes(head[at..at + 4].try_into().expect("4 bytes"));
-        (word(12), self.hear(word(16) as usize))
+        (word(12), self.receive(word(16) as usize))
     }
 
     fn request(&mut self, flags: u16, kind: u16, (offset, length): (u64, u32), data: &[u8]) {
-        self.say(&request(flags, kind, 77, (offset, length), data));
+        self.send(&request(flags, kind, 77, (offset, length), data));
     }
 
-    /// Returns the error of a simple reply.
+    /// Returns the error number of a simple reply.
     fn simple(&mut self) -> u32 {
-        let head = self.hear(16);
+        let head = self.receive(16);
         assert_eq!(head[..4], SIMPLE_MAGIC.to_be_bytes());
         assert_eq!(head[8..], 77_u64.to_be_bytes());
         u32::from_be_bytes(head[4..8].try_into().expect("4 bytes"))
     }
 
-    /// Returns the type of a chunk, which is the last one, and its data.
+    /// Returns type and data of the only chunk of a reply.
     fn chunk(&mut self) -> (u16, Vec<u8>) {
-        let head = self.hear(20);
+        let head = self.receive(20);
         assert_eq!(head[..4], STRUCTURED_MAGIC.to_be_bytes());
         assert_eq!(head[4..6], chunk::DONE.to_be_bytes());
         assert_eq!(head[8..16], 77_u64.to_be_bytes());
         let length = u32::from_be_bytes(head[16..].try_into().expect("4 bytes"));
-        (u16::from_be_bytes([head[6], head[7]]), self.hear(length as usize))
+        (u16::from_be_bytes([head[6], head[7]]), self.receive(length as usize))
     }
 }
 
@@ -142,7 +142,7 @@ fn named(name: &str) -> Vec<u8> {
     bytes
 }
 
-/// Appends what a session has to send.
+/// Appends the output of a session.
 fn unsent(session: &Session, bytes: &mut Vec<u8>) {
     session.output().for_each(|slice| slice.append_to(bytes));
 }
@@ -167,9 +167,9 @@ fn devices_are_listed_and_described() {
     assert_eq!(program.reply(option::INFO).1, b"\0\x02what disk1 is for");
     let sizes = program.reply(option::INFO).1;
     assert_eq!(sizes[2..6], 4096_u32.to_be_bytes());
-    assert_eq!(sizes[10..], MOST_DATA.to_be_bytes());
+    assert_eq!(sizes[10..], MAX_DATA.to_be_bytes());
     assert_eq!(program.reply(option::INFO).0, reply::ACK);
-    // It is still asked.
+    // The negotiation continues.
     assert_eq!(program.session.export(), None);
 }
 
@@ -180,10 +180,10 @@ fn the_oldest_way_to_choose_a_device_works() {
         let mut bytes = wire::OPTION_MAGIC.to_be_bytes().to_vec();
         bytes.extend([0, 0, 0, 1, 0, 0, 0, 5]);
         bytes.extend(b"disk0");
-        // A request comes right behind it.
+        // A request follows the option immediately.
         bytes.extend(request(0, command::FLUSH, 77, (0, 0), b""));
-        program.say(&bytes);
-        let found = program.hear(10 + zeros);
+        program.send(&bytes);
+        let found = program.receive(10 + zeros);
         assert_eq!(found[..8], SIZE.to_be_bytes());
         assert!(program.got.is_empty());
         let token = program.session.poll_request().expect("a request").token;
@@ -212,7 +212,7 @@ fn options_that_make_no_sense_are_answered() {
     for (number, data, expected) in cases {
         assert_eq!(program.option(number, &data).0, expected, "option {number}");
     }
-    // After all that it goes on.
+    // The negotiation continues after all refused options.
     program.option(option::STRUCTURED_REPLY, b"");
     assert_eq!(program.option(option::SET_META_CONTEXT, &go("disk0", &[0; 4])).0, reply::ACK);
     let kinds = go("disk0", &[&1_u32.to_be_bytes()[..], &named("base:allocation")].concat());
@@ -227,7 +227,7 @@ const LONGEST_AND_MORE: usize = (8 << 10) + 1;
 fn who_says_nonsense_is_left() {
     let fails = |bytes: &[u8]| {
         let mut program = Program { session: Session::new(exports()), got: Vec::new() };
-        program.say(bytes);
+        program.send(bytes);
         assert!(program.session.is_over() && program.session.room().is_none());
         program.session.failed().cloned()
     };
@@ -245,7 +245,7 @@ fn who_says_nonsense_is_left() {
     assert_eq!(fails(&[&[0, 0, 0, 3][..], &[0; 16]].concat()), Some(NbdError::OptionMagic(0)));
 
     let mut program = Program::with("disk0", false);
-    program.say(&[9; 28]);
+    program.send(&[9; 28]);
     assert_eq!(program.session.poll_request(), None);
     assert_eq!(program.session.failed(), Some(&NbdError::RequestMagic(0x0909_0909)));
     let mut program = Program::with("disk0", false);
@@ -278,7 +278,7 @@ fn requests_are_taken_and_answered() {
             assert_eq!(data[8..], [7; 512]);
         } else {
             assert_eq!(program.simple(), 0);
-            assert_eq!(program.hear(512), [7; 512]);
+            assert_eq!(program.receive(512), [7; 512]);
         }
         program.request(0, command::READ, (0, 512), b"");
         let token = program.session.poll_request().expect("a request").token;
@@ -290,7 +290,7 @@ fn requests_are_taken_and_answered() {
             }
             false => assert_eq!(program.simple(), error::EPERM),
         }
-        // Nobody answers twice.
+        // A second completion has no effect.
         program.session.complete(token, Errno::OK, vec![0; 512]);
         assert!(program.session.unsent() == 0);
     }
@@ -306,7 +306,7 @@ fn requests_that_make_no_sense_are_answered() {
         (0, command::READ, (0, 0), error::EINVAL),
         (0, command::READ, (end, 1024), error::EINVAL),
         (0, command::READ, (u64::MAX - 511, 512), error::EINVAL),
-        (0, command::READ, (0, MOST_DATA + 512), error::EINVAL),
+        (0, command::READ, (0, MAX_DATA + 512), error::EINVAL),
         (command_flags::DF, command::READ, (0, 512), error::EINVAL),
         (0, command::WRITE, (end, 1024), error::ENOSPC),
         (1 << 9, command::WRITE, (0, 512), error::EINVAL),
@@ -316,7 +316,7 @@ fn requests_that_make_no_sense_are_answered() {
         (0, 4711, (0, 512), error::EINVAL),
     ];
     for (flags, kind, place, expected) in cases {
-        // The data of a write that is refused is not taken for a request.
+        // The data of a refused write is skipped.
         let data = if kind == command::WRITE { vec![0x25; place.1 as usize] } else { Vec::new() };
         program.request(flags, kind, place, &data);
         assert_eq!(program.session.poll_request(), None);
@@ -359,7 +359,7 @@ fn who_chooses_no_device_is_given_up_and_who_has_is_not() {
         (program.session.failed(), program.session.is_over()),
         (Some(&NbdError::Silent), true)
     );
-    // A program that leaves gets what it has asked for, however long it was there.
+    // A client that disconnects gets its outstanding replies.
     let mut program = Program::with("disk0", false);
     program.request(0, command::READ, (0, 512), b"");
     let token = program.session.poll_request().expect("a request").token;
@@ -368,7 +368,7 @@ fn who_chooses_no_device_is_given_up_and_who_has_is_not() {
     program.session.give_up();
     program.session.complete(token, Errno::OK, vec![7; 512]);
     assert_eq!(program.simple(), 0);
-    assert_eq!(program.hear(512), [7; 512]);
+    assert_eq!(program.receive(512), [7; 512]);
     assert_eq!((program.session.failed(), program.session.is_over()), (None, true));
 }
 
@@ -386,20 +386,20 @@ fn a_program_that_takes_nothing_is_not_listened_to() {
         asked += 1;
     }
     assert!(asked >= 64 && program.session.unsent() <= 66 << 20, "{asked}");
-    program.listen();
+    program.collect();
     assert!(program.session.room().is_some());
-    // As many requests as are allowed, and no more.
+    // The maximum number of requests is accepted.
     let mut tokens = Vec::new();
     while program.session.room().is_some() {
         program.request(0, command::FLUSH, (0, 0), b"");
         tokens.extend(program.session.poll_request().map(|request| request.token));
     }
-    assert_eq!(tokens.len(), MOST_REQUESTS);
+    assert_eq!(tokens.len(), MAX_REQUESTS);
     program.session.complete(tokens[0], Errno::OK, Vec::new());
     assert!(program.session.room().is_some());
 }
 
-/// Headers are short, and many come with one piece of bytes: they wait as well.
+/// The limits also apply to requests that arrive together.
 #[test]
 fn requests_that_come_at_once_are_not_all_taken_at_once() {
     let mut program = Program::with("disk0", false);
@@ -419,7 +419,7 @@ fn requests_that_come_at_once_are_not_all_taken_at_once() {
             break;
         }
         asked += tokens.len();
-        assert!(tokens.len() * SIZE as usize <= MOST_HELD + SIZE as usize, "{}", tokens.len());
+        assert!(tokens.len() * SIZE as usize <= MAX_HELD + SIZE as usize, "{}", tokens.len());
         for token in tokens {
             program.session.complete(token, Errno::EIO, Vec::new());
         }
@@ -427,7 +427,7 @@ fn requests_that_come_at_once_are_not_all_taken_at_once() {
     assert_eq!(asked, 1000);
 }
 
-/// However the bytes are cut, the same comes of them.
+/// The result does not depend on the division of the input.
 #[test]
 fn the_pieces_in_which_bytes_come_make_no_difference() {
     let mut bytes = 3_u32.to_be_bytes().to_vec();
@@ -442,7 +442,7 @@ fn the_pieces_in_which_bytes_come_make_no_difference() {
         match number % 4 {
             0 => bytes.extend(request(0, command::READ, number, place, b"")),
             1 => bytes.extend(request(0, command::WRITE, number, place, data)),
-            // Refused.
+            // A refused request.
             2 => bytes.extend(request(1 << 9, command::WRITE, number, place, data)),
             _ => bytes.extend(request(0, command::TRIM, number, place, b"")),
         }
@@ -476,7 +476,7 @@ fn the_pieces_in_which_bytes_come_make_no_difference() {
     }
 }
 
-/// Nothing that comes in does harm.
+/// Random input does not cause a panic.
 #[test]
 fn any_bytes_can_come() {
     let mut rng = ChaCha8Rng::seed_from_u64(9);
@@ -501,12 +501,12 @@ fn any_bytes_can_come() {
                 let length = if command.operation == Operation::Read { command.length } else { 0 };
                 program.session.complete(token, Errno::OK, vec![0; length as usize]);
             }
-            program.listen();
+            program.collect();
         }
     }
 }
 
-/// What is sent in pieces of any length is what was to be sent; data that was long is not copied, and its buffers come back.
+/// Output that is sent in parts is complete. Long data is not copied, and its buffers are returned.
 #[test]
 fn data_is_sent_from_where_it_lies() {
     let mut program = Program::with("", true);
@@ -543,7 +543,7 @@ fn data_is_sent_from_where_it_lies() {
     assert_eq!(used.count(), 5);
 }
 
-/// What was sent is not kept, though the program never takes all there is.
+/// Sent output is freed even if the queue never becomes empty.
 #[test]
 fn an_output_that_never_runs_dry_does_not_grow() {
     let mut program = Program::with("", true);

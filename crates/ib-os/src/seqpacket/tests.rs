@@ -19,9 +19,9 @@ fn refused_client_reads_the_reason() {
             request(&client, &"hello", &[]).expect("an answer may be there");
         }
         match receive::<String>(&client).expect("a message") {
-            Came::Message(text, files) => assert_eq!((&*text, files.len()), ("refused", 0)),
+            Received::Message(text, files) => assert_eq!((&*text, files.len()), ("refused", 0)),
             _ => panic!("no message"),
         }
-        assert!(matches!(receive::<String>(&client), Ok(Came::End)));
+        assert!(matches!(receive::<String>(&client), Ok(Received::Disconnected)));
     }
 }

@@ -8,14 +8,14 @@ use std::sync::{LazyLock, Mutex, MutexGuard, Once, PoisonError};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGXCPU, SIGXFSZ};
 use signal_hook::iterator::Signals;
 
-/// The signals that end a process by default and that a user, a limit or a terminal sends.
+/// The signals of users, limits and terminals that terminate a process by default.
 const SIGNALS: [i32; 6] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGXCPU, SIGXFSZ];
 
 /// Paths of the temporary files that exist.
 static PATHS: LazyLock<Mutex<Vec<PathBuf>>> = LazyLock::new(Mutex::default);
 
-/// True once [`Termination`](super::Termination) or [`Orders`](super::Orders) catch signals: such a program
-/// ends in order, and its destructors remove the files.
+/// True once [`Termination`](super::Termination) or [`Orders`](super::Orders) catch signals. Such a program exits
+/// normally, and its destructors remove the files.
 pub(super) static ENDS_IN_ORDER: AtomicBool = AtomicBool::new(false);
 
 /// The path of a temporary file. Dropping it removes the file, and so does a signal that ends the process.
@@ -27,7 +27,7 @@ impl TemporaryPath {
     #[must_use]
     pub fn new(path: PathBuf) -> Self {
         static STARTED: Once = Once::new();
-        // A process that cannot start the thread keeps the default handlers: a signal leaves the temporary file.
+        // If the thread cannot start, the default handlers remain, and a signal leaves the temporary file.
         STARTED.call_once(|| drop(remove_on_signals()));
         lock().push(path.clone());
         Self(path)
@@ -67,7 +67,7 @@ fn lock() -> MutexGuard<'static, Vec<PathBuf>> {
     PATHS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Starts a thread that removes the temporary files when a signal comes, and then ends the process by that signal.
+/// Starts a thread that removes the temporary files on a signal, and then ends the process by that signal.
 fn remove_on_signals() -> io::Result<()> {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let wanted = SIGNALS.into_iter().filter(|&signal| !super::ignores(&status, signal));
@@ -79,7 +79,7 @@ fn remove_on_signals() -> io::Result<()> {
             if is_handled && ENDS_IN_ORDER.load(Ordering::SeqCst) {
                 continue;
             }
-            // The lock is held to the end: no other thread creates or renames a file now.
+            // The lock is held until the process ends, so that no other thread creates or renames a file.
             let paths = lock();
             for path in &*paths {
                 let _ = std::fs::remove_file(path);

@@ -65,13 +65,12 @@ pub(super) fn timeline(findings: &Findings) -> (String, String) {
         }
     }
     let (shown, all) = (drawn.messages.len() as u64, findings.sum(|pair| pair.messages));
-    let mut said = format!("{} drawn", html::counted(shown, "message", "messages"));
+    let mut summary = format!("{} drawn", html::counted(shown, "message", "messages"));
     if shown < all {
         let _ = write!(
-            said,
-            ", <strong>{} not drawn</strong>: of many messages only every second, fourth … is, at most {} in all, \
-             those of at most {ROWS} pairs of queue pairs, and only those whose first packet was captured where it was sent, \
-             at a time that is known by the clock of the first file",
+            summary,
+            ", <strong>{} not drawn</strong>: the timeline has an even sample of at most {} messages, of at most {ROWS} pairs of \
+             queue pairs, and only messages whose first packet was captured at the sender at a known time of the first file's clock",
             html::count(all - shown),
             html::count(DRAWN as u64)
         );
@@ -88,7 +87,7 @@ pub(super) fn timeline(findings: &Findings) -> (String, String) {
     .collect();
     let figure = format!(
         "<section aria-labelledby=\"timeline-heading\">\n<h2 id=\"timeline-heading\">Messages over time</h2>\n\
-         <p>{said}. Drag to move, Ctrl or Shift and the wheel or + and - to zoom.</p>\n\
+         <p>{summary}. Drag to move, Ctrl or Shift and the wheel or + and - to zoom.</p>\n\
          <noscript><p>The drawing needs scripts; everything else does not.</p></noscript>\n<figure id=\"timeline\">\n\
          <div class=\"controls\"><ul class=\"legend\">{legend}</ul><span class=\"zoom\">\
          <button id=\"closer\" type=\"button\" aria-label=\"Zoom in\">+</button>\
@@ -109,12 +108,12 @@ pub(super) fn timeline(findings: &Findings) -> (String, String) {
 fn nothing(findings: &Findings) -> String {
     let all = findings.sum(|pair| pair.messages);
     let why = match findings.clocks {
-        _ if all == 0 => "there are none of which all packets were captured",
+        _ if all == 0 => "no message was captured completely",
         Clocks::Unknown => {
-            "none of them was captured where it was sent at a time that is known by the clock of the first file, as the \
-             clocks cannot be compared"
+            "no message was captured at the sender at a known time of the first file's clock, because the clocks cannot be \
+             compared"
         }
-        _ => "of none the first packet was captured where it was sent",
+        _ => "no first packet of a message was captured at the sender",
     };
     format!(
         "<section aria-labelledby=\"timeline-heading\">\n<h2 id=\"timeline-heading\">Messages over time</h2>\n\

@@ -85,8 +85,12 @@ fn steps(subnet: &Subnet<'_>) -> Option<Steps> {
     let dimension: BTreeMap<(u8, u8), usize> = kinds.into_iter().zip(0..).collect();
     let mut of = vec![Vec::new(); subnet.switches().len()];
     for (&(from, to), &(port, there)) in &cables {
-        let way = i64::from(there > port) - i64::from(there < port);
-        of[from.index()].push((to.index(), dimension[&(port.min(there), port.max(there))], way));
+        let direction = i64::from(there > port) - i64::from(there < port);
+        of[from.index()].push((
+            to.index(),
+            dimension[&(port.min(there), port.max(there))],
+            direction,
+        ));
     }
     Some(Steps { of, dimensions: dimension.len() })
 }
@@ -105,9 +109,10 @@ fn walk(steps: &Steps, origin: usize) -> Option<Walk> {
     let mut queue = VecDeque::from([origin]);
     while let Some(from) = queue.pop_front() {
         let here = at[from].clone()?;
-        for &(to, dimension, way) in &steps.of[from] {
+        for &(to, dimension, direction) in &steps.of[from] {
             let mut there = here.clone();
-            there[dimension] = if way == 0 { 1 - here[dimension] } else { here[dimension] + way };
+            there[dimension] =
+                if direction == 0 { 1 - here[dimension] } else { here[dimension] + direction };
             match &at[to] {
                 None => {
                     at[to] = Some(there);

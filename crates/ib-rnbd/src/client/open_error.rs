@@ -2,36 +2,38 @@
 
 use std::fmt;
 
-use super::LONGEST_NAME;
-use crate::recovery::may_pass;
+use super::MAX_NAME;
+use crate::recovery::is_temporary;
 use ib_block::Errno;
 
-/// Why a device cannot be opened.
+/// The reason why a device cannot be opened.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// The server refuses it.
+    /// The server refuses the device.
     #[error("the server refuses device {name}: {errno}{}", meaning(*errno))]
     Refused {
-        /// The device.
+        /// The name of the device.
         name: String,
         /// The error of the server.
         errno: Errno,
     },
-    /// The answer of the server is invalid.
-    #[error("the server's answer about device {name} makes no sense: {what}")]
-    Nonsense {
-        /// The device.
+    /// The response of the server is invalid.
+    #[error("invalid response of the server for device {name}: {what}")]
+    InvalidResponse {
+        /// The name of the device.
         name: String,
         /// The fault.
         what: &'static str,
     },
     /// The reopened device has another size.
-    #[error("device {name} has {found} bytes{size}: expected {expected}, as before")]
-    Changed {
-        /// The device.
+    #[error(
+        "device {name} has {found} bytes{size}: expected {expected}, as when it was opened first"
+    )]
+    SizeChanged {
+        /// The name of the device.
         name: String,
-        /// The size that differs.
+        /// The kind of the size that differs.
         size: Size,
         /// The size in bytes.
         found: u64,
@@ -39,15 +41,15 @@ pub enum OpenError {
         expected: u64,
     },
     /// The reopened device has other data.
-    #[error("device {name} has other data than before: {evidence}")]
-    Other {
-        /// The device.
+    #[error("device {name} has other data than when it was open before: {evidence}")]
+    OtherData {
+        /// The name of the device.
         name: String,
         /// The evidence.
         evidence: OtherData,
     },
     /// The name is invalid.
-    #[error("{0:?}: the name of a device has 1 to {LONGEST_NAME} bytes without a zero")]
+    #[error("invalid device name {0:?}: expected 1 to {MAX_NAME} bytes without a zero")]
     Name(String),
 }
 
@@ -73,34 +75,34 @@ impl fmt::Display for Size {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OtherData {
-    /// It caches writes, which it did not before.
-    #[error("it caches what is written, which it did not")]
+    /// The device has a write cache, which it did not have before.
+    #[error("it has a write cache, which it did not have")]
     WriteCache,
-    /// The server is of this project and was not before, or the other way round.
-    #[error("another kind of server has it")]
+    /// One of the servers is of this project, the other one is not.
+    #[error("another kind of server exports it")]
     Server,
     /// The server reports another medium.
-    #[error("its server says so")]
+    #[error("the server reports another medium")]
     Medium,
     /// Another client has written to it.
-    #[error("somebody else has written to it")]
+    #[error("another client has written to it")]
     Writer,
 }
 
 impl OpenError {
-    /// Returns true if the server may open the device later: another client has it open, or takes room that it needs.
+    /// Returns true if a later attempt may succeed: another client has the device open, or the server lacks memory.
     #[must_use]
-    pub const fn may_pass(&self) -> bool {
-        matches!(self, Self::Refused { errno, .. } if may_pass(*errno))
+    pub const fn is_temporary(&self) -> bool {
+        matches!(self, Self::Refused { errno, .. } if is_temporary(*errno))
     }
 }
 
 /// Returns the meaning of an error of opening a device, to follow its name.
 const fn meaning(errno: Errno) -> &'static str {
     match errno {
-        Errno::EPERM => ", another client has it open to write to it",
-        Errno::ENOENT => ", it offers none of that name",
-        Errno::EACCES | Errno::EROFS => ", it can only be read there",
+        Errno::EPERM => ", another client has it open for writing",
+        Errno::ENOENT => ", it exports no such device",
+        Errno::EACCES | Errno::EROFS => ", the device is read-only",
         _ => "",
     }
 }

@@ -7,7 +7,7 @@ use super::DeviceId;
 use ib_block::device::SECTOR;
 use ib_block::{Command, Operation};
 
-/// The kind of a message, which identifies its answer.
+/// The kind of a message, which identifies its response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Tag {
     /// The protocol version.
@@ -23,7 +23,7 @@ pub enum Tag {
 /// A message to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outgoing {
-    /// Its kind, for [`Client::handle`](super::Client::handle).
+    /// The kind of the message, for [`Client::handle`](super::Client::handle).
     pub tag: Tag,
     /// The direction of its data.
     pub direction: Direction,
@@ -52,7 +52,7 @@ pub(super) fn message(device_id: u32, user: u64, command: &Command) -> Outgoing 
     let Command { operation, offset, length, fua } = *command;
     let (code, direction) = match operation {
         Operation::Read => (Code::READ, Direction::Read),
-        // Linux sends it as a read without data.
+        // Linux sends a flush as a read without data.
         Operation::Flush => (Code::FLUSH, Direction::Read),
         // The protocol has no message for zeros without data.
         Operation::Write | Operation::WriteZeroes => (Code::WRITE, Direction::Write),

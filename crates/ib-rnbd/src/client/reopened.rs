@@ -31,13 +31,13 @@ pub(super) fn compare(
     mode: AccessMode,
     name: &str,
 ) -> Result<(Kept, OtherWrites), OpenError> {
-    let other = |evidence| Err(OpenError::Other { name: name.to_owned(), evidence });
+    let other = |evidence| Err(OpenError::OtherData { name: name.to_owned(), evidence });
     for (size, found, expected) in [
         (Size::Device, new.size.min(old.size), old.size),
         (Size::Block, new.logical_block.into(), old.logical_block.into()),
     ] {
         if found != expected {
-            return Err(OpenError::Changed { name: name.to_owned(), size, found, expected });
+            return Err(OpenError::SizeChanged { name: name.to_owned(), size, found, expected });
         }
     }
     if new.write_back && !old.write_back {

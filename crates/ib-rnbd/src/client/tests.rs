@@ -1,4 +1,4 @@
-use super::super::{Answer, Export, Server};
+use super::super::{Export, Response, Server};
 use super::*;
 use ib_block::Operation;
 
@@ -27,13 +27,13 @@ fn read(offset: u64) -> Command {
     Command { operation: Operation::Read, offset, length: 4096, fua: false }
 }
 
-/// Carries everything that waits to the server and back; returns the commands that the server was to do.
+/// Exchanges all pending messages with the server, and returns the commands of the client.
 fn carry(client: &mut Client, server: &mut Server<u32>, session: u32) -> Vec<Command> {
     let mut done = Vec::new();
     while let Some(out) = client.poll_transmit() {
         match server.handle(session, (out.direction, out.data_length), out.header()) {
-            Answer::Now(errno, bytes) => client.handle(out.tag, answered(errno), &bytes),
-            Answer::Do(command) => {
+            Response::Immediate(errno, bytes) => client.handle(out.tag, answered(errno), &bytes),
+            Response::Execute(command) => {
                 done.push(command.command);
                 server.done(&command);
                 client.handle(out.tag, answered(Errno::OK), b"");
@@ -63,7 +63,7 @@ fn commands_wait_until_their_device_is_open() {
 }
 
 #[test]
-fn every_command_is_what_the_server_takes_it_for() {
+fn commands_reach_the_server_unchanged() {
     let (mut client, mut server) = (Client::new(5), server());
     let disk = client.open("disk0", AccessMode::READ_WRITE).expect("a name");
     client.connected();
@@ -80,7 +80,7 @@ fn every_command_is_what_the_server_takes_it_for() {
         client.submit(disk, user as u64, asked);
         assert_eq!(carry(&mut client, &mut server, 1), [expected]);
     }
-    // What the device does not do is not asked for.
+    // The client refuses commands that the device does not support.
     events(&mut client);
     for (operation, errno) in
         [(Operation::Discard, Errno::EOPNOTSUPP), (Operation::SecureErase, Errno::EOPNOTSUPP)]
@@ -94,9 +94,9 @@ fn every_command_is_what_the_server_takes_it_for() {
     assert_eq!(events(&mut client), [ClientEvent::Done(10, Errno::ENOSPC)]);
 }
 
-/// A server that has taken all paths for dead has a new session on the next one, while the client has never been without.
+/// The server has lost all paths and starts a new session on the next one, while the client still has a connected path.
 #[test]
-fn a_session_that_nobody_knew_of_is_greeted_before_anything_is_opened_in_it() {
+fn version_is_sent_in_unnoticed_sessions_before_opening() {
     let (mut client, mut server) = (Client::new(5), server());
     client.path_connected();
     client.connected();
@@ -108,7 +108,8 @@ fn a_session_that_nobody_knew_of_is_greeted_before_anything_is_opened_in_it() {
         server.end(session - 1);
         if let Some(out) = asked {
             let kind = (out.direction, out.data_length);
-            let Answer::Now(errno, bytes) = server.handle(session, kind, out.header()) else {
+            let Response::Immediate(errno, bytes) = server.handle(session, kind, out.header())
+            else {
                 panic!("it is no command");
             };
             client.handle(out.tag, answered(errno), &bytes);
@@ -117,7 +118,7 @@ fn a_session_that_nobody_knew_of_is_greeted_before_anything_is_opened_in_it() {
         let write = Command { operation: Operation::Write, ..read(0) };
         client.submit(disk, 1, write);
         assert_eq!(carry(&mut client, &mut server, session), [write]);
-        // Nobody else has written.
+        // No other client has written.
         server.end(session);
         client.connected();
         carry(&mut client, &mut server, session + 1);
@@ -130,9 +131,9 @@ fn a_session_that_nobody_knew_of_is_greeted_before_anything_is_opened_in_it() {
     }
 }
 
-/// Another server is there on a path that is new, while the client takes an old path for alive.
+/// A new path leads to another server, while the client still counts an old path as connected.
 #[test]
-fn another_server_is_noticed_when_it_is_greeted() {
+fn another_server_is_detected_by_its_number() {
     let (mut client, mut before) = (Client::new(5), server());
     let disk = client.open("disk0", AccessMode::READ_WRITE).expect("a name");
     client.path_connected();
@@ -152,13 +153,13 @@ fn another_server_is_noticed_when_it_is_greeted() {
     assert_eq!(client.number(disk), Some(0));
     carry(&mut client, &mut after, 1);
     assert_eq!(opened(&events(&mut client)), 2, "disk0 as well");
-    // It gives none of the numbers of the other one.
+    // The second server uses other device numbers.
     assert_eq!(client.number(disk), Some(2));
 }
 
-/// A server that has forgotten everything is told again, and what waits goes to the new numbers.
+/// After a loss of the session the client reopens its devices, and sends queued commands with their new numbers.
 #[test]
-fn what_a_server_has_forgotten_is_opened_again() {
+fn devices_are_reopened_after_loss_of_the_session() {
     let (mut client, mut server) = (Client::new(5), server());
     let first = client.open("disk0", AccessMode::READ_WRITE).expect("a name");
     let second = client.open("disk1", AccessMode::READ_WRITE).expect("a name");
@@ -168,7 +169,7 @@ fn what_a_server_has_forgotten_is_opened_again() {
     server.end(1);
     client.submit(second, 7, read(8192));
     assert_eq!(client.poll_transmit(), None);
-    // The first one is wanted no more, so that the numbers are others.
+    // The first device is closed, so that the second one gets another number.
     client.close(first);
     events(&mut client);
     client.connected();
@@ -178,7 +179,7 @@ fn what_a_server_has_forgotten_is_opened_again() {
 }
 
 #[test]
-fn devices_that_are_refused_end_what_waits_for_them() {
+fn refused_devices_fail_their_queued_commands() {
     let (mut client, mut server) = (Client::new(5), server());
     let none = client.open("none", AccessMode::READ_WRITE).expect("a name");
     let disk = client.open("disk0", AccessMode::READ_ONLY).expect("a name");
@@ -191,7 +192,7 @@ fn devices_that_are_refused_end_what_waits_for_them() {
     assert_eq!(found[0], ClientEvent::Refused(none, OpenError::Refused { name, errno }));
     assert_eq!(found[1], ClientEvent::Done(1, Errno::ENOENT));
     assert_eq!(found.last(), Some(&ClientEvent::Done(2, Errno::OK)));
-    // Later ones, too; and nothing is written to what was opened to read.
+    // Later commands fail too, and writes to a device that is open read-only.
     client.submit(none, 3, read(0));
     let write = Command { operation: Operation::Write, ..read(0) };
     client.submit(disk, 4, write);
@@ -205,7 +206,7 @@ fn devices_that_are_refused_end_what_waits_for_them() {
 }
 
 #[test]
-fn answers_that_make_no_sense_are_refused() {
+fn invalid_open_responses_are_refused() {
     let good = OpenResponse {
         message_type: MessageType::OPEN_RESPONSE,
         sectors: SIZE / 512,
@@ -233,16 +234,19 @@ fn answers_that_make_no_sense_are_refused() {
         let open = client.poll_transmit().expect("the device");
         client.handle(open.tag, answered(Errno::OK), &answer);
         let found = events(&mut client);
-        let is_nonsense = matches!(found[0], ClientEvent::Refused(_, OpenError::Nonsense { .. }));
+        let is_nonsense =
+            matches!(found[0], ClientEvent::Refused(_, OpenError::InvalidResponse { .. }));
         assert!(is_nonsense && found[1] == ClientEvent::Done(1, Errno::EIO), "{found:?}");
     }
 }
 
-/// Answers as a Linux kernel does, which leaves what it does not know as it was in its memory.
+/// Exchanges messages with a server whose responses have arbitrary bytes in fields that Linux does not set.
 fn carry_to_linux(client: &mut Client, server: &mut Server<u32>, session: u32) {
     while let Some(out) = client.poll_transmit() {
         let answer = server.handle(session, (out.direction, out.data_length), out.header());
-        let Answer::Now(errno, mut bytes) = answer else { panic!("nothing else was asked") };
+        let Response::Immediate(errno, mut bytes) = answer else {
+            panic!("nothing else was asked")
+        };
         match bytes.len() {
             36 => bytes[5..].fill(0xa5),
             56 => bytes[46..].fill(session as u8),
@@ -252,11 +256,11 @@ fn carry_to_linux(client: &mut Client, server: &mut Server<u32>, session: u32) {
     }
 }
 
-/// A server that numbers devices in each session from zero, and says nothing of itself, as Linux does.
+/// A server as Linux: it numbers the devices of each session from zero, and has no server number.
 #[derive(Default)]
 struct Linux {
     sessions: BTreeMap<u32, Vec<Option<String>>>,
-    /// What was asked of devices, by their names.
+    /// Names of devices, and offsets of their commands.
     asked: Vec<(String, u64)>,
 }
 
@@ -301,23 +305,24 @@ impl Linux {
                     }
                     Vec::new()
                 }
-                other => panic!("nobody sends a server {other:?}"),
+                other => panic!("clients do not send {other:?}"),
             };
             client.handle(out.tag, answered(errno), &answer);
         }
     }
 }
 
-/// The numbers of one session mean other devices in the next, of which the client need not know.
+/// Device numbers of a Linux server name other devices in the next session, even if the client has not noticed the new
+/// session.
 #[test]
-fn with_numbers_of_each_session_everything_goes_to_the_device_it_is_for() {
+fn commands_reach_their_device_despite_reused_numbers() {
     let (mut client, mut server) = (Client::new(5), Linux::default());
     let names = ["disk0", "disk1", "disk2"];
     let disks = names.map(|name| client.open(name, AccessMode::READ_WRITE).expect("a name"));
     client.path_connected();
     client.connected();
     server.carry(&mut client, 1);
-    // One that leaves a number free, which the next one has.
+    // The next device gets the number of the closed one.
     client.close(disks[0]);
     server.carry(&mut client, 1);
     let late = client.open("late", AccessMode::READ_WRITE).expect("a name");
@@ -339,12 +344,12 @@ fn with_numbers_of_each_session_everything_goes_to_the_device_it_is_for() {
         assert!(!found.iter().any(failed), "{found:?}");
     };
     check(&mut client, 1, &devices);
-    // The session is another one, of which the client knows by nothing but a path that is new.
+    // A new session, of which the client notices only a new path.
     client.path_connected();
     let last = client.open("last", AccessMode::READ_WRITE).expect("a name");
     devices.push((last, "last"));
     check(&mut client, 2, &devices);
-    // This one was lost with all of its paths.
+    // The session was lost with all of its paths.
     client.lost();
     client.path_connected();
     client.connected();
@@ -352,13 +357,13 @@ fn with_numbers_of_each_session_everything_goes_to_the_device_it_is_for() {
 }
 
 #[test]
-fn a_device_that_is_open_again_is_compared_with_what_it_was() {
+fn reopened_device_is_compared_with_its_earlier_state() {
     let usual = Geometry { write_back: true, fua: true, ..Geometry::new(SIZE, 512) };
     let plain = Geometry { write_back: false, ..usual };
     let changed = |size, found, expected| {
-        Err(OpenError::Changed { name: "disk0".to_owned(), size, found, expected })
+        Err(OpenError::SizeChanged { name: "disk0".to_owned(), size, found, expected })
     };
-    let other = |evidence| Err(OpenError::Other { name: "disk0".to_owned(), evidence });
+    let other = |evidence| Err(OpenError::OtherData { name: "disk0".to_owned(), evidence });
     let ours = Some(ORIGIN);
     for (before, origin, after, then, expected) in [
         (usual, ours, usual, ours, Ok(Kept::All)),
@@ -408,14 +413,15 @@ fn a_device_that_is_open_again_is_compared_with_what_it_was() {
     }
 }
 
-/// Whoever wants a device no more before it is open has it closed.
+/// A device that the user closes before the open response is closed at the server.
 #[test]
-fn what_is_not_wanted_any_more_is_closed() {
+fn device_closed_before_open_response_is_closed() {
     let (mut client, mut server) = (Client::new(5), server());
     let disk = client.open("disk0", AccessMode::READ_WRITE).expect("a name");
     client.connected();
     let hello = client.poll_transmit().expect("the version");
-    let Answer::Now(errno, bytes) = server.handle(1, (Direction::Read, 36), hello.header()) else {
+    let Response::Immediate(errno, bytes) = server.handle(1, (Direction::Read, 36), hello.header())
+    else {
         panic!("it is greeted");
     };
     client.handle(hello.tag, answered(errno), &bytes);
@@ -423,7 +429,8 @@ fn what_is_not_wanted_any_more_is_closed() {
     client.submit(disk, 3, read(0));
     client.close(disk);
     assert_eq!(events(&mut client), [ClientEvent::Done(3, Errno::ENODEV)]);
-    let Answer::Now(errno, bytes) = server.handle(1, (Direction::Read, 56), open.header()) else {
+    let Response::Immediate(errno, bytes) = server.handle(1, (Direction::Read, 56), open.header())
+    else {
         panic!("it is opened");
     };
     client.handle(open.tag, answered(errno), &bytes);
@@ -432,14 +439,14 @@ fn what_is_not_wanted_any_more_is_closed() {
     assert_eq!(server.openers(super::super::ExportId(0)), 0);
 }
 
-/// A server that can be started again, and clients of it.
-struct Place {
+/// A server that can be restarted, and its stored writers.
+struct RestartableServer {
     server: Server<u32>,
     kept: Option<Vec<u8>>,
     starts: u64,
 }
 
-impl Place {
+impl RestartableServer {
     fn new(keeps: bool) -> Self {
         let mut place = Self { server: Server::new(0), kept: keeps.then(Vec::new), starts: 0 };
         place.start();
@@ -454,7 +461,7 @@ impl Place {
         self.server.offer(export).expect("it is new");
     }
 
-    /// Connects a client in a session, and carries what waits; returns what comes of it.
+    /// Connects a client in a session, exchanges all pending messages, and returns the events of the client.
     fn connect(&mut self, client: &mut Client, session: u32) -> Vec<ClientEvent> {
         client.connected();
         self.carry(client, session)
@@ -468,8 +475,10 @@ impl Place {
                 self.kept = Some(kept);
             }
             match answer {
-                Answer::Now(errno, bytes) => client.handle(out.tag, answered(errno), &bytes),
-                Answer::Do(command) => {
+                Response::Immediate(errno, bytes) => {
+                    client.handle(out.tag, answered(errno), &bytes)
+                }
+                Response::Execute(command) => {
                     self.server.done(&command);
                     client.handle(out.tag, answered(Errno::OK), b"");
                 }
@@ -493,23 +502,23 @@ fn opened(events: &[ClientEvent]) -> bool {
 }
 
 fn refused(events: &[ClientEvent]) -> bool {
-    events.iter().any(|event| matches!(event, ClientEvent::Refused(_, OpenError::Other { .. })))
+    events.iter().any(|event| matches!(event, ClientEvent::Refused(_, OpenError::OtherData { .. })))
 }
 
 #[test]
-fn what_others_have_written_is_known_when_the_server_is_started_again() {
-    let mut place = Place::new(true);
+fn stored_writers_survive_a_restart_of_the_server() {
+    let mut place = RestartableServer::new(true);
     let (mut one, mut two) = (Client::new(1), Client::new(2));
     let disks = [&mut one, &mut two].map(|it| it.open("disk0", AccessMode::READ_WRITE).unwrap());
     one.submit(disks[0], 1, write(0));
     assert!(opened(&place.connect(&mut one, 1)));
-    // Nobody else has: it goes on.
+    // No other client has written: the queued write is sent.
     place.lose(&mut one, 1);
     place.start();
     one.submit(disks[0], 2, write(0));
     let found = place.connect(&mut one, 2);
     assert!(opened(&found) && found.contains(&ClientEvent::Done(2, Errno::OK)), "{found:?}");
-    // Somebody else has, before the server is started again.
+    // Another client has written before the restart.
     place.lose(&mut one, 2);
     one.submit(disks[0], 3, write(0));
     two.submit(disks[1], 4, write(0));
@@ -518,15 +527,15 @@ fn what_others_have_written_is_known_when_the_server_is_started_again() {
     place.start();
     let found = place.connect(&mut one, 4);
     assert!(refused(&found) && found.contains(&ClientEvent::Done(3, Errno::EIO)), "{found:?}");
-    // That one goes on.
+    // The other client can still write.
     two.submit(disks[1], 5, write(0));
     let found = place.connect(&mut two, 5);
     assert!(opened(&found) && found.contains(&ClientEvent::Done(5, Errno::OK)), "{found:?}");
 }
 
 #[test]
-fn changes_that_have_waited_end_where_nobody_knows_who_has_written() {
-    let mut place = Place::new(false);
+fn queued_changes_fail_if_writers_are_unknown() {
+    let mut place = RestartableServer::new(false);
     let mut client = Client::new(1);
     let disk = client.open("disk0", AccessMode::READ_WRITE).unwrap();
     client.submit(disk, 1, write(0));
@@ -536,21 +545,21 @@ fn changes_that_have_waited_end_where_nobody_knows_who_has_written() {
     client.submit(disk, 2, write(0));
     client.submit(disk, 3, read(0));
     let found = place.connect(&mut client, 2);
-    assert!(opened(&found) && found.contains(&ClientEvent::Unsure(disk)), "{found:?}");
+    assert!(opened(&found) && found.contains(&ClientEvent::MaybeOverwritten(disk)), "{found:?}");
     assert!(found.contains(&ClientEvent::Done(2, Errno::EIO)), "{found:?}");
     assert!(found.contains(&ClientEvent::Done(3, Errno::OK)), "{found:?}");
-    // What is asked for afterwards is done, and after the next loss of the session what has waited, too.
+    // Later commands are executed, even after another loss of the session.
     place.lose(&mut client, 2);
     client.submit(disk, 4, write(0));
     let found = place.connect(&mut client, 3);
     assert!(opened(&found) && found.contains(&ClientEvent::Done(4, Errno::OK)), "{found:?}");
-    assert!(!found.contains(&ClientEvent::Unsure(disk)));
+    assert!(!found.contains(&ClientEvent::MaybeOverwritten(disk)));
 }
 
-/// Who had written last writes more, after another one was told.
+/// The last writer writes again after another client has opened the device.
 #[test]
-fn the_last_writer_is_somebody_else_too() {
-    let mut place = Place::new(true);
+fn last_writer_writing_again_is_detected() {
+    let mut place = RestartableServer::new(true);
     let (mut one, mut two) = (Client::new(1), Client::new(2));
     let disks = [&mut one, &mut two].map(|it| it.open("disk0", AccessMode::READ_WRITE).unwrap());
     two.submit(disks[1], 1, write(0));

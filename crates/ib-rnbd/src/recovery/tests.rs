@@ -4,7 +4,7 @@ use super::Recovery::{Drop, End, Reopen, Resend, ResendLater};
 use super::SessionLoss::{Excluded, Known, Possible, Repeated};
 use super::*;
 
-/// Outcomes in the order of the columns of [`table`]. EPERM stands for refusals that may pass, EIO for all other errors.
+/// Outcomes in the order of the columns of [`table`]. EPERM stands for temporary refusals, EIO for all other errors.
 const OUTCOMES: [Option<Outcome>; 8] = [
     Some(Answered(Errno::OK)),
     Some(Answered(Errno::ENOTCONN)),
@@ -58,14 +58,14 @@ fn table() -> Vec<(Message, [Recovery; 8])> {
         (read(Open(Excluded)),       [OK,     NOTCONN, PERM,        IO,     Resend, Resend,  TIMEOUT, Resend]),
         (read(Open(Possible)),       [OK,     Reopen,  PERM,        IO,     Resend, Resend,  TIMEOUT, Resend]),
         (read(Open(Repeated)),       [OK,     NOTCONN, PERM,        IO,     Resend, Resend,  TIMEOUT, Resend]),
-        (read(Open(Known)),          [OK,     Resend,  PERM,        IO,     Resend, Resend,  TIMEOUT, Resend]),
+        (read(Open(Known)),           [OK,     Resend,  PERM,        IO,     Resend, Resend,  TIMEOUT, Resend]),
         (read(Reopened),             [OK,     Resend,  PERM,        IO,     Resend, Resend,  TIMEOUT, Resend]),
         (read(ReopenedAfterRestart), [OK,     Resend,  PERM,        IO,     Resend, Resend,  TIMEOUT, Resend]),
         (write(Closed),              [OK,     Resend,  PERM,        IO,     Resend, ABORTED, TIMEOUT, Resend]),
         (write(Open(Excluded)),      [OK,     NOTCONN, PERM,        IO,     Resend, ABORTED, TIMEOUT, Resend]),
         (write(Open(Possible)),      [OK,     Reopen,  PERM,        IO,     Resend, ABORTED, TIMEOUT, Resend]),
         (write(Open(Repeated)),      [OK,     NOTCONN, PERM,        IO,     Resend, ABORTED, TIMEOUT, Resend]),
-        (write(Open(Known)),         [OK,     Resend,  PERM,        IO,     Resend, ABORTED, TIMEOUT, Resend]),
+        (write(Open(Known)),          [OK,     Resend,  PERM,        IO,     Resend, ABORTED, TIMEOUT, Resend]),
         (write(Reopened),            [OK,     Resend,  PERM,        IO,     Resend, ABORTED, TIMEOUT, Resend]),
         (write(ReopenedAfterRestart),[OK,     IO,      PERM,        IO,     IO,     ABORTED, TIMEOUT, IO]),
     ]
@@ -84,7 +84,7 @@ fn every_message_and_outcome_has_its_recovery() {
 fn table_has_every_message_once() {
     let mut messages = vec![Message::Session, Message::Close];
     for (is_outdated, was_open) in [(false, false), (false, true), (true, false), (true, true)] {
-        let counts = [0, MOST_REFUSALS - 1, MOST_REFUSALS];
+        let counts = [0, MAX_REFUSALS - 1, MAX_REFUSALS];
         messages.extend(counts.map(|count| open(is_outdated, was_open, count)));
     }
     let open = [Excluded, Possible, Repeated, Known].map(Open);
@@ -100,8 +100,8 @@ fn table_has_every_message_once() {
 }
 
 #[test]
-fn refusals_that_may_pass() {
+fn temporary_refusals() {
     let passing = [Errno::EPERM, Errno::EBUSY, Errno::ENOMEM];
-    assert!(passing.into_iter().all(may_pass));
-    assert!(![Errno::OK, Errno::ENOENT, Errno::EACCES, Errno::EIO].into_iter().any(may_pass));
+    assert!(passing.into_iter().all(is_temporary));
+    assert!(![Errno::OK, Errno::ENOENT, Errno::EACCES, Errno::EIO].into_iter().any(is_temporary));
 }

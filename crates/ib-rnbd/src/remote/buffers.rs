@@ -1,4 +1,4 @@
-//! Memory for the data of requests: registered buffers, and buffers for copies.
+//! Memory for the data of requests: registered buffers, and spare buffers for copies.
 
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -8,7 +8,7 @@ use ib_rtrs::{Adapters, BufferId, Client as Rtrs, Segment, SetupError};
 
 use ib_block::data::{Lent, Part, ReadData};
 
-/// Buffers for reuse: fresh memory of the system costs more than the copy of the data.
+/// Spare buffers. Memory that is newly allocated from the system costs more than the copy of the data.
 #[derive(Debug, Default)]
 pub(super) struct SpareBuffers {
     buffers: Vec<Vec<u8>>,
@@ -17,9 +17,9 @@ pub(super) struct SpareBuffers {
 
 impl SpareBuffers {
     /// Maximum number of bytes that are kept.
-    const MOST: usize = 16 << 20;
+    const MAX_BYTES: usize = 16 << 20;
 
-    /// Returns a buffer of a length, with arbitrary content.
+    /// Returns a buffer of a length, with arbitrary contents.
     pub(super) fn take(&mut self, length: usize) -> Vec<u8> {
         let mut buffer = self.buffers.pop().unwrap_or_default();
         self.bytes -= buffer.capacity();
@@ -28,7 +28,7 @@ impl SpareBuffers {
     }
 
     pub(super) fn keep(&mut self, buffer: Vec<u8>) {
-        if buffer.capacity() > 0 && self.bytes + buffer.capacity() <= Self::MOST {
+        if buffer.capacity() > 0 && self.bytes + buffer.capacity() <= Self::MAX_BYTES {
             self.bytes += buffer.capacity();
             self.buffers.push(buffer);
         }
@@ -45,7 +45,7 @@ pub(super) struct BufferPool {
     free: Vec<usize>,
     /// Number of buffers that are lent.
     lent: usize,
-    /// Lent buffers come back here when their data is dropped.
+    /// Receives the lent buffers whose data was dropped.
     returned: Receiver<usize>,
     returns: Sender<usize>,
 }
@@ -79,13 +79,13 @@ impl BufferPool {
         self.free.push(slot);
     }
 
-    /// Returns the number of buffers that are never lent: the greater half.
+    /// Returns the number of buffers that are never lent: half of all, rounded up.
     pub(super) const fn unlent(&self) -> usize {
         self.count - self.count / 2
     }
 
-    /// Lends the data in some buffers, in order. At most half of all buffers are lent, so that slow users do not block others;
-    /// data beyond is copied.
+    /// Lends the data in some buffers, in order. At most half of all buffers are lent, so that slow users do not block
+    /// others; further data is copied.
     pub(super) fn hand_out(&mut self, parts: Vec<Part>, spare: &mut SpareBuffers) -> ReadData {
         if self.lent + parts.len() <= self.count - self.unlent() {
             self.lent += parts.len();
@@ -96,7 +96,7 @@ impl BufferPool {
         let mut rest = &mut bytes[..];
         for Part { slot, length } in parts {
             let (to, behind) = rest.split_at_mut(length);
-            self.memory.read(slot * self.piece, to).expect("a step fits its piece");
+            self.memory.read(slot * self.piece, to).expect("a part is within its buffer");
             rest = behind;
             self.give(slot);
         }

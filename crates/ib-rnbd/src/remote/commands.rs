@@ -1,4 +1,4 @@
-//! Commands of the user: split into parts, started while buffers are free, and completed.
+//! Commands of the user: their parts, which start while buffers are free, and their completion.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -8,11 +8,11 @@ use ib_rtrs::Segment;
 use slab::Slab;
 
 use super::buffers::{BufferPool, SpareBuffers};
-use super::{Reads, RemoteConfig};
+use super::{ReadMode, RemoteConfig};
 use crate::DeviceId;
 
 /// Maximum number of parts of a read whose data is lent.
-const MOST_LENT: usize = 8;
+const MAX_LENT_PARTS: usize = 8;
 
 /// A command of the user.
 #[derive(Debug)]
@@ -21,21 +21,21 @@ struct PendingCommand {
     user: u64,
     command: Command,
     plan: Plan,
-    /// The part that is started next.
+    /// The next part to start.
     next: Option<Command>,
     /// Number of parts in flight.
     in_flight: usize,
     errno: Errno,
     /// The data of a write, or the buffer of a read.
     data: Vec<u8>,
-    /// For data that is lent: the parts that have been read, by their offsets in the command.
+    /// If the data is lent: the parts that have been read, by their offsets in the command.
     lent: Option<BTreeMap<u64, Part>>,
 }
 
 /// A part of a command that the device executes at once.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CommandPart {
-    /// Its command.
+    /// The index of its command.
     pending: usize,
     pub(super) device: DeviceId,
     pub(super) command: Command,
@@ -44,20 +44,20 @@ pub(super) struct CommandPart {
     pub(super) is_own_flush: bool,
     /// Number of changes that a flush covers.
     pub(super) covers: u64,
-    /// How often the device had been opened when the part was sent.
+    /// Number of times that the device had been opened when the part was sent.
     pub(super) opening: u32,
 }
 
-/// All commands that have not ended, and their data. Every command either has parts in flight or is in `unstarted`.
+/// All commands that have not completed, and their data. Every command has parts in flight or is in `unstarted`.
 #[derive(Debug)]
 pub(super) struct Commands {
     /// Maximum number of parts in flight of a command.
     depth: usize,
-    reads: Reads,
+    reads: ReadMode,
     /// `None` until the session is connected, and the maximum length of requests is known.
     buffers: Option<BufferPool>,
     pending: Slab<PendingCommand>,
-    /// Commands of which a part is to be started, in order.
+    /// Commands with parts to start, in order.
     unstarted: VecDeque<usize>,
     parts: Slab<CommandPart>,
     spare: SpareBuffers,
@@ -88,12 +88,12 @@ impl Commands {
         self.buffers = Some(buffers);
     }
 
-    /// Returns the number of commands that have not ended.
+    /// Returns the number of commands that have not completed.
     pub(super) fn pending(&self) -> usize {
         self.pending.len()
     }
 
-    /// Ends a command at once.
+    /// Completes a command immediately.
     pub(super) fn end(&mut self, user: u64, errno: Errno) {
         self.ended.push_back((user, errno, ReadData::default()));
     }
@@ -109,26 +109,31 @@ impl Commands {
         max_io_size: u32,
     ) {
         let mut plan = Plan::new(command, geometry, max_io_size);
-        // A command of so few parts gets them all, whatever is lent: none holds some of them and waits for others.
-        let most = MOST_LENT.min(self.buffers.as_ref().map_or(0, BufferPool::unlent));
+        // A command of at most this number of parts can get all of its buffers even if the others are lent, so commands do
+        // not block each other with parts of their buffers.
+        let most = MAX_LENT_PARTS.min(self.buffers.as_ref().map_or(0, BufferPool::unlent));
         let is_lent = command.operation == Operation::Read
-            && matches!(self.reads, Reads::Lent(least) if command.length >= least)
+            && matches!(self.reads, ReadMode::Lent(least) if command.length >= least)
             && plan.clone().nth(most).is_none();
         let data = match command.operation {
             Operation::Write => {
-                assert_eq!(data.len() as u64, command.length, "a write has all of its data");
+                assert_eq!(
+                    data.len() as u64,
+                    command.length,
+                    "a write must have the data of its length"
+                );
                 let mut kept = self.spare.take(data.len());
                 kept.copy_from_slice(data);
                 kept
             }
-            Operation::Read if self.reads != Reads::Dropped && !is_lent => {
+            Operation::Read if self.reads != ReadMode::Dropped && !is_lent => {
                 self.spare.take(command.length as usize)
             }
             _ => Vec::new(),
         };
         let next = plan.next();
         if next.is_none() {
-            // It is about no bytes.
+            // The length is 0.
             return self.end(user, Errno::OK);
         }
         let (in_flight, errno) = (0, Errno::OK);
@@ -161,7 +166,7 @@ impl Commands {
             };
             let operation = command.operation;
             if operation == Operation::Flush && pending.in_flight > 0 {
-                // It is started when all others have ended.
+                // A flush starts after all other parts have completed.
                 self.unstarted.pop_front();
                 continue;
             }
@@ -178,9 +183,9 @@ impl Commands {
                     Operation::WriteZeroes => buffers.memory.fill(at, length, 0),
                     _ => Ok(()),
                 };
-                put.expect("a buffer has room for a part");
+                put.expect("a part is within its buffer");
             }
-            // A command whose data is lent keeps its buffers until it has all of them, and its turn as well.
+            // A command with lent data keeps its place in the queue until it has all of its buffers.
             if pending.lent.is_none() {
                 self.unstarted.rotate_left(1);
             }
@@ -201,7 +206,7 @@ impl Commands {
         None
     }
 
-    /// Returns the buffer of a part that is sent. `openings` returns how often a device was opened.
+    /// Returns the buffer of a part that is sent. `openings` returns the number of times that a device was opened.
     pub(super) fn send(
         &mut self,
         number: u64,
@@ -213,22 +218,22 @@ impl Commands {
         Some(self.buffers.as_ref()?.segment(part.slot?, length))
     }
 
-    /// Returns a part that has not ended.
+    /// Returns a part that has not completed.
     pub(super) fn part(&self, number: u64) -> Option<CommandPart> {
         self.parts.get(number as usize).copied()
     }
 
-    /// Removes a part that has ended; [`Commands::finish`] takes its result.
+    /// Removes a completed part; [`Commands::finish`] takes its result.
     pub(super) fn take_part(&mut self, number: u64) -> Option<CommandPart> {
         self.parts.try_remove(number as usize)
     }
 
-    /// Returns true if parts for a device have not ended.
+    /// Returns true if a device has parts that have not completed.
     pub(super) fn has_parts(&self, device: DeviceId) -> bool {
         self.parts.iter().any(|(_, part)| part.device == device)
     }
 
-    /// Ends a part, and its command with the last part. The first error ends the command.
+    /// Handles the result of a part. The command completes after its last part, or after all started parts if one fails.
     pub(super) fn finish(&mut self, part: CommandPart, errno: Errno) {
         let CommandPart { pending: at, command, slot, .. } = part;
         let pending = &mut self.pending[at];
@@ -243,7 +248,7 @@ impl Commands {
                     if reads && !pending.data.is_empty() {
                         let to = &mut pending.data[from as usize..from as usize + length];
                         let read = buffers.memory.read(slot * buffers.piece, to);
-                        read.expect("a buffer has room for a part");
+                        read.expect("a part is within its buffer");
                     }
                     buffers.give(slot);
                 }
@@ -266,7 +271,7 @@ impl Commands {
         self.complete(at);
     }
 
-    /// Ends a command without parts in flight.
+    /// Completes a command without parts in flight.
     fn complete(&mut self, at: usize) {
         let PendingCommand { user, command, errno, data, lent, .. } = self.pending.remove(at);
         let reads = command.operation == Operation::Read && errno.is_ok();
@@ -277,7 +282,7 @@ impl Commands {
             buffers => {
                 self.spare.keep(data);
                 if let Some(buffers) = buffers {
-                    // The parts of a read that has failed.
+                    // Frees the buffers of a failed read.
                     parts.iter().for_each(|part| buffers.give(part.slot));
                 }
                 ReadData::default()
@@ -286,7 +291,7 @@ impl Commands {
         self.ended.push_back((user, errno, data));
     }
 
-    /// Fails changes of a device that are not started, or not completely. Parts in flight end when their outcome is known.
+    /// Fails the changes of a device that have unstarted parts. Parts in flight complete first.
     pub(super) fn fail_changes(&mut self, device: DeviceId) {
         for number in std::mem::take(&mut self.unstarted) {
             let pending = &mut self.pending[number];
@@ -301,12 +306,12 @@ impl Commands {
         }
     }
 
-    /// Returns true if a command has ended that was not returned yet.
+    /// Returns true if [`Commands::poll`] returns a completed command.
     pub(super) fn has_ended(&self) -> bool {
         !self.ended.is_empty()
     }
 
-    /// Returns a command that has ended. Its data replaces that of the one before.
+    /// Returns the next completed command. Its data replaces that of the previous one.
     pub(super) fn poll(&mut self) -> Option<(u64, Errno)> {
         let (user, errno, data) = self.ended.pop_front()?;
         let last = std::mem::replace(&mut self.last, data);

@@ -1,4 +1,4 @@
-//! Ends of messages, and of parts of commands.
+//! Completions of messages and of parts of commands.
 
 use ib_rtrs::{Outcome, PathState};
 use ib_types::Instant;
@@ -9,7 +9,7 @@ use crate::{ClientEvent, Kept, Tag};
 use ib_block::Errno;
 
 impl Remote {
-    /// Handles the end of a message.
+    /// Handles the completion of a message.
     pub(super) fn end_message(&mut self, number: usize, outcome: Outcome) {
         let Some(Message { tag, admin }) = self.messages.try_remove(number) else { return };
         let mut data = [0; ADMIN];
@@ -17,7 +17,7 @@ impl Remote {
             self.admin.give(slot);
             let length = length as usize;
             let read = self.admin.memory.read(slot * ADMIN, &mut data[..length]);
-            read.expect("messages fit their pieces");
+            read.expect("responses are within their buffers");
             length
         });
         self.recover(tag, Some(outcome), &data[..length]);
@@ -30,7 +30,7 @@ impl Remote {
         }
     }
 
-    /// Carries out the recovery of a message that has ended, or was not sent.
+    /// Executes the recovery of a message that has completed, or was not sent.
     fn recover(&mut self, tag: Tag, outcome: Option<Outcome>, data: &[u8]) {
         let Tag::Command(number) = tag else { return self.rnbd.handle(tag, outcome, data) };
         let Some(part) = self.commands.part(number) else { return };
@@ -48,7 +48,7 @@ impl Remote {
         }
     }
 
-    /// Handles the events of RNBD.
+    /// Handles the events of the RNBD client.
     pub(super) fn collect(&mut self, now: Instant) {
         while let Some(event) = self.rnbd.poll_event() {
             match event {
@@ -65,7 +65,7 @@ impl Remote {
                 ClientEvent::Refused(id, why) => {
                     self.events.push_back(RemoteEvent::Refused(id, why));
                 }
-                ClientEvent::Unsure(id) => {
+                ClientEvent::MaybeOverwritten(id) => {
                     self.devices.may_be_overwritten(id);
                     self.commands.fail_changes(id);
                 }
@@ -77,8 +77,8 @@ impl Remote {
         }
     }
 
-    /// Returns true if no path is connected, nor will be by itself, unless the user has disconnected all paths: the user may
-    /// connect them again.
+    /// Returns true if no path is connected, and the client has stopped reconnecting one. Paths that the user has
+    /// disconnected do not count: the user may reconnect them.
     pub(super) fn is_hopeless(&self) -> bool {
         let mut states = self.rtrs.paths().filter_map(|path| self.rtrs.path_state(path)).peekable();
         self.is_given_up
@@ -86,13 +86,13 @@ impl Remote {
             && states.all(|state| matches!(state, PathState::Disconnected | PathState::Closing))
     }
 
-    /// Ends all commands that wait to be sent.
+    /// Completes all queued commands with an error.
     pub(super) fn end_waiting(&mut self, errno: Errno) {
         self.forget_held();
         self.rnbd.fail_all(errno);
     }
 
-    /// Ends a part of a command.
+    /// Handles the completion of a part of a command.
     fn end_part(&mut self, number: u64, errno: Errno) {
         let Some(part) = self.commands.take_part(number) else { return };
         let device = part.device;

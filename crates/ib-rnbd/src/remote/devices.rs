@@ -1,29 +1,28 @@
-//! The devices of a [`Remote`](super::Remote) since they were opened: unflushed changes, and sessions that the server may
-//! have lost.
+//! State of the devices of a [`Remote`](super::Remote): unflushed changes, and possible losses of the session state.
 
 use std::collections::BTreeMap;
 
 use ib_block::{Command, Errno, Geometry, Operation};
 
 use crate::DeviceId;
-use crate::recovery::{DeviceState, MOST_REOPENINGS, SessionLoss};
+use crate::recovery::{DeviceState, MAX_REOPENINGS, SessionLoss};
 
 /// An open device.
 #[derive(Clone, Copy, Debug, Default)]
 struct Device {
     /// Number of confirmed changes that need a flush.
     changes: u64,
-    /// How many of them, the first ones, are on the medium.
+    /// Number of the first of these changes that are on the medium.
     flushed: u64,
     /// True if unflushed changes may be lost, and no flush has failed because of that yet.
     has_lost: bool,
-    /// Number of connected paths so far, when it was opened last.
+    /// Value of [`Devices::paths`] when it was last opened.
     paths: u64,
-    /// How often it was opened.
+    /// Number of times that it was opened.
     openings: u32,
-    /// The last of these openings after which other clients may have written to it: commands that were sent up to it may be
-    /// older than the data.
-    unsure: u32,
+    /// The last opening before which other clients may have written to it. Commands that were sent up to then may be older
+    /// than the data of the device.
+    overwritten_until: u32,
 }
 
 /// All devices of the session.
@@ -32,9 +31,9 @@ pub(super) struct Devices {
     devices: BTreeMap<DeviceId, Device>,
     /// Number of paths that were connected so far.
     paths: u64,
-    /// How often all devices were opened again since a command has succeeded.
+    /// Number of times that all devices were reopened since the last successful command.
     reopenings: u32,
-    /// True while they are.
+    /// True while devices are being reopened.
     is_reopening: bool,
     /// Number of events that may have lost unflushed changes.
     losses: u64,
@@ -51,7 +50,7 @@ impl Devices {
         self.is_reopening = false;
     }
 
-    /// Notes that all devices are opened again, as the server has lost its session state.
+    /// Notes that all devices are being reopened, because the server has lost its session state.
     pub(super) const fn reopen(&mut self) {
         (self.is_reopening, self.reopenings) = (true, self.reopenings + 1);
     }
@@ -72,10 +71,10 @@ impl Devices {
     /// Notes that other clients may have written to a device before it is opened again.
     pub(super) fn may_be_overwritten(&mut self, id: DeviceId) {
         let device = self.devices.entry(id).or_default();
-        device.unsure = device.openings;
+        device.overwritten_until = device.openings;
     }
 
-    /// Forgets a device that the user has closed.
+    /// Removes a device that the user has closed.
     pub(super) fn close(&mut self, id: DeviceId) {
         self.devices.remove(&id);
     }
@@ -85,7 +84,7 @@ impl Devices {
         self.losses
     }
 
-    /// Returns how often a device was opened.
+    /// Returns the number of times that a device was opened.
     pub(super) fn openings(&self, id: DeviceId) -> u32 {
         self.devices.get(&id).map_or(0, |device| device.openings)
     }
@@ -98,7 +97,7 @@ impl Devices {
     /// Returns the state of a device for a command that was sent after a number of openings.
     pub(super) fn state(&self, id: DeviceId, opening: u32) -> DeviceState {
         let Some(device) = self.devices.get(&id) else { return DeviceState::Closed };
-        if (1..=device.unsure).contains(&opening) {
+        if (1..=device.overwritten_until).contains(&opening) {
             return DeviceState::ReopenedAfterRestart;
         }
         if opening < device.openings {
@@ -108,16 +107,17 @@ impl Devices {
             SessionLoss::Known
         } else if device.paths == self.paths {
             SessionLoss::Excluded
-        } else if self.reopenings >= MOST_REOPENINGS {
+        } else if self.reopenings >= MAX_REOPENINGS {
             SessionLoss::Repeated
         } else {
             SessionLoss::Possible
         })
     }
 
-    /// Notes that a part of a command has succeeded, and returns its status: a flush fails once after unflushed changes may
-    /// have been lost. `covers` is the number of changes that a flush covers. `is_own` is false for the flush of a write with
-    /// FUA: then the next flush of the user fails as well.
+    /// Handles the success of a part of a command, and returns the status of the part.
+    ///
+    /// A flush fails once if unflushed changes may have been lost. `covers` is the number of changes that a flush covers.
+    /// `is_own` is false for the flush of a write with FUA: after its failure the next flush of the user fails as well.
     pub(super) fn succeeded(
         &mut self,
         id: DeviceId,

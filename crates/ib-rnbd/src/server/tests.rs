@@ -31,7 +31,7 @@ fn open(name: &[u8], access_mode: AccessMode) -> [u8; Open::LENGTH] {
     Open { message_type: MessageType::OPEN, access_mode, name: padded }.to_bytes()
 }
 
-/// Opens a device, and returns what is said about it.
+/// Opens a device, and returns the open response.
 fn opened(
     server: &mut Server<u32>,
     session: u32,
@@ -39,14 +39,14 @@ fn opened(
     mode: AccessMode,
 ) -> Result<OpenResponse, Errno> {
     match server.handle(session, (Direction::Read, 56), &open(name, mode)) {
-        Answer::Now(Errno::OK, bytes) => {
+        Response::Immediate(Errno::OK, bytes) => {
             Ok(OpenResponse::parse(bytes[..].try_into().expect("56 bytes")))
         }
-        Answer::Now(errno, bytes) => {
+        Response::Immediate(errno, bytes) => {
             assert!(bytes.is_empty());
             Err(errno)
         }
-        Answer::Do(command) => panic!("{command:?}"),
+        Response::Execute(command) => panic!("{command:?}"),
     }
 }
 
@@ -56,12 +56,13 @@ fn io(device_id: u32, code: Code, sector: u64, length: u32) -> [u8; Io::LENGTH] 
 }
 
 #[test]
-fn clients_are_greeted_with_the_lower_version() {
+fn session_response_has_the_lower_version() {
     let mut server = server();
     for (version, expected) in [(1, 1), (2, 2), (200, 2)] {
         let message_type = MessageType::SESSION;
         let hello = SessionMessage { message_type, version, extension: 0, number: 0 }.to_bytes();
-        let Answer::Now(Errno::OK, bytes) = server.handle(1, (Direction::Read, 36), &hello) else {
+        let Response::Immediate(Errno::OK, bytes) = server.handle(1, (Direction::Read, 36), &hello)
+        else {
             panic!("it is greeted");
         };
         let found = SessionMessage::parse(bytes[..].try_into().expect("36 bytes"));
@@ -71,15 +72,16 @@ fn clients_are_greeted_with_the_lower_version() {
             SessionMessage { message_type, version: expected, extension: 0, number: 0 }
         );
         for wrong in [(Direction::Write, 36), (Direction::Read, 35)] {
-            let refused = Answer::Now(Errno::EINVAL, Vec::new());
+            let refused = Response::Immediate(Errno::EINVAL, Vec::new());
             assert_eq!(server.handle(1, wrong, &hello), refused);
         }
     }
-    // Who asks where data comes from is told that it will be.
+    // A client that announces the extension gets the server's number.
     let message_type = MessageType::SESSION;
     let extension = SessionMessage::ASKS;
     let hello = SessionMessage { message_type, version: VERSION, extension, number: 9 }.to_bytes();
-    let Answer::Now(Errno::OK, bytes) = server.handle(1, (Direction::Read, 36), &hello) else {
+    let Response::Immediate(Errno::OK, bytes) = server.handle(1, (Direction::Read, 36), &hello)
+    else {
         panic!("it is greeted");
     };
     let found = SessionMessage::parse(bytes[..].try_into().expect("36 bytes"));
@@ -87,7 +89,7 @@ fn clients_are_greeted_with_the_lower_version() {
 }
 
 #[test]
-fn devices_are_described() {
+fn open_response_describes_the_device() {
     let mut server = server();
     let found = opened(&mut server, 1, b"disk0", AccessMode::READ_WRITE).expect("it is free");
     let expected = OpenResponse {
@@ -115,7 +117,7 @@ fn devices_are_described() {
     assert_eq!((found.max_discard_sectors, found.secure_discard), (0, 0));
 }
 
-/// Names lead to nothing but what is offered.
+/// Names reach exported devices only.
 #[test]
 fn path_traversal_in_device_names_is_refused() {
     let mut server = server();
@@ -129,26 +131,26 @@ fn path_traversal_in_device_names_is_refused() {
     }
     refused(b"disk2", Errno::ENOENT);
     refused(b"disk0/more", Errno::ENOENT);
-    // A name without its end.
+    // A name without a terminating zero.
     refused(&[b'a'; 255], Errno::EINVAL);
     refused(&[b'a'; 254], Errno::ENOENT);
     let unknown = opened(&mut server, 1, b"disk0", AccessMode(3));
     assert_eq!(unknown, Err(Errno::EINVAL));
     let short = &open(b"disk0", AccessMode::READ_ONLY)[..200];
     let answer = server.handle(1, (Direction::Read, 56), short);
-    assert_eq!(answer, Answer::Now(Errno::EINVAL, Vec::new()));
+    assert_eq!(answer, Response::Immediate(Errno::EINVAL, Vec::new()));
     let mut offer = |name: &str| {
         let geometry = Geometry::new(SIZE, 512);
         server.offer(Export { name: name.to_owned(), geometry, origin: ORIGIN, writers: None })
     };
-    assert_eq!(offer("disk0"), Err(ExportError::Twice("disk0".to_owned())));
+    assert_eq!(offer("disk0"), Err(ExportError::Duplicate("disk0".to_owned())));
     for name in ["", "../x", "/x", "a//b"] {
         assert_eq!(offer(name), Err(ExportError::Name(name.to_owned())));
     }
 }
 
 #[test]
-fn one_client_writes_and_two_while_they_change_places() {
+fn two_writers_are_allowed_for_migration_only() {
     let mut server = server();
     let (ro, rw) = (AccessMode::READ_ONLY, AccessMode::READ_WRITE);
     let mut is_open = |session, mode| opened(&mut server, session, b"disk0", mode).map(drop);
@@ -157,7 +159,7 @@ fn one_client_writes_and_two_while_they_change_places() {
     for session in 3..20 {
         assert_eq!(is_open(session, ro), Ok(()));
     }
-    // What is open already is open, with another right, too.
+    // A session that has the device open gets it again, also with another access mode.
     assert_eq!(is_open(1, ro), Ok(()));
     assert_eq!(is_open(2, AccessMode::MIGRATION), Ok(()));
     assert_eq!(is_open(30, AccessMode::MIGRATION), Err(Errno::EPERM));
@@ -165,13 +167,13 @@ fn one_client_writes_and_two_while_they_change_places() {
     server.end(1);
     server.end(2);
     assert_eq!(opened(&mut server, 30, b"disk0", rw).map(drop), Ok(()));
-    // What can only be read nobody opens to write.
+    // A read-only device cannot be opened for writing.
     assert_eq!(opened(&mut server, 1, b"dev/disk1", rw), Err(Errno::EACCES));
     assert_eq!(opened(&mut server, 1, b"dev/disk1", ro).map(drop), Ok(()));
 }
 
 #[test]
-fn commands_are_checked() {
+fn invalid_commands_are_refused() {
     let mut server = server();
     opened(&mut server, 1, b"disk0", AccessMode::READ_WRITE).expect("it is free");
     opened(&mut server, 1, b"dev/disk1", AccessMode::READ_ONLY).expect("it is free");
@@ -184,7 +186,7 @@ fn commands_are_checked() {
         (io(0, Code::FLUSH, u64::MAX, 0), (read, 0), Ok((Operation::Flush, 0, 0))),
         (io(0, Code::DISCARD, 8, 4096), (write, 0), Ok((Operation::Discard, 4096, 4096))),
         (io(0, Code::SECURE_ERASE, 0, 512), (write, 0), Ok((Operation::SecureErase, 0, 512))),
-        // More than there is room for, or was sent.
+        // The length exceeds the buffer, or differs from the data.
         (io(0, Code::READ, 0, 1024), (read, 512), Err(Errno::EINVAL)),
         (io(0, Code::WRITE, 0, 1024), (write, 512), Err(Errno::EINVAL)),
         (io(0, Code::WRITE, 0, 512), (write, 1024), Err(Errno::EINVAL)),
@@ -205,36 +207,36 @@ fn commands_are_checked() {
     ];
     for (message, data, expected) in cases {
         let found = match server.handle(1, data, &message) {
-            Answer::Do(ServerCommand { command: it, .. }) => {
+            Response::Execute(ServerCommand { command: it, .. }) => {
                 Ok((it.operation, it.offset, it.length))
             }
-            Answer::Now(errno, _) => Err(errno),
+            Response::Immediate(errno, _) => Err(errno),
         };
         assert_eq!(found, expected, "{:?}", Message::parse(&message));
     }
-    // Another session has opened nothing.
+    // Another session does not have the device open.
     let stranger = server.handle(2, (read, 512), &io(0, Code::READ, 0, 512));
-    assert_eq!(stranger, Answer::Now(Errno::ENOTCONN, Vec::new()));
-    // The oldest form has no priority.
+    assert_eq!(stranger, Response::Immediate(Errno::ENOTCONN, Vec::new()));
+    // The oldest form of the message has no priority.
     let short = &io(0, Code::READ, 0, 512)[..Io::SHORTEST];
-    assert!(matches!(server.handle(1, (read, 512), short), Answer::Do(_)));
+    assert!(matches!(server.handle(1, (read, 512), short), Response::Execute(_)));
     let too_short = &io(0, Code::READ, 0, 512)[..Io::SHORTEST - 1];
-    let refused = Answer::Now(Errno::EINVAL, Vec::new());
+    let refused = Response::Immediate(Errno::EINVAL, Vec::new());
     assert_eq!(server.handle(1, (read, 512), too_short), refused);
 }
 
 #[test]
-fn what_is_closed_is_closed() {
+fn closed_device_refuses_commands() {
     let mut server = server();
     opened(&mut server, 1, b"disk0", AccessMode::READ_WRITE).expect("it is free");
     for device_id in [0, 0, 99, u32::MAX] {
         let close = Close { message_type: MessageType::CLOSE, device_id }.to_bytes();
-        let done = Answer::Now(Errno::OK, Vec::new());
+        let done = Response::Immediate(Errno::OK, Vec::new());
         assert_eq!(server.handle(1, (Direction::Write, 0), &close), done);
     }
     let read = server.handle(1, (Direction::Read, 512), &io(0, Code::READ, 0, 512));
-    assert_eq!(read, Answer::Now(Errno::ENOTCONN, Vec::new()));
-    // The number is free again.
+    assert_eq!(read, Response::Immediate(Errno::ENOTCONN, Vec::new()));
+    // The next opening gets a new number.
     let found = opened(&mut server, 1, b"dev/disk1", AccessMode::READ_ONLY).expect("it is free");
     assert_eq!(found.device_id, 1, "no number is given twice");
 }
@@ -242,7 +244,7 @@ fn what_is_closed_is_closed() {
 #[test]
 fn other_messages_are_refused() {
     let mut server = server();
-    let refused = Answer::Now(Errno::EINVAL, Vec::new());
+    let refused = Response::Immediate(Errno::EINVAL, Vec::new());
     for kind in [1_u16, 3, 6, 99, u16::MAX] {
         let mut message = vec![0; 300];
         message[..2].copy_from_slice(&kind.to_le_bytes());
@@ -254,21 +256,21 @@ fn other_messages_are_refused() {
 }
 
 #[test]
-fn bi_size_beyond_the_data_is_refused() {
+fn length_beyond_the_data_is_refused() {
     let mut server = server();
     let device = opened(&mut server, 1, b"disk0", AccessMode::READ_WRITE).expect("it is there");
     for (code, direction) in [(Code::READ, Direction::Read), (Code::WRITE, Direction::Write)] {
         for (length, data) in [(1024, 512), (512, 0), (u32::MAX - 511, 512)] {
             let header = io(device.device_id, code, 0, length);
             let answer = server.handle(1, (direction, data), &header);
-            assert_eq!(answer, Answer::Now(Errno::EINVAL, Vec::new()), "{length} {data}");
+            assert_eq!(answer, Response::Immediate(Errno::EINVAL, Vec::new()), "{length} {data}");
         }
     }
 }
 
-/// What a client has asked for comes late, after it has gone: nobody else's write may come before.
+/// Outstanding commands of a disconnected writer must complete before another client may write.
 #[test]
-fn nobody_else_writes_until_what_a_writer_has_asked_for_is_done() {
+fn second_writer_waits_for_commands_of_the_first() {
     let close = |device_id| Close { message_type: MessageType::CLOSE, device_id }.to_bytes();
     for goes in [0, 1] {
         let mut server = server();
@@ -276,8 +278,8 @@ fn nobody_else_writes_until_what_a_writer_has_asked_for_is_done() {
         let write = io(disk.device_id, Code::WRITE, 0, 4096);
         let commands: Vec<ServerCommand> = (0..2)
             .map(|_| match server.handle(1, (Direction::Write, 4096), &write) {
-                Answer::Do(command) => command,
-                Answer::Now(errno, _) => panic!("{errno}"),
+                Response::Execute(command) => command,
+                Response::Immediate(errno, _) => panic!("{errno}"),
             })
             .collect();
         match goes {

@@ -1,8 +1,8 @@
-//! What must hold of devices whatever fails: what was confirmed can be read, nothing older is, what was flushed is on the
-//! medium, and nothing that was asked for is forgotten. Where a single path fails at a time, and nothing else is wrong, what
-//! is asked for goes on within the bounds that sessions have.
+//! Random faults. Invariants: a read returns the last confirmed write or a newer one, flushed data is on the medium, and
+//! every command completes once. If one path fails at a time without further faults, commands stall at most as long as
+//! requests of RTRS.
 //!
-//! `RNBD_RUNS` says how many runs there are, `RNBD_SEED` where they begin. Each follows from its seed alone.
+//! `RNBD_RUNS` sets the number of runs, `RNBD_SEED` the first seed. A run depends on its seed only.
 
 use std::time::Duration;
 
@@ -21,33 +21,33 @@ use crate::wire::Rng;
 const COMMANDS: u64 = 250;
 const AT_ONCE: usize = 20;
 
-/// How long something may stand still between peers of this project when one of its paths is cut, and when the port says so.
+/// Maximum stall between peers of this project after the cut of a path, without and with notice of the port.
 const STALL: Duration = Duration::from_secs(5);
 const LINK_DOWN: Duration = Duration::from_millis(50);
 
-/// What kind of a run it is.
+/// The faults of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// One path at a time is cut, or its port says that it has no link, and nothing else is wrong.
+    /// One path at a time is cut, with or without notice of its port.
     Gentle,
-    /// Paths are cut and ended, packets are lost, and the server's devices take their time.
+    /// Paths are cut and disconnected, packets are lost, and devices are slow.
     Rough,
-    /// And some commands take longer than anybody waits for a fence.
+    /// As `Rough`, and some commands take longer than the timeout of a fence.
     Stuck,
 }
 
-/// What the server does.
+/// The behaviour of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Serving {
-    /// It fences paths.
+    /// The server fences paths.
     Fences,
-    /// It fences none, as Linux does not.
+    /// The server does not fence paths, as Linux.
     Plain,
-    /// It fences them, and sometimes carries out an old write after a newer one, which it must not.
+    /// A defective server: it fences paths, but sometimes executes an old write after a newer one.
     Wrong,
 }
 
-/// Runs with a seed. Returns what has happened, or what must not happen.
+/// Runs one seed. Returns its totals, or the violated invariant.
 fn run(seed: u64, serving: Serving) -> Result<Totals, Violation> {
     let fence = serving != Serving::Plain;
     let mut rng = Rng::new(seed ^ 0x00b1_0c4d);
@@ -68,16 +68,16 @@ struct Run {
     model: Model,
     kind: Kind,
     fence: bool,
-    /// How long a device takes at most, unless it is stuck.
+    /// Maximum time of a command at a device, unless it is stuck.
     takes: Duration,
-    /// Which client has which device open, and as which one of the server.
+    /// Open devices: client, its number of the device, index of the export.
     open: Vec<(usize, DeviceId, usize)>,
     asked: u64,
     next_fault: Instant,
-    /// When links are whole again: of which client, and which one.
+    /// Times at which links are repaired: client and link.
     repairs: Vec<(Instant, usize, usize)>,
-    /// When a port has said last that it has no link.
-    reported: Option<Instant>,
+    /// Time when a port last lost its link.
+    link_down: Option<Instant>,
 }
 
 impl Run {
@@ -119,11 +119,23 @@ impl Run {
             }
         }
         let (model, next_fault) = (Model::new(NAMES.len()), lab.now);
-        let (asked, repairs, reported) = (0, Vec::new(), None);
-        Ok(Self { rng, lab, model, kind, fence, takes, open, asked, next_fault, repairs, reported })
+        let (asked, repairs, link_down) = (0, Vec::new(), None);
+        Ok(Self {
+            rng,
+            lab,
+            model,
+            kind,
+            fence,
+            takes,
+            open,
+            asked,
+            next_fault,
+            repairs,
+            link_down,
+        })
     }
 
-    /// Asks, and has things fail, until all that was asked for has ended.
+    /// Submits commands and injects faults until all commands have completed.
     fn until_done(&mut self) -> Result<(), Violation> {
         let end = self.lab.now + Duration::from_secs(600);
         while self.asked < COMMANDS || !self.model.under.is_empty() {
@@ -142,7 +154,7 @@ impl Run {
         Ok(())
     }
 
-    /// Flushes all devices, and looks at what they hold.
+    /// Flushes all devices, and checks their data.
     fn finish(mut self) -> Result<Totals, Violation> {
         self.repair(true);
         for guest in &mut self.lab.guests {
@@ -160,7 +172,7 @@ impl Run {
         self.asked = COMMANDS;
         self.kind = if self.kind == Kind::Gentle { Kind::Rough } else { self.kind };
         self.until_done()?;
-        // Devices may have to be opened again, and what nobody waits for any more may still hold its chunk.
+        // Devices may have to be reopened, and abandoned requests may still use their chunks.
         let end = self.lab.now + Duration::from_secs(300);
         while self.lab.guests.iter().any(|guest| guest.remote.rtrs().requests() > 0) {
             if !self.lab.step(end) {
@@ -185,7 +197,7 @@ impl Run {
         Ok(seen)
     }
 
-    /// Asks for something that can be asked for; or closes a device and opens it again.
+    /// Submits a random command whose result can be checked, or reopens a device.
     fn ask(&mut self) {
         let at = self.rng.below(self.open.len() as u64) as usize;
         let (guest, device, disk) = self.open[at];
@@ -222,7 +234,7 @@ impl Run {
         self.asked += 1;
     }
 
-    /// Takes what has ended, and looks whether that may be.
+    /// Checks the completed commands.
     fn take(&mut self) -> Result<(), Violation> {
         for guest in 0..self.lab.guests.len() {
             for (number, errno, data) in std::mem::take(&mut self.lab.guests[guest].done) {
@@ -248,11 +260,11 @@ impl Run {
         Ok(())
     }
 
-    /// Fails when something ends later than it may where a single path fails at a time.
+    /// Fails if a command exceeds the stall limit of single path failures.
     fn check_bound(&self, begun: Instant) -> Result<(), Violation> {
         let now = self.lab.now;
-        let is_told = self.reported.is_some_and(|at| now.since(at) < STALL);
-        // A command is split into parts, and a flush comes behind them.
+        let is_told = self.link_down.is_some_and(|at| now.since(at) < STALL);
+        // A command is split into parts, followed by a flush.
         let bound = (if is_told { LINK_DOWN } else { STALL }) + self.takes * 8;
         let took = now.since(begun);
         if took <= bound {
@@ -294,20 +306,20 @@ impl Run {
         }
     }
 
-    /// Cuts a link of which the port says so, or does not, once everything is as it should be.
+    /// Cuts a link, with or without notice of its port, if all paths are connected.
     fn fail_one(&mut self, repair: Instant, guest: usize, link: usize) {
         let is_whole = |guest: &crate::lab::Guest| (0..guest.links.len()).all(|it| guest.is_up(it));
         let now = self.lab.now;
         let oldest = self.model.under.values().map(|it| now.since(it.begun)).max();
-        // What a short cut has lost is sent again before the next one.
+        // Packets lost in a short cut are retransmitted before the next one.
         let is_quiet = oldest.is_none_or(|oldest| oldest <= self.takes * 8 + LINK_DOWN);
         if !self.repairs.is_empty() || !is_quiet || !self.lab.guests.iter().all(is_whole) {
             return;
         }
         self.lab.guests[guest].links[link].is_cut = true;
         self.repairs.push((repair, guest, link));
-        self.reported = self.rng.chance(0.5).then_some(now);
-        if self.reported.is_some() {
+        self.link_down = self.rng.chance(0.5).then_some(now);
+        if self.link_down.is_some() {
             self.lab.link_down(guest, link);
             self.lab.link_up(guest, link);
         }
@@ -321,7 +333,7 @@ impl Run {
     }
 }
 
-/// Returns how long the server's devices take.
+/// Returns the execution times of the server's devices.
 fn backend(kind: Kind, takes: Duration) -> Backend {
     Box::new(move |rng, _| {
         if kind == Kind::Stuck && rng.chance(0.01) {
@@ -334,7 +346,7 @@ fn backend(kind: Kind, takes: Duration) -> Backend {
     })
 }
 
-/// Fails unless the second client may not write what the first one does, and may once that one moves to it.
+/// Checks that a second writer is refused, except for migration.
 fn refuse_a_second_writer(lab: &mut Lab) -> Result<(), Violation> {
     let refused = lab.guests[1].remote.open(NAMES[1], AccessMode::READ_WRITE).expect("a name");
     let is_refused = |event: &RemoteEvent| {
@@ -353,7 +365,7 @@ fn refuse_a_second_writer(lab: &mut Lab) -> Result<(), Violation> {
 }
 
 #[test]
-fn nothing_that_was_confirmed_is_lost_whatever_fails() {
+fn confirmed_writes_survive_random_faults() {
     let (first, runs) = (number("RNBD_SEED", 1_u64), number("RNBD_RUNS", 40));
     let mut all = Totals::default();
     for seed in first..first + runs {
@@ -365,20 +377,20 @@ fn nothing_that_was_confirmed_is_lost_whatever_fails() {
 }
 
 #[test]
-fn the_campaign_notices_an_old_write_that_comes_after_a_newer_one() {
+fn campaign_detects_late_execution_of_an_old_write() {
     let notices = |seed| run(seed, Serving::Wrong).is_err_and(|why| why.is_stale());
     let noticed = (1..=10).filter(|&seed| notices(seed)).count();
     assert!(noticed >= 5, "{noticed} of 10");
 }
 
 #[test]
-fn with_a_server_that_does_not_fence_nothing_is_forgotten() {
+fn all_commands_complete_without_fences() {
     let mut all = Totals::default();
     let (runs, mut stale) = (number("RNBD_RUNS", 60), 0);
     for seed in 1..=runs {
         match run(seed, Serving::Plain) {
             Ok(seen) => all += seen,
-            // An old write, which a dead path has left on its way, may come after a newer one.
+            // The server may execute an old write of a failed path after a newer one.
             Err(why) => {
                 assert!(why.is_stale(), "seed {seed}: {why}");
                 stale += 1;

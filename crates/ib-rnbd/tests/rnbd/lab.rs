@@ -1,4 +1,4 @@
-//! A server with devices in memory, and clients of it, each with its own links.
+//! A server with devices in memory, and clients with their own links, in virtual time.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::Ipv4Addr;
@@ -8,7 +8,7 @@ use ib_block::{Discard, Errno, Geometry, Operation, Origin, ReadData};
 use ib_hca::MAX_PACKET;
 use ib_link::Route;
 use ib_rnbd::{
-    Answer, DeviceId, Export, Reads, Remote, RemoteConfig, RemoteEvent, Server as Rnbd,
+    DeviceId, Export, ReadMode, Remote, RemoteConfig, RemoteEvent, Response, Server as Rnbd,
     ServerCommand,
 };
 use ib_rtrs::{
@@ -26,13 +26,13 @@ pub(crate) const SIZE: usize = 64 << 10;
 /// The names of the devices.
 pub(crate) const NAMES: [&str; 3] = ["disk-a", "disk-b", "group/disk-c"];
 
-/// Numbers of requests that clients may have in flight.
+/// Maximum numbers of requests in flight, of which a client draws one.
 const DEPTHS: [usize; 4] = [24, 1, 3, 8];
 
-/// How many answers with data a guest has at once.
+/// Number of lent reads that a client keeps.
 const KEPT: usize = 9;
 
-/// A device in memory: what can be read, and what is on the medium, by flushes and writes that go through.
+/// A device in memory: its contents with the write cache, and on the medium.
 pub(crate) struct Disk {
     pub(crate) cached: Vec<u8>,
     pub(crate) medium: Vec<u8>,
@@ -43,13 +43,13 @@ pub(crate) struct Guest {
     pub(crate) remote: Remote,
     pub(crate) nodes: Nodes,
     pub(crate) links: Vec<Link>,
-    /// The server's HCA at the other end of its first link.
+    /// Index of the server's HCA at the other end of the first link.
     first: usize,
     pub(crate) paths: Vec<PathId>,
     pub(crate) events: Vec<(Instant, RemoteEvent)>,
-    /// What has ended: the number, how, and what was read.
+    /// Completed commands: number, status, and data of a read.
     pub(crate) done: Vec<(u64, Errno, Vec<u8>)>,
-    /// What was read last, and what it was when it was taken.
+    /// Lent data of the last reads, and copies of it.
     kept: VecDeque<(ReadData, Vec<u8>)>,
 }
 
@@ -68,7 +68,7 @@ impl Guest {
 /// A packet in flight: its destination (the server or a client), and the HCA of the destination.
 type Packet = (Option<usize>, usize, Vec<u8>, Route);
 
-/// How long the server's device takes.
+/// Returns the execution time of a command at its device.
 pub(crate) type Backend = Box<dyn FnMut(&mut Rng, &ServerCommand) -> Duration>;
 
 pub(crate) struct Lab {
@@ -84,21 +84,23 @@ pub(crate) struct Lab {
     pub(crate) backend: Backend,
     working: BTreeMap<(Instant, u64), (ServerRequest, ServerCommand)>,
     pub(crate) server_events: Vec<ServerEvent>,
-    /// Whether devices sometimes carry out a write once more, later, and which ones they will: device, place and data.
+    /// True if devices sometimes execute a write again later, which is an error.
     pub(crate) repeats: bool,
+    /// These repeated writes: time, device, offset and data.
     repeated: Vec<(Instant, usize, usize, Vec<u8>)>,
-    /// What devices say whatever they do, and whether they cache what is written.
+    /// Status of all commands of the devices.
     pub(crate) device_says: Errno,
+    /// True if the devices have a write cache.
     pub(crate) caches: bool,
-    /// By what number the server's devices are told from those of others.
+    /// The server's random number.
     pub(crate) number_of_server: u64,
-    /// Whether the server tells what Linux tells.
+    /// True if the server leaves out the extensions of this project.
     pub(crate) is_linux: bool,
     /// Maximum number of requests in flight at a client.
     depth: usize,
     /// Number of commands that devices have completed, including those of disconnected paths.
-    pub(crate) carried_out: u64,
-    /// How many messages were about devices that are not open.
+    pub(crate) executed: u64,
+    /// Number of commands for devices that are not open.
     pub(crate) unknown: u64,
 }
 
@@ -112,7 +114,7 @@ pub(crate) fn geometry() -> Geometry {
 }
 
 impl Lab {
-    /// Makes a server and clients with a number of links each, which are connected.
+    /// Creates a server, and connected clients with the given numbers of links.
     pub(crate) fn new(
         seed: u64,
         links: usize,
@@ -140,7 +142,7 @@ impl Lab {
             number_of_server: 1,
             is_linux: false,
             depth,
-            carried_out: 0,
+            executed: 0,
             unknown: 0,
             rng,
         };
@@ -154,7 +156,7 @@ impl Lab {
         lab
     }
 
-    /// Starts the part again that knows devices; their cache has a number.
+    /// Restarts the RNBD server. `cache` is the number of the write caches.
     pub(crate) fn offer(&mut self, cache: u32) {
         self.rnbd = Rnbd::new(self.number_of_server);
         for name in NAMES {
@@ -165,7 +167,7 @@ impl Lab {
         }
     }
 
-    /// Adds a client, and says whether it trusts in a cache of which the server says nothing.
+    /// Adds a client. `trusts_cache` is true if it trusts the cache of a Linux server.
     pub(crate) fn add_guest(
         &mut self,
         number: usize,
@@ -181,9 +183,9 @@ impl Lab {
             let far = Node::new(&mut self.rng, Ipv4Addr::new(10, 0, net, 2), 0x1000 + guid);
             self.nodes.0.push(far);
             let id = AdapterId((first + link) as u32);
-            self.server.listen(&mut self.nodes, id, PORT).expect("nobody listens there");
+            self.server.listen(&mut self.nodes, id, PORT).expect("the port is free");
         }
-        let reads = if number.is_multiple_of(2) { Reads::Lent(2048) } else { Reads::Copied };
+        let reads = if number.is_multiple_of(2) { ReadMode::Lent(2048) } else { ReadMode::Copied };
         let config = RemoteConfig { session, depth: self.depth, reads, trusts_cache };
         let mut remote = Remote::new(config, &mut nodes, self.rng.seed()).expect("memory");
         let mut paths = Vec::new();
@@ -197,7 +199,7 @@ impl Lab {
         self.guests.push(Guest { remote, nodes, links, first, paths, events, done, kept });
     }
 
-    /// Opens a device, which has to succeed.
+    /// Opens a device, and waits until it is open.
     pub(crate) fn open(&mut self, guest: usize, name: &str, mode: AccessMode) -> DeviceId {
         let device = self.guests[guest].remote.open(name, mode).expect("a name");
         self.run_until(Duration::from_secs(60), |lab| lab.guests[guest].is_open(device));
@@ -212,29 +214,32 @@ impl Lab {
         self.guests[guest].nodes.0[link].hca.set_port_active(true);
     }
 
-    /// Returns how often something has happened to a session.
+    /// Returns the number of events of a session.
     pub(crate) fn count(&self, guest: usize, wanted: &ClientEvent) -> usize {
         let is_wanted =
             |event: &RemoteEvent| matches!(event, RemoteEvent::Session(it) if it == wanted);
         self.guests[guest].events.iter().filter(|(_, event)| is_wanted(event)).count()
     }
 
-    /// Goes on until something is true.
+    /// Runs until a condition is true; panics after a time limit.
     pub(crate) fn run_until(&mut self, limit: Duration, mut is_done: impl FnMut(&Self) -> bool) {
         let end = self.now + limit;
         while !is_done(self) {
-            assert!(self.step(end), "it is not so after {limit:?}: {:?}", self.guests[0].events);
+            assert!(
+                self.step(end),
+                "the condition is false after {limit:?}: {:?}",
+                self.guests[0].events
+            );
         }
     }
 
-    /// Goes on for a while.
+    /// Runs for a period of virtual time.
     pub(crate) fn run_for(&mut self, time: Duration) {
         let end = self.now + time;
         while self.step(end) {}
     }
 
-    /// Does all that can be done now, and goes on to the next thing that happens; false when that is after an end,
-    /// which has come then.
+    /// Processes all events of the current time, and advances to the next one. Returns false if `end` was reached.
     pub(crate) fn step(&mut self, end: Instant) -> bool {
         self.settle();
         let guests = self.guests.iter().flat_map(|guest| {
@@ -273,7 +278,7 @@ impl Lab {
         true
     }
 
-    /// Lets engines and HCAs talk until they have nothing to say.
+    /// Processes events and packets until there are none at the current time.
     fn settle(&mut self) {
         let now = self.now;
         let mut goes_on = true;
@@ -344,24 +349,24 @@ impl Lab {
         moved
     }
 
-    /// Takes a request as a server of devices does.
+    /// Handles a request as the RNBD server of a daemon does.
     fn take(&mut self, request: &ServerRequest) {
         let memory = self.server.memory(request.session).expect("it is kept");
         let header = memory.to_vec(request.header_offset, request.header_length as usize);
         let header = header.expect("it lies within");
         let data = (request.direction, request.data_length);
         match self.rnbd.handle(request.session, data, &header) {
-            Answer::Now(errno, mut bytes) => {
+            Response::Immediate(errno, mut bytes) => {
                 self.unknown += u64::from(errno == Errno::ENOTCONN);
                 if self.is_linux && bytes.len() == 36 {
-                    // It says nothing behind the version.
+                    // The response ends with the version.
                     bytes[5..].fill(0);
                 }
                 memory.write(request.data_offset, &bytes).expect("it fits");
                 let length = bytes.len() as u32;
                 self.server.complete(self.now, &mut self.nodes, request.id, errno, length);
             }
-            Answer::Do(command) => {
+            Response::Execute(command) => {
                 let takes = (self.backend)(&mut self.rng, &command);
                 self.number += 1;
                 self.working.insert((self.now + takes, self.number), (*request, command));
@@ -369,7 +374,7 @@ impl Lab {
         }
     }
 
-    /// The devices do what is due.
+    /// Completes the commands of devices that are due. Returns true if there were any.
     fn work(&mut self) -> bool {
         let mut moved = false;
         let now = self.now;
@@ -381,8 +386,8 @@ impl Lab {
         {
             moved = true;
             let (request, command) = entry.remove();
-            let produced = self.carry_out(&request, &command);
-            self.carried_out += 1;
+            let produced = self.execute(&request, &command);
+            self.executed += 1;
             self.rnbd.done(&command);
             let errno = self.device_says;
             self.server.complete(self.now, &mut self.nodes, request.id, errno, produced);
@@ -390,7 +395,7 @@ impl Lab {
         moved
     }
 
-    fn carry_out(&mut self, request: &ServerRequest, command: &ServerCommand) -> u32 {
+    fn execute(&mut self, request: &ServerRequest, command: &ServerCommand) -> u32 {
         let memory = self.server.memory(request.session).expect("it is kept");
         let Disk { cached, medium } = &mut self.disks[command.export.0 as usize];
         let it = command.command;
@@ -420,7 +425,7 @@ impl Lab {
 }
 
 impl Guest {
-    /// Does what can be done now; returns whether there was anything.
+    /// Advances the client. Returns true if there was progress.
     fn advance(&mut self, now: Instant) -> bool {
         let Self { remote, nodes, .. } = self;
         let mut moved = false;
@@ -447,11 +452,11 @@ impl Guest {
             let data = remote.take_data();
             let bytes = data.copied().into_owned();
             self.done.push((user, errno, bytes.clone()));
-            // What is lent is kept as slow programs do, and stays what it was.
+            // Lent data must not change while a slow program keeps it.
             self.kept.push_back((data, bytes));
             if self.kept.len() > KEPT {
                 let (data, bytes) = self.kept.pop_front().expect("it is there");
-                assert!(data.copied() == bytes, "what is lent has changed");
+                assert!(data.copied() == bytes, "lent data has changed");
                 remote.give_back(data);
             }
         }

@@ -1,4 +1,4 @@
-//! Devices of a server over paths that fail, in virtual time: RNBD over RTRS over software HCAs.
+//! Tests of RNBD over RTRS over software HCAs, with failing paths, in virtual time.
 
 mod campaign;
 #[path = "../../../ib-rtrs/tests/sessions/faults.rs"]

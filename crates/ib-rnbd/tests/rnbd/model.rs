@@ -1,5 +1,4 @@
-//! What devices may hold: of each block, which writes were asked for, which have ended, and which of them have to be on
-//! the medium.
+//! Reference model of devices: for each block, its submitted and confirmed writes, and those that must be on the medium.
 
 use std::collections::BTreeMap;
 
@@ -9,13 +8,13 @@ use ib_types::Instant;
 use crate::faults::Violation;
 use crate::lab::{Lab, SIZE};
 
-/// The unit of what is asked for, in bytes.
+/// Length of a block in bytes; commands are multiples of it.
 pub(crate) const BLOCK: usize = 1024;
 
-/// How many blocks a device has.
+/// Number of blocks of a device.
 pub(crate) const BLOCKS: usize = SIZE / BLOCK;
 
-/// What was written into a block: its number, or zeros.
+/// The contents of a block: zeros, or the number of a write repeated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Content {
     Zeros,
@@ -31,33 +30,34 @@ impl Content {
     }
 }
 
-/// A block. There is one write of it at a time.
+/// The model of a block. It has at most one write in flight.
 #[derive(Clone, Debug)]
 struct Block {
-    /// All that it was to hold, in order.
+    /// All contents in the order of submission.
     contents: Vec<Content>,
-    /// Which of them was confirmed last, and which of them is on the medium at least.
+    /// Index of the last confirmed contents.
     confirmed: usize,
+    /// Index of the oldest contents that may be on the medium.
     stored: usize,
     is_written: bool,
-    /// Whether a write of it has ended without anybody knowing what of it is done.
+    /// True if a write has completed with unknown result.
     is_unknown: bool,
 }
 
-/// Something that was asked for.
+/// A command in flight.
 #[derive(Clone, Debug)]
-pub(crate) struct Under {
+pub(crate) struct PendingCommand {
     pub(crate) disk: usize,
     pub(crate) command: Command,
     pub(crate) begun: Instant,
-    /// What was confirmed then, of each block of the device.
+    /// The confirmed contents of each block of the device when the command was submitted.
     confirmed: Vec<usize>,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) struct Model {
     disks: Vec<Vec<Block>>,
-    pub(crate) under: BTreeMap<u64, Under>,
+    pub(crate) under: BTreeMap<u64, PendingCommand>,
     last: u64,
 }
 
@@ -82,7 +82,7 @@ impl Model {
         Self { disks: vec![vec![block; BLOCKS]; disks], under: BTreeMap::new(), last: 0 }
     }
 
-    /// Returns whether somebody can say what comes of a command.
+    /// Returns true if the result of a command can be checked: it does not conflict with a write in flight.
     pub(crate) fn allows(&self, disk: usize, command: &Command) -> bool {
         if command.operation == Operation::Flush {
             return true;
@@ -91,7 +91,7 @@ impl Model {
         blocks.iter().all(|it| !(it.is_unknown || changes(command) && it.is_written))
     }
 
-    /// Takes note that a command is asked for; returns its number, and the data of a write.
+    /// Notes the submission of a command. Returns its number, and the data of a write.
     pub(crate) fn begin(&mut self, now: Instant, disk: usize, command: Command) -> (u64, Vec<u8>) {
         self.last += 1;
         let number = self.last;
@@ -109,20 +109,20 @@ impl Model {
                 }
             }
         }
-        self.under.insert(number, Under { disk, command, begun: now, confirmed });
+        self.under.insert(number, PendingCommand { disk, command, begun: now, confirmed });
         (number, data)
     }
 
-    /// Takes note that a command has ended; fails when that cannot be.
+    /// Checks the completion of a command.
     pub(crate) fn end(
         &mut self,
         number: u64,
         errno: Errno,
         data: &[u8],
-    ) -> Result<Under, Violation> {
+    ) -> Result<PendingCommand, Violation> {
         let under = self.under.remove(&number);
-        let under = under.ok_or_else(|| format!("{number} has ended twice"))?;
-        let Under { disk, command, .. } = &under;
+        let under = under.ok_or_else(|| format!("command {number} has completed twice"))?;
+        let PendingCommand { disk, command, .. } = &under;
         let blocks = &mut self.disks[*disk];
         if changes(command) {
             for block in &mut blocks[blocks_of(command)] {
@@ -161,7 +161,7 @@ impl Model {
         Ok(under)
     }
 
-    /// Fails when what was to have reached the medium of a device has not.
+    /// Fails if flushed data is not on the medium of a device.
     pub(crate) fn check_medium(&self, lab: &Lab, disk: usize) -> Result<(), Violation> {
         for (at, block) in self.disks[disk].iter().enumerate().filter(|(_, it)| !it.is_unknown) {
             let found = &lab.disks[disk].medium[at * BLOCK..][..BLOCK];
@@ -171,7 +171,7 @@ impl Model {
         Ok(())
     }
 
-    /// Fails when devices do not hold at the end what was confirmed last.
+    /// Fails if devices do not have the last confirmed data at the end.
     pub(crate) fn check_end(&self, lab: &Lab) -> Result<(), Violation> {
         for (disk, blocks) in self.disks.iter().enumerate() {
             for (at, block) in blocks.iter().enumerate().filter(|(_, it)| !it.is_unknown) {
@@ -184,14 +184,14 @@ impl Model {
         Ok(())
     }
 
-    /// Returns how many blocks nobody knows anything of.
+    /// Returns the number of blocks with unknown contents.
     pub(crate) fn unknown(&self) -> usize {
         self.disks.iter().flatten().filter(|it| it.is_unknown).count()
     }
 }
 
 impl Block {
-    /// Fails when bytes are none of what the block has held since some content.
+    /// Fails if bytes differ from all contents of the block since an index.
     fn expect(&self, since: usize, found: &[u8]) -> Result<(), Violation> {
         let mut allowed = self.contents[since..].iter();
         if allowed.any(|content| content.bytes() == found) {
@@ -199,7 +199,7 @@ impl Block {
         }
         let number = u64::from_le_bytes(*found.first_chunk().expect("a block is longer"));
         let is_torn = Content::Written(number).bytes() != found;
-        // Each of its words is a number, zero where it was discarded.
+        // Each word is the number of a write, or zero.
         let words = found
             .chunks_exact(8)
             .map(|word| u64::from_le_bytes(*word.first_chunk().expect("8 bytes")));

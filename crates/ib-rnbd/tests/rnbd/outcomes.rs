@@ -1,4 +1,4 @@
-//! How commands end whose path, or session, is lost.
+//! Status of commands after the loss of their path or session.
 
 use std::time::Duration;
 
@@ -15,10 +15,10 @@ fn command(operation: Operation) -> Command {
     Command { operation, offset: 0, length: 1024, fua: false }
 }
 
-/// Returns a lab with some links and an open device, whose server takes ten seconds for what comes next.
+/// Returns a lab with an open device whose server takes ten seconds for each command.
 fn slow(links: usize, client: ClientConfig, server: ServerConfig) -> (Lab, DeviceId) {
     let client = ClientConfig { reconnect_delay: SECOND, ..client };
-    // With this one several commands may be in flight.
+    // The seed allows several commands in flight.
     let mut lab = Lab::new(4, links, vec![client], server);
     let device = lab.open(0, NAMES[0], AccessMode::READ_WRITE);
     lab.run_until(10 * SECOND, |lab| (0..links).all(|link| lab.guests[0].is_up(link)));
@@ -35,14 +35,14 @@ fn server() -> ServerConfig {
     }
 }
 
-/// Asks for something, and lets the server's device begin with it.
+/// Submits a command, and runs until the device has started it.
 fn ask(lab: &mut Lab, device: DeviceId, number: u64, operation: Operation) {
     let data = if operation == Operation::Write { vec![number as u8; 1024] } else { Vec::new() };
     lab.guests[0].remote.submit(device, number, command(operation), &data);
     lab.run_for(Duration::from_millis(1));
 }
 
-/// Returns how the commands end that are in flight when the only path is lost.
+/// Returns the status of commands in flight when the only path is lost.
 fn after_a_loss(fence: bool) -> Vec<(u64, Errno)> {
     let server = ServerConfig { fence, ..server() };
     let (mut lab, device) = slow(1, ClientConfig::new("guest"), server);
@@ -62,20 +62,20 @@ fn after_a_loss(fence: bool) -> Vec<(u64, Errno)> {
 }
 
 #[test]
-fn what_changes_a_device_is_not_done_again_after_a_loss_without_fences() {
+fn changes_are_not_retransmitted_after_loss_without_fences() {
     let unknown = Errno::ECONNABORTED;
     let expected = [(1, Errno::OK), (2, unknown), (3, Errno::OK), (4, unknown)];
     assert_eq!(after_a_loss(false), expected);
 }
 
 #[test]
-fn everything_is_done_again_after_a_loss_with_fences() {
+fn all_commands_are_retransmitted_after_loss_with_fences() {
     assert_eq!(after_a_loss(true), [1, 2, 3, 4].map(|number| (number, Errno::OK)));
 }
 
-/// What was sent is not done again where others may have written meanwhile, however late it is known that it was not done.
+/// A write is not retransmitted after a restart of the server, since other clients may have written.
 #[test]
-fn what_was_sent_before_a_server_was_started_anew_is_not_written_after_it() {
+fn write_is_not_retransmitted_after_restart_of_server() {
     for (fence, is_known_before, expected) in
         [(true, true, Errno::EIO), (true, false, Errno::EIO), (false, false, Errno::ECONNABORTED)]
     {
@@ -94,7 +94,7 @@ fn what_was_sent_before_a_server_was_started_anew_is_not_written_after_it() {
         if is_known_before {
             fail(&mut lab);
         }
-        // A path is connected again, so it may be that the server has forgotten everything while the client had another one.
+        // A path has reconnected, so the server may have lost its state although the client had another path.
         lab.link_down(0, others[0]);
         lab.run_for(Duration::from_millis(1));
         lab.link_up(0, others[0]);
@@ -114,16 +114,16 @@ fn what_was_sent_before_a_server_was_started_anew_is_not_written_after_it() {
     }
 }
 
-/// A server with Linux' numbers has forgotten its session, while a write with a number of before is late on another path.
+/// A server as Linux has lost its session state, while a write with an old device number is late on another path.
 #[test]
-fn a_late_write_goes_to_no_other_device_that_has_its_number_now() {
+fn late_write_does_not_reach_next_device_of_its_number() {
     let server = ServerConfig { fence: false, ..server() };
     let client = ClientConfig { reconnect_delay: SECOND, ..ClientConfig::new("guest") };
     let mut lab = Lab::new(4, 3, vec![client], server);
     lab.is_linux = true;
     let devices = NAMES.map(|name| lab.open(0, name, AccessMode::READ_WRITE));
     lab.run_until(SECOND, |lab| (0..3).all(|link| lab.guests[0].is_up(link)));
-    // The others have lower numbers when they are opened again, in the same order.
+    // The other devices get lower numbers when they are reopened in the same order.
     lab.guests[0].links[2].delay = Duration::from_millis(2);
     lab.guests[0].remote.close(devices[0]);
     lab.link_down(0, 1);
@@ -144,15 +144,15 @@ fn a_late_write_goes_to_no_other_device_that_has_its_number_now() {
     assert_eq!(written, [false, true, false]);
 }
 
-/// What has waited for room since before the server has forgotten everything is not sent with the number of before.
+/// A message that waits for a permit while the server loses its state is not sent with the old device number.
 #[test]
-fn what_waits_for_room_is_not_sent_with_a_number_of_before() {
+fn held_message_is_not_sent_with_an_old_number() {
     let (mut lab, device) = slow(2, ClientConfig::new("guest"), server());
     lab.link_down(0, 1);
     lab.run_until(SECOND, |lab| !lab.guests[0].is_up(1));
     lab.link_up(0, 1);
     lab.run_until(60 * SECOND, |lab| lab.guests[0].is_up(1));
-    // All permits but one.
+    // Uses all permits but one.
     for number in 0..7 {
         ask(&mut lab, device, number, Operation::Read);
     }
@@ -165,9 +165,9 @@ fn what_waits_for_room_is_not_sent_with_a_number_of_before() {
     assert_eq!(lab.unknown, 1, "the one that was told so");
 }
 
-/// Others are not opened again because one is not open any more that nobody wants.
+/// ENOTCONN for a device that the user has closed does not reopen the others.
 #[test]
-fn a_device_that_is_wanted_no_more_has_no_others_opened_again() {
+fn closed_device_does_not_cause_reopening_of_others() {
     let (mut lab, device) = slow(2, ClientConfig::new("guest"), server());
     let other = lab.open(0, NAMES[1], AccessMode::READ_WRITE);
     lab.link_down(0, 1);
@@ -187,9 +187,9 @@ fn a_device_that_is_wanted_no_more_has_no_others_opened_again() {
     assert_eq!(lab.guests[0].events.iter().filter(|(_, event)| is_other(event)).count(), 1);
 }
 
-/// The number of a device that is closed is free for others when nothing of it is in flight any more.
+/// A device is closed at the server only after its commands in flight have completed.
 #[test]
-fn a_device_is_closed_after_what_is_under_way() {
+fn device_is_closed_after_its_commands_in_flight() {
     let (mut lab, device) = slow(2, ClientConfig::new("guest"), server());
     ask(&mut lab, device, 1, Operation::Write);
     lab.backend = Box::new(|_, _| Duration::ZERO);
@@ -204,9 +204,9 @@ fn a_device_is_closed_after_what_is_under_way() {
     assert_eq!(lab.guests[0].done.iter().map(|it| it.1).collect::<Vec<_>>(), [Errno::OK]);
 }
 
-/// What is to be said about devices waits for room, and is said whatever path comes meanwhile.
+/// Open messages that wait for a buffer are sent even if a path connects meanwhile.
 #[test]
-fn no_device_is_forgotten_that_waits_to_be_opened_when_the_last_path_comes() {
+fn waiting_devices_are_opened_after_the_last_path_connects() {
     const MANY: usize = 400;
     let client = ClientConfig { reconnect_delay: SECOND, ..ClientConfig::new("guest") };
     let mut lab = Lab::new(4, 2, vec![client], server());
@@ -217,7 +217,7 @@ fn no_device_is_forgotten_that_waits_to_be_opened_when_the_last_path_comes() {
     lab.run_until(SECOND, |lab| !lab.guests[0].is_up(0));
     lab.link_up(0, 0);
     lab.run_until(60 * SECOND, |lab| lab.guests[0].is_open(first));
-    // Answers take their time.
+    // Responses are slow.
     lab.guests[0].links[0].delay = Duration::from_millis(20);
     let open = |_| lab.guests[0].remote.open(NAMES[1], AccessMode::READ_WRITE).expect("a name");
     let devices: Vec<DeviceId> = (0..MANY).map(open).collect();
@@ -228,7 +228,7 @@ fn no_device_is_forgotten_that_waits_to_be_opened_when_the_last_path_comes() {
 }
 
 #[test]
-fn a_device_that_does_not_answer_ends_what_waits_for_its_fence() {
+fn stuck_device_fails_commands_that_wait_for_its_fence() {
     let client = ClientConfig { fence_timeout: Some(2 * SECOND), ..ClientConfig::new("guest") };
     let (mut lab, device) = slow(2, client, server());
     ask(&mut lab, device, 1, Operation::Write);
@@ -242,14 +242,14 @@ fn a_device_that_does_not_answer_ends_what_waits_for_its_fence() {
     lab.run_until(3 * SECOND, |lab| !lab.guests[0].done.is_empty());
     assert_eq!(lab.guests[0].done[0].1, Errno::ETIMEDOUT);
     assert!(lab.now.since(begun) >= 2 * SECOND);
-    // Others go on.
+    // Commands of other devices continue.
     ask(&mut lab, device, 2, Operation::Read);
     lab.run_until(SECOND, |lab| lab.guests[0].done.len() == 2);
     assert_eq!(lab.guests[0].done[1].1, Errno::OK);
 }
 
 #[test]
-fn what_waits_ends_when_no_path_will_be_connected_again() {
+fn queued_commands_fail_after_the_last_reconnect_attempt() {
     let client = ClientConfig { max_reconnect_attempts: Some(1), ..ClientConfig::new("guest") };
     let (mut lab, device) = slow(1, client, server());
     ask(&mut lab, device, 1, Operation::Read);
@@ -261,10 +261,10 @@ fn what_waits_ends_when_no_path_will_be_connected_again() {
 }
 
 #[test]
-fn a_device_is_opened_after_it_was_closed_whatever_paths_that_takes() {
+fn device_reopens_after_close_despite_slow_path() {
     let (mut lab, mut device) = slow(2, ClientConfig::new("guest"), server());
     lab.backend = Box::new(|_, _| Duration::ZERO);
-    // What goes over the first path arrives later.
+    // Packets of the first path arrive later.
     lab.guests[0].links[0].delay = Duration::from_millis(3);
     for number in 0..20 {
         lab.guests[0].remote.close(device);
@@ -275,20 +275,20 @@ fn a_device_is_opened_after_it_was_closed_whatever_paths_that_takes() {
     assert!(lab.guests[0].done.iter().all(|it| it.1.is_ok()));
 }
 
-/// What the server knows after the loss of a session.
+/// The knowledge of the server after the loss of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum After {
-    /// Everything, and says so.
+    /// The server has kept all data, and reports that.
     Same,
-    /// That it was started again, with its machine.
+    /// The server reports that it was restarted with its machine.
     Restarted,
-    /// The same, and the device caches no more.
+    /// As after a restart, and the device has no write cache any more.
     WithoutCache,
-    /// It is a Linux kernel, which does not say; and whether it is trusted.
+    /// A Linux server, which does not report restarts. True if the client trusts it.
     Linux(bool),
 }
 
-/// Loses the only path of the only client, and waits until it is connected again.
+/// Cuts the only path of the only client, and waits until it has reconnected.
 fn lose(lab: &mut Lab, meanwhile: impl FnOnce(&mut Lab)) {
     lab.link_down(0, 0);
     lab.run_for(Duration::from_millis(100));
@@ -299,7 +299,7 @@ fn lose(lab: &mut Lab, meanwhile: impl FnOnce(&mut Lab)) {
 }
 
 #[test]
-fn a_flush_after_a_loss_fails_once_unless_nothing_can_have_been_lost_with_a_cache() {
+fn flush_fails_once_if_cached_writes_may_be_lost() {
     let (write, flush) = (command(Operation::Write), Command::FLUSH);
     let through = Command { fua: true, ..write };
     let (all, lost) = ([Errno::OK; 2], [Errno::EIO, Errno::OK]);
@@ -336,14 +336,14 @@ fn a_flush_after_a_loss_fails_once_unless_nothing_can_have_been_lost_with_a_cach
             lab.offer(if matches!(after, After::Restarted | After::WithoutCache) { 2 } else { 1 });
         });
         assert_eq!([(); 2].map(|()| ask(&mut lab, flush)), expected, "{after:?} {before:?}");
-        // It counts from then on, and a second loss without a write changes nothing.
+        // Changes count from then on. A second loss without a write has no effect.
         lose(&mut lab, |lab| lab.offer(3));
         assert_eq!(ask(&mut lab, flush), Errno::OK, "{after:?} {before:?}");
     }
 }
 
 #[test]
-fn a_flush_that_was_under_way_when_all_was_lost_tells_of_the_cache_as_well() {
+fn flush_in_flight_during_loss_fails_too() {
     let (mut lab, device) = slow(1, ClientConfig::new("guest"), server());
     lab.backend = Box::new(|_, _| Duration::ZERO);
     ask(&mut lab, device, 1, Operation::Write);
@@ -356,7 +356,7 @@ fn a_flush_that_was_under_way_when_all_was_lost_tells_of_the_cache_as_well() {
 }
 
 #[test]
-fn a_device_that_somebody_else_writes_to_is_waited_for_a_while() {
+fn reopening_waits_for_another_writer_for_limited_time() {
     for leaves in [true, false] {
         let config = |name| ClientConfig { reconnect_delay: SECOND, ..ClientConfig::new(name) };
         let mut lab = Lab::new(1, 1, vec![config("first"), config("second")], server());
@@ -374,11 +374,11 @@ fn a_device_that_somebody_else_writes_to_is_waited_for_a_while() {
             lab.guests[1].remote.close(other.expect("it was opened"));
         }
         lab.run_for(15 * SECOND);
-        // What that one has written would be overwritten by who knows nothing of it.
+        // The pending write would overwrite the data of the other client.
         let errno = if leaves { Errno::EIO } else { Errno::EPERM };
         assert_eq!(lab.guests[0].done.iter().map(|it| it.1).collect::<Vec<_>>(), [errno]);
         let is_told = |event: &RemoteEvent| match event {
-            RemoteEvent::Refused(_, OpenError::Other { .. }) => leaves,
+            RemoteEvent::Refused(_, OpenError::OtherData { .. }) => leaves,
             RemoteEvent::Refused(_, OpenError::Refused { errno: Errno::EPERM, .. }) => !leaves,
             _ => false,
         };
@@ -388,7 +388,7 @@ fn a_device_that_somebody_else_writes_to_is_waited_for_a_while() {
 }
 
 #[test]
-fn who_reads_what_somebody_else_writes_goes_on_and_so_does_who_alone_writes() {
+fn reader_and_single_writer_continue_after_loss() {
     let config = |name| ClientConfig { reconnect_delay: SECOND, ..ClientConfig::new(name) };
     let (reads, writes) = (AccessMode::READ_ONLY, AccessMode::READ_WRITE);
     for (mode, other, other_writes) in
@@ -411,7 +411,7 @@ fn who_reads_what_somebody_else_writes_goes_on_and_so_does_who_alone_writes() {
 }
 
 #[test]
-fn errors_of_the_servers_device_are_not_taken_for_those_of_paths() {
+fn device_errors_are_not_path_failures() {
     for errno in [Errno::ECONNABORTED, Errno::ETIMEDOUT] {
         let (mut lab, device) = slow(1, ClientConfig::new("guest"), server());
         lab.backend = Box::new(|_, _| Duration::ZERO);
@@ -423,8 +423,8 @@ fn errors_of_the_servers_device_are_not_taken_for_those_of_paths() {
 }
 
 #[test]
-fn a_server_that_has_forgotten_what_was_open_is_asked_to_open_it_again_but_not_for_ever() {
-    // Where no path was connected since, an administrator of the server has closed the device.
+fn devices_are_reopened_a_limited_number_of_times() {
+    // If no path has reconnected, an administrator of the server has closed the device.
     for (forgets, connects) in [(false, true), (true, true), (false, false)] {
         let (mut lab, device) = slow(2, ClientConfig::new("guest"), server());
         lab.backend = Box::new(|_, _| Duration::ZERO);
@@ -435,7 +435,7 @@ fn a_server_that_has_forgotten_what_was_open_is_asked_to_open_it_again_but_not_f
             lab.link_up(0, 1);
             lab.run_until(60 * SECOND, |lab| lab.guests[0].is_up(1));
         }
-        // The session goes on, and all that was open in it is gone.
+        // The session continues, but the server has closed all devices.
         lab.offer(1);
         if forgets {
             lab.device_says = Errno::ENOTCONN;
@@ -455,14 +455,14 @@ fn refused_device_opens_once_its_writer_has_closed_it() {
     let writer = lab.open(0, NAMES[0], AccessMode::READ_WRITE);
     let waits = lab.guests[1].remote.open(NAMES[0], AccessMode::READ_WRITE).expect("a name");
     let refusals = |lab: &Lab| {
-        let is_refusal = |event: &&(_, RemoteEvent)| matches!(&event.1, RemoteEvent::Refused(id, why) if *id == waits && why.may_pass());
+        let is_refusal = |event: &&(_, RemoteEvent)| matches!(&event.1, RemoteEvent::Refused(id, why) if *id == waits && why.is_temporary());
         lab.guests[1].events.iter().filter(is_refusal).count()
     };
     lab.run_until(10 * SECOND, |lab| refusals(lab) == 1);
-    lab.guests[1].remote.try_again(waits);
+    lab.guests[1].remote.retry_open(waits);
     lab.run_until(SECOND, |lab| refusals(lab) == 2);
     lab.guests[0].remote.close(writer);
     lab.run_for(SECOND);
-    lab.guests[1].remote.try_again(waits);
+    lab.guests[1].remote.retry_open(waits);
     lab.run_until(SECOND, |lab| lab.guests[1].is_open(waits));
 }

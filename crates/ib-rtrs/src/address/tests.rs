@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn addresses_of_paths_are_read_and_written() {
+fn path_addresses_round_trip_as_text() {
     for text in ["ip:192.168.77.1", "ip:fd00::1", "gid:fe80::2:c903:0:1"] {
         assert_eq!(text.parse::<Address>().unwrap().to_string(), text);
     }
@@ -13,7 +13,7 @@ fn addresses_of_paths_are_read_and_written() {
 }
 
 #[test]
-fn what_is_no_address_is_refused_by_name() {
+fn invalid_addresses_are_refused_with_their_text() {
     let refused = |text: &str| text.parse::<PathAddress>().unwrap_err();
     for text in ["10.0.0.1", "tcp:1"] {
         assert_eq!(refused(text), AddressError::Kind(text.to_owned()));

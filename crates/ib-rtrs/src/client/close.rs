@@ -6,7 +6,7 @@ use ib_cm::ConnectionId;
 use ib_types::Instant;
 use rand::Rng;
 
-use super::path::{After, Path, PathState};
+use super::path::{ClosedState, Path, PathState};
 use super::session::Stage;
 use super::{Client, ClientEvent, Failure, PathId, PathSpec, Timer, uuid};
 use crate::adapters::{Adapter, Adapters};
@@ -16,17 +16,17 @@ use crate::connection::{self, SetupError};
 const MAX_PATHS: usize = 128;
 
 /// Timeout of the server's confirmation of a disconnect.
-const FAREWELL: Duration = Duration::from_secs(30);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Why a path is not added.
+/// Error of [`Client::add_path`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AddError {
-    /// The session has as many paths as may be.
-    #[error("the session has {MAX_PATHS} paths: expected fewer")]
+    /// The session has the maximum number of paths.
+    #[error("the session has the maximum of {MAX_PATHS} paths: remove one first")]
     TooMany,
-    /// It has ended, or is about to.
-    #[error("the session has ended")]
+    /// The session is closed or closing.
+    #[error("the session is closed")]
     Closed,
     /// The HCA cannot create the objects of the path.
     #[error(transparent)]
@@ -34,11 +34,13 @@ pub enum AddError {
 }
 
 impl Client {
-    /// Adds a path and begins to connect it. The first path of a session begins it at the server; those that are added
-    /// before it is connected wait for that, and the session is up when all of them are connected.
+    /// Adds a path and starts to connect it.
+    ///
+    /// The first path creates the session at the server. Paths that are added before it is connected are connected
+    /// afterwards, and the session is up once all of them are.
     ///
     /// # Errors
-    /// Fails if the session has too many paths or has ended, or if the HCA cannot create the objects of the path.
+    /// Fails if the session has too many paths or is closed, or if the HCA cannot create the objects of the path.
     pub fn add_path(
         &mut self,
         now: Instant,
@@ -61,22 +63,22 @@ impl Client {
         let begins = was_any || path.is_first;
         self.paths.add(path);
         if begins {
-            self.begin_path(now, cx, id);
+            self.start_connecting(now, cx, id);
             self.settle(now, cx);
         }
         Ok(id)
     }
 
-    /// Disconnects a path. [`ClientEvent::PathDisconnected`] tells when the server knows. False when there is no such
-    /// path.
+    /// Disconnects a path. [`ClientEvent::PathDisconnected`] reports the server's confirmation. Returns false if there is
+    /// no such path.
     pub fn disconnect_path(&mut self, now: Instant, cx: &mut impl Adapters, id: PathId) -> bool {
-        self.end_path(now, cx, id, After::Disconnected)
+        self.end_path(now, cx, id, ClosedState::Disconnected)
     }
 
-    /// Disconnects a path and forgets it. [`ClientEvent::PathRemoved`] tells when the server knows. False when there is
-    /// no such path.
+    /// Disconnects and removes a path. [`ClientEvent::PathRemoved`] reports the server's confirmation. Returns false if
+    /// there is no such path.
     pub fn remove_path(&mut self, now: Instant, cx: &mut impl Adapters, id: PathId) -> bool {
-        self.end_path(now, cx, id, After::Removed)
+        self.end_path(now, cx, id, ClosedState::Removed)
     }
 
     /// Reconnects a path immediately. [`ClientEvent::PathUp`] or [`ClientEvent::PathDown`] reports the result.
@@ -84,19 +86,18 @@ impl Client {
     pub fn reconnect_path(&mut self, now: Instant, cx: &mut impl Adapters, id: PathId) -> bool {
         match self.path_state(id) {
             None | Some(PathState::Closing | PathState::Connecting) => return false,
-            Some(PathState::Connected) => self.fail_path(now, cx, id, Failure::Unwanted),
+            Some(PathState::Connected) => self.fail_path(now, cx, id, Failure::ClosedLocally),
             Some(PathState::Waiting | PathState::Disconnected) => {}
         }
         if let Some(path) = self.paths.get_mut(id) {
             path.attempts = 0;
         }
-        self.begin_path(now, cx, id);
+        self.start_connecting(now, cx, id);
         self.settle(now, cx);
         true
     }
 
-    /// Closes the session. Requests in flight fail with an error. [`ClientEvent::Closed`] reports that the server
-    /// has been notified.
+    /// Closes the session. Requests in flight fail. [`ClientEvent::Closed`] reports that all paths are removed.
     pub fn close(&mut self, now: Instant, cx: &mut impl Adapters) {
         if self.session.is_ending() {
             return;
@@ -104,47 +105,52 @@ impl Client {
         self.session.stage = Stage::Closing;
         let ids: Vec<PathId> = self.paths().collect();
         for id in ids {
-            self.end_path(now, cx, id, After::Removed);
+            self.end_path(now, cx, id, ClosedState::Removed);
         }
         self.finish_close(now, cx);
     }
 
-    fn end_path(&mut self, now: Instant, cx: &mut impl Adapters, id: PathId, after: After) -> bool {
+    fn end_path(
+        &mut self,
+        now: Instant,
+        cx: &mut impl Adapters,
+        id: PathId,
+        next_state: ClosedState,
+    ) -> bool {
         let Some(path) = self.paths.get_mut(id) else { return false };
         if path.state == PathState::Closing {
-            // A removal stays one.
-            path.after = path.after.max(Some(after));
+            // A removal is not reduced to a disconnect.
+            path.next_state = path.next_state.max(Some(next_state));
             return true;
         }
         self.timers.stop((id, Timer::Reconnect));
         let connections =
             self.paths.get(id).map(|path| path.connections.clone()).unwrap_or_default();
-        self.fail_path(now, cx, id, Failure::Unwanted);
+        self.fail_path(now, cx, id, Failure::ClosedLocally);
         let Some(path) = self.paths.get_mut(id) else { return false };
         path.state = PathState::Closing;
-        path.after = Some(after);
+        path.next_state = Some(next_state);
         let adapter = path.spec.adapter;
         if let Some(Adapter { cm, .. }) = cx.get(adapter) {
-            let waits = connections.iter().map(|it| it.id);
-            path.ending =
-                waits.filter(|&it| cm.state(it) == Some(ib_cm::State::DreqSent)).collect();
+            let ids = connections.iter().map(|it| it.id);
+            path.closing = ids.filter(|&it| cm.state(it) == Some(ib_cm::State::DreqSent)).collect();
         }
-        let ending = path.ending.clone();
-        for &connection in &ending {
+        let closing = path.closing.clone();
+        for &connection in &closing {
             self.paths.add_connection(adapter, connection, id);
         }
-        if ending.is_empty() {
+        if closing.is_empty() {
             self.path_closed(now, cx, id);
         } else {
-            self.timers.set((id, Timer::Close), (), now + FAREWELL);
+            self.timers.set((id, Timer::Close), (), now + CLOSE_TIMEOUT);
         }
         self.settle(now, cx);
         self.give_up(now, cx);
         true
     }
 
-    /// A connection has ended: by the server's wish, or because it has answered ours.
-    pub(super) fn ended(
+    /// Handles the end of a connection: the server has disconnected it, or has confirmed the client's disconnect.
+    pub(super) fn connection_closed(
         &mut self,
         now: Instant,
         cx: &mut impl Adapters,
@@ -155,25 +161,25 @@ impl Client {
         if path.state != PathState::Closing {
             return self.fail_path(now, cx, id, Failure::Disconnected);
         }
-        path.ending.retain(|&it| it != connection);
-        if path.ending.is_empty() {
+        path.closing.retain(|&it| it != connection);
+        if path.closing.is_empty() {
             self.path_closed(now, cx, id);
         }
     }
 
-    /// The other end knows that a path has ended, or does not answer.
+    /// Disconnects or removes a path finally: the server has confirmed the disconnect, or has not responded in time.
     pub(super) fn path_closed(&mut self, now: Instant, cx: &mut impl Adapters, id: PathId) {
         self.timers.stop((id, Timer::Close));
         let Some(path) = self.paths.get_mut(id) else { return };
-        let (adapter, ending) = (path.spec.adapter, std::mem::take(&mut path.ending));
+        let (adapter, closing) = (path.spec.adapter, std::mem::take(&mut path.closing));
         let ends = (adapter, path.spec.address);
         path.state = PathState::Disconnected;
-        let after = path.after.take();
-        for connection in ending {
+        let next_state = path.next_state.take();
+        for connection in closing {
             self.paths.remove_connection(adapter, connection);
         }
-        match after {
-            Some(After::Removed) => {
+        match next_state {
+            Some(ClosedState::Removed) => {
                 self.paths.remove(id);
                 self.fencing.path_removed(id, ends);
                 self.events.push_back(ClientEvent::PathRemoved(id));
@@ -183,7 +189,7 @@ impl Client {
         self.finish_close(now, cx);
     }
 
-    /// Ends the session once all its paths are gone.
+    /// Ends the session once all its paths are removed.
     fn finish_close(&mut self, now: Instant, cx: &mut impl Adapters) {
         if self.session.stage == Stage::Closing && self.paths.iter().next().is_none() {
             self.give_up(now, cx);
@@ -193,17 +199,17 @@ impl Client {
         }
     }
 
-    /// Releases the objects that a path has at its HCA, and disconnects from the server.
+    /// Disconnects a path, and destroys its objects at the HCA.
     pub(super) fn tear_down(&mut self, now: Instant, cx: &mut impl Adapters, id: PathId) {
-        let Self { paths, timers, came_up, .. } = self;
+        let Self { paths, timers, newly_connected, .. } = self;
         paths.set_disconnected(id);
         let Some(path) = paths.get_mut(id) else { return };
         for timer in
-            [Timer::Connect, Timer::Heartbeat, Timer::Watch, Timer::Probe, Timer::Reconnect]
+            [Timer::Connect, Timer::Heartbeat, Timer::IoTimeout, Timer::Probe, Timer::Reconnect]
         {
             timers.stop((id, timer));
         }
-        came_up.retain(|&it| it != id);
+        newly_connected.retain(|&it| it != id);
         let attempt = path.attempt.take().map(|attempt| attempt.connection);
         let connections = std::mem::take(&mut path.connections);
         path.chunks.clear();
@@ -216,7 +222,7 @@ impl Client {
         }
         if let Some(cq) = cq {
             paths.remove_cq(adapter, cq);
-            // Its queue pairs are gone.
+            // Its queue pairs are destroyed.
             hca.destroy_cq(cq).ok();
         }
         if let Some(inbox) = inbox {

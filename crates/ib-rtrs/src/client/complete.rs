@@ -4,19 +4,26 @@ use ib_hca::{Data, Hca, RemoteAddress, SendOp, Wc, WcOpcode, WcStatus};
 use ib_types::Instant;
 use ib_wire::rtrs::{Fenced, Immediate, Meaning, MessageType, RkeyResponse};
 
-use super::info::INFO;
+use super::info::INFO_RECEIVE;
 use super::liveness::{PROBE_AFTER, Probe};
 use super::path::PathState;
 use super::slots::{Slot, SlotState};
 use super::{Client, Completion, Failure, Outcome, PathId, Timer};
 use crate::adapters::Adapters;
 use crate::connection::{self, SetupError, WorkId};
-use crate::heartbeat::Beat;
+use crate::heartbeat::HeartbeatAction;
 use crate::{Direction, Errno};
+
+/// A response of the server: immediate data, and the new key of the chunk if there is one.
+struct Response {
+    chunk: u32,
+    errno: Errno,
+    key: Option<RkeyResponse>,
+}
 
 impl Client {
     /// Handles the completions of a path.
-    pub(super) fn take_completions(
+    pub(super) fn handle_completions(
         &mut self,
         now: Instant,
         cx: &mut impl Adapters,
@@ -30,7 +37,7 @@ impl Client {
         let mut found = 0;
         while let Some(wc) = hca.poll_cq(cq) {
             found += 1;
-            if let Err(why) = self.take_completion(now, hca, cpu, id, &wc) {
+            if let Err(why) = self.handle_completion(now, hca, cpu, id, &wc) {
                 self.failed.push_back((id, why));
                 break;
             }
@@ -38,10 +45,10 @@ impl Client {
         if let Some(path) = self.paths.get_mut(id).filter(|_| found > 0) {
             path.stats.completions.count(found);
         }
-        self.take_fenced(now, cx);
+        self.handle_fenced(now, cx);
     }
 
-    fn take_completion(
+    fn handle_completion(
         &mut self,
         now: Instant,
         hca: &mut Hca,
@@ -53,23 +60,23 @@ impl Client {
             return Err(Failure::Transport(wc.status));
         }
         let Some(work) = WorkId::of(wc.wr_id) else { return Ok(()) };
-        if work.index == INFO {
-            return self.take_info(now, hca, id, wc);
+        if work.index == INFO_RECEIVE {
+            return self.handle_info(now, hca, id, wc);
         }
         let Some(path) = self.paths.get_mut(id) else { return Ok(()) };
-        path.liveness.hear(now);
+        path.liveness.message_received(now);
         let sge = path.receive(work.connection, work.index);
         let qp = path.connections.get(usize::from(work.connection)).map(|it| it.qp);
-        let qp = qp.ok_or(Failure::Protocol("something over no connection"))?;
-        // What it says is read before others may come into the same place.
+        let qp = qp.ok_or(Failure::Protocol("a message on an unknown connection"))?;
+        // The message is read before the receive is posted again, since the next message reuses the buffer.
         let mut message = [0; RkeyResponse::LENGTH];
         let length =
             if wc.opcode == WcOpcode::Recv { wc.byte_len.min(sge.length) as usize } else { 0 };
         if length > 0 {
-            let inbox = path.inbox.as_ref().expect("receives are in it");
+            let inbox = path.inbox.as_ref().expect("receives with a buffer are in the inbox");
             let offset = (sge.addr - inbox.memory.address()) as usize;
             let message = &mut message[..length.min(RkeyResponse::LENGTH)];
-            inbox.memory.read(offset, message).expect("receives are within");
+            inbox.memory.read(offset, message).expect("receives are within the inbox");
         }
         connection::receive(hca, now, qp, work, sge).map_err(SetupError::from)?;
         let Some(imm) = wc.imm_data else {
@@ -85,7 +92,8 @@ impl Client {
             Meaning::Response { error, chunk, .. } => {
                 let key = RkeyResponse::parse(&message);
                 let key = (length == RkeyResponse::LENGTH).then_some(key);
-                self.take_response(now, hca, cpu, id, (chunk, Errno(error)), key)
+                let response = Response { chunk, errno: Errno(error), key };
+                self.handle_response(now, hca, cpu, id, &response)
             }
             Meaning::Heartbeat { .. } => {
                 let op = heartbeat(Immediate::HEARTBEAT_ACKNOWLEDGEMENT);
@@ -97,28 +105,29 @@ impl Client {
                 Ok(())
             }
             Meaning::Request { .. } | Meaning::Other { .. } => {
-                Err(Failure::Protocol("immediate data that means nothing"))
+                Err(Failure::Protocol("immediate data of an unknown type"))
             }
         }
     }
 
-    fn take_response(
+    fn handle_response(
         &mut self,
         now: Instant,
         hca: &mut Hca,
         cpu: u32,
         id: PathId,
-        (chunk, errno): (u32, Errno),
-        key: Option<RkeyResponse>,
+        response: &Response,
     ) -> Result<(), Failure> {
-        let index = u16::try_from(chunk).map_err(|_| Failure::Protocol("a chunk that is not"))?;
-        let slot = self.slots.get(index).filter(|slot| slot.fate == SlotState::Sent(id));
-        let slot = slot.ok_or(Failure::Protocol("a response to no request"))?;
+        let &Response { chunk, errno, key } = response;
+        let index = u16::try_from(chunk)
+            .map_err(|_| Failure::Protocol("a response with an invalid chunk"))?;
+        let slot = self.slots.get(index).filter(|slot| slot.state == SlotState::Sent(id));
+        let slot = slot.ok_or(Failure::Protocol("a response without a request"))?;
         let (direction, sent, from, user) = (slot.direction, slot.sent, slot.cpu, slot.user);
-        let path = self.paths.get_mut(id).expect("it has sent the request");
+        let path = self.paths.get_mut(id).expect("the path has a request in flight");
         if let Some(key) = key {
             if key.message_type != MessageType::RKEY_RESPONSE || key.chunk != index {
-                return Err(Failure::Protocol("the key of another chunk"));
+                return Err(Failure::Protocol("a response with the key of another chunk"));
             }
             path.chunks[usize::from(index)].rkey = key.r_key;
         }
@@ -133,17 +142,22 @@ impl Client {
         Ok(())
     }
 
-    /// An interval of heartbeats has ended.
-    pub(super) fn beat(&mut self, now: Instant, cx: &mut impl Adapters, id: PathId) {
+    /// Handles the end of a heartbeat interval.
+    pub(super) fn end_heartbeat_interval(
+        &mut self,
+        now: Instant,
+        cx: &mut impl Adapters,
+        id: PathId,
+    ) {
         let heartbeats = self.config.heartbeats;
         let Some(path) = self.paths.get_mut(id) else { return };
         if path.state != PathState::Connected {
             return;
         }
         match path.liveness.tick(heartbeats.missed_max) {
-            Beat::Dead => return self.fail_path(now, cx, id, Failure::Heartbeat),
-            Beat::Wait => {}
-            Beat::Send => {
+            HeartbeatAction::Fail => return self.fail_path(now, cx, id, Failure::Heartbeat),
+            HeartbeatAction::Wait => {}
+            HeartbeatAction::Send => {
                 if let Err(error) = self.send_heartbeat(now, cx, id) {
                     return self.fail_path(now, cx, id, error.into());
                 }
@@ -182,24 +196,24 @@ impl Client {
         self.timers.set((id, Timer::Probe), (), now + PROBE_AFTER);
     }
 
-    /// Fails the path of a request that takes too long, if the server fences paths. Without fences the late request could be
-    /// executed after its repetition, and overwrite later writes: there only the transport and heartbeats detect dead paths.
-    pub(super) fn watch(&mut self, now: Instant, cx: &mut impl Adapters, id: PathId) {
+    /// Fails the path of a request that has timed out, if the server fences paths. Without fences the late request could
+    /// overwrite later writes, so only the transport and heartbeats fail paths.
+    pub(super) fn check_io_timeout(&mut self, now: Instant, cx: &mut impl Adapters, id: PathId) {
         let Some(most) = self.config.io_timeout else { return };
         if self.paths.get(id).is_none_or(|it| it.state != PathState::Connected || !it.fences()) {
             return;
         }
         let is_late =
-            |slot: &Slot| slot.fate == SlotState::Sent(id) && now.since(slot.sent) >= most;
+            |slot: &Slot| slot.state == SlotState::Sent(id) && now.since(slot.sent) >= most;
         if self.slots.with(is_late).is_empty() {
-            self.timers.set((id, Timer::Watch), (), now + most / 4);
+            self.timers.set((id, Timer::IoTimeout), (), now + most / 4);
         } else {
             self.fail_path(now, cx, id, Failure::IoTimeout);
         }
     }
 }
 
-/// Returns the operation that sends a heartbeat, or its acknowledgement.
+/// Returns the operation that sends immediate data without payload: a heartbeat or its acknowledgement.
 pub(crate) fn heartbeat(immediate: Immediate) -> SendOp {
     SendOp::Write { to: RemoteAddress::default(), imm: Some(immediate.0) }
 }

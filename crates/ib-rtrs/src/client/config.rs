@@ -10,32 +10,32 @@ use ib_types::{Mtu, PKey};
 use crate::address::{Address, PathAddress};
 use crate::{AdapterId, Heartbeats, SharedKey, Transport};
 
-/// Which of the connected paths a request takes.
+/// The policy that selects one of the connected paths for a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Policy {
-    /// For each processor one after the other.
+    /// The paths in turn, separately for each processor.
     RoundRobin,
-    /// That with the fewest requests in flight.
+    /// The path with the fewest requests in flight.
     #[default]
     MinInflight,
-    /// That whose last heartbeat was fastest; one without a heartbeat counts as the fastest.
+    /// The path with the shortest round-trip time of the last heartbeat. A path without a heartbeat counts as 0.
     MinLatency,
 }
 
-/// How a session works.
+/// The configuration of a session.
 #[derive(Clone, Debug)]
 pub struct ClientConfig {
-    /// The name of the session, up to 254 bytes without `/` and `.`; the server knows no two of a name.
+    /// The name of the session: 1 to 254 bytes without `/` and `.`, unique at the server.
     pub name: String,
-    /// How many processors there are, which the tables of processors have rows for.
+    /// Number of processors: the rows of statistics by processor.
     pub processors: u32,
-    /// How many connections each path has, 1 to 4096; with 1, all goes over that one, else over all but the first.
-    /// Linux has one more than processors.
+    /// Number of connections of a path, 1 to 4096. If there are several, the first has no block requests. Linux uses the
+    /// number of processors plus one.
     pub connections: u16,
-    /// Which path a request takes.
+    /// The policy that selects the path of a request.
     pub policy: Policy,
-    /// Whether the server is to invalidate the key of a read itself. Otherwise the client closes it when the answer
-    /// has come, which saves a packet.
+    /// True if the server is requested to invalidate the key of a read. False if the client closes the key after the
+    /// response, which saves a packet.
     pub need_invalidation: bool,
     /// True if a server of this project is requested to fence failed paths before their requests are retransmitted.
     pub fence: bool,
@@ -44,25 +44,26 @@ pub struct ClientConfig {
     /// They end with [`Outcome::Fenced`](super::Outcome::Fenced), for users that must reopen objects that the server has
     /// closed. False retransmits them.
     pub returns_lost: bool,
-    /// The shared key of client and server; `None` for none, as with Linux.
+    /// The shared key of client and server; `None` to connect without proof, as Linux does.
     pub key: Option<SharedKey>,
-    /// How often a path is tried to be connected again; `None` for any number of times.
+    /// Maximum number of failed attempts to connect a path in succession; `None` for no limit.
     pub max_reconnect_attempts: Option<u32>,
-    /// How long to wait before that.
+    /// Delay before a path is reconnected.
     pub reconnect_delay: Duration,
-    /// The most that is added to that at random.
+    /// Maximum random addition to the delay.
     pub reconnect_jitter: Duration,
-    /// How long a path may take to be connected.
+    /// Timeout of connecting a path.
     pub connect_timeout: Duration,
-    /// How long a request may be in flight before its path counts as failed, where paths are fenced; `None` indefinitely.
+    /// Time in flight after which a request fails its path, if the server fences paths; `None` for no limit.
     pub io_timeout: Option<Duration>,
-    /// Timeout of a fence, during which the server's user may still execute requests of the failed path; `None` for none.
-    /// After that the requests that wait for it end with [`Errno::ETIMEDOUT`](crate::Errno::ETIMEDOUT): it is not known what
-    /// of them is executed, nor when. Their chunks are reused only after the server has confirmed.
+    /// Timeout of the server's confirmation of a fence; `None` for no limit.
+    ///
+    /// The requests that wait for the fence then complete with [`Errno::ETIMEDOUT`](crate::Errno::ETIMEDOUT): the server may
+    /// have executed them, or may execute them later. Their chunks are reused only after the confirmation.
     pub fence_timeout: Option<Duration>,
-    /// How the end of the other side is noticed.
+    /// Detection of a dead server.
     pub heartbeats: Heartbeats,
-    /// How packets are repeated.
+    /// Timeouts of retransmissions.
     pub transport: Transport,
 }
 
@@ -94,16 +95,16 @@ impl ClientConfig {
     }
 }
 
-/// Why a session cannot have a name.
+/// Error of an invalid session name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a session cannot be called `{0}`: expected 1 to 254 bytes without `/` and `.`")]
+#[error("invalid session name `{0}`: expected 1 to 254 bytes without `/` and `.`")]
 pub struct NameError(pub String);
 
 impl ClientConfig {
-    /// Checks the name of the session, of which servers take no other.
+    /// Checks the name of the session. Servers refuse invalid names.
     ///
     /// # Errors
-    /// Fails when it is empty or too long, or has a slash or a dot.
+    /// Fails if the name is empty, longer than 254 bytes, or contains a slash, a dot or a NUL.
     pub fn check_name(&self) -> Result<(), NameError> {
         let name = &self.name;
         let is_good = (1..=254).contains(&name.len()) && !name.contains(['/', '.', '\0']);
@@ -114,24 +115,24 @@ impl ClientConfig {
 /// The specification of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathSpec {
-    /// The HCA that it starts from.
+    /// The local HCA.
     pub adapter: AdapterId,
-    /// The addresses of its ends.
+    /// The addresses of client and server.
     pub address: PathAddress,
-    /// The service that listens at the server.
+    /// The service ID of the server.
     pub service: ServiceId,
-    /// The header of `rdma_cm`; paths between GIDs have none.
+    /// The IP addresses of `rdma_cm` in the REQ; `None` for paths between GIDs.
     pub cma: Option<CmaHeader>,
-    /// The way of its packets.
+    /// The route of its packets.
     pub route: Route,
-    /// The most payload of a packet.
+    /// The path MTU.
     pub mtu: Mtu,
     /// The partition.
     pub p_key: PKey,
 }
 
 impl PathSpec {
-    /// Returns the path from an address and port to those of a server, by a route.
+    /// Creates the specification of a path between IP addresses and ports, in the default partition.
     #[must_use]
     pub fn new(
         adapter: AdapterId,
@@ -155,7 +156,8 @@ impl PathSpec {
         }
     }
 
-    /// Returns the path between the GIDs of a route, to a port of a server, as `AF_IB` of `rdma_cm` asks for it.
+    /// Creates the specification of a path between the GIDs of a route, to a port of a server. It corresponds to `AF_IB`
+    /// of `rdma_cm`.
     #[must_use]
     pub fn between_gids(adapter: AdapterId, port: u16, route: Route, mtu: Mtu) -> Self {
         Self {

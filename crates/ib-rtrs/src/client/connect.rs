@@ -1,4 +1,4 @@
-//! The connections of a path, one after the other.
+//! Connecting a path: its connections are established one after the other.
 
 use ib_cm::{CmEvent, ConnectParams, Connected, Failure as CmFailure, accepted_mtu};
 use ib_hca::Hca;
@@ -20,8 +20,8 @@ use crate::connection::{self, Connection, Peer, SetupError};
 const COMPLETIONS: u32 = 1 << 22;
 
 impl Client {
-    /// Begins to connect a path.
-    pub(super) fn begin_path(&mut self, now: Instant, cx: &mut impl Adapters, id: PathId) {
+    /// Starts to connect a path.
+    pub(super) fn start_connecting(&mut self, now: Instant, cx: &mut impl Adapters, id: PathId) {
         let timeout = self.config.connect_timeout;
         let Some(path) = self.paths.get_mut(id) else { return };
         if !matches!(path.state, PathState::Waiting | PathState::Disconnected) {
@@ -32,13 +32,13 @@ impl Client {
         path.reconnects = path.reconnects.wrapping_add(1);
         self.timers.stop((id, Timer::Reconnect));
         self.timers.set((id, Timer::Connect), (), now + timeout);
-        if let Err(error) = self.begin_connection(now, cx, id) {
+        if let Err(error) = self.start_connection(now, cx, id) {
             self.fail_path(now, cx, id, error.into());
         }
     }
 
     /// Requests the next connection of a path.
-    fn begin_connection(
+    fn start_connection(
         &mut self,
         now: Instant,
         cx: &mut impl Adapters,
@@ -57,13 +57,8 @@ impl Client {
                 cq
             }
         };
-        let qp = connection::create(
-            hca,
-            now,
-            (registrations.get(path.local).pd, cq),
-            (u32::MAX, u32::MAX),
-        )?;
-        let (qpn, ..) = hca.query_qp(qp).expect("it was just made");
+        let qp = connection::create(hca, now, registrations.get(path.local).pd, cq)?;
+        let (qpn, ..) = hca.query_qp(qp).expect("the queue pair was just created");
         let (psn, number) = (hca.random_psn(), path.connections.len() as u16);
         let is_first = path.is_first || path.was_connected || number > 0;
         let mut private_data = ConnectRequest {
@@ -77,11 +72,11 @@ impl Client {
             first_connection: is_first.into(),
         }
         .to_bytes();
-        let known = Capabilities(0)
+        let capabilities = Capabilities(0)
             .with(Capabilities::FENCE, config.fence)
             .with(Capabilities::PROOF, config.key.is_some());
-        if known != Capabilities(0) {
-            Extension::new(known).put_into_request(&mut private_data);
+        if capabilities != Capabilities(0) {
+            Extension::new(capabilities).put_into_request(&mut private_data);
         }
         let params = ConnectParams {
             path_mtu: MtuCode(path.spec.mtu.code()),
@@ -91,8 +86,7 @@ impl Client {
             private_data: private_data.to_vec(),
             ..ConnectParams::new(path.spec.route, path.spec.service, qpn, psn)
         };
-        let asked = cm.connect(now, &params);
-        let connection = match asked {
+        let connection = match cm.connect(now, &params) {
             Ok(connection) => Connection { qp, id: connection },
             Err(error) => {
                 hca.destroy_qp(qp).ok();
@@ -107,7 +101,7 @@ impl Client {
     }
 
     /// Handles an event of the connection manager of an HCA. Returns events that do not belong to this session.
-    pub(super) fn take_cm(
+    pub(super) fn dispatch_cm(
         &mut self,
         now: Instant,
         cx: &mut impl Adapters,
@@ -135,7 +129,7 @@ impl Client {
                 let smaller = accepted_mtu(reason, &info)
                     .filter(|&most| self.paths.get(id).is_some_and(|path| most < path.spec.mtu));
                 if let Some(most) = smaller {
-                    return self.begin_with_mtu(now, cx, id, most);
+                    return self.restart_with_mtu(now, cx, id, most);
                 }
                 self.fail_path(now, cx, id, refusal(reason, &private_data));
             }
@@ -150,14 +144,14 @@ impl Client {
             }
             _ => {
                 self.paths.remove_connection(adapter, connection);
-                self.ended(now, cx, id, connection);
+                self.connection_closed(now, cx, id, connection);
             }
         }
         None
     }
 
-    /// Connects a path again with the smaller path MTU that the server carries.
-    fn begin_with_mtu(
+    /// Restarts to connect a path with the smaller path MTU that the server supports.
+    fn restart_with_mtu(
         &mut self,
         now: Instant,
         cx: &mut impl Adapters,
@@ -168,11 +162,11 @@ impl Client {
         let path = self.paths.get_mut(id)?;
         path.spec.mtu = most;
         path.state = PathState::Waiting;
-        self.begin_path(now, cx, id);
+        self.start_connecting(now, cx, id);
         None
     }
 
-    /// The server has accepted a connection.
+    /// Handles the REP of a connection: programs its queue pair, and continues with the next connection or the info request.
     fn connected(
         &mut self,
         now: Instant,
@@ -180,13 +174,13 @@ impl Client {
         id: PathId,
         connected: &Connected,
     ) -> Result<(), Failure> {
-        let wants_proof = self.config.key.is_some();
+        let needs_proof = self.config.key.is_some();
         let Some(path) = self.paths.get_mut(id) else { return Ok(()) };
         let Some(attempt) = path.attempt.filter(|it| it.connection.id == connected.id) else {
             return Ok(());
         };
         let response = ConnectResponse::read(&connected.private_data)
-            .map_err(|_| Failure::Protocol("no response of RTRS"))?;
+            .map_err(|_| Failure::Protocol("a REP without an RTRS connect response"))?;
         let (adapter, number) = (path.spec.adapter, path.connections.len());
         if number == 0 {
             path.offer = Offer {
@@ -194,8 +188,8 @@ impl Client {
                 capabilities: Extension::of_response(&connected.private_data),
                 has_new_keys: response.flags.contains(ConnectFlags::NEW_KEYS),
             };
-            if wants_proof && !path.offer.capabilities.contains(Capabilities::PROOF) {
-                return Err(Failure::Unproven);
+            if needs_proof && !path.offer.capabilities.contains(Capabilities::PROOF) {
+                return Err(Failure::WrongKey);
             }
             self.agree(id)?;
         }
@@ -207,9 +201,9 @@ impl Client {
             self.registrations.provide(hca, local, &self.slots)?;
         }
         if number + 1 < usize::from(self.config.connections.clamp(1, 4096)) {
-            return Ok(self.begin_connection(now, cx, id)?);
+            return Ok(self.start_connection(now, cx, id)?);
         }
-        Ok(self.ask_for_info(now, hca, id)?)
+        Ok(self.request_info(now, hca, id)?)
     }
 
     fn program(
@@ -228,8 +222,8 @@ impl Client {
             mtu: path.spec.mtu,
             p_key: path.spec.p_key,
             qpn: rep.local_qpn,
-            receives: attempt.psn,
-            sends: rep.starting_psn,
+            rq_psn: attempt.psn,
+            sq_psn: rep.starting_psn,
             rnr_retry: rep.rnr_retry_count,
         };
         connection::program(hca, now, attempt.connection.qp, &peer, &transport)?;
@@ -238,7 +232,7 @@ impl Client {
         Ok(())
     }
 
-    /// Compares the limits that the server offers with those of the session.
+    /// Checks the limits that the server offers against those of the session. The first offer allocates the slots.
     fn agree(&mut self, id: PathId) -> Result<(), Failure> {
         let Some(offered) = self.paths.get(id).map(|path| path.offer.limits) else { return Ok(()) };
         if self.session.limits().is_none() {
@@ -248,7 +242,7 @@ impl Client {
     }
 }
 
-/// Returns why a server refuses a path.
+/// Converts a REJ into the reason of a failed path.
 fn refusal(reason: RejectReason, private_data: &[u8]) -> Failure {
     match ConnectResponse::read(private_data) {
         Ok(response) if reason == RejectReason::CONSUMER && response.error != 0 => {

@@ -18,53 +18,53 @@ pub enum ClientEvent {
     Restored,
     /// A path is connected.
     PathUp(PathId),
-    /// A path that was connected, or was to be, is not. Unless it was the user's wish or the last attempt, it is
-    /// connected again after a while.
+    /// A path has failed, or could not be connected.
     PathDown {
         /// The path.
         path: PathId,
-        /// Why.
+        /// The reason.
         why: Failure,
-        /// Whether it is tried again.
+        /// True if the client will reconnect the path after a delay.
         retried: bool,
     },
-    /// A path that was to be disconnected is, and the server knows, or has not answered.
+    /// A path was disconnected. The server has confirmed that, or has not responded in time.
     PathDisconnected(PathId),
-    /// A path that was to be removed is.
+    /// A path was removed.
     PathRemoved(PathId),
-    /// The session has ended.
+    /// The session is closed.
     Closed,
 }
 
-/// The end of a request.
+/// The completion of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
     /// The request.
     pub id: RequestId,
     /// The user's number of the request.
     pub user: u64,
-    /// How the request has ended.
+    /// The result of the request.
     pub outcome: Outcome,
-    /// The processor that has found it.
+    /// The processor that has polled the completion.
     pub cpu: u32,
 }
 
-/// How a request has ended.
+/// The result of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The server has answered with this status.
+    /// The server has responded with this status.
     Answered(Errno),
-    /// All paths, or the session's objects at the server, were lost. The server has confirmed that it executes nothing of
-    /// the request any more, so that it can be repeated without danger to later writes.
+    /// All paths, or the session's objects at the server, were lost. The server has confirmed that it no longer executes
+    /// the request, so a repetition cannot overwrite later writes.
     Fenced,
     /// The path has failed, and the server may have executed the request, or may execute it later.
     Unknown,
-    /// The server has not confirmed the fence of the failed path in time, so the state is unknown as well.
+    /// The server has not confirmed the fence of the failed path in time. It may have executed the request, or may
+    /// execute it later.
     TimedOut,
 }
 
 impl Outcome {
-    /// Returns the status of the request: [`Errno::ECONNABORTED`] or [`Errno::ETIMEDOUT`] if there was no answer.
+    /// Returns the status of the request: [`Errno::ECONNABORTED`] or [`Errno::ETIMEDOUT`] if there was no response.
     #[must_use]
     pub const fn errno(self) -> Errno {
         match self {
@@ -75,62 +75,64 @@ impl Outcome {
     }
 }
 
-/// Why a path is not connected.
+/// The reason why a path is not connected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Failure {
-    /// The server refuses it.
+    /// The server refuses the path.
     #[error("the server refuses the path: {0}")]
     Refused(Errno),
-    /// The connection manager of the server refuses it, for example because no server listens.
-    #[error("the connection is refused: {0}")]
+    /// The connection manager of the server has sent a REJ, for example because no server listens.
+    #[error("the connection was rejected: {0}")]
     Rejected(RejectReason),
-    /// The server does not answer.
-    #[error("nobody answers")]
+    /// The server does not respond to the REQ.
+    #[error("the server does not respond")]
     Unreachable,
-    /// It was not connected in time.
+    /// The path was not connected in time.
     #[error("the path was not connected in time")]
-    Silent,
-    /// Heartbeats are not answered.
-    #[error("heartbeats are not answered")]
+    ConnectTimeout,
+    /// The server does not respond to heartbeats.
+    #[error("the server does not respond to heartbeats")]
     Heartbeat,
-    /// A request took too long.
-    #[error("a request took too long")]
+    /// A request was in flight for longer than [`io_timeout`](super::ClientConfig::io_timeout).
+    #[error("a request has timed out")]
     IoTimeout,
     /// A work request has failed.
     #[error("the transport failed: {0:?}")]
     Transport(WcStatus),
-    /// The server has ended it.
-    #[error("the server has ended the connection")]
+    /// The server has disconnected the path.
+    #[error("the server has disconnected the path")]
     Disconnected,
-    /// The server has begun the session anew with another path, as it takes all others for dead; so this one is.
-    #[error("the server has forgotten the path")]
-    Forgotten,
+    /// The server has lost its state of the session, and has started it again with another path.
+    #[error("the server has restarted the session")]
+    SessionRestarted,
     /// The port has no link.
     #[error("the port has no link")]
     LinkDown,
-    /// The user wants it so.
-    #[error("it is not wanted any more")]
-    Unwanted,
-    /// The server has another number of chunks than before.
-    #[error("the server has {found} chunks: expected {expected}, as before")]
+    /// The user has disconnected, removed or reconnected the path.
+    #[error("the path was closed locally")]
+    ClosedLocally,
+    /// The queue depth of the server differs from that of earlier paths.
+    #[error("the server has {found} chunks: expected {expected}, as on earlier paths")]
     QueueDepth {
-        /// How many it has.
+        /// Number of chunks in the response.
         found: u16,
-        /// How many it had.
+        /// Number of chunks of the session.
         expected: u16,
     },
-    /// The server takes shorter requests than before.
-    #[error("the server takes requests of {found} bytes: expected {expected}, as before")]
+    /// The maximum data length of the server is less than that of earlier paths.
+    #[error(
+        "the server accepts requests of up to {found} bytes: expected {expected}, as on earlier paths"
+    )]
     MaxIoSize {
-        /// How long they may be.
+        /// Maximum length in the response, in bytes.
         found: u32,
-        /// How long they might be.
+        /// Maximum length of the session, in bytes.
         expected: u32,
     },
-    /// The server does not know the key.
-    #[error("the server does not know the key")]
-    Unproven,
+    /// The server has not proven that it has the key.
+    #[error("the server does not have the configured key")]
+    WrongKey,
     /// The server has sent an invalid message.
     #[error("the server has sent {0}")]
     Protocol(&'static str),
@@ -139,33 +141,33 @@ pub enum Failure {
     Setup(#[from] SetupError),
 }
 
-/// Why a request was not taken.
+/// The reason why a request was not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RequestError {
-    /// As many are under way as may be: it can be made when one has ended.
-    #[error("{0} requests are under way and no more may be")]
+    /// All permits are in use. The request can be submitted again after a completion.
+    #[error("all {0} chunks of the server are in use")]
     NoPermit(u16),
     /// No path is connected.
     #[error("no path is connected")]
     NoPath,
-    /// There is more data than fits.
-    #[error("{found} bytes of data: expected at most {most}")]
+    /// The data is longer than the server accepts.
+    #[error("found {found} bytes of data: expected at most {most}")]
     TooLong {
-        /// How much there is.
+        /// Length of the data in bytes.
         found: u64,
-        /// How much there may be.
+        /// Maximum length in bytes.
         most: u32,
     },
-    /// The header is longer than fits.
-    #[error("a header of {found} bytes: expected at most {most}")]
+    /// The user's header is longer than the server accepts.
+    #[error("found a header of {found} bytes: expected at most {most}")]
     HeaderTooLong {
-        /// How long it is.
+        /// Length of the header in bytes.
         found: usize,
-        /// How long it may be.
+        /// Maximum length in bytes.
         most: u32,
     },
-    /// A piece of memory is none of a buffer that is registered.
-    #[error("piece {0} of memory is not within a registered buffer")]
+    /// A segment is not within a registered buffer; its index.
+    #[error("data segment {0} is not within a registered buffer")]
     Segment(usize),
 }

@@ -1,8 +1,8 @@
-//! Failover: requests of failed paths are sent over other paths, or end.
+//! Failover: requests of failed paths are retransmitted over other paths, or complete.
 //!
-//! A server of this project is first requested, over a healthy path, to fence the failed path: to execute nothing of it any
-//! more. The requests are sent again only after it has confirmed that, so that none of them can overwrite later writes. A
-//! Linux server has no fences: requests are sent again at once, and the server may still execute the earlier ones.
+//! Path fencing: over a healthy path, the client requests a server of this project to execute no further request of the
+//! failed path. It retransmits only after the confirmation, so no earlier copy of a write can overwrite later writes.
+//! A Linux server has no fences: the client retransmits at once, and the server may still execute the earlier copies.
 
 use ib_hca::{Data, SendOp};
 use ib_types::Instant;
@@ -16,7 +16,7 @@ use super::{Client, ClientEvent, Completion, Failure, Outcome, PathId, Timer};
 use crate::adapters::Adapters;
 use crate::connection::{self, SetupError};
 
-/// The timer of all fences. No path has this number.
+/// The timer of all fences. Its path number is unused.
 const FENCE_TIMER: (PathId, Timer) = (PathId(u32::MAX), Timer::Fence);
 
 /// An event that decides about the requests of a failed path.
@@ -24,13 +24,13 @@ const FENCE_TIMER: (PathId, Timer) = (PathId(u32::MAX), Timer::Fence);
 enum Event {
     /// The path has failed, and the server does not fence it.
     Unfenced,
-    /// The server has confirmed the fence. All paths were lost before, and the user wants its requests back then.
+    /// The server has confirmed the fence after all paths were lost, and `returns_lost` is set.
     FencedAfterLoss,
     /// The server has confirmed the fence.
     Fenced,
     /// The server has not confirmed the fence in time.
     FenceTimedOut,
-    /// No path is connected, nor will be by itself.
+    /// No path is connected, and the client reconnects none.
     GivenUp,
     /// The session is closed.
     Closed,
@@ -39,9 +39,9 @@ enum Event {
 /// A request of a failed path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct FailedRequest {
-    /// True if it has ended already, and only its chunk is taken.
+    /// True if the request has completed before, and only its chunk is in use.
     is_ended: bool,
-    /// True if the user wants it back.
+    /// True if the user has recalled the request.
     is_recalled: bool,
     /// True if another path is connected.
     has_path: bool,
@@ -50,26 +50,26 @@ struct FailedRequest {
 /// The treatment of a request of a failed path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Failover {
-    /// It is sent over another path.
+    /// Send the request over another path.
     Resend,
-    /// It ends, and the server has finished with its chunk.
+    /// Complete the request and free its chunk.
     End(Outcome),
-    /// It ends, but its chunk stays taken: the server may still use it.
+    /// Complete the request, but keep its chunk in use: the server may still access it.
     Abandon(Outcome),
-    /// It has ended before, and now the server has finished with its chunk.
+    /// Free the chunk of a completed request.
     FreeChunk,
-    /// It has ended before, and its chunk stays taken.
+    /// Keep the chunk of a completed request in use.
     KeepChunk,
 }
 
-/// Decides about a request of a failed path.
+/// Returns the treatment of a request of a failed path.
 const fn decide(event: Event, request: FailedRequest) -> Failover {
     let FailedRequest { is_ended, is_recalled, has_path } = request;
-    let is_sent_again = has_path && !is_recalled;
+    let can_resend = has_path && !is_recalled;
     match event {
         Event::FencedAfterLoss | Event::Fenced | Event::Closed if is_ended => Failover::FreeChunk,
         Event::Unfenced | Event::FenceTimedOut | Event::GivenUp if is_ended => Failover::KeepChunk,
-        Event::Unfenced | Event::Fenced if is_sent_again => Failover::Resend,
+        Event::Unfenced | Event::Fenced if can_resend => Failover::Resend,
         Event::FencedAfterLoss => Failover::End(Outcome::Fenced),
         Event::Fenced if is_recalled => Failover::End(Outcome::Fenced),
         Event::Fenced | Event::Closed => Failover::End(Outcome::Unknown),
@@ -79,7 +79,7 @@ const fn decide(event: Event, request: FailedRequest) -> Failover {
 }
 
 impl Client {
-    /// A path has failed, or is not to be any more.
+    /// Fails a path, or closes it locally. Its requests fail over, and it is reconnected unless the reason is final.
     pub(super) fn fail_path(
         &mut self,
         now: Instant,
@@ -100,13 +100,13 @@ impl Client {
         }
         let is_other = matches!(why, Failure::QueueDepth { .. } | Failure::MaxIoSize { .. });
         let is_final = is_other
-            || why == Failure::Unwanted
+            || why == Failure::ClosedLocally
             || most.is_some_and(|most| path.attempts >= most.max(u32::from(!was_up)))
             || self.session.stage == Stage::Closing;
-        let is_given_up = is_final && why != Failure::Unwanted;
-        let is_forgotten = why == Failure::Forgotten;
+        let is_given_up = is_final && why != Failure::ClosedLocally;
+        let has_restarted = why == Failure::SessionRestarted;
         self.tear_down(now, cx, id);
-        let path = self.paths.get_mut(id).expect("it was just there");
+        let path = self.paths.get_mut(id).expect("`tear_down` keeps the path");
         path.state = if is_final { PathState::Disconnected } else { PathState::Waiting };
         path.is_given_up = is_given_up;
         if !is_final {
@@ -119,12 +119,12 @@ impl Client {
             self.session.is_lost = true;
             self.events.push_back(ClientEvent::Lost);
         }
-        self.begin_next(now, cx);
-        self.fail_over(now, cx, id, is_forgotten);
+        self.try_next_path(now, cx);
+        self.fail_over(now, cx, id, has_restarted);
     }
 
-    /// Until one path was connected, another begins the session when one has failed.
-    fn begin_next(&mut self, now: Instant, cx: &mut impl Adapters) {
+    /// Connects the next path that was not tried yet, if no path of the session was connected so far.
+    fn try_next_path(&mut self, now: Instant, cx: &mut impl Adapters) {
         let is_alone = self.paths.iter().all(|path| {
             !path.was_connected
                 && !matches!(path.state, PathState::Connecting | PathState::Connected)
@@ -136,34 +136,34 @@ impl Client {
         if let Some(path) = fresh.filter(|path| path.state == PathState::Disconnected) {
             path.is_first = true;
             let id = path.id;
-            self.begin_path(now, cx, id);
+            self.start_connecting(now, cx, id);
         }
     }
 
-    /// Sends the requests of a dead path again, as soon as that may be.
-    fn fail_over(&mut self, now: Instant, cx: &mut impl Adapters, id: PathId, is_forgotten: bool) {
+    /// Queues the requests of a failed path for its fence, or handles them at once if the server does not fence it.
+    fn fail_over(&mut self, now: Instant, cx: &mut impl Adapters, id: PathId, has_restarted: bool) {
         let slots = self.slots.on(id);
         let Some(path) = self.paths.get_mut(id) else { return };
         path.inflight = 0;
         path.stats.failed_over += slots.len() as u64;
         let (fences, uuid, reconnects) = (path.fences(), path.uuid, path.reconnects);
-        let is_lost = self.session.is_lost || is_forgotten;
+        let is_lost = self.session.is_lost || has_restarted;
         self.fencing.path_failed(id, is_lost);
         for &index in &slots {
-            self.forget_key(cx, index);
-            self.slots.get_mut(index).expect("it is taken").fate = SlotState::Held;
+            self.close_read_region(cx, index);
+            self.slots.get_mut(index).expect("requests have slots").state = SlotState::Held;
         }
         if fences && !slots.is_empty() {
             self.fencing.await_fence(uuid, reconnects, slots, is_lost);
         } else {
             self.fencing.add_unfenced(id, &slots);
-            self.go_on(now, cx, slots, Event::Unfenced);
+            self.fail_over_requests(now, cx, slots, Event::Unfenced);
         }
         self.send_fences(now, cx);
     }
 
     /// Closes the region of a READ, so that the server can no longer write to it.
-    pub(super) fn forget_key(&mut self, cx: &mut impl Adapters, index: u16) {
+    pub(super) fn close_read_region(&mut self, cx: &mut impl Adapters, index: u16) {
         let Some(slot) = self.slots.get(index) else { return };
         let Some(local) = slot.opened else { return };
         if let Some(adapter) = cx.get(self.registrations.get(local).adapter) {
@@ -171,21 +171,21 @@ impl Client {
         }
     }
 
-    /// Asks the server to fence dead paths, over one that is healthy.
+    /// Requests the server to fence failed paths, over a connected path.
     pub(super) fn send_fences(&mut self, now: Instant, cx: &mut impl Adapters) {
         let up = self.paths.iter().find(|it| it.state == PathState::Connected && it.fences());
-        let patience = self.config.fence_timeout;
+        let timeout = self.config.fence_timeout;
         let Some(path) = up else {
-            // A server that does not fence has replaced the one that does, so no confirmation will come.
+            // A server without fences has replaced one with fences, so no confirmation will arrive.
             if !self.paths.connected().is_empty() {
-                self.fencing.await_path(now, patience);
+                self.fencing.await_path(now, timeout);
                 self.await_fences();
             }
             return;
         };
         let (id, qp, adapter) = (path.id, path.connections[0].qp, path.spec.adapter);
         if let Some(adapter) = cx.get(adapter) {
-            while let Some(fence) = self.fencing.request_over(id, now, patience) {
+            while let Some(fence) = self.fencing.request_over(id, now, timeout) {
                 let data = Data::Inline(Box::new(fence.to_bytes()));
                 let sent = connection::send(adapter.hca, now, qp, SendOp::Send { imm: None }, data);
                 if let Err(error) = sent {
@@ -204,51 +204,58 @@ impl Client {
         }
     }
 
-    /// Ends the requests of paths that the server has not fenced in time.
+    /// Completes the requests of paths that the server has not fenced in time.
     pub(super) fn give_up_fences(&mut self, now: Instant, cx: &mut impl Adapters) {
         let late = self.fencing.take_late(now);
-        self.go_on(now, cx, late, Event::FenceTimedOut);
+        self.fail_over_requests(now, cx, late, Event::FenceTimedOut);
         self.await_fences();
     }
 
-    /// Frees the chunk of a request that has ended. If the request was on unfenced paths, the chunk stays taken until the
-    /// server has finished with these: what it still executes, it executes with the data in the chunk.
+    /// Frees the chunk of a completed request. If the request was on unfenced paths, the chunk stays in use: the server may
+    /// still execute an earlier copy with the data in the chunk.
     pub(super) fn give_back(&mut self, index: u16) {
         if self.fencing.is_unfenced(index) {
-            self.slots.get_mut(index).expect("it is taken").fate = SlotState::Abandoned;
+            self.slots.get_mut(index).expect("requests have slots").state = SlotState::Abandoned;
         } else {
             self.slots.give_back(index);
         }
     }
 
-    /// Frees the chunks of requests on earlier paths of the same ends: a path is connected, so the server has finished with them.
+    /// Frees the chunks of requests on earlier paths with the same ends as a connected path. The server has finished with
+    /// them.
     pub(super) fn end_unfenced(&mut self, id: PathId) {
         let Some(path) = self.paths.get(id) else { return };
         let ends = (path.spec.adapter, path.spec.address);
         for index in self.fencing.path_connected(id, ends) {
-            if self.slots.get(index).is_some_and(|slot| slot.fate == SlotState::Abandoned) {
+            if self.slots.get(index).is_some_and(|slot| slot.state == SlotState::Abandoned) {
                 self.give_back(index);
             }
         }
     }
 
-    /// Takes the confirmations of fences.
-    pub(super) fn take_fenced(&mut self, now: Instant, cx: &mut impl Adapters) {
+    /// Handles the confirmations of fences.
+    pub(super) fn handle_fenced(&mut self, now: Instant, cx: &mut impl Adapters) {
         while let Some(fence) = self.fencing.confirmed.pop_front() {
             let Some(Fenced { slots, is_lost }) = self.fencing.confirm(fence) else { continue };
             self.await_fences();
             let is_returned = is_lost && self.config.returns_lost;
             let event = if is_returned { Event::FencedAfterLoss } else { Event::Fenced };
-            self.go_on(now, cx, slots, event);
+            self.fail_over_requests(now, cx, slots, event);
         }
     }
 
-    /// Sends the requests of a failed path again, or ends them.
-    fn go_on(&mut self, now: Instant, cx: &mut impl Adapters, slots: Vec<u16>, event: Event) {
+    /// Retransmits or completes the requests of a failed path after an event.
+    fn fail_over_requests(
+        &mut self,
+        now: Instant,
+        cx: &mut impl Adapters,
+        slots: Vec<u16>,
+        event: Event,
+    ) {
         for index in slots {
             let Some(slot) = self.slots.get(index) else { continue };
             let (cpu, is_recalled) = (slot.cpu, slot.is_recalled);
-            let is_ended = slot.fate == SlotState::Abandoned;
+            let is_ended = slot.state == SlotState::Abandoned;
             let request = FailedRequest {
                 is_ended,
                 is_recalled,
@@ -265,7 +272,8 @@ impl Client {
                 }
                 Failover::Abandon(outcome) => {
                     self.complete(index, outcome);
-                    self.slots.get_mut(index).expect("it is taken").fate = SlotState::Abandoned;
+                    self.slots.get_mut(index).expect("requests have slots").state =
+                        SlotState::Abandoned;
                 }
                 Failover::FreeChunk => self.give_back(index),
                 Failover::KeepChunk => {}
@@ -273,15 +281,15 @@ impl Client {
         }
     }
 
-    /// Reports the end of a request to the user.
+    /// Queues the completion of a request.
     fn complete(&mut self, index: u16, outcome: Outcome) {
         let Some(slot) = self.slots.get(index) else { return };
         let (user, cpu, id) = (slot.user, slot.cpu, self.slots.id(index));
         self.completions.push_back(Completion { id, user, outcome, cpu });
     }
 
-    /// Ends the requests that wait for a fence if no path will be connected again by itself. The user may connect one
-    /// nevertheless: the fences are requested then, and chunks stay taken until the server has confirmed.
+    /// Completes the requests that wait for a fence if the client reconnects no path. The user may still reconnect one: the
+    /// fences are requested then, and chunks stay in use until the server has confirmed.
     pub(super) fn give_up(&mut self, now: Instant, cx: &mut impl Adapters) {
         let is_over =
             |path: &Path| matches!(path.state, PathState::Disconnected | PathState::Closing);
@@ -295,7 +303,7 @@ impl Client {
         } else {
             (self.fencing.give_up(), Event::GivenUp)
         };
-        self.go_on(now, cx, slots, event);
+        self.fail_over_requests(now, cx, slots, event);
         self.await_fences();
     }
 }

@@ -1,4 +1,4 @@
-//! Failed paths and their requests: fences that the server has to confirm, and chunks that it may still use.
+//! Path fencing: failed paths that the server has to fence, their requests, and chunks that the server may still use.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -22,14 +22,14 @@ struct FailedPath {
     reconnects: u16,
     /// The requests that wait for the fence.
     slots: Vec<u16>,
-    /// True if all paths were lost since.
+    /// True if all paths were lost since the path failed.
     is_lost: bool,
     /// The path over which the server was requested to fence.
     via: Option<PathId>,
-    /// Deadline of the confirmation, from the first request on.
+    /// Deadline of the confirmation; it is set by the first request.
     until: Option<Instant>,
-    /// Deadline for a path over which the server can be requested, while only others are connected.
-    alone: Option<Instant>,
+    /// Deadline for a path that supports fences, if only paths without fences are connected.
+    path_deadline: Option<Instant>,
 }
 
 /// A fence that the server has confirmed.
@@ -49,15 +49,15 @@ pub(super) struct Fencing {
     last: u32,
     /// Numbers of fences that the server has confirmed, in order.
     pub(super) confirmed: VecDeque<u32>,
-    /// Failed paths that the server does not fence, with their requests: it may still execute these.
+    /// Requests of failed paths that the server does not fence. It may still execute them.
     unfenced: Vec<(PathId, u16)>,
-    /// Those of these paths that were removed. Only a path that the server has accepted with the same ends proves that the
-    /// server has finished with them.
+    /// Removed paths that have entries in `unfenced`. Only a new path with the same ends proves that the server has
+    /// finished with their requests.
     removed: Vec<(PathId, PathEnds)>,
 }
 
 impl Fencing {
-    /// Notes that a path has failed. `is_lost` is true if it was the last one.
+    /// Handles the failure of a path. `is_lost` is true if all paths are lost.
     pub(super) fn path_failed(&mut self, id: PathId, is_lost: bool) {
         for path in &mut self.failed {
             path.is_lost |= is_lost;
@@ -76,9 +76,18 @@ impl Fencing {
         is_lost: bool,
     ) {
         self.last = self.last.wrapping_add(1);
-        let (via, until, alone) = (None, None, None);
+        let (via, until, path_deadline) = (None, None, None);
         let fence = self.last;
-        self.failed.push(FailedPath { fence, uuid, reconnects, slots, is_lost, via, until, alone });
+        self.failed.push(FailedPath {
+            fence,
+            uuid,
+            reconnects,
+            slots,
+            is_lost,
+            via,
+            until,
+            path_deadline,
+        });
     }
 
     /// Adds the requests of a failed path that the server does not fence.
@@ -86,17 +95,17 @@ impl Fencing {
         self.unfenced.extend(slots.iter().map(|&index| (id, index)));
     }
 
-    /// Returns the next fence to request over a path. `patience` limits the time until its confirmation.
+    /// Returns the next fence to request over a path. `timeout` limits the time until its confirmation.
     pub(super) fn request_over(
         &mut self,
         via: PathId,
         now: Instant,
-        patience: Option<Duration>,
+        timeout: Option<Duration>,
     ) -> Option<Fence> {
         let path = self.failed.iter_mut().find(|path| path.via.is_none())?;
         path.via = Some(via);
-        path.alone = None;
-        path.until = path.until.or(patience.map(|patience| now + patience));
+        path.path_deadline = None;
+        path.until = path.until.or(timeout.map(|timeout| now + timeout));
         Some(Fence {
             message_type: MessageType::FENCE,
             id: path.fence,
@@ -106,21 +115,21 @@ impl Fencing {
     }
 
     /// Limits the time until a path is connected over which fences can be requested.
-    pub(super) fn await_path(&mut self, now: Instant, patience: Option<Duration>) {
+    pub(super) fn await_path(&mut self, now: Instant, timeout: Option<Duration>) {
         for path in self.failed.iter_mut().filter(|path| path.via.is_none()) {
-            path.alone = path.alone.or(patience.map(|patience| now + patience));
+            path.path_deadline = path.path_deadline.or(timeout.map(|timeout| now + timeout));
         }
     }
 
     /// Returns the earliest deadline of a fence.
     pub(super) fn deadline(&self) -> Option<Instant> {
-        self.failed.iter().flat_map(|path| path.until.into_iter().chain(path.alone)).min()
+        self.failed.iter().flat_map(|path| path.until.into_iter().chain(path.path_deadline)).min()
     }
 
-    /// Returns the requests whose fences are late. Each is returned once; its fence stays outstanding.
+    /// Returns the requests whose fences have timed out. Each request is returned once; its fence stays outstanding.
     pub(super) fn take_late(&mut self, now: Instant) -> Vec<u16> {
         let is_due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
-        self.stop_waiting(|path| is_due(path.until) || is_due(path.alone))
+        self.stop_waiting(|path| is_due(path.until) || is_due(path.path_deadline))
     }
 
     /// Returns all requests that wait for a fence. Their fences stay outstanding, without a deadline.
@@ -131,38 +140,38 @@ impl Fencing {
     fn stop_waiting(&mut self, is_over: impl Fn(&FailedPath) -> bool) -> Vec<u16> {
         let mut slots = Vec::new();
         for path in self.failed.iter_mut().filter(|path| is_over(path)) {
-            (path.until, path.alone) = (None, None);
+            (path.until, path.path_deadline) = (None, None);
             slots.extend(path.slots.iter().copied());
         }
         slots
     }
 
-    /// Forgets all outstanding fences, and returns the requests that wait for them.
+    /// Removes all outstanding fences, and returns the requests that wait for them.
     pub(super) fn clear(&mut self) -> Vec<u16> {
         self.failed.drain(..).flat_map(|path| path.slots).collect()
     }
 
-    /// Takes the confirmation of a fence; `None` if it is not outstanding.
+    /// Handles the confirmation of a fence. Returns its requests; `None` if the fence is not outstanding.
     pub(super) fn confirm(&mut self, fence: u32) -> Option<Fenced> {
         let at = self.failed.iter().position(|path| path.fence == fence)?;
         let FailedPath { slots, is_lost, .. } = self.failed.remove(at);
         Some(Fenced { slots, is_lost })
     }
 
-    /// Returns true if the server may still execute an earlier request with the chunk.
+    /// Returns true if the server may still execute an earlier request in the chunk.
     pub(super) fn is_unfenced(&self, index: u16) -> bool {
         self.unfenced.iter().any(|&(_, it)| it == index)
     }
 
-    /// Notes that a path was removed.
+    /// Handles the removal of a path.
     pub(super) fn path_removed(&mut self, id: PathId, ends: PathEnds) {
         if self.unfenced.iter().any(|entry| entry.0 == id) {
             self.removed.push((id, ends));
         }
     }
 
-    /// Notes that a path is connected: the server accepts it only after it has finished with earlier paths of the same ends.
-    /// Returns the requests of these.
+    /// Handles a connected path. The server accepts it only after it has finished with earlier paths of the same ends, so
+    /// their requests are returned.
     pub(super) fn path_connected(&mut self, id: PathId, ends: PathEnds) -> Vec<u16> {
         let again = self.removed.extract_if(.., |it| it.1 == ends).map(|(id, _)| id);
         let mut ended = Vec::new();

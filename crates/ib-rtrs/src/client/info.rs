@@ -1,4 +1,4 @@
-//! The addresses of the server's chunks, and the proof of the key.
+//! Info request and response: the addresses of the server's chunks, after the proof of the shared key.
 
 use std::sync::Arc;
 
@@ -12,38 +12,39 @@ use super::session::{Limits, Stage};
 use super::{Client, ClientEvent, Failure, PathId, Timer};
 use crate::adapters::Adapters;
 use crate::connection::{self, SetupError, WorkId};
-use crate::proof::{Claim, Prover};
+use crate::proof::{Prover, Transcript};
 
-/// The number of the receive for the information.
-pub(super) const INFO: u32 = u32::MAX;
+/// The index of the receive for the info response.
+pub(super) const INFO_RECEIVE: u32 = u32::MAX;
 
-/// Length in bytes of a receive buffer for a new key, and for messages of servers of this project.
-const KEY: u32 = 8;
-const OWN: u32 = 80;
+/// Length in bytes of a receive buffer for the new key of a chunk.
+const KEY_LENGTH: u32 = 8;
+/// Length in bytes of a receive buffer for messages of servers of this project.
+const EXTENSION_LENGTH: u32 = 80;
 
-/// How many receives the first connection has for other things than requests.
-const SPARE: u32 = 64;
+/// Number of receives of the first connection for messages other than responses.
+const EXTRA_RECEIVES: u32 = 64;
 
 impl Client {
-    /// Posts the receives of a path whose connections are made, and asks for the server's chunks.
-    pub(super) fn ask_for_info(
+    /// Posts the receives of a path whose connections are established. Sends the info request, or the nonce of the proof.
+    pub(super) fn request_info(
         &mut self,
         now: Instant,
         hca: &mut Hca,
         id: PathId,
     ) -> Result<(), SetupError> {
-        let wants_proof = self.config.key.is_some();
+        let needs_proof = self.config.key.is_some();
         let Self { paths, registrations, .. } = self;
         let Some(path) = paths.get_mut(id) else { return Ok(()) };
         let depth = u32::from(path.offer.limits.queue_depth);
-        // An answer may take two: one that invalidates a key, and one that says so.
+        // A response may need two receives: one of the SEND with invalidate, and one of the response itself.
         let most = hca.config().max_qp_wr - 1;
-        let key = if path.offer.has_new_keys { KEY } else { 0 };
+        let key = if path.offer.has_new_keys { KEY_LENGTH } else { 0 };
         let mut offset = info_length(depth);
         let mut receives = Vec::with_capacity(path.connections.len());
         for number in 0..path.connections.len() {
             let (size, spare) = match number {
-                0 => (if path.fences() { OWN } else { key }, SPARE),
+                0 => (if path.fences() { EXTENSION_LENGTH } else { key }, EXTRA_RECEIVES),
                 _ => (key, 0),
             };
             let count = (2 * depth + spare).min(most);
@@ -54,15 +55,15 @@ impl Client {
         let range = (&memory, 0, offset);
         let pd = registrations.get(path.local).pd;
         let mr = hca.reg_mr(pd, range, memory.address(), AccessFlags::LOCAL_WRITE)?;
-        let key = hca.key(mr).expect("it was just made");
+        let key = hca.key(mr).expect("the region was just registered");
         let info =
             ib_hca::Sge { addr: memory.address(), length: info_length(depth) as u32, lkey: key };
         let counts: Vec<u32> = receives.iter().map(|it| it.count).collect();
         path.inbox = Some(Inbox { memory, mr, key, receives });
         let qp = path.connections[0].qp;
-        // The first message may be a proof.
-        for _ in 0..1 + u32::from(wants_proof) {
-            connection::receive(hca, now, qp, WorkId { connection: 0, index: INFO }, info)?;
+        // The server's proof precedes the info response.
+        for _ in 0..1 + u32::from(needs_proof) {
+            connection::receive(hca, now, qp, WorkId { connection: 0, index: INFO_RECEIVE }, info)?;
         }
         for (number, count) in (0..).zip(counts) {
             let qp = path.connections[usize::from(number)].qp;
@@ -71,19 +72,24 @@ impl Client {
                 connection::receive(hca, now, qp, WorkId { connection: number, index }, sge)?;
             }
         }
-        if !wants_proof {
-            return self.ask(now, hca, id);
+        if !needs_proof {
+            return self.send_info_request(now, hca, id);
         }
         let mut nonce = [0; 32];
         self.rng.fill_bytes(&mut nonce);
-        self.paths.get_mut(id).expect("it was just there").nonce = Some(nonce);
+        self.paths.get_mut(id).expect("the path was looked up above").nonce = Some(nonce);
         let hello = Proof { message_type: MessageType::PROOF, nonce, code: [0; 32] };
         let data = Data::Inline(Box::new(hello.to_bytes()));
         connection::send(hca, now, qp, SendOp::Send { imm: None }, data)?;
         Ok(())
     }
 
-    fn ask(&mut self, now: Instant, hca: &mut Hca, id: PathId) -> Result<(), SetupError> {
+    fn send_info_request(
+        &mut self,
+        now: Instant,
+        hca: &mut Hca,
+        id: PathId,
+    ) -> Result<(), SetupError> {
         let request = InfoRequest::new(&self.config.name).to_bytes();
         let data = Data::Inline(Box::new(request));
         let Some(path) = self.paths.get(id) else { return Ok(()) };
@@ -91,8 +97,8 @@ impl Client {
         Ok(())
     }
 
-    /// Takes the server's proof, and answers with the own one and the question.
-    fn take_proof(
+    /// Verifies the server's proof. Sends the client's proof and the info request.
+    fn handle_proof(
         &mut self,
         now: Instant,
         hca: &mut Hca,
@@ -102,22 +108,23 @@ impl Client {
         let (session, key) = (self.session.uuid, self.config.key.clone());
         let Some(path) = self.paths.get_mut(id) else { return Ok(()) };
         let proof = bytes.first_chunk().map(Proof::parse);
-        let (Some(proof), Some(client), Some(key)) = (proof, path.nonce.take(), key) else {
-            return Err(Failure::Protocol("a proof that nobody has asked for"));
+        let (Some(proof), Some(client_nonce), Some(key)) = (proof, path.nonce.take(), key) else {
+            return Err(Failure::Protocol("an unexpected proof"));
         };
-        let claim = Claim { client, server: proof.nonce, path: path.uuid, session };
-        if !claim.is_proven(&key, Prover::Server, &proof) {
-            return Err(Failure::Unproven);
+        let transcript =
+            Transcript { client_nonce, server_nonce: proof.nonce, path: path.uuid, session };
+        if !transcript.verify(&key, Prover::Server, &proof) {
+            return Err(Failure::WrongKey);
         }
         let qp = path.connections[0].qp;
-        let data = Data::Inline(Box::new(claim.prove(&key, Prover::Client).to_bytes()));
+        let data = Data::Inline(Box::new(transcript.prove(&key, Prover::Client).to_bytes()));
         let sent = connection::send(hca, now, qp, SendOp::Send { imm: None }, data);
         sent.map_err(SetupError::from)?;
-        Ok(self.ask(now, hca, id)?)
+        Ok(self.send_info_request(now, hca, id)?)
     }
 
-    /// Takes the information: the path is connected.
-    pub(super) fn take_info(
+    /// Handles the info response, or the proof before it. After the info response the path is connected.
+    pub(super) fn handle_info(
         &mut self,
         now: Instant,
         hca: &mut Hca,
@@ -128,16 +135,16 @@ impl Client {
         let watch = self.config.io_timeout;
         let Some(path) = self.paths.get_mut(id) else { return Ok(()) };
         if path.state != PathState::Connecting {
-            return Err(Failure::Protocol("information that nobody has asked for"));
+            return Err(Failure::Protocol("an unexpected info response"));
         }
-        let inbox = path.inbox.as_ref().expect("it was received there");
+        let inbox = path.inbox.as_ref().expect("the receive has a buffer in the inbox");
         let length = (wc.byte_len as usize).min(info_length(path.offer.limits.queue_depth.into()));
         let bytes = read(&inbox.memory, length)?;
         if bytes.first_chunk() == Some(&MessageType::PROOF.0.to_le_bytes()) {
-            return self.take_proof(now, hca, id, &bytes);
+            return self.handle_proof(now, hca, id, &bytes);
         }
         if path.nonce.is_some() {
-            return Err(Failure::Unproven);
+            return Err(Failure::WrongKey);
         }
         path.chunks = chunks(&bytes, &path.offer.limits)?;
         let header = bytes.first_chunk().filter(|_| path.fences()).map(InfoHeader::parse);
@@ -150,37 +157,37 @@ impl Client {
         path.liveness.connected(now);
         let others = self.paths.connected();
         if self.session.path_connected(epoch, !others.is_empty()) {
-            // The server had no path any more, and has closed what the session has opened.
-            self.failed.extend(others.iter().map(|&other| (other, Failure::Forgotten)));
+            // The server had lost all paths, and has closed the objects of the session.
+            self.failed.extend(others.iter().map(|&other| (other, Failure::SessionRestarted)));
             self.events.push_back(ClientEvent::Lost);
         }
         self.paths.set_connected(id);
         self.timers.stop((id, Timer::Connect));
         self.timers.set((id, Timer::Heartbeat), (), now + heartbeat);
         if let Some(watch) = watch {
-            self.timers.set((id, Timer::Watch), (), now + watch / 4);
+            self.timers.set((id, Timer::IoTimeout), (), now + watch / 4);
         }
         if std::mem::take(&mut self.session.is_lost) {
             self.events.push_back(ClientEvent::Restored);
         }
         self.events.push_back(ClientEvent::PathUp(id));
-        self.came_up.push_back(id);
+        self.newly_connected.push_back(id);
         Ok(())
     }
 
     /// Handles paths that have been connected: begins the others of the session, and requests fences.
     pub(super) fn after_path_up(&mut self, now: Instant, cx: &mut impl Adapters) {
-        while let Some(id) = self.came_up.pop_front() {
+        while let Some(id) = self.newly_connected.pop_front() {
             self.end_unfenced(id);
             if self.session.stage == Stage::Opening {
-                // The first has made the session; the others may join it now.
+                // The first path has created the session; the others may join it now.
                 let idle = |path: &&Path| {
                     path.is_awaited && path.reconnects == 0 && path.state == PathState::Disconnected
                 };
                 let others = self.paths.iter().filter(idle);
                 let others: Vec<PathId> = others.map(|path| path.id).collect();
                 for id in others {
-                    self.begin_path(now, cx, id);
+                    self.start_connecting(now, cx, id);
                 }
                 let mut awaited = self.paths.iter().filter(|path| path.is_awaited);
                 if awaited.all(|path| path.state == PathState::Connected) {
@@ -193,37 +200,37 @@ impl Client {
     }
 }
 
-/// Returns how many bytes the information takes, or a proof before it.
+/// Returns the length of the receive buffer for the info response or the proof before it, in bytes.
 const fn info_length(depth: u32) -> usize {
     let length = InfoHeader::LENGTH + Descriptor::LENGTH * depth as usize;
     if length < Proof::LENGTH { Proof::LENGTH } else { length }
 }
 
 fn read(memory: &Arc<Memory>, length: usize) -> Result<Vec<u8>, Failure> {
-    memory.to_vec(0, length).map_err(|_| Failure::Protocol("too much information"))
+    memory.to_vec(0, length).map_err(|_| Failure::Protocol("an info response that is too long"))
 }
 
-/// Divides the memory that the server describes into chunks.
+/// Parses an info response, and divides the server's memory into chunks.
 fn chunks(bytes: &[u8], limits: &Limits) -> Result<Vec<Chunk>, Failure> {
     let wrong = Failure::Protocol;
     let Ok(Message::InfoResponse(descriptors)) = Message::parse(bytes) else {
-        return Err(wrong("something else than the information about its chunks"));
+        return Err(wrong("a message that is not an info response"));
     };
     let (depth, size) = (usize::from(limits.queue_depth), limits.chunk_size());
     let mut chunks = Vec::with_capacity(depth);
     for Descriptor { address, r_key, length } in descriptors.iter() {
         let length = u64::from(length);
         if length == 0 || !length.is_multiple_of(size) || address.checked_add(length).is_none() {
-            return Err(wrong("a part of memory that no chunks fit into"));
+            return Err(wrong("an info response whose length is not a multiple of the chunk size"));
         }
         let count = length / size;
         if count > (depth - chunks.len()) as u64 {
-            return Err(wrong("more chunks than it has said"));
+            return Err(wrong("an info response with more chunks than its queue depth"));
         }
         chunks.extend((0..count).map(|at| Chunk { addr: address + at * size, rkey: r_key }));
     }
     if chunks.len() != depth {
-        return Err(wrong("fewer chunks than it has said"));
+        return Err(wrong("an info response with fewer chunks than its queue depth"));
     }
     Ok(chunks)
 }

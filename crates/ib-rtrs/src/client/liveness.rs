@@ -1,16 +1,16 @@
-//! Signs of life of the server on one path: heartbeats, and probes while requests are in flight.
+//! Detection of a dead server on one path: heartbeats, and probes while requests are in flight.
 
 use std::time::Duration;
 
 use ib_types::Instant;
 
-use crate::heartbeat::{Beat, Heartbeat};
+use crate::heartbeat::{Heartbeat, HeartbeatAction};
 
 /// Silence after which a path with requests in flight is probed. With the timeouts of the transport, all requests continue
 /// on another path within 5 s after a cut.
 pub(super) const PROBE_AFTER: Duration = Duration::from_millis(500);
 
-/// What a probe timer leads to.
+/// The action when the probe timer expires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Probe {
     /// No request is in flight: the timer stops.
@@ -21,39 +21,39 @@ pub(super) enum Probe {
     Send,
 }
 
-/// When the server was heard on a path, and how fast it has answered.
+/// The times of messages on a path, and the round-trip time of the last heartbeat.
 #[derive(Debug, Default)]
 pub(super) struct Liveness {
     heartbeat: Heartbeat,
     /// Time of the last message of the server.
-    heard: Instant,
+    last_message: Instant,
     /// True if the probe timer runs.
     is_watched: bool,
     /// True if a probe was sent since the last message.
     is_probed: bool,
-    /// Time of the last heartbeat.
+    /// Time when the last heartbeat was sent.
     sent: Option<Instant>,
     /// Round-trip time of the last heartbeat.
     latency: Option<Duration>,
 }
 
 impl Liveness {
-    /// Starts again for a new connection.
+    /// Resets the state for a new connection.
     pub(super) fn connected(&mut self, now: Instant) {
-        self.hear(now);
+        self.message_received(now);
         self.is_watched = false;
         (self.sent, self.latency) = (None, None);
     }
 
     /// Notes a message of the server.
-    pub(super) const fn hear(&mut self, now: Instant) {
-        self.heartbeat.heard();
-        self.heard = now;
+    pub(super) const fn message_received(&mut self, now: Instant) {
+        self.heartbeat.message_received();
+        self.last_message = now;
         self.is_probed = false;
     }
 
-    /// Ends a heartbeat interval.
-    pub(super) const fn tick(&mut self, missed_max: u32) -> Beat {
+    /// Ends a heartbeat interval and returns the action.
+    pub(super) const fn tick(&mut self, missed_max: u32) -> HeartbeatAction {
         self.heartbeat.tick(missed_max)
     }
 
@@ -64,14 +64,14 @@ impl Liveness {
         starts
     }
 
-    /// Handles the probe timer. The server may still execute the requests, or the path may be cut since it has acknowledged
-    /// them, which would remain unknown until the next heartbeat.
+    /// Handles the probe timer. Silence does not show whether the server still executes acknowledged requests or the path
+    /// is cut; a probe finds out before the next heartbeat.
     pub(super) fn probe(&mut self, now: Instant, has_requests: bool) -> Probe {
         self.is_watched = has_requests;
         if !has_requests {
             return Probe::Stop;
         }
-        let is_silent = now.since(self.heard) >= PROBE_AFTER;
+        let is_silent = now.since(self.last_message) >= PROBE_AFTER;
         if is_silent && !self.is_probed {
             self.is_probed = true;
             return Probe::Send;

@@ -13,7 +13,7 @@ use super::session::Limits;
 use crate::connection::Connection;
 use crate::stats::ClientPathStats;
 
-/// The number of a path; no two of a session ever have the same.
+/// The number of a path, unique within its session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PathId(pub(super) u32);
 
@@ -28,21 +28,21 @@ impl PathId {
 /// The state of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathState {
-    /// It is being connected.
+    /// The client is connecting the path.
     Connecting,
-    /// It is connected, and takes requests.
+    /// The path is connected and accepts requests.
     Connected,
-    /// It is reconnected after a delay.
+    /// The path has failed, and the client will reconnect it after a delay.
     Waiting,
-    /// It is not connected, and will not be reconnected by itself.
+    /// The path is not connected, and the client will not reconnect it.
     Disconnected,
-    /// It waits for the server's confirmation of the disconnect.
+    /// The client waits for the server's confirmation of the disconnect.
     Closing,
 }
 
-/// The state after the server has confirmed the disconnect, or has not answered.
+/// The state of a path after `Closing`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum After {
+pub(super) enum ClosedState {
     Disconnected,
     Removed,
 }
@@ -100,16 +100,17 @@ pub(super) struct Path {
     pub(super) spec: PathSpec,
     pub(super) uuid: [u8; 16],
     pub(super) state: PathState,
-    /// How often it was begun to connect.
+    /// Number of attempts to connect the path.
     pub(super) reconnects: u16,
     /// Number of attempts that have failed in succession.
     pub(super) attempts: u32,
-    /// True if it was connected before. True if it was added before the session was up, which waits for it.
+    /// True if the path was connected before.
     pub(super) was_connected: bool,
+    /// True if the path was added before the session was up. The session is up once it is connected.
     pub(super) is_awaited: bool,
-    /// True if it was given up, and not by the user.
+    /// True if the client has stopped reconnecting it after failures.
     pub(super) is_given_up: bool,
-    /// True if it may begin a new session at the server.
+    /// True if the path may create the session at the server.
     pub(super) is_first: bool,
     pub(super) local: usize,
     pub(super) cq: Option<CqId>,
@@ -124,9 +125,10 @@ pub(super) struct Path {
     pub(super) liveness: Liveness,
     pub(super) inflight: u32,
     pub(super) stats: ClientPathStats,
-    /// Connections whose disconnect the server has not confirmed yet, and the state after that.
-    pub(super) ending: Vec<ConnectionId>,
-    pub(super) after: Option<After>,
+    /// Connections whose disconnect the server has not confirmed yet.
+    pub(super) closing: Vec<ConnectionId>,
+    /// The state of the path once `closing` is empty.
+    pub(super) next_state: Option<ClosedState>,
 }
 
 impl Path {
@@ -159,8 +161,8 @@ impl Path {
             liveness: Liveness::default(),
             inflight: 0,
             stats: ClientPathStats::new(processors),
-            ending: Vec::new(),
-            after: None,
+            closing: Vec::new(),
+            next_state: None,
         }
     }
 
@@ -169,7 +171,7 @@ impl Path {
         self.offer.capabilities.contains(Capabilities::FENCE)
     }
 
-    /// Returns the memory of a receive.
+    /// Returns the buffer of a receive; an empty SGE if it has none.
     pub(super) fn receive(&self, connection: u16, index: u32) -> Sge {
         let Some(inbox) = &self.inbox else { return Sge::default() };
         let receives = inbox.receives.get(usize::from(connection)).copied().unwrap_or_default();
@@ -180,7 +182,7 @@ impl Path {
         Sge { addr: inbox.memory.address() + offset, length: receives.size, lkey: inbox.key }
     }
 
-    /// Returns the connection for requests of a processor.
+    /// Returns the index of the connection for requests of a processor.
     pub(super) fn connection_of(&self, cpu: u32) -> u16 {
         match self.connections.len() {
             0 | 1 => 0,

@@ -1,4 +1,4 @@
-//! The paths of a session: their numbers, which of them are connected, and which one a request takes.
+//! The paths of a session, and the choice of one for a request.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::config::Policy;
 use super::path::{Path, PathId};
 use crate::adapters::AdapterId;
 
-/// All paths. `connected` has the numbers of connected paths in ascending order; both maps name paths that are in `all`.
+/// All paths of a session, by number, connection and CQ. `connected` has the connected paths in ascending order.
 #[derive(Debug)]
 pub(super) struct Paths {
     all: Vec<Option<Box<Path>>>,
@@ -77,7 +77,7 @@ impl Paths {
         self.connected.retain(|&it| it != id);
     }
 
-    /// Returns the path that a request of a processor takes; `None` if none is connected.
+    /// Selects the path for a request of a processor; `None` if no path is connected.
     pub(super) fn choose(&mut self, policy: Policy, cpu: u32) -> Option<PathId> {
         let path = |id: PathId| self.get(id).expect("connected paths exist");
         match (&self.connected[..], policy) {

@@ -1,4 +1,4 @@
-//! Requests out: checks, the choice of a path, and the work requests.
+//! Submission of requests: checks, the choice of a path, and the work requests.
 
 use ib_hca::{AccessFlags, Data, Hca, PostError, RemoteAddress, SendOp};
 use ib_types::Instant;
@@ -31,9 +31,10 @@ impl Client {
         let depth = self.slots.count() as u16;
         let index = self.slots.take().ok_or(RequestError::NoPermit(depth))?;
         let at = self.slots.header_at(index);
-        let headers = self.slots.headers.as_ref().expect("they were made with the slots");
-        headers.write(at, request.header).expect("its length was checked");
-        let slot = self.slots.get_mut(index).expect("it was just taken");
+        let headers =
+            self.slots.headers.as_ref().expect("`prepare` allocates headers with the slots");
+        headers.write(at, request.header).expect("`check` has limited the length of the header");
+        let slot = self.slots.get_mut(index).expect("`take` returns existing slots");
         slot.direction = request.direction;
         slot.is_admin = request.is_admin;
         slot.user = request.user;
@@ -42,7 +43,7 @@ impl Client {
         slot.length = length;
         slot.header = request.header.len() as u32;
         slot.cpu = request.cpu;
-        slot.made = now;
+        slot.submitted = now;
         slot.opened = None;
         slot.is_recalled = false;
         let id = self.slots.id(index);
@@ -51,13 +52,13 @@ impl Client {
         Ok(id)
     }
 
-    /// Recalls the requests in flight: if their path fails, they end instead of being sent again, as
-    /// [`returns_lost`](super::ClientConfig::returns_lost) does for lost sessions. The server's user would misunderstand them.
+    /// Recalls the requests in flight: if their path fails, they complete instead of being retransmitted. Call it if the
+    /// server's user would no longer understand them, for example after a device was reopened.
     pub fn recall(&mut self) {
         self.slots.recall();
     }
 
-    /// Returns true if recalled requests are still in flight on paths.
+    /// Returns true if recalled requests are still in flight on a path.
     #[must_use]
     pub fn has_recalled(&self) -> bool {
         self.slots.has_recalled()
@@ -93,7 +94,7 @@ impl Client {
         self.paths.choose(self.config.policy, cpu)
     }
 
-    /// Sends a request over a path. If that fails, the path fails, and the request with it.
+    /// Sends a request over a path. An error fails the path, which retransmits the request or completes it.
     pub(super) fn send_over(
         &mut self,
         now: Instant,
@@ -101,8 +102,8 @@ impl Client {
         index: u16,
         path: PathId,
     ) {
-        let slot = self.slots.get_mut(index).expect("it is taken");
-        (slot.fate, slot.sent) = (SlotState::Sent(path), now);
+        let slot = self.slots.get_mut(index).expect("requests have slots");
+        (slot.state, slot.sent) = (SlotState::Sent(path), now);
         let Some(target) = self.paths.get_mut(path) else { return };
         target.inflight += 1;
         let adapter = target.spec.adapter;
@@ -127,48 +128,51 @@ impl Client {
         id: PathId,
     ) -> Result<(), PostError> {
         let Self { slots, paths, registrations, config, session, .. } = self;
-        let path = paths.get_mut(id).expect("it was just looked up");
+        let path = paths.get_mut(id).expect("`send_over` has looked up the path");
         let local = registrations.get(path.local);
-        let (Some((slot, room)), Some(limits)) = (slots.parts(index), session.limits()) else {
+        let (Some((slot, buffers)), Some(limits)) = (slots.parts(index), session.limits()) else {
             return Err(PostError::NoSuchQueue);
         };
-        let RequestMemory { headers, header_at, bounce, bounce_at } = room;
+        let RequestMemory { headers, header_at, bounce, bounce_at } = buffers;
         let chunk = path.chunks[usize::from(index)];
         slot.connection = if slot.is_admin { 0 } else { path.connection_of(slot.cpu) };
         let (length, header) = (slot.length, slot.header);
         let user_length = header as u16;
         let message_at = header_at + header as usize;
-        let memory_of =
-            |segment: &Segment| registrations.buffer(segment.buffer).expect("it was checked");
-        path.stats.count_pieces(slot.cpu, slot.segments.len());
+        let memory_of = |segment: &Segment| {
+            registrations.buffer(segment.buffer).expect("`check` knows the buffer")
+        };
+        path.stats.count_sg_entries(slot.cpu, slot.segments.len());
         path.stats.traffic.count(slot.direction, u64::from(length) + u64::from(header));
-        let written = |bytes: &[u8]| {
-            headers.write(message_at, bytes).expect("its length was checked");
+        let write_message = |bytes: &[u8]| {
+            headers.write(message_at, bytes).expect("`check` has left room for the message");
             let end = header + bytes.len() as u32;
             local.of_headers(headers, header_at, end)
         };
         let (start, data) = match slot.direction {
             Direction::Write => {
                 let message = WriteHeader { message_type: MessageType::WRITE, user_length };
-                let end = written(&message.to_bytes());
-                let piece = |segment: &Segment| {
+                let end = write_message(&message.to_bytes());
+                let sge = |segment: &Segment| {
                     let memory = memory_of(segment);
                     local.of_buffer(segment.buffer, memory, segment.offset, segment.length)
                 };
                 let data = match &slot.segments[..] {
                     [] => Data::One(end),
-                    [one] => Data::Two([piece(one), end]),
+                    [one] => Data::Two([sge(one), end]),
                     many if many.len() < hca.config().max_sge as usize => {
-                        Data::Many(many.iter().map(piece).chain([end]).collect())
+                        Data::Many(many.iter().map(sge).chain([end]).collect())
                     }
                     many => {
-                        // More pieces than the HCA takes are put together first.
+                        // The HCA does not support that many SGEs: copy them into the bounce buffer.
                         let mut at = bounce_at;
                         for segment in many {
                             let bytes = memory_of(segment)
                                 .to_vec(segment.offset, segment.length as usize)
-                                .expect("it was checked");
-                            bounce.write(at, &bytes).expect("it was checked");
+                                .expect("`check` has compared segments with their buffers");
+                            bounce
+                                .write(at, &bytes)
+                                .expect("`check` has limited the length of the data");
                             at += bytes.len();
                         }
                         Data::Two([local.of_bounce(bounce, bounce_at, length), end])
@@ -205,7 +209,7 @@ impl Client {
                     bytes[end..].copy_from_slice(&descriptor.to_bytes());
                     end = LONGEST;
                 }
-                (length, Data::One(written(&bytes[..end])))
+                (length, Data::One(write_message(&bytes[..end])))
             }
         };
         let to = RemoteAddress { addr: chunk.addr + u64::from(start), rkey: chunk.rkey };
@@ -217,20 +221,22 @@ impl Client {
     /// Closes the region of a READ, and copies its data from the bounce buffer to its segments.
     pub(super) fn take_data(&mut self, hca: &mut Hca, index: u16, is_good: bool) {
         let Self { slots, registrations, .. } = self;
-        let Some((slot, room)) = slots.parts(index) else { return };
+        let Some((slot, buffers)) = slots.parts(index) else { return };
         if let Some(local) = slot.opened.take() {
-            // What is not there any more opens nothing.
+            // The region may have been removed with its HCA.
             hca.close_mr(registrations.get(local).reads[usize::from(index)]).ok();
         }
         if !std::mem::take(&mut slot.is_bounced) || !is_good {
             return;
         }
-        let RequestMemory { bounce, bounce_at, .. } = room;
+        let RequestMemory { bounce, bounce_at, .. } = buffers;
         let mut at = bounce_at;
         for &Segment { buffer, offset, length } in &slot.segments {
-            let bytes = bounce.to_vec(at, length as usize).expect("it was checked");
+            let bytes = bounce.to_vec(at, length as usize).expect("`check` has limited the data");
             if let Some(memory) = registrations.buffer(buffer) {
-                memory.write(offset, &bytes).expect("it was checked");
+                memory
+                    .write(offset, &bytes)
+                    .expect("`check` has compared segments with their buffers");
             }
             at += length as usize;
         }

@@ -25,12 +25,12 @@ pub(super) struct Registration {
     bounce: Option<Region>,
     /// By buffer.
     buffers: Vec<Option<Region>>,
-    /// By chunk: what is read is placed through these.
+    /// By chunk: the region through which the server writes the data of a READ.
     pub(super) reads: Vec<MrId>,
 }
 
 impl Registration {
-    /// Returns a piece of a buffer; one of no length when it is not registered here.
+    /// Returns the SGE of a part of a buffer; an empty SGE if the buffer is not registered here.
     pub(super) fn of_buffer(
         &self,
         id: BufferId,
@@ -38,26 +38,26 @@ impl Registration {
         offset: usize,
         length: u32,
     ) -> Sge {
-        piece(self.buffers.get(id.0 as usize).copied().flatten(), memory, offset, length)
+        sge(self.buffers.get(id.0 as usize).copied().flatten(), memory, offset, length)
     }
 
     pub(super) fn of_headers(&self, memory: &Memory, offset: usize, length: u32) -> Sge {
-        piece(self.headers, memory, offset, length)
+        sge(self.headers, memory, offset, length)
     }
 
     pub(super) fn of_bounce(&self, memory: &Memory, offset: usize, length: u32) -> Sge {
-        piece(self.bounce, memory, offset, length)
+        sge(self.bounce, memory, offset, length)
     }
 }
 
-fn piece(of: Option<Region>, memory: &Memory, offset: usize, length: u32) -> Sge {
-    let registered =
-        |it: Region| Sge { addr: memory.address() + offset as u64, length, lkey: it.key };
-    of.map(registered).unwrap_or_default()
+fn sge(region: Option<Region>, memory: &Memory, offset: usize, length: u32) -> Sge {
+    region
+        .map(|it| Sge { addr: memory.address() + offset as u64, length, lkey: it.key })
+        .unwrap_or_default()
 }
 
-/// The session's memory, and its registrations. Every HCA that has been given to [`Registrations::provide`] has all buffers
-/// of that time registered.
+/// The session's memory, and its registrations at HCAs. [`Registrations::provide`] registers at one HCA,
+/// [`Registrations::register`] adds a buffer at all of them.
 #[derive(Debug, Default)]
 pub(super) struct Registrations {
     adapters: Vec<Registration>,
@@ -91,7 +91,7 @@ impl Registrations {
         self.buffers.get(id.0 as usize)?.as_ref()
     }
 
-    /// Registers at an HCA whatever is not registered yet: the memory of requests, buffers, and a region for each chunk.
+    /// Completes the registrations at an HCA: the memory of requests, all buffers, and a region for each chunk.
     pub(super) fn provide(
         &mut self,
         hca: &mut Hca,
@@ -142,20 +142,20 @@ impl Registrations {
         for at in &mut self.adapters {
             let region = at.buffers.get_mut(index).and_then(Option::take);
             if let (Some(region), Some(adapter)) = (region, cx.get(at.adapter)) {
-                // It may be gone with its HCA.
+                // The region may have been removed with its HCA.
                 adapter.hca.dereg_mr(region.mr).ok();
             }
         }
     }
 
-    /// Deregisters everything.
+    /// Deregisters all memory and deallocates the protection domains.
     pub(super) fn release(&mut self, cx: &mut impl Adapters) {
         for at in self.adapters.drain(..) {
             let Some(adapter) = cx.get(at.adapter) else { continue };
             let regions = at.buffers.into_iter().chain([at.headers, at.bounce]);
             let regions = regions.flatten().map(|it| it.mr);
             for mr in regions.chain(at.reads) {
-                // It may be gone with its HCA.
+                // The region may have been removed with its HCA.
                 adapter.hca.dereg_mr(mr).ok();
             }
             adapter.hca.dealloc_pd(at.pd).ok();

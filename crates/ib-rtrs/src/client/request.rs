@@ -25,8 +25,7 @@ pub struct RequestId {
 }
 
 impl RequestId {
-    /// Returns the permit of the request, which is the number of its chunk at the server: no other request has it
-    /// until this one has ended.
+    /// Returns the permit: the number of the request's chunk at the server. Requests in flight have different permits.
     #[must_use]
     pub const fn permit(self) -> u16 {
         self.slot
@@ -42,10 +41,10 @@ pub struct Request<'a> {
     pub direction: Direction,
     /// The user's header.
     pub header: &'a [u8],
-    /// The data, or the buffers for it. They must stay until the request has ended.
+    /// The data to write, or the buffers to read into. Their contents must not change until the request has completed.
     pub data: &'a [Segment],
     /// The user's number, which the completion returns.
     pub user: u64,
-    /// True if it is sent over the first connection, which has no block requests.
+    /// True to send the request over the first connection, which has no block requests.
     pub is_admin: bool,
 }

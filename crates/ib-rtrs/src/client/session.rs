@@ -1,4 +1,4 @@
-//! What the paths of a session share at the server: limits, and the state that is lost with the last path.
+//! The state that all paths of a session share: the limits of the server, and the stage of the session.
 
 use ib_wire::rtrs::ConnectResponse;
 
@@ -11,14 +11,14 @@ pub struct Limits {
     pub queue_depth: u16,
     /// Maximum length of the data of a request in bytes.
     pub max_io_size: u32,
-    /// Maximum length of the user's header in bytes, with the message of RTRS behind it.
+    /// Maximum length of the user's header and the RTRS message behind it, in bytes.
     pub max_header_size: u32,
 }
 
 impl Limits {
     pub(super) const NONE: Self = Self { queue_depth: 0, max_io_size: 0, max_header_size: 0 };
 
-    /// Returns the limits of a server, which must fit into memory and into immediate data.
+    /// Returns the limits of a response, if chunks fit into the address space and their numbers into immediate data.
     pub(super) fn of(response: &ConnectResponse) -> Result<Self, Failure> {
         /// Maximum and minimum length of a header in bytes.
         const MAX_HEADER: u32 = 1 << 20;
@@ -26,15 +26,17 @@ impl Limits {
         let &ConnectResponse { queue_depth, max_io_size, max_header_size, .. } = response;
         let limits = Self { queue_depth, max_io_size, max_header_size };
         if queue_depth == 0 {
-            return Err(Failure::Protocol("a queue depth of 0"));
+            return Err(Failure::Protocol("a connect response with a queue depth of 0"));
         }
         if max_io_size == 0 || !(MIN_HEADER..=MAX_HEADER).contains(&max_header_size) {
-            return Err(Failure::Protocol("sizes of requests that make no sense"));
+            return Err(Failure::Protocol("a connect response with invalid sizes of requests"));
         }
         let bits = u16::BITS - (queue_depth - 1).leading_zeros();
         let chunk = limits.chunk_size();
         if chunk > 1 << (28 - bits) || chunk * u64::from(queue_depth) > u64::from(u32::MAX) {
-            return Err(Failure::Protocol("chunks that immediate data cannot name"));
+            return Err(Failure::Protocol(
+                "a connect response with chunks beyond the range of immediate data",
+            ));
         }
         Ok(limits)
     }
@@ -64,7 +66,7 @@ pub(super) struct Session {
     pub(super) stage: Stage,
     /// True if the last path was lost, or the server has lost the session state.
     pub(super) is_lost: bool,
-    /// The server's number of the session since it has begun; 0 if the server reports none.
+    /// The epoch: the server's random number of this session; 0 if the server reports none.
     epoch: u32,
     limits: Option<Limits>,
 }
@@ -84,7 +86,8 @@ impl Session {
         matches!(self.stage, Stage::Closing | Stage::Closed)
     }
 
-    /// Takes the limits of the first connection, and compares later ones with them: chunks of requests in flight must fit.
+    /// Adopts the limits of the first connection. Later connections must have the same queue depth and at least the same
+    /// data length, so that requests in flight fit into their chunks.
     pub(super) fn agree(&mut self, offered: Limits) -> Result<(), Failure> {
         let limits = self.limits.get_or_insert(offered);
         let (found, expected) = (offered.queue_depth, limits.queue_depth);
@@ -99,8 +102,8 @@ impl Session {
         Ok(())
     }
 
-    /// Notes the number of the session that a path was connected to. Returns true if the server has lost the session state
-    /// although another path counts as connected.
+    /// Notes the epoch at which a path was connected. Returns true if the server has restarted the session although the
+    /// client counts another path as connected.
     pub(super) const fn path_connected(&mut self, epoch: u32, has_others: bool) -> bool {
         let is_other = self.epoch != epoch && has_others;
         self.epoch = epoch;

@@ -1,4 +1,4 @@
-//! Requests in flight, one for each chunk of the server: the permits of a session, which all its paths share.
+//! Requests in flight: one slot for each chunk of the server, shared by all paths of the session.
 
 use std::sync::Arc;
 
@@ -11,27 +11,27 @@ use super::request::{RequestId, Segment};
 use super::session::Limits;
 use crate::Direction;
 
-/// The most bytes that are kept of a header, with the message behind it.
+/// Maximum size of the buffer for a header and the message behind it, in bytes.
 const MAX_STRIDE: u32 = 4096;
 
 /// The state of a slot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum SlotState {
-    /// It has no request.
+    /// The slot has no request.
     #[default]
     Free,
-    /// Its request is in flight on a path.
+    /// The request is in flight on a path.
     Sent(PathId),
-    /// Its request waits until its path is fenced.
+    /// The request waits for the fence of its failed path.
     Held,
-    /// Its request has ended, but the server may still use the chunk.
+    /// The request has completed, but the server may still use the chunk.
     Abandoned,
 }
 
 /// The slot of a chunk, with its request.
 #[derive(Clone, Debug)]
 pub(super) struct Slot {
-    pub(super) fate: SlotState,
+    pub(super) state: SlotState,
     /// Number of earlier requests in the slot.
     pub(super) generation: u32,
     pub(super) connection: u16,
@@ -43,21 +43,22 @@ pub(super) struct Slot {
     pub(super) length: u32,
     pub(super) header: u32,
     pub(super) cpu: u32,
-    /// Time of the request, and time when it was last sent.
-    pub(super) made: Instant,
+    /// Time when the user submitted the request.
+    pub(super) submitted: Instant,
+    /// Time of its last transmission.
     pub(super) sent: Instant,
-    /// Index of the HCA at which the region of its READ is open.
+    /// Index of the HCA at which the memory region of a READ is open.
     pub(super) opened: Option<usize>,
     /// True if the data arrives in the bounce buffer.
     pub(super) is_bounced: bool,
-    /// True if it is not sent again.
+    /// True if the request completes instead of being retransmitted.
     pub(super) is_recalled: bool,
 }
 
 impl Slot {
     fn new() -> Self {
         Self {
-            fate: SlotState::Free,
+            state: SlotState::Free,
             generation: 0,
             connection: 0,
             direction: Direction::Read,
@@ -67,7 +68,7 @@ impl Slot {
             length: 0,
             header: 0,
             cpu: 0,
-            made: Instant::ZERO,
+            submitted: Instant::ZERO,
             sent: Instant::ZERO,
             opened: None,
             is_bounced: false,
@@ -78,11 +79,13 @@ impl Slot {
 
 /// The memory that belongs to a request.
 pub(super) struct RequestMemory<'a> {
-    /// The memory and the offset of its header, followed by the message.
+    /// The memory of headers.
     pub(super) headers: &'a Memory,
+    /// The offset of the request's header, followed by the message.
     pub(super) header_at: usize,
-    /// The memory and the offset of its bounce buffer, for data of several segments.
+    /// The memory of bounce buffers, for data of several segments.
     pub(super) bounce: &'a Arc<Memory>,
+    /// The offset of the request's bounce buffer.
     pub(super) bounce_at: usize,
 }
 
@@ -111,9 +114,9 @@ impl Slots {
         Ok(())
     }
 
-    /// Recalls all requests: none is sent again.
+    /// Recalls all requests: none is retransmitted.
     pub(super) fn recall(&mut self) {
-        for slot in self.slots.iter_mut().filter(|slot| slot.fate != SlotState::Free) {
+        for slot in self.slots.iter_mut().filter(|slot| slot.state != SlotState::Free) {
             slot.is_recalled = true;
         }
     }
@@ -121,7 +124,7 @@ impl Slots {
     /// Returns true if recalled requests are in flight on paths.
     pub(super) fn has_recalled(&self) -> bool {
         let mut slots = self.slots.iter();
-        slots.any(|slot| slot.is_recalled && matches!(slot.fate, SlotState::Sent(_)))
+        slots.any(|slot| slot.is_recalled && matches!(slot.state, SlotState::Sent(_)))
     }
 
     /// Returns the number of slots.
@@ -130,11 +133,11 @@ impl Slots {
     }
 
     /// Returns the number of slots that are not free.
-    pub(super) const fn taken(&self) -> usize {
+    pub(super) const fn in_use(&self) -> usize {
         self.slots.len() - self.free.len()
     }
 
-    /// Returns the maximum length of the user's header before a message of some bytes.
+    /// Returns the maximum length of the user's header before a message of `message` bytes.
     pub(super) const fn max_header(&self, message: usize) -> usize {
         self.stride.saturating_sub(message)
     }
@@ -147,7 +150,7 @@ impl Slots {
     /// Frees a slot.
     pub(super) fn give_back(&mut self, index: u16) {
         let slot = &mut self.slots[usize::from(index)];
-        slot.fate = SlotState::Free;
+        slot.state = SlotState::Free;
         slot.generation = slot.generation.wrapping_add(1);
         self.free.push(index);
     }
@@ -186,15 +189,15 @@ impl Slots {
 
     /// Returns the requests in flight on a path.
     pub(super) fn on(&self, path: PathId) -> Vec<u16> {
-        self.with(|slot| slot.fate == SlotState::Sent(path))
+        self.with(|slot| slot.state == SlotState::Sent(path))
     }
 
-    /// Returns the slots that satisfy a predicate, in the order of their requests.
+    /// Returns the slots that satisfy a predicate, in the order of submission.
     pub(super) fn with(&self, is_wanted: impl Fn(&Slot) -> bool) -> Vec<u16> {
         let indices = (0..).zip(&self.slots);
         let mut found: Vec<(Instant, u16)> = indices
             .filter(|(_, slot)| is_wanted(slot))
-            .map(|(index, slot)| (slot.made, index))
+            .map(|(index, slot)| (slot.submitted, index))
             .collect();
         found.sort_unstable();
         found.into_iter().map(|(_, index)| index).collect()

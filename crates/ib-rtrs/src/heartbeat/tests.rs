@@ -1,23 +1,23 @@
 use super::*;
 
 #[test]
-fn who_is_silent_is_dead_within_one_more_interval_than_may_be_missed() {
+fn silent_peer_is_dead_one_interval_after_the_allowed_ones() {
     let mut heartbeat = Heartbeat::default();
-    assert_eq!(heartbeat.tick(5), Beat::Send);
+    assert_eq!(heartbeat.tick(5), HeartbeatAction::Send);
     for _ in 0..4 {
-        assert_eq!(heartbeat.tick(5), Beat::Wait);
+        assert_eq!(heartbeat.tick(5), HeartbeatAction::Wait);
     }
-    assert_eq!(heartbeat.tick(5), Beat::Dead);
-    heartbeat.heard();
-    assert_eq!(heartbeat.tick(5), Beat::Send);
-    heartbeat.heard();
-    assert_eq!(heartbeat.tick(5), Beat::Send);
-    assert_eq!(heartbeat.tick(0), Beat::Dead);
+    assert_eq!(heartbeat.tick(5), HeartbeatAction::Fail);
+    heartbeat.message_received();
+    assert_eq!(heartbeat.tick(5), HeartbeatAction::Send);
+    heartbeat.message_received();
+    assert_eq!(heartbeat.tick(5), HeartbeatAction::Send);
+    assert_eq!(heartbeat.tick(0), HeartbeatAction::Fail);
 }
 
 #[test]
-fn a_heartbeat_is_sent_before_anybody_is_dead() {
+fn heartbeat_is_sent_before_peer_counts_as_dead() {
     let mut heartbeat = Heartbeat::default();
-    assert_eq!(heartbeat.tick(0), Beat::Send);
-    assert_eq!(heartbeat.tick(0), Beat::Dead);
+    assert_eq!(heartbeat.tick(0), HeartbeatAction::Send);
+    assert_eq!(heartbeat.tick(0), HeartbeatAction::Fail);
 }

@@ -1,4 +1,4 @@
-//! Connections that clients ask for, and what they are refused with.
+//! Connection requests: checks, limits, acceptance and refusal.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use ib_wire::rtrs::{
     Capabilities, ConnectFlags, ConnectRequest, ConnectResponse, Extension, MAGIC, VERSION,
 };
 
-use super::path::{ControlMemory, Operation, Path, Proving, State};
+use super::path::{ControlMemory, Operation, Path, ProofState, State};
 use super::{EndReason, Refusal, Server, ServerEvent, ServerPathId, Session, Timer, is_later};
 use crate::Errno;
 use crate::adapters::{Adapter, AdapterId, Adapters};
@@ -21,8 +21,10 @@ use crate::connection::{self, Connection, Peer, SetupError, WorkId};
 use crate::heartbeat::Heartbeat;
 use crate::stats::ServerPathStats;
 
-/// The most paths of a session, and the most connections of a path, as with Linux.
+/// Maximum number of paths of a session, as in Linux.
 const MAX_PATHS: usize = 128;
+
+/// Maximum number of connections of a path, as in Linux.
 const MAX_CONNECTIONS: u16 = 4096;
 
 /// Maximum number of half-open paths whose clients have not proven the key yet.
@@ -31,11 +33,11 @@ const MAX_UNPROVEN: usize = 64;
 /// Maximum number of half-open paths of one address.
 const MAX_HALF_OPEN: usize = 64;
 
-/// How many completions of a path may wait: more than all its work requests.
+/// Capacity of the CQ of a path: more than all its work requests.
 const COMPLETIONS: u32 = 1 << 22;
 
-/// The number of the receive for the question for chunks.
-pub(super) const QUESTION: u32 = u32::MAX;
+/// The index of the receive for the info request.
+pub(super) const INFO_RECEIVE: u32 = u32::MAX;
 
 impl From<Errno> for Refusal {
     fn from(errno: Errno) -> Self {
@@ -51,7 +53,7 @@ impl From<SetupError> for Refusal {
 
 impl Server {
     /// Accepts a connection, or refuses it.
-    pub(super) fn take_request_to_connect(
+    pub(super) fn handle_connect_request(
         &mut self,
         now: Instant,
         cx: &mut impl Adapters,
@@ -60,11 +62,11 @@ impl Server {
     ) {
         let accepted = self.accept(now, cx, adapter, requested);
         if let Err(refusal) = accepted {
-            self.say_no(now, cx, adapter, requested, refusal);
+            self.send_reject(now, cx, adapter, requested, refusal);
         }
     }
 
-    /// Refuses a connection that its user does not want, with an error; [`Server::handle_cm`] is not told of it then.
+    /// Refuses a connection request with an error number. The user calls it instead of [`Server::handle_cm`].
     pub fn refuse(
         &mut self,
         now: Instant,
@@ -73,10 +75,10 @@ impl Server {
         requested: &Requested,
         errno: Errno,
     ) {
-        self.say_no(now, cx, adapter, requested, Refusal::Errno(errno));
+        self.send_reject(now, cx, adapter, requested, Refusal::Errno(errno));
     }
 
-    fn say_no(
+    fn send_reject(
         &mut self,
         now: Instant,
         cx: &mut impl Adapters,
@@ -89,7 +91,7 @@ impl Server {
         let Some(Adapter { cm, .. }) = cx.get(adapter) else { return };
         let (reason, errno) = match why {
             Refusal::Mtu(most) => {
-                // It may have been given up meanwhile.
+                // The client may have cancelled the request.
                 cm.reject_mtu(now, requested.id, MtuCode(most.code())).ok();
                 return;
             }
@@ -102,7 +104,7 @@ impl Server {
             let error = -(errno.0 as i16);
             ConnectResponse { error, ..self.response() }.to_bytes().to_vec()
         };
-        // It may have been given up meanwhile.
+        // The client may have cancelled the request.
         cm.reject(now, requested.id, reason, &response).ok();
     }
 
@@ -113,75 +115,77 @@ impl Server {
         adapter: AdapterId,
         requested: &Requested,
     ) -> Result<(), Refusal> {
-        let asked = ConnectRequest::read(&requested.private_data);
-        let asked = asked.map_err(|_| Errno::ECONNRESET)?;
-        let route = check_way(cx, adapter, requested)?;
-        if asked.connections == 0
-            || asked.connections > MAX_CONNECTIONS
-            || asked.connection >= asked.connections
+        let request = ConnectRequest::read(&requested.private_data);
+        let request = request.map_err(|_| Errno::ECONNRESET)?;
+        let route = check_route(cx, adapter, requested)?;
+        if request.connections == 0
+            || request.connections > MAX_CONNECTIONS
+            || request.connection >= request.connections
         {
             return Err(Errno::ECONNRESET.into());
         }
-        let id = match self.path_of(&asked) {
-            Some(id) if asked.connection == 0 => {
-                // The client may know earlier than this server that the path is gone.
-                let before = self.path(id).expect("it was just found").reconnects;
-                if !is_later(asked.reconnects, before) {
+        let id = match self.path_of(&request) {
+            Some(id) if request.connection == 0 => {
+                // The client may have detected a failure of the path before the server.
+                let before = self.path(id).expect("`path_of` returns existing paths").reconnects;
+                if !is_later(request.reconnects, before) {
                     return Err(Errno::ECONNRESET.into());
                 }
                 self.end_path(now, cx, id, EndReason::Replaced);
-                self.begin(now, cx, adapter, requested, &asked)?
+                self.create_path(now, cx, adapter, requested, &request)?
             }
-            None if asked.connection == 0 => self.begin(now, cx, adapter, requested, &asked)?,
+            None if request.connection == 0 => {
+                self.create_path(now, cx, adapter, requested, &request)?
+            }
             None => return Err(Errno::ECONNRESET.into()),
             Some(id) => id,
         };
-        let connected = self.connect(now, cx, id, requested, &asked, route);
-        if connected.is_err() && asked.connection == 0 {
+        let connected = self.connect(now, cx, id, requested, &request, route);
+        if connected.is_err() && request.connection == 0 {
             self.end_path(now, cx, id, EndReason::Setup);
         }
         connected
     }
 
-    /// Returns the path that a connection belongs to, unless it is gone.
-    fn path_of(&self, asked: &ConnectRequest) -> Option<ServerPathId> {
-        let session = self.sessions.get(self.by_uuid.get(&asked.session_uuid)?)?;
+    /// Returns the path of a connection request; `None` if there is none, or if it was closed.
+    fn path_of(&self, request: &ConnectRequest) -> Option<ServerPathId> {
+        let session = self.sessions.get(self.by_uuid.get(&request.session_uuid)?)?;
         let paths = session.paths.iter().filter_map(|&index| self.paths[index as usize].as_deref());
         let mut own =
-            paths.filter(|path| path.state != State::Dead && path.uuid == asked.path_uuid);
+            paths.filter(|path| path.state != State::Closed && path.uuid == request.path_uuid);
         own.next().map(|path| path.id)
     }
 
-    /// Makes a path, and the session for the first one.
-    fn begin(
+    /// Creates a path, and a session for its first path.
+    fn create_path(
         &mut self,
         now: Instant,
         cx: &mut impl Adapters,
         adapter: AdapterId,
         requested: &Requested,
-        asked: &ConnectRequest,
+        request: &ConnectRequest,
     ) -> Result<ServerPathId, Refusal> {
         let address = address_of(requested);
-        let known = Extension::of_request(&requested.private_data);
-        let lacks_proof = self.config.key.is_some() && !known.contains(Capabilities::PROOF);
-        let (peer, found) = (requested.route.destination, self.by_uuid.get(&asked.session_uuid));
+        let capabilities = Extension::of_request(&requested.private_data);
+        let lacks_proof = self.config.key.is_some() && !capabilities.contains(Capabilities::PROOF);
+        let (peer, found) = (requested.route.destination, self.by_uuid.get(&request.session_uuid));
         let key = match found.copied() {
             Some(key) => {
                 self.limit_half_open(now, cx, peer, false);
                 key
             }
-            None if asked.first_connection & 1 == 0 => return Err(Errno::ENXIO.into()),
+            None if request.first_connection & 1 == 0 => return Err(Errno::ENXIO.into()),
             None if lacks_proof => return Err(Errno::EACCES.into()),
             None => {
                 self.limit_half_open(now, cx, peer, true);
-                self.begin_session(asked.session_uuid)?
+                self.begin_session(request.session_uuid)?
             }
         };
-        // The closed path may have been its last one.
+        // `limit_half_open` may have closed the last path of the session.
         let session = self.sessions.get(&key).ok_or(Errno::ENXIO)?;
         let paths = session.paths.iter().filter_map(|&index| self.paths[index as usize].as_deref());
-        let alive: Vec<&Path> = paths.filter(|path| path.state != State::Dead).collect();
-        if alive.is_empty() && asked.first_connection & 1 == 0 {
+        let alive: Vec<&Path> = paths.filter(|path| path.state != State::Closed).collect();
+        if alive.is_empty() && request.first_connection & 1 == 0 {
             return Err(Errno::ENXIO.into());
         }
         if alive.iter().any(|path| path.address == address && path.adapter == adapter) {
@@ -193,19 +197,19 @@ impl Server {
         if lacks_proof {
             return Err(Errno::EACCES.into());
         }
-        let made = cx
+        let pd = cx
             .get(adapter)
             .ok_or(SetupError::NoAdapter)
             .and_then(|adapter| adapter.hca.alloc_pd().map_err(SetupError::from));
-        let pd = match made {
+        let pd = match pd {
             Ok(pd) => pd,
             Err(error) => {
-                self.forget_session_without_paths(key);
+                self.remove_session_without_paths(key);
                 return Err(error.into());
             }
         };
         let ends = (address, peer);
-        Ok(self.insert(adapter, (key, pd), ends, asked, known))
+        Ok(self.insert(adapter, (key, pd), ends, request, capabilities))
     }
 
     fn insert(
@@ -213,13 +217,13 @@ impl Server {
         adapter: AdapterId,
         (key, pd): (u32, PdId),
         (address, peer): (PathAddress, Gid),
-        asked: &ConnectRequest,
-        known: Capabilities,
+        request: &ConnectRequest,
+        capabilities: Capabilities,
     ) -> ServerPathId {
         self.next_serial = self.next_serial.wrapping_add(1);
         let index = self.free.pop().unwrap_or(self.paths.len() as u32);
         let id = ServerPathId { index, serial: self.next_serial };
-        let fences = self.config.fence && known.contains(Capabilities::FENCE);
+        let fences = self.config.fence && capabilities.contains(Capabilities::FENCE);
         let proves = self.config.key.is_some();
         let capabilities =
             Capabilities(0).with(Capabilities::FENCE, fences).with(Capabilities::PROOF, proves);
@@ -229,19 +233,19 @@ impl Server {
             adapter,
             address,
             peer,
-            uuid: asked.path_uuid,
-            reconnects: asked.reconnects,
+            uuid: request.path_uuid,
+            reconnects: request.reconnects,
             state: State::Connecting,
             capabilities,
             pd,
             cq: None,
             control: None,
-            connections: vec![None; asked.connections.into()],
-            proof: if proves { Proving::Hello } else { Proving::Done },
+            connections: vec![None; request.connections.into()],
+            proof: if proves { ProofState::AwaitsNonce } else { ProofState::Done },
             name: Vec::new(),
             chunks: Vec::new(),
-            whole: None,
-            keeps_sectors: true,
+            send_region: None,
+            has_whole_sectors: true,
             stores: Vec::new(),
             operations: vec![Operation::NONE; self.config.queue_depth.into()],
             outstanding: 0,
@@ -253,13 +257,18 @@ impl Server {
         } else {
             self.paths[index as usize] = Some(path);
         }
-        self.sessions.get_mut(&key).expect("it is there").paths.push(index);
+        self.sessions
+            .get_mut(&key)
+            .expect("`create_path` has looked up the session")
+            .paths
+            .push(index);
         id
     }
 
-    /// Closes the oldest half-open path of an address that is at its limit. If the server is at its limit of sessions, or of
-    /// half-open paths with a key, closes the oldest one of the address with the most half-open paths. So no address can
-    /// lock out others.
+    /// Makes room for a half-open path, so that no client address can lock out others.
+    ///
+    /// If the address is at its limit, its oldest half-open path is closed. If the server is at its limit of sessions or of
+    /// unproven paths, the oldest half-open path of the address with the most half-open paths is closed.
     fn limit_half_open(
         &mut self,
         now: Instant,
@@ -273,7 +282,7 @@ impl Server {
             *counts.entry(path.peer).or_default() += 1;
         }
         let is_full = begins_session && self.sessions.len() >= self.config.max_sessions
-            || half_open().filter(|it| it.proof != Proving::Done).count() >= MAX_UNPROVEN;
+            || half_open().filter(|it| it.proof != ProofState::Done).count() >= MAX_UNPROVEN;
         let exceeds = counts.get(&peer).is_some_and(|&count| count >= MAX_HALF_OPEN);
         let age = |path: &Path| self.next_serial.wrapping_sub(path.id.serial);
         let ended = if exceeds {
@@ -313,23 +322,23 @@ impl Server {
         Ok(key)
     }
 
-    /// Makes the queue pair of a connection, and accepts.
+    /// Creates the queue pair of a connection, and sends the REP.
     fn connect(
         &mut self,
         now: Instant,
         cx: &mut impl Adapters,
         id: ServerPathId,
         requested: &Requested,
-        asked: &ConnectRequest,
+        request: &ConnectRequest,
         route: Route,
     ) -> Result<(), Refusal> {
         let response = self.response();
         let (transport, timeout) = (self.config.transport, self.config.connect_timeout);
         let Some(path) = self.path_mut(id) else { return Err(Errno::ECONNRESET.into()) };
-        let number = usize::from(asked.connection);
+        let number = usize::from(request.connection);
         if path.state != State::Connecting
-            || path.reconnects != asked.reconnects
-            || path.connections.len() != usize::from(asked.connections)
+            || path.reconnects != request.reconnects
+            || path.connections.len() != usize::from(request.connections)
             || path.connections[number].is_some()
         {
             return Err(Errno::ECONNRESET.into());
@@ -341,31 +350,32 @@ impl Server {
             mtu: Mtu::from_code(requested.req.path_mtu.0).unwrap_or(Mtu::B256),
             p_key: requested.req.p_key,
             qpn: requested.req.local_qpn,
-            receives: hca.random_psn(),
-            sends: requested.req.starting_psn,
+            rq_psn: hca.random_psn(),
+            sq_psn: requested.req.starting_psn,
             rnr_retry: requested.req.rnr_retry_count,
         };
-        path.keeps_sectors &= peer.mtu >= Mtu::B512;
+        path.has_whole_sectors &= peer.mtu >= Mtu::B512;
         if path.cq.is_none() {
             prepare(hca, path)?;
         }
-        let (cq, pd) = (path.cq.expect("it was just made"), path.pd);
-        let qp = connection::create(hca, now, (pd, cq), (u32::MAX, u32::MAX))?;
+        let (cq, pd) = (path.cq.expect("`prepare` has created the CQ"), path.pd);
+        let qp = connection::create(hca, now, pd, cq)?;
         hca.set_service(qp, requested.service_id.0).ok();
         path.connections[number] = Some(Connection { qp, id: requested.id });
         let mut data = response.to_bytes();
         if path.capabilities != Capabilities(0) {
             Extension::new(path.capabilities).put_into_response(&mut data);
         }
-        let made = Made { qp, peer, data, target_ack_delay: transport.target_ack_delay };
-        let desk = path.control.as_ref().filter(|_| number == 0);
-        let accepted = desk.map_or(Ok(()), |desk| {
-            let work = WorkId { connection: 0, index: QUESTION };
-            connection::receive(hca, now, qp, work, desk.question().1).map_err(SetupError::from)
+        let reply = Reply { qp, peer, data, target_ack_delay: transport.target_ack_delay };
+        let control = path.control.as_ref().filter(|_| number == 0);
+        let accepted = control.map_or(Ok(()), |control| {
+            let work = WorkId { connection: 0, index: INFO_RECEIVE };
+            connection::receive(hca, now, qp, work, control.info_request().1)
+                .map_err(SetupError::from)
         });
         let accepted = accepted
-            .and_then(|()| Ok(connection::program(hca, now, qp, &made.peer, &transport)?))
-            .and_then(|()| made.accept(now, hca, cm, requested));
+            .and_then(|()| Ok(connection::program(hca, now, qp, &reply.peer, &transport)?))
+            .and_then(|()| reply.send(now, hca, cm, requested));
         if let Err(error) = accepted {
             path.connections[number] = None;
             hca.destroy_qp(qp).ok();
@@ -380,7 +390,7 @@ impl Server {
         Ok(())
     }
 
-    /// Returns what this server says of itself.
+    /// Returns the connect response of this server.
     pub(super) fn response(&self) -> ConnectResponse {
         let config = &self.config;
         ConnectResponse {
@@ -395,33 +405,33 @@ impl Server {
     }
 }
 
-/// A queue pair for a connection that is accepted.
-struct Made {
+/// The REP of an accepted connection.
+struct Reply {
     qp: ib_hca::QpId,
     peer: Peer,
     data: [u8; ConnectResponse::LENGTH],
     target_ack_delay: u8,
 }
 
-impl Made {
-    fn accept(
+impl Reply {
+    fn send(
         &self,
         now: Instant,
         hca: &Hca,
         cm: &mut Cm,
         requested: &Requested,
     ) -> Result<(), SetupError> {
-        let (qpn, ..) = hca.query_qp(self.qp).expect("it was just made");
+        let (qpn, ..) = hca.query_qp(self.qp).expect("the queue pair was just created");
         let params = AcceptParams {
             target_ack_delay: self.target_ack_delay,
             private_data: self.data.to_vec(),
-            ..AcceptParams::new(qpn, self.peer.receives)
+            ..AcceptParams::new(qpn, self.peer.rq_psn)
         };
         Ok(cm.accept(now, requested.id, &params)?)
     }
 }
 
-/// Makes what the connections of a path share.
+/// Creates the CQ and the control memory that the connections of a path share.
 fn prepare(hca: &mut Hca, path: &mut Path) -> Result<(), SetupError> {
     let depth = path.operations.len();
     let cq = hca.create_cq(COMPLETIONS.min(hca.config().max_cqe))?;
@@ -431,13 +441,13 @@ fn prepare(hca: &mut Hca, path: &mut Path) -> Result<(), SetupError> {
     let range = (&memory, 0, memory.len());
     let access = ib_hca::AccessFlags::LOCAL_WRITE;
     let mr = hca.reg_mr(path.pd, range, memory.address(), access)?;
-    let key = hca.key(mr).expect("it was just made");
+    let key = hca.key(mr).expect("the region was just registered");
     path.control = Some(ControlMemory::new(memory, mr, key, depth));
     Ok(())
 }
 
-/// Checks that packets can and may go where a client wants them, and returns that way.
-fn check_way(
+/// Checks partition, path MTU and GID of a connection request, and returns the route to the client.
+fn check_route(
     cx: &mut impl Adapters,
     adapter: AdapterId,
     requested: &Requested,
@@ -451,16 +461,16 @@ fn check_way(
     if proposed.is_some_and(|mtu| mtu > most) {
         return Err(Refusal::Mtu(most));
     }
-    let (path, came) = (&requested.path, &requested.route);
-    // Packets go to who has asked, and to nobody else whom he may name.
-    if path.is_global && came.is_global && path.destination != came.destination {
+    let (path, route) = (&requested.path, &requested.route);
+    // Packets are sent only to the GID from which the request came, not to one that the request names.
+    if path.is_global && route.is_global && path.destination != route.destination {
         return Err(Refusal::Reason(RejectReason::PRIMARY_GID));
     }
-    let source = if hca.config().gids.contains(&path.source) { path.source } else { came.source };
+    let source = if hca.config().gids.contains(&path.source) { path.source } else { route.source };
     Ok(Route { source, ..*path })
 }
 
-/// Returns the ends of the path that a client asks for.
+/// Returns the addresses of the path in a connection request.
 fn address_of(requested: &Requested) -> PathAddress {
     match &requested.cma {
         Some(cma) => PathAddress {

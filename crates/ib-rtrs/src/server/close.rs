@@ -1,4 +1,4 @@
-//! Ends of paths and sessions; fences.
+//! Closing of paths and sessions; path fencing.
 
 use ib_hca::{Data, SendOp};
 use ib_types::Instant;
@@ -9,10 +9,10 @@ use super::{EndReason, Server, ServerEvent, ServerPathId, ServerRequest, Timer, 
 use crate::adapters::{Adapter, Adapters};
 use crate::connection;
 
-/// A client that waits for a path to be without effect.
+/// A fence request whose path still has outstanding requests.
 #[derive(Debug)]
 pub(super) struct PendingFence {
-    /// The path over which it has asked.
+    /// The path over which the fence was requested.
     via: ServerPathId,
     id: u32,
     session: u32,
@@ -21,8 +21,8 @@ pub(super) struct PendingFence {
 }
 
 impl Server {
-    /// Ends a path: nothing that comes over it has an effect any more, and the client is told. Requests that its user
-    /// has got stay until they are answered.
+    /// Closes a path, and drops its requests that were not returned to the user. The path is removed once the user has
+    /// completed the others.
     pub(super) fn end_path(
         &mut self,
         now: Instant,
@@ -32,17 +32,17 @@ impl Server {
     ) {
         let Self { paths, sessions, by_connection, by_cq, timers, requests, .. } = self;
         let path = paths.get_mut(id.index as usize).and_then(Option::as_deref_mut);
-        let Some(path) = path.filter(|path| path.id == id && path.state != State::Dead) else {
+        let Some(path) = path.filter(|path| path.id == id && path.state != State::Closed) else {
             return;
         };
-        let was_up = std::mem::replace(&mut path.state, State::Dead) == State::Connected;
+        let was_up = std::mem::replace(&mut path.state, State::Closed) == State::Connected;
         timers.stop((id, Timer::Connect));
         timers.stop((id, Timer::Heartbeat));
         let (adapter, key) = (path.adapter, path.session);
         let chunks = std::mem::take(&mut path.chunks);
-        let desk = path.control.take().map(|desk| desk.mr);
+        let control = path.control.take().map(|control| control.mr);
         let stores = std::mem::take(&mut path.stores).into_iter().flatten();
-        let whole = path.whole.take().into_iter().chain(stores).map(|(mr, _)| mr);
+        let send_regions = path.send_region.take().into_iter().chain(stores).map(|(mr, _)| mr);
         let connections = std::mem::take(&mut path.connections);
         if let Some(Adapter { hca, cm }) = cx.get(adapter) {
             for connection in connections.into_iter().flatten() {
@@ -51,28 +51,27 @@ impl Server {
             }
             if let Some(cq) = path.cq.take() {
                 by_cq.remove(&(adapter, cq));
-                // Its queue pairs are gone.
+                // Its queue pairs are destroyed.
                 hca.destroy_cq(cq).ok();
             }
-            for mr in chunks.into_iter().chain(desk).chain(whole) {
+            for mr in chunks.into_iter().chain(control).chain(send_regions) {
                 hca.dereg_mr(mr).ok();
             }
             hca.dealloc_pd(path.pd).ok();
         }
-        // Those that nobody has got yet nobody gets.
-        let own = |request: &ServerRequest| request.path == id;
+        let is_own = |request: &ServerRequest| request.path == id;
         let mut freed = Vec::new();
         requests.retain(|request| {
-            if own(request) {
+            if is_own(request) {
                 path.drop_request(request.chunk);
                 freed.push(request.chunk);
             }
-            !own(request)
+            !is_own(request)
         });
         if let Some(session) = sessions.get_mut(&key) {
             session.held.retain(|&chunk, waiting| {
                 let before = waiting.len();
-                waiting.retain(|request| !own(request));
+                waiting.retain(|request| !is_own(request));
                 if waiting.len() < before {
                     path.drop_request(chunk);
                     session.used[usize::from(chunk)] -= 1;
@@ -84,9 +83,9 @@ impl Server {
         if was_up {
             let session = self.session_id(key).expect("paths have a session");
             self.events.push_back(ServerEvent::PathDown { session, path: id, why });
-            let kept = self.sessions.get_mut(&key).expect("paths have a session");
-            kept.up -= 1;
-            if kept.up == 0 {
+            let state = self.sessions.get_mut(&key).expect("paths have a session");
+            state.up -= 1;
+            if state.up == 0 {
                 self.events.push_back(ServerEvent::SessionDown { session });
             }
         }
@@ -95,32 +94,33 @@ impl Server {
             self.free_chunk(key, chunk);
         }
         if is_done {
-            self.forget_path(now, cx, id);
+            self.remove_path(now, cx, id);
         }
     }
 
-    /// Forgets a path that is gone and has no requests any more; does what has waited for that.
-    pub(super) fn forget_path(&mut self, now: Instant, cx: &mut impl Adapters, id: ServerPathId) {
+    /// Removes a closed path without outstanding requests. Confirms the fences, and responds to the info requests, that
+    /// have waited for this.
+    pub(super) fn remove_path(&mut self, now: Instant, cx: &mut impl Adapters, id: ServerPathId) {
         let Some(path) = self.paths[id.index as usize].take() else { return };
         self.free.push(id.index);
         let key = path.session;
         if let Some(session) = self.sessions.get_mut(&key) {
             session.paths.retain(|&index| index != id.index);
         }
-        self.forget_session_without_paths(key);
+        self.remove_session_without_paths(key);
         self.confirm_fences(now, cx);
-        self.answer_questions(now, cx, key);
+        self.respond_to_info_requests(now, cx, key);
     }
 
-    pub(super) fn forget_session_without_paths(&mut self, key: u32) {
+    pub(super) fn remove_session_without_paths(&mut self, key: u32) {
         if self.sessions.get(&key).is_some_and(|session| session.paths.is_empty()) {
-            let session = self.sessions.remove(&key).expect("it was just there");
+            let session = self.sessions.remove(&key).expect("the session was looked up");
             self.by_uuid.remove(&session.uuid);
         }
     }
 
-    /// A client takes one of its paths for dead, and wants to know when it has no effect any more.
-    pub(super) fn take_fence(
+    /// Handles a fence request: closes the path, and confirms the fence once no request of the path is outstanding.
+    pub(super) fn handle_fence(
         &mut self,
         now: Instant,
         cx: &mut impl Adapters,
@@ -130,43 +130,42 @@ impl Server {
         let Some(path) = self.path(via) else { return Ok(()) };
         let session = path.session;
         if path.uuid == fence.path_uuid && !is_later(path.reconnects, fence.reconnects) {
-            return Err(EndReason::Protocol("the wish to end the path that it came over"));
+            return Err(EndReason::Protocol("a fence request of the path over which it arrived"));
         }
-        /// The most that a path may wait for.
-        const MOST: usize = 1024;
-        if self.pending_fences.iter().filter(|waiting| waiting.via == via).count() >= MOST {
-            return Err(EndReason::Protocol("more wishes than can be fulfilled"));
+        /// Maximum number of unconfirmed fences of a path.
+        const MAX_PENDING: usize = 1024;
+        if self.pending_fences.iter().filter(|fence| fence.via == via).count() >= MAX_PENDING {
+            return Err(EndReason::Protocol("too many fence requests"));
         }
-        let waiting = PendingFence {
+        let pending = PendingFence {
             via,
             id: fence.id,
             session,
             uuid: fence.path_uuid,
             reconnects: fence.reconnects,
         };
-        for id in self.meant(&waiting) {
+        for id in self.fenced_paths(&pending) {
             self.end_path(now, cx, id, EndReason::Fenced);
         }
-        self.pending_fences.push(waiting);
+        self.pending_fences.push(pending);
         self.confirm_fences(now, cx);
         Ok(())
     }
 
-    /// Returns the paths that a client takes for dead, those that are gone but for their requests included.
-    fn meant(&self, waiting: &PendingFence) -> Vec<ServerPathId> {
-        let Some(session) = self.sessions.get(&waiting.session) else { return Vec::new() };
+    /// Returns the paths of a fence that were not removed yet: earlier or equal connections of the same path.
+    fn fenced_paths(&self, fence: &PendingFence) -> Vec<ServerPathId> {
+        let Some(session) = self.sessions.get(&fence.session) else { return Vec::new() };
         let paths = session.paths.iter().filter_map(|&index| self.paths[index as usize].as_deref());
-        let meant = paths.filter(|path| {
-            path.uuid == waiting.uuid && !is_later(path.reconnects, waiting.reconnects)
-        });
-        meant.map(|path| path.id).collect()
+        let fenced = paths
+            .filter(|path| path.uuid == fence.uuid && !is_later(path.reconnects, fence.reconnects));
+        fenced.map(|path| path.id).collect()
     }
 
-    /// Tells clients which paths have no effect any more.
+    /// Confirms all fences whose paths were removed.
     fn confirm_fences(&mut self, now: Instant, cx: &mut impl Adapters) {
         let mut at = 0;
-        while let Some(waiting) = self.pending_fences.get(at) {
-            if !self.meant(waiting).is_empty() {
+        while let Some(fence) = self.pending_fences.get(at) {
+            if !self.fenced_paths(fence).is_empty() {
                 at += 1;
                 continue;
             }
@@ -174,7 +173,7 @@ impl Server {
             let Some(path) = self.path(via).filter(|path| path.state == State::Connected) else {
                 continue;
             };
-            let qp = path.connections[0].as_ref().expect("all are there").qp;
+            let qp = path.connections[0].as_ref().expect("connected paths have all connections").qp;
             let fenced = Fenced { message_type: MessageType::FENCED, id };
             let data = Data::Inline(Box::new(fenced.to_bytes()));
             let op = SendOp::Send { imm: None };

@@ -1,37 +1,37 @@
-//! How a server works.
+//! The configuration of a server.
 
 use std::time::Duration;
 
 use crate::{Heartbeats, SharedKey, Transport};
 
-/// How a server works.
+/// The configuration of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerConfig {
-    /// How many requests a session may have at once, 1 to 8192.
+    /// Maximum number of requests in flight per session, 1 to 8192.
     pub queue_depth: u16,
-    /// The longest data of a request in bytes.
+    /// Maximum length of the data of a request in bytes.
     pub max_io_size: u32,
-    /// The longest header of a request, with the message behind it, in bytes, 64 to 65536.
+    /// Maximum length of the user's header and the RTRS message behind it, in bytes, 64 to 65536.
     pub max_header_size: u32,
-    /// Whether the key of a chunk opens it for one request only, after which the client gets another one. Without it a
-    /// client can change what it has written while that is being processed.
+    /// True if the key of a chunk is valid for one request only, and each response has a new key. If false, a client can
+    /// change the data of a request while the server executes it.
     pub always_invalidate: bool,
-    /// Whether clients of this project may have dead paths fenced.
+    /// True if clients of this project may request fences of failed paths.
     pub fence: bool,
-    /// The key that clients have to know; `None` for none, as with Linux, whose clients know none.
+    /// The shared key that clients have to prove. `None` accepts clients without proof, for example Linux.
     pub key: Option<SharedKey>,
-    /// The most sessions.
+    /// Maximum number of sessions.
     pub max_sessions: usize,
-    /// How long a path may take to be connected.
+    /// Timeout of connecting a path.
     pub connect_timeout: Duration,
-    /// How the end of the other side is noticed.
+    /// Detection of dead clients.
     pub heartbeats: Heartbeats,
-    /// How packets are repeated.
+    /// Timeouts of retransmissions.
     pub transport: Transport,
 }
 
 impl Default for ServerConfig {
-    /// What Linux has: 512 requests of up to 124 KiB with headers of up to 4 KiB, of which keys change.
+    /// The values of Linux: 512 requests of up to 124 KiB with headers of up to 4 KiB, and a new key for each request.
     fn default() -> Self {
         Self {
             queue_depth: 512,
@@ -55,14 +55,13 @@ impl ServerConfig {
         self.max_io_size.saturating_add(self.max_header_size)
     }
 
-    /// Returns where in a session's memory that is put which the request in a chunk reads: behind all chunks.
-    pub(super) fn read_place(&self, chunk: u16) -> usize {
+    /// Returns the offset of a chunk's READ data in the memory of a session: behind all chunks.
+    pub(super) fn read_offset(&self, chunk: u16) -> usize {
         (usize::from(self.queue_depth) + usize::from(chunk)) * self.chunk_size() as usize
     }
 
-    /// Returns it with values that immediate data and memory have room for: requests get shorter where they would be
-    /// too long, and fewer where there would be too many.
-    pub(super) fn sensible(mut self) -> Self {
+    /// Limits queue depth and lengths, so that immediate data can address all chunks and 32 bits their memory.
+    pub(super) fn clamped(mut self) -> Self {
         self.queue_depth = self.queue_depth.clamp(1, 8192);
         self.max_header_size = self.max_header_size.clamp(64, 65_536);
         let bits = u16::BITS - (self.queue_depth - 1).leading_zeros();

@@ -1,11 +1,11 @@
-//! What a server tells its user.
+//! Events and requests of a server.
 
 use ib_types::{Gid, Mtu};
 use ib_wire::mad::cm::RejectReason;
 
 use crate::{Direction, Errno};
 
-/// The number of a session. One that begins again after its last path was lost has another.
+/// The number of a session. A session that restarts after its last path was lost has another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionId {
     pub(super) key: u32,
@@ -27,45 +27,43 @@ pub struct ServerRequestId {
     pub(super) chunk: u16,
 }
 
-/// A request of a client. It has to be answered with [`Server::complete`](super::Server::complete), whatever becomes of
-/// its path.
+/// A request of a client. The user has to complete it with [`Server::complete`](super::Server::complete), even if its
+/// path has failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServerRequest {
-    /// Its number.
+    /// The number of the request.
     pub id: ServerRequestId,
     /// The session.
     pub session: SessionId,
-    /// The path that it came over.
+    /// The path over which it arrived.
     pub path: ServerPathId,
-    /// Which way the data goes.
+    /// The direction of the data.
     pub direction: Direction,
-    /// The chunk, which no other request of the session has until this one is answered: one that a client sends again
-    /// over another path meanwhile is told of after that.
+    /// The chunk. A retransmission in the same chunk over another path is returned only after this request has completed.
     pub chunk: u16,
-    /// Where the user's header lies in the session's memory. The client may change it meanwhile if it likes, so whoever
-    /// believes in what it says reads it once.
+    /// Offset of the user's header in the session's memory. The client may be able to change it, so read it only once.
     pub header_offset: usize,
-    /// How long the header is in bytes.
+    /// Length of the header in bytes.
     pub header_length: u32,
-    /// Where the data lies in the session's memory, or has to be put.
+    /// Offset of the data in the session's memory: written data, or the place for READ data.
     pub data_offset: usize,
-    /// How long the data is in bytes, or may become.
+    /// Length of written data, or maximum length of READ data, in bytes.
     pub data_length: u32,
-    /// The processor that has found it.
+    /// The processor that has polled the completion.
     pub cpu: u32,
 }
 
-/// What has happened.
+/// An event of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServerEvent {
-    /// A session has begun: the first of its paths is connected.
+    /// A session has started: its first path is connected.
     SessionUp {
         /// The session.
         session: SessionId,
         /// Its name.
         name: Vec<u8>,
     },
-    /// A session has ended: none of its paths is connected any more. What its client has opened is closed.
+    /// A session has ended: none of its paths is connected. The user closes all objects of the session.
     SessionDown {
         /// The session.
         session: SessionId,
@@ -77,79 +75,79 @@ pub enum ServerEvent {
         /// The path.
         path: ServerPathId,
     },
-    /// A path is not connected any more.
+    /// A path is no longer connected.
     PathDown {
         /// Its session.
         session: SessionId,
         /// The path.
         path: ServerPathId,
-        /// Why.
+        /// The reason.
         why: EndReason,
     },
-    /// A connection is refused.
+    /// A connection was refused.
     Refused {
-        /// Who has asked for it, as its packets say.
+        /// GID of the client, from its packets.
         from: Gid,
-        /// Why.
+        /// The reason.
         why: Refusal,
     },
 }
 
-/// Why a connection is refused.
+/// The reason why a connection is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 pub enum Refusal {
-    /// By this server, which tells the client so.
+    /// Error number, which the connect response reports.
     #[error("{0}")]
     Errno(Errno),
-    /// By what the connection manager knows.
+    /// Reject reason of the connection manager.
     #[error("{0}")]
     Reason(RejectReason),
-    /// By the path MTU; the largest one that the HCA carries.
-    #[error("invalid path MTU: the adapter carries {0:?}")]
+    /// The path MTU exceeds that of the HCA, which is given here.
+    #[error("invalid path MTU: the HCA supports up to {0:?}")]
     Mtu(Mtu),
 }
 
-/// Why a path has ended.
+/// The reason why a path has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EndReason {
-    /// The client has not finished what it has begun in time.
+    /// The client has not finished connecting the path in time.
     #[error("the client has not connected the path in time")]
-    Silent,
-    /// Heartbeats are not answered.
-    #[error("heartbeats are not answered")]
+    ConnectTimeout,
+    /// The client does not respond to heartbeats.
+    #[error("the client does not respond to heartbeats")]
     Heartbeat,
-    /// The client has ended it.
-    #[error("the client has ended the connection")]
+    /// The client has disconnected the path.
+    #[error("the client has disconnected the path")]
     Disconnected,
-    /// The client has not gone on with a connection.
-    #[error("the client has not gone on with a connection")]
-    Refused,
-    /// The client has connected it again.
-    #[error("the client has connected the path anew")]
+    /// The client has rejected the REP of a connection, or has not sent an RTU in time.
+    #[error("the client has not completed a connection")]
+    HandshakeFailed,
+    /// The client has reconnected the path.
+    #[error("the client has reconnected the path")]
     Replaced,
-    /// The client takes it for dead.
-    #[error("the client takes the path for dead")]
+    /// The client has requested a fence of the path.
+    #[error("the client has fenced the path")]
     Fenced,
-    /// What was sent, or came in, failed.
+    /// A work request has failed.
     #[error("the transport failed: {0:?}")]
     Transport(ib_hca::WcStatus),
     /// The port has no link.
     #[error("the port has no link")]
     LinkDown,
-    /// The user wants it so.
-    #[error("it is not wanted any more")]
-    Unwanted,
-    /// The path was half-open and was closed in favour of another one.
-    #[error("the path was half-open, and others needed its place")]
+    /// The user has disconnected the path.
+    #[error("the path was closed locally")]
+    ClosedLocally,
+    /// The path was half-open and was closed to make room for another one.
+    #[error("the path was half-open, and the limit of half-open paths was reached")]
     HalfOpen,
-    /// The client does not know the key.
-    #[error("the client does not know the key")]
-    Unproven,
-    /// The client has said something that makes no sense.
+    /// The client has not proven that it has the key.
+    #[error("the client does not have the configured key")]
+    WrongKey,
+    /// The client has sent an invalid message.
     #[error("the client has sent {0}")]
     Protocol(&'static str),
     /// The HCA cannot create the objects of the path.
-    #[error("the adapter has no more of what a path needs")]
+    #[error("the HCA cannot create the objects of the path")]
     Setup,
 }

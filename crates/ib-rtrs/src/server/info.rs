@@ -1,20 +1,20 @@
-//! Where the chunks are: the session begins.
+//! Info requests: the proof of the shared key, the addresses of the chunks, and the start of sessions.
 
 use ib_hca::{AccessFlags, Data, Hca, Memory, SendOp};
 use ib_types::Instant;
 use ib_wire::rtrs::{Descriptor, InfoHeader, InfoRequest, MessageType, Proof};
 use rand::Rng;
 
-use super::accept::QUESTION;
-use super::path::{ControlMemory, Proving, State};
+use super::accept::INFO_RECEIVE;
+use super::path::{ControlMemory, ProofState, State};
 use super::{EndReason, Server, ServerEvent, ServerPathId, Session, Timer};
 use crate::adapters::{Adapter, Adapters};
 use crate::connection::{self, SetupError, WorkId};
-use crate::proof::{Claim, Prover};
+use crate::proof::{Prover, Transcript};
 
 impl Server {
-    /// A client asks for the chunks, or proves before that it knows the key.
-    pub(super) fn take_question(
+    /// Handles an info request, or a message of the proof before it.
+    pub(super) fn handle_info_request(
         &mut self,
         now: Instant,
         cx: &mut impl Adapters,
@@ -23,22 +23,26 @@ impl Server {
     ) -> Result<(), EndReason> {
         let Some(path) = self.path_mut(id) else { return Ok(()) };
         if path.state != State::Connecting {
-            return Err(EndReason::Protocol("a second question for chunks"));
+            return Err(EndReason::Protocol("a second info request"));
         }
-        let desk = path.control.as_ref().expect("it was received there");
+        let control = path.control.as_ref().expect("paths with connections have control memory");
         let mut bytes = [0; InfoRequest::LENGTH];
-        desk.memory.read(desk.question().0, &mut bytes).expect("it was received there");
-        if path.proof != Proving::Done {
-            let proof = Proof::parse(bytes.first_chunk().expect("it is shorter"));
-            let is_one = length == Proof::LENGTH && proof.message_type == MessageType::PROOF;
-            return if is_one {
-                self.take_proof(now, cx, id, &proof)
+        control
+            .memory
+            .read(control.info_request().0, &mut bytes)
+            .expect("the control memory has the buffer");
+        if path.proof != ProofState::Done {
+            let proof =
+                Proof::parse(bytes.first_chunk().expect("a proof is shorter than the buffer"));
+            let is_proof = length == Proof::LENGTH && proof.message_type == MessageType::PROOF;
+            return if is_proof {
+                self.handle_proof(now, cx, id, &proof)
             } else {
-                Err(EndReason::Unproven)
+                Err(EndReason::WrongKey)
             };
         }
         if length != InfoRequest::LENGTH {
-            return Err(EndReason::Protocol("something else than a question for chunks"));
+            return Err(EndReason::Protocol("a message that is not an info request"));
         }
         let request = InfoRequest::parse(&bytes);
         let name = request.name();
@@ -46,27 +50,27 @@ impl Server {
             || name.is_empty()
             || name.iter().any(|byte| b"/.".contains(byte))
         {
-            return Err(EndReason::Protocol("a question for chunks that makes no sense"));
+            return Err(EndReason::Protocol("an info request with an invalid session name"));
         }
         if path.connections.iter().any(Option::is_none) {
-            return Err(EndReason::Protocol("a question for chunks before its last connection"));
+            return Err(EndReason::Protocol("an info request before the last connection"));
         }
         path.name = name.to_vec();
-        path.state = State::Asked;
+        path.state = State::InfoRequested;
         let (adapter, key) = (path.adapter, path.session);
-        // The client has all its connections, whatever has become of their last messages.
+        // The client has established all connections, even if their RTUs were lost.
         let connections: Vec<_> = path.connections.iter().flatten().map(|it| it.id).collect();
         if let Some(Adapter { cm, .. }) = cx.get(adapter) {
             for connection in connections {
                 cm.message_received(connection).ok();
             }
         }
-        self.answer_questions(now, cx, key);
+        self.respond_to_info_requests(now, cx, key);
         Ok(())
     }
 
-    /// A client sends its random number, or its proof.
-    fn take_proof(
+    /// Handles the client's nonce or proof.
+    fn handle_proof(
         &mut self,
         now: Instant,
         cx: &mut impl Adapters,
@@ -78,53 +82,63 @@ impl Server {
         self.rng.fill_bytes(&mut nonce);
         let session = self.path(id).and_then(|path| self.sessions.get(&path.session));
         let session = session.ok_or(EndReason::Setup)?.uuid;
-        let path = self.path_mut(id).expect("it was just there");
+        let path = self.path_mut(id).expect("`handle_info_request` has looked up the path");
         let qp = path.connections[0].ok_or(EndReason::Setup)?.qp;
         let Adapter { hca, .. } = cx.get(path.adapter).ok_or(EndReason::Setup)?;
-        // The next message comes into the same place.
-        let desk = path.control.as_ref().expect("it was received there");
-        let work = WorkId { connection: 0, index: QUESTION };
-        connection::receive(hca, now, qp, work, desk.question().1).map_err(|_| EndReason::Setup)?;
+        // The next message arrives in the same buffer.
+        let control = path.control.as_ref().expect("paths with connections have control memory");
+        let work = WorkId { connection: 0, index: INFO_RECEIVE };
+        connection::receive(hca, now, qp, work, control.info_request().1)
+            .map_err(|_| EndReason::Setup)?;
         match path.proof {
-            Proving::Hello => {
-                let (client, server) = (proof.nonce, nonce);
-                let claim = Claim { client, server, path: path.uuid, session };
-                path.proof = Proving::Asked { client, server };
-                let data = Data::Inline(Box::new(claim.prove(&key, Prover::Server).to_bytes()));
+            ProofState::AwaitsNonce => {
+                let (client_nonce, server_nonce) = (proof.nonce, nonce);
+                let transcript =
+                    Transcript { client_nonce, server_nonce, path: path.uuid, session };
+                path.proof = ProofState::AwaitsProof { client_nonce, server_nonce };
+                let data =
+                    Data::Inline(Box::new(transcript.prove(&key, Prover::Server).to_bytes()));
                 let op = SendOp::Send { imm: None };
                 connection::send(hca, now, qp, op, data).map_err(|_| EndReason::Setup)
             }
-            Proving::Asked { client, server } => {
-                let claim = Claim { client, server, path: path.uuid, session };
-                if !claim.is_proven(&key, Prover::Client, proof) {
-                    return Err(EndReason::Unproven);
+            ProofState::AwaitsProof { client_nonce, server_nonce } => {
+                let transcript =
+                    Transcript { client_nonce, server_nonce, path: path.uuid, session };
+                if !transcript.verify(&key, Prover::Client, proof) {
+                    return Err(EndReason::WrongKey);
                 }
-                path.proof = Proving::Done;
+                path.proof = ProofState::Done;
                 Ok(())
             }
-            Proving::Done => Err(EndReason::Protocol("a second proof")),
+            ProofState::Done => Err(EndReason::Protocol("a second proof")),
         }
     }
 
-    /// Responds to clients that have queried the chunks of a session, once no request of an earlier session is in flight.
-    pub(super) fn answer_questions(&mut self, now: Instant, cx: &mut impl Adapters, key: u32) {
+    /// Responds to the info requests of a session, once no request of its earlier paths is outstanding.
+    pub(super) fn respond_to_info_requests(
+        &mut self,
+        now: Instant,
+        cx: &mut impl Adapters,
+        key: u32,
+    ) {
         let Some(session) = self.sessions.get(&key) else { return };
         let paths = session.paths.iter().filter_map(|&index| self.paths[index as usize].as_deref());
-        let (asked, dead): (Vec<_>, Vec<_>) = paths
-            .filter(|path| matches!(path.state, State::Asked | State::Dead))
-            .partition(|path| path.state == State::Asked);
+        let (waiting, closed): (Vec<_>, Vec<_>) = paths
+            .filter(|path| matches!(path.state, State::InfoRequested | State::Closed))
+            .partition(|path| path.state == State::InfoRequested);
         // Requests of an ended session must not mix with those of the next session. While a path is connected, the
         // session continues, and its client knows which requests are in flight.
-        let is_free = |uuid| !dead.iter().any(|dead| session.up == 0 || dead.uuid == uuid);
-        let free = asked.iter().filter(|path| is_free(path.uuid)).map(|path| path.id);
-        for id in free.collect::<Vec<ServerPathId>>() {
-            if let Err(why) = self.answer_question(now, cx, id) {
+        let is_ready = |uuid| !closed.iter().any(|it| session.up == 0 || it.uuid == uuid);
+        let ready = waiting.iter().filter(|path| is_ready(path.uuid)).map(|path| path.id);
+        for id in ready.collect::<Vec<ServerPathId>>() {
+            if let Err(why) = self.connect_path(now, cx, id) {
                 self.failed.push_back((id, why));
             }
         }
     }
 
-    fn answer_question(
+    /// Sends the info response: the path is connected.
+    fn connect_path(
         &mut self,
         now: Instant,
         cx: &mut impl Adapters,
@@ -136,18 +150,18 @@ impl Server {
             *other != key && session.up > 0 && session.name == name
         };
         if self.sessions.iter().any(is_taken) {
-            return Err(EndReason::Protocol("the name of another session"));
+            return Err(EndReason::Protocol("an info request with the name of another session"));
         }
         if self.sessions.get(&key).is_some_and(|session| session.up == 0) {
             let epoch = self.rng.next_u32().max(1);
-            self.sessions.get_mut(&key).expect("it was just there").epoch = epoch;
+            self.sessions.get_mut(&key).expect("the session was looked up").epoch = epoch;
         }
         let Adapter { hca, .. } = cx.get(adapter).ok_or(EndReason::Setup)?;
         self.open_chunks(now, hca, id).map_err(|_| EndReason::Setup)?;
         let interval = self.config.heartbeats.interval;
-        let path = self.path_mut(id).expect("it was just there");
+        let path = self.path_mut(id).expect("`open_chunks` keeps the path");
         path.state = State::Connected;
-        path.heartbeat.heard();
+        path.heartbeat.message_received();
         self.timers.stop((id, Timer::Connect));
         self.timers.set((id, Timer::Heartbeat), (), now + interval);
         let session = self.sessions.get_mut(&key).expect("paths have a session");
@@ -165,7 +179,7 @@ impl Server {
         Ok(())
     }
 
-    /// Posts the receives of a path, opens the chunks to it and says where they are.
+    /// Posts the receives of a path, opens the chunks for it and sends their addresses.
     fn open_chunks(
         &mut self,
         now: Instant,
@@ -173,22 +187,23 @@ impl Server {
         id: ServerPathId,
     ) -> Result<(), SetupError> {
         let Self { paths, sessions, config, .. } = self;
-        let path = paths[id.index as usize].as_deref_mut().expect("it was just there");
+        let path =
+            paths[id.index as usize].as_deref_mut().expect("`connect_path` has looked up the path");
         let Session { memory, epoch, .. } =
-            sessions.get_mut(&path.session).expect("paths have one");
+            sessions.get_mut(&path.session).expect("paths have a session");
         let depth = path.operations.len();
         let memory = match memory {
             Some(memory) => &*memory,
-            // Reads need a second buffer of the same size: a client may repeat a request in the same chunk while the first one
-            // is outstanding, and that request must not be overwritten.
+            // READ data has a second buffer for each chunk. It must not overwrite a retransmitted request that arrives in
+            // the chunk while the first copy is outstanding.
             None => memory.insert(Memory::zeroed(2 * config.chunk_size() as usize * depth)?),
         };
-        let desk = path.control.as_ref().expect("it has connections");
+        let control = path.control.as_ref().expect("paths with connections have control memory");
         let fences = path.fences();
         for (number, connection) in (0..).zip(path.connections.iter().flatten()) {
             let count = if number == 0 { ControlMemory::receives(depth) } else { depth };
             for index in 0..count {
-                let (_, sge) = desk.receive(index);
+                let (_, sge) = control.receive(index);
                 let sge = if number == 0 && fences { sge } else { ib_hca::Sge::default() };
                 let work = WorkId { connection: number, index: index as u32 };
                 connection::receive(hca, now, connection.qp, work, sge)?;
@@ -197,7 +212,7 @@ impl Server {
         let size = config.chunk_size();
         let whole = (memory, 0, memory.len());
         let mr = hca.reg_mr(path.pd, whole, memory.address(), AccessFlags::default())?;
-        path.whole = Some((mr, hca.key(mr).expect("it was just made")));
+        path.send_region = Some((mr, hca.key(mr).expect("the region was just registered")));
         let (message_type, count) = (MessageType::INFO_RESPONSE, depth as u16);
         let epoch = if fences { *epoch } else { 0 };
         let header = InfoHeader { message_type, count, epoch };
@@ -211,9 +226,9 @@ impl Server {
             let r_key = hca.open_mr(mr, (memory, offset, size as usize), address, access)?;
             bytes.extend(Descriptor { address, r_key, length: size }.to_bytes());
         }
-        let (offset, sge) = desk.answer();
-        desk.memory.write(offset, &bytes).expect("it has room for all chunks");
-        let qp = path.connections[0].as_ref().expect("all are there").qp;
+        let (offset, sge) = control.info_response();
+        control.memory.write(offset, &bytes).expect("the buffer has the length of the response");
+        let qp = path.connections[0].as_ref().expect("`handle_info_request` has checked them").qp;
         connection::send(hca, now, qp, SendOp::Send { imm: None }, Data::One(sge))?;
         Ok(())
     }

@@ -17,59 +17,61 @@ use crate::stats::ServerPathStats;
 /// The state of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
-    /// Its connections are being made.
+    /// The client establishes the connections.
     Connecting,
-    /// The client has asked for the chunks, but an earlier path still has requests that are not answered.
-    Asked,
-    /// Requests come in.
+    /// The client has sent the info request, but an earlier path still has outstanding requests.
+    InfoRequested,
+    /// The client may send requests.
     Connected,
-    /// It is gone, but for requests that are not answered.
-    Dead,
+    /// The path is closed. It is removed once all its requests have completed.
+    Closed,
 }
 
-/// Whether the client knows the key.
+/// The state of the client's proof of the shared key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Proving {
-    /// It does, or need not.
+pub(super) enum ProofState {
+    /// The client has proven the key, or the server has none.
     Done,
-    /// It has to send its random number.
-    Hello,
-    /// It has, and the server its own; it has to send its proof.
-    Asked { client: [u8; 32], server: [u8; 32] },
+    /// The client has to send its nonce.
+    AwaitsNonce,
+    /// The client has to send its proof.
+    AwaitsProof { client_nonce: [u8; 32], server_nonce: [u8; 32] },
 }
 
-/// A request that is not answered, if it is one.
+/// The request of a chunk on this path.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Operation {
-    pub(super) is_busy: bool,
-    /// How many there were before in its place.
+    /// True if the request is outstanding.
+    pub(super) is_outstanding: bool,
+    /// Number of earlier requests of the chunk on this path.
     pub(super) serial: u32,
     pub(super) connection: u16,
     pub(super) direction: Direction,
-    /// Where the client wants what it reads.
-    pub(super) to: Option<Descriptor>,
+    /// Client memory for the data of a READ.
+    pub(super) read_target: Option<Descriptor>,
     pub(super) needs_invalidation: bool,
 }
 
 impl Operation {
     pub(super) const NONE: Self = Self {
-        is_busy: false,
+        is_outstanding: false,
         serial: 0,
         connection: 0,
         direction: Direction::Read,
-        to: None,
+        read_target: None,
         needs_invalidation: false,
     };
 }
 
-/// How many bytes a receive of the first connection has for what only clients of this project say.
-pub(super) const OWN: usize = 80;
+/// Length in bytes of a receive buffer for messages of clients of this project.
+pub(super) const EXTENSION_LENGTH: usize = 80;
 
-/// How many receives the first connection has for other things than requests.
-pub(super) const SPARE: usize = 64;
+/// Number of receives of the first connection for messages other than requests.
+pub(super) const EXTRA_RECEIVES: usize = 64;
 
-/// The memory of a path beside the chunks: where the question for chunks comes in, where fences do, new keys and the
-/// answer with the chunks go out.
+/// The buffers of a path for control messages.
+///
+/// They are, in this order: the info request, fence requests, new keys of chunks, the info response.
 #[derive(Debug)]
 pub(super) struct ControlMemory {
     pub(super) memory: Arc<Memory>,
@@ -79,7 +81,7 @@ pub(super) struct ControlMemory {
 }
 
 impl ControlMemory {
-    /// Returns how many bytes the memory has to have.
+    /// Returns the size of the memory in bytes.
     pub(super) const fn size(depth: usize) -> usize {
         Self::keys(depth)
             + RkeyResponse::LENGTH * depth
@@ -91,37 +93,37 @@ impl ControlMemory {
         Self { memory, mr, key, depth }
     }
 
-    /// Returns how many receives for fences there are.
+    /// Returns the number of receives of the first connection.
     pub(super) const fn receives(depth: usize) -> usize {
-        depth + SPARE
+        depth + EXTRA_RECEIVES
     }
 
     const fn keys(depth: usize) -> usize {
-        InfoRequest::LENGTH + OWN * Self::receives(depth)
+        InfoRequest::LENGTH + EXTENSION_LENGTH * Self::receives(depth)
     }
 
-    /// Returns where a piece of it lies, and the piece.
-    fn piece(&self, offset: usize, length: usize) -> (usize, Sge) {
+    /// Returns the offset of a buffer in the memory, and its SGE.
+    fn buffer(&self, offset: usize, length: usize) -> (usize, Sge) {
         let addr = self.memory.address() + offset as u64;
         (offset, Sge { addr, length: length as u32, lkey: self.key })
     }
 
-    pub(super) fn question(&self) -> (usize, Sge) {
-        self.piece(0, InfoRequest::LENGTH)
+    pub(super) fn info_request(&self) -> (usize, Sge) {
+        self.buffer(0, InfoRequest::LENGTH)
     }
 
     pub(super) fn receive(&self, index: usize) -> (usize, Sge) {
-        self.piece(InfoRequest::LENGTH + OWN * index, OWN)
+        self.buffer(InfoRequest::LENGTH + EXTENSION_LENGTH * index, EXTENSION_LENGTH)
     }
 
     pub(super) fn new_key(&self, chunk: usize) -> (usize, Sge) {
         let offset = Self::keys(self.depth) + RkeyResponse::LENGTH * chunk;
-        self.piece(offset, RkeyResponse::LENGTH)
+        self.buffer(offset, RkeyResponse::LENGTH)
     }
 
-    pub(super) fn answer(&self) -> (usize, Sge) {
+    pub(super) fn info_response(&self) -> (usize, Sge) {
         let offset = Self::keys(self.depth) + RkeyResponse::LENGTH * self.depth;
-        self.piece(offset, InfoHeader::LENGTH + Descriptor::LENGTH * self.depth)
+        self.buffer(offset, InfoHeader::LENGTH + Descriptor::LENGTH * self.depth)
     }
 }
 
@@ -129,11 +131,11 @@ impl ControlMemory {
 #[derive(Debug)]
 pub(super) struct Path {
     pub(super) id: ServerPathId,
-    /// Its session.
+    /// The key of its session.
     pub(super) session: u32,
     pub(super) adapter: AdapterId,
     pub(super) address: PathAddress,
-    /// Who has asked for it, as packets say.
+    /// GID of the client, from its packets.
     pub(super) peer: Gid,
     pub(super) uuid: [u8; 16],
     pub(super) reconnects: u16,
@@ -143,17 +145,17 @@ pub(super) struct Path {
     pub(super) cq: Option<CqId>,
     pub(super) control: Option<ControlMemory>,
     pub(super) connections: Vec<Option<Connection>>,
-    pub(super) proof: Proving,
-    /// The name that the client gives its session.
+    pub(super) proof: ProofState,
+    /// The name of the session in the info request.
     pub(super) name: Vec<u8>,
-    /// By chunk: what the client writes through, and the key to that.
+    /// By chunk: the region through which the client writes.
     pub(super) chunks: Vec<MrId>,
-    /// What answers are sent from: all chunks.
-    pub(super) whole: Option<(MrId, u32)>,
-    /// Whether no packet of it has a part of a sector only: what is read of one sector was there at one time then, also when it is
-    /// sent from where others write.
-    pub(super) keeps_sectors: bool,
-    /// And what else they are sent from, with the keys, by the numbers of stores.
+    /// The region of the session's memory from which READ data is sent, and its `lkey`.
+    pub(super) send_region: Option<(MrId, u32)>,
+    /// True if the MTU is at least 512 bytes, so that no packet splits a sector. Concurrent writes to a store then do not
+    /// tear the sectors of a READ.
+    pub(super) has_whole_sectors: bool,
+    /// By store: its region and `lkey`, once it is registered at the HCA of the path.
     pub(super) stores: Vec<Option<(MrId, u32)>>,
     pub(super) operations: Vec<Operation>,
     pub(super) outstanding: u32,
@@ -162,13 +164,13 @@ pub(super) struct Path {
 }
 
 impl Path {
-    /// Forgets a request that its user has not got.
+    /// Drops a request that was not returned to the user.
     pub(super) fn drop_request(&mut self, chunk: u16) {
-        self.operations[usize::from(chunk)].is_busy = false;
+        self.operations[usize::from(chunk)].is_outstanding = false;
         self.outstanding -= 1;
     }
 
-    /// Returns whether the client may have paths fenced.
+    /// Returns true if client and server support fences.
     pub(super) const fn fences(&self) -> bool {
         self.capabilities.contains(Capabilities::FENCE)
     }

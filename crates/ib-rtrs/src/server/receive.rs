@@ -1,4 +1,4 @@
-//! What comes in: requests, heartbeats, failures.
+//! Completions of a path: requests, heartbeats, failures.
 
 use std::collections::btree_map::Entry;
 
@@ -8,27 +8,27 @@ use ib_wire::rtrs::{
     Descriptor, Fence, Immediate, Meaning, MessageType, ReadFlags, ReadHeader, WriteHeader,
 };
 
-use super::accept::QUESTION;
+use super::accept::INFO_RECEIVE;
 use super::path::{Operation, State};
 use super::{EndReason, Server, ServerPathId, ServerRequest, ServerRequestId, Timer};
 use crate::Direction;
 use crate::adapters::Adapters;
 use crate::client::heartbeat;
 use crate::connection::{self, WorkId};
-use crate::heartbeat::Beat;
+use crate::heartbeat::HeartbeatAction;
 
-/// Work of a completion that involves other paths or HCAs than its own.
-enum Further {
-    Nothing,
-    /// The client queries the chunks or sends a proof. The message has this length in bytes.
-    Question(usize),
-    /// The client requests a fence of a path.
+/// The part of handling a completion that involves other paths or HCAs.
+enum FollowUp {
+    None,
+    /// An info request or a proof, with its length in bytes.
+    Info(usize),
+    /// A fence request.
     Fence(Fence),
 }
 
 impl Server {
-    /// Takes what a path has completed.
-    pub(super) fn take_completions(
+    /// Handles the completions of a path.
+    pub(super) fn handle_completions(
         &mut self,
         now: Instant,
         cx: &mut impl Adapters,
@@ -36,31 +36,31 @@ impl Server {
         id: ServerPathId,
     ) {
         let mut found = 0;
-        let mut goes_on = true;
-        while goes_on {
+        let mut has_more = true;
+        while has_more {
             let Some(path) = self.path(id) else { return };
             let (Some(cq), Some(adapter)) = (path.cq, cx.get(path.adapter)) else { return };
             let hca = adapter.hca;
             hca.req_notify_cq(cq, false);
-            let mut further = Ok(Further::Nothing);
-            goes_on = false;
+            let mut follow_up = Ok(FollowUp::None);
+            has_more = false;
             while let Some(wc) = hca.poll_cq(cq) {
                 found += 1;
-                further = self.take_completion(now, hca, cpu, id, &wc);
-                if !matches!(further, Ok(Further::Nothing)) {
-                    goes_on = further.is_ok();
+                follow_up = self.handle_completion(now, hca, cpu, id, &wc);
+                if !matches!(follow_up, Ok(FollowUp::None)) {
+                    has_more = follow_up.is_ok();
                     break;
                 }
             }
-            let done = match further {
-                Ok(Further::Nothing) => Ok(()),
-                Ok(Further::Question(length)) => self.take_question(now, cx, id, length),
-                Ok(Further::Fence(fence)) => self.take_fence(now, cx, id, &fence),
+            let done = match follow_up {
+                Ok(FollowUp::None) => Ok(()),
+                Ok(FollowUp::Info(length)) => self.handle_info_request(now, cx, id, length),
+                Ok(FollowUp::Fence(fence)) => self.handle_fence(now, cx, id, &fence),
                 Err(why) => Err(why),
             };
             if let Err(why) = done {
                 self.failed.push_back((id, why));
-                goes_on = false;
+                has_more = false;
             }
         }
         if let Some(path) = self.path_mut(id).filter(|_| found > 0) {
@@ -68,58 +68,62 @@ impl Server {
         }
     }
 
-    fn take_completion(
+    fn handle_completion(
         &mut self,
         now: Instant,
         hca: &mut Hca,
         cpu: u32,
         id: ServerPathId,
         wc: &Wc,
-    ) -> Result<Further, EndReason> {
+    ) -> Result<FollowUp, EndReason> {
         if wc.status != WcStatus::Success {
             return Err(EndReason::Transport(wc.status));
         }
-        let Some(work) = WorkId::of(wc.wr_id) else { return Ok(Further::Nothing) };
-        if work.index == QUESTION {
-            let is_question = wc.opcode == WcOpcode::Recv && wc.imm_data.is_none();
-            return if is_question {
-                Ok(Further::Question(wc.byte_len as usize))
+        let Some(work) = WorkId::of(wc.wr_id) else { return Ok(FollowUp::None) };
+        if work.index == INFO_RECEIVE {
+            let is_message = wc.opcode == WcOpcode::Recv && wc.imm_data.is_none();
+            return if is_message {
+                Ok(FollowUp::Info(wc.byte_len as usize))
             } else {
-                Err(EndReason::Protocol("something else than a question for chunks"))
+                Err(EndReason::Protocol("a message that is not an info request"))
             };
         }
-        let Some(path) = self.path_mut(id) else { return Ok(Further::Nothing) };
-        path.heartbeat.heard();
+        let Some(path) = self.path_mut(id) else { return Ok(FollowUp::None) };
+        path.heartbeat.message_received();
         let connection = path.connections.get(usize::from(work.connection)).copied().flatten();
-        let qp = connection.ok_or(EndReason::Protocol("something over no connection"))?.qp;
-        let mut further = Further::Nothing;
+        let qp = connection.ok_or(EndReason::Protocol("a message on an unknown connection"))?.qp;
+        let mut follow_up = FollowUp::None;
         let mut sge = ib_hca::Sge::default();
         if work.connection == 0 && path.fences() {
-            let desk = path.control.as_ref().expect("it has connections");
+            let control =
+                path.control.as_ref().expect("paths with connections have control memory");
             let offset;
-            (offset, sge) = desk.receive(work.index as usize);
+            (offset, sge) = control.receive(work.index as usize);
             if wc.opcode == WcOpcode::Recv && wc.imm_data.is_none() {
                 let mut bytes = [0; Fence::LENGTH];
-                desk.memory.read(offset, &mut bytes).expect("it was received there");
+                control
+                    .memory
+                    .read(offset, &mut bytes)
+                    .expect("receives are within the control memory");
                 let fence = Fence::parse(&bytes);
                 let is_fence = fence.message_type == MessageType::FENCE
                     && wc.byte_len as usize >= Fence::LENGTH;
                 if !is_fence {
-                    return Err(EndReason::Protocol("a message that nobody knows"));
+                    return Err(EndReason::Protocol("a message of an unknown type"));
                 }
-                further = Further::Fence(fence);
+                follow_up = FollowUp::Fence(fence);
             }
         }
         connection::receive(hca, now, qp, work, sge).map_err(|_| EndReason::Setup)?;
-        if matches!(further, Further::Fence(_)) {
-            return Ok(further);
+        if matches!(follow_up, FollowUp::Fence(_)) {
+            return Ok(follow_up);
         }
         let (WcOpcode::RecvRdmaWithImm, Some(imm)) = (wc.opcode, wc.imm_data) else {
-            return Err(EndReason::Protocol("a message where there is none"));
+            return Err(EndReason::Protocol("a message without immediate data"));
         };
         match Immediate(imm).meaning() {
             Meaning::Request { payload } => {
-                self.take_request(hca, cpu, (id, work.connection), payload, wc.byte_len)?;
+                self.handle_request(hca, cpu, id, work.connection, payload, wc.byte_len)?;
             }
             Meaning::Heartbeat { .. } => {
                 let op = heartbeat(Immediate::HEARTBEAT_ACKNOWLEDGEMENT);
@@ -127,66 +131,77 @@ impl Server {
             }
             Meaning::HeartbeatAcknowledgement { .. } => {}
             Meaning::Response { .. } | Meaning::Other { .. } => {
-                return Err(EndReason::Protocol("immediate data that means nothing"));
+                return Err(EndReason::Protocol("immediate data of an unknown type"));
             }
         }
-        Ok(Further::Nothing)
+        Ok(FollowUp::None)
     }
 
-    /// Takes a request: finds its message where the immediate data says, and believes nothing of it.
-    fn take_request(
+    /// Checks and queues a request. The payload of its immediate data has the chunk, and the offset of the message.
+    fn handle_request(
         &mut self,
         hca: &mut Hca,
         cpu: u32,
-        (id, connection): (ServerPathId, u16),
+        id: ServerPathId,
+        connection: u16,
         payload: u32,
         written: u32,
     ) -> Result<(), EndReason> {
         let (chunk, offset) = Immediate::chunk_and_offset(payload, self.config.queue_depth);
         let Self { paths, sessions, config, requests, .. } = self;
-        let path = paths[id.index as usize].as_deref_mut().expect("it was just there");
+        let path = paths[id.index as usize]
+            .as_deref_mut()
+            .expect("`handle_completion` has looked up the path");
         let session = sessions.get_mut(&path.session).expect("paths have a session");
         let session_id = super::SessionId { key: path.session, incarnation: session.incarnation };
         let operation = path.operations.get_mut(chunk as usize);
-        let operation = operation.ok_or(EndReason::Protocol("a chunk that is not"))?;
-        if operation.is_busy {
-            return Err(EndReason::Protocol("a second request in a chunk"));
+        let operation = operation.ok_or(EndReason::Protocol("a request with an invalid chunk"))?;
+        if operation.is_outstanding {
+            return Err(EndReason::Protocol("a request in a chunk with an outstanding request"));
         }
         let size = config.chunk_size();
         let start = chunk as usize * size as usize;
         let memory = session.memory.as_ref().expect("a connected path has chunks");
-        let found = Found::read(memory, start, offset, size)?;
-        let Found { direction, user_length, own, to, needs_invalidation } = found;
+        let message = RequestMessage::read(memory, start, offset, size)?;
+        let RequestMessage { direction, user_length, length: own, read_target, needs_invalidation } =
+            message;
         let header = user_length.checked_add(own).filter(|&all| all <= config.max_header_size);
-        header.ok_or(EndReason::Protocol("a header that is too long"))?;
+        header.ok_or(EndReason::Protocol("a request with a header that is too long"))?;
         let before = offset.checked_sub(user_length);
-        let length = before.ok_or(EndReason::Protocol("a header that starts before its chunk"))?;
+        let length =
+            before.ok_or(EndReason::Protocol("a request with a header outside its chunk"))?;
         if length > config.max_io_size {
-            return Err(EndReason::Protocol("more data than fits"));
+            return Err(EndReason::Protocol("a request with too much data"));
         }
         let expected = match direction {
             Direction::Write => offset + own,
             Direction::Read => user_length + own,
         };
         if written != expected {
-            return Err(EndReason::Protocol("a request of another length than it says"));
+            return Err(EndReason::Protocol("a request whose length differs from its message"));
         }
-        let to = to.filter(|to| to.length > 0);
-        let data_length = match (direction, to) {
+        let read_target = read_target.filter(|to| to.length > 0);
+        let data_length = match (direction, read_target) {
             (Direction::Write, _) => length,
             (Direction::Read, None) => 0,
             (Direction::Read, Some(to)) if to.length > size => {
-                return Err(EndReason::Protocol("a read of more than a chunk"));
+                return Err(EndReason::Protocol("a read that is longer than a chunk"));
             }
             (Direction::Read, Some(to)) => to.length.min(length),
         };
         if config.always_invalidate {
-            // The client does not reach the chunk any more, until it is told another key.
+            // The client cannot access the chunk until the response has a new key.
             hca.close_mr(path.chunks[chunk as usize]).map_err(|_| EndReason::Setup)?;
         }
         let serial = operation.serial.wrapping_add(1);
-        *operation =
-            Operation { is_busy: true, serial, connection, direction, to, needs_invalidation };
+        *operation = Operation {
+            is_outstanding: true,
+            serial,
+            connection,
+            direction,
+            read_target,
+            needs_invalidation,
+        };
         path.outstanding += 1;
         path.stats.traffic.count(direction, u64::from(data_length) + u64::from(user_length));
         let chunk = chunk as u16;
@@ -200,7 +215,7 @@ impl Server {
             header_length: user_length,
             data_offset: match direction {
                 Direction::Write => start,
-                Direction::Read => self.config.read_place(chunk),
+                Direction::Read => self.config.read_offset(chunk),
             },
             data_length,
             cpu,
@@ -214,11 +229,11 @@ impl Server {
         Ok(())
     }
 
-    /// A request in a chunk has ended: hands out the next one, if one waits for that.
+    /// Handles the completion of a request: queues the next held request of its chunk.
     ///
-    /// Clients that are Linux kernels send a request that was lost with its path again over another one, in the same
-    /// chunk, without knowing whether the first one is still in flight: that would be carried out with the data of
-    /// whatever comes into the chunk once the second one is answered.
+    /// A Linux client retransmits the requests of a failed path over another path, in the same chunk, even if the server
+    /// still executes the first copy. If both ran at once, the first copy could use the data of a later request in the
+    /// chunk.
     pub(super) fn free_chunk(&mut self, session: u32, chunk: u16) {
         let Some(session) = self.sessions.get_mut(&session) else { return };
         session.used[usize::from(chunk)] -= 1;
@@ -230,17 +245,23 @@ impl Server {
         }
     }
 
-    /// An interval of heartbeats has ended.
-    pub(super) fn beat(&mut self, now: Instant, cx: &mut impl Adapters, id: ServerPathId) {
+    /// Handles the end of a heartbeat interval.
+    pub(super) fn end_heartbeat_interval(
+        &mut self,
+        now: Instant,
+        cx: &mut impl Adapters,
+        id: ServerPathId,
+    ) {
         let heartbeats = self.config.heartbeats;
         let Some(path) = self.path_mut(id).filter(|path| path.state == State::Connected) else {
             return;
         };
         match path.heartbeat.tick(heartbeats.missed_max) {
-            Beat::Dead => return self.end_path(now, cx, id, EndReason::Heartbeat),
-            Beat::Wait => {}
-            Beat::Send => {
-                let qp = path.connections[0].as_ref().expect("all are there").qp;
+            HeartbeatAction::Fail => return self.end_path(now, cx, id, EndReason::Heartbeat),
+            HeartbeatAction::Wait => {}
+            HeartbeatAction::Send => {
+                let qp =
+                    path.connections[0].as_ref().expect("connected paths have all connections").qp;
                 let adapter = path.adapter;
                 let op = heartbeat(Immediate::HEARTBEAT);
                 let sent = cx
@@ -255,18 +276,19 @@ impl Server {
     }
 }
 
-/// What a message says.
-struct Found {
+/// The message of a request.
+struct RequestMessage {
     direction: Direction,
     user_length: u32,
-    /// How long the message itself is.
-    own: u32,
-    to: Option<Descriptor>,
+    /// Length of the message in bytes.
+    length: u32,
+    /// Client memory for the data of a READ.
+    read_target: Option<Descriptor>,
     needs_invalidation: bool,
 }
 
-impl Found {
-    /// Reads the message at an offset of a chunk, once.
+impl RequestMessage {
+    /// Reads the message at an offset of a chunk. It is read only once, since the client may be able to change it.
     fn read(
         memory: &ib_hca::Memory,
         start: usize,
@@ -286,27 +308,27 @@ impl Found {
                 Ok(Self {
                     direction: Direction::Write,
                     user_length: header.user_length.into(),
-                    own: WriteHeader::LENGTH as u32,
-                    to: None,
+                    length: WriteHeader::LENGTH as u32,
+                    read_target: None,
                     needs_invalidation: false,
                 })
             }
             Some(MessageType::READ) => {
                 let header = bytes.first_chunk().map(ReadHeader::parse).ok_or(outside)?;
                 let rest = &bytes[ReadHeader::LENGTH..];
-                let to = match header.count {
+                let read_target = match header.count {
                     0 => None,
                     1 => Some(rest.first_chunk().map(Descriptor::parse).ok_or(outside)?),
-                    _ => return Err(EndReason::Protocol("a read to more than one place")),
+                    _ => return Err(EndReason::Protocol("a read with several descriptors")),
                 };
-                let own = ReadHeader::LENGTH + usize::from(header.count) * Descriptor::LENGTH;
+                let length = ReadHeader::LENGTH + usize::from(header.count) * Descriptor::LENGTH;
                 let needs = header.flags.contains(ReadFlags::NEED_INVALIDATION);
                 Ok(Self {
                     direction: Direction::Read,
                     user_length: header.user_length.into(),
-                    own: own as u32,
-                    to,
-                    needs_invalidation: needs && to.is_some(),
+                    length: length as u32,
+                    read_target,
+                    needs_invalidation: needs && read_target.is_some(),
                 })
             }
             Some(_) => Err(EndReason::Protocol("a request that is neither a read nor a write")),

@@ -1,48 +1,51 @@
-//! Answers.
+//! Responses to requests.
 
 use ib_hca::{Data, Hca, PostError, RemoteAddress, SendOp, Sge};
 use ib_types::Instant;
 use ib_wire::rtrs::{Immediate, Meaning, MessageType, RkeyResponse};
 
 use super::path::{Operation, State};
-use super::store::{Piece, StoreId};
+use super::store::{StoreId, StoreRange};
 use super::{EndReason, Server, ServerRequestId};
 use crate::adapters::Adapters;
 use crate::connection;
 use crate::{Direction, Errno};
 
-/// The data of an answer: so many bytes, in the chunk or elsewhere.
+/// The data of a READ response: its length, and its store if it is not in the session's memory.
 #[derive(Clone, Copy, Debug)]
-struct Produced {
+struct ReadData {
     length: u32,
-    from: Option<Piece>,
+    store: Option<StoreRange>,
 }
 
 impl Server {
-    /// Answers a request, at any time after it came: a read with so many bytes of data, which lie where the request
-    /// said. What the client wanted beyond them it gets as zeros. An answer to a path that is gone is dropped; then its client
-    /// knows no better than that the request may have been carried out.
+    /// Completes a request and sends the response.
     ///
-    /// Returns false for what is answered already.
+    /// For a READ, `length` bytes are at [`ServerRequest::data_offset`](super::ServerRequest::data_offset). The rest of the
+    /// client's buffer is filled with zeros. If the path has failed, no response is sent, and the client does not know
+    /// whether the request was executed.
+    ///
+    /// Returns false if the request has completed before.
     pub fn complete(
         &mut self,
         now: Instant,
         cx: &mut impl Adapters,
         id: ServerRequestId,
         errno: Errno,
-        produced: u32,
+        length: u32,
     ) -> bool {
-        self.finish(now, cx, id, errno, Produced { length: produced, from: None })
+        self.finish(now, cx, id, errno, ReadData { length, store: None })
     }
 
-    /// Answers a read that has succeeded, with so many bytes of memory of the server's user from an offset on. They are sent
-    /// from there, without a copy: what is written there before the client has its answer may come with it, as with every
-    /// write beside a read.
+    /// Completes a successful READ with `length` bytes of a store at an offset.
     ///
-    /// Returns false for what is answered already.
+    /// The data is sent from the store without a copy. A concurrent write to the store may change it until the client
+    /// has received it.
+    ///
+    /// Returns false if the request has completed before.
     ///
     /// # Panics
-    /// Panics when the memory is not the server's, or ends before the bytes do.
+    /// Panics if there is no such store, or if the range exceeds it.
     pub fn complete_from(
         &mut self,
         now: Instant,
@@ -51,8 +54,8 @@ impl Server {
         (store, offset): (StoreId, usize),
         length: u32,
     ) -> bool {
-        let from = Some(Piece { store, offset });
-        self.finish(now, cx, id, Errno::OK, Produced { length, from })
+        let store = Some(StoreRange { store, offset });
+        self.finish(now, cx, id, Errno::OK, ReadData { length, store })
     }
 
     fn finish(
@@ -61,75 +64,79 @@ impl Server {
         cx: &mut impl Adapters,
         id: ServerRequestId,
         errno: Errno,
-        produced: Produced,
+        data: ReadData,
     ) -> bool {
         let chunk = usize::from(id.chunk);
         let Some(path) = self.path_mut(id.path) else { return false };
         let operation = path.operations.get_mut(chunk);
-        let Some(operation) = operation.filter(|it| it.is_busy && it.serial == id.serial) else {
+        let Some(operation) = operation.filter(|it| it.is_outstanding && it.serial == id.serial)
+        else {
             return false;
         };
-        operation.is_busy = false;
+        operation.is_outstanding = false;
         let operation = *operation;
         path.outstanding -= 1;
         let (state, adapter, session) = (path.state, path.adapter, path.session);
         let is_last = path.outstanding == 0;
         self.free_chunk(session, id.chunk);
-        if state == State::Dead {
+        if state == State::Closed {
             if is_last {
-                self.forget_path(now, cx, id.path);
+                self.remove_path(now, cx, id.path);
                 self.settle(now, cx);
             }
             return true;
         }
-        let answered = cx
+        let sent = cx
             .get(adapter)
             .ok_or(PostError::NoSuchQueue)
-            .and_then(|it| self.answer(now, it.hca, id, &operation, errno, produced));
-        if answered.is_err() {
+            .and_then(|it| self.respond(now, it.hca, id, &operation, errno, data));
+        if sent.is_err() {
             self.end_path(now, cx, id.path, EndReason::Setup);
             self.settle(now, cx);
         }
         true
     }
 
-    fn answer(
+    fn respond(
         &mut self,
         now: Instant,
         hca: &mut Hca,
         id: ServerRequestId,
         operation: &Operation,
         errno: Errno,
-        produced: Produced,
+        data: ReadData,
     ) -> Result<(), PostError> {
         let Self { paths, sessions, config, stores, .. } = self;
-        let path = paths[id.path.index as usize].as_deref_mut().expect("it was just there");
+        let path =
+            paths[id.path.index as usize].as_deref_mut().expect("`finish` has looked up the path");
         let memory = sessions[&path.session].memory.as_ref();
         let memory = memory.expect("a path with requests has chunks");
         let chunk = usize::from(id.chunk);
         let connection = path.connections[usize::from(operation.connection)];
         let qp = connection.ok_or(PostError::NoSuchQueue)?.qp;
         let mut has_invalidated = false;
-        if let (Direction::Read, Some(to)) = (operation.direction, operation.to) {
+        if let (Direction::Read, Some(to)) = (operation.direction, operation.read_target) {
             if errno.is_ok() {
-                let start = config.read_place(id.chunk);
-                let length = produced.length.min(to.length);
-                let found = produced.from.map(|piece| (piece, piece.memory(stores, length)));
-                let whole = found.filter(|_| length == to.length && path.keeps_sectors);
-                let whole = whole.and_then(|(piece, of)| piece.of_path(hca, path, of, length));
-                let sge = if let Some(sge) = whole {
+                let start = config.read_offset(id.chunk);
+                let length = data.length.min(to.length);
+                let stored = data.store.map(|range| (range, range.memory(stores, length)));
+                let direct = stored.filter(|_| length == to.length && path.has_whole_sectors);
+                let direct = direct.and_then(|(range, of)| range.sge(hca, path, of, length));
+                let sge = if let Some(sge) = direct {
                     sge
                 } else {
-                    let (length, checked) = (length as usize, "its length was checked");
-                    if let Some((piece, of)) = found {
-                        memory.copy_from(start, (of, piece.offset), length).expect(checked);
+                    let length = length as usize;
+                    let checked = "`handle_request` has limited the length to a chunk";
+                    if let Some((range, of)) = stored {
+                        memory.copy_from(start, (of, range.offset), length).expect(checked);
                     }
                     let rest = to.length as usize - length;
                     if rest > 0 {
-                        // What stood there before is nobody's business.
+                        // The buffer may contain data of earlier requests.
                         memory.fill(start + length, rest, 0).expect(checked);
                     }
-                    let (_, lkey) = path.whole.expect("it is connected");
+                    let (_, lkey) =
+                        path.send_region.expect("`open_chunks` has registered the region");
                     Sge { addr: memory.address() + start as u64, length: to.length, lkey }
                 };
                 let data = Data::One(sge);
@@ -152,9 +159,9 @@ impl Server {
         let key = hca.reopen_mr(path.chunks[chunk]).map_err(|_| PostError::NoSuchQueue)?;
         let message =
             RkeyResponse { message_type: MessageType::RKEY_RESPONSE, chunk: id.chunk, r_key: key };
-        let desk = path.control.as_ref().expect("it has connections");
-        let (offset, sge) = desk.new_key(chunk);
-        desk.memory.write(offset, &message.to_bytes()).expect("it has room for all keys");
+        let control = path.control.as_ref().expect("paths with connections have control memory");
+        let (offset, sge) = control.new_key(chunk);
+        control.memory.write(offset, &message.to_bytes()).expect("there is a buffer for each key");
         connection::send(hca, now, qp, SendOp::Send { imm }, Data::One(sge))
     }
 }

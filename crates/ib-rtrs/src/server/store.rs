@@ -1,4 +1,4 @@
-//! Memory of the server's user, from which reads are answered without a copy.
+//! Memory of the server's user from which READ data is sent without a copy.
 
 use std::sync::Arc;
 
@@ -7,41 +7,40 @@ use ib_hca::{AccessFlags, Hca, Memory, Sge};
 use super::Server;
 use super::path::Path;
 
-/// The number of memory that answers may come from.
+/// The number of a store: memory from which READ data may be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StoreId(u32);
 
 impl Server {
-    /// Takes memory that reads may be answered from ([`Server::complete_from`]), for as long as there is the server. Clients
-    /// cannot write to it, nor read what they were not given.
+    /// Adds memory from which [`Server::complete_from`] may send READ data. Clients have no access to it. It cannot be
+    /// removed.
     pub fn add_store(&mut self, memory: Arc<Memory>) -> StoreId {
         self.stores.push(memory);
         StoreId(self.stores.len() as u32 - 1)
     }
 }
 
-/// Bytes of such memory.
+/// A range of a store; its length is that of the response.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Piece {
+pub(super) struct StoreRange {
     pub(super) store: StoreId,
     pub(super) offset: usize,
 }
 
-impl Piece {
-    /// Returns the memory that it is in.
+impl StoreRange {
+    /// Returns the memory of the store.
     ///
     /// # Panics
-    /// Panics when there is none, or it ends before the piece.
+    /// Panics if there is no such store, or if the range exceeds it.
     pub(super) fn memory(self, stores: &[Arc<Memory>], length: u32) -> &Arc<Memory> {
         let memory = &stores[self.store.0 as usize];
         let end = self.offset.checked_add(length as usize);
-        assert!(end.is_some_and(|end| end <= memory.len()), "a piece lies in its store");
+        assert!(end.is_some_and(|end| end <= memory.len()), "the range must be within its store");
         memory
     }
 
-    /// Returns it as the adapter of a path knows it, which learns of the memory with the first piece; `None` when that takes no
-    /// more memory.
-    pub(super) fn of_path(
+    /// Returns the SGE of the range at the HCA of a path. The first use registers the store there; `None` if that fails.
+    pub(super) fn sge(
         self,
         hca: &mut Hca,
         path: &mut Path,
@@ -58,7 +57,7 @@ impl Piece {
                 let whole = (memory, 0, memory.len());
                 let access = AccessFlags::default();
                 let mr = hca.reg_mr(path.pd, whole, memory.address(), access).ok()?;
-                let lkey = hca.key(mr).expect("it was just made");
+                let lkey = hca.key(mr).expect("the region was just registered");
                 path.stores[index] = Some((mr, lkey));
                 lkey
             }

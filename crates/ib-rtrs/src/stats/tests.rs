@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn a_latency_counts_in_the_first_range_that_it_fits_in() {
+fn latency_counts_in_the_lowest_range_that_fits() {
     let mut latencies = Latencies::default();
     for (micros, range) in
         [(0, 0), (1, 0), (1_000, 0), (1_001, 1), (2_000, 1), (4_000, 2), (65_536_000, 16)]
@@ -12,18 +12,18 @@ fn a_latency_counts_in_the_first_range_that_it_fits_in() {
     }
     latencies.count(Direction::Read, Duration::from_secs(100));
     assert_eq!(latencies.counts[17], [1, 0]);
-    assert_eq!(latencies.micros.each_ref().map(Micros::requests), [1, 7]);
+    assert_eq!(latencies.histograms.each_ref().map(LatencyHistogram::requests), [1, 7]);
     assert_eq!(latencies.longest, [Duration::from_secs(100), Duration::from_millis(65_536)]);
     assert_eq!(latencies.total, [Duration::from_secs(100), Duration::from_micros(65_544_002)]);
 }
 
 #[test]
-fn tables_of_processors_are_counted_and_reset_alone() {
+fn statistics_by_processor_are_reset_separately() {
     let mut stats = ClientPathStats::new(2);
-    stats.count_pieces(1, 1);
-    stats.count_pieces(1, 40);
-    stats.count_pieces(1, 0);
-    stats.count_pieces(7, 2);
+    stats.count_sg_entries(1, 1);
+    stats.count_sg_entries(1, 40);
+    stats.count_sg_entries(1, 0);
+    stats.count_sg_entries(7, 2);
     assert_eq!(
         (stats.sg_entries[1][0], stats.sg_entries[1][15], stats.sg_entries[1][1]),
         (1, 1, 1)
@@ -39,7 +39,7 @@ fn tables_of_processors_are_counted_and_reset_alone() {
 }
 
 #[test]
-fn the_mean_of_no_completions_is_zero() {
+fn mean_of_no_completions_is_zero() {
     let mut completions = Completions::default();
     assert_eq!(completions.average(), 0);
     completions.count(4);

@@ -7,7 +7,7 @@ use ib_types::Instant;
 
 use super::layout::{File, Layout};
 use super::walk::{Sessions, distinct, find_file, kind_of, list, session_name};
-use super::{Entry, Kind, Ports, TreeError, ibtrs, metrics, rtrs, value};
+use super::{Entry, Kind, Ports, Tree, TreeError, ibtrs, metrics, rtrs, value};
 use crate::client::{AddError, Client, ClientEvent, Failure, PathId, PathState};
 use crate::connection::SetupError;
 use crate::stats::ClientStat;
@@ -15,42 +15,42 @@ use ib_types::Errno;
 
 const LAYOUTS: [&Layout; 2] = [&ibtrs::CLIENT, &rtrs::CLIENT];
 
-/// How long something may take that somebody waits for: longer than a path may take to be connected, or to end.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Timeout of a write that waits for a path: longer than connecting or closing a path may take.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How something was written.
+/// The status of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Written {
-    /// It is done.
+pub enum WriteStatus {
+    /// The write is complete.
     Done,
-    /// It is begun; [`ClientTree::poll`] tells when it is done.
-    Later,
+    /// The action has started; [`ClientTree::poll`] returns its result.
+    Pending,
 }
 
 /// The tree of a session.
 ///
-/// What is written to `add_path`, `reconnect`, `disconnect` and `remove_path` takes its time. Its owner tells the tree
-/// what the session tells ([`ClientTree::handle_event`]), all of it before anything is written, calls
-/// [`ClientTree::handle_timeout`] when [`ClientTree::poll_timeout`] says, and asks [`ClientTree::poll`] what has ended.
+/// Writes to `add_path`, `reconnect`, `disconnect` and `remove_path` complete later. The owner passes all events of the
+/// session to [`ClientTree::handle_event`] before it writes a file. It calls [`ClientTree::handle_timeout`] at the time
+/// that [`ClientTree::poll_timeout`] returns, and polls [`ClientTree::poll`] for results.
 #[derive(Debug, Default)]
 pub struct ClientTree {
-    waits: Vec<Wait>,
-    ended: VecDeque<(u64, Result<(), TreeError>)>,
+    pending: Vec<PendingWrite>,
+    results: VecDeque<(u64, Result<(), TreeError>)>,
 }
 
-/// Something that was written and takes its time.
+/// A write whose action has not completed yet.
 #[derive(Debug)]
-struct Wait {
+struct PendingWrite {
     ticket: u64,
-    /// The file.
+    /// The path of the file.
     file: String,
     id: PathId,
-    what: What,
+    action: Action,
     until: Instant,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum What {
+enum Action {
     Add,
     Reconnect,
     Disconnect,
@@ -72,37 +72,20 @@ impl Sessions for Client {
     }
 }
 
-impl ClientTree {
-    /// Returns what is in a directory.
-    ///
-    /// # Errors
-    /// Fails with [`Errno::ENOENT`] when there is nothing of the name, with [`Errno::ENOTDIR`] when it is a file.
-    pub fn list(&self, client: &Client, path: &str) -> Result<Vec<Entry>, TreeError> {
+impl Tree for ClientTree {
+    type Engine = Client;
+
+    fn list(&self, client: &Client, path: &str) -> Result<Vec<Entry>, TreeError> {
         list(LAYOUTS, client, path)
     }
 
-    /// Returns what a path leads to.
-    ///
-    /// # Errors
-    /// Fails with [`Errno::ENOENT`] when there is nothing of the name, with [`Errno::ENOTDIR`] when it goes on behind a
-    /// file.
-    pub fn kind(&self, client: &Client, path: &str) -> Result<Kind, TreeError> {
+    fn kind(&self, client: &Client, path: &str) -> Result<Kind, TreeError> {
         kind_of(LAYOUTS, client, path)
     }
 
-    /// Returns what a file has to say, with a line's end behind it.
-    ///
-    /// # Errors
-    /// As [`ClientTree::kind`], and with [`Errno::EISDIR`] when it is a directory, [`Errno::ENODEV`] when the HCA is
-    /// gone.
-    pub fn read(
-        &self,
-        client: &Client,
-        ports: &impl Ports,
-        path: &str,
-    ) -> Result<String, TreeError> {
+    fn read(&self, client: &Client, ports: &impl Ports, path: &str) -> Result<String, TreeError> {
         let (layout, of, file) = find_file(LAYOUTS, client, path)?;
-        let usage = |what: &str| Ok(format!("Usage: echo {what} > {}\n", last(path)));
+        let usage = |value: &str| Ok(format!("Usage: echo {value} > {}\n", last(path)));
         match (file, of) {
             (File::AddPath, _) => Ok(format!(
                 "{}\n  *addr ::= [ ip:<ipv4|ipv6> | gid:<gid> ]\n",
@@ -115,18 +98,26 @@ impl ClientTree {
             (File::Policy, _) => Ok((layout.formats.policy)(client.config().policy)),
             (File::Reconnect | File::Disconnect | File::RemovePath, _) => usage("1"),
             (File::ResetAll, _) => usage(layout.formats.reset),
-            (_, Some(id)) => Self::read_of(client, ports, path, (layout, id, file)),
-            (_, None) => unreachable!("all other files are of a path"),
+            (_, Some(id)) => Self::read_of_path(client, ports, path, layout, id, file),
+            (_, None) => unreachable!("all other files belong to a path"),
         }
     }
 
-    fn read_of(
+    fn metrics(&self, client: &Client) -> String {
+        metrics::client(&Sessions::sessions(client)[0].0, client, &Sessions::paths(client, ()))
+    }
+}
+
+impl ClientTree {
+    fn read_of_path(
         client: &Client,
         ports: &impl Ports,
         path: &str,
-        (layout, id, file): (&Layout, PathId, File),
+        layout: &Layout,
+        id: PathId,
+        file: File,
     ) -> Result<String, TreeError> {
-        let gone = || TreeError::new(Errno::ENODEV, path, "the adapter is gone");
+        let gone = || TreeError::new(Errno::ENODEV, path, "the HCA was removed");
         let spec = client.spec(id).ok_or_else(gone)?;
         let port = || ports.port_name(spec.adapter).ok_or_else(gone);
         Ok(match file {
@@ -151,25 +142,29 @@ impl ClientTree {
         })
     }
 
-    /// Writes to a file. Where that takes its time, [`ClientTree::poll`] tells the ticket once it is done.
+    /// Writes a file. If the result is [`WriteStatus::Pending`], [`ClientTree::poll`] returns the ticket later.
     ///
     /// # Errors
-    /// As [`ClientTree::read`], and with [`Errno::EACCES`] when nothing can be written there, [`Errno::EINVAL`] when it
-    /// makes no sense, [`Errno::EBUSY`] when a path is just being connected or ended, [`Errno::EEXIST`] when there is
-    /// such a path; and with what kept a path from being added.
+    /// Fails as [`Tree::read`], with the error of [`Ports::find_path`], and with
+    /// * [`Errno::EACCES`] if the file is read-only,
+    /// * [`Errno::EINVAL`] if the value is invalid,
+    /// * [`Errno::EBUSY`] if the path is being connected or closed,
+    /// * [`Errno::EEXIST`] if the session has a path of these addresses,
+    /// * [`Errno::ENOSPC`], [`Errno::ENODEV`] or [`Errno::ENOMEM`] if the session or the HCA does not accept a path.
     pub fn write(
         &mut self,
         now: Instant,
         client: &mut Client,
         ports: &mut impl Ports,
-        (path, bytes): (&str, &[u8]),
+        path: &str,
+        bytes: &[u8],
         ticket: u64,
-    ) -> Result<Written, TreeError> {
+    ) -> Result<WriteStatus, TreeError> {
         let (_, of, file) = find_file(LAYOUTS, client, path)?;
         if !file.is_writable() {
-            return Err(TreeError::new(Errno::EACCES, path, "it can only be read"));
+            return Err(TreeError::new(Errno::EACCES, path, "the file is read-only"));
         }
-        let wrong = |what: String| TreeError::new(Errno::EINVAL, path, what);
+        let wrong = |reason: String| TreeError::new(Errno::EINVAL, path, reason);
         let text = value::text(bytes).map_err(wrong)?;
         let Some(id) = of else {
             match file {
@@ -179,42 +174,42 @@ impl ClientTree {
                 File::Policy => client.set_policy(value::policy(text).map_err(wrong)?),
                 _ => {
                     let id = add(now, client, ports, path, text)?;
-                    self.wait(now, (path, ticket), id, What::Add);
-                    return Ok(Written::Later);
+                    self.add_pending(now, path, ticket, id, Action::Add);
+                    return Ok(WriteStatus::Pending);
                 }
             }
-            return Ok(Written::Done);
+            return Ok(WriteStatus::Done);
         };
-        let what = match file {
-            File::Reconnect => What::Reconnect,
-            File::Disconnect => What::Disconnect,
-            File::RemovePath => What::Remove,
+        let action = match file {
+            File::Reconnect => Action::Reconnect,
+            File::Disconnect => Action::Disconnect,
+            File::RemovePath => Action::Remove,
             file => {
                 value::reset(text).map_err(wrong)?;
                 client.reset_stats(id, stat(file));
-                return Ok(Written::Done);
+                return Ok(WriteStatus::Done);
             }
         };
-        value::one(text).map_err(wrong)?;
-        let is_begun = match what {
-            What::Disconnect => client.disconnect_path(now, ports, id),
-            What::Remove => client.remove_path(now, ports, id),
+        value::action(text).map_err(wrong)?;
+        let has_started = match action {
+            Action::Disconnect => client.disconnect_path(now, ports, id),
+            Action::Remove => client.remove_path(now, ports, id),
             _ => client.reconnect_path(now, ports, id),
         };
-        if !is_begun {
-            let busy = "the path is just being connected or ended";
+        if !has_started {
+            let busy = "the path is being connected or closed";
             return Err(TreeError::new(Errno::EBUSY, path, busy));
         }
-        self.wait(now, (path, ticket), id, what);
-        Ok(Written::Later)
+        self.add_pending(now, path, ticket, id, action);
+        Ok(WriteStatus::Pending)
     }
 
-    fn wait(&mut self, now: Instant, (file, ticket): (&str, u64), id: PathId, what: What) {
-        let (file, until) = (file.to_owned(), now + PATIENCE);
-        self.waits.push(Wait { ticket, file, id, what, until });
+    fn add_pending(&mut self, now: Instant, file: &str, ticket: u64, id: PathId, action: Action) {
+        let (file, until) = (file.to_owned(), now + WRITE_TIMEOUT);
+        self.pending.push(PendingWrite { ticket, file, id, action, until });
     }
 
-    /// Takes what the session tells.
+    /// Handles an event of the session.
     pub fn handle_event(
         &mut self,
         now: Instant,
@@ -223,84 +218,81 @@ impl ClientTree {
         event: &ClientEvent,
     ) {
         let mut at = 0;
-        while let Some(wait) = self.waits.get(at) {
-            match wait.outcome(event) {
-                Some(outcome) => self.end(at, now, client, ports, outcome),
+        while let Some(write) = self.pending.get(at) {
+            match write.result(event) {
+                Some(result) => self.finish(at, now, client, ports, result),
                 None => at += 1,
             }
         }
     }
 
-    /// Returns when [`ClientTree::handle_timeout`] has something to do.
+    /// Returns the time at which [`ClientTree::handle_timeout`] has to be called; `None` if no write is pending.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
-        self.waits.iter().map(|wait| wait.until).min()
+        self.pending.iter().map(|write| write.until).min()
     }
 
-    /// Gives up what has taken too long.
+    /// Fails the pending writes that have timed out.
     pub fn handle_timeout(&mut self, now: Instant, client: &mut Client, ports: &mut impl Ports) {
-        while let Some(at) = self.waits.iter().position(|wait| wait.until <= now) {
-            let outcome = Err((Errno::ETIMEDOUT, "it takes too long".to_owned()));
-            self.end(at, now, client, ports, outcome);
+        while let Some(at) = self.pending.iter().position(|write| write.until <= now) {
+            let result = Err((Errno::ETIMEDOUT, "the action has timed out".to_owned()));
+            self.finish(at, now, client, ports, result);
         }
     }
 
-    /// Something has come to an end. A path that could not be connected for the first time is none.
-    fn end(
+    /// Completes a pending write. A path that was added but could not be connected is removed again.
+    fn finish(
         &mut self,
         at: usize,
         now: Instant,
         client: &mut Client,
         ports: &mut impl Ports,
-        outcome: Result<(), (Errno, String)>,
+        result: Result<(), (Errno, String)>,
     ) {
-        let Wait { ticket, file, id, what, .. } = self.waits.remove(at);
-        if what == What::Add && outcome.is_err() {
-            // It may be gone already.
+        let PendingWrite { ticket, file, id, action, .. } = self.pending.remove(at);
+        if action == Action::Add && result.is_err() {
+            // The path may have been removed already.
             client.remove_path(now, ports, id);
         }
-        let outcome = outcome.map_err(|(errno, what)| TreeError::new(errno, &file, what));
-        self.ended.push_back((ticket, outcome));
+        let result = result.map_err(|(errno, reason)| TreeError::new(errno, &file, reason));
+        self.results.push_back((ticket, result));
     }
 
-    /// Returns the ticket of something that is done, or has failed.
+    /// Returns the ticket and result of the next completed write.
     pub fn poll(&mut self) -> Option<(u64, Result<(), TreeError>)> {
-        self.ended.pop_front()
-    }
-
-    /// Returns all numbers in the text format of Prometheus.
-    #[must_use]
-    pub fn metrics(&self, client: &Client) -> String {
-        metrics::client(&Sessions::sessions(client)[0].0, client, &Sessions::paths(client, ()))
+        self.results.pop_front()
     }
 }
 
-impl Wait {
-    /// Returns what an event makes of it, if it has ended.
-    fn outcome(&self, event: &ClientEvent) -> Option<Result<(), (Errno, String)>> {
-        let connects = matches!(self.what, What::Add | What::Reconnect);
-        let ends =
-            |errno, what: &str| Some(if connects { Err((errno, what.to_owned())) } else { Ok(()) });
+impl PendingWrite {
+    /// Returns the result of the write if an event completes it.
+    fn result(&self, event: &ClientEvent) -> Option<Result<(), (Errno, String)>> {
+        let connects = matches!(self.action, Action::Add | Action::Reconnect);
+        let ends = |errno, reason: &str| {
+            Some(if connects { Err((errno, reason.to_owned())) } else { Ok(()) })
+        };
         match event {
             ClientEvent::PathUp(id) if *id == self.id && connects => Some(Ok(())),
-            // That is what it begins with.
-            ClientEvent::PathDown { why: Failure::Unwanted, .. } => None,
+            // A reconnect of a connected path starts with this event.
+            ClientEvent::PathDown { why: Failure::ClosedLocally, .. } => None,
             ClientEvent::PathDown { path, why, .. } if *path == self.id && connects => {
                 Some(Err((errno_of(why), why.to_string())))
             }
-            ClientEvent::PathDisconnected(id) if *id == self.id && self.what != What::Remove => {
-                ends(Errno::ECONNABORTED, "the path was disconnected meanwhile")
+            ClientEvent::PathDisconnected(id)
+                if *id == self.id && self.action != Action::Remove =>
+            {
+                ends(Errno::ECONNABORTED, "the path was disconnected")
             }
             ClientEvent::PathRemoved(id) if *id == self.id => {
-                ends(Errno::ECONNABORTED, "the path was removed meanwhile")
+                ends(Errno::ECONNABORTED, "the path was removed")
             }
-            ClientEvent::Closed => ends(Errno::ENODEV, "the session has ended"),
+            ClientEvent::Closed => ends(Errno::ENODEV, "the session is closed"),
             _ => None,
         }
     }
 }
 
-/// Adds the path that was written.
+/// Adds the path whose addresses were written.
 fn add(
     now: Instant,
     client: &mut Client,
@@ -308,12 +300,15 @@ fn add(
     path: &str,
     text: &str,
 ) -> Result<PathId, TreeError> {
-    let failed = |errno, what: String| TreeError::new(errno, path, what);
-    let address = value::address(text).map_err(|what| failed(Errno::EINVAL, what))?;
-    let spec = ports.find_path(&address).map_err(|(errno, what)| failed(errno, what))?;
+    let failed = |errno, reason: String| TreeError::new(errno, path, reason);
+    let address = value::address(text).map_err(|reason| failed(Errno::EINVAL, reason))?;
+    let spec = ports.find_path(&address).map_err(|(errno, reason)| failed(errno, reason))?;
     let is_there = |id| client.spec(id).is_some_and(|other| other.address == spec.address);
     if Client::paths(client).any(is_there) {
-        return Err(failed(Errno::EEXIST, format!("{} is there already", spec.address)));
+        return Err(failed(
+            Errno::EEXIST,
+            format!("the session already has the path {}", spec.address),
+        ));
     }
     client.add_path(now, ports, spec).map_err(|error| {
         let errno = match error {
@@ -325,7 +320,7 @@ fn add(
     })
 }
 
-/// Returns which numbers a file is of.
+/// Returns the statistics that a write to a file resets.
 fn stat(file: File) -> ClientStat {
     match file {
         File::SgEntries => ClientStat::SgEntries,
@@ -338,28 +333,28 @@ fn stat(file: File) -> ClientStat {
     }
 }
 
-/// Returns the number of the error that a path is not connected by.
+/// Returns the error number of a failed path.
 fn errno_of(why: &Failure) -> Errno {
     match why {
         Failure::Refused(errno) => *errno,
         Failure::Rejected(_) => Errno::ECONNREFUSED,
         Failure::Unreachable => Errno::EHOSTUNREACH,
-        Failure::Silent | Failure::Heartbeat | Failure::IoTimeout => Errno::ETIMEDOUT,
+        Failure::ConnectTimeout | Failure::Heartbeat | Failure::IoTimeout => Errno::ETIMEDOUT,
         Failure::LinkDown => Errno::ENETDOWN,
-        Failure::Unwanted => Errno::ECONNABORTED,
-        Failure::Unproven => Errno::EACCES,
+        Failure::ClosedLocally => Errno::ECONNABORTED,
+        Failure::WrongKey => Errno::EACCES,
         Failure::Setup(SetupError::Memory(_) | SetupError::Create(_)) => Errno::ENOMEM,
         Failure::Setup(_) => Errno::EIO,
         Failure::Transport(_)
         | Failure::Disconnected
-        | Failure::Forgotten
+        | Failure::SessionRestarted
         | Failure::QueueDepth { .. }
         | Failure::MaxIoSize { .. }
         | Failure::Protocol(_) => Errno::ECONNRESET,
     }
 }
 
-/// Returns the last part of a path.
+/// Returns the last component of a path.
 pub(super) fn last(path: &str) -> &str {
     path.trim_end_matches('/').rsplit('/').next().unwrap_or(path)
 }

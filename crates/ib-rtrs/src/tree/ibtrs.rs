@@ -1,4 +1,4 @@
-//! Names and formats of the original IBTRS driver. Formats that its description leaves open are defined here.
+//! Names and formats of the IBTRS driver, the predecessor of RTRS. Formats that its README leaves open are defined here.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use super::layout::{File, Formats, Layout, SERVER_PATH};
 use crate::Direction;
 use crate::client::Policy;
 use crate::stats::{
-    ClientPathStats, Completions, LATENCIES, Latencies, SG_LENGTHS, ServerPathStats, Traffic,
+    ClientPathStats, Completions, LATENCY_RANGES, Latencies, SG_COLUMNS, ServerPathStats, Traffic,
 };
 
 pub(super) static CLIENT: Layout = Layout {
@@ -52,7 +52,7 @@ pub(super) static SERVER: Layout = Layout {
 
 const FORMATS: Formats = Formats { policy, reset: "0", client, server };
 
-/// As the README lists policies; the third one is of Linux.
+/// Formats a policy. The README has the first two; min-latency is of Linux.
 fn policy(policy: Policy) -> String {
     let text = match policy {
         Policy::RoundRobin => "round-robin (0)",
@@ -85,7 +85,7 @@ fn server(file: File, stats: &ServerPathStats, inflight: u32) -> String {
     }
 }
 
-/// Returns the two files of a client's path that Linux has as well.
+/// Formats `reconnects` and `rdma` of a client's path, which IBTRS and Linux have in common.
 pub(super) fn reconnects_and_traffic(file: File, stats: &ClientPathStats, inflight: u32) -> String {
     match file {
         File::Reconnects => {
@@ -98,16 +98,16 @@ pub(super) fn reconnects_and_traffic(file: File, stats: &ClientPathStats, inflig
     }
 }
 
-/// Returns the four numbers that `rdma` begins with everywhere.
+/// Formats the first four numbers of `rdma`.
 pub(super) fn traffic(traffic: &Traffic) -> String {
     let Traffic { reads, read_bytes, writes, write_bytes } = traffic;
     format!("{reads} {read_bytes} {writes} {write_bytes}")
 }
 
-/// The README leaves the format open. Here it is a line for each processor, below one that tells the numbers of entries.
-fn sg_entries(rows: &[[u64; SG_LENGTHS]]) -> String {
-    let mut head: Vec<String> = (1..SG_LENGTHS).map(|length| length.to_string()).collect();
-    head.push(format!(">={SG_LENGTHS}"));
+/// Formats `sg_entries`: a line with the numbers of SGEs, and a line for each processor.
+fn sg_entries(rows: &[[u64; SG_COLUMNS]]) -> String {
+    let mut head: Vec<String> = (1..SG_COLUMNS).map(|length| length.to_string()).collect();
+    head.push(format!(">={SG_COLUMNS}"));
     let mut lines = vec![("entries:".to_owned(), head)];
     for (cpu, row) in rows.iter().enumerate() {
         lines.push((format!("cpu{cpu}:"), row.iter().map(u64::to_string).collect()));
@@ -115,7 +115,7 @@ fn sg_entries(rows: &[[u64; SG_LENGTHS]]) -> String {
     table(&lines)
 }
 
-/// The README has the names `from:` and `to:`; here each has a column for each processor, below one that tells which.
+/// Formats `cpu_migration`: a line with the names of processors, and the lines `from:` and `to:`.
 fn cpu_migration(from: &[u64], to: &[u64]) -> String {
     let numbers = |row: &[u64]| row.iter().map(u64::to_string).collect();
     table(&[
@@ -125,7 +125,7 @@ fn cpu_migration(from: &[u64], to: &[u64]) -> String {
     ])
 }
 
-/// Returns lines of a name and cells, in columns with the numbers on the right.
+/// Formats lines of a name and cells as a table with right-aligned columns.
 fn table(lines: &[(String, Vec<String>)]) -> String {
     let first = lines.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     let columns = lines.iter().map(|(_, cells)| cells.len()).max().unwrap_or(0);
@@ -145,11 +145,11 @@ fn table(lines: &[(String, Vec<String>)]) -> String {
     text
 }
 
-/// A line for each range, and one for the longest in whole milliseconds, of which begun ones count.
+/// Formats `rdma_lat`: a line for each range, and one for the maximum, rounded up to milliseconds.
 fn latencies(latencies: &Latencies) -> String {
     let mut text = String::new();
     for (range, [reads, writes]) in latencies.counts.iter().enumerate() {
-        if range + 1 < LATENCIES {
+        if range + 1 < LATENCY_RANGES {
             let _ = writeln!(text, "{:>2} ms: {reads} {writes}", 1_u32 << range);
         } else {
             let _ = writeln!(text, ">= {} ms: {reads} {writes}", 1_u32 << (range - 1));

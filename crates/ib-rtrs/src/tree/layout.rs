@@ -1,16 +1,16 @@
-//! Which files there are.
+//! The files of each directory.
 
 use crate::client::Policy;
 use crate::stats::{ClientPathStats, ServerPathStats};
 
-/// A file.
+/// A file, independent of its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum File {
-    // Of a session.
+    // Files of a session.
     AddPath,
     MaxReconnectAttempts,
     Policy,
-    // Of a path.
+    // Files of a path.
     State,
     Reconnect,
     Disconnect,
@@ -20,7 +20,7 @@ pub(super) enum File {
     SourceAddress,
     DestinationAddress,
     HeartbeatLatency,
-    // Of its statistics.
+    // Statistics of a path.
     ResetAll,
     SgEntries,
     CpuMigration,
@@ -33,7 +33,7 @@ pub(super) enum File {
 }
 
 impl File {
-    /// Returns whether anything may be written to it.
+    /// Returns true if the file can be written.
     pub(super) const fn is_writable(self) -> bool {
         !matches!(
             self,
@@ -47,10 +47,10 @@ impl File {
     }
 }
 
-/// The files of a directory.
+/// The names and files of a directory.
 pub(super) type Files = &'static [(&'static str, File)];
 
-/// The files of a server's path, with the same names everywhere.
+/// The files of a server's path. IBTRS and Linux use the same names.
 pub(super) const SERVER_PATH: Files = &[
     ("disconnect", File::Disconnect),
     ("hca_name", File::HcaName),
@@ -59,36 +59,36 @@ pub(super) const SERVER_PATH: Files = &[
     ("dst_addr", File::DestinationAddress),
 ];
 
-/// The files of one side under one set of names.
+/// The files of client or server, with the names of IBTRS or Linux.
 #[derive(Debug)]
 pub(super) struct Layout {
-    /// What all of them are below.
+    /// The root directory.
     pub(super) root: &'static str,
-    /// Those of a session.
+    /// The files of a session.
     pub(super) session: Files,
-    /// Those of a path.
+    /// The files of a path.
     pub(super) path: Files,
-    /// Those in the directory `stats` of a path.
+    /// The files in the directory `stats` of a path.
     pub(super) stats: Files,
-    /// How they read.
+    /// The formats of the contents.
     pub(super) formats: Formats,
 }
 
-/// How files read that do not read the same everywhere.
+/// The formats of files that differ between IBTRS and Linux.
 #[derive(Debug)]
 pub(super) struct Formats {
-    /// The policy.
+    /// Formats the policy.
     pub(super) policy: fn(Policy) -> String,
-    /// What is written to `reset_all`.
+    /// The value that resets the statistics in `reset_all`.
     pub(super) reset: &'static str,
-    /// Statistics of a client's path, of which so many requests are under way.
+    /// Formats statistics of a client's path. The number is that of requests in flight.
     pub(super) client: fn(File, &ClientPathStats, u32) -> String,
-    /// Statistics of a server's path, of which so many requests are not answered.
+    /// Formats statistics of a server's path. The number is that of outstanding requests.
     pub(super) server: fn(File, &ServerPathStats, u32) -> String,
 }
 
-/// Returns the directory that a path's statistics are in.
+/// The directory of a path's statistics.
 pub(super) const STATS: &str = "stats";
 
-/// Returns the directory that a session's paths are in.
+/// The directory of a session's paths.
 pub(super) const PATHS: &str = "paths";

@@ -4,16 +4,16 @@ use ib_types::prometheus::{Family, MetricType, Page};
 
 use crate::client::{Client, PathId, PathState};
 use crate::server::{Server, ServerPathId};
-use crate::stats::{ClientPathStats, Completions, LATENCIES, SG_LENGTHS, ServerPathStats};
+use crate::stats::{ClientPathStats, Completions, LATENCY_RANGES, SG_COLUMNS, ServerPathStats};
 
-/// Labels of a path: session and path.
+/// The labels `session` and `path`.
 type PathLabels = [(&'static str, String); 2];
 
 fn path_labels(session: &str, path: &str) -> PathLabels {
     [("session", session.to_owned()), ("path", path.to_owned())]
 }
 
-/// Returns the labels of a path with one more.
+/// Returns the labels of a path and one further label.
 fn with(
     labels: &PathLabels,
     name: &'static str,
@@ -29,11 +29,11 @@ fn by_cpu(family: &mut Family<'_>, labels: &PathLabels, counts: &[u64]) {
     }
 }
 
-/// A number of a path: name, kind, meaning, value.
-type Number<T> = (&'static str, MetricType, &'static str, fn(&T) -> u64);
+/// A metric of a path: name without prefix, type, help text, value.
+type Metric<T> = (&'static str, MetricType, &'static str, fn(&T) -> u64);
 
-/// What is told of a client's path.
-struct Of<'a> {
+/// The state and statistics of a client's path.
+struct ClientPath<'a> {
     labels: PathLabels,
     is_up: bool,
     inflight: u32,
@@ -41,11 +41,11 @@ struct Of<'a> {
     heartbeat: Option<std::time::Duration>,
 }
 
-/// Returns the numbers of a client's path.
-const fn of_client<'a>() -> [Number<Of<'a>>; 9] {
+/// Returns the metrics of a client's path.
+const fn of_client<'a>() -> [Metric<ClientPath<'a>>; 9] {
     [
         ("path_up", MetricType::Gauge, "Whether the path is connected", |it| it.is_up.into()),
-        ("inflight", MetricType::Gauge, "Requests under way", |it| it.inflight.into()),
+        ("inflight", MetricType::Gauge, "Requests in flight", |it| it.inflight.into()),
         ("reads_total", MetricType::Counter, "Reads", |it| it.stats.traffic.reads),
         ("read_bytes_total", MetricType::Counter, "Bytes of reads, with headers", |it| {
             it.stats.traffic.read_bytes
@@ -57,28 +57,25 @@ const fn of_client<'a>() -> [Number<Of<'a>>; 9] {
         (
             "failed_over_total",
             MetricType::Counter,
-            "Requests that another path has taken over",
+            "Requests that were in flight when the path failed",
             |it| it.stats.failed_over,
         ),
-        (
-            "reconnects_total",
-            MetricType::Counter,
-            "Times that the path was connected again",
-            |it| it.stats.reconnects.succeeded,
-        ),
+        ("reconnects_total", MetricType::Counter, "Successful reconnects of the path", |it| {
+            it.stats.reconnects.succeeded
+        }),
         (
             "failed_reconnects_total",
             MetricType::Counter,
-            "Attempts at that which have failed",
+            "Failed attempts to reconnect the path",
             |it| it.stats.reconnects.failed,
         ),
     ]
 }
 
-/// Returns the page of a session.
+/// Returns the metrics of a client's session.
 pub(super) fn client(session: &str, client: &Client, paths: &[(String, PathId)]) -> String {
     let of = |(name, id): &(String, PathId)| {
-        Some(Of {
+        Some(ClientPath {
             labels: path_labels(session, name),
             is_up: client.path_state(*id) == Some(PathState::Connected),
             inflight: client.inflight(*id)?,
@@ -86,14 +83,14 @@ pub(super) fn client(session: &str, client: &Client, paths: &[(String, PathId)])
             heartbeat: client.latency(*id),
         })
     };
-    let all: Vec<Of<'_>> = paths.iter().filter_map(of).collect();
+    let all: Vec<ClientPath<'_>> = paths.iter().filter_map(of).collect();
     let mut page = Page::default();
-    numbers(&mut page, CLIENT, &of_client(), &all, |it| &it.labels);
+    path_metrics(&mut page, CLIENT, &of_client(), &all, |it| &it.labels);
     completions(&mut page, CLIENT, &all, |it| &it.labels, |it| it.stats.completions);
     let mut family = page.family(
         "ibfabric_rtrs_client_heartbeat_seconds",
         MetricType::Gauge,
-        "Round trip of the last heartbeat",
+        "Round-trip time of the last heartbeat",
     );
     for it in &all {
         if let Some(took) = it.heartbeat {
@@ -109,20 +106,20 @@ pub(super) fn client(session: &str, client: &Client, paths: &[(String, PathId)])
     for it in &all {
         for (cpu, row) in it.stats.sg_entries.iter().enumerate() {
             for (at, count) in row.iter().enumerate() {
-                let more = if at + 1 == SG_LENGTHS { ">=" } else { "" };
+                let more = if at + 1 == SG_COLUMNS { ">=" } else { "" };
                 let mut labels = with(&it.labels, "cpu", &cpu);
                 labels.push(("entries", format!("{more}{}", at + 1)));
                 family.sample(&labels, count);
             }
         }
     }
-    let help = "Completions that were expected on a processor and came elsewhere";
+    let help = "Completions that arrived on another processor than that of their request";
     let mut family =
         page.family("ibfabric_rtrs_client_migrated_from_total", MetricType::Counter, help);
     for it in &all {
         by_cpu(&mut family, &it.labels, &it.stats.migrated_from);
     }
-    let help = "Completions that came to a processor and were expected elsewhere";
+    let help = "Completions that arrived on this processor for requests of another one";
     let mut family =
         page.family("ibfabric_rtrs_client_migrated_to_total", MetricType::Counter, help);
     for it in &all {
@@ -131,18 +128,19 @@ pub(super) fn client(session: &str, client: &Client, paths: &[(String, PathId)])
     page.into_text()
 }
 
-/// Prefixes of the metrics.
+/// Prefix of the metrics of a client.
 const CLIENT: &str = "ibfabric_rtrs_client";
+/// Prefix of the metrics of a server.
 const SERVER: &str = "ibfabric_rtrs_server";
 
-fn numbers<T>(
+fn path_metrics<T>(
     page: &mut Page,
     prefix: &str,
-    numbers: &[Number<T>],
+    metrics: &[Metric<T>],
     all: &[T],
     labels: fn(&T) -> &PathLabels,
 ) {
-    for (name, kind, help, value) in numbers {
+    for (name, kind, help, value) in metrics {
         let mut family = page.family(&format!("{prefix}_{name}"), *kind, help);
         for it in all {
             family.sample(labels(it), value(it));
@@ -157,15 +155,15 @@ fn completions<T>(
     labels: fn(&T) -> &PathLabels,
     of: fn(&T) -> Completions,
 ) {
-    let columns: [Number<Completions>; 3] = [
+    let columns: [Metric<Completions>; 3] = [
         ("completions_total", MetricType::Counter, "Completions", |it| it.total),
         (
             "completion_calls_total",
             MetricType::Counter,
-            "Times that there were completions",
+            "Polls that have returned completions",
             |it| it.calls,
         ),
-        ("completions_most", MetricType::Gauge, "Most completions at once", |it| it.most),
+        ("completions_most", MetricType::Gauge, "Most completions in one poll", |it| it.most),
     ];
     for (name, kind, help, value) in columns {
         let mut family = page.family(&format!("{prefix}_{name}"), kind, help);
@@ -175,8 +173,8 @@ fn completions<T>(
     }
 }
 
-/// Adds the histograms of requests' latencies.
-fn latencies(page: &mut Page, all: &[Of<'_>]) {
+/// Adds the latency histograms of reads and writes.
+fn latencies(page: &mut Page, all: &[ClientPath<'_>]) {
     let mut family = page.family(
         "ibfabric_rtrs_client_latency_seconds",
         MetricType::Histogram,
@@ -188,7 +186,7 @@ fn latencies(page: &mut Page, all: &[Of<'_>]) {
             let mut sum = 0;
             for (range, counts) in it.stats.latencies.counts.iter().enumerate() {
                 sum += counts[column];
-                let limit = if range + 1 < LATENCIES {
+                let limit = if range + 1 < LATENCY_RANGES {
                     (f64::from(1_u32 << range) / 1000.0).to_string()
                 } else {
                     "+Inf".to_owned()
@@ -204,17 +202,17 @@ fn latencies(page: &mut Page, all: &[Of<'_>]) {
     }
 }
 
-/// What is told of a server's path.
-struct Served<'a> {
+/// The state and statistics of a server's path.
+struct ServerPath<'a> {
     labels: PathLabels,
     inflight: u32,
     stats: &'a ServerPathStats,
 }
 
-/// Returns the numbers of a server's path.
-const fn of_server<'a>() -> [Number<Served<'a>>; 5] {
+/// Returns the metrics of a server's path.
+const fn of_server<'a>() -> [Metric<ServerPath<'a>>; 5] {
     [
-        ("inflight", MetricType::Gauge, "Requests that are not answered", |it| it.inflight.into()),
+        ("inflight", MetricType::Gauge, "Outstanding requests", |it| it.inflight.into()),
         ("reads_total", MetricType::Counter, "Reads", |it| it.stats.traffic.reads),
         ("read_bytes_total", MetricType::Counter, "Bytes of reads, with headers", |it| {
             it.stats.traffic.read_bytes
@@ -226,7 +224,7 @@ const fn of_server<'a>() -> [Number<Served<'a>>; 5] {
     ]
 }
 
-/// Returns the page of a server: of sessions by name, with their paths.
+/// Returns the metrics of a server, for its sessions and their paths by name.
 pub(super) fn server(
     server: &Server,
     sessions: &[(String, Vec<(String, ServerPathId)>)],
@@ -238,13 +236,13 @@ pub(super) fn server(
                 continue;
             };
             let labels = path_labels(session, name);
-            all.push(Served { labels, inflight, stats });
+            all.push(ServerPath { labels, inflight, stats });
         }
     }
     let mut page = Page::default();
     page.family("ibfabric_rtrs_server_sessions", MetricType::Gauge, "Sessions")
         .sample(&[], sessions.len());
-    numbers(&mut page, SERVER, &of_server(), &all, |it| &it.labels);
+    path_metrics(&mut page, SERVER, &of_server(), &all, |it| &it.labels);
     completions(&mut page, SERVER, &all, |it| &it.labels, |it| it.stats.completions);
     page.into_text()
 }

@@ -1,4 +1,4 @@
-//! Names and formats of RTRS of Linux 6.1.
+//! Names and formats of the sysfs files of RTRS in Linux 6.1.
 
 use super::ibtrs::{reconnects_and_traffic, traffic};
 use super::layout::{File, Formats, Layout, SERVER_PATH};
@@ -53,7 +53,7 @@ fn policy(policy: Policy) -> String {
 }
 
 fn client(file: File, stats: &ClientPathStats, inflight: u32) -> String {
-    // Linux has a space behind each number of a processor, the last one too.
+    // Linux prints a space after the number of each processor, including the last one.
     let row = |row: &[u64]| row.iter().map(|count| format!("{count} ")).collect::<String>() + "\n";
     match file {
         File::MigratedFrom => row(&stats.migrated_from),

@@ -5,14 +5,14 @@ use ib_types::Instant;
 use super::client::last;
 use super::layout::{File, Layout};
 use super::walk::{Sessions, distinct, find_file, kind_of, list, session_name};
-use super::{Entry, Kind, Ports, TreeError, ibtrs, metrics, rtrs, value};
+use super::{Entry, Kind, Ports, Tree, TreeError, ibtrs, metrics, rtrs, value};
 use crate::server::{Server, ServerPathId, SessionId};
 use crate::stats::ServerStat;
 use ib_types::Errno;
 
 const LAYOUTS: [&Layout; 2] = [&ibtrs::SERVER, &rtrs::SERVER];
 
-/// The tree of a server: sessions with a path that is connected.
+/// The tree of a server: its sessions with a connected path.
 #[derive(Debug, Default)]
 pub struct ServerTree;
 
@@ -32,37 +32,20 @@ impl Sessions for Server {
     }
 }
 
-impl ServerTree {
-    /// Returns what is in a directory.
-    ///
-    /// # Errors
-    /// Fails with [`Errno::ENOENT`] when there is nothing of the name, with [`Errno::ENOTDIR`] when it is a file.
-    pub fn list(&self, server: &Server, path: &str) -> Result<Vec<Entry>, TreeError> {
+impl Tree for ServerTree {
+    type Engine = Server;
+
+    fn list(&self, server: &Server, path: &str) -> Result<Vec<Entry>, TreeError> {
         list(LAYOUTS, server, path)
     }
 
-    /// Returns what a path leads to.
-    ///
-    /// # Errors
-    /// Fails with [`Errno::ENOENT`] when there is nothing of the name, with [`Errno::ENOTDIR`] when it goes on behind a
-    /// file.
-    pub fn kind(&self, server: &Server, path: &str) -> Result<Kind, TreeError> {
+    fn kind(&self, server: &Server, path: &str) -> Result<Kind, TreeError> {
         kind_of(LAYOUTS, server, path)
     }
 
-    /// Returns what a file has to say, with a line's end behind it.
-    ///
-    /// # Errors
-    /// As [`ServerTree::kind`], and with [`Errno::EISDIR`] when it is a directory, [`Errno::ENODEV`] when the HCA is
-    /// gone.
-    pub fn read(
-        &self,
-        server: &Server,
-        ports: &impl Ports,
-        path: &str,
-    ) -> Result<String, TreeError> {
+    fn read(&self, server: &Server, ports: &impl Ports, path: &str) -> Result<String, TreeError> {
         let (layout, of, file) = find_file(LAYOUTS, server, path)?;
-        let gone = || TreeError::new(Errno::ENODEV, path, "the path is gone");
+        let gone = || TreeError::new(Errno::ENODEV, path, "the path was removed");
         let id = of.ok_or_else(gone)?;
         let address = server.address(id).ok_or_else(gone)?;
         let port =
@@ -84,11 +67,20 @@ impl ServerTree {
         })
     }
 
-    /// Writes to a file. That never takes its time: the client of a path that is disconnected hears of it later.
+    fn metrics(&self, server: &Server) -> String {
+        let sessions = Sessions::sessions(server).into_iter();
+        let sessions: Vec<_> =
+            sessions.map(|(name, id)| (name, Sessions::paths(server, id))).collect();
+        metrics::server(server, &sessions)
+    }
+}
+
+impl ServerTree {
+    /// Writes a file. A write to `disconnect` does not wait for the client.
     ///
     /// # Errors
-    /// As [`ServerTree::read`], and with [`Errno::EACCES`] when nothing can be written there, [`Errno::EINVAL`] when it
-    /// makes no sense.
+    /// Fails as [`Tree::read`]; with [`Errno::EACCES`] if the file is read-only; with [`Errno::EINVAL`] if the value
+    /// is invalid.
     pub fn write(
         &self,
         now: Instant,
@@ -99,14 +91,14 @@ impl ServerTree {
     ) -> Result<(), TreeError> {
         let (_, of, file) = find_file(LAYOUTS, server, path)?;
         if !file.is_writable() {
-            return Err(TreeError::new(Errno::EACCES, path, "it can only be read"));
+            return Err(TreeError::new(Errno::EACCES, path, "the file is read-only"));
         }
-        let wrong = |what: String| TreeError::new(Errno::EINVAL, path, what);
+        let wrong = |reason: String| TreeError::new(Errno::EINVAL, path, reason);
         let text = value::text(bytes).map_err(wrong)?;
-        let gone = || TreeError::new(Errno::ENODEV, path, "the path is gone");
+        let gone = || TreeError::new(Errno::ENODEV, path, "the path was removed");
         let id = of.ok_or_else(gone)?;
         if file == File::Disconnect {
-            value::one(text).map_err(wrong)?;
+            value::action(text).map_err(wrong)?;
             server.disconnect_path(now, ports, id);
             return Ok(());
         }
@@ -118,14 +110,5 @@ impl ServerTree {
         };
         server.reset_stats(id, stat);
         Ok(())
-    }
-
-    /// Returns all numbers in the text format of Prometheus.
-    #[must_use]
-    pub fn metrics(&self, server: &Server) -> String {
-        let sessions = Sessions::sessions(server).into_iter();
-        let sessions: Vec<_> =
-            sessions.map(|(name, id)| (name, Sessions::paths(server, id))).collect();
-        metrics::server(server, &sessions)
     }
 }

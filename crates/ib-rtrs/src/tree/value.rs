@@ -1,39 +1,39 @@
-//! What is written to files.
+//! Parsers of values that are written to files. Their errors are the reasons of a [`TreeError`](super::TreeError).
 
-use super::LONGEST;
+use super::MAX_WRITE;
 use crate::address::PathAddress;
 use crate::client::Policy;
 
-/// The most attempts to connect a path that can be asked for, as with Linux.
-const MOST_ATTEMPTS: u32 = 9999;
+/// Maximum of `max_reconnect_attempts`, as in Linux.
+const MAX_ATTEMPTS: u32 = 9999;
 
-/// Returns what was written as text, without the space around it.
+/// Decodes UTF-8 and removes surrounding white space.
 pub(super) fn text(bytes: &[u8]) -> Result<&str, String> {
-    if bytes.len() > LONGEST {
-        return Err(format!("{} bytes: expected at most {LONGEST}", bytes.len()));
+    if bytes.len() > MAX_WRITE {
+        return Err(format!("found {} bytes, expected at most {MAX_WRITE}", bytes.len()));
     }
-    let text = std::str::from_utf8(bytes).map_err(|_| "expected text of UTF-8".to_owned())?;
+    let text = std::str::from_utf8(bytes).map_err(|_| "found invalid UTF-8".to_owned())?;
     Ok(text.trim())
 }
 
-/// Takes what has something done.
-pub(super) fn one(text: &str) -> Result<(), String> {
+/// Accepts `1`, which starts the action of the file.
+pub(super) fn action(text: &str) -> Result<(), String> {
     expect(text == "1", text, "1")
 }
 
-/// Takes what sets statistics to zero: 0 as IBTRS, or 1 as Linux has it.
+/// Accepts the values that reset statistics: `0` as in IBTRS, or `1` as in Linux.
 pub(super) fn reset(text: &str) -> Result<(), String> {
     expect(matches!(text, "0" | "1"), text, "0 or 1")
 }
 
-/// Takes the most attempts to connect a path; -1 stands for any number.
+/// Parses the maximum number of attempts to connect a path; `-1` is no limit.
 pub(super) fn attempts(text: &str) -> Result<Option<u32>, String> {
     let number = if text == "-1" { Some(None) } else { text.parse().ok().map(Some) };
-    let number = number.filter(|number| number.is_none_or(|number| number <= MOST_ATTEMPTS));
-    number.ok_or_else(|| wrong(text, &format!("-1 to {MOST_ATTEMPTS}")))
+    let number = number.filter(|number| number.is_none_or(|number| number <= MAX_ATTEMPTS));
+    number.ok_or_else(|| wrong(text, &format!("-1 to {MAX_ATTEMPTS}")))
 }
 
-/// Takes a policy: its number, its name or its short name.
+/// Parses a policy: its number, name or short name.
 pub(super) fn policy(text: &str) -> Result<Policy, String> {
     match text.to_ascii_lowercase().as_str() {
         "0" | "rr" | "round-robin" => Ok(Policy::RoundRobin),
@@ -43,7 +43,7 @@ pub(super) fn policy(text: &str) -> Result<Policy, String> {
     }
 }
 
-/// Takes the ends of a path.
+/// Parses the addresses of a path.
 pub(super) fn address(text: &str) -> Result<PathAddress, String> {
     text.parse().map_err(|error: crate::address::AddressError| error.to_string())
 }

@@ -1,4 +1,4 @@
-//! From a path to a file.
+//! Lookup of files and directories by path.
 
 use std::collections::BTreeMap;
 
@@ -6,41 +6,41 @@ use super::TreeError;
 use super::layout::{File, Files, Layout, PATHS, STATS};
 use ib_types::Errno;
 
-/// What something in the tree is.
+/// The kind of an entry of the tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// It can be listed.
+    /// A directory.
     Directory,
-    /// It can be read, and written if it says so.
+    /// A readable file.
     File {
-        /// Whether anything may be written.
+        /// True if the file can be written.
         is_writable: bool,
     },
 }
 
-/// Something in a directory.
+/// An entry of a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Its name.
+    /// The name of the entry.
     pub name: String,
-    /// What it is.
+    /// The kind of the entry.
     pub kind: Kind,
 }
 
-/// The sessions and paths that there are.
+/// The sessions and paths of a client or server.
 pub(super) trait Sessions {
     type Session: Copy;
     type Path: Copy;
 
-    /// Returns sessions with their names.
+    /// Returns the sessions with their names.
     fn sessions(&self) -> Vec<(String, Self::Session)>;
 
     /// Returns the paths of a session with their names.
     fn paths(&self, session: Self::Session) -> Vec<(String, Self::Path)>;
 }
 
-/// Where a path leads to.
-pub(super) enum Place<S, P> {
+/// A file or directory of the tree.
+pub(super) enum Node<S, P> {
     Root,
     Side,
     Session(&'static Layout, S),
@@ -50,33 +50,33 @@ pub(super) enum Place<S, P> {
     File(&'static Layout, Option<P>, File),
 }
 
-/// The place of the sessions of something.
-type PlaceOf<S> = Place<<S as Sessions>::Session, <S as Sessions>::Path>;
+/// A file or directory of the sessions of a client or server.
+type NodeOf<S> = Node<<S as Sessions>::Session, <S as Sessions>::Path>;
 
-/// Finds what a path leads to. Slashes at both ends, and several in place of one, count for nothing.
+/// Finds a file or directory by its path. Empty path components are ignored.
 pub(super) fn find<S: Sessions>(
     layouts: [&'static Layout; 2],
     sessions: &S,
     path: &str,
-) -> Result<PlaceOf<S>, TreeError> {
+) -> Result<NodeOf<S>, TreeError> {
     let wrong = |errno, what: &str| TreeError::new(errno, path, what);
     let no_such = || wrong(Errno::ENOENT, "there is no such file or directory");
     let mut names = path.split('/').filter(|name| !name.is_empty());
-    let Some(name) = names.next() else { return Ok(Place::Root) };
+    let Some(name) = names.next() else { return Ok(Node::Root) };
     let layout = layouts.into_iter().find(|layout| layout.root == name).ok_or_else(no_such)?;
-    let Some(name) = names.next() else { return Ok(Place::Side) };
+    let Some(name) = names.next() else { return Ok(Node::Side) };
     let session = named(sessions.sessions(), name).ok_or_else(no_such)?;
-    let Some(name) = names.next() else { return Ok(Place::Session(layout, session)) };
+    let Some(name) = names.next() else { return Ok(Node::Session(layout, session)) };
     let file = |files, name, path| {
-        file(files, name).map(|file| Place::File(layout, path, file)).ok_or_else(no_such)
+        file(files, name).map(|file| Node::File(layout, path, file)).ok_or_else(no_such)
     };
-    let place = if name == PATHS {
-        let Some(name) = names.next() else { return Ok(Place::Paths(session)) };
+    let node = if name == PATHS {
+        let Some(name) = names.next() else { return Ok(Node::Paths(session)) };
         let path = named(sessions.paths(session), name).ok_or_else(no_such)?;
         match names.next() {
-            None => return Ok(Place::Path(layout)),
+            None => return Ok(Node::Path(layout)),
             Some(STATS) => match names.next() {
-                None => return Ok(Place::Stats(layout)),
+                None => return Ok(Node::Stats(layout)),
                 Some(name) => file(layout.stats, name, Some(path))?,
             },
             Some(name) => file(layout.path, name, Some(path))?,
@@ -85,8 +85,8 @@ pub(super) fn find<S: Sessions>(
         file(layout.session, name, None)?
     };
     match names.next() {
-        None => Ok(place),
-        Some(_) => Err(wrong(Errno::ENOTDIR, "what is before the last slash is no directory")),
+        None => Ok(node),
+        Some(_) => Err(wrong(Errno::ENOTDIR, "a component of the path is not a directory")),
     }
 }
 
@@ -98,7 +98,7 @@ fn file(files: Files, name: &str) -> Option<File> {
     files.iter().find(|(own, _)| *own == name).map(|&(_, file)| file)
 }
 
-/// Returns what is in a directory.
+/// Returns the entries of a directory.
 pub(super) fn list<S: Sessions>(
     layouts: [&'static Layout; 2],
     sessions: &S,
@@ -116,26 +116,26 @@ pub(super) fn list<S: Sessions>(
         entries
     };
     Ok(match find(layouts, sessions, path)? {
-        Place::Root => layouts.map(|layout| directory(layout.root.to_owned())).into(),
-        Place::Side => sessions.sessions().into_iter().map(|(name, _)| directory(name)).collect(),
-        Place::Session(layout, _) => with(layout.session, PATHS),
-        Place::Paths(session) => {
+        Node::Root => layouts.map(|layout| directory(layout.root.to_owned())).into(),
+        Node::Side => sessions.sessions().into_iter().map(|(name, _)| directory(name)).collect(),
+        Node::Session(layout, _) => with(layout.session, PATHS),
+        Node::Paths(session) => {
             sessions.paths(session).into_iter().map(|(name, _)| directory(name)).collect()
         }
-        Place::Path(layout) => with(layout.path, STATS),
-        Place::Stats(layout) => files(layout.stats),
-        Place::File(..) => return Err(TreeError::new(Errno::ENOTDIR, path, "it is no directory")),
+        Node::Path(layout) => with(layout.path, STATS),
+        Node::Stats(layout) => files(layout.stats),
+        Node::File(..) => return Err(TreeError::new(Errno::ENOTDIR, path, "not a directory")),
     })
 }
 
-/// Returns what a path leads to.
+/// Returns the kind of a path.
 pub(super) fn kind_of<S: Sessions>(
     layouts: [&'static Layout; 2],
     sessions: &S,
     path: &str,
 ) -> Result<Kind, TreeError> {
     Ok(match find(layouts, sessions, path)? {
-        Place::File(_, _, file) => kind(file),
+        Node::File(_, _, file) => kind(file),
         _ => Kind::Directory,
     })
 }
@@ -144,19 +144,19 @@ const fn kind(file: File) -> Kind {
     Kind::File { is_writable: file.is_writable() }
 }
 
-/// Returns the file that a path leads to.
+/// Returns the file of a path, with its layout and the RTRS path that it belongs to, if any.
 pub(super) fn find_file<S: Sessions>(
     layouts: [&'static Layout; 2],
     sessions: &S,
     path: &str,
 ) -> Result<(&'static Layout, Option<S::Path>, File), TreeError> {
     match find(layouts, sessions, path)? {
-        Place::File(layout, of, file) => Ok((layout, of, file)),
-        _ => Err(TreeError::new(Errno::EISDIR, path, "it is a directory")),
+        Node::File(layout, of, file) => Ok((layout, of, file)),
+        _ => Err(TreeError::new(Errno::EISDIR, path, "this is a directory")),
     }
 }
 
-/// Returns paths with names of which no two are the same: the second of a name has `#2` behind it, and so on.
+/// Makes names unique: appends `#2` to the second path of a name, and so on.
 pub(super) fn distinct<P>(paths: impl Iterator<Item = (String, P)>) -> Vec<(String, P)> {
     let mut counts: BTreeMap<String, u32> = BTreeMap::new();
     let mut named = Vec::new();
@@ -167,7 +167,8 @@ pub(super) fn distinct<P>(paths: impl Iterator<Item = (String, P)>) -> Vec<(Stri
     named
 }
 
-/// Returns the name of a session as that of a directory: what is no text, or not to be seen, is written as `\xNN`.
+/// Returns the directory name of a session. If the name is not UTF-8 or contains control characters or backslashes,
+/// these are escaped as in `\xNN`.
 pub(super) fn session_name(name: &[u8]) -> String {
     match std::str::from_utf8(name) {
         Ok(text) if !text.contains(|it: char| it.is_control() || it == '\\') => text.to_owned(),

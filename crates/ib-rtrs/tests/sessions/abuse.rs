@@ -1,4 +1,4 @@
-//! Peers that say what makes no sense: they are refused with the errors of Linux, and nobody else notices.
+//! Invalid messages of peers: they are refused with the errors of Linux, without effect on other clients.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -13,11 +13,11 @@ use crate::lab::{Lab, Rng, quick_client, small_server};
 
 const SOON: Duration = Duration::from_secs(3);
 
-/// Where private data starts in the packets of REQ, behind the header of `rdma_cm`, and of REP.
+/// Offset of RTRS private data in packets of REQ (behind the header of `rdma_cm`) and REP.
 const REQ: usize = 220;
 const REP: usize = 80;
 
-/// Returns whether a packet is a message of the connection manager.
+/// Returns true if a packet is a message of the connection manager with an attribute ID.
 fn is_cm(bytes: &[u8], attribute: u8) -> bool {
     bytes[0] == 0x64 && bytes[36..38] == [0, attribute]
 }
@@ -30,12 +30,12 @@ fn is_rep(bytes: &[u8]) -> bool {
     is_cm(bytes, 0x13)
 }
 
-/// Returns whether a packet is a whole request: RDMA WRITE ONLY with immediate data and payload.
+/// Returns true if a packet is a complete request: RDMA WRITE ONLY with immediate data and payload.
 fn is_request(bytes: &[u8]) -> bool {
     bytes[0] == 0x0b && bytes.len() > 36
 }
 
-/// Returns why the first path came to nothing when bytes of its first REQ are changed.
+/// Changes bytes of the client's first REQ, and returns the failure of the path.
 fn refused(at: usize, change: &'static [u8]) -> Failure {
     let mut lab = Lab::new(1, 1, quick_client(), small_server());
     lab.tap = Box::new(move |from, _, bytes| {
@@ -59,7 +59,7 @@ fn why(lab: &Lab) -> Failure {
 }
 
 #[test]
-fn connections_that_cannot_be_are_refused_with_the_errors_of_linux() {
+fn invalid_connect_requests_get_the_errors_of_linux() {
     let reset = Failure::Refused(Errno::ECONNRESET);
     assert_eq!(refused(2, &[0xbe]), reset, "magic");
     assert_eq!(refused(4, &[0, 1]), reset, "version 1.0");
@@ -71,7 +71,7 @@ fn connections_that_cannot_be_are_refused_with_the_errors_of_linux() {
 }
 
 #[test]
-fn a_minor_version_is_not_looked_at() {
+fn minor_version_is_ignored() {
     let mut lab = Lab::new(1, 1, quick_client(), small_server());
     lab.tap = Box::new(|from, _, bytes| {
         if from == 0 && is_req(bytes) {
@@ -84,7 +84,7 @@ fn a_minor_version_is_not_looked_at() {
 }
 
 #[test]
-fn a_second_path_between_the_same_addresses_is_refused() {
+fn second_path_between_same_addresses_is_refused() {
     let mut lab = Lab::connected(1, 1, quick_client(), small_server());
     lab.add_path(0);
     lab.run_until(SOON, |lab| lab.events.len() > 2);
@@ -93,7 +93,7 @@ fn a_second_path_between_the_same_addresses_is_refused() {
 }
 
 #[test]
-fn the_number_of_a_path_that_is_there_is_refused() {
+fn uuid_of_a_connected_path_is_refused() {
     let mut lab = Lab::new(1, 2, quick_client(), small_server());
     let first: Rc<RefCell<Option<[u8; 16]>>> = Rc::default();
     lab.tap = Box::new(move |from, link, bytes| {
@@ -116,10 +116,10 @@ fn the_number_of_a_path_that_is_there_is_refused() {
 }
 
 #[test]
-fn the_name_of_another_session_is_not_taken() {
+fn name_of_another_session_is_refused() {
     let mut lab = Lab::connected(1, 1, quick_client(), small_server());
     lab.events.clear();
-    // Another client on the same HCA, of which the first one hears nothing.
+    // A second client with the same session name on the same HCA.
     let mut other = Client::new(quick_client(), [77; 32]);
     std::mem::swap(&mut lab.client, &mut other);
     lab.add_path(0);
@@ -129,10 +129,10 @@ fn the_name_of_another_session_is_not_taken() {
 }
 
 #[test]
-fn names_and_questions_that_make_no_sense_end_the_path() {
+fn invalid_info_requests_end_the_path() {
     type Change = fn(&mut Vec<u8>);
     let changes: [Change; 4] = [
-        // A name with a slash, none, another message, a request before the chunks are known.
+        // A name with a slash, an empty name, another message type, a request before the info request.
         |bytes| bytes[14] = b'/',
         |bytes| bytes[14] = 0,
         |bytes| bytes[12] = 2,
@@ -157,10 +157,10 @@ fn names_and_questions_that_make_no_sense_end_the_path() {
     }
 }
 
-/// Returns why a server ends a path whose next request is changed on its way.
+/// Changes the next request on the wire, and returns the reason why the server ends the path.
 fn ended_by(change: impl Fn(&mut Vec<u8>) + 'static, server: ServerConfig) -> (Lab, EndReason) {
     let mut lab = Lab::connected(1, 1, quick_client(), server);
-    lab.disk.fill(0, 1 << 20, 0x11).expect("it lies within");
+    lab.disk.fill(0, 1 << 20, 0x11).expect("the range is within the memory");
     let mut is_done = false;
     lab.tap = Box::new(move |from, _, bytes| {
         if from == 0 && is_request(bytes) && !is_done {
@@ -169,7 +169,7 @@ fn ended_by(change: impl Fn(&mut Vec<u8>) + 'static, server: ServerConfig) -> (L
         }
         true
     });
-    lab.io(Direction::Read, 0, (0, 512), 1).expect("it is taken");
+    lab.io(Direction::Read, 0, (0, 512), 1).expect("a path is connected");
     let end = |lab: &Lab| {
         lab.server_events.iter().find_map(|(_, event)| match event {
             ServerEvent::PathDown { why, .. } => Some(*why),
@@ -177,20 +177,20 @@ fn ended_by(change: impl Fn(&mut Vec<u8>) + 'static, server: ServerConfig) -> (L
         })
     };
     lab.run_until(SOON, |lab| end(lab).is_some());
-    let end = end(&lab).expect("it has just ended");
-    // The request is made again on the path's next connection.
+    let end = end(&lab).expect("the server has ended the path");
+    // The request is retransmitted after the path has reconnected.
     lab.run_until(Duration::from_secs(10), |lab| lab.done.len() == 1);
     assert_eq!(lab.done[0].outcome.errno(), Errno::OK);
     (lab, end)
 }
 
-/// Where the payload of a whole request starts: 8 bytes of header, then the message.
+/// Offset of the payload in a complete request: 8 bytes of the user's header, then the message.
 const PAYLOAD: usize = 32;
 const MESSAGE: usize = PAYLOAD + 8;
 
 #[test]
-fn usr_len_underflow_ends_the_path() {
-    // The length of the data would be less than nothing.
+fn user_header_beyond_message_offset_ends_the_path() {
+    // The computed length of the data would be negative.
     let lengths = [0xffff_u16, 0x209, 0x208];
     for length in lengths {
         let change = move |bytes: &mut Vec<u8>| {
@@ -202,7 +202,7 @@ fn usr_len_underflow_ends_the_path() {
 }
 
 #[test]
-fn messages_that_make_no_sense_end_the_path() {
+fn invalid_request_messages_end_the_path() {
     type Change = fn(&mut Vec<u8>);
     let changes: [(&str, Change); 7] = [
         ("an unknown type", |bytes| bytes[MESSAGE] = 9),
@@ -219,17 +219,17 @@ fn messages_that_make_no_sense_end_the_path() {
         let (_, end) = ended_by(change, small_server());
         assert!(matches!(end, EndReason::Protocol(_)), "{what}: {end}");
     }
-    // Sixteen chunks need all four bits of a number; of nine there are numbers to spare.
+    // A queue depth of 16 uses all values of its four bits; with 9, some chunk numbers are invalid.
     let nine = ServerConfig { queue_depth: 9, ..small_server() };
     let (_, end) = ended_by(|bytes| bytes[28] |= 0x0f, nine);
     assert!(matches!(end, EndReason::Protocol(_)), "{end}");
 }
 
 #[test]
-fn write_length_beyond_the_chunk_is_refused_by_its_key() {
+fn write_beyond_the_chunk_is_refused_by_its_key() {
     for always_invalidate in [true, false] {
         let server = ServerConfig { always_invalidate, ..small_server() };
-        // 40 bytes from 20 before the end of the chunk on.
+        // 40 bytes at 20 bytes before the end of the chunk.
         let change = |bytes: &mut Vec<u8>| {
             let addr = u64::from_be_bytes(bytes[12..20].try_into().unwrap());
             let end = addr - 512 + 0x4000 - 20;
@@ -241,7 +241,7 @@ fn write_length_beyond_the_chunk_is_refused_by_its_key() {
 }
 
 #[test]
-fn a_key_opens_its_chunk_for_one_request_only() {
+fn key_of_a_chunk_is_valid_for_one_request() {
     let mut lab = Lab::connected(1, 1, quick_client(), small_server());
     let seen: Rc<RefCell<Vec<Vec<u8>>>> = Rc::default();
     let kept = Rc::clone(&seen);
@@ -262,12 +262,12 @@ fn a_key_opens_its_chunk_for_one_request_only() {
 }
 
 #[test]
-fn no_stale_bytes_in_a_response_that_was_not_filled() {
+fn unfilled_read_data_has_no_stale_bytes() {
     let mut lab = Lab::connected(1, 1, quick_client(), small_server());
     lab.memory.fill(0, 4096, 0x77).unwrap();
     lab.io(Direction::Write, 0, (0, 4096), 1).unwrap();
     lab.run_until(SOON, |lab| lab.done.len() == 1);
-    // A read leaves behind what another one does not fill.
+    // The first read fills the buffer; the second one fills only a part of it.
     lab.io(Direction::Read, 0, (0, 4096), 2).unwrap();
     lab.run_until(SOON, |lab| lab.done.len() == 2);
     lab.holds = true;
@@ -282,8 +282,8 @@ fn no_stale_bytes_in_a_response_that_was_not_filled() {
     assert!(read[100..].iter().all(|&byte| byte == 0));
 }
 
-/// Returns why the first path came to nothing when bytes of the server's first REP are changed.
-fn mistrusted(at: usize, change: &'static [u8]) -> Failure {
+/// Changes bytes of the server's first REP, and returns the failure of the path.
+fn failure_after_changed_rep(at: usize, change: &'static [u8]) -> Failure {
     let mut lab = Lab::new(1, 1, quick_client(), small_server());
     lab.tap = Box::new(move |from, _, bytes| {
         if from == 1 && is_rep(bytes) {
@@ -297,7 +297,7 @@ fn mistrusted(at: usize, change: &'static [u8]) -> Failure {
 }
 
 #[test]
-fn peer_max_hdr_size_and_other_sizes_are_not_believed() {
+fn connect_response_with_invalid_sizes_is_refused() {
     let is_protocol = |why: &Failure| matches!(why, Failure::Protocol(_));
     for (at, change) in [
         (0, &[0xbe][..]),
@@ -311,14 +311,14 @@ fn peer_max_hdr_size_and_other_sizes_are_not_believed() {
         (12, &[0, 0, 0x20, 0]),
     ] {
         let change: &'static [u8] = Box::leak(change.to_vec().into_boxed_slice());
-        let why = mistrusted(at, change);
+        let why = failure_after_changed_rep(at, change);
         assert!(is_protocol(&why), "{at} {change:?}: {why}");
     }
 }
 
 #[test]
-fn chunks_of_a_server_that_do_not_fit_are_not_believed() {
-    // The header of the information, the length of its first part, the address of its first part.
+fn info_response_with_invalid_chunks_is_refused() {
+    // Offsets in the info response: its header, and length and address of its first descriptor.
     for (at, change) in [
         (0, &[2][..]),
         (2, &[15]),
@@ -343,7 +343,7 @@ fn chunks_of_a_server_that_do_not_fit_are_not_believed() {
 }
 
 #[test]
-fn answers_to_no_request_end_the_path() {
+fn response_without_request_ends_the_path() {
     for change in [0x10_00_00_0f_u32, 0x10_07_ff_ff, 0x00_00_00_01, 0x70_00_00_00] {
         let mut lab = Lab::connected(1, 1, quick_client(), small_server());
         let mut is_done = false;
@@ -362,7 +362,7 @@ fn answers_to_no_request_end_the_path() {
 }
 
 #[test]
-fn no_reconnect_list_corruption_in_any_order_of_wishes() {
+fn path_operations_in_any_order_keep_requests() {
     for seed in 0..60 {
         let mut rng = Rng::new(seed);
         let mut lab = Lab::connected(seed, 3, quick_client(), small_server());
@@ -399,7 +399,7 @@ fn no_reconnect_list_corruption_in_any_order_of_wishes() {
     }
 }
 
-/// Returns a lab whose ends have keys, and whether they have come together.
+/// Returns a lab with keys of client and server, and true if they have connected.
 fn with_keys(client: Option<u8>, server: Option<u8>) -> (Lab, bool) {
     let key = |byte: u8| SharedKey::new(vec![byte; 32]);
     let client = ClientConfig { key: client.map(key), ..quick_client() };
@@ -413,29 +413,29 @@ fn with_keys(client: Option<u8>, server: Option<u8>) -> (Lab, bool) {
 }
 
 #[test]
-fn only_who_knows_the_key_comes_in() {
+fn only_peers_with_the_same_key_connect() {
     let (mut lab, is_up) = with_keys(Some(1), Some(1));
     assert!(is_up);
     lab.io(Direction::Read, 0, (0, 512), 1).unwrap();
     lab.run_until(SOON, |lab| lab.done.len() == 1);
     let (lab, is_up) = with_keys(Some(1), Some(2));
     assert!(!is_up);
-    assert_eq!(why(&lab), Failure::Unproven);
+    assert_eq!(why(&lab), Failure::WrongKey);
     let (lab, is_up) = with_keys(None, Some(2));
     assert!(!is_up);
     assert_eq!(why(&lab), Failure::Refused(Errno::EACCES));
     let (lab, is_up) = with_keys(Some(2), None);
     assert!(!is_up);
-    assert_eq!(why(&lab), Failure::Unproven);
+    assert_eq!(why(&lab), Failure::WrongKey);
 }
 
 #[test]
-fn who_begins_sessions_without_the_key_keeps_nobody_out_who_knows_it() {
+fn unproven_sessions_do_not_block_clients_with_the_key() {
     let key = |byte: u8| Some(SharedKey::new(vec![byte; 32]));
     let strange = ClientConfig { key: key(2), ..quick_client() };
     let server = ServerConfig { key: key(1), max_sessions: 80, ..small_server() };
     let mut lab = Lab::new(1, 2, strange, server);
-    // Its first message never comes, so nobody can say that it does not know the key.
+    // The nonce of the client is lost, so the server cannot find out that it does not have the key.
     lab.tap = Box::new(|from, link, bytes| from == 1 || link == 1 || bytes[0] != 0x04);
     let mut rng = Rng::new(7);
     let begin = |lab: &mut Lab, rng: &mut Rng, number: usize| {
@@ -449,7 +449,7 @@ fn who_begins_sessions_without_the_key_keeps_nobody_out_who_knows_it() {
         lab.run_for(Duration::from_millis(2));
     }
     assert!((1..=64).contains(&lab.server.paths().count()), "{}", lab.server.paths().count());
-    // They go on while somebody comes who knows it.
+    // The flood continues while a client with the key connects.
     let own = ClientConfig { key: key(1), ..quick_client() };
     let mut own = Client::new(own, rng.seed());
     let buffer = own.register(&mut lab.sides[0], lab.memory.clone()).expect("room");
@@ -470,8 +470,8 @@ fn who_begins_sessions_without_the_key_keeps_nobody_out_who_knows_it() {
 }
 
 #[test]
-fn a_proof_that_is_not_right_does_not_open_the_session() {
-    // The client's own proof, and its question instead of one.
+fn invalid_proof_does_not_open_the_session() {
+    // The client's own proof sent back to it, and an info request instead of a proof.
     for (number, change) in [(1, 60), (1, 12), (0, 12)] {
         let key = Some(SharedKey::new(vec![1; 32]));
         let client = ClientConfig { key: key.clone(), ..quick_client() };
@@ -493,12 +493,12 @@ fn a_proof_that_is_not_right_does_not_open_the_session() {
     }
 }
 
-/// Puts REQs for new sessions on the wire of the first link. The server's REPs are not answered there.
+/// Sends REQs of new sessions over the first link. The server's REPs remain without RTU.
 fn flood(lab: &mut Lab, count: u32) {
     flood_with(lab, count, |_| ());
 }
 
-/// The same with a further change to each REQ.
+/// Sends REQs as [`flood`] does, with a further change to each.
 fn flood_with(lab: &mut Lab, count: u32, mut change: impl FnMut(&mut Vec<u8>)) {
     let mut other = Lab::new(1, 1, quick_client(), small_server());
     other.add_path(0);
@@ -507,7 +507,7 @@ fn flood_with(lab: &mut Lab, count: u32, mut change: impl FnMut(&mut Vec<u8>)) {
     for number in 0..count {
         let mut bytes = bytes.clone();
         let different = (number + 1).to_be_bytes();
-        // Transaction, communication number, node GUID and queue pair; path and session.
+        // Transaction ID, communication ID, node GUID and QPN, then the UUIDs of path and session.
         for at in [32, 44, 64, REQ + 12, REQ + 28] {
             bytes[at..at + 4].copy_from_slice(&different);
         }
@@ -524,13 +524,13 @@ fn is_connected(lab: &Lab) -> bool {
 
 /// Returns the address space of this process in KiB.
 fn address_space() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").expect("the system says");
+    let status = std::fs::read_to_string("/proc/self/status").expect("procfs is mounted");
     let line = status.lines().find_map(|line| line.strip_prefix("VmSize:")).expect("a line");
     line.trim().trim_end_matches(" kB").parse().expect("a number")
 }
 
 #[test]
-fn half_open_flood_does_not_shut_out_others() {
+fn half_open_flood_does_not_block_other_clients() {
     let server = ServerConfig { max_sessions: 48, ..small_server() };
     let mut lab = Lab::new(1, 2, quick_client(), server);
     flood(&mut lab, 100);
@@ -538,7 +538,7 @@ fn half_open_flood_does_not_shut_out_others() {
     assert_eq!(paths, 48, "the flood uses all sessions");
     lab.add_path(1);
     lab.run_until(SOON, is_connected);
-    // Later REQs of the flood end half-open paths only.
+    // Later REQs of the flood replace half-open paths only.
     flood(&mut lab, 200);
     assert!(is_connected(&lab));
 }
@@ -549,8 +549,8 @@ fn half_open_sessions_reserve_no_chunks() {
     let before = address_space();
     flood(&mut lab, 60);
     assert_eq!(lab.server.paths().count(), 60);
-    // The chunks of each session would take 128 MiB, and as much for reads.
-    // Other tests take and free memory meanwhile, but much less.
+    // The chunks of each session would take 128 MiB, and the buffers of READ data as much.
+    // Concurrent tests allocate memory too, but much less.
     let grown = address_space().saturating_sub(before) >> 10;
     assert!(grown < 2048, "{grown} MiB");
 }
@@ -562,15 +562,15 @@ fn half_open_paths_of_one_address_are_limited() {
     assert_eq!(lab.server.paths().count(), 64);
 }
 
-/// The oldest half-open path may be the only one of the session that another path is to join.
+/// The evicted half-open path may be the only one of a session that another path wants to join.
 #[test]
 fn path_of_an_evicted_session_is_refused() {
     let mut lab = Lab::new(1, 1, quick_client(), small_server());
     let mut first = None;
     flood_with(&mut lab, 64, |bytes| first = first.take().or_else(|| Some(bytes.clone())));
-    let first = first.expect("there was one");
+    let first = first.expect("the flood has sent REQs");
     flood_with(&mut lab, 1, |bytes| {
-        // Another path of the first session, by another connection.
+        // A second path of the first session, over a new connection.
         bytes[REQ + 28..REQ + 44].copy_from_slice(&first[REQ + 28..REQ + 44]);
         for at in [32, 44, 64, REQ + 12] {
             bytes[at..at + 4].copy_from_slice(&[0xee; 4]);

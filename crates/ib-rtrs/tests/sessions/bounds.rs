@@ -1,4 +1,4 @@
-//! How long requests stand still, and how long a dead path is not seen, when one of two paths is cut.
+//! Time limits after one of two paths was cut: of the stall of requests, and of the detection of the dead path.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,13 +10,13 @@ use ib_types::Instant;
 
 use crate::lab::{Lab, quick_client, small_server};
 
-/// Between peers of this project: by the limit of the transport's retries.
+/// Maximum stall of requests between peers of this project. The timeouts of the transport bound it.
 pub(crate) const STALL: Duration = Duration::from_secs(5);
 
-/// When the own port says that it has no link.
+/// Maximum time of failover after the local port has lost its link.
 pub(crate) const LINK_DOWN: Duration = Duration::from_millis(50);
 
-/// Within so many heartbeats when nothing else is sent.
+/// Maximum time until the cut of an idle path is detected.
 pub(crate) fn idle(heartbeats: Heartbeats) -> Duration {
     heartbeats.interval * (heartbeats.missed_max + 1)
 }
@@ -28,7 +28,7 @@ fn down_at(lab: &Lab, link: usize) -> Option<Instant> {
     })
 }
 
-/// Keeps so many requests under way, cuts a link after a while, and returns the longest time that one of them took.
+/// Keeps `depth` requests in flight, cuts a link, and returns the maximum latency.
 fn longest_stall(seed: u64, depth: u64, policy: Policy) -> Duration {
     let client = ClientConfig { policy, ..quick_client() };
     let mut lab = Lab::connected(seed, 2, client, small_server());
@@ -47,7 +47,7 @@ fn longest_stall(seed: u64, depth: u64, policy: Policy) -> Duration {
         lab.step(next);
         for done in std::mem::take(&mut lab.done) {
             assert!(done.outcome.errno().is_ok(), "{done:?}");
-            let at = begun.remove(&done.user).expect("it ends once");
+            let at = begun.remove(&done.user).expect("requests complete once");
             longest = longest.max(lab.now.since(at));
             if lab.now < last {
                 begin(&mut lab, done.user, &mut begun);
@@ -61,12 +61,13 @@ fn longest_stall(seed: u64, depth: u64, policy: Policy) -> Duration {
 fn begin(lab: &mut Lab, user: u64, begun: &mut BTreeMap<u64, Instant>) {
     let direction = if lab.rng.chance(0.5) { Direction::Write } else { Direction::Read };
     let length = 512 * (1 + lab.rng.below(16)) as u32;
-    lab.io(direction, user * 8192, (user as usize * 8192, length), user).expect("there is room");
+    lab.io(direction, user * 8192, (user as usize * 8192, length), user)
+        .expect("a path is connected");
     begun.insert(user, lab.now);
 }
 
 #[test]
-fn a_cut_of_one_of_two_paths_stalls_requests_under_way_for_at_most_5_s() {
+fn cut_of_one_of_two_paths_stalls_requests_at_most_5_s() {
     let mut longest = Duration::ZERO;
     for seed in 0..27 {
         for policy in [Policy::RoundRobin, Policy::MinInflight, Policy::MinLatency] {
@@ -75,12 +76,12 @@ fn a_cut_of_one_of_two_paths_stalls_requests_under_way_for_at_most_5_s() {
             longest = longest.max(stall);
         }
     }
-    // Some of them do wait until the transport has given up.
+    // Some requests wait for the timeout of the transport.
     assert!(longest > Duration::from_secs(2), "{longest:?}");
 }
 
 #[test]
-fn an_idle_path_that_is_cut_is_seen_within_one_heartbeat_more_than_may_be_missed() {
+fn cut_of_idle_path_is_detected_by_heartbeats_in_time() {
     for (interval, missed_max) in [(100, 0), (100, 1), (100, 5), (1000, 3), (5000, 5)] {
         let interval = Duration::from_millis(interval);
         let heartbeats = Heartbeats { interval, missed_max };
@@ -93,7 +94,7 @@ fn an_idle_path_that_is_cut_is_seen_within_one_heartbeat_more_than_may_be_missed
             lab.links[0].is_cut = true;
             let cut = lab.now;
             let bound = match missed_max {
-                // One heartbeat has to be without an answer.
+                // At least one heartbeat must remain without response.
                 0 => interval * 2,
                 _ => idle(heartbeats),
             };
@@ -107,7 +108,7 @@ fn an_idle_path_that_is_cut_is_seen_within_one_heartbeat_more_than_may_be_missed
 }
 
 #[test]
-fn a_port_that_reports_no_link_fails_its_paths_within_50_ms() {
+fn client_port_without_link_fails_its_paths_within_50_ms() {
     for link in [0, 1] {
         let mut lab = Lab::connected(1, 2, quick_client(), small_server());
         lab.backend = Box::new(|rng, _| Duration::from_micros(rng.below(500)));
@@ -121,7 +122,7 @@ fn a_port_that_reports_no_link_fails_its_paths_within_50_ms() {
         lab.run_until(LINK_DOWN, |lab| down_at(lab, link).is_some() && lab.done.len() == 16);
         assert_eq!(down_at(&lab, link), Some(cut), "at once");
         assert!(lab.done.iter().all(|it| it.outcome.errno().is_ok()));
-        // It comes back as fast.
+        // The path reconnects as fast.
         lab.events.clear();
         lab.links[link].is_cut = false;
         lab.sides[0].0[link].hca.set_port_active(true);
@@ -131,7 +132,7 @@ fn a_port_that_reports_no_link_fails_its_paths_within_50_ms() {
 }
 
 #[test]
-fn a_server_whose_port_reports_no_link_ends_its_paths_at_once() {
+fn server_port_without_link_ends_its_paths_at_once() {
     let mut lab = Lab::connected(1, 2, quick_client(), small_server());
     let id = AdapterId(1);
     let now = lab.now;

@@ -1,8 +1,7 @@
-//! What must hold whatever fails: every write that was confirmed can be read, nothing older is, and no request is
-//! forgotten. Where a single path fails at a time, and nothing else is wrong, requests go on within the bounds of
-//! `bounds.rs`.
+//! Random faults. Invariants: a read returns the last confirmed write or a newer one, and every request completes once.
+//! If one path fails at a time without further faults, requests stall at most as long as in `bounds.rs`.
 //!
-//! `RTRS_RUNS` says how many runs there are, `RTRS_SEED` where they begin. Each follows from its seed alone.
+//! `RTRS_RUNS` sets the number of runs, `RTRS_SEED` the first seed. A run depends on its seed only.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,44 +17,46 @@ use crate::bounds::{LINK_DOWN, STALL, idle};
 use crate::faults::{Totals, Violation, disturb, number, random_client};
 use crate::lab::{Lab, Rng, quick_client, small_server};
 
-/// How many blocks there are, and how long each is.
+/// Number of blocks.
 const BLOCKS: u64 = 24;
+
+/// Length of a block in bytes.
 const BLOCK: usize = 1024;
 
-/// How many requests a run makes.
+/// Number of requests of a run.
 const REQUESTS: u64 = 400;
 
-/// What a block may hold: what was last confirmed, and what is being written.
+/// The reference model of a block: the last confirmed write, and the write in flight.
 #[derive(Clone, Debug)]
 struct Block {
     confirmed: u64,
     writing: Option<u64>,
     reads: u32,
-    /// Whether it is not known what of a write was done: nothing is asked of it any more.
+    /// True if a write has completed with unknown result. The block is not used again.
     is_unknown: bool,
 }
 
-/// A request under way.
-struct Under {
+/// A request in flight.
+struct PendingRequest {
     direction: Direction,
     block: u64,
-    /// What a read may find.
+    /// The writes whose data a read may return.
     allowed: Vec<u64>,
     begun: Instant,
 }
 
-/// What a run is about.
+/// The kind of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// What clients of this project do.
+    /// A client of this project: failed paths are fenced.
     Fenced,
-    /// What Linux does.
+    /// A client without fences, as Linux.
     Unfenced,
-    /// The server's user sometimes carries out an old write after a newer one, which it must not.
+    /// A defective backend: it sometimes executes an old write after a newer one.
     Wrong,
 }
 
-/// Makes a run with a seed. Returns what has happened, or what must not happen.
+/// Runs one seed. Returns its totals, or the violated invariant.
 fn run(seed: u64, kind: Kind) -> Result<Totals, Violation> {
     let fence = kind != Kind::Unfenced;
     let mut rng = Rng::new(seed ^ 0x5eed);
@@ -71,7 +72,7 @@ fn run(seed: u64, kind: Kind) -> Result<Totals, Violation> {
     if seed.is_multiple_of(2) {
         lab.answer_from_disk();
     }
-    // One path at a time is cut, or says that it has no link, and nothing else is wrong.
+    // One path at a time is cut, or its port loses the link; there are no other faults.
     let is_gentle = fence && rng.chance(0.25);
     let kinds = if is_gentle { 2 } else { 3 };
     let stall = Duration::from_micros([50, 2_000, 400_000][rng.below(kinds) as usize]);
@@ -87,14 +88,14 @@ fn run(seed: u64, kind: Kind) -> Result<Totals, Violation> {
     }
     let block = Block { confirmed: 0, writing: None, reads: 0, is_unknown: false };
     let mut blocks = vec![block; BLOCKS as usize];
-    let mut under: BTreeMap<u64, Under> = BTreeMap::new();
+    let mut under: BTreeMap<u64, PendingRequest> = BTreeMap::new();
     let (mut asked, mut next_fault) = (0_u64, lab.now);
     let mut repairs: Vec<(Instant, usize)> = Vec::new();
     let end = lab.now + Duration::from_secs(600);
-    let (mut watch, mut unknown) = (Watch::default(), 0);
+    let (mut watch, mut unknown) = (TimeLimits::default(), 0);
     while asked < REQUESTS || !under.is_empty() {
         if blocks.iter().all(|block| block.is_unknown) {
-            // Nothing more can be asked.
+            // No block can be used any more.
             asked = REQUESTS;
         }
         if lab.now >= end {
@@ -102,7 +103,7 @@ fn run(seed: u64, kind: Kind) -> Result<Totals, Violation> {
         }
         if is_gentle && asked < REQUESTS && lab.now >= next_fault {
             next_fault = lab.now + Duration::from_micros(rng.below(800_000));
-            // What a short cut has lost is sent again before the next one.
+            // Packets lost in a short cut are retransmitted before the next one.
             let oldest = under.values().map(|it| lab.now.since(it.begun)).max();
             if oldest.is_none_or(|oldest| oldest <= stall + LINK_DOWN) {
                 watch.fail_one(&mut lab, &mut rng, &mut repairs);
@@ -146,14 +147,14 @@ fn run(seed: u64, kind: Kind) -> Result<Totals, Violation> {
         while lab.step(step) {}
         let done = std::mem::take(&mut lab.done);
         for completion in done {
-            // Without fences that is told of what was under way when the last path was lost.
+            // Without fences, requests in flight on the last path complete with an unknown result.
             let is_unknown =
                 kind == Kind::Unfenced && completion.outcome.errno() == Errno::ECONNABORTED;
             if !completion.outcome.errno().is_ok() && !is_unknown {
                 return Err(format!("{completion:?}").into());
             }
-            let Under { direction, block, allowed, begun } =
-                under.remove(&completion.user).expect("it ends once");
+            let PendingRequest { direction, block, allowed, begun } =
+                under.remove(&completion.user).expect("requests complete once");
             if is_gentle {
                 watch.check(lab.now, begun + stall)?;
             }
@@ -170,7 +171,7 @@ fn run(seed: u64, kind: Kind) -> Result<Totals, Violation> {
                 continue;
             }
             let place = place_of(completion.user);
-            let read = lab.memory.to_vec(place, BLOCK).expect("it lies within");
+            let read = lab.memory.to_vec(place, BLOCK).expect("the range is within the memory");
             let found = u64::from_le_bytes(*read.first_chunk().expect("a block is longer"));
             if read != stamp(found) {
                 return Err(
@@ -187,7 +188,7 @@ fn run(seed: u64, kind: Kind) -> Result<Totals, Violation> {
         return Err("requests are under way that nobody has made".to_owned().into());
     }
     for (at, block) in blocks.iter().enumerate() {
-        let found = lab.disk.to_vec(at * BLOCK, BLOCK).expect("it lies within");
+        let found = lab.disk.to_vec(at * BLOCK, BLOCK).expect("the range is within the memory");
         if !block.is_unknown && found != stamp(block.confirmed) {
             let why = format!("block {at} at the end does not hold {}", block.confirmed);
             return Err(Violation::Stale(why));
@@ -207,15 +208,15 @@ fn run(seed: u64, kind: Kind) -> Result<Totals, Violation> {
     })
 }
 
-/// What holds as long as a single path fails at a time.
+/// The time limits of failover, if one path fails at a time.
 #[derive(Debug, Default)]
-struct Watch {
-    /// When a port has said last that it has no link.
-    reported: Option<Instant>,
+struct TimeLimits {
+    /// Time when a port last lost its link.
+    link_down: Option<Instant>,
 }
 
-impl Watch {
-    /// Cuts a link of which the port says so, or does not, once everything is as it should be.
+impl TimeLimits {
+    /// Cuts a random link, with or without notice of its port, if all paths are connected.
     fn fail_one(&mut self, lab: &mut Lab, rng: &mut Rng, repairs: &mut Vec<(Instant, usize)>) {
         let is_up = |path: &PathId| lab.client.path_state(*path) == Some(PathState::Connected);
         if !lab.paths.iter().all(is_up) || !repairs.is_empty() {
@@ -224,24 +225,24 @@ impl Watch {
         let link = rng.below(lab.links.len() as u64) as usize;
         lab.links[link].is_cut = true;
         repairs.push((lab.now + Duration::from_micros(rng.below(6_000_000)), link));
-        self.reported = rng.chance(0.5).then_some(lab.now);
-        if self.reported.is_some() {
+        self.link_down = rng.chance(0.5).then_some(lab.now);
+        if self.link_down.is_some() {
             let hca = &mut lab.sides[0].0[link].hca;
             hca.set_port_active(false);
             hca.set_port_active(true);
         }
     }
 
-    /// Fails when a request ends later than it may.
+    /// Fails if a request stalls for longer than its limit.
     fn check(&self, now: Instant, due: Instant) -> Result<(), String> {
         let bound =
-            if self.reported.is_some_and(|at| now.since(at) < STALL) { LINK_DOWN } else { STALL };
+            if self.link_down.is_some_and(|at| now.since(at) < STALL) { LINK_DOWN } else { STALL };
         let took = now.since(due);
-        if took <= bound { Ok(()) } else { Err(format!("a request stands still for {took:?}")) }
+        if took <= bound { Ok(()) } else { Err(format!("a request stalls for {took:?}")) }
     }
 }
 
-/// Cuts a link over which nothing goes any more; fails when that is seen later than it may.
+/// Cuts the link of an idle path; fails if the client detects it too late.
 fn cut_idle(lab: &mut Lab, rng: &mut Rng) -> Result<(), String> {
     let heartbeats = lab.client.config().heartbeats;
     lab.links.iter_mut().for_each(|link| link.is_cut = false);
@@ -249,7 +250,7 @@ fn cut_idle(lab: &mut Lab, rng: &mut Rng) -> Result<(), String> {
     let soon = lab.now + Duration::from_secs(60);
     while !lab.paths.iter().all(|&path| is_up(lab, path)) {
         if !lab.step(soon) {
-            return Err("a path is not connected again".to_owned());
+            return Err("a path has not reconnected within 60 s".to_owned());
         }
     }
     lab.run_for(Duration::from_nanos(rng.below(heartbeats.interval.as_nanos() as u64)));
@@ -258,13 +259,13 @@ fn cut_idle(lab: &mut Lab, rng: &mut Rng) -> Result<(), String> {
     let bound = lab.now + idle(heartbeats);
     while is_up(lab, lab.paths[link]) {
         if !lab.step(bound) {
-            return Err("nobody has seen that an idle path is cut".to_owned());
+            return Err("heartbeats have not detected the cut of an idle path in time".to_owned());
         }
     }
     Ok(())
 }
 
-/// Removes a path, as long as another is connected, or adds one where there is none.
+/// Sometimes removes a path if another one is connected, and adds one on a link without path.
 fn change_paths(lab: &mut Lab, rng: &mut Rng, links: usize) {
     if !rng.chance(0.15) {
         return;
@@ -285,11 +286,11 @@ fn change_paths(lab: &mut Lab, rng: &mut Rng, links: usize) {
     }
 }
 
-/// Makes a request, unless a write of the block is under way, or a read of what would be written.
+/// Submits a request, unless it conflicts with a request in flight on the same block.
 fn begin(
     lab: &mut Lab,
     blocks: &mut [Block],
-    under: &mut BTreeMap<u64, Under>,
+    under: &mut BTreeMap<u64, PendingRequest>,
     user: u64,
     at: u64,
     direction: Direction,
@@ -306,7 +307,7 @@ fn begin(
         return false;
     }
     if direction == Direction::Write {
-        lab.memory.write(place, &stamp(user)).expect("it lies within");
+        lab.memory.write(place, &stamp(user)).expect("the range is within the memory");
     }
     let piece = (place, BLOCK as u32);
     if lab.io(direction, at * BLOCK as u64, piece, user).is_err() {
@@ -320,7 +321,7 @@ fn begin(
             allowed.extend(block.writing);
         }
     }
-    under.insert(user, Under { direction, block: at, allowed, begun: lab.now });
+    under.insert(user, PendingRequest { direction, block: at, allowed, begun: lab.now });
     true
 }
 
@@ -328,13 +329,13 @@ fn place_of(user: u64) -> usize {
     (user % 64) as usize * BLOCK
 }
 
-/// Returns what a write puts into a block; zeros before the first.
+/// Returns the data of a write: its number repeated. Write 0 is the initial zeros.
 fn stamp(user: u64) -> Vec<u8> {
     user.to_le_bytes().repeat(BLOCK / 8)
 }
 
 #[test]
-fn nothing_is_lost_whatever_fails() {
+fn confirmed_writes_survive_random_faults() {
     let (first, runs) = (number("RTRS_SEED", 1_u64), number("RTRS_RUNS", 25));
     let mut all = Totals::default();
     for seed in first..first + runs {
@@ -344,23 +345,23 @@ fn nothing_is_lost_whatever_fails() {
 }
 
 #[test]
-fn the_campaign_notices_an_old_write_that_comes_after_a_newer_one() {
+fn campaign_detects_late_execution_of_an_old_write() {
     let notices = |seed| run(seed, Kind::Wrong).is_err_and(|why| why.is_stale());
     let noticed = (1..=10).filter(|&seed| notices(seed)).count();
     assert!(noticed >= 5, "{noticed} of 10");
 }
 
 #[test]
-fn without_fences_nothing_is_forgotten_and_the_campaign_notices_what_they_are_for() {
+fn all_requests_complete_without_fences() {
     let (mut all, mut stale) = (Totals::default(), 0);
-    // Of 4,000 runs one notices that an old write comes late.
+    // Of 4,000 seeds, only 1560 executes an old write late.
     for seed in (1..=100).chain([1560]) {
         match run(seed, Kind::Unfenced) {
             Ok(seen) => {
                 assert_eq!(seen.fenced, 0);
                 all += seen;
             }
-            // An old write, which a dead path has left on its way, comes after a newer one.
+            // The server has executed an old write of a failed path after a newer one.
             Err(why) if why.is_stale() => stale += 1,
             Err(why) => panic!("seed {seed}: {why}"),
         }

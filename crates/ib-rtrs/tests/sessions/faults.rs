@@ -1,4 +1,4 @@
-//! What campaigns share: random clients and links, violated invariants, and totals of runs.
+//! Parts of the campaigns: random clients and links, violated invariants, and totals of runs.
 
 use std::fmt;
 use std::ops::AddAssign;
@@ -8,7 +8,7 @@ use ib_rtrs::{ClientConfig, Policy};
 
 use crate::wire::{Link, Rng};
 
-/// Returns a random configuration of a client, the rest of which is given.
+/// Returns a client configuration with random policy, connections and invalidation.
 pub(crate) fn random_client(rng: &mut Rng, rest: ClientConfig) -> ClientConfig {
     ClientConfig {
         connections: 1 + rng.below(3) as u16,
@@ -21,7 +21,7 @@ pub(crate) fn random_client(rng: &mut Rng, rest: ClientConfig) -> ClientConfig {
     }
 }
 
-/// Makes a link lose, double and delay packets at random rates.
+/// Sets random rates of loss, duplication and delay of a link.
 pub(crate) fn disturb(link: &mut Link, rng: &mut Rng) {
     link.loss = [0.0, 0.001, 0.03][rng.below(3) as usize];
     link.double = [0.0, 0.01][rng.below(2) as usize];
@@ -38,7 +38,7 @@ pub(crate) fn number(name: &str, default: u64) -> u64 {
 pub(crate) enum Violation {
     /// A block has older data than the last confirmed write, or parts of several writes.
     Stale(String),
-    /// Another one.
+    /// Another violation.
     Other(String),
 }
 
@@ -47,7 +47,7 @@ impl Violation {
         matches!(self, Self::Stale(_))
     }
 
-    /// Returns it with the place in front.
+    /// Prefixes the message with the location.
     pub(crate) fn of(self, place: impl fmt::Display) -> Self {
         match self {
             Self::Stale(why) => Self::Stale(format!("{place} {why}")),

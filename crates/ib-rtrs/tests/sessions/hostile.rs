@@ -1,6 +1,6 @@
-//! Bytes that a peer may send by mistake or malice, drawn at random: nobody panics, and every request ends once.
+//! Random bytes of a peer: the engines do not panic, and every request completes once.
 //!
-//! `RTRS_RUNS` says how many runs there are, `RTRS_SEED` where they begin.
+//! `RTRS_RUNS` sets the number of runs, `RTRS_SEED` the first seed.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use ib_rtrs::{ClientConfig, Direction, ServerConfig, SharedKey};
 
 use crate::lab::{Lab, Rng, quick_client, small_server};
 
-/// Changes bytes of packets that come from one side over the first link.
+/// Changes random bytes of the packets of one side on the first link.
 fn run(seed: u64) {
     let mut rng = Rng::new(seed ^ 0xbad);
     let liar = rng.below(2) as usize;
@@ -30,7 +30,7 @@ fn run(seed: u64) {
         if link != 0 || from != liar || !lies.chance(often) {
             return true;
         }
-        // Addresses of queue pairs are left alone, so that something arrives.
+        // Destination QPNs remain unchanged, so that packets arrive.
         let first = if only_messages { 12 } else { 8 };
         if bytes.len() > first {
             for _ in 0..1 + lies.below(3) {
@@ -63,13 +63,13 @@ fn run(seed: u64) {
     let wanted = asked as usize;
     let end = lab.now + Duration::from_secs(120);
     while lab.done.len() < wanted && lab.step(end) {}
-    // What a liar says of a request may be believed, but each ends once.
+    // A response may have a wrong status, but each request completes once.
     assert_eq!(lab.done.len(), wanted, "seed {seed}");
     assert_eq!(lab.client.requests(), 0, "seed {seed}");
 }
 
 #[test]
-fn no_bytes_of_a_peer_cause_a_panic() {
+fn random_bytes_of_a_peer_cause_no_panic() {
     let number = |name, default| {
         std::env::var(name).ok().and_then(|text: String| text.parse().ok()).unwrap_or(default)
     };

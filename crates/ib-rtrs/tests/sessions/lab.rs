@@ -1,4 +1,4 @@
-//! A client and a server in virtual time, with as many HCAs each as there are links between them.
+//! A client and a server in virtual time. Each has one HCA per link between them.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -18,13 +18,13 @@ use ib_types::Instant;
 use crate::wire::back;
 pub(crate) use crate::wire::{Link, Node, Nodes, PORT, Rng};
 
-/// A packet on its way: to which side, over which link.
+/// A packet on the wire: the receiving side, the link, the bytes and the route.
 pub(crate) type Packet = (usize, usize, Vec<u8>, Route);
 
-/// Is shown a packet: its side, its link and its bytes.
+/// Observes or changes a sent packet, given its side, its link and its bytes. False drops the packet.
 pub(crate) type Tap = Box<dyn FnMut(usize, usize, &mut Vec<u8>) -> bool>;
 
-/// How long the server's user takes for a request.
+/// Returns the time that the server's user takes for a request.
 pub(crate) type Backend = Box<dyn FnMut(&mut Rng, &ServerRequest) -> Duration>;
 
 pub(crate) struct Lab {
@@ -37,9 +37,9 @@ pub(crate) struct Lab {
     pub(crate) links: Vec<Link>,
     wire: BTreeMap<(Instant, u64), Packet>,
     number: u64,
-    /// How long the server's user takes for a request.
+    /// The time that the server's user takes for a request.
     pub(crate) backend: Backend,
-    /// Requests that it works on.
+    /// Requests that the server's user executes, by completion time.
     working: BTreeMap<(Instant, u64), ServerRequest>,
     pub(crate) disk: Arc<Memory>,
     pub(crate) memory: Arc<Memory>,
@@ -48,20 +48,20 @@ pub(crate) struct Lab {
     pub(crate) server_events: Vec<(Instant, ServerEvent)>,
     pub(crate) done: Vec<Completion>,
     pub(crate) paths: Vec<PathId>,
-    /// Is shown every packet of a side on a link before it is sent; false has it lost.
+    /// Called with every packet before it is sent.
     pub(crate) tap: Tap,
-    /// How many requests the server's user has got.
+    /// Number of requests that the server's user has taken.
     pub(crate) served: u64,
-    /// Whether requests are kept from the server's user.
+    /// True if the server's user takes no requests.
     pub(crate) holds: bool,
-    /// Whether the server's user sometimes carries out a write once more, later, and when it does: place and data.
+    /// True if the server's user sometimes executes a write again later, which is an error.
     pub(crate) repeats: bool,
     repeated: Vec<(Instant, usize, Vec<u8>)>,
-    /// What reads are answered from, if not from the chunks.
+    /// The store from which READ data is sent; `None` to copy it into the session's memory.
     store: Option<StoreId>,
 }
 
-/// A server that is small enough for many runs.
+/// Returns a server configuration with few and small chunks.
 pub(crate) fn small_server() -> ServerConfig {
     ServerConfig {
         queue_depth: 16,
@@ -71,7 +71,7 @@ pub(crate) fn small_server() -> ServerConfig {
     }
 }
 
-/// A client that connects again soon.
+/// Returns a client configuration with a short reconnect delay.
 pub(crate) fn quick_client() -> ClientConfig {
     ClientConfig {
         processors: 2,
@@ -97,11 +97,12 @@ impl Lab {
         }
         let mut server = Server::new(server, rng.seed());
         for link in 0..links as u32 {
-            server.listen(&mut sides[1], AdapterId(link), PORT).expect("nobody listens there");
+            server.listen(&mut sides[1], AdapterId(link), PORT).expect("the port is free");
         }
         let mut client = Client::new(client, rng.seed());
-        let memory = Memory::zeroed(MEMORY).expect("memory");
-        let buffer = client.register(&mut sides[0], Arc::clone(&memory)).expect("room");
+        let memory = Memory::zeroed(MEMORY).expect("memory is available");
+        let buffer =
+            client.register(&mut sides[0], Arc::clone(&memory)).expect("the HCA has free regions");
         Self {
             now: Instant::from_nanos(1_000_000_000),
             rng,
@@ -113,7 +114,7 @@ impl Lab {
             number: 0,
             backend: Box::new(|_, _| Duration::ZERO),
             working: BTreeMap::new(),
-            disk: Memory::zeroed(DISK).expect("memory"),
+            disk: Memory::zeroed(DISK).expect("memory is available"),
             memory,
             buffer,
             events: Vec::new(),
@@ -129,7 +130,7 @@ impl Lab {
         }
     }
 
-    /// A lab whose paths are all connected.
+    /// Creates a lab whose paths are connected.
     pub(crate) fn connected(
         seed: u64,
         links: usize,
@@ -144,7 +145,7 @@ impl Lab {
         lab
     }
 
-    /// Returns how a path is asked for that takes a link.
+    /// Returns the specification of the path over a link.
     pub(crate) fn spec(&self, link: usize) -> PathSpec {
         let [near, far] = [&self.sides[0].0[link], &self.sides[1].0[link]];
         near.spec_to(far, AdapterId(link as u32))
@@ -152,7 +153,7 @@ impl Lab {
 
     pub(crate) fn add_path(&mut self, link: usize) -> PathId {
         let spec = self.spec(link);
-        let id = self.client.add_path(self.now, &mut self.sides[0], spec).expect("room");
+        let id = self.client.add_path(self.now, &mut self.sides[0], spec).expect("paths are free");
         self.paths.push(id);
         id
     }
@@ -161,7 +162,7 @@ impl Lab {
         self.events.iter().any(|(_, it)| it == event)
     }
 
-    /// Asks for something with a piece of the memory.
+    /// Submits a request with a header and a segment of the client's memory.
     pub(crate) fn ask(
         &mut self,
         direction: Direction,
@@ -175,7 +176,7 @@ impl Lab {
         self.client.request(self.now, &mut self.sides[0], &request)
     }
 
-    /// Reads or writes the disk: the header is the place on it.
+    /// Submits a read or write of the disk. The header is the offset on the disk.
     pub(crate) fn io(
         &mut self,
         direction: Direction,
@@ -186,22 +187,21 @@ impl Lab {
         self.ask(direction, &at.to_le_bytes(), piece, user)
     }
 
-    /// Goes on until something is true.
+    /// Runs until a condition is true; panics after a time limit.
     pub(crate) fn run_until(&mut self, limit: Duration, mut is_done: impl FnMut(&Self) -> bool) {
         let end = self.now + limit;
         while !is_done(self) {
-            assert!(self.step(end), "it is not so after {limit:?}: {:?}", self.events);
+            assert!(self.step(end), "the condition is false after {limit:?}: {:?}", self.events);
         }
     }
 
-    /// Goes on for a while.
+    /// Runs for a period of virtual time.
     pub(crate) fn run_for(&mut self, time: Duration) {
         let end = self.now + time;
         while self.step(end) {}
     }
 
-    /// Does all that can be done now, and goes on to the next thing that happens; false when that is after an end,
-    /// which has come then.
+    /// Processes all events of the current time, and advances to the next one. Returns false if `end` was reached.
     pub(crate) fn step(&mut self, end: Instant) -> bool {
         self.settle();
         let due = self.sides.iter().flat_map(|side| &side.0).flat_map(Node::due);
@@ -233,17 +233,17 @@ impl Lab {
         true
     }
 
-    /// Lets engines and HCAs talk until they have nothing to say.
+    /// Processes events and packets until there are none at the current time.
     fn settle(&mut self) {
-        let mut goes_on = true;
-        while goes_on {
-            goes_on = false;
+        let mut has_work = true;
+        while has_work {
+            has_work = false;
             for side in [0, 1] {
                 for link in 0..self.links.len() {
-                    goes_on |= self.collect(side, link);
+                    has_work |= self.collect(side, link);
                 }
             }
-            goes_on |= self.transmit();
+            has_work |= self.transmit();
         }
         while let Some(event) = self.client.poll_event() {
             self.events.push((self.now, event));
@@ -266,9 +266,9 @@ impl Lab {
             let other = self.working.values().find(is_in_its_chunk);
             assert!(other.is_none(), "two requests in a chunk: {other:?}, {request:?}");
             self.working.insert((self.now + takes, self.number), request);
-            goes_on |= takes.is_zero();
+            has_work |= takes.is_zero();
         }
-        if goes_on {
+        if has_work {
             self.work();
             self.settle();
         }
@@ -302,10 +302,10 @@ impl Lab {
     pub(crate) fn catch(&mut self, is_wanted: fn(&[u8]) -> bool) -> Packet {
         self.settle();
         let wire = std::mem::take(&mut self.wire).into_values();
-        wire.into_iter().find(|(_, _, bytes, _)| is_wanted(bytes)).expect("it was sent")
+        wire.into_iter().find(|(_, _, bytes, _)| is_wanted(bytes)).expect("the packet was sent")
     }
 
-    /// Puts a packet on the wire that arrives now.
+    /// Puts a packet on the wire that arrives at the current time.
     pub(crate) fn inject(&mut self, packet: Packet) {
         self.number += 1;
         self.wire.insert((self.now, self.number), packet);
@@ -346,21 +346,22 @@ impl Lab {
         }
     }
 
-    /// The server's user does what is due.
+    /// Executes the requests of the server's user that are due.
     fn work(&mut self) {
         let now = self.now;
         for (_, at, bytes) in self.repeated.extract_if(.., |(due, ..)| *due <= now) {
-            self.disk.write(at, &bytes).expect("it lies within");
+            self.disk.write(at, &bytes).expect("the range is within the memory");
         }
         while let Some(entry) = self.working.first_entry()
             && entry.key().0 <= self.now
         {
             let request = entry.remove();
-            let (errno, produced) = self.carry_out(&request);
+            let (errno, produced) = self.execute(&request);
             if let (Some(store), Direction::Read, true) =
                 (self.store, request.direction, errno.is_ok())
             {
-                let found = (store, self.place(&request).expect("it was just found"));
+                let found =
+                    (store, self.disk_offset(&request).expect("`execute` has used the offset"));
                 let side = &mut self.sides[1];
                 self.server.complete_from(self.now, side, request.id, found, produced);
                 continue;
@@ -369,30 +370,35 @@ impl Lab {
         }
     }
 
-    /// Has reads answered from the disk's own memory from now on.
+    /// Sends READ data from the memory of the disk from now on.
     pub(crate) fn answer_from_disk(&mut self) {
         self.store = Some(self.server.add_store(Arc::clone(&self.disk)));
     }
 
-    /// Returns where on the disk a request's data belongs, if it says so.
-    fn place(&self, request: &ServerRequest) -> Option<usize> {
-        let memory = self.server.memory(request.session).expect("it is kept");
+    /// Returns the offset on the disk in a request's header; `None` if there is none.
+    fn disk_offset(&self, request: &ServerRequest) -> Option<usize> {
+        let memory =
+            self.server.memory(request.session).expect("sessions with requests have memory");
         let header = memory.to_vec(request.header_offset, request.header_length as usize);
-        let header = header.expect("it lies within");
+        let header = header.expect("the range is within the memory");
         header.first_chunk().map(|at| u64::from_le_bytes(*at) as usize)
     }
 
-    fn carry_out(&mut self, request: &ServerRequest) -> (Errno, u32) {
-        let memory = Arc::clone(self.server.memory(request.session).expect("it is kept"));
-        let Some(at) = self.place(request) else { return (Errno::EINVAL, 0) };
+    fn execute(&mut self, request: &ServerRequest) -> (Errno, u32) {
+        let memory =
+            self.server.memory(request.session).expect("sessions with requests have memory");
+        let memory = Arc::clone(memory);
+        let Some(at) = self.disk_offset(request) else { return (Errno::EINVAL, 0) };
         let length = request.data_length as usize;
         if at + length > DISK {
             return (Errno::EIO, 0);
         }
         match request.direction {
             Direction::Write => {
-                let bytes = memory.to_vec(request.data_offset, length).expect("it lies within");
-                self.disk.write(at, &bytes).expect("it lies within");
+                let bytes = memory
+                    .to_vec(request.data_offset, length)
+                    .expect("the range is within the memory");
+                self.disk.write(at, &bytes).expect("the range is within the memory");
                 if self.repeats && self.rng.chance(0.1) {
                     let later = Duration::from_millis(self.rng.below(100));
                     self.repeated.push((self.now + later, at, bytes));
@@ -401,8 +407,8 @@ impl Lab {
             }
             Direction::Read if self.store.is_some() => (Errno::OK, request.data_length),
             Direction::Read => {
-                let bytes = self.disk.to_vec(at, length).expect("it lies within");
-                memory.write(request.data_offset, &bytes).expect("it lies within");
+                let bytes = self.disk.to_vec(at, length).expect("the range is within the memory");
+                memory.write(request.data_offset, &bytes).expect("the range is within the memory");
                 (Errno::OK, request.data_length)
             }
         }

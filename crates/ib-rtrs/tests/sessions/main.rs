@@ -1,4 +1,4 @@
-//! A client and a server over links that exist only here, in virtual time.
+//! Tests of client and server engines over simulated links, in virtual time.
 
 mod abuse;
 mod bounds;

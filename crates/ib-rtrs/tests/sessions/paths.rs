@@ -1,4 +1,4 @@
-//! Paths come, go and are chosen.
+//! Adding, removing and selecting paths.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -12,11 +12,11 @@ use crate::lab::{Lab, quick_client, small_server};
 
 const SOON: Duration = Duration::from_secs(5);
 
-/// Makes so many requests one after the other; returns how many took each path.
+/// Submits `count` requests one after the other; returns the number of requests of each path.
 fn shares(lab: &mut Lab, count: u64) -> Vec<u64> {
     let before: Vec<u64> = counts(lab);
     for user in 0..count {
-        lab.io(Direction::Read, 0, (0, 512), user & !1).expect("it is taken");
+        lab.io(Direction::Read, 0, (0, 512), user & !1).expect("a path is connected");
         lab.run_until(SOON, |lab| lab.done.len() == 1);
         lab.done.clear();
     }
@@ -26,19 +26,19 @@ fn shares(lab: &mut Lab, count: u64) -> Vec<u64> {
 fn counts(lab: &Lab) -> Vec<u64> {
     lab.paths
         .iter()
-        .map(|&path| lab.client.stats(path).expect("the path is there").traffic.reads)
+        .map(|&path| lab.client.stats(path).expect("the path exists").traffic.reads)
         .collect()
 }
 
 #[test]
-fn each_processor_takes_one_path_after_the_other() {
+fn round_robin_alternates_paths_per_processor() {
     let client = ClientConfig { policy: Policy::RoundRobin, ..quick_client() };
     let mut lab = Lab::connected(1, 3, client, small_server());
     assert_eq!(shares(&mut lab, 30), [10, 10, 10]);
 }
 
 #[test]
-fn the_path_with_the_fewest_requests_is_taken() {
+fn min_inflight_selects_path_with_fewest_requests() {
     let client = ClientConfig { policy: Policy::MinInflight, ..quick_client() };
     let mut lab = Lab::connected(1, 2, client, small_server());
     for user in 0..8 {
@@ -49,7 +49,7 @@ fn the_path_with_the_fewest_requests_is_taken() {
 }
 
 #[test]
-fn the_path_with_the_fastest_heartbeat_is_taken() {
+fn min_latency_selects_path_with_fastest_heartbeat() {
     let client = ClientConfig { policy: Policy::MinLatency, ..quick_client() };
     let mut lab = Lab::connected(1, 2, client, small_server());
     lab.links[0].delay = Duration::from_micros(500);
@@ -62,11 +62,11 @@ fn the_path_with_the_fastest_heartbeat_is_taken() {
 }
 
 #[test]
-fn paths_are_added_and_removed_while_requests_are_under_way() {
+fn paths_change_while_requests_are_in_flight() {
     let mut lab = Lab::connected(1, 1, quick_client(), small_server());
     lab.links.push(lab.links[0]);
     let mut other = Lab::new(2, 2, quick_client(), small_server());
-    // The second link of another lab: its HCAs join this one.
+    // Moves the second link of another lab, with its HCAs, to this one.
     for side in [1, 0] {
         let node = other.sides[side].0.pop().unwrap();
         lab.sides[side].0.push(node);
@@ -105,7 +105,7 @@ fn paths_are_added_and_removed_while_requests_are_under_way() {
 }
 
 #[test]
-fn a_session_is_up_when_all_its_paths_are() {
+fn session_is_up_once_all_paths_are_connected() {
     let mut lab = Lab::new(1, 3, quick_client(), small_server());
     lab.links[2].is_cut = true;
     for link in 0..3 {
@@ -119,7 +119,7 @@ fn a_session_is_up_when_all_its_paths_are() {
 }
 
 #[test]
-fn another_path_begins_the_session_when_the_first_cannot() {
+fn second_path_starts_session_if_first_fails() {
     let mut lab = Lab::new(1, 2, quick_client(), small_server());
     lab.links[0].is_cut = true;
     for link in 0..2 {
@@ -131,7 +131,7 @@ fn another_path_begins_the_session_when_the_first_cannot() {
 }
 
 #[test]
-fn a_path_is_disconnected_and_connected_again_by_its_user() {
+fn user_disconnects_and_reconnects_a_path() {
     let mut lab = Lab::connected(1, 2, quick_client(), small_server());
     let path = lab.paths[0];
     assert!(lab.client.disconnect_path(lab.now, &mut lab.sides[0], path));
@@ -144,7 +144,7 @@ fn a_path_is_disconnected_and_connected_again_by_its_user() {
     assert!(lab.client.reconnect_path(lab.now, &mut lab.sides[0], path));
     lab.run_until(SOON, |lab| lab.has(&ClientEvent::PathUp(path)));
     assert_eq!(lab.client.stats(path).unwrap().reconnects.succeeded, 1);
-    // A path that is connected is connected again.
+    // A connected path is reconnected.
     lab.events.clear();
     assert!(lab.client.reconnect_path(lab.now, &mut lab.sides[0], path));
     lab.run_until(SOON, |lab| lab.has(&ClientEvent::PathUp(path)));
@@ -152,7 +152,7 @@ fn a_path_is_disconnected_and_connected_again_by_its_user() {
 }
 
 #[test]
-fn the_server_disconnects_a_path_at_once_and_the_client_comes_back() {
+fn client_reconnects_after_server_disconnects() {
     let mut lab = Lab::connected(1, 1, quick_client(), small_server());
     let far = lab.server.paths().next().unwrap();
     assert!(lab.server.disconnect_path(lab.now, &mut lab.sides[1], far));
@@ -162,7 +162,7 @@ fn the_server_disconnects_a_path_at_once_and_the_client_comes_back() {
     assert!(!lab.server.disconnect_path(lab.now, &mut lab.sides[1], far));
 }
 
-/// Returns how long so many long reads take over so many links of 10 Gbit/s.
+/// Returns the time of long reads over `links` links of 10 Gbit/s.
 fn time_over(links: usize) -> Duration {
     let mut lab = Lab::connected(1, links, quick_client(), small_server());
     let (begun, length) = (lab.now, lab.client.max_io_size());
@@ -180,14 +180,14 @@ fn time_over(links: usize) -> Duration {
 #[test]
 fn two_links_carry_nearly_twice_as_much_as_one() {
     let (one, two) = (time_over(1).as_secs_f64(), time_over(2).as_secs_f64());
-    assert!(one / two >= 1.9, "{:.2} times as much", one / two);
-    // That is what one link carries: 15,872 bytes each, with headers.
+    assert!(one / two >= 1.9, "speedup of {:.2}", one / two);
+    // The throughput of one link: 15,872 bytes per read, with headers.
     let gigabits = 1000.0 * 15_872.0 * 8.0 / one / 1e9;
     assert!(gigabits > 9.0, "{gigabits:.2} Gbit/s");
 }
 
 #[test]
-fn path_mtu_that_a_refusal_names_is_taken_at_once() {
+fn path_mtu_of_a_reject_is_adopted() {
     let mut lab = Lab::new(1, 1, quick_client(), small_server());
     let server = &mut lab.sides[1].0[0];
     let config = HcaConfig { active_mtu: Mtu::B512, ..server.hca.config().clone() };
@@ -199,7 +199,7 @@ fn path_mtu_that_a_refusal_names_is_taken_at_once() {
     assert_eq!(shares(&mut lab, 4), [4]);
 }
 
-/// Linux servers wait for 17 s, and Linux clients for 2.1 s.
+/// With these values, Linux servers wait for 17 s, and Linux clients for 2.1 s.
 #[test]
 fn req_and_rep_carry_the_ack_timeouts_for_the_peer() {
     const DATA: usize = 12 + 8 + 24;

@@ -1,4 +1,4 @@
-//! Requests and their answers, when nothing goes wrong.
+//! Requests and responses without faults.
 
 use std::time::Duration;
 
@@ -15,30 +15,32 @@ fn pattern(length: usize, salt: u8) -> Vec<u8> {
     (0..length).map(|at| (at as u8).wrapping_mul(31) ^ salt ^ (at >> 8) as u8).collect()
 }
 
-/// Writes and reads in all ways that differ on the wire.
+/// Writes and reads data of various lengths, then many blocks at once.
 fn writes_and_reads(client: ClientConfig, server: ServerConfig) {
     let mut lab = Lab::connected(7, 1, client, server);
     let most = lab.client.max_io_size();
     for (round, length) in [512, 1, 4096, most, 0, 1000].into_iter().enumerate() {
         let (at, bytes) = (round as u64 * 20_000, pattern(length as usize, round as u8));
-        lab.memory.write(0, &bytes).expect("it lies within");
-        lab.io(Direction::Write, at, (0, length), 1).expect("it is taken");
+        lab.memory.write(0, &bytes).expect("the range is within the memory");
+        lab.io(Direction::Write, at, (0, length), 1).expect("a path is connected");
         lab.run_until(SOON, |lab| lab.done.len() == 1);
-        lab.io(Direction::Read, at, (100_000, length), 2).expect("it is taken");
+        lab.io(Direction::Read, at, (100_000, length), 2).expect("a path is connected");
         lab.run_until(SOON, |lab| lab.done.len() == 2);
         assert!(lab.done.drain(..).all(|it| it.outcome.errno().is_ok()), "{length} bytes");
         assert_eq!(
-            lab.memory.to_vec(100_000, length as usize).expect("it lies within"),
+            lab.memory.to_vec(100_000, length as usize).expect("the range is within the memory"),
             bytes,
             "{length} bytes"
         );
     }
-    // Many at once, more often than there are chunks.
+    // Several rounds of requests in all chunks.
     for round in 0..8_u64 {
         for user in 0..16 {
             let at = user * 4096;
-            lab.memory.fill(at as usize, 4096, (round * 16 + user) as u8).expect("it lies within");
-            lab.io(Direction::Write, at, (at as usize, 4096), user).expect("it is taken");
+            lab.memory
+                .fill(at as usize, 4096, (round * 16 + user) as u8)
+                .expect("the range is within the memory");
+            lab.io(Direction::Write, at, (at as usize, 4096), user).expect("a path is connected");
         }
         assert_eq!(lab.io(Direction::Read, 0, (0, 1), 0), Err(RequestError::NoPermit(16)));
         lab.run_until(SOON, |lab| lab.done.len() == 16);
@@ -46,13 +48,13 @@ fn writes_and_reads(client: ClientConfig, server: ServerConfig) {
     }
     let path = lab.paths[0];
     assert_eq!((lab.client.requests(), lab.client.inflight(path)), (0, Some(0)));
-    let stats = lab.client.stats(path).expect("the path is there");
+    let stats = lab.client.stats(path).expect("the path exists");
     assert_eq!((stats.traffic.writes, stats.traffic.reads), (6 + 128, 6));
     assert_eq!(stats.latencies.counts.iter().flatten().sum::<u64>(), 140);
     assert!(stats.migrated_to[0] > 0, "all completions came to processor 0");
     assert_eq!(stats.failed_over, 0);
-    let far = lab.server.paths().next().expect("there is one");
-    assert_eq!(lab.server.stats(far).expect("the path is there").traffic, stats.traffic);
+    let far = lab.server.paths().next().expect("the server has the path");
+    assert_eq!(lab.server.stats(far).expect("the path exists").traffic, stats.traffic);
     assert_eq!(lab.server.inflight(far), Some(0));
 }
 
@@ -68,7 +70,7 @@ fn data_is_written_and_read_without_new_keys() {
 }
 
 #[test]
-fn data_is_written_and_read_when_the_server_invalidates() {
+fn data_is_written_and_read_with_server_invalidation() {
     let client = ClientConfig { need_invalidation: true, ..quick_client() };
     writes_and_reads(client.clone(), small_server());
     let server = ServerConfig { always_invalidate: false, ..small_server() };
@@ -76,16 +78,16 @@ fn data_is_written_and_read_when_the_server_invalidates() {
 }
 
 #[test]
-fn data_is_written_and_read_over_one_connection_without_what_kernels_do_not_know() {
+fn data_is_written_and_read_over_one_connection_as_linux() {
     let client = ClientConfig { connections: 1, fence: false, ..quick_client() };
     writes_and_reads(client, small_server());
     let server = ServerConfig { fence: false, ..small_server() };
     writes_and_reads(quick_client(), server);
 }
 
-/// A read that is longer than what there is ends with zeros, from wherever the rest came.
+/// A read beyond the end of the disk is filled with zeros, with or without a store.
 #[test]
-fn reads_are_answered_from_a_store() {
+fn reads_return_data_of_a_store() {
     let mut lab = Lab::connected(5, 2, quick_client(), small_server());
     lab.answer_from_disk();
     let most = lab.client.max_io_size();
@@ -102,12 +104,12 @@ fn reads_are_answered_from_a_store() {
         assert_eq!(lab.memory.to_vec(0, length).unwrap(), disk[from..from + length]);
         assert_eq!(lab.memory.to_vec(length, 1).unwrap(), [0xaa]);
     }
-    // Nobody has put anything into a chunk.
+    // READ data was not copied into the session's memory.
     let session = lab.server.sessions().next().unwrap();
     let chunks = lab.server.memory(session).unwrap();
     let data = chunks.to_vec(0, 4096).unwrap();
     assert!(!data.windows(64).any(|window| window == &disk[..64]));
-    // What was written just now is read, over the other path too.
+    // Both paths return the data of the last write.
     for user in 10..20 {
         let bytes = pattern(3000, user as u8);
         lab.memory.write(0, &bytes).unwrap();
@@ -121,9 +123,9 @@ fn reads_are_answered_from_a_store() {
     }
 }
 
-/// The adapter's keys to a store end with the path, as all others do.
+/// The memory regions of a store are deregistered with their path.
 #[test]
-fn keys_to_stores_end_with_their_paths() {
+fn store_registrations_end_with_their_path() {
     let mut lab = Lab::connected(6, 1, quick_client(), small_server());
     lab.answer_from_disk();
     for _ in 0..3 {
@@ -133,7 +135,7 @@ fn keys_to_stores_end_with_their_paths() {
         let path = lab.server.paths().next().unwrap();
         lab.server.disconnect_path(lab.now, &mut lab.sides[1], path);
         lab.run_for(Duration::from_secs(10));
-        assert!(lab.server.paths().next().is_some_and(|it| it != path), "it comes again");
+        assert!(lab.server.paths().next().is_some_and(|it| it != path), "the client reconnects");
     }
     let path = lab.server.paths().next().unwrap();
     lab.server.disconnect_path(lab.now, &mut lab.sides[1], path);
@@ -142,7 +144,7 @@ fn keys_to_stores_end_with_their_paths() {
 }
 
 #[test]
-fn lists_of_pieces_are_put_together_and_apart() {
+fn requests_with_many_segments_keep_their_order() {
     let mut lab = Lab::connected(3, 1, quick_client(), small_server());
     for count in [2_usize, 3, 29, 30, 40] {
         let pieces: Vec<Segment> = (0..count)
@@ -183,7 +185,7 @@ fn lists_of_pieces_are_put_together_and_apart() {
 }
 
 #[test]
-fn errors_of_the_servers_user_come_back() {
+fn errors_of_the_server_user_reach_the_client() {
     let mut lab = Lab::connected(3, 1, quick_client(), small_server());
     lab.memory.fill(0, 4096, 0x55).unwrap();
     lab.io(Direction::Read, 1 << 40, (0, 4096), 1).unwrap();
@@ -194,7 +196,7 @@ fn errors_of_the_servers_user_come_back() {
 }
 
 #[test]
-fn requests_that_cannot_be_are_refused() {
+fn invalid_requests_are_refused() {
     let mut lab = Lab::new(3, 1, quick_client(), small_server());
     assert_eq!(lab.io(Direction::Read, 0, (0, 1), 0), Err(RequestError::NoPath));
     lab.add_path(0);
@@ -210,7 +212,7 @@ fn requests_that_cannot_be_are_refused() {
 }
 
 #[test]
-fn names_that_no_server_takes_are_known() {
+fn invalid_session_names_are_refused() {
     for (name, is_good) in [("a-client", true), ("", false), ("a/b", false), ("a.b", false)] {
         assert_eq!(ClientConfig::new(name).check_name().is_ok(), is_good, "{name}");
     }
@@ -219,7 +221,7 @@ fn names_that_no_server_takes_are_known() {
 }
 
 #[test]
-fn a_session_begins_and_ends_at_both_ends() {
+fn session_starts_and_ends_at_both_sides() {
     let mut lab = Lab::connected(3, 2, quick_client(), small_server());
     let names = lab.server_events.iter().filter_map(|(_, event)| match event {
         ServerEvent::SessionUp { name, .. } => Some(name.clone()),
@@ -232,7 +234,7 @@ fn a_session_begins_and_ends_at_both_ends() {
     let is_down = |event: &ServerEvent| matches!(event, ServerEvent::SessionDown { .. });
     assert_eq!(lab.server_events.iter().filter(|(_, event)| is_down(event)).count(), 1);
     assert_eq!((lab.server.paths().count(), lab.client.paths().count()), (0, 0));
-    // Nothing is left of it: what belongs to a protection domain would keep it.
+    // All objects are destroyed: a protection domain in use could not be deallocated.
     for node in lab.sides.iter_mut().flat_map(|side| &mut side.0) {
         let pd = node.hca.alloc_pd().unwrap();
         node.hca.dealloc_pd(pd).unwrap();
@@ -240,7 +242,7 @@ fn a_session_begins_and_ends_at_both_ends() {
 }
 
 #[test]
-fn idle_paths_live_on_heartbeats() {
+fn idle_paths_stay_connected_by_heartbeats() {
     let mut lab = Lab::connected(3, 1, quick_client(), small_server());
     lab.run_for(Duration::from_secs(600));
     assert_eq!(lab.client.path_state(lab.paths[0]), Some(PathState::Connected));

@@ -1,4 +1,4 @@
-//! What becomes of a path in each state when something happens to it.
+//! State transitions of client paths: every state and event.
 
 use std::time::Duration;
 
@@ -6,26 +6,26 @@ use ib_rtrs::{AdapterId, PathState};
 
 use crate::lab::{Lab, quick_client, small_server};
 
-/// What happens.
+/// An event of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Happening {
+enum PathEvent {
     Disconnect,
     Remove,
     Reconnect,
     LinkDown,
     LinkUp,
-    /// The server ends its end, if it has one.
-    Ended,
+    /// The server disconnects its path, if it has one.
+    ServerDisconnect,
     Timeout,
 }
 
-use Happening::{Disconnect, Ended, LinkDown, LinkUp, Reconnect, Remove, Timeout};
+use PathEvent::{Disconnect, LinkDown, LinkUp, Reconnect, Remove, ServerDisconnect, Timeout};
 use PathState::{Closing, Connected, Connecting, Disconnected, Waiting};
 
-/// A state, and the state after each happening; `None` when the path is gone.
-type Row = (PathState, [(Happening, Option<PathState>); 7]);
+/// A state, and the state after each event; `None` if the path was removed.
+type Row = (PathState, [(PathEvent, Option<PathState>); 7]);
 
-/// All states.
+/// The transitions of all states.
 const TABLE: [Row; 5] = [
     (
         Connecting,
@@ -35,7 +35,7 @@ const TABLE: [Row; 5] = [
             (Reconnect, Some(Connecting)),
             (LinkDown, Some(Waiting)),
             (LinkUp, Some(Connecting)),
-            (Ended, Some(Connecting)),
+            (ServerDisconnect, Some(Connecting)),
             (Timeout, Some(Waiting)),
         ],
     ),
@@ -47,7 +47,7 @@ const TABLE: [Row; 5] = [
             (Reconnect, Some(Connecting)),
             (LinkDown, Some(Waiting)),
             (LinkUp, Some(Connected)),
-            (Ended, Some(Waiting)),
+            (ServerDisconnect, Some(Waiting)),
             (Timeout, Some(Connected)),
         ],
     ),
@@ -59,7 +59,7 @@ const TABLE: [Row; 5] = [
             (Reconnect, Some(Connecting)),
             (LinkDown, Some(Waiting)),
             (LinkUp, Some(Connecting)),
-            (Ended, Some(Waiting)),
+            (ServerDisconnect, Some(Waiting)),
             (Timeout, Some(Connecting)),
         ],
     ),
@@ -71,7 +71,7 @@ const TABLE: [Row; 5] = [
             (Reconnect, Some(Connecting)),
             (LinkDown, Some(Disconnected)),
             (LinkUp, Some(Disconnected)),
-            (Ended, Some(Disconnected)),
+            (ServerDisconnect, Some(Disconnected)),
             (Timeout, Some(Disconnected)),
         ],
     ),
@@ -83,7 +83,7 @@ const TABLE: [Row; 5] = [
             (Reconnect, Some(Closing)),
             (LinkDown, Some(Closing)),
             (LinkUp, Some(Closing)),
-            (Ended, Some(Closing)),
+            (ServerDisconnect, Some(Closing)),
             (Timeout, Some(Disconnected)),
         ],
     ),
@@ -115,21 +115,21 @@ fn in_state(state: PathState) -> Lab {
 }
 
 #[test]
-fn a_path_goes_from_each_state_where_it_should() {
+fn every_path_state_and_event_has_its_next_state() {
     for (state, row) in TABLE {
-        for (happening, expected) in row {
+        for (event, expected) in row {
             let mut lab = in_state(state);
             let path = lab.paths[0];
             assert_eq!(lab.client.path_state(path), Some(state));
             let (now, id) = (lab.now, AdapterId(0));
             let near = &mut lab.sides[0];
-            match happening {
+            match event {
                 Disconnect => drop(lab.client.disconnect_path(now, near, path)),
                 Remove => drop(lab.client.remove_path(now, near, path)),
                 Reconnect => drop(lab.client.reconnect_path(now, near, path)),
                 LinkDown => lab.client.link_down(now, near, id),
                 LinkUp => lab.client.link_up(now, near, id),
-                Ended => {
+                ServerDisconnect => {
                     let far = lab.server.paths().next();
                     if let Some(far) = far {
                         lab.server.disconnect_path(now, &mut lab.sides[1], far);
@@ -137,14 +137,14 @@ fn a_path_goes_from_each_state_where_it_should() {
                     }
                 }
                 Timeout => {
-                    // Whatever is waited for comes now, and nothing else.
+                    // Only the next timer expires.
                     let later = now + Duration::from_secs(40);
                     let at = lab.client.poll_timeout().unwrap_or(later);
                     lab.client.handle_timeout(at, near);
                 }
             }
             let found = lab.client.path_state(path);
-            assert_eq!(found, expected, "{happening:?} in state {state:?}");
+            assert_eq!(found, expected, "{event:?} in state {state:?}");
         }
     }
 }

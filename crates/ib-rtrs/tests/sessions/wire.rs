@@ -10,7 +10,7 @@ use ib_rtrs::{Adapter, AdapterId, Adapters, PathSpec};
 use ib_types::{Gid, Guid, Instant, Mtu};
 use ib_wire::mad::MgmtClass;
 
-/// Random numbers of a run.
+/// The random number generator of a run.
 pub(crate) struct Rng(ib_types::rng::Rng);
 
 impl Rng {
@@ -53,7 +53,7 @@ pub(crate) struct Node {
 pub(crate) struct Nodes(pub(crate) Vec<Node>);
 
 impl Node {
-    /// Returns an HCA at an address, with the GUID of a number.
+    /// Creates an HCA with an IP address, and a GUID from a number.
     pub(crate) fn new(rng: &mut Rng, address: Ipv4Addr, guid: u64) -> Self {
         let (gid, guid) = (Gid(u128::from(address.to_ipv6_mapped())), Guid(guid));
         let hca = Hca::new(HcaConfig::new(guid, vec![gid]), rng.seed());
@@ -61,12 +61,12 @@ impl Node {
         Self { hca, cm, gid, address }
     }
 
-    /// Returns when it has something to do.
+    /// Returns the next timeout of the HCA or its connection manager.
     pub(crate) fn due(&self) -> [Option<Instant>; 2] {
         [self.hca.poll_timeout(), self.cm.poll_timeout()]
     }
 
-    /// Does what is due.
+    /// Handles expired timers.
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         if self.hca.poll_timeout().is_some_and(|at| at <= now) {
             self.hca.handle_timeout(now);
@@ -100,7 +100,7 @@ impl Node {
     }
 }
 
-/// Where servers listen.
+/// The port of the server.
 pub(crate) const PORT: u16 = 1234;
 
 impl Adapters for Nodes {
@@ -110,7 +110,7 @@ impl Adapters for Nodes {
     }
 }
 
-/// What a link does to packets.
+/// A link with faults.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Link {
     pub(crate) is_cut: bool,
@@ -118,7 +118,7 @@ pub(crate) struct Link {
     pub(crate) double: f64,
     pub(crate) late: f64,
     pub(crate) delay: Duration,
-    /// The time that a byte takes.
+    /// Transmission time of a byte in picoseconds.
     pub(crate) picos_per_byte: u64,
     free: [Instant; 2],
 }
@@ -136,7 +136,7 @@ impl Link {
 }
 
 impl Link {
-    /// Carries a packet of a length from one of its ends; returns when it arrives, never or once or twice.
+    /// Sends a packet from one end. Returns its arrival times: none if it is lost, two if it is duplicated.
     pub(crate) fn carry(
         &mut self,
         rng: &mut Rng,
@@ -158,7 +158,7 @@ impl Link {
     }
 }
 
-/// Returns the way back.
+/// Returns the reverse route.
 pub(crate) fn back(route: Route) -> Route {
     Route { source: route.destination, destination: route.source, ..route }
 }

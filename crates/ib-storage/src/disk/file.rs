@@ -1,4 +1,4 @@
-//! A device in a file, or a block device of the system.
+//! A disk in a file, or a block device of the system.
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io;
@@ -15,14 +15,16 @@ use super::workers::{FileKind, Workers};
 use super::{DiskError, Job};
 use ib_os::alarm::Bell;
 
-/// What is forgotten at once, in bytes.
-const MOST_DISCARDED: u64 = 1 << 30;
+/// Maximum length of a discard in bytes.
+const MAX_DISCARD: u64 = 1 << 30;
 
-/// The attribute of a file that tells who has written to it, and how long it is at most in bytes.
+/// The extended attribute of a file with its writers.
 const WRITERS: &str = "user.ibfabric.writers";
-const MOST_WRITERS: usize = 4096;
 
-/// A file, and the ways to it.
+/// Maximum length of this attribute in bytes.
+const MAX_WRITERS: usize = 4096;
+
+/// A file with its io_uring and its threads.
 #[derive(Debug)]
 pub(super) struct FileDisk {
     file: Arc<File>,
@@ -55,14 +57,14 @@ impl FileDisk {
             FileKind::Regular => u32::try_from(metadata.blksize()).unwrap_or(4096),
             FileKind::Block => logical_block,
         };
-        let discard = Discard { granularity, alignment: 0, max: MOST_DISCARDED };
+        let discard = Discard { granularity, alignment: 0, max: MAX_DISCARD };
         let geometry = Geometry {
             size: size / u64::from(logical_block) * u64::from(logical_block),
             logical_block,
             physical_block,
             discard: (!read_only).then_some(discard),
             secure_erase: false,
-            // The system caches it.
+            // The page cache of the system is a write cache.
             write_back: true,
             fua: true,
             read_only,
@@ -70,34 +72,34 @@ impl FileDisk {
         let origin = origin(&path, kind, &metadata).map_err(failed)?;
         let file = Arc::new(file);
         let workers = Workers::new(Arc::clone(&file), kind, bell);
-        // Where the system has none, or allows none, threads do it.
+        // If the system does not support or permit io_uring, threads execute all jobs.
         let ring = Ring::new(Arc::clone(&file)).ok();
         Ok((Self { file, kind, read_only, ring, workers }, geometry, origin))
     }
 
-    /// Returns what is kept of the file's writers in an attribute of it; `None` where it can have none.
+    /// Returns the stored writers; `None` if the file cannot have the attribute.
     pub(super) fn kept_writers(&self) -> Option<Vec<u8>> {
-        // Those of a block device's node are gone when the machine starts again, and are another node's.
+        // Attributes of a device node are lost at a reboot, and the node may then be of another device.
         if self.read_only || self.kind != FileKind::Regular {
             return None;
         }
-        let mut found = vec![0; MOST_WRITERS];
+        let mut found = vec![0; MAX_WRITERS];
         match rustix::fs::fgetxattr(&*self.file, WRITERS, &mut found[..]) {
             Ok(length) => found.truncate(length),
             Err(rustix::io::Errno::NODATA) => found.clear(),
             Err(_) => return None,
         }
-        // What can be read need not be possible to write.
+        // A readable attribute may not be writable.
         self.keep_writers(&found).is_ok().then_some(found)
     }
 
-    /// Keeps it.
+    /// Stores the writers in the attribute, and syncs the file.
     pub(super) fn keep_writers(&self, writers: &[u8]) -> Result<(), Errno> {
         use rustix::fs::XattrFlags;
         let kept = rustix::fs::fsetxattr(&*self.file, WRITERS, writers, XattrFlags::empty());
-        // It has to be there before any data of whoever has it changed.
+        // The attribute must be on the medium before data of a new writer.
         kept.map_err(io::Error::from).and_then(|()| self.file.sync_all()).map_err(|error| {
-            // What is there is not true any more.
+            // The stored writers are outdated.
             let _ = rustix::fs::fremovexattr(&*self.file, WRITERS);
             super::errno(&error)
         })
@@ -117,7 +119,7 @@ impl FileDisk {
         }
     }
 
-    /// Returns a file that can be read when something of the ring has ended.
+    /// Returns a descriptor that is readable when a job of io_uring has completed.
     pub(super) fn bell(&self) -> Option<BorrowedFd<'_>> {
         self.ring.as_ref().map(Ring::bell)
     }
@@ -133,7 +135,7 @@ impl FileDisk {
     }
 }
 
-/// Opens a file to read and write, or, where that is not allowed, to read; returns whether that is so.
+/// Opens a file for reading and writing, or read-only if writing is not permitted. Returns true if it is read-only.
 fn open(path: &PathBuf) -> io::Result<(File, bool)> {
     match OpenOptions::new().read(true).write(true).open(path) {
         Ok(file) => Ok((file, false)),
@@ -149,30 +151,29 @@ fn open(path: &PathBuf) -> io::Result<(File, bool)> {
     }
 }
 
-/// Returns the size of a block device, its logical and its physical block, in bytes.
+/// Returns the size of a block device, of its logical and of its physical block, in bytes.
 fn block_device(file: &File) -> io::Result<(u64, u32, u32)> {
-    // Of the system's headers: numbers of requests.
+    // BLKGETSIZE64, BLKSSZGET and BLKPBSZGET of <linux/fs.h>.
     const SIZE: libc::Ioctl = 0x8008_1272_u32 as libc::Ioctl;
     const LOGICAL: libc::Ioctl = 0x1268;
     const PHYSICAL: libc::Ioctl = 0x127b;
     let fd = file.as_raw_fd();
     let (mut size, mut logical, mut physical) = (0_u64, 0_i32, 0_u32);
     let check = |result: i32| if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) };
-    // SAFETY: the call writes eight bytes to the number that it is given.
+    // SAFETY: the call writes eight bytes to `size`.
     check(unsafe { libc::ioctl(fd, SIZE, &raw mut size) })?;
-    // SAFETY: the calls write four bytes to the numbers that they are given.
+    // SAFETY: the call writes four bytes to `logical`.
     check(unsafe { libc::ioctl(fd, LOGICAL, &raw mut logical) })?;
-    // SAFETY: as above.
+    // SAFETY: the call writes four bytes to `physical`.
     check(unsafe { libc::ioctl(fd, PHYSICAL, &raw mut physical) })?;
     let logical = logical.cast_unsigned().max(512);
     Ok((size, logical, physical.max(logical)))
 }
 
-/// Returns where the data of a file comes from: from that file, and what was written from the system's cache, which is
-/// another one each time that the machine is started.
+/// Returns the identification of a file's data: the file, and the boot of the machine, since a reboot loses the page cache.
 fn origin(path: &Path, kind: FileKind, metadata: &Metadata) -> io::Result<Origin> {
     let medium = match kind {
-        // Numbers of files are given again, those of file systems may be others after a start.
+        // Inode numbers are reused, and device numbers may change at a reboot, so the creation time is included.
         FileKind::Regular => {
             let made = metadata.created().ok();
             let made = made.and_then(|at| at.duration_since(SystemTime::UNIX_EPOCH).ok());
@@ -184,7 +185,7 @@ fn origin(path: &Path, kind: FileKind, metadata: &Metadata) -> io::Result<Origin
     Ok(Origin { medium: crc32fast::hash(medium.as_bytes()), cache: crc32fast::hash(&started) })
 }
 
-/// Returns the name that a block device has wherever it is, if it has one.
+/// Returns a persistent identifier of a block device, if it has one.
 fn name_of(device: u64) -> Option<Vec<u8>> {
     let place = format!("/sys/dev/block/{}:{}", libc::major(device), libc::minor(device));
     let files = ["wwid", "device/wwid", "dm/uuid", "md/uuid", "serial", "loop/backing_file"];

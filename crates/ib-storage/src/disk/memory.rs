@@ -1,4 +1,4 @@
-//! A device in memory.
+//! A disk in memory.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -8,10 +8,10 @@ use ib_hca::Memory;
 
 use super::{DiskError, Job};
 
-/// What is forgotten at once, in bytes.
-const MOST_DISCARDED: u64 = 4 << 20;
+/// Maximum length of a discard in bytes.
+const MAX_DISCARD: u64 = 4 << 20;
 
-/// A device in memory: everything is done at once.
+/// A disk in memory. Jobs complete immediately.
 #[derive(Debug)]
 pub(super) struct MemoryDisk {
     memory: Arc<Memory>,
@@ -26,11 +26,11 @@ impl MemoryDisk {
         let length = usize::try_from(size).ok();
         let memory = length.and_then(|length| Memory::zeroed(length).ok());
         let memory = memory.ok_or(DiskError::OutOfMemory(size))?;
-        let discard = Discard { granularity: 512, alignment: 0, max: MOST_DISCARDED };
+        let discard = Discard { granularity: 512, alignment: 0, max: MAX_DISCARD };
         let geometry = Geometry {
             discard: Some(discard),
             physical_block: 4096,
-            // What is stored is stored.
+            // There is no write cache.
             write_back: false,
             fua: false,
             ..Geometry::new(size, 512)

@@ -1,4 +1,4 @@
-//! Files by io_uring: without a thread that waits, and many at once.
+//! File I/O by io_uring: many jobs at once, without blocking threads.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -14,33 +14,33 @@ use slab::Slab;
 
 use super::{Job, errno};
 
-/// How many entries the ring has; what does not fit waits.
+/// Number of entries of the ring. Further jobs are queued.
 const ENTRIES: u32 = 256;
 
 /// An `io_uring` instance and its jobs in flight.
 pub(super) struct Ring {
     ring: IoUring,
     file: Arc<File>,
-    /// By the numbers of their entries.
+    /// Jobs by the user data of their entries.
     jobs: Slab<RunningJob>,
-    /// Those that are not with the system yet.
+    /// Jobs that were not passed to the system yet.
     waiting: VecDeque<usize>,
-    under_way: usize,
+    in_flight: usize,
     ended: VecDeque<(u64, Errno)>,
-    /// Can be read when something has ended.
+    /// Readable when a job has completed.
     bell: OwnedFd,
 }
 
 impl fmt::Debug for Ring {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Ring({} under way)", self.jobs.len())
+        write!(f, "Ring({} jobs)", self.jobs.len())
     }
 }
 
 #[derive(Debug)]
 struct RunningJob {
     job: Job,
-    /// How much was moved before, in bytes.
+    /// Number of bytes that were transferred by earlier entries.
     done: u64,
 }
 
@@ -50,7 +50,7 @@ impl Ring {
         let bell = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
         ring.submitter().register_eventfd(bell.as_raw_fd())?;
         let (waiting, ended) = (VecDeque::new(), VecDeque::new());
-        Ok(Self { ring, file, jobs: Slab::new(), waiting, under_way: 0, ended, bell })
+        Ok(Self { ring, file, jobs: Slab::new(), waiting, in_flight: 0, ended, bell })
     }
 
     pub(super) fn bell(&self) -> BorrowedFd<'_> {
@@ -62,9 +62,9 @@ impl Ring {
         self.waiting.push_back(number);
     }
 
-    /// Hands what waits to the system.
+    /// Passes queued jobs to the system.
     pub(super) fn flush(&mut self) {
-        while self.under_way < ENTRIES as usize
+        while self.in_flight < ENTRIES as usize
             && let Some(&number) = self.waiting.front()
         {
             self.waiting.pop_front();
@@ -76,16 +76,15 @@ impl Ring {
                     continue;
                 }
             };
-            // SAFETY: the memory that the entry names is kept by the job until the entry has ended, and so is the
-            // file by this.
+            // SAFETY: the job keeps the memory of the entry until its completion, and `self` keeps the file.
             let pushed = unsafe { self.ring.submission().push(&entry) };
             if pushed.is_err() {
                 self.waiting.push_front(number);
                 break;
             }
-            self.under_way += 1;
+            self.in_flight += 1;
         }
-        // What the system does not take now it takes with the next ones.
+        // Entries that the system does not accept now are submitted with the next ones.
         self.ring.submit().ok();
     }
 
@@ -115,12 +114,12 @@ impl Ring {
     }
 
     fn reap(&mut self) {
-        // The bell is silent before the ring is looked at, so that nothing ends unheard.
+        // The event is reset before the ring is read, so that no completion is missed.
         rustix::io::read(&self.bell, &mut [0; 8]).ok();
         let mut again = false;
         for entry in self.ring.completion() {
             let number = entry.user_data() as usize;
-            self.under_way -= 1;
+            self.in_flight -= 1;
             let it = &mut self.jobs[number];
             let moves = matches!(it.job.command.operation, Operation::Read | Operation::Write);
             let length = it.job.command.length;
@@ -133,7 +132,7 @@ impl Ring {
                     );
                     if is_early { None } else { Some(errno(&error)) }
                 }
-                // The file has become shorter than it was.
+                // The file was truncated.
                 Ok(0) if moves && length > it.done => Some(Errno::EIO),
                 Ok(moved) => {
                     it.done += if moves { moved } else { 0 };
@@ -161,9 +160,9 @@ impl Drop for Ring {
     /// Waits for the jobs in flight: the kernel accesses their memory, which may be reused afterwards.
     fn drop(&mut self) {
         self.waiting.clear();
-        while self.under_way > 0 {
+        while self.in_flight > 0 {
             if self.ring.submit_and_wait(1).is_err() {
-                // What cannot be waited for must keep its memory.
+                // If the wait fails, the jobs must keep their memory.
                 std::mem::forget(std::mem::take(&mut self.jobs));
                 return;
             }

@@ -8,7 +8,7 @@ use ib_os::alarm::Alarm;
 
 const SIZE: u64 = 1 << 20;
 
-/// Does something, and waits for its end.
+/// Executes a command, and returns its status.
 fn run(disk: &mut Disk, command: Command, memory: &Arc<Memory>, offset: usize) -> Errno {
     disk.submit(Job { id: 7, command, memory: Arc::clone(memory), offset });
     disk.flush();
@@ -29,7 +29,7 @@ fn command(operation: Operation, offset: u64, length: u64) -> Command {
     Command { operation, offset, length, fua: operation == Operation::Write && offset == 0 }
 }
 
-fn holds_what_is_written(disk: &mut Disk) {
+fn check_operations(disk: &mut Disk) {
     let memory = Memory::zeroed(64 << 10).expect("memory");
     memory.write(4096, &[5; 8192]).expect("it fits");
     assert_eq!(run(disk, command(Operation::Write, 0, 8192), &memory, 4096), Errno::OK);
@@ -50,10 +50,10 @@ fn holds_what_is_written(disk: &mut Disk) {
 }
 
 #[test]
-fn memory_holds_what_is_written() {
+fn disk_in_memory_executes_all_operations() {
     let mut disk = Disk::in_memory(SIZE).expect("memory");
     assert_eq!((disk.geometry().size, disk.geometry().read_only), (SIZE, false));
-    holds_what_is_written(&mut disk);
+    check_operations(&mut disk);
     for size in [0, 100, 513] {
         assert!(matches!(Disk::in_memory(size), Err(DiskError::Size(found)) if found == size));
     }
@@ -61,17 +61,17 @@ fn memory_holds_what_is_written() {
 }
 
 #[test]
-fn files_hold_what_is_written() {
+fn file_executes_all_operations() {
     let alarm = Alarm::new().expect("files");
     let file = tempfile::NamedTempFile::new().expect("a file");
     file.as_file().set_len(SIZE + 100).expect("room");
     let mut disk = Disk::open(file.path(), alarm.bell()).expect("a file");
-    // Whole blocks.
+    // The size is rounded down to whole blocks.
     assert_eq!((disk.geometry().size, disk.geometry().fua), (SIZE, true));
-    holds_what_is_written(&mut disk);
+    check_operations(&mut disk);
     let read = std::fs::read(file.path()).expect("it is there");
     assert_eq!((read[0], read[511], read[512], read[1024], read[4096]), (5, 5, 0, 5, 0));
-    // A file that becomes shorter.
+    // The file is truncated.
     file.as_file().set_len(4096).expect("it is a file");
     let memory = Memory::zeroed(8192).expect("memory");
     assert_eq!(run(&mut disk, command(Operation::Read, 8192, 512), &memory, 0), Errno::EIO);
@@ -79,23 +79,23 @@ fn files_hold_what_is_written() {
     assert_eq!(run(&mut disk, command(Operation::Read, 0, 4096), &memory, 0), Errno::OK);
 }
 
-/// Threads do the same as the ring.
+/// Threads have the same results as io_uring.
 #[test]
-fn files_by_threads_hold_what_is_written() {
+fn file_without_io_uring_executes_all_operations() {
     let alarm = Alarm::new().expect("files");
     let file = tempfile::NamedTempFile::new().expect("a file");
     file.as_file().set_len(SIZE).expect("room");
     let mut disk = Disk::open(file.path(), alarm.bell()).expect("a file");
     let Kind::File(inner) = &mut disk.kind else { panic!("it is a file") };
     inner.without_ring();
-    holds_what_is_written(&mut disk);
+    check_operations(&mut disk);
     file.as_file().set_len(4096).expect("it is a file");
     let memory = Memory::zeroed(8192).expect("memory");
     assert_eq!(run(&mut disk, command(Operation::Read, 0, 8192), &memory, 0), Errno::EIO);
 }
 
 #[test]
-fn many_are_under_way_at_once() {
+fn more_jobs_than_ring_entries_complete() {
     const COUNT: u64 = 2000;
     let alarm = Alarm::new().expect("files");
     let mut file = tempfile::NamedTempFile::new().expect("a file");
@@ -135,7 +135,7 @@ fn many_are_under_way_at_once() {
 }
 
 #[test]
-fn what_is_no_device_is_refused() {
+fn paths_without_disk_are_refused() {
     let alarm = Alarm::new().expect("files");
     let open = |path: &str| Disk::open(path, alarm.bell());
     assert!(matches!(open("/nowhere/at/all"), Err(DiskError::File { .. })));
@@ -145,9 +145,9 @@ fn what_is_no_device_is_refused() {
     assert!(matches!(refused, DiskError::Empty { length: 0, block: 512, .. }), "{refused}");
 }
 
-/// Where the file system has attributes; the root file system of Linux has.
+/// Without effect on file systems without extended attributes.
 #[test]
-fn a_file_keeps_who_has_written_to_it() {
+fn file_stores_its_writers() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("disk0");
     std::fs::write(&path, vec![0; SIZE as usize]).expect("there is room");
@@ -157,7 +157,7 @@ fn a_file_keeps_who_has_written_to_it() {
     assert!(kept.is_empty());
     assert_eq!(open().keep_writers(b"one"), Ok(()));
     assert_eq!(open().kept_writers().as_deref(), Some(&b"one"[..]));
-    // It is not data, and no other data is there.
+    // The data of the file is unchanged.
     assert!(std::fs::read(&path).expect("it is there").iter().all(|&byte| byte == 0));
     let memory = Disk::in_memory(SIZE).expect("memory");
     assert!(memory.kept_writers().is_none() && memory.keep_writers(b"one").is_err());

@@ -1,4 +1,4 @@
-//! Files by threads that wait for them.
+//! File I/O by threads.
 
 use std::fs::File;
 use std::io;
@@ -22,7 +22,7 @@ pub(super) enum FileKind {
 /// Number of threads of a file.
 const THREADS: usize = 4;
 
-/// Threads that do what is asked, and tell when it has ended. They start with the first job, and end with this.
+/// Threads that execute jobs. They start with the first job, and end when this is dropped.
 #[derive(Debug)]
 pub(super) struct Workers {
     file: Arc<File>,
@@ -32,7 +32,7 @@ pub(super) struct Workers {
     ended: (Sender<Ended>, Receiver<Ended>),
 }
 
-/// The number of a job, and how it has ended.
+/// The number and status of a completed job.
 type Ended = (u64, Errno);
 
 impl Workers {
@@ -45,10 +45,10 @@ impl Workers {
             self.jobs = self.start();
         }
         let id = job.id;
-        let taken = self.jobs.as_ref().is_some_and(|jobs| jobs.send(job).is_ok());
-        if !taken {
+        let is_queued = self.jobs.as_ref().is_some_and(|jobs| jobs.send(job).is_ok());
+        if !is_queued {
             // No thread could be started.
-            self.ended.0.send((id, Errno::ENOMEM)).expect("the receiver is here");
+            self.ended.0.send((id, Errno::ENOMEM)).expect("`self` has the receiver");
         }
     }
 
@@ -56,7 +56,7 @@ impl Workers {
         self.ended.1.try_recv().ok()
     }
 
-    /// Starts the threads; returns nothing when not even one starts.
+    /// Starts the threads; `None` if none could be started.
     fn start(&self) -> Option<Sender<Job>> {
         let (sender, receiver) = channel::<Job>();
         let receiver = Arc::new(Mutex::new(receiver));
@@ -68,9 +68,9 @@ impl Workers {
                     let next = receiver.lock().unwrap_or_else(PoisonError::into_inner).recv();
                     let Ok(job) = next else { return };
                     let done = run(&file, kind, &job);
-                    let told =
+                    let sent =
                         ended.send((job.id, done.map_or_else(|it| errno(&it), |()| Errno::OK)));
-                    if told.is_err() {
+                    if sent.is_err() {
                         return;
                     }
                     bell.ring();
@@ -82,14 +82,14 @@ impl Workers {
     }
 }
 
-/// Does something with a file, to its end.
+/// Executes a job.
 fn run(file: &File, kind: FileKind, job: &Job) -> io::Result<()> {
     let Command { operation, offset, length, fua } = job.command;
     match operation {
         Operation::Read => move_all(length, |done, left| read_at(file, job, done, left))?,
         Operation::Write => move_all(length, |done, left| write_at(file, job, done, left))?,
         Operation::Flush => return file.sync_data(),
-        Operation::Discard => forget(file, kind, offset, length)?,
+        Operation::Discard => discard(file, kind, offset, length)?,
         Operation::WriteZeroes | Operation::SecureErase => clear(file, kind, offset, length)?,
     }
     if fua && operation != Operation::Write && operation != Operation::Read {
@@ -98,12 +98,12 @@ fn run(file: &File, kind: FileKind, job: &Job) -> io::Result<()> {
     Ok(())
 }
 
-/// Goes on until everything was moved.
+/// Repeats a transfer until all bytes are transferred.
 fn move_all(length: u64, mut once: impl FnMut(u64, usize) -> io::Result<usize>) -> io::Result<()> {
     let mut done = 0;
     while done < length {
         match once(done, (length - done) as usize) {
-            // The file has become shorter than it was.
+            // The file was truncated.
             Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
             Ok(moved) => done += moved as u64,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -113,28 +113,28 @@ fn move_all(length: u64, mut once: impl FnMut(u64, usize) -> io::Result<usize>) 
     Ok(())
 }
 
-/// Reads the data of a job from byte `done` on.
+/// Reads `length` bytes of a job's data, starting at byte `done`.
 fn read_at(file: &File, job: &Job, done: u64, length: usize) -> io::Result<usize> {
     let to = job.data(done, length)?;
     let offset = (job.command.offset + done) as libc::off_t;
-    // SAFETY: the memory has so many bytes from there on, which are only reached by atomics and by the system.
+    // SAFETY: `data` has checked the range, and other threads access the memory by atomics only.
     let moved = unsafe { libc::pread(file.as_raw_fd(), to.cast(), length, offset) };
     usize::try_from(moved).map_err(|_| io::Error::last_os_error())
 }
 
-/// Writes the data of a job from byte `done` on.
+/// Writes `length` bytes of a job's data, starting at byte `done`.
 fn write_at(file: &File, job: &Job, done: u64, length: usize) -> io::Result<usize> {
     let from = job.data(done, length)?;
     let data = libc::iovec { iov_base: from.cast(), iov_len: length };
     let offset = (job.command.offset + done) as libc::off_t;
     let flags = if job.command.fua { libc::RWF_DSYNC } else { 0 };
-    // SAFETY: the memory has so many bytes from there on, which are only reached by atomics and by the system.
+    // SAFETY: `data` has checked the range, and other threads access the memory by atomics only.
     let moved = unsafe { libc::pwritev2(file.as_raw_fd(), &raw const data, 1, offset, flags) };
     usize::try_from(moved).map_err(|_| io::Error::last_os_error())
 }
 
-/// Has a file forget a part: what is read there afterwards is zeros, or, of a block device, whatever it likes.
-fn forget(file: &File, kind: FileKind, offset: u64, length: u64) -> io::Result<()> {
+/// Discards a range. Files read as zeros there afterwards; the contents of block devices are undefined.
+fn discard(file: &File, kind: FileKind, offset: u64, length: u64) -> io::Result<()> {
     const DISCARD: libc::Ioctl = 0x1277;
     match kind {
         FileKind::Regular => allocate(file, PUNCH, offset, length),
@@ -142,7 +142,7 @@ fn forget(file: &File, kind: FileKind, offset: u64, length: u64) -> io::Result<(
     }
 }
 
-/// Makes a part of a file zeros.
+/// Fills a range with zeros.
 fn clear(file: &File, kind: FileKind, offset: u64, length: u64) -> io::Result<()> {
     const ZERO_OUT: libc::Ioctl = 0x127f;
     match kind {
@@ -160,14 +160,14 @@ const PUNCH: i32 = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
 
 fn allocate(file: &File, mode: i32, offset: u64, length: u64) -> io::Result<()> {
     let (offset, length) = (offset as libc::off_t, length as libc::off_t);
-    // SAFETY: the call reaches no memory.
+    // SAFETY: the call accesses no memory of the process.
     let result = unsafe { libc::fallocate(file.as_raw_fd(), mode, offset, length) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 fn range(file: &File, request: libc::Ioctl, offset: u64, length: u64) -> io::Result<()> {
     let range = [offset, length];
-    // SAFETY: the call reads the two numbers that it is given.
+    // SAFETY: the call reads the two numbers of `range`.
     let result = unsafe { libc::ioctl(file.as_raw_fd(), request, range.as_ptr()) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }

@@ -2,8 +2,8 @@
 
 use ib_nbd::Session;
 
-/// Budget of all clients, in bytes. Beyond it come the input buffers (32 MiB), the guarantees (a quarter of the budget), and
-/// the requests that have a turn (up to 32 MiB each). The total is less than 1 GiB.
+/// Budget of all clients, in bytes. In addition there are the input buffers (32 MiB), the guarantees (a quarter of the
+/// budget), and the requests that have a turn (up to 32 MiB each). The total is less than 1 GiB.
 const BUDGET: usize = 576 << 20;
 
 /// Maximum number of clients that have a turn to receive a write, and of clients that have one to execute a request.
@@ -83,7 +83,7 @@ impl Usage {
         self.kept + more <= self.most || own + more <= self.guaranteed + INPUT
     }
 
-    /// Returns true if the next request of a client needs a turn to be executed. The data of a write has arrived already.
+    /// Returns true if the next request of a client needs a turn to be executed. A write does not: its data has arrived.
     pub(super) fn request_needs_turn(self, session: &Session) -> bool {
         !session.is_writing() && !self.admits(session.kept(), session.next_held())
     }

@@ -20,7 +20,7 @@ pub(super) const TURN: Duration = Duration::from_secs(1);
 const ROUND: usize = 256 << 10;
 
 /// Timeout of the NBD handshake.
-const PATIENCE: Duration = Duration::from_secs(30);
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(30);
 
 #[derive(Debug)]
 pub(super) struct Connection {
@@ -33,11 +33,11 @@ pub(super) struct Connection {
     pub(super) deadline: Instant,
     /// Number of lost-write events that were reported to the client.
     pub(super) losses: u64,
-    /// Time of the last response that the client has read, or at which it had none to read.
+    /// Time when the client last read a response, or had none to read.
     pub(super) took_at: Instant,
     /// True if the client has a turn to receive the rest of a write.
     pub(super) has_input_turn: bool,
-    /// Time of the last input, or at which the turn began.
+    /// Time of the last input, or of the start of the turn.
     pub(super) input_at: Instant,
     /// True if the client has a turn to execute a request and read the response.
     pub(super) has_request_turn: bool,
@@ -53,7 +53,7 @@ impl Connection {
             number,
             is_gone: false,
             has_ended: false,
-            deadline: now + PATIENCE,
+            deadline: now + HANDSHAKE_TIMEOUT,
             losses,
             took_at: now,
             has_input_turn: false,

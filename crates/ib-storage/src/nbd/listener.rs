@@ -32,7 +32,7 @@ pub enum NbdAddress {
 #[non_exhaustive]
 pub enum ListenError {
     /// The address is not loopback. NBD clients are not authenticated, so remote clients are refused.
-    #[error("{0}: programs connect over loopback only")]
+    #[error("{0}: NBD clients can connect over loopback only")]
     NotLoopback(SocketAddr),
     /// Another process listens there, or the path is not a socket.
     #[error("{}: {error}", path.display())]
@@ -125,8 +125,8 @@ impl Listener {
         }
     }
 
-    /// Returns the time at which connections are accepted whatever the socket reports: it reports waiting clients even if no
-    /// descriptors are free for them.
+    /// Returns the time of the next accept after a lack of descriptors; `None` if the socket can be polled. The socket would
+    /// report waiting clients although no descriptors are free for them.
     pub(super) fn pause(&mut self) -> Option<Instant> {
         if self.lacks_files {
             return Some(self.accept_at);

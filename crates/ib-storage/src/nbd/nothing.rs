@@ -1,4 +1,4 @@
-//! The block device while another user has it.
+//! A placeholder for the block device while another user has taken it.
 
 use ib_block::{Command, Errno, ReadData};
 
@@ -9,7 +9,7 @@ pub(super) struct Nothing;
 
 impl Backing for Nothing {
     fn submit(&mut self, _: u64, command: Command, _: &[u8]) {
-        unreachable!("{command:?} is not taken while the device is somebody else's");
+        unreachable!("{command:?} was polled while another user has taken the device");
     }
 
     fn poll(&mut self) -> Option<(u64, Errno)> {

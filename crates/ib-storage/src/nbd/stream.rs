@@ -8,7 +8,7 @@ use std::os::unix::net::UnixStream;
 use ib_block::Slice;
 use ib_os::sockopt;
 
-/// Send buffer size in bytes: holds whole responses of usual sizes, so that neither end is woken for a part of one.
+/// Send buffer size in bytes. Whole responses of usual sizes fit, so that neither side is woken for a part of one.
 const SEND_BUFFER: usize = 512 << 10;
 
 /// Maximum number of slices in one call of the system.
@@ -51,8 +51,8 @@ impl Stream {
         }
     }
 
-    /// Sends the first bytes of some slices without blocking; returns how many. The slices may lie in memory that others
-    /// write to meanwhile.
+    /// Sends the first bytes of some slices without blocking, and returns their number. Other threads may write to the
+    /// memory of the slices.
     pub(super) fn send<'a>(&self, slices: impl Iterator<Item = Slice<'a>>) -> io::Result<usize> {
         let mut parts = [libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 }; SLICES];
         let mut count = 0;
@@ -66,7 +66,7 @@ impl Stream {
             *to = libc::iovec { iov_base: start.cast(), iov_len: slice.len() };
             count += 1;
         }
-        // SAFETY: all zeros is a message without anything.
+        // SAFETY: all zeros is a valid message header.
         let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
         message.msg_iov = parts.as_mut_ptr();
         message.msg_iovlen = count as _;

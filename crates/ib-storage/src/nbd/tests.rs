@@ -10,12 +10,12 @@ use super::*;
 
 const SIZE: u64 = 1 << 20;
 
-/// A device that does nothing until it is told to.
+/// A device that completes requests only on demand.
 #[derive(Default)]
 struct Slow {
     asked: Vec<(u64, Command)>,
     ended: VecDeque<(u64, Command)>,
-    /// How long the data is of what has ended last.
+    /// Length of the data of the last completed request.
     length: usize,
 }
 
@@ -42,7 +42,7 @@ impl Backing for Slow {
 }
 
 impl Slow {
-    /// Ends all that was asked for.
+    /// Completes all requests.
     fn end_all(&mut self) {
         self.ended.extend(self.asked.drain(..));
     }
@@ -70,20 +70,20 @@ impl Lab {
         Self { server, disk: Slow::default(), path, _directory: directory }
     }
 
-    /// Does what can be done.
+    /// Runs the server until it makes no progress.
     fn run(&mut self) {
-        // As after each wait.
+        // The daemon does this before each wait.
         self.server.interests(&mut Vec::new());
         while self.server.progress(&mut self.disk) {}
     }
 
-    /// Returns whether something is waited for in vain: a file of which the server takes nothing is said to be ready.
+    /// Runs the server, and returns true if a descriptor is ready although there is no work: the server would spin.
     fn spins(&mut self) -> bool {
         self.run();
         self.is_woken()
     }
 
-    /// Returns whether one of the files that it waits for is ready.
+    /// Returns true if a descriptor that the server waits for is ready.
     fn is_woken(&mut self) -> bool {
         let mut files = Vec::new();
         self.server.interests(&mut files);
@@ -102,7 +102,7 @@ impl Lab {
         poll::wait_any_for(&mut files, limit).expect("the system waits");
     }
 
-    /// Returns a program that has chosen the device.
+    /// Connects a client that has chosen the device.
     fn program(&mut self) -> UnixStream {
         let mut program = UnixStream::connect(&self.path).expect("it listens");
         program.set_read_timeout(Some(Duration::from_secs(10))).expect("it is open");
@@ -112,14 +112,14 @@ impl Lab {
         hello.extend(0_u32.to_be_bytes());
         program.write_all(&hello).expect("it takes that");
         self.run();
-        // The greeting, and the device's size and flags.
+        // The greeting of the server, and size and flags of the device.
         let mut answer = [0; 18 + 10];
         program.read_exact(&mut answer).expect("it answers");
         program
     }
 }
 
-/// Returns a request that nothing but its kind and place matters of.
+/// Returns a request of 512 bytes.
 fn request(kind: u16, offset: u64) -> Vec<u8> {
     request_of(kind, offset, 512)
 }
@@ -137,7 +137,7 @@ fn request_of(kind: u16, offset: u64, length: u32) -> Vec<u8> {
     bytes
 }
 
-/// As a disk of this machine does it: who comes after a program that was killed finds what that one has left behind done.
+/// As on a local disk: the writes of a killed program are executed before the requests of its successor.
 #[test]
 fn writes_of_a_disconnected_client_precede_later_requests() {
     let mut lab = Lab::new();
@@ -147,18 +147,18 @@ fn writes_of_a_disconnected_client_precede_later_requests() {
     assert_eq!(lab.disk.asked.len(), 1);
     second.write_all(&request(command::READ, 512)).expect("it takes that");
     lab.run();
-    assert_eq!(lab.disk.asked.len(), 2, "nobody waits for programs that are there");
+    assert_eq!(lab.disk.asked.len(), 2, "connected clients do not block others");
     drop(first);
     second.write_all(&request(command::WRITE, 0)).expect("it takes that");
-    // One that comes now may choose, and waits then.
+    // A new client can finish the handshake, but its request waits.
     let mut third = lab.program();
     third.write_all(&request(command::READ, 0)).expect("it takes that");
     lab.run();
     assert_eq!(lab.disk.asked.len(), 2);
-    assert!(!lab.spins(), "requests that wait wake nobody");
+    assert!(!lab.spins(), "waiting requests do not wake the server");
     lab.disk.end_all();
     lab.run();
-    assert_eq!(lab.disk.asked.len(), 2, "both have waited for it");
+    assert_eq!(lab.disk.asked.len(), 2, "both requests have waited for the write");
     lab.disk.end_all();
     lab.run();
     for mut program in [second, third] {
@@ -181,7 +181,7 @@ fn reads_of_a_disconnected_client_do_not_block_others() {
     assert_eq!(lab.disk.asked.len(), 2);
 }
 
-/// The system tells of a connection that has broken whatever is asked about it.
+/// `poll` reports a broken connection even if no events are requested.
 #[test]
 fn disconnected_client_does_not_wake_the_server_repeatedly() {
     let mut lab = Lab::new();
@@ -196,14 +196,14 @@ fn disconnected_client_does_not_wake_the_server_repeatedly() {
 }
 
 #[test]
-fn disconnected_client_with_unread_responses_blocks_nobody() {
-    // With as many answers as one may have, and with more than its share of what all may have.
+fn disconnected_client_with_unread_responses_does_not_block() {
+    // With the maximum number of responses of a client, and with more than its share of the budget.
     for (limit, answers) in [(Budget::new().limit, 70), (2 << 20, 8)] {
-        goes_without_taking(limit, answers);
+        disconnect_with_unread_responses(limit, answers);
     }
 }
 
-fn goes_without_taking(limit: usize, answers: usize) {
+fn disconnect_with_unread_responses(limit: usize, answers: usize) {
     let mut lab = Lab::new();
     lab.server.budget.limit = limit;
     let (mut first, mut second) = (lab.program(), lab.program());
@@ -213,7 +213,7 @@ fn goes_without_taking(limit: usize, answers: usize) {
         lab.disk.end_all();
         lab.run();
     }
-    // More is asked for, and a change, while no more answers can be sent.
+    // The client sends another request although no more responses can be sent to it.
     first.write_all(&request(command::READ, 0)).expect("it takes that");
     second.write_all(&request(command::READ, 0)).expect("it takes that");
     first.shutdown(std::net::Shutdown::Write).expect("it can");
@@ -226,11 +226,11 @@ fn goes_without_taking(limit: usize, answers: usize) {
     assert!(!lab.spins());
 }
 
-/// The two of them at once: the second one has seen the end of the first one, so what that one has sent comes first.
+/// The server reads both clients at once. The first has disconnected before the second sent its write, so it is first.
 #[test]
 fn unread_writes_of_a_disconnected_client_precede_others() {
     let mut lab = Lab::new();
-    // The second one is looked at first, and the other way round.
+    // In both orders of the connections.
     for turns in [false, true] {
         let mut programs = [lab.program(), lab.program()];
         if turns {
@@ -242,7 +242,7 @@ fn unread_writes_of_a_disconnected_client_precede_others() {
         second.write_all(&request(command::WRITE, 512)).expect("it takes that");
         lab.run();
         let asked: Vec<u64> = lab.disk.asked.iter().map(|(_, command)| command.offset).collect();
-        assert_eq!(asked, [0], "what was left behind, and it alone");
+        assert_eq!(asked, [0], "only the write of the disconnected client is executed");
         lab.disk.end_all();
         lab.run();
         let asked: Vec<u64> = lab.disk.asked.iter().map(|(_, command)| command.offset).collect();
@@ -255,7 +255,7 @@ fn unread_writes_of_a_disconnected_client_precede_others() {
     }
 }
 
-/// While somebody else has the device, whoever waits for it wakes nobody again and again.
+/// Clients that wait while another user has the device do not wake the server repeatedly.
 #[test]
 fn clients_that_wait_for_the_device_do_not_wake_the_server() {
     let mut lab = Lab::new();
@@ -283,7 +283,7 @@ fn only_the_client_beyond_its_memory_share_waits() {
     other.write_all(&request(command::READ, 512)).expect("it takes that");
     lab.run();
     assert_eq!(lab.disk.asked.len(), 5);
-    // Answers that nobody takes count as well, and wake nobody.
+    // Unread responses count as memory, and do not wake the server.
     lab.disk.end_all();
     lab.run();
     let asked = lab.disk.asked.len();
@@ -313,7 +313,7 @@ fn announced_writes_take_no_memory() {
     assert!(kept <= programs.len() * (256 << 10), "{kept}");
 }
 
-/// Half of what each of them sends is more than its share.
+/// Half of each write is more than the client's share of the memory.
 #[test]
 fn partial_writes_beyond_the_budget_finish_in_turns() {
     const LONG: usize = SIZE as usize;
@@ -330,7 +330,7 @@ fn partial_writes_beyond_the_budget_finish_in_turns() {
     let mut sent = vec![0; programs.len()];
     for round in 0..2000 {
         for ((program, whole), sent) in programs.iter_mut().zip(&wholes).zip(&mut sent) {
-            // First a half of all of them.
+            // All clients first send half of their writes.
             let end = if round < 200 { whole.len() / 2 } else { whole.len() };
             *sent += program.write(&whole[*sent..end]).unwrap_or(0);
         }
@@ -375,7 +375,7 @@ fn write_whole(lab: &mut Lab) {
     // Three sets of clients lose their turns.
     let until = clock::now() + 6 * TURN;
     while program.read(&mut answer).is_err() {
-        assert!(clock::now() < until, "{sent} bytes were taken, and there is no response");
+        assert!(clock::now() < until, "no response after {sent} bytes were read");
         sent += program.write(&whole[sent..]).unwrap_or(0);
         lab.run();
         lab.disk.end_all();
@@ -412,7 +412,7 @@ fn silent_client_loses_its_turn_if_others_wait() {
     let mut programs = partial_writes(&mut lab);
     let more = |lab: &mut Lab, programs: &mut [UnixStream]| {
         for program in programs {
-            // Those that were disconnected take nothing.
+            // Disconnected clients cannot send.
             let _ = program.write(&[7; 4096]);
         }
         lab.run();
@@ -446,9 +446,9 @@ fn connection_errors_are_returned_oldest_first() {
     assert_eq!(failed, errors);
 }
 
-/// Requests of any length: the budget is checked before memory is taken, not afterwards.
+/// The budget is checked before memory is allocated, for requests of any length.
 #[test]
-fn programs_that_take_no_answers_stay_within_the_budget() {
+fn clients_that_read_no_responses_stay_within_the_budget() {
     const LONG: u32 = 1 << 20;
     let mut lab = Lab::new();
     lab.server.budget.limit = 8 << 20;
@@ -464,10 +464,10 @@ fn programs_that_take_no_answers_stay_within_the_budget() {
         lab.run();
         peak = peak.max(lab.server.usage().kept);
     }
-    // The budget, 128 KiB of input of each program, their guarantees, and the few requests beyond.
+    // The budget, 128 KiB of input of each client, the guarantees, and the requests with a turn.
     let most = (8 << 20) + 40 * (128 << 10) + (2 << 20) + 4 * LONG as usize;
     assert!(peak <= most, "{peak} bytes, at most {most}");
-    // A short request of another program is done.
+    // A short request of another client is executed.
     let mut other = lab.program();
     other.write_all(&request(command::READ, 0)).expect("it takes that");
     lab.run();
@@ -476,8 +476,8 @@ fn programs_that_take_no_answers_stay_within_the_budget() {
     let mut answer = [0; 16 + 512];
     other.read_exact(&mut answer).expect("it is answered");
     assert!(!lab.spins());
-    // Requests of programs that have gone count until they end, and nothing stays.
-    // None of the others waits for its turn, as it cannot take an answer.
+    // Requests of disconnected clients count as memory until they complete. Their waiting requests are dropped, since the
+    // clients cannot read responses.
     drop(slow);
     for _ in 0..2 {
         lab.run();

@@ -1,12 +1,11 @@
-//! Statistics of sessions and paths, and what changes them, for other processes: over a socket in the file system, and
-//! as metrics for Prometheus.
+//! The statistics and control tree for other processes: over a Unix socket, and as metrics for Prometheus.
 //!
 //! | module | holds |
 //! |---|---|
-//! | `message` | [`ControlRequest`]: what is asked, and how it is answered |
-//! | `session` | the control of a client's session |
-//! | `server` | the control of a server |
-//! | `client` | [`ControlClient`]: the client |
+//! | `message` | [`ControlRequest`], and the replies |
+//! | `session` | the tree of a client's session |
+//! | `server` | the tree of a server |
+//! | `client` | [`ControlClient`]: the client of the socket |
 //!
 //! Requests and responses are lines of JSON ([`ib_control::lines`]). Threads serve the socket. The data loop only polls
 //! a request queue, so that clients cannot block it.
@@ -33,45 +32,44 @@ pub use session::PathFinder;
 pub(super) use server::ServerControl;
 pub(super) use session::SessionControl;
 
-/// Why nobody can ask.
+/// Error of [`Control::open`].
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// The socket cannot be had.
+    /// The socket cannot be opened.
     #[error("{}: {source}", path.display())]
     Socket {
         /// The socket.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
-    /// The port of the loopback device cannot be had.
+    /// The port on loopback cannot be opened.
     #[error("cannot serve metrics on port {port} of localhost: {source}")]
     Metrics {
         /// The port.
         port: u16,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
-    /// There are no more files.
+    /// The process has no free file descriptors.
     #[error("{0}")]
     System(#[from] io::Error),
 }
 
-/// Where others ask.
+/// The sockets for control and metrics, and their queue of requests.
 pub struct Control {
     alarm: Alarm,
     queue: RequestQueue,
-    /// The socket, as long as it is there.
+    /// Removes the socket when it is dropped.
     _serving: Option<ServedSocket>,
 }
 
 impl Control {
-    /// Lets others ask at a socket, if one is named, of the owner only; and have metrics from a port of the loopback
-    /// device, if one is named.
+    /// Opens a control socket, which only the owner can access, and a port for metrics on loopback. Both are optional.
     ///
     /// # Errors
-    /// Fails when somebody else has the socket or the port, or it cannot be had.
+    /// Fails if the socket or port is in use or cannot be opened.
     pub fn open(socket: Option<&Path>, metrics: Option<u16>) -> Result<Self, OpenError> {
         let alarm = Alarm::new()?;
         let (sender, queue) = request_queue(alarm.bell());

@@ -1,10 +1,10 @@
-//! Block devices that a server offers over RTRS, whatever drives its HCAs.
+//! Exported disks of an RNBD server, independent of the driver of the HCAs.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use ib_block::{Command, Errno, Operation};
-use ib_rnbd::{Answer, Export, ExportError, ExportId, Server as Rnbd, ServerCommand};
+use ib_rnbd::{Export, ExportError, ExportId, Response, Server as Rnbd, ServerCommand};
 use ib_rtrs::{Adapters, Server as Rtrs, ServerRequest, ServerRequestId, SessionId, StoreId};
 use ib_types::Instant;
 use ib_types::text::escaped;
@@ -15,10 +15,10 @@ use super::BlockEvent;
 use crate::disk::{Disk, Job};
 use ib_os::poll::Interest;
 
-/// The longest header of a request that means something, in bytes.
-const LONGEST_HEADER: usize = 512;
+/// Maximum length of an RNBD message in bytes.
+const MAX_HEADER: usize = 512;
 
-/// How often clients have had something done with a device.
+/// Numbers of commands of a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeviceCounts {
     /// Reads.
@@ -27,53 +27,53 @@ pub struct DeviceCounts {
     pub writes: u64,
     /// Flushes.
     pub flushes: u64,
-    /// Discards, with those that make data unreadable.
+    /// Discards, including secure erases.
     pub discards: u64,
 }
 
 impl DeviceCounts {
     const fn count(&mut self, operation: Operation) {
-        let which = match operation {
+        let counter = match operation {
             Operation::Read => &mut self.reads,
             Operation::Write | Operation::WriteZeroes => &mut self.writes,
             Operation::Flush => &mut self.flushes,
             Operation::Discard | Operation::SecureErase => &mut self.discards,
         };
-        *which += 1;
+        *counter += 1;
     }
 }
 
-/// A device that is offered.
-struct Offered {
+/// An exported disk.
+struct ExportedDisk {
     disk: Disk,
     counts: DeviceCounts,
-    /// What reads are answered from at once, where its data lies in memory.
+    /// The store of a disk in memory, from which reads complete immediately.
     store: Option<StoreId>,
 }
 
-/// Devices, and what clients want of them.
+/// Exported disks, and the commands of clients.
 pub struct Exports {
     rnbd: Rnbd<SessionId>,
-    disks: Vec<Offered>,
-    /// What the devices do.
-    under_way: Slab<(ServerRequestId, ServerCommand)>,
+    disks: Vec<ExportedDisk>,
+    /// Commands in flight at the disks.
+    in_flight: Slab<(ServerRequestId, ServerCommand)>,
     events: VecDeque<BlockEvent>,
     header: Vec<u8>,
 }
 
 impl Exports {
-    /// Returns none yet. The number has to be random.
+    /// Creates an empty set of exports. The number must be random.
     pub fn new(number: u64) -> Self {
         Self {
             rnbd: Rnbd::new(number),
             disks: Vec::new(),
-            under_way: Slab::new(),
+            in_flight: Slab::new(),
             events: VecDeque::new(),
-            header: vec![0; LONGEST_HEADER],
+            header: vec![0; MAX_HEADER],
         }
     }
 
-    /// Offers a device.
+    /// Exports a disk.
     pub fn offer(
         &mut self,
         rtrs: &mut Rtrs,
@@ -84,11 +84,11 @@ impl Exports {
         let writers = disk.kept_writers();
         let id = self.rnbd.offer(Export { name, geometry, origin, writers })?;
         let store = disk.memory().map(|memory| rtrs.add_store(Arc::clone(memory)));
-        self.disks.push(Offered { disk, counts: DeviceCounts::default(), store });
+        self.disks.push(ExportedDisk { disk, counts: DeviceCounts::default(), store });
         Ok(id)
     }
 
-    /// Does what clients ask for; returns whether there was anything.
+    /// Handles requests of clients, and responds to completed ones. Returns true if there was any progress.
     pub fn work(&mut self, now: Instant, rtrs: &mut Rtrs, cx: &mut impl Adapters) -> bool {
         let mut moved = false;
         while let Some(request) = rtrs.poll_request() {
@@ -109,27 +109,27 @@ impl Exports {
         request: &ServerRequest,
     ) {
         let Some(memory) = rtrs.memory(request.session).cloned() else { return };
-        let length = (request.header_length as usize).min(LONGEST_HEADER);
+        let length = (request.header_length as usize).min(MAX_HEADER);
         let header = &mut self.header[..length];
         let data = (request.direction, request.data_length);
         let answer = match memory.read(request.header_offset, header) {
             Ok(()) => self.rnbd.handle(request.session, data, header),
-            Err(_) => Answer::Now(Errno::EINVAL, Vec::new()),
+            Err(_) => Response::Immediate(Errno::EINVAL, Vec::new()),
         };
         while let Some((id, writers)) = self.rnbd.poll_writers() {
             if let Err(errno) = self.disks[id.0 as usize].disk.keep_writers(&writers) {
-                self.rnbd.forget_writers(id);
+                self.rnbd.stop_storing_writers(id);
                 let device = self.rnbd.export(id).map(|export| export.name.clone());
                 let device = device.unwrap_or_default();
                 self.events.push_back(BlockEvent::Unkept { device, errno });
             }
         }
         match answer {
-            Answer::Now(errno, bytes) => {
+            Response::Immediate(errno, bytes) => {
                 if !errno.is_ok() {
                     let name = rtrs.name(request.session).unwrap_or_default();
                     let session = escaped(&String::from_utf8_lossy(name)).to_string();
-                    let what = named(&self.header[..length]);
+                    let what = describe(&self.header[..length]);
                     self.events.push_back(BlockEvent::Refused { session, what, errno });
                 }
                 let fits = bytes.len() <= request.data_length as usize
@@ -137,7 +137,7 @@ impl Exports {
                 let errno = if fits { errno } else { Errno::EINVAL };
                 rtrs.complete(now, cx, request.id, errno, bytes.len() as u32);
             }
-            Answer::Do(it) => {
+            Response::Execute(it) => {
                 let offered = &mut self.disks[it.export.0 as usize];
                 let Command { operation, offset: place, length, .. } = it.command;
                 offered.counts.count(operation);
@@ -147,20 +147,20 @@ impl Exports {
                     rtrs.complete_from(now, cx, request.id, found, length as u32);
                     return;
                 }
-                let id = self.under_way.insert((request.id, it)) as u64;
+                let id = self.in_flight.insert((request.id, it)) as u64;
                 let (command, offset) = (it.command, request.data_offset);
                 offered.disk.submit(Job { id, command, memory, offset });
             }
         }
     }
 
-    /// Answers what devices have done; returns whether there was anything.
+    /// Responds to commands that disks have completed. Returns true if there were any.
     pub fn answer(&mut self, now: Instant, rtrs: &mut Rtrs, cx: &mut impl Adapters) -> bool {
         let mut moved = false;
         for offered in &mut self.disks {
             while let Some((id, errno)) = offered.disk.poll() {
                 moved = true;
-                let (request, it) = self.under_way.remove(id as usize);
+                let (request, it) = self.in_flight.remove(id as usize);
                 self.rnbd.done(&it);
                 if !errno.is_ok() {
                     let device = self.rnbd.export(it.export).map(|export| export.name.clone());
@@ -171,14 +171,14 @@ impl Exports {
                     });
                 }
                 let reads = it.command.operation == Operation::Read && errno.is_ok();
-                let produced = if reads { it.command.length as u32 } else { 0 };
-                rtrs.complete(now, cx, request, errno, produced);
+                let length = if reads { it.command.length as u32 } else { 0 };
+                rtrs.complete(now, cx, request, errno, length);
             }
         }
         moved
     }
 
-    /// Returns the names of devices, and how often something was done with each.
+    /// Returns the names of devices with their numbers of commands.
     pub fn counts(&self) -> impl Iterator<Item = (&str, DeviceCounts)> {
         (0..).zip(&self.disks).filter_map(|(number, offered)| {
             let export = self.rnbd.export(ExportId(number))?;
@@ -186,28 +186,28 @@ impl Exports {
         })
     }
 
-    /// A session has ended.
+    /// Ends a session.
     pub fn end(&mut self, session: SessionId) {
         self.rnbd.end(session);
     }
 
-    /// Returns the next thing that has happened.
+    /// Returns the next event.
     pub fn poll_event(&mut self) -> Option<BlockEvent> {
         self.events.pop_front()
     }
 
-    /// Returns the files that can be read when devices have ended something.
+    /// Returns the descriptors that are readable when disks have completed jobs.
     pub fn bells(&self) -> impl Iterator<Item = Interest<'_>> {
         self.disks.iter().filter_map(|offered| offered.disk.bell()).map(Interest::to_read)
     }
 }
 
-/// Returns what a message asks for that is refused, as people read it.
-fn named(header: &[u8]) -> String {
+/// Returns a description of a refused message.
+fn describe(header: &[u8]) -> String {
     match Message::parse(header) {
         Ok(Message::Open(open)) => format!("device {:?}", String::from_utf8_lossy(open.name())),
         Ok(Message::Io(io)) => format!("{:?} of device {}", io.rw.operation(), io.device_id),
         Ok(Message::Session(it)) => format!("version {}", it.version),
-        _ => "a message that means nothing".to_owned(),
+        _ => "an invalid message".to_owned(),
     }
 }

@@ -1,13 +1,13 @@
-//! The statistics and control tree as a file system, by FUSE.
+//! The statistics and control tree as a FUSE file system.
 //!
 //! | module | holds |
 //! |---|---|
 //! | `sources` | the control sockets that the tree comes from |
-//! | `files` | what the kernel asks, and is answered |
+//! | `files` | the requests of the kernel |
 //!
-//! The file system is a client of control sockets ([`super::control`]): it may come and go, and wait for whom it likes,
-//! without those who move data. Several sockets have their sessions side by side. As root it is mounted by the system
-//! call, by others by `fusermount3`.
+//! The file system is a client of control sockets ([`super::control`]), so it cannot block the servers and clients of
+//! RTRS. The sessions of all sockets are in the same directories. Root mounts it by system call, other users by
+//! `fusermount3`.
 
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
@@ -27,65 +27,65 @@ mod sources;
 use files::Files;
 use sources::Sources;
 
-/// How many threads answer the kernel: one that waits for a program stops no other ones.
+/// Number of threads for requests of the kernel. A thread blocks while it waits for a control socket.
 const THREADS: usize = 4;
 
-/// Why there is no file system.
+/// Error of mounting or unmounting.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MountError {
     /// The system has no FUSE.
-    #[error("/dev/fuse: {0}: expected a Linux with FUSE; `modprobe fuse` may help")]
+    #[error("/dev/fuse: {0}: expected Linux with FUSE; try `modprobe fuse`")]
     NoFuse(io::Error),
-    /// What mounts for those who may not is not there.
+    /// The user is not root, and `fusermount3` is not installed.
     #[error(
-        "only root may mount without fusermount3, which is not installed: it is in the package fuse3"
+        "only root can mount without fusermount3, which is not installed: install the package fuse3"
     )]
     NoHelper,
-    /// It is no directory.
+    /// The path is not a directory.
     #[error("{}: {source}: expected a directory", dir.display())]
     Directory {
-        /// What was named.
+        /// The path.
         dir: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
-    /// The program that had mounted something there has gone without an end.
+    /// A file system is mounted there whose program has exited.
     #[error(
-        "{dir}: something is mounted there whose program has gone: `umount {dir}` or `fusermount3 -u {dir}` ends it",
+        "{dir}: the program of the mounted file system has exited: unmount it with `umount {dir}` or `fusermount3 -u {dir}`",
         dir = dir.display()
     )]
     Stale {
         /// The directory.
         dir: PathBuf,
     },
-    /// Nobody has the files.
+    /// A control socket cannot be used.
     #[error(transparent)]
     Control(#[from] ControlError),
-    /// It cannot be mounted, or not be ended.
+    /// The directory cannot be mounted or unmounted.
     #[error("{}: {source}", dir.display())]
     Mount {
         /// The directory.
         dir: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
 }
 
-/// A tree that is mounted; it is until [`TreeMount::close`], the end of this, or until somebody else ends it.
+/// A mounted tree. [`TreeMount::close`], dropping it, or another process can unmount it.
 pub struct TreeMount {
     dir: PathBuf,
-    /// The number of its device, which nothing else has.
+    /// The unique device number of the file system.
     number: u64,
     session: BackgroundSession,
     is_over: Arc<AtomicBool>,
 }
 
 impl TreeMount {
-    /// Mounts the files of some control sockets on a directory. The bell rings when somebody else ends that.
+    /// Mounts the files of some control sockets on a directory. The bell rings when another process unmounts it.
     ///
     /// # Errors
-    /// Fails when nobody listens at a socket, or nothing can be mounted there.
+    /// Fails if a socket has no listener, or if the directory cannot be mounted.
     pub fn open(dir: &Path, sockets: Vec<PathBuf>, bell: Bell) -> Result<Self, MountError> {
         let sources = Sources::connect(sockets)?;
         match std::fs::metadata(dir) {
@@ -104,7 +104,7 @@ impl TreeMount {
             .write(true)
             .open("/dev/fuse")
             .map_err(MountError::NoFuse)?;
-        // The working directory may be another one when it ends.
+        // The working directory may change before the file system is unmounted.
         let failed = |source| MountError::Mount { dir: dir.to_owned(), source };
         let dir = dir.canonicalize().map_err(failed)?;
         let is_over = Arc::new(AtomicBool::new(false));
@@ -119,12 +119,12 @@ impl TreeMount {
             MountOption::NoAtime,
         ];
         config.n_threads = Some(THREADS);
-        let files = Files::new(sources, Ended { is_over: Arc::clone(&is_over), bell });
+        let files = Files::new(sources, EndNotifier { is_over: Arc::clone(&is_over), bell });
         let failed = |source: io::Error| match source.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied if !has_helper() => {
                 MountError::NoHelper
             }
-            _ => MountError::Mount { dir: dir.clone(), source: told(source) },
+            _ => MountError::Mount { dir: dir.clone(), source: trimmed(source) },
         };
         let session = Session::new(files, &dir, &config).map_err(failed)?;
         let session = session.spawn().map_err(failed)?;
@@ -132,22 +132,22 @@ impl TreeMount {
         Ok(Self { dir, number, session, is_over })
     }
 
-    /// Returns whether somebody else has ended it.
+    /// Returns true if another process has unmounted it.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.is_over.load(Ordering::SeqCst)
     }
 
-    /// Ends it, also while files of it are open: they are of no use once the process has ended.
+    /// Unmounts the file system, even if files are open: without the process they could not be read.
     ///
     /// # Errors
-    /// Fails when the system does.
+    /// Fails on a system error.
     pub fn close(self) -> Result<(), MountError> {
         let Self { dir, number, session, .. } = self;
-        // It unmounts, unless somebody else has. Its threads are not waited for, which answer as long as files are open.
+        // This unmounts unless another process has. Its threads run until all files are closed, so they are not joined.
         drop(session);
         if device_number(&dir).is_ok_and(|now| now == number) {
-            // Root does not unmount what is in use, but takes it away.
+            // As root, `drop` does not unmount a file system in use: detach it.
             let ended = unmount(&dir, UnmountFlags::DETACH).map_err(io::Error::from);
             ended.map_err(|source| MountError::Mount { dir, source })?;
         }
@@ -155,12 +155,12 @@ impl TreeMount {
     }
 }
 
-/// Returns the number of the device that a directory is on.
+/// Returns the device number of a directory.
 fn device_number(dir: &Path) -> io::Result<u64> {
     Ok(std::fs::metadata(dir)?.dev())
 }
 
-/// Returns whether there is a program that mounts for those who may not, where it is looked for.
+/// Returns true if `fusermount3` or `fusermount` is found where the library searches it.
 fn has_helper() -> bool {
     let paths = std::env::var_os("PATH").unwrap_or_default();
     let usual = ["/sbin", "/bin"].map(PathBuf::from);
@@ -170,22 +170,22 @@ fn has_helper() -> bool {
         || dirs.iter().any(|dir| names.iter().any(|name| dir.join(name).exists()))
 }
 
-/// What `fusermount3` says has its name before it, and a line's end behind.
-fn told(error: io::Error) -> io::Error {
+/// Removes the newline at the end of an error message of `fusermount3`.
+fn trimmed(error: io::Error) -> io::Error {
     match error.raw_os_error() {
         Some(_) => error,
         None => io::Error::new(error.kind(), error.to_string().trim().to_owned()),
     }
 }
 
-/// Tells that the kernel asks no more.
-struct Ended {
+/// Notifies the owner that the kernel has unmounted the file system.
+struct EndNotifier {
     is_over: Arc<AtomicBool>,
     bell: Bell,
 }
 
-impl Ended {
-    fn tell(&self) {
+impl EndNotifier {
+    fn notify(&self) {
         self.is_over.store(true, Ordering::SeqCst);
         self.bell.ring();
     }

@@ -1,4 +1,4 @@
-//! A device of a server, as whoever uses it sees it: what drives [`Remote`].
+//! The driver of [`Remote`] for one device of a server.
 
 use std::collections::VecDeque;
 use std::io;
@@ -23,15 +23,15 @@ pub struct RemoteDisk {
     remote: Remote,
     device: DeviceId,
     events: VecDeque<RemoteEvent>,
-    /// Who asks for numbers and changes.
+    /// The control socket, if any.
     control: Option<Box<SessionControl>>,
 }
 
 impl RemoteDisk {
-    /// Opens a device of a server over some paths of HCAs, as soon as they are connected.
+    /// Adds paths to a new session, and opens a device once they are connected.
     ///
     /// # Errors
-    /// Fails when there is no memory, or no session or device can have the name.
+    /// Fails if memory cannot be allocated, or if the name of the session or device is invalid.
     pub fn open(
         mut devices: Devices,
         paths: &[PathSpec],
@@ -51,24 +51,23 @@ impl RemoteDisk {
         Ok(Self { devices, remote, device, events: VecDeque::new(), control: None })
     }
 
-    /// Has other processes see the session and its paths, and change them; `find_path` finds the way of paths that they
-    /// add.
+    /// Serves the statistics and control tree of the session. `find_path` resolves the paths that are added there.
     pub fn set_control(&mut self, control: Control, find_path: PathFinder) {
         self.control = Some(Box::new(SessionControl::new(control, find_path)));
     }
 
-    /// Returns what the device is like, once it is open.
+    /// Returns the geometry of the device; `None` before it is open.
     #[must_use]
     pub fn geometry(&self) -> Option<&Geometry> {
         self.remote.geometry(self.device)
     }
 
-    /// Asks again for the device, after [`RemoteEvent::Refused`], if it has never been open.
-    pub fn try_again(&mut self) {
-        self.remote.try_again(self.device);
+    /// Retries to open the device after [`RemoteEvent::Refused`], if it has never been open.
+    pub fn retry_open(&mut self) {
+        self.remote.retry_open(self.device);
     }
 
-    /// Returns the session, to look at.
+    /// Returns the session, to read its state.
     #[must_use]
     pub const fn rtrs(&self) -> &Rtrs {
         self.remote.rtrs()
@@ -85,15 +84,15 @@ impl RemoteDisk {
         self.remote.data()
     }
 
-    /// Returns the next thing that has happened.
+    /// Returns the next event.
     pub fn poll_event(&mut self) -> Option<RemoteEvent> {
         self.events.pop_front()
     }
 
-    /// Moves what can be moved; returns whether there was anything.
+    /// Drives HCAs, session and control. Returns true if there was any progress.
     ///
     /// # Errors
-    /// Fails when the system does.
+    /// Fails on a system error.
     pub fn progress(&mut self) -> io::Result<bool> {
         let Self { devices, remote, events, control, .. } = self;
         let session = remote.session();
@@ -103,7 +102,7 @@ impl RemoteDisk {
                 DeviceEvent::Hca(event) => {
                     session.handle_hca(now, devices, cpu::current(), adapter, &event);
                 }
-                // Events of other sessions end by the time limits of the connection manager.
+                // The connection manager handles requests of other services by its timeouts.
                 DeviceEvent::Cm(event) => drop(session.handle_cm(now, devices, adapter, event)),
             }
         })?;
@@ -123,17 +122,17 @@ impl RemoteDisk {
         Ok(moved)
     }
 
-    /// Waits until there may be something to do, or a moment comes.
+    /// Waits until there may be work, or a deadline has passed.
     ///
     /// # Errors
-    /// Fails when the system does.
+    /// Fails on a system error.
     pub fn wait(&mut self, until: Instant) -> io::Result<()> {
         self.wait_with(until, &[])
     }
 
-    /// The same, or until one of some files is ready.
+    /// Waits as [`RemoteDisk::wait`], or until one of some descriptors is ready.
     pub(crate) fn wait_with(&mut self, until: Instant, files: &[Interest<'_>]) -> io::Result<()> {
-        if self.remote.has_news() || !self.events.is_empty() {
+        if self.remote.has_output() || !self.events.is_empty() {
             return Ok(());
         }
         let due = self.remote.poll_timeout().unwrap_or(Instant::NEVER);

@@ -1,4 +1,4 @@
-//! A server of block devices: RTRS, RNBD and the devices, in one thread.
+//! The driver of a block server: RTRS server, RNBD server and disks, in one thread.
 
 use std::io;
 use std::net::IpAddr;
@@ -21,40 +21,40 @@ use ib_os::clock;
 use ib_os::cpu;
 use ib_os::poll::Interest;
 
-/// How long nothing may be looked at when nobody rings.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// Maximum time between two polls of the disks.
+const MAX_WAIT: Duration = Duration::from_secs(1);
 
-/// How long clients are told of the end.
-const PARTING: Duration = Duration::from_millis(200);
+/// Time for the disconnects of clients when the server closes.
+const CLOSE_TIME: Duration = Duration::from_millis(200);
 
-/// What has happened.
+/// An event of a [`BlockServer`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BlockEvent {
-    /// Something about sessions and their paths.
+    /// An event of sessions and their paths.
     Session(ServerEvent),
-    /// A client is refused something that is not about data: a device that it wants to open, say.
+    /// A message of a client was refused, for example to open a device.
     Refused {
-        /// The session's name.
+        /// The name of the session.
         session: String,
-        /// What it has asked for: a device's name, or something else.
+        /// Description of the message, such as the device's name.
         what: String,
-        /// What it was told.
+        /// The error number of the response.
         errno: Errno,
     },
-    /// It cannot be kept beside a device's data who has written to it: when the server is started again, it does not know.
+    /// The writers of a device cannot be stored, so a restarted server does not know them.
     Unkept {
-        /// Its name.
+        /// The name of the device.
         device: String,
-        /// What the system says.
+        /// The system's error number.
         errno: Errno,
     },
-    /// A device cannot do what it is asked for.
+    /// A disk has failed a command.
     Failed {
-        /// Its name.
+        /// The name of the device.
         device: String,
-        /// What it was asked for.
+        /// The operation of the command.
         operation: Operation,
-        /// What it says.
+        /// The error number of the disk.
         errno: Errno,
     },
 }
@@ -66,55 +66,57 @@ pub struct BlockServer {
     exports: Exports,
     alarm: Alarm,
     is_allowed: Box<dyn Fn(IpAddr) -> bool>,
-    /// Who asks for numbers and changes.
+    /// The control socket, if any.
     control: Option<ServerControl>,
 }
 
 impl BlockServer {
-    /// Makes a server on some HCAs, which listens nowhere yet and has no devices.
+    /// Creates a server on some HCAs. It does not listen yet, and exports no devices.
     ///
     /// # Errors
-    /// Fails when the system has no more files or no random numbers.
+    /// Fails if the process has no free file descriptors, or if random numbers cannot be read.
     pub fn new(devices: Devices, config: ServerConfig) -> io::Result<Self> {
         let number = ib_os::random()?;
         Ok(Self {
             devices,
             rtrs: Rtrs::new(config, ib_os::random()?),
-            exports: Exports::new(u64::from_le_bytes(*number.first_chunk().expect("it is longer"))),
+            exports: Exports::new(u64::from_le_bytes(
+                *number.first_chunk().expect("a seed has 32 bytes"),
+            )),
             alarm: Alarm::new()?,
             is_allowed: Box::new(|_| true),
             control: None,
         })
     }
 
-    /// Takes only clients of some addresses from now on; others are refused with [`Errno::EACCES`].
+    /// Restricts the addresses of clients. Other clients are refused with [`Errno::EACCES`].
     pub fn allow(&mut self, is_allowed: impl Fn(IpAddr) -> bool + 'static) {
         self.is_allowed = Box::new(is_allowed);
     }
 
-    /// Has other processes see sessions and their paths, and change them.
+    /// Serves the statistics and control tree of the server.
     pub fn set_control(&mut self, control: Control) {
         self.control = Some(ServerControl::new(control));
     }
 
-    /// Listens at a port of an HCA.
+    /// Listens on a port of an HCA.
     ///
     /// # Errors
-    /// Fails when the port is taken there.
+    /// Fails if the port is in use, or if there is no such HCA.
     pub fn listen(&mut self, adapter: AdapterId, port: u16) -> Result<(), ListenError> {
         self.rtrs.listen(&mut self.devices, adapter, port)
     }
 
-    /// Returns what devices ring that have ended something.
+    /// Returns the bell for disks, which ring it when a job has completed.
     #[must_use]
     pub fn bell(&self) -> Bell {
         self.alarm.bell()
     }
 
-    /// Offers a device.
+    /// Exports a disk.
     ///
     /// # Errors
-    /// Fails when the name is taken or cannot be asked for.
+    /// Fails if the name is invalid or in use.
     pub fn offer(&mut self, name: &str, disk: Disk) -> Result<ExportId, ib_rnbd::ExportError> {
         self.exports.offer(&mut self.rtrs, name, disk)
     }
@@ -124,21 +126,21 @@ impl BlockServer {
         &mut self.devices
     }
 
-    /// Returns the transport's part, to look at.
+    /// Returns the RTRS server, to read its state.
     #[must_use]
     pub const fn rtrs(&self) -> &Rtrs {
         &self.rtrs
     }
 
-    /// Returns the names of devices, and how often something was done with each.
+    /// Returns the names of devices with their numbers of commands.
     pub fn counts(&self) -> impl Iterator<Item = (&str, DeviceCounts)> {
         self.exports.counts()
     }
 
-    /// Moves what can be moved; returns whether there was anything.
+    /// Drives HCAs, RTRS, RNBD, disks and control. Returns true if there was any progress.
     ///
     /// # Errors
-    /// Fails when the system does.
+    /// Fails on a system error.
     pub fn progress(&mut self) -> io::Result<bool> {
         let Self { devices, rtrs, exports, is_allowed, control, .. } = self;
         let mut moved = devices.progress(|devices, adapter, event| {
@@ -152,7 +154,7 @@ impl BlockServer {
                 {
                     rtrs.refuse(now, devices, adapter, &requested, Errno::EACCES);
                 }
-                // What is for nobody is refused by the connection manager's time limits.
+                // The connection manager refuses requests of other services by its timeouts.
                 DeviceEvent::Cm(event) => drop(rtrs.handle_cm(now, devices, adapter, event)),
             }
         })?;
@@ -166,7 +168,7 @@ impl BlockServer {
         Ok(exports.work(now, rtrs, devices) | moved)
     }
 
-    /// Returns the next thing that has happened.
+    /// Returns the next event.
     pub fn poll_event(&mut self) -> Option<BlockEvent> {
         let Some(event) = self.rtrs.poll_event() else { return self.exports.poll_event() };
         if let ServerEvent::SessionDown { session } = event {
@@ -175,14 +177,14 @@ impl BlockServer {
         Some(BlockEvent::Session(event))
     }
 
-    /// Disconnects all clients and takes no more; what devices do meanwhile is not answered.
+    /// Disconnects all clients and stops listening. Outstanding commands get no response.
     ///
     /// # Errors
-    /// Fails when the system does.
+    /// Fails on a system error.
     pub fn close(&mut self) -> io::Result<()> {
         self.rtrs.close(clock::now(), &mut self.devices);
-        // The other ends answer, so that they need not find out.
-        let end = clock::now() + PARTING;
+        // The clients receive the disconnects, so that they do not wait for timeouts.
+        let end = clock::now() + CLOSE_TIME;
         while clock::now() < end {
             self.progress()?;
             self.devices.wait(end)?;
@@ -190,10 +192,10 @@ impl BlockServer {
         Ok(())
     }
 
-    /// Waits until there may be something to do, or a moment comes.
+    /// Waits until there may be work, or a deadline has passed.
     ///
     /// # Errors
-    /// Fails when the system does.
+    /// Fails on a system error.
     pub fn wait(&mut self, until: Instant) -> io::Result<()> {
         self.alarm.silence();
         let Self { devices, rtrs, exports, control, .. } = self;
@@ -203,9 +205,9 @@ impl BlockServer {
             return Ok(());
         }
         let due = self.rtrs.poll_timeout().unwrap_or(Instant::NEVER);
-        let until = until.min(due).min(clock::now() + PATIENCE);
-        let asked = self.control.as_ref().map(ServerControl::as_fd);
-        let own = [self.alarm.as_fd()].into_iter().chain(asked).map(Interest::to_read);
+        let until = until.min(due).min(clock::now() + MAX_WAIT);
+        let control = self.control.as_ref().map(ServerControl::as_fd);
+        let own = [self.alarm.as_fd()].into_iter().chain(control).map(Interest::to_read);
         let files: Vec<_> = self.exports.bells().chain(own).collect();
         self.devices.wait_with(until, &files)
     }

@@ -1,4 +1,4 @@
-//! A client and a server with two ports each, over two switches of a fabric that is managed.
+//! An RTRS client and server with two ports each, on a simulated fabric of two switches with an SM.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,11 +22,13 @@ use crate::managed::Managed;
 /// The port of the server.
 const PORT: u16 = 1234;
 
-/// The length of a request's data, and how many there may be.
+/// Length of the data of a request in bytes.
 pub(crate) const BLOCK: usize = 120 << 10;
+
+/// Queue depth of the server.
 const DEPTH: usize = 64;
 
-/// All links have 10 Gbit/s.
+/// The fabric. All links have 10 Gbit/s.
 const FABRIC: &str = "\
 Switch 4 \"rail-1\"
 [1] \"client\"[1] # lid 0 1xFDR10
@@ -75,7 +77,7 @@ pub(crate) struct Lab {
 }
 
 impl Lab {
-    /// Returns a lab of which so many paths are connected.
+    /// Creates a lab with connected paths.
     pub(crate) fn connected(paths: usize) -> Self {
         let fabric = read::ibsim("rails.net", FABRIC.as_bytes()).expect("a fabric");
         let options = Options { mtu_cap: Mtu::B4096, ..Options::default() };
@@ -189,7 +191,7 @@ impl Lab {
         }
     }
 
-    /// Goes on to the next thing that happens by a moment.
+    /// Advances to the next event, at most to a time.
     pub(crate) fn step(&mut self, end: Instant) {
         let due = [self.client.poll_timeout(), self.server.poll_timeout()];
         let until = due.into_iter().flatten().fold(end, Instant::min);
@@ -225,7 +227,7 @@ impl Lab {
                 }
             }
         }
-        // The server's user has everything in memory.
+        // The server's user completes requests immediately.
         while let Some(request) = server.poll_request() {
             let length = request.data_length;
             let far = &mut Ports(devices, ports[1]);

@@ -13,7 +13,7 @@ use lab::{BLOCK, Lab};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Returns how many gigabits of data go each second over so many paths, in blocks of 120 KiB.
+/// Returns the throughput in Gbit/s of requests of 120 KiB over a number of paths.
 fn gigabits(paths: usize, directions: &[Direction]) -> f64 {
     let mut lab = Lab::connected(paths);
     let mut next = 0;
@@ -41,7 +41,7 @@ fn gigabits(paths: usize, directions: &[Direction]) -> f64 {
 }
 
 #[test]
-fn two_paths_over_two_links_of_10_gbit_per_s_carry_1_9_times_as_much_as_one() {
+fn two_paths_carry_1_9_times_the_throughput_of_one() {
     for (what, directions) in [
         ("writes", &[Direction::Write][..]),
         ("reads", &[Direction::Read]),
@@ -51,14 +51,14 @@ fn two_paths_over_two_links_of_10_gbit_per_s_carry_1_9_times_as_much_as_one() {
         let ratio = two / one;
         eprintln!("{what}: {one:.2} Gbit/s over one path, {two:.2} Gbit/s over two: {ratio:.3}");
         assert!(ratio >= 1.9, "{what}: {one} and {two} Gbit/s");
-        // Both ways of a link are used by both.
+        // Reads and writes use both directions of a link.
         let most = if directions.len() == 2 { 20.1 } else { 10.05 };
         assert!(one > 0.8 * most && one < most, "{what}: {one} Gbit/s over a link of 10 Gbit/s");
     }
 }
 
 #[test]
-fn paths_lead_between_gids() {
+fn paths_connect_gids() {
     let mut lab = Lab::connected(2);
     for (number, path) in lab.paths.clone().into_iter().enumerate() {
         let address = lab.client.spec(path).expect("it is there").address;
@@ -75,8 +75,8 @@ fn paths_lead_between_gids() {
     assert!(lab.done[0].outcome.errno().is_ok());
 }
 
-/// Keeps requests in flight, has a link cut, and returns why the first path has failed, after which time, and how long
-/// the slowest request has taken.
+/// Cuts a link with requests in flight. Returns the failure of the first path, the time until it was detected, and the
+/// maximum latency of requests.
 fn cut(link: &str) -> (Failure, Duration, Duration) {
     let mut lab = Lab::connected(2);
     (1..=16).for_each(|user| lab.ask(Direction::Write, user));
@@ -112,7 +112,7 @@ fn cut(link: &str) -> (Failure, Duration, Duration) {
 }
 
 #[test]
-fn a_link_that_the_port_reports_down_is_seen_within_50_ms() {
+fn link_down_of_the_port_is_detected_within_50_ms() {
     let (why, seen, slowest) = cut("\"client\"[1]");
     assert_eq!(why, Failure::LinkDown);
     assert!(seen < Duration::from_millis(50), "{seen:?}");
@@ -120,14 +120,14 @@ fn a_link_that_the_port_reports_down_is_seen_within_50_ms() {
 }
 
 #[test]
-fn a_link_that_is_cut_elsewhere_stalls_requests_for_at_most_5_s() {
+fn cut_between_switches_stalls_requests_at_most_5_s() {
     let (why, _, slowest) = cut("\"rail-1\"[2]");
     assert!(matches!(why, Failure::Transport(_)), "{why}");
     assert!(slowest < 5 * SECOND, "{slowest:?}");
 }
 
 #[test]
-fn a_link_that_comes_back_has_its_path_connected_again() {
+fn path_reconnects_when_its_link_returns() {
     let mut lab = Lab::connected(2);
     lab.command("Unlink \"client\"[1]");
     let path = lab.paths[0];

@@ -212,7 +212,11 @@ fn mount_ends_by_unmount_or_signal() {
     again.arg(&tree.dir).arg("--control").arg(scene.at("server"));
     let output = again.output().expect("the program runs");
     assert_eq!(output.status.code(), Some(2));
-    assert!(text(&output.stderr).contains("whose program has gone"), "{}", text(&output.stderr));
+    assert!(
+        text(&output.stderr).contains("the program of the mounted file system has exited"),
+        "{}",
+        text(&output.stderr)
+    );
     unmount(&tree.dir);
     // An unmount by a user.
     let mut tree = Mounted::start(&scene);

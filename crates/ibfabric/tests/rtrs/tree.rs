@@ -246,7 +246,7 @@ fn invalid_requests_return_error_numbers() {
     wrong(&["get", "rtrs-client/host-1/../host-1/add_path"], "(ENOENT)");
     wrong(&["get", "rtrs-client"], "(EISDIR)");
     wrong(&["list", &path("state")], "(ENOTDIR)");
-    wrong(&["set", &path("state"), "1"], "it can only be read (EACCES)");
+    wrong(&["set", &path("state"), "1"], "the file is read-only (EACCES)");
     wrong(&["set", &path("disconnect"), "yes"], "found `yes`, expected 1 (EINVAL)");
     wrong(&["set", &path("stats/rdma"), "-1"], "found `-1`, expected 0 or 1 (EINVAL)");
     let attempts = "rtrs-client/host-1/max_reconnect_attempts";

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use ib_block::{Command, Errno, Geometry, ReadData};
-use ib_rnbd::{DeviceId, ExportError, OpenError, Reads, Remote, RemoteConfig, RemoteEvent};
+use ib_rnbd::{DeviceId, ExportError, OpenError, ReadMode, Remote, RemoteConfig, RemoteEvent};
 use ib_rtrs::client::AddError;
 use ib_rtrs::{
     Adapter, AdapterId, Adapters, ClientConfig, ListenError, PathId, PathSpec, Server as Rtrs,
@@ -150,7 +150,7 @@ impl BlockPair {
                 ..ClientConfig::new("ibfabric-up")
             },
             depth: depth.into(),
-            reads: Reads::Copied,
+            reads: ReadMode::Copied,
             trusts_cache: false,
         };
         let mut side = Side { hosts, ports: &client_ports };

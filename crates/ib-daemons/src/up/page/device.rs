@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use ib_rtrs::client::PathState;
-use ib_rtrs::stats::{ClientPathStats, Micros};
+use ib_rtrs::stats::{ClientPathStats, LatencyHistogram};
 use ib_sim::Sim;
 use serde::Serialize;
 
@@ -78,7 +78,7 @@ pub(super) fn device(
             write_bytes: traffic.write_bytes,
             failovers: *failed_over,
             reconnects: reconnects.succeeded,
-            latency: latency(&latencies.micros),
+            latency: latency(&latencies.histograms),
         })
     });
     let (paths, nbd) = (paths.collect(), nbd.display().to_string());
@@ -86,7 +86,7 @@ pub(super) fn device(
 }
 
 /// Returns the latency of reads and writes together.
-fn latency([reads, writes]: &[Micros; 2]) -> Latency {
+fn latency([reads, writes]: &[LatencyHistogram; 2]) -> Latency {
     let mut all = reads.clone();
     all.add(writes);
     let micros = |time: Duration| time.as_secs_f64() * 1e6;

@@ -21,7 +21,7 @@ fn state_of_a_device_follows_its_openings_and_paths() {
     devices.opened(id, true);
     assert_eq!(devices.state(id, 1), DeviceState::Open(SessionLoss::Excluded));
     devices.path_connected();
-    for _ in 0..MOST_REOPENINGS {
+    for _ in 0..MAX_REOPENINGS {
         assert_eq!(devices.state(id, 1), DeviceState::Open(SessionLoss::Possible));
         devices.reopen();
         assert_eq!(devices.state(id, 1), DeviceState::Open(SessionLoss::Known));
@@ -48,7 +48,7 @@ fn flush_fails_once_after_a_loss() {
         let covers = devices.changes(id);
         devices.succeeded(id, &geometry, &command(operation, fua), covers, is_own)
     };
-    // Reads, and writes through the cache, leave nothing to flush.
+    // Reads and writes with FUA need no flush.
     done(&mut devices, Operation::Read, false, false);
     done(&mut devices, Operation::Write, true, false);
     devices.opened(id, false);

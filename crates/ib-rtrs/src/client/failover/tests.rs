@@ -2,7 +2,8 @@ use super::Failover::{Abandon, End, FreeChunk, KeepChunk, Resend};
 use super::Outcome::{Fenced, TimedOut, Unknown};
 use super::*;
 
-/// Columns: a request in flight without and with another path, the same for a recalled one, and one that has ended.
+/// Columns: a request without and with another connected path, a recalled request without and with one, and a
+/// completed request.
 const TABLE: [(Event, [Failover; 5]); 6] = [
     (Event::Unfenced, [Abandon(Unknown), Resend, Abandon(Unknown), Abandon(Unknown), KeepChunk]),
     (Event::FencedAfterLoss, [End(Fenced), End(Fenced), End(Fenced), End(Fenced), FreeChunk]),

@@ -26,7 +26,8 @@ fn fences_are_requested_once_until_their_path_fails() {
     assert_eq!((fence.id, fence.path_uuid, fence.reconnects), (1, [7; 16], 3));
     assert_eq!(fencing.request_over(PathId(2), at(1), Some(SECOND)), None);
     fencing.path_failed(PathId(1), false);
-    let again = fencing.request_over(PathId(2), at(5), Some(SECOND)).expect("it was lost");
+    let again =
+        fencing.request_over(PathId(2), at(5), Some(SECOND)).expect("the first request was lost");
     assert_eq!(again.id, 1);
     assert_eq!(fencing.deadline(), Some(at(2)), "the deadline is that of the first request");
 }
@@ -42,7 +43,7 @@ fn confirmed_fence_returns_its_requests_once() {
 }
 
 #[test]
-fn loss_of_all_paths_is_noted_for_outstanding_fences() {
+fn outstanding_fences_report_loss_of_all_paths() {
     let mut fencing = Fencing::default();
     failed(&mut fencing, &[4]);
     fencing.path_failed(PathId(2), true);

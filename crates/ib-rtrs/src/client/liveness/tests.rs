@@ -13,7 +13,7 @@ fn silent_path_with_requests_is_probed_once() {
     assert_eq!(liveness.probe(at(100), true), Probe::Wait);
     assert_eq!(liveness.probe(at(500), true), Probe::Send);
     assert_eq!(liveness.probe(at(1000), true), Probe::Wait);
-    liveness.hear(at(1100));
+    liveness.message_received(at(1100));
     assert_eq!(liveness.probe(at(1500), true), Probe::Wait);
     assert_eq!(liveness.probe(at(1600), true), Probe::Send);
     assert_eq!(liveness.probe(at(2200), false), Probe::Stop);
@@ -21,7 +21,7 @@ fn silent_path_with_requests_is_probed_once() {
 }
 
 #[test]
-fn latency_is_that_of_the_last_heartbeat() {
+fn latency_is_the_round_trip_of_the_last_heartbeat() {
     let mut liveness = Liveness::default();
     liveness.heartbeat_acknowledged(at(1));
     assert_eq!(liveness.latency(), None);
@@ -33,9 +33,12 @@ fn latency_is_that_of_the_last_heartbeat() {
 }
 
 #[test]
-fn missed_heartbeats_end_with_a_sign_of_life() {
+fn message_resets_missed_heartbeats() {
     let mut liveness = Liveness::default();
-    assert_eq!([(); 3].map(|()| liveness.tick(2)), [Beat::Send, Beat::Wait, Beat::Dead]);
-    liveness.hear(at(1));
-    assert_eq!(liveness.tick(2), Beat::Send);
+    assert_eq!(
+        [(); 3].map(|()| liveness.tick(2)),
+        [HeartbeatAction::Send, HeartbeatAction::Wait, HeartbeatAction::Fail]
+    );
+    liveness.message_received(at(1));
+    assert_eq!(liveness.tick(2), HeartbeatAction::Send);
 }

@@ -41,7 +41,7 @@ fn later_limits_must_not_be_below_the_first_ones() {
 }
 
 #[test]
-fn other_epoch_beside_connected_paths_is_a_loss() {
+fn new_epoch_with_connected_paths_is_a_loss() {
     let mut session = Session::new([0; 16]);
     assert!(!session.path_connected(5, false));
     assert!(!session.path_connected(5, true));

@@ -4,11 +4,11 @@ use super::*;
 
 fn stats() -> ClientPathStats {
     let mut stats = ClientPathStats::new(2);
-    stats.count_pieces(0, 1);
+    stats.count_sg_entries(0, 1);
     for _ in 0..12 {
-        stats.count_pieces(1, 3);
+        stats.count_sg_entries(1, 3);
     }
-    stats.count_pieces(1, 99);
+    stats.count_sg_entries(1, 99);
     stats.count_migration(0, 1);
     (stats.reconnects.succeeded, stats.reconnects.failed) = (2, 5);
     stats.latencies.count(Direction::Read, Duration::from_micros(700));
@@ -24,7 +24,7 @@ fn stats() -> ClientPathStats {
 }
 
 #[test]
-fn a_client_s_statistics_read_as_the_readme_has_them() {
+fn client_statistics_have_the_format_of_the_readme() {
     let read = |file| client(file, &stats(), 4);
     assert_eq!(read(File::Traffic), "1 4128 2 1088 4 3\n");
     assert_eq!(read(File::Reconnects), "2 5\n");
@@ -45,7 +45,7 @@ fn a_client_s_statistics_read_as_the_readme_has_them() {
 }
 
 #[test]
-fn a_server_s_statistics_read_as_the_readme_has_them() {
+fn server_statistics_have_the_format_of_the_readme() {
     let mut stats = ServerPathStats::default();
     stats.traffic.count(Direction::Read, 4128);
     stats.completions.count(9);
@@ -55,13 +55,13 @@ fn a_server_s_statistics_read_as_the_readme_has_them() {
 }
 
 #[test]
-fn policies_read_with_their_numbers() {
+fn policies_are_printed_with_their_numbers() {
     let all = [Policy::RoundRobin, Policy::MinInflight, Policy::MinLatency];
     assert_eq!(all.map(policy), ["round-robin (0)\n", "min-inflight (1)\n", "min-latency (2)\n"]);
 }
 
 #[test]
-fn the_files_are_those_of_the_readme() {
+fn files_are_those_of_the_readme() {
     let names = |files: super::super::layout::Files| -> Vec<&str> {
         files.iter().map(|(name, _)| *name).collect()
     };

@@ -2,7 +2,7 @@ use super::*;
 use crate::Direction;
 
 #[test]
-fn statistics_read_as_linux_has_them() {
+fn statistics_have_the_format_of_linux() {
     let mut stats = ClientPathStats::new(3);
     stats.count_migration(0, 2);
     stats.reconnects.succeeded = 1;
@@ -19,7 +19,7 @@ fn statistics_read_as_linux_has_them() {
 }
 
 #[test]
-fn policies_read_with_their_short_names() {
+fn policies_are_printed_with_their_short_names() {
     let all = [Policy::RoundRobin, Policy::MinInflight, Policy::MinLatency];
     assert_eq!(
         all.map(policy),
@@ -28,7 +28,7 @@ fn policies_read_with_their_short_names() {
 }
 
 #[test]
-fn the_files_are_those_of_linux() {
+fn files_are_those_of_linux() {
     let names = |files: super::super::layout::Files| -> Vec<&str> {
         files.iter().map(|(name, _)| *name).collect()
     };

@@ -1,9 +1,9 @@
 use super::*;
 
 #[test]
-fn what_makes_sense_is_taken() {
+fn valid_values_are_parsed() {
     assert_eq!(text(b" 1 \n"), Ok("1"));
-    assert_eq!(one("1"), Ok(()));
+    assert_eq!(action("1"), Ok(()));
     assert_eq!((reset("0"), reset("1")), (Ok(()), Ok(())));
     assert_eq!(
         (attempts("-1"), attempts("0"), attempts("9999")),
@@ -24,11 +24,11 @@ fn what_makes_sense_is_taken() {
 }
 
 #[test]
-fn nonsense_is_said_to_be_what_it_is() {
-    assert_eq!(text(&[0xff]), Err("expected text of UTF-8".to_owned()));
-    assert_eq!(text(&[b'1'; 4097]), Err("4097 bytes: expected at most 4096".to_owned()));
-    assert_eq!(one("yes"), Err("found `yes`, expected 1".to_owned()));
-    assert_eq!(one("1\n1"), Err("found `1\\n1`, expected 1".to_owned()));
+fn invalid_values_are_refused_with_found_and_expected() {
+    assert_eq!(text(&[0xff]), Err("found invalid UTF-8".to_owned()));
+    assert_eq!(text(&[b'1'; 4097]), Err("found 4097 bytes, expected at most 4096".to_owned()));
+    assert_eq!(action("yes"), Err("found `yes`, expected 1".to_owned()));
+    assert_eq!(action("1\n1"), Err("found `1\\n1`, expected 1".to_owned()));
     assert_eq!(reset("2"), Err("found `2`, expected 0 or 1".to_owned()));
     for bad in ["-2", "10000", "", "+", "many", "1.5"] {
         assert_eq!(attempts(bad), Err(format!("found `{bad}`, expected -1 to 9999")));

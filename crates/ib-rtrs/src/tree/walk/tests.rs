@@ -19,7 +19,7 @@ impl Sessions for Two {
 }
 
 #[test]
-fn each_path_leads_where_it_should() {
+fn paths_resolve_to_files_and_directories() {
     let kind = |path| kind_of(LAYOUTS, &Two, path).map_err(|error| error.errno);
     for directory in [
         "",
@@ -70,7 +70,7 @@ fn each_path_leads_where_it_should() {
 }
 
 #[test]
-fn names_stay_names() {
+fn session_names_are_escaped_and_distinct() {
     assert_eq!(session_name(b"host one"), "host one");
     assert_eq!(session_name("hôte".as_bytes()), "hôte");
     assert_eq!(session_name(b"a\nb"), "a\\nb");

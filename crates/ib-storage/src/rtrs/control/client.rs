@@ -1,4 +1,4 @@
-//! Whoever asks.
+//! The client of a control socket.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,41 +12,41 @@ use super::message::to_kind;
 use super::{ControlRequest, Reply};
 use ib_control::lines::LineClient;
 
-/// How long an answer may take: longer than what is written may take at the other end.
-const PATIENCE: Duration = Duration::from_secs(90);
+/// Default timeout of a reply: longer than the timeout of a write at the server.
+const REPLY_TIMEOUT: Duration = Duration::from_secs(90);
 
-/// Why there is no answer.
+/// Error of a control request.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ControlError {
-    /// Nobody is there, or does not answer.
+    /// The socket cannot be connected, or there is no reply in time.
     #[error("{}: {source}", socket.display())]
     Io {
         /// The socket.
         socket: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
-    /// What comes is no answer.
-    #[error("{}: the answer cannot be read: {what}", socket.display())]
+    /// The reply is invalid.
+    #[error("{}: invalid reply: {what}", socket.display())]
     Malformed {
         /// The socket.
         socket: PathBuf,
-        /// What is wrong.
+        /// The reason.
         what: String,
     },
-    /// It is not done.
+    /// The server has refused the request.
     #[error("{text}")]
     Refused {
-        /// The number of the error.
+        /// The error number.
         errno: Errno,
-        /// What is wrong.
+        /// The reason.
         text: String,
     },
 }
 
 impl ControlError {
-    /// Returns the number of the error, as system calls tell it.
+    /// Returns the error number, as of a system call.
     #[must_use]
     pub fn errno(&self) -> Errno {
         match self {
@@ -61,7 +61,7 @@ fn is_late(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
 }
 
-/// A connection to a control socket. After an error other than [`ControlError::Refused`] it is of no use any more.
+/// A connection to a control socket. It is unusable after an error other than [`ControlError::Refused`].
 pub struct ControlClient {
     socket: PathBuf,
     lines: LineClient,
@@ -71,35 +71,35 @@ impl ControlClient {
     /// Connects to a socket.
     ///
     /// # Errors
-    /// Fails when nobody listens there.
+    /// Fails if the socket has no listener.
     pub fn connect(socket: &Path) -> Result<Self, ControlError> {
         let failed = |source| ControlError::Io { socket: socket.to_owned(), source };
         let lines = LineClient::connect_at(socket).map_err(failed)?;
-        lines.set_timeout(PATIENCE).map_err(failed)?;
+        lines.set_timeout(REPLY_TIMEOUT).map_err(failed)?;
         Ok(Self { socket: socket.to_owned(), lines })
     }
 
-    /// Has answers take no longer than this; 90 s without it.
+    /// Sets the timeout of replies; the default is 90 s.
     ///
     /// # Errors
-    /// Fails when that is no time at all.
+    /// Fails if the timeout is zero.
     pub fn set_timeout(&self, timeout: Duration) -> Result<(), ControlError> {
         let failed = |source| ControlError::Io { socket: self.socket.clone(), source };
         self.lines.set_timeout(timeout).map_err(failed)
     }
 
-    /// Asks.
+    /// Sends a request and waits for the reply.
     ///
     /// # Errors
-    /// Fails when there is no answer, or what is asked is not done.
-    pub fn ask(&mut self, ask: &ControlRequest) -> Result<Reply, ControlError> {
+    /// Fails if there is no valid reply in time, or if the request is refused.
+    pub fn request(&mut self, request: &ControlRequest) -> Result<Reply, ControlError> {
         let socket = &self.socket;
-        let reply = self.lines.request(ask).map_err(|source| {
+        let reply = self.lines.request(request).map_err(|source| {
             let socket = socket.clone();
             if source.kind() == io::ErrorKind::InvalidData {
                 return ControlError::Malformed { socket, what: source.to_string() };
             }
-            let late = io::Error::new(io::ErrorKind::TimedOut, "there was no answer in time");
+            let late = io::Error::new(io::ErrorKind::TimedOut, "there was no reply in time");
             let source = if is_late(&source) { late } else { source };
             ControlError::Io { socket, source }
         })?;
@@ -110,43 +110,43 @@ impl ControlClient {
         Err(ControlError::Refused { errno: errno.map_or(Errno::EIO, Errno), text: reply.text })
     }
 
-    /// Returns what is in a directory.
+    /// Returns the entries of a directory.
     ///
     /// # Errors
-    /// As [`ControlClient::ask`].
+    /// Fails as [`ControlClient::request`].
     pub fn list(&mut self, path: &str) -> Result<Vec<Entry>, ControlError> {
-        let reply = self.ask(&ControlRequest::List(path.to_owned()))?;
+        let reply = self.request(&ControlRequest::List(path.to_owned()))?;
         let entry = |data: &Value| {
             Some(Entry { name: data["name"].as_str()?.to_owned(), kind: to_kind(data)? })
         };
         let entries = reply.data.as_array().and_then(|all| all.iter().map(entry).collect());
-        entries.ok_or_else(|| self.malformed("no list"))
+        entries.ok_or_else(|| self.malformed("expected a list of entries"))
     }
 
-    /// Returns what a path leads to.
+    /// Returns the kind of a path.
     ///
     /// # Errors
-    /// As [`ControlClient::ask`].
+    /// Fails as [`ControlClient::request`].
     pub fn kind(&mut self, path: &str) -> Result<Kind, ControlError> {
-        let reply = self.ask(&ControlRequest::Kind(path.to_owned()))?;
-        to_kind(&reply.data).ok_or_else(|| self.malformed("neither a file nor a directory"))
+        let reply = self.request(&ControlRequest::Kind(path.to_owned()))?;
+        to_kind(&reply.data).ok_or_else(|| self.malformed("expected the kind file or directory"))
     }
 
-    /// Returns what a file says.
+    /// Reads a file.
     ///
     /// # Errors
-    /// As [`ControlClient::ask`].
+    /// Fails as [`ControlClient::request`].
     pub fn read(&mut self, path: &str) -> Result<String, ControlError> {
-        Ok(self.ask(&ControlRequest::Read(path.to_owned()))?.text)
+        Ok(self.request(&ControlRequest::Read(path.to_owned()))?.text)
     }
 
-    /// Writes to a file, and waits until that is done.
+    /// Writes a file, and waits until the action is complete.
     ///
     /// # Errors
-    /// As [`ControlClient::ask`].
+    /// Fails as [`ControlClient::request`].
     pub fn write(&mut self, path: &str, value: &str) -> Result<(), ControlError> {
         let (path, value) = (path.to_owned(), value.to_owned());
-        self.ask(&ControlRequest::Write { path, value }).map(drop)
+        self.request(&ControlRequest::Write { path, value }).map(drop)
     }
 
     fn malformed(&self, what: &str) -> ControlError {

@@ -1,48 +1,72 @@
-//! What is asked, and how it is answered.
+//! Control requests and their replies.
 
 use ib_control::lines::Reply;
-use ib_rtrs::tree::{Entry, Kind, TreeError};
+use ib_rtrs::tree::{Entry, Kind, Ports, Tree, TreeError};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// What is asked: an object of JSON such as `{"read":"rtrs-client/a/mpath_policy"}`.
+/// A control request: a JSON object such as `{"read":"rtrs-client/a/mpath_policy"}`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum ControlRequest {
-    /// What is in a directory.
+    /// Queries the entries of a directory.
     List(String),
-    /// What a path leads to.
+    /// Queries the kind of a path.
     Kind(String),
-    /// What a file says.
+    /// Reads a file.
     Read(String),
-    /// To write to a file.
+    /// Writes a file.
     Write {
-        /// The file.
+        /// The path of the file.
         path: String,
-        /// What is written.
+        /// The value to write.
         value: String,
     },
-    /// All numbers, for Prometheus.
+    /// Queries all metrics, in the text format of Prometheus.
     Metrics,
 }
 
 impl ControlRequest {
-    /// Returns the line.
+    /// Encodes the request as a line, without the newline.
     #[must_use]
     pub fn to_line(&self) -> String {
-        serde_json::to_string(self).expect("it is made of text")
+        serde_json::to_string(self).expect("strings can be encoded as JSON")
     }
 
-    /// Reads a line.
+    /// Parses a line.
     ///
     /// # Errors
-    /// Fails, with the answer to it, when it is no question.
+    /// Fails with the reply to an invalid request.
     pub fn parse(line: &str) -> Result<Self, Reply> {
         serde_json::from_str(line).map_err(|error| {
             let text = format!("expected a request such as {{\"list\":\"\"}}: {error}");
             Reply { ok: false, text, data: json!({ "errno": ib_rtrs::Errno::EINVAL.0 }) }
         })
     }
+}
+
+/// A request that changes a file.
+pub(super) struct WriteRequest {
+    pub(super) path: String,
+    pub(super) value: String,
+}
+
+/// Returns the reply to a request that only reads; the request if it is a write.
+pub(super) fn reply_to_read<T: Tree>(
+    request: ControlRequest,
+    tree: &T,
+    engine: &T::Engine,
+    ports: &impl Ports,
+) -> Result<Reply, WriteRequest> {
+    Ok(match request {
+        ControlRequest::List(path) => reply_of(tree.list(engine, &path), |all| list(&all)),
+        ControlRequest::Kind(path) => reply_of(tree.kind(engine, &path), kind),
+        ControlRequest::Read(path) => {
+            reply_of(tree.read(engine, ports, &path), |text| read(&path, text))
+        }
+        ControlRequest::Metrics => metrics(tree.metrics(engine)),
+        ControlRequest::Write { path, value } => return Err(WriteRequest { path, value }),
+    })
 }
 
 /// Returns the reply to a failed access; its data has the error number as `errno`.

@@ -6,7 +6,8 @@ use ib_rtrs::tree::{PortName, Ports, ServerTree};
 use ib_rtrs::{Adapter, AdapterId, Adapters, Errno, PathAddress, PathSpec, Server as Rtrs};
 use ib_types::{Instant, PKey};
 
-use super::{Control, ControlRequest, message};
+use super::Control;
+use super::message::{self, WriteRequest};
 use crate::rtrs::Devices;
 
 /// The control of a server.
@@ -15,10 +16,10 @@ pub(in crate::rtrs) struct ServerControl {
     tree: ServerTree,
 }
 
-/// The HCAs of a server, which connects no paths.
-struct Reach<'a>(&'a mut Devices);
+/// The HCAs of a server, which cannot add paths.
+struct ServerPorts<'a>(&'a mut Devices);
 
-impl Adapters for Reach<'_> {
+impl Adapters for ServerPorts<'_> {
     fn get(&mut self, id: AdapterId) -> Option<Adapter<'_>> {
         self.0.get(id)
     }
@@ -28,13 +29,13 @@ impl Adapters for Reach<'_> {
     }
 }
 
-impl Ports for Reach<'_> {
+impl Ports for ServerPorts<'_> {
     fn port_name(&self, id: AdapterId) -> Option<PortName> {
         self.0.port_name(id)
     }
 
     fn find_path(&mut self, _: &PathAddress) -> Result<PathSpec, (Errno, String)> {
-        Err((Errno::EOPNOTSUPP, "a server connects no paths".to_owned()))
+        Err((Errno::EOPNOTSUPP, "only clients can add paths".to_owned()))
     }
 }
 
@@ -43,7 +44,7 @@ impl ServerControl {
         Self { control, tree: ServerTree }
     }
 
-    /// Answers what is asked; returns whether there was anything.
+    /// Responds to queued requests. Returns true if there were any.
     pub(in crate::rtrs) fn serve(
         &mut self,
         now: Instant,
@@ -51,28 +52,15 @@ impl ServerControl {
         devices: &mut Devices,
     ) -> bool {
         let mut moved = false;
-        let mut reach = Reach(devices);
+        let mut ports = ServerPorts(devices);
         let Self { control, tree } = self;
         while let Some((ask, request)) = control.take() {
             moved = true;
-            let reply = match ask {
-                ControlRequest::List(path) => {
-                    message::reply_of(tree.list(rtrs, &path), |all| message::list(&all))
-                }
-                ControlRequest::Kind(path) => {
-                    message::reply_of(tree.kind(rtrs, &path), message::kind)
-                }
-                ControlRequest::Read(path) => {
-                    message::reply_of(tree.read(rtrs, &reach, &path), |text| {
-                        message::read(&path, text)
-                    })
-                }
-                ControlRequest::Metrics => message::metrics(tree.metrics(rtrs)),
-                ControlRequest::Write { path, value } => {
-                    let written = tree.write(now, rtrs, &mut reach, &path, value.as_bytes());
-                    message::reply_of(written, |()| message::written())
-                }
-            };
+            let reply = message::reply_to_read(ask, tree, rtrs, &ports);
+            let reply = reply.unwrap_or_else(|WriteRequest { path, value }| {
+                let result = tree.write(now, rtrs, &mut ports, &path, value.as_bytes());
+                message::reply_of(result, |()| message::written())
+            });
             request.respond(reply.to_line());
         }
         moved

@@ -3,18 +3,19 @@
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd};
 
-use ib_rtrs::tree::{ClientTree, PortName, Ports, Written};
+use ib_rtrs::tree::{ClientTree, PortName, Ports, WriteStatus};
 use ib_rtrs::{
     Adapter, AdapterId, Adapters, Client as Rtrs, ClientEvent, Errno, PathAddress, PathSpec,
 };
 use ib_types::{Instant, PKey};
 
-use super::{Control, ControlRequest, message};
+use super::Control;
+use super::message::{self, WriteRequest};
 use crate::rtrs::Devices;
 use ib_control::queue::QueuedRequest;
 
-/// Resolves the specification of a path to add, and adds the HCA that the path starts from if it is new. Fails with
-/// an error number and a reason.
+/// Resolves the specification of a path to add, and adds its local HCA if it is new. Fails with an error number and a
+/// reason.
 pub type PathFinder =
     Box<dyn FnMut(&mut Devices, &PathAddress) -> Result<PathSpec, (Errno, String)>>;
 
@@ -23,18 +24,18 @@ pub(in crate::rtrs) struct SessionControl {
     control: Control,
     find_path: PathFinder,
     tree: ClientTree,
-    /// What was written and takes its time, by ticket.
+    /// Pending writes, by ticket.
     waiting: BTreeMap<u64, QueuedRequest>,
     next: u64,
 }
 
-/// HCAs, and who finds paths.
-struct Reach<'a> {
+/// The HCAs of a client, and its resolver of paths.
+struct ClientPorts<'a> {
     devices: &'a mut Devices,
     find_path: &'a mut PathFinder,
 }
 
-impl Adapters for Reach<'_> {
+impl Adapters for ClientPorts<'_> {
     fn get(&mut self, id: AdapterId) -> Option<Adapter<'_>> {
         self.devices.get(id)
     }
@@ -44,7 +45,7 @@ impl Adapters for Reach<'_> {
     }
 }
 
-impl Ports for Reach<'_> {
+impl Ports for ClientPorts<'_> {
     fn port_name(&self, id: AdapterId) -> Option<PortName> {
         self.devices.port_name(id)
     }
@@ -60,7 +61,7 @@ impl SessionControl {
         Self { control, find_path, tree, waiting, next: 0 }
     }
 
-    /// Takes what the session tells.
+    /// Passes an event of the session to the tree.
     pub(in crate::rtrs) fn follow(
         &mut self,
         now: Instant,
@@ -68,11 +69,12 @@ impl SessionControl {
         devices: &mut Devices,
         event: &ClientEvent,
     ) {
-        let mut reach = Reach { devices, find_path: &mut self.find_path };
-        self.tree.handle_event(now, rtrs, &mut reach, event);
+        let mut ports = ClientPorts { devices, find_path: &mut self.find_path };
+        self.tree.handle_event(now, rtrs, &mut ports, event);
     }
 
-    /// Answers what is asked, once everything was followed that the session tells; returns whether there was anything.
+    /// Responds to queued requests and completed writes. Returns true if there were any. All events of the session must have
+    /// been passed to [`SessionControl::follow`].
     pub(in crate::rtrs) fn serve(
         &mut self,
         now: Instant,
@@ -81,9 +83,9 @@ impl SessionControl {
     ) -> bool {
         let mut moved = false;
         let Self { control, find_path, tree, waiting, next } = self;
-        let mut reach = Reach { devices, find_path };
+        let mut ports = ClientPorts { devices, find_path };
         if tree.poll_timeout().is_some_and(|at| at <= now) {
-            tree.handle_timeout(now, rtrs, &mut reach);
+            tree.handle_timeout(now, rtrs, &mut ports);
         }
         while let Some((ticket, result)) = tree.poll() {
             moved = true;
@@ -93,27 +95,15 @@ impl SessionControl {
         }
         while let Some((ask, request)) = control.take() {
             moved = true;
-            let reply = match ask {
-                ControlRequest::List(path) => {
-                    message::reply_of(tree.list(rtrs, &path), |all| message::list(&all))
-                }
-                ControlRequest::Kind(path) => {
-                    message::reply_of(tree.kind(rtrs, &path), message::kind)
-                }
-                ControlRequest::Read(path) => {
-                    message::reply_of(tree.read(rtrs, &reach, &path), |text| {
-                        message::read(&path, text)
-                    })
-                }
-                ControlRequest::Metrics => message::metrics(tree.metrics(rtrs)),
-                ControlRequest::Write { path, value } => {
+            let reply = match message::reply_to_read(ask, tree, rtrs, &ports) {
+                Ok(reply) => reply,
+                Err(WriteRequest { path, value }) => {
                     *next += 1;
-                    let what = (&path[..], value.as_bytes());
-                    match tree.write(now, rtrs, &mut reach, what, *next) {
-                        Ok(Written::Done) => message::written(),
-                        Ok(Written::Later) => {
+                    match tree.write(now, rtrs, &mut ports, &path, value.as_bytes(), *next) {
+                        Ok(WriteStatus::Done) => message::written(),
+                        Ok(WriteStatus::Pending) => {
                             waiting.insert(*next, request);
-                            // What the session tells of it is followed before anything else is written.
+                            // The tree handles the session's events of this write before the next write.
                             return true;
                         }
                         Err(error) => message::failed(&error),
@@ -130,7 +120,7 @@ impl SessionControl {
         self.control.begin_wait()
     }
 
-    /// Returns when there is something to do without a request.
+    /// Returns the time at which [`SessionControl::serve`] has to be called without a request.
     pub(in crate::rtrs) fn poll_timeout(&self) -> Option<Instant> {
         self.tree.poll_timeout()
     }

@@ -12,7 +12,7 @@ use ib_rtrs::tree::{Entry, Kind, TreeError};
 
 use super::*;
 
-/// A program whose loop answers, until it is told to end.
+/// A program whose loop responds to control requests until it is dropped.
 pub(in crate::rtrs) struct Program {
     ends: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -57,7 +57,7 @@ fn error(path: &str) -> Reply {
 }
 
 #[test]
-fn questions_and_answers_are_lines() {
+fn requests_and_replies_are_lines_of_json() {
     let asks = [
         (ControlRequest::List("a/b".to_owned()), r#"{"list":"a/b"}"#),
         (ControlRequest::Kind(String::new()), r#"{"kind":""}"#),
@@ -88,10 +88,10 @@ fn questions_and_answers_are_lines() {
 }
 
 #[test]
-fn the_socket_is_the_owner_s_and_goes_with_the_program() {
+fn socket_is_private_and_removed_with_the_program() {
     let dir = tempfile::tempdir().expect("a directory");
     let socket = dir.path().join("control");
-    // One that was left behind does not matter.
+    // A stale socket is replaced.
     drop(UnixListener::bind(&socket).expect("room"));
     let control = Control::open(Some(&socket), None).expect("nobody listens");
     let mode = std::fs::metadata(&socket).expect("it is there").permissions().mode();
@@ -106,7 +106,7 @@ fn the_socket_is_the_owner_s_and_goes_with_the_program() {
 }
 
 #[test]
-fn who_is_slow_silent_or_rude_stops_nobody() {
+fn slow_silent_or_invalid_clients_do_not_block_others() {
     let dir = tempfile::tempdir().expect("a directory");
     let socket = dir.path().join("control");
     let control = Control::open(Some(&socket), None).expect("nobody listens");
@@ -141,7 +141,7 @@ fn who_is_slow_silent_or_rude_stops_nobody() {
     silent.write_all(b"{\"read\":\"late\"}\n").expect("it still listens");
     let mut answer = [0; 10];
     silent.read_exact(&mut answer).expect("an answer");
-    // Who is slow gets all of both answers.
+    // The slow client receives both replies completely.
     let mut taken = Vec::new();
     let mut bytes = [0; 65_536];
     while taken.iter().filter(|byte| **byte == b'\n').count() < 2 {
@@ -155,7 +155,7 @@ fn who_is_slow_silent_or_rude_stops_nobody() {
     client.set_timeout(Duration::from_millis(50)).expect("some time");
     assert_eq!(client.read("never").expect_err("nobody answers").errno(), Errno::ETIMEDOUT);
     drop(program);
-    // What waits is told that there will be no answer.
+    // The connection of a client that waits for a reply is closed.
     waits.set_read_timeout(Some(Duration::from_secs(10))).expect("a socket");
     assert_eq!(waits.read(&mut [0; 1]).expect("it is closed"), 0);
 }

@@ -1,4 +1,4 @@
-//! What the kernel asks, and is answered.
+//! The requests of the kernel for the FUSE file system.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -13,42 +13,42 @@ use fuser::{
     ReplyDirectory, ReplyEmpty, ReplyEntry, ReplyOpen, ReplyWrite, Request, TimeOrNow, WriteFlags,
 };
 use ib_rtrs::Errno;
-use ib_rtrs::tree::{Entry, Kind, LONGEST};
+use ib_rtrs::tree::{Entry, Kind, MAX_WRITE};
 
-use super::Ended;
+use super::EndNotifier;
 use super::sources::Sources;
 
-/// How long the kernel may believe what it was told: not at all, for sessions and paths come and go.
+/// Time for which the kernel may cache attributes and entries: none, since sessions and paths change.
 const TTL: Duration = Duration::ZERO;
 
-/// What directories tell of the numbers of what is in them: nothing, as usual.
+/// The inode number of entries in `readdir`, where it is unknown.
 const NO_NUMBER: INodeNo = INodeNo(0xffff_ffff);
 
-/// The files.
+/// The FUSE file system of a tree.
 pub(super) struct Files {
     sources: Arc<Sources>,
     nodes: Mutex<Nodes>,
-    /// What is open, by handle.
+    /// Open files and directories, by handle.
     open: Mutex<BTreeMap<u64, Open>>,
     next: AtomicU64,
     since: SystemTime,
     owner: (u32, u32),
-    ended: Ended,
+    ended: EndNotifier,
 }
 
-/// What the kernel knows by number.
+/// The inodes that the kernel knows.
 struct Nodes {
-    /// Paths, and how often the kernel was told of each.
+    /// Paths, and the kernel's number of references to each.
     by_number: BTreeMap<u64, (String, u64)>,
     by_path: BTreeMap<String, u64>,
     next: u64,
 }
 
-/// What is open.
+/// An open file or directory.
 enum Open {
-    /// A file, and what it has said.
+    /// A file, with the contents that were last read from its start.
     File(Arc<[u8]>),
-    /// A directory, and what is in it.
+    /// A directory, with its entries.
     Directory(Arc<[Entry]>),
 }
 
@@ -58,8 +58,8 @@ impl Nodes {
         Self { by_number, by_path: BTreeMap::from([(String::new(), 1)]), next: 2 }
     }
 
-    /// Returns the number of a path that the kernel is told of.
-    fn tell(&mut self, path: String) -> u64 {
+    /// Returns the inode number of a path, and adds a reference of the kernel.
+    fn reference(&mut self, path: String) -> u64 {
         let number = *self.by_path.entry(path.clone()).or_insert(self.next);
         if number == self.next {
             self.next += 1;
@@ -68,14 +68,14 @@ impl Nodes {
         number
     }
 
-    /// The kernel forgets that it was told of a number so often.
+    /// Removes references of the kernel.
     fn forget(&mut self, number: u64, times: u64) {
         if number == INodeNo::ROOT.0 {
             return;
         }
-        let Some((path, told)) = self.by_number.get_mut(&number) else { return };
-        *told = told.saturating_sub(times);
-        if *told == 0 {
+        let Some((path, references)) = self.by_number.get_mut(&number) else { return };
+        *references = references.saturating_sub(times);
+        if *references == 0 {
             self.by_path.remove(path);
             self.by_number.remove(&number);
         }
@@ -83,7 +83,7 @@ impl Nodes {
 }
 
 impl Files {
-    pub(super) fn new(sources: Sources, ended: Ended) -> Self {
+    pub(super) fn new(sources: Sources, ended: EndNotifier) -> Self {
         let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
         Self {
             sources: Arc::new(sources),
@@ -104,9 +104,11 @@ impl Files {
     fn attributes(&self, number: u64, kind: Kind) -> FileAttr {
         let (kind, perm, nlink, size) = match kind {
             Kind::Directory => (FileType::Directory, 0o755, 2, 0),
-            // A page, as in sysfs: how much there is to read is known when it is read.
-            Kind::File { is_writable: true } => (FileType::RegularFile, 0o644, 1, LONGEST as u64),
-            Kind::File { is_writable: false } => (FileType::RegularFile, 0o444, 1, LONGEST as u64),
+            // The size of a page, as in sysfs: the real size is known only when the file is read.
+            Kind::File { is_writable: true } => (FileType::RegularFile, 0o644, 1, MAX_WRITE as u64),
+            Kind::File { is_writable: false } => {
+                (FileType::RegularFile, 0o444, 1, MAX_WRITE as u64)
+            }
         };
         FileAttr {
             ino: INodeNo(number),
@@ -122,7 +124,7 @@ impl Files {
             uid: self.owner.0,
             gid: self.owner.1,
             rdev: 0,
-            blksize: LONGEST as u32,
+            blksize: MAX_WRITE as u32,
             flags: 0,
         }
     }
@@ -147,7 +149,7 @@ impl Files {
         Ok(self.keep(Open::File(text.into_bytes().into())))
     }
 
-    /// Returns what a file says from an offset on. From its start it says it again.
+    /// Returns the contents of a file from an offset. A read at offset 0 queries them again.
     fn read_file(
         &self,
         number: INodeNo,
@@ -177,7 +179,7 @@ impl Files {
 
 impl Filesystem for Files {
     fn destroy(&mut self) {
-        self.ended.tell();
+        self.ended.notify();
     }
 
     fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
@@ -186,7 +188,7 @@ impl Filesystem for Files {
             let parent = self.path(parent)?;
             let path = if parent.is_empty() { name.to_owned() } else { format!("{parent}/{name}") };
             let kind = self.sources.kind(&path)?;
-            Ok((lock(&self.nodes).tell(path), kind))
+            Ok((lock(&self.nodes).reference(path), kind))
         };
         match found() {
             Ok((number, kind)) => {
@@ -207,7 +209,7 @@ impl Filesystem for Files {
         }
     }
 
-    /// Lets files be cut, as whoever opens one to write does; all else stays as it is.
+    /// Accepts truncation, which precedes writes, without effect. Other attributes cannot be changed.
     fn setattr(
         &self,
         request: &Request,
@@ -234,7 +236,7 @@ impl Filesystem for Files {
 
     fn open(&self, _: &Request, number: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
         match self.open_file(number, flags) {
-            // The kernel keeps nothing of it.
+            // The kernel must not cache the contents.
             Ok(handle) => reply.opened(handle, FopenFlags::FOPEN_DIRECT_IO),
             Err(errno) => reply.error(number_of(errno)),
         }
@@ -257,7 +259,7 @@ impl Filesystem for Files {
         }
     }
 
-    /// Writes. Each write is a value, wherever it is made, as in sysfs; it may take its time, in a thread of its own.
+    /// Writes a value. The offset is ignored, as in sysfs. A thread of its own waits for the result.
     fn write(
         &self,
         _: &Request,
@@ -274,7 +276,7 @@ impl Filesystem for Files {
             Ok(path) => path,
             Err(errno) => return reply.error(number_of(errno)),
         };
-        let (Ok(value), true) = (std::str::from_utf8(data), data.len() <= LONGEST) else {
+        let (Ok(value), true) = (std::str::from_utf8(data), data.len() <= MAX_WRITE) else {
             return reply.error(fuser::Errno::EINVAL);
         };
         let (value, sources) = (value.to_owned(), Arc::clone(&self.sources));
@@ -283,7 +285,7 @@ impl Filesystem for Files {
             Ok(()) => reply.written(length),
             Err(errno) => reply.error(number_of(errno)),
         };
-        // Without a thread it is dropped, which tells of an error.
+        // If no thread starts, the reply is dropped, which reports an error.
         let _ = std::thread::Builder::new().name("control".to_owned()).spawn(write);
     }
 
@@ -353,7 +355,7 @@ impl Filesystem for Files {
         reply.ok();
     }
 
-    // Which files there are nobody changes here.
+    // Files and directories cannot be created or removed.
 
     fn create(
         &self,
@@ -410,7 +412,7 @@ fn number_of(errno: Errno) -> fuser::Errno {
     fuser::Errno::from_i32(errno.0.into())
 }
 
-/// Locks what nobody leaves half changed.
+/// Locks a mutex. A panic of another thread leaves the data consistent, so poisoning is ignored.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -9,26 +9,26 @@ use ib_rtrs::tree::{Entry, Kind};
 
 use crate::rtrs::control::{ControlClient, ControlError};
 
-/// How long a program may take to say what it has.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Timeout of reads.
+const READ_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long it may take to do something.
-const LONG_PATIENCE: Duration = Duration::from_secs(90);
+/// Timeout of writes.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(90);
 
-/// The most connections to a socket that are kept for the next question.
-const KEPT: usize = 8;
+/// Maximum number of idle connections to a socket.
+const MAX_IDLE: usize = 8;
 
-/// Several control sockets, whose directories of one name are one. What two of them have is the first one's.
+/// Several control sockets. Directories of the same name are merged; of files of the same name, the first is used.
 pub(super) struct Sources(Vec<Source>);
 
 struct Source {
     socket: PathBuf,
-    /// Connections without a question.
+    /// Connections without a request in flight.
     idle: Mutex<Vec<ControlClient>>,
 }
 
 impl Sources {
-    /// Connects to all sockets; later each may go, and come again.
+    /// Connects to all sockets. Their programs may be restarted later.
     pub(super) fn connect(sockets: Vec<PathBuf>) -> Result<Self, ControlError> {
         let connect = |socket: PathBuf| {
             let client = ControlClient::connect(&socket)?;
@@ -37,12 +37,12 @@ impl Sources {
         Ok(Self(sockets.into_iter().map(connect).collect::<Result<_, _>>()?))
     }
 
-    /// Returns what is in a directory.
+    /// Returns the entries of a directory.
     pub(super) fn list(&self, path: &str) -> Result<Vec<Entry>, Errno> {
         let mut entries: Vec<Entry> = Vec::new();
         let mut result = Err(Errno::ENOENT);
         for source in &self.0 {
-            match source.with(PATIENCE, |client| client.list(path)) {
+            match source.with(READ_TIMEOUT, |client| client.list(path)) {
                 Ok(more) => {
                     for entry in more {
                         if !entries.iter().any(|other| other.name == entry.name) {
@@ -55,29 +55,29 @@ impl Sources {
                 Err(errno) => result = result.or(Err(errno)),
             }
         }
-        // Even without a program there is a root.
+        // The root directory exists even if no program is running.
         if path.is_empty() || result.is_ok() { Ok(entries) } else { result.map(|()| entries) }
     }
 
-    /// Returns what a path leads to.
+    /// Returns the kind of a path.
     pub(super) fn kind(&self, path: &str) -> Result<Kind, Errno> {
         if path.is_empty() {
             return Ok(Kind::Directory);
         }
-        self.first(PATIENCE, |client| client.kind(path))
+        self.first(READ_TIMEOUT, |client| client.kind(path))
     }
 
-    /// Returns what a file says.
+    /// Reads a file.
     pub(super) fn read(&self, path: &str) -> Result<String, Errno> {
-        self.first(PATIENCE, |client| client.read(path))
+        self.first(READ_TIMEOUT, |client| client.read(path))
     }
 
-    /// Writes to a file, and waits until that is done.
+    /// Writes a file, and waits until the action is complete.
     pub(super) fn write(&self, path: &str, value: &str) -> Result<(), Errno> {
-        self.first(LONG_PATIENCE, |client| client.write(path, value))
+        self.first(WRITE_TIMEOUT, |client| client.write(path, value))
     }
 
-    /// Asks one after the other until one has the path.
+    /// Sends a request to the sockets in turn until one has the path.
     fn first<T>(
         &self,
         patience: Duration,
@@ -88,10 +88,10 @@ impl Sources {
             match source.with(patience, &mut ask) {
                 Err(Errno::ENOENT) => {}
                 Err(errno) if errno == Errno::EIO || errno == Errno::ETIMEDOUT => {
-                    // Another one may have it.
+                    // Another socket may have the path.
                     why = errno;
                 }
-                told => return told,
+                result => return result,
             }
         }
         Err(why)
@@ -99,7 +99,7 @@ impl Sources {
 }
 
 impl Source {
-    /// Asks over a connection. A program that has gone has no files.
+    /// Sends a request over an idle or new connection. Fails with ENOENT if the program is not running.
     fn with<T>(
         &self,
         patience: Duration,
@@ -112,7 +112,7 @@ impl Source {
             let Ok(mut client) = client else { return Err(Errno::ENOENT) };
             client.set_timeout(patience).map_err(|error| error.errno())?;
             match ask(&mut client) {
-                // The program that it led to may have gone, and another one have come.
+                // The program of the idle connection may have been restarted: try the next connection.
                 Err(ControlError::Io { source, .. })
                     if was_idle && source.kind() != std::io::ErrorKind::TimedOut => {}
                 Err(ControlError::Io { source, .. })
@@ -120,14 +120,14 @@ impl Source {
                 {
                     return Err(Errno::ENOENT);
                 }
-                told => {
-                    if matches!(told, Ok(_) | Err(ControlError::Refused { .. })) {
+                result => {
+                    if matches!(result, Ok(_) | Err(ControlError::Refused { .. })) {
                         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-                        if idle.len() < KEPT {
+                        if idle.len() < MAX_IDLE {
                             idle.push(client);
                         }
                     }
-                    return told.map_err(|error| error.errno());
+                    return result.map_err(|error| error.errno());
                 }
             }
         }

@@ -21,7 +21,7 @@ pub(super) fn run(args: &CtlArgs, out: &mut Output) -> Result<Verdict, Failure> 
             "no program with RTRS listens at {error}; --control names another socket"
         ))
     })?;
-    match client.ask(&ask) {
+    match client.request(&ask) {
         // An empty reply prints nothing, not an empty line.
         Ok(reply) if reply.text.is_empty() && args.format == Format::Text => Ok(Verdict::Good),
         Ok(reply) => console::show(true, &reply.text, &reply.data, args.format, out),

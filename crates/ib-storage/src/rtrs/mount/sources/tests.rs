@@ -6,7 +6,7 @@ use super::*;
 use crate::rtrs::control::tests::Program;
 use crate::rtrs::control::{Control, ControlRequest, message};
 
-/// A program that has some files in one directory, each of which says its own name and the program's.
+/// A program with some files in one directory. Each contains the names of the program and of itself.
 fn program(socket: &Path, name: &'static str, files: &'static [&'static str]) -> Program {
     let control = Control::open(Some(socket), None).expect("nobody listens");
     Program::start(control, move |ask| {
@@ -48,7 +48,7 @@ fn names(entries: Vec<Entry>) -> Vec<String> {
 }
 
 #[test]
-fn the_files_of_several_programs_are_side_by_side() {
+fn files_of_several_programs_are_merged() {
     let dir = tempfile::tempdir().expect("a directory");
     let [first, second] = ["1", "2"].map(|name| dir.path().join(name));
     let sockets = || vec![first.clone(), second.clone()];
@@ -65,7 +65,7 @@ fn the_files_of_several_programs_are_side_by_side() {
     assert_eq!(sources.list("none"), Err(Errno::ENOENT));
     assert_eq!(sources.write("all/c", "1"), Ok(()));
     assert_eq!(sources.write("all/a", "2"), Err(Errno::EINVAL));
-    // A program that has gone has no files; it may come again.
+    // A stopped program has no files until it is restarted.
     drop(one);
     assert_eq!(sources.read("all/b").as_deref(), Ok("two all/b\n"));
     assert_eq!(names(sources.list("all").expect("a directory")), ["b", "c"]);

@@ -1,32 +1,34 @@
-//! How long requests took, in ranges of microseconds.
+//! Histogram of latencies with microsecond resolution.
 
 use std::time::Duration;
 
-/// How many ranges there are: four for each power of two, up to 2^27 µs, some two minutes.
+/// Number of ranges: four for each power of two, up to 2^27 µs (134 s).
 const RANGES: usize = 104;
 
-/// How many requests took how long. Up to 4 µs each microsecond is a range, and from there on a quarter of each power of
-/// two, so that a range is at most a quarter as wide as the times in it are long.
+/// A histogram of latencies.
+///
+/// Below 4 µs each microsecond is a range. From there on each power of two is divided into four ranges, so that the
+/// relative error is at most a quarter.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Micros {
+pub struct LatencyHistogram {
     counts: [u64; RANGES],
     longest: Duration,
 }
 
-impl Default for Micros {
+impl Default for LatencyHistogram {
     fn default() -> Self {
         Self { counts: [0; RANGES], longest: Duration::ZERO }
     }
 }
 
-impl Micros {
+impl LatencyHistogram {
     pub(super) fn count(&mut self, took: Duration) {
         let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
         self.counts[range(micros).min(RANGES - 1)] += 1;
         self.longest = self.longest.max(took);
     }
 
-    /// Counts all that others have counted, too.
+    /// Adds the counts of another histogram.
     pub fn add(&mut self, other: &Self) {
         for (count, more) in self.counts.iter_mut().zip(&other.counts) {
             *count += more;
@@ -34,21 +36,21 @@ impl Micros {
         self.longest = self.longest.max(other.longest);
     }
 
-    /// Returns the ranges that have requests, as the time that is longer than all in it in microseconds, and how many they
-    /// are. All that took longer than two minutes are in the last range.
+    /// Returns the ranges that have requests: the exclusive upper limit in microseconds, and the number of requests. The
+    /// last range includes all longer latencies.
     pub fn ranges(&self) -> impl Iterator<Item = (u64, u64)> {
         let counts = self.counts.iter().copied().enumerate();
         counts.filter(|&(_, count)| count > 0).map(|(range, count)| (end(range), count))
     }
 
-    /// Returns how many requests there were.
+    /// Returns the number of requests.
     #[must_use]
     pub fn requests(&self) -> u64 {
         self.counts.iter().sum()
     }
 
-    /// Returns the time that a share of all requests, 0 to 1, has not taken longer than: the end of its range, or the longest
-    /// time if that is less; 0 before the first request.
+    /// Returns the quantile of a share, 0 to 1: the upper limit of its range, but at most the maximum latency. Returns 0
+    /// if there are no requests.
     #[must_use]
     pub fn quantile(&self, share: f64) -> Duration {
         let wanted = ((self.requests() as f64 * share).ceil() as u64).max(1);
@@ -62,14 +64,14 @@ impl Micros {
         self.longest
     }
 
-    /// Returns the longest time.
+    /// Returns the maximum latency.
     #[must_use]
     pub const fn longest(&self) -> Duration {
         self.longest
     }
 }
 
-/// Returns the range of a time in microseconds: its power of two, and the two bits behind the first one.
+/// Returns the range of a time in microseconds: its power of two, and the two bits after the most significant one.
 const fn range(micros: u64) -> usize {
     match micros.checked_ilog2() {
         Some(power) if power >= 2 => {
@@ -79,7 +81,7 @@ const fn range(micros: u64) -> usize {
     }
 }
 
-/// Returns the shortest time that is longer than those of a range.
+/// Returns the exclusive upper limit of a range in microseconds.
 const fn end(range: usize) -> u64 {
     if range < 4 {
         return range as u64 + 1;
@@ -93,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_time_is_in_the_first_range_whose_end_is_longer() {
+    fn time_is_within_the_limits_of_its_range() {
         for micros in (0..5000).chain([1 << 20, (1 << 27) - 1]) {
             let found = range(micros);
             assert!(end(found) > micros, "{micros}");
@@ -105,19 +107,19 @@ mod tests {
     }
 
     #[test]
-    fn ranges_and_shares_are_those_of_what_was_counted() {
-        let mut micros = Micros::default();
+    fn quantiles_and_ranges_match_counted_latencies() {
+        let mut micros = LatencyHistogram::default();
         assert_eq!((micros.quantile(0.5), micros.ranges().count()), (Duration::ZERO, 0));
         for took in 1..=100 {
             micros.count(Duration::from_micros(took));
         }
         assert_eq!(micros.requests(), 100);
-        // 50 is in 48 to 55, 99 in 96 to 111, of which 100 is the longest.
+        // 50 is in the range 48 to 55, and 99 in 96 to 111; the maximum is 100.
         assert_eq!(micros.quantile(0.5), Duration::from_micros(56));
         assert_eq!(micros.quantile(0.99), Duration::from_micros(100));
         assert_eq!(micros.quantile(0.0), Duration::from_micros(2));
         assert!(micros.ranges().any(|range| range == (56, 8)));
-        let mut all = Micros::default();
+        let mut all = LatencyHistogram::default();
         all.count(Duration::from_secs(1000));
         all.add(&micros);
         assert_eq!((all.requests(), all.longest()), (101, Duration::from_secs(1000)));
