@@ -122,7 +122,7 @@ impl Server {
                 } else {
                     let (length, checked) = (length as usize, "its length was checked");
                     if let Some((piece, of)) = found {
-                        memory.copy_from(start, (of, piece.offset), length).expect(checked);
+                        memory.copy_from(start, of, piece.offset, length).expect(checked);
                     }
                     let rest = to.length as usize - length;
                     if rest > 0 {

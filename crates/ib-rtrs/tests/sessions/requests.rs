@@ -138,7 +138,7 @@ fn keys_to_stores_end_with_their_paths() {
     let path = lab.server.paths().next().unwrap();
     lab.server.disconnect_path(lab.now, &mut lab.sides[1], path);
     lab.run_for(Duration::from_millis(100));
-    assert_eq!(lab.sides[1].0[0].hca.regions(), 0);
+    assert_eq!(lab.sides[1].0[0].hca.region_count(), 0);
 }
 
 #[test]
