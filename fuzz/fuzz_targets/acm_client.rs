@@ -8,16 +8,16 @@ use std::collections::BTreeSet;
 use std::num::NonZeroU8;
 
 use ib_acm::Address;
-use ib_acm::client::{PerfOf, Pipeline, Reply, Request, ResolveOptions};
+use ib_acm::client::{CounterScope, Pipeline, Reply, Request, ResolveOptions};
 use ib_fuzz::Input;
 use libfuzzer_sys::fuzz_target;
 
 fn request(kind: u8) -> Request {
     let node = Address::name("node").expect("a name");
     match kind % 4 {
-        0 => Request::perf(&PerfOf::Service).expect("counters can be asked for"),
+        0 => Request::perf(&CounterScope::Service).expect("counters can be asked for"),
         1 => Request::endpoint(NonZeroU8::MIN, kind),
-        2 => Request::perf(&PerfOf::Address(node)).expect("names have counters"),
+        2 => Request::perf(&CounterScope::Address(node)).expect("names have counters"),
         _ => Request::resolve(None, &node, ResolveOptions::default()).expect("names have paths"),
     }
 }

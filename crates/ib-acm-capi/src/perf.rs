@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU8;
 
-use ib_acm::client::PerfOf;
+use ib_acm::client::CounterScope;
 use libc::{c_int, c_uint};
 
 use crate::ClientHandle;
@@ -24,7 +24,7 @@ pub unsafe extern "C" fn ib_acm_query_perf(
         let out = Out::new(counters, count)?;
         let number = u8::try_from(index);
         let number = number.map_err(|_| Failure::argument(format!("endpoint {index} of 255")))?;
-        let of = NonZeroU8::new(number).map_or(PerfOf::Service, PerfOf::Endpoint);
+        let of = NonZeroU8::new(number).map_or(CounterScope::Service, CounterScope::Endpoint);
         // SAFETY: the caller promises a connection or null.
         let counters = unsafe { ClientHandle::with(handle, |client| client.perf(&of)) }?;
         // SAFETY: the caller promises that what is not null can be written.

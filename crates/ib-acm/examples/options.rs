@@ -1,11 +1,11 @@
-//! A file of options as ibacm has them: what it says, what is strange about it, and how it is written.
+//! Reads an options file of ibacm, prints its warnings, and writes it again.
 //!
 //! ```text
 //! $ cargo run -p ib-acm --example options
-//! route_prot Acm, an answer is waited for 500 ms
-//! ibacm_opts.cfg:1: found `ms`, expected the end of the line; it is passed over
+//! route_prot Acm, response timeout 500 ms
+//! ibacm_opts.cfg:1: found `ms`, expected the end of the line; it is ignored
 //! ibacm_opts.cfg:3: …
-//! written and read again: the same
+//! options after writing and reading: equal
 //! ```
 
 use std::io::Write;
@@ -18,13 +18,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let read = Options::read(file, b"timeout 500 ms\nroute_prot acm\nfavourite_colour blue\n")?;
     let options = read.value;
     let ms = options.timeout.as_millis();
-    writeln!(out, "route_prot {:?}, an answer is waited for {ms} ms", options.route_prot)?;
+    writeln!(out, "route_prot {:?}, response timeout {ms} ms", options.route_prot)?;
     for warning in &read.warnings {
         writeln!(out, "{}", warning.at(file))?;
     }
     let again = Options::read(file, options.to_file().as_bytes())?;
-    assert!(again.warnings.is_empty(), "what is written has nothing strange");
-    let same = if again.value == options { "the same" } else { "another one" };
-    writeln!(out, "written and read again: {same}")?;
+    assert!(again.warnings.is_empty(), "a written file causes no warnings");
+    let result = if again.value == options { "equal" } else { "different" };
+    writeln!(out, "options after writing and reading: {result}")?;
     Ok(())
 }

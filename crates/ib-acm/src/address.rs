@@ -32,27 +32,27 @@ pub enum Address {
 #[non_exhaustive]
 pub enum AddressError {
     /// A name is empty.
-    #[error("an empty name: expected 1 to {LONGEST_NAME} bytes")]
+    #[error("the name is empty: expected 1 to {LONGEST_NAME} bytes")]
     Empty,
     /// A name is too long.
-    #[error("a name of {0} bytes: expected 1 to {LONGEST_NAME}")]
+    #[error("the name has {0} bytes: expected 1 to {LONGEST_NAME}")]
     Long(usize),
     /// A name contains a zero, or is not UTF-8.
-    #[error("a name that is no text: expected UTF-8 without zeros")]
+    #[error("the name is not text: expected UTF-8 without zeros")]
     NoText,
     /// The address is of a type that cannot be resolved.
-    #[error("an address of type {0}: expected a name, an IPv4 or IPv6 address, a GID or a LID")]
+    #[error("the address has type {0}: expected a name, an IPv4 or IPv6 address, a GID or a LID")]
     Type(u16),
     /// The length of the field differs from that of the protocol.
-    #[error("an address in {0} bytes: expected 64")]
+    #[error("the address field has {0} bytes: expected 64")]
     Field(u8),
 }
 
 impl Address {
-    /// Returns a name.
+    /// Creates a name.
     ///
     /// # Errors
-    /// Fails if it is empty, longer than 63 bytes, or contains a zero.
+    /// Fails if the name is empty, longer than 63 bytes, or contains a zero.
     pub fn name(name: &str) -> Result<Self, AddressError> {
         match name.len() {
             0 => Err(AddressError::Empty),
@@ -65,7 +65,7 @@ impl Address {
     /// Parses an IPv4 or IPv6 address, or else a name.
     ///
     /// # Errors
-    /// Fails if the text is neither.
+    /// Fails if the text is neither an IP address nor a valid name.
     pub fn parse(text: &str) -> Result<Self, AddressError> {
         match text.parse() {
             Ok(IpAddr::V4(address)) => Ok(Self::V4(address)),
@@ -87,7 +87,7 @@ impl Address {
     /// Returns the address in an entry of a client message.
     ///
     /// # Errors
-    /// Fails if there is none.
+    /// Fails if the type is unknown, or if the name is invalid.
     pub fn of_entry(entry: &Entry) -> Result<Self, AddressError> {
         let kind = match entry.kind {
             EntryType::NAME => AddressType::NAME,
@@ -112,7 +112,7 @@ impl Address {
     /// Returns the address in a field of a message between services.
     ///
     /// # Errors
-    /// Fails if there is none.
+    /// Fails if the type is unknown, or if the name is invalid.
     pub fn from_field(kind: AddressType, field: &[u8; 64]) -> Result<Self, AddressError> {
         let four = *field.first_chunk::<4>().expect("64 bytes");
         let sixteen = *field.first_chunk::<16>().expect("64 bytes");
@@ -131,7 +131,7 @@ impl Address {
         }
     }
 
-    /// Returns the type and the bytes, padded with zeros.
+    /// Returns the type and the bytes of a field of a message between services, padded with zeros.
     #[must_use]
     pub fn to_field(&self) -> (AddressType, [u8; 64]) {
         let mut field = [0; 64];
@@ -188,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_survive_both_ways() {
+    fn written_fields_are_read_back() {
         let texts = ["Node-17.Example", "10.1.2.3", "fd00::17"];
         let mut all: Vec<Address> =
             texts.iter().map(|text| Address::parse(text).expect("an address")).collect();
@@ -204,13 +204,13 @@ mod tests {
     }
 
     #[test]
-    fn the_case_of_letters_makes_no_difference() {
+    fn names_ignore_the_case_of_ascii_letters() {
         assert_eq!(Address::name("Node1"), Address::name("nODE1"));
         assert_ne!(Address::name("Ärger"), Address::name("ärger"));
     }
 
     #[test]
-    fn what_is_no_address_says_why() {
+    fn invalid_addresses_are_refused_with_a_reason() {
         assert_eq!(Address::name(""), Err(AddressError::Empty));
         assert_eq!(Address::name(&"x".repeat(64)), Err(AddressError::Long(64)));
         assert_eq!(Address::name("a\0"), Err(AddressError::NoText));

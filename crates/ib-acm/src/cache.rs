@@ -25,7 +25,7 @@ impl Timestamp {
         Self((now.as_nanos() / 100_000_000) as u32)
     }
 
-    /// Returns the time since then.
+    /// Returns the time since the timestamp.
     pub(crate) const fn age(self, now: Instant) -> Duration {
         let tenths = Self::of(now).0.saturating_sub(self.0);
         Duration::from_millis(tenths as u64 * 100)
@@ -53,7 +53,7 @@ pub(crate) struct SaRoute {
 }
 
 impl SaRoute {
-    /// Stores the fields of a path that depend on the peer.
+    /// Creates a route from a path record: stores the fields that depend on the peer.
     pub(crate) fn of(path: &PathRecord, now: Instant) -> Self {
         let bytes = path.to_bytes();
         Self {
@@ -261,7 +261,7 @@ impl AddressCache {
         }
     }
 
-    /// Removes preloaded routes. Preloaded GIDs stay, but expire like learned ones.
+    /// Removes preloaded routes. Preloaded GIDs remain cached, but expire like learned ones.
     pub(crate) fn remove_preloaded_routes(&mut self) {
         self.for_each(|peer| peer.route = peer.route.filter(|route| !route.is_preloaded));
         for slot in &mut self.addresses.slots {
@@ -319,8 +319,8 @@ impl AddressCache {
         self.by_gid.find(hash, is_it).map(|&number| PeerKey(number))
     }
 
-    /// Returns a name or an IP address of a peer for a request to it, except `but`: the most recently confirmed one, or a
-    /// preloaded one if there is no other.
+    /// Returns a name or an IP address of a peer other than `but`, for a request to the peer: the most recently confirmed
+    /// one, or else a preloaded one.
     pub(crate) fn address_to_query(&self, key: PeerKey, but: Option<&Address>) -> Option<&Address> {
         let may_be = |it: &Address| !is_assigned_by_sm(it) && Some(it) != but;
         let answered = self.of_peer(key).filter(|cached| may_be(&cached.address));
@@ -347,7 +347,7 @@ impl AddressCache {
     }
 
     /// Confirms the GID and the LID from which a peer sent a message, if they are among its addresses.
-    pub(crate) fn heard_from(&mut self, key: PeerKey, gid: Gid, lid: u16, now: Instant) {
+    pub(crate) fn confirm_source(&mut self, key: PeerKey, gid: Gid, lid: u16, now: Instant) {
         for address in [Address::Gid(gid), Address::Lid(lid)] {
             if let Some(number) = self.find(&address)
                 && let Some(cached) = self.addresses.get_mut(number).filter(|it| it.peer == key.0)
@@ -381,8 +381,9 @@ impl AddressCache {
             route: None,
         });
         let (hasher, peers) = (&self.hasher, &self.peers);
-        let rehash =
-            |&number: &u32| hasher.hash_one(peers.get(number).expect("it is in the table").gid);
+        let rehash = |&number: &u32| {
+            hasher.hash_one(peers.get(number).expect("the hash table holds indices of entries").gid)
+        };
         self.by_gid.insert_unique(hasher.hash_one(gid), number, rehash);
         PeerKey(number)
     }
@@ -396,7 +397,7 @@ impl AddressCache {
         is_preloaded: bool,
     ) -> BindResult {
         if let Some(number) = self.find(address) {
-            let cached = self.addresses.get_mut(number).expect("it was found");
+            let cached = self.addresses.get_mut(number).expect("the address was just found");
             if cached.peer != key.0 {
                 return BindResult::Other(PeerKey(cached.peer));
             }
@@ -413,7 +414,7 @@ impl AddressCache {
             }
         }
         let stamp = Timestamp::of(now);
-        let peer = self.peers.get_mut(key.0).expect("looked at before");
+        let peer = self.peers.get_mut(key.0).expect("the peer was found above");
         let number = self.addresses.insert(CachedAddress {
             address: address.clone(),
             peer: key.0,
@@ -426,13 +427,16 @@ impl AddressCache {
         peer.addresses += 1;
         let (hasher, addresses) = (&self.hasher, &self.addresses);
         let rehash = |&number: &u32| {
-            hasher.hash_one(&addresses.get(number).expect("it is in the table").address)
+            hasher.hash_one(
+                &addresses.get(number).expect("the hash table holds indices of entries").address,
+            )
         };
         self.by_address.insert_unique(hasher.hash_one(address), number, rehash);
         BindResult::New
     }
 
-    /// Removes the least recently used of a sample of addresses, none of the peer `but`; false if there is none.
+    /// Removes the least recently used of a sample of addresses, except those of peer `but`. Returns false if there is no
+    /// other address.
     fn evict(&mut self, but: PeerKey) -> bool {
         let count = self.addresses.slots.len() as u32;
         let (mut victim, mut oldest, mut seen) = (None, None, 0);
@@ -494,7 +498,7 @@ impl AddressCache {
         }
     }
 
-    /// Removes a peer with its addresses. If it has preloaded ones, they and the peer stay, without a LID.
+    /// Removes a peer with its addresses. If it has preloaded addresses, they and the peer remain cached, without a LID.
     pub(crate) fn remove(&mut self, key: PeerKey) {
         let Some(peer) = self.peers.get_mut(key.0) else { return };
         (peer.lid, peer.qpn, peer.group, peer.route) = (0, 0, NO_GROUP, None);

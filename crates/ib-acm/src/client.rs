@@ -32,8 +32,10 @@ mod stream;
 pub use blocking::{Client, ClientOptions};
 pub use error::{ClientError, RequestError};
 pub use pipeline::{Answer, Pipeline, TransactionNumber};
-pub use reply::{Counters, EndpointDescription, Reply, ReplyError, Resolved, ResolvedPath, Wrong};
-pub use request::{PerfOf, Request, ResolveOptions};
+pub use reply::{
+    Counters, EndpointDescription, Reply, ReplyDefect, ReplyError, Resolved, ResolvedPath,
+};
+pub use request::{CounterScope, Request, ResolveOptions};
 pub use service::{DEFAULT_PORT, ServiceAddress, ServiceFiles};
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 //! | [`options`] | `ibacm_opts.cfg` | [`Options`]: options of address and route resolution |
 //! | [`addresses`] | `ibacm_addr.cfg` | [`AddressFile`]: names and addresses of the machine's endpoints |
 //! | [`hosts`] | `ibacm_hosts.data` | [`HostFile`]: preloaded addresses: GIDs of other machines' names and addresses |
-//! | [`routes`] | `ibacm_route.data` | [`Routes`]: preloaded routes: paths that an SM has dumped |
+//! | [`routes`] | `ibacm_route.data` | [`Routes`]: preloaded routes, as dumped by an SM |
 //!
 //! Readers take bytes and the file name for messages, writers return text: no file is opened.
 //! Lines end with a line feed, with or without a carriage return; a word that starts with `#` begins a comment.
@@ -20,7 +20,7 @@
 //! assert_eq!(read.value.timeout.as_millis(), 500);
 //! assert_eq!(
 //!     read.warnings[0].at("ibacm_opts.cfg").to_string(),
-//!     "ibacm_opts.cfg:1: found `ms`, expected the end of the line; it is passed over",
+//!     "ibacm_opts.cfg:1: found `ms`, expected the end of the line; it is ignored",
 //! );
 //! # Ok::<(), ib_acm::config::OptionsError>(())
 //! ```

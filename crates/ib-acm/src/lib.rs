@@ -1,4 +1,5 @@
-//! IB ACM: resolves names, addresses and routes without an SA query for each.
+//! ACM service for InfiniBand: resolves names, addresses and routes without an SA query for each. It is compatible with
+//! rdma-core's ibacm.
 //!
 //! | module | holds |
 //! |---|---|
@@ -9,8 +10,52 @@
 //! | [`config`] | configuration files: options, addresses, preloaded hosts and routes |
 //! | [`client`] | [`client::Client`]: client of a service |
 //!
-//! The protocol with clients on the same machine is that of rdma-core's ibacm, [`ib_wire::acm`]. The protocol with other
-//! machines, over multicast groups, is [`ib_wire::mad::acm`].
+//! The protocol with clients on the same machine is [`ib_wire::acm`]. The protocol with other machines, over multicast
+//! groups, is [`ib_wire::mad::acm`].
+//!
+//! # Example
+//! A service resolves an address of its own machine for a client:
+//! ```
+//! use ib_acm::{Address, ClientId, PortId, PortState, Service, ServiceConfig};
+//! use ib_link::LinkPort;
+//! use ib_types::{Guid, Instant, PKey};
+//! use ib_wire::acm::{ByteOrder, ClientHeader, ClientStatus, EntryFlags, HEADER, Resolve};
+//! use ib_wire::mad::{sa::RateCode, sm::MtuCode};
+//!
+//! let now = Instant::ZERO;
+//! let name = Address::name("node-17")?;
+//! // Outside of examples the seed is random.
+//! let mut service = Service::new(ServiceConfig::default(), [7; 32]);
+//! let link = LinkPort { port_guid: Guid(0x17), lid: 5, number: 1, ..LinkPort::default() };
+//! let port = PortState {
+//!     device: "mlx5_0".into(),
+//!     port_count: 1,
+//!     link,
+//!     is_active: true,
+//!     mtu: MtuCode::MTU_4096,
+//!     rate: RateCode::GBPS_100,
+//!     p_keys: vec![PKey::DEFAULT],
+//!     registrations: 0,
+//!     has_datagrams: true,
+//!     names: vec![name.clone()],
+//! };
+//! service.set_port(now, PortId(1), &port);
+//!
+//! // A client message: RESOLVE with a destination.
+//! let mut message = Vec::new();
+//! let destination = name.to_entry(EntryFlags::DESTINATION).unwrap();
+//! Resolve::request([0; 8], vec![destination]).put(ByteOrder::NATIVE, &mut message);
+//! let header = ClientHeader::parse(message.first_chunk().unwrap());
+//!
+//! let mut response = Vec::new();
+//! let client_message = (&header, &message[HEADER..], ByteOrder::NATIVE);
+//! assert!(service.request(now, ClientId(1), client_message, &mut response));
+//! let header = ClientHeader::parse(response.first_chunk().unwrap());
+//! assert_eq!(header.status, ClientStatus::SUCCESS);
+//! let response = Resolve::parse(header, &response[HEADER..], ByteOrder::NATIVE);
+//! assert_eq!(response.entries[0].path_record().dlid, 5);
+//! # Ok::<(), ib_acm::address::AddressError>(())
+//! ```
 
 // Unit tests and integration tests share a file, which names the crate.
 #[cfg(test)]

@@ -89,8 +89,8 @@ pub struct Service {
 }
 
 impl Service {
-    /// Returns a service without ports. Transaction IDs, which peers must not guess, are derived from the seed: except for
-    /// reproducible runs, it has to come from the system's random number generator.
+    /// Creates a service without ports. The seed generates transaction IDs, which peers must not guess. It has to come from
+    /// the system's random number generator, except for reproducible runs.
     #[must_use]
     pub fn new(config: ServiceConfig, seed: [u8; 32]) -> Self {
         let shared = Shared {
@@ -244,7 +244,8 @@ impl Service {
                 return true;
             }
         };
-        let first = self.table.endpoints.get_mut(&endpoints[0].0).expect("it was just selected");
+        let first =
+            self.table.endpoints.get_mut(&endpoints[0].0).expect("the endpoint was just selected");
         first.identity.counters.resolves += 1;
         let shared = (endpoints.len() > 1).then(|| self.shared.rng.next_u64());
         self.shared.pending.add(shared, endpoints.len());
@@ -252,7 +253,7 @@ impl Service {
             let source = source.and_then(|address| address.to_entry(EntryFlags::SOURCE));
             let pending = PendingRequest { source, shared, ..pending.clone() };
             let endpoint = self.table.get(now, &mut self.shared, key);
-            let (mut cx, resolver) = endpoint.expect("it was just selected");
+            let (mut cx, resolver) = endpoint.expect("the endpoint was just selected");
             match resolver.request(&mut cx, request.clone(), &pending) {
                 Response::Pending => {}
                 Response::Path(path) => {

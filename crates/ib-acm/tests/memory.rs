@@ -1,4 +1,4 @@
-//! What a service needs for what it knows: measured as the system sees it, in a process with nothing else.
+//! Memory per cached address, measured as the resident memory of a process of its own.
 
 use std::fs;
 
@@ -18,7 +18,7 @@ use port_of_tests::{PREFIX, port};
 
 const PORT: PortId = PortId(1);
 
-/// How many bytes of memory the process has.
+/// Returns the resident memory of the process in bytes.
 fn resident() -> usize {
     let text = fs::read_to_string("/proc/self/status").expect("a table");
     let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a line");
@@ -26,14 +26,14 @@ fn resident() -> usize {
     kilobytes * 1024
 }
 
-/// The address of a host, by its number.
+/// Returns the address of a host by its number.
 type AddressOf = fn(u32) -> Address;
 
 fn name(host: u32) -> Address {
     Address::name(&format!("node-{host:06}.cluster.example")).expect("a name")
 }
 
-/// A question of a host for its own address.
+/// Returns an announcement: the request of a host for its own address.
 fn announcement(address: &Address) -> AcmMessage {
     let (kind, field) = address.to_field();
     AcmMessage {
@@ -53,7 +53,7 @@ fn announcement(address: &Address) -> AcmMessage {
     }
 }
 
-/// Has a program ask for an address, and subnet administration answer for its port, at a LID.
+/// Resolves an address for a client. The response of the SA has the destination LID `dlid`.
 fn resolve(service: &mut Service, now: Instant, address: &Address, dlid: u16) {
     let entry = address.to_entry(EntryFlags::DESTINATION).expect("an address");
     let mut bytes = Vec::new();
@@ -73,15 +73,15 @@ fn resolve(service: &mut Service, now: Instant, address: &Address, dlid: u16) {
             service.handle(now, PORT, Arrived::Mad(Box::new(answer)));
         }
     }
-    let (_, answer) = service.poll_reply().expect("an answer");
+    let (_, answer) = service.poll_reply().expect("a reply");
     assert_eq!(ClientStatus(answer[2]), ClientStatus::SUCCESS);
 }
 
 #[test]
-fn a_destination_takes_300_bytes_at_most() {
+fn cached_address_takes_at_most_300_bytes() {
     let v4 = |host: u32| Address::V4((0x0a00_0000 + host).into());
     let v6 = |host: u32| Address::V6((0xfd00 << 112 | u128::from(host)).into());
-    // What one kind has had may be used again by the next one: that with the most comes first.
+    // Freed memory may be reused by the next kind, so the largest one is measured first.
     let kinds: [(&str, AddressOf, bool); 4] = [
         ("IPv6 with a route", v6, true),
         ("IPv4 with a route", v4, true),
@@ -94,20 +94,20 @@ fn a_destination_takes_300_bytes_at_most() {
     }
 }
 
-/// Returns a service that knows many ports, each by an address of a kind.
+/// Returns a service that has cached many ports, each with an address of one kind.
 fn fill(kind: &str, address_of: AddressOf, has_route: bool) -> Service {
     let state = port("dev", Guid(1), 1, vec![Address::name("own").expect("a name")]);
     let now = Instant::ZERO;
-    // The groups that nobody answers for keep no question waiting.
+    // Unanswered joins do not delay path queries.
     let config = ServiceConfig { sa_depth: 16, ..ServiceConfig::default() };
     let mut service = Service::new(config, [1; 32]);
     service.set_port(now, PORT, &state);
     let before = resident();
-    // Just beyond a power of two, where arrays that double have the most room to spare.
+    // Slightly above a power of two, where doubling arrays waste most memory.
     let count = (1 << 17) + 1000;
     for host in 0..count {
         let destination = Gid::new(PREFIX, Guid(0x1000 + u64::from(host)));
-        // So many ports have no LIDs of their own; who shares one does so at the same moment.
+        // There are fewer LIDs than ports. Ports with the same LID are seen at the same time, so no check is triggered.
         let dlid = (host % 0xb000 + 2) as u16;
         let route = Route { destination, dlid, is_global: true, ..Route::default() };
         let (p_key, qpn) = (PKey::DEFAULT, Qpn::truncated(0x100));
@@ -119,7 +119,7 @@ fn fill(kind: &str, address_of: AddressOf, has_route: bool) -> Service {
         }
     }
     let endpoints = service.endpoints();
-    // With its route a port is known by its GID, too.
+    // A port with a route is also cached by its GID.
     let known = count as usize * if has_route { 2 } else { 1 };
     assert_eq!((endpoints[0].cached_addresses, endpoints[0].cached_peers), (known, count as usize));
     let each = (resident() - before) as f64 / f64::from(count);

@@ -1,4 +1,4 @@
-//! What the engine itself costs: two adapters that hand each other packets, without a link.
+//! Benchmark of the HCA engine: two HCAs exchange packets in memory, without a link.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -64,13 +64,13 @@ fn pair() -> [Side; 2] {
         };
         for attr in [connection.to_init(), connection.to_rtr(), connection.to_rts()] {
             let Side { hca, qp, .. } = &mut sides[at];
-            hca.modify_qp(NOW, *qp, &attr).expect("it can be changed");
+            hca.modify_qp(NOW, *qp, &attr).expect("the transition is valid");
         }
     }
     sides
 }
 
-/// Hands over packets until nobody has any.
+/// Exchanges packets until neither side has any.
 fn exchange(sides: &mut [Side; 2], buffer: &mut [u8]) {
     loop {
         let mut moved = false;
@@ -88,14 +88,14 @@ fn exchange(sides: &mut [Side; 2], buffer: &mut [u8]) {
     }
 }
 
-/// Has the near side's packets kept, where that is wanted; nobody reads them.
+/// Traces the packets of side 0, with a number of payload bytes; `None` for no trace.
 fn trace(sides: &mut [Side; 2], payload: Option<u16>) -> Option<PacketReader> {
     let Side { hca, qp, .. } = &mut sides[0];
     let trace = PacketTrace { payload: payload?, ring_bytes: 1 << 22, ..PacketTrace::default() };
-    Some(hca.trace_packets(*qp, trace).expect("nobody traces it"))
+    Some(hca.trace_packets(*qp, trace).expect("the queue pair is not traced"))
 }
 
-/// What is kept of packets, and how that is called.
+/// Recorded payload bytes of the traces, and the suffixes of the benchmarks' names.
 const TRACES: [(Option<u16>, &str); 4] = [
     (None, ""),
     (Some(0), ", headers kept"),
@@ -126,7 +126,7 @@ fn bench_traced(criterion: &mut Criterion, payload: Option<u16>, name: &str) {
             hca.post_send(NOW, *qp, wr).expect("room");
             exchange(&mut sides, &mut buffer);
             let Side { hca, cq, .. } = &mut sides[0];
-            black_box(hca.poll_cq(*cq).expect("it is done"));
+            black_box(hca.poll_cq(*cq).expect("the request has completed"));
         });
     });
 

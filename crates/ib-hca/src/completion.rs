@@ -21,7 +21,7 @@ pub enum WcStatus {
     MwBindErr,
     /// The responder has sent an unexpected response.
     BadRespErr,
-    /// The local memory was closed while packets arrived.
+    /// A key of the local memory was closed while packets of a message arrived.
     LocAccessErr,
     /// The responder reports an invalid request.
     RemInvReqErr,
@@ -156,7 +156,7 @@ pub struct Wc {
 }
 
 impl Wc {
-    /// Returns the successful completion of a request of no bytes: the base of other completions.
+    /// Returns a successful completion of 0 bytes, for struct update syntax.
     #[must_use]
     pub const fn new(wr_id: u64, opcode: WcOpcode, qp_num: Qpn) -> Self {
         Self {
@@ -177,9 +177,9 @@ impl Wc {
 
 /// Requested notification of a completion queue (`ibv_req_notify_cq`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Armed {
+enum NotifyRequest {
     #[default]
-    No,
+    None,
     /// At the next solicited completion or failure.
     Solicited,
     /// At the next completion.
@@ -191,16 +191,16 @@ enum Armed {
 pub(crate) struct Cq {
     queue: VecDeque<Wc>,
     most: usize,
-    armed: Armed,
+    armed: NotifyRequest,
     /// True if a completion found the queue full.
     overrun: bool,
-    /// Number of send and receive queues that use it.
+    /// Number of send and receive queues that use the CQ.
     pub(crate) users: u32,
 }
 
-/// Effect of a new completion.
+/// Result of [`Cq::push`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Pushed {
+pub(crate) enum PushOutcome {
     /// Queued without notification.
     Queued,
     /// Queued, and the requested notification is due.
@@ -213,35 +213,35 @@ pub(crate) enum Pushed {
 
 impl Cq {
     pub(crate) fn new(most: usize) -> Self {
-        Self { queue: VecDeque::new(), most, armed: Armed::No, overrun: false, users: 0 }
+        Self { queue: VecDeque::new(), most, armed: NotifyRequest::None, overrun: false, users: 0 }
     }
 
     pub(crate) fn arm(&mut self, solicited_only: bool) {
         self.armed = match (solicited_only, self.armed) {
-            (true, Armed::No | Armed::Solicited) => Armed::Solicited,
-            _ => Armed::Any,
+            (true, NotifyRequest::None | NotifyRequest::Solicited) => NotifyRequest::Solicited,
+            _ => NotifyRequest::Any,
         };
     }
 
-    pub(crate) fn push(&mut self, wc: Wc, solicited: bool) -> Pushed {
+    pub(crate) fn push(&mut self, wc: Wc, solicited: bool) -> PushOutcome {
         if self.overrun {
-            return Pushed::Lost;
+            return PushOutcome::Lost;
         }
         if self.queue.len() >= self.most {
             self.overrun = true;
-            return Pushed::Overrun;
+            return PushOutcome::Overrun;
         }
         self.queue.push_back(wc);
         let notify = match self.armed {
-            Armed::No => false,
-            Armed::Solicited => solicited,
-            Armed::Any => true,
+            NotifyRequest::None => false,
+            NotifyRequest::Solicited => solicited,
+            NotifyRequest::Any => true,
         };
         if notify {
-            self.armed = Armed::No;
-            return Pushed::Notify;
+            self.armed = NotifyRequest::None;
+            return PushOutcome::Notify;
         }
-        Pushed::Queued
+        PushOutcome::Queued
     }
 
     pub(crate) fn poll(&mut self) -> Option<Wc> {

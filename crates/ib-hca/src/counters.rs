@@ -4,15 +4,15 @@ use std::fmt;
 
 macro_rules! reasons {
     ($($(#[$doc:meta])* $name:ident = $text:literal,)+) => {
-        /// Why a packet that came in had no effect.
+        /// Reason why a received packet is dropped.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-        pub enum Drop { $($(#[$doc])* $name,)+ }
+        pub enum DropReason { $($(#[$doc])* $name,)+ }
 
-        impl Drop {
+        impl DropReason {
             /// All reasons.
             pub const ALL: [Self; [$($text),+].len()] = [$(Self::$name),+];
 
-            /// Returns the reason as a word.
+            /// Returns the name of the reason in metrics and captures, such as `no_qp`.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$name => $text,)+ }
@@ -22,96 +22,96 @@ macro_rules! reasons {
 }
 
 reasons! {
-    /// It is too short for its headers, or no multiple of four bytes.
+    /// The packet is too short for its headers, or its size is not a multiple of 4 bytes.
     Length = "length",
-    /// Its operation code is not known, or none of the queue pair's transport.
+    /// The opcode is unknown, or is not an opcode of the queue pair's transport.
     Opcode = "opcode",
-    /// Its transport version is not 0.
+    /// The transport version is not 0.
     Version = "version",
-    /// No queue pair has its number.
+    /// No queue pair has the destination number.
     NoQp = "no_qp",
-    /// The queue pair is in a state in which it takes none.
+    /// The state of the queue pair does not allow to receive the packet.
     State = "state",
-    /// It does not come from where the queue pair is connected to.
+    /// The source is not the port that the queue pair is connected to.
     Source = "source",
-    /// Its ICRC does not fit an identification that the peer uses.
+    /// The ICRC is valid only with an IPv4 identification that the peer does not use.
     Icrc = "icrc",
-    /// It is of another partition.
+    /// The P_Key does not match that of the queue pair.
     PKey = "p_key",
-    /// It has another key than the queue pair.
+    /// The Q_Key differs from that of the queue pair.
     QKey = "q_key",
-    /// It has come before.
+    /// The packet is a duplicate.
     Duplicate = "duplicate",
-    /// Packets before it are missing.
+    /// The PSN is not the expected one: packets before it are missing.
     Psn = "psn",
-    /// Nobody waits for such a response.
+    /// No outstanding request expects such a response.
     Response = "response",
-    /// It acknowledges in a way that is not known.
+    /// The AETH syndrome is reserved or unknown.
     Syndrome = "syndrome",
-    /// There was no receive for a datagram or an unreliable message, or such a message was not legal.
+    /// No receive is posted for a datagram or UC message, or the UC message is invalid.
     NoReceive = "no_receive",
-    /// A datagram did not fit its receive, or its receive's memory.
+    /// The datagram exceeds its receive, or a key of the receive does not allow the write.
     NoRoom = "no_room",
-    /// No queue pair has joined the group.
+    /// No queue pair is attached to the multicast group.
     NoGroup = "no_group",
 }
 
-impl fmt::Display for Drop {
+impl fmt::Display for DropReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
 }
 
-/// Packets, bytes, retransmissions and errors that an HCA has counted.
+/// Counters of an HCA: packets, bytes, retransmissions, NAKs and drops.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Packets that were sent, and their bytes from the BTH to the end of the pad.
+    /// Sent packets.
     pub sent_packets: u64,
-    /// Their bytes.
+    /// Sent bytes, from the BTH to the end of the pad of each packet.
     pub sent_bytes: u64,
-    /// Packets that came in.
+    /// Received packets.
     pub received_packets: u64,
-    /// Their bytes.
+    /// Received bytes, from the BTH to the end of the pad of each packet.
     pub received_bytes: u64,
-    /// Packets that were sent again.
+    /// Retransmitted packets.
     pub retransmitted: u64,
-    /// How often nothing came in time.
+    /// Expired ACK timeouts.
     pub timeouts: u64,
-    /// NAKs for missing packets that were sent.
+    /// Sent NAKs for PSN sequence errors.
     pub sequence_naks_sent: u64,
-    /// Those that came in.
+    /// Received NAKs for PSN sequence errors.
     pub sequence_naks_received: u64,
-    /// NAKs for want of a receive that were sent.
+    /// Sent RNR NAKs.
     pub rnr_naks_sent: u64,
-    /// Those that came in.
+    /// Received RNR NAKs.
     pub rnr_naks_received: u64,
-    /// Other NAKs that were sent, each the end of a queue pair.
+    /// Other sent NAKs, each of which has failed its queue pair.
     pub naks_sent: u64,
-    drops: [u64; Drop::ALL.len()],
-    /// Why the last packet was dropped, since that was forgotten.
-    last: Option<Drop>,
+    drops: [u64; DropReason::ALL.len()],
+    /// Reason of the last drop since [`Self::forget_last`].
+    last: Option<DropReason>,
 }
 
 impl Counters {
-    /// Counts a packet that has no effect.
-    pub(crate) const fn drop(&mut self, why: Drop) {
-        self.drops[why as usize] += 1;
-        self.last = Some(why);
+    /// Counts a dropped packet.
+    pub(crate) const fn drop(&mut self, reason: DropReason) {
+        self.drops[reason as usize] += 1;
+        self.last = Some(reason);
     }
 
-    /// Forgets why the last packet was dropped.
+    /// Clears the reason of the last drop.
     pub(crate) const fn forget_last(&mut self) {
         self.last = None;
     }
 
-    /// Returns why a packet was dropped since that was forgotten.
-    pub(crate) const fn last_dropped(&self) -> Option<Drop> {
+    /// Returns the reason of the last drop since [`Self::forget_last`].
+    pub(crate) const fn last_dropped(&self) -> Option<DropReason> {
         self.last
     }
 
-    /// Returns how many packets had no effect for a reason.
+    /// Returns the number of packets dropped for a reason.
     #[must_use]
-    pub const fn dropped(&self, why: Drop) -> u64 {
-        self.drops[why as usize]
+    pub const fn dropped(&self, reason: DropReason) -> u64 {
+        self.drops[reason as usize]
     }
 }

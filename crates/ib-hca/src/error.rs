@@ -1,133 +1,133 @@
-//! Errors of objects and of posted work requests.
+//! Errors: creation and destruction of objects, multicast groups, posted work requests.
 
 use ib_types::Gid;
 
 use crate::qp::attr::{QpState, QpType};
 use crate::region::KeyError;
 
-/// Why an object cannot be made.
+/// Error of the creation of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CreateError {
-    /// Something that it needs is not there.
-    #[error("there is no such {0}")]
+    /// A referenced object does not exist.
+    #[error("the {0} does not exist")]
     NoSuch(&'static str),
-    /// There are as many as there may be.
-    #[error("there are {most} {what}: expected fewer")]
+    /// The HCA has its maximum number of these objects.
+    #[error("the HCA has {most} {objects}, its maximum: destroy one before creating another")]
     Full {
-        /// Of what.
-        what: &'static str,
-        /// How many there may be.
+        /// Kind of the objects, in plural.
+        objects: &'static str,
+        /// Maximum number.
         most: usize,
     },
-    /// It asks for more than the adapter takes.
-    #[error("{what} is {found}: expected at most {most}, and for queues of completions 1 or more")]
+    /// A requested size exceeds the limit of the HCA, or a CQ of 0 completions is requested.
+    #[error("{attribute} is {found}: expected at most {most}, and at least 1 for the cqe of a CQ")]
     Value {
-        /// Of what.
-        what: &'static str,
-        /// How much it asks for.
+        /// Name of the attribute.
+        attribute: &'static str,
+        /// Requested value.
         found: u32,
-        /// How much there may be.
+        /// Maximum value.
         most: u32,
     },
-    /// The route is not from this port.
-    #[error("the path starts at GID {0}: expected one of the port's own")]
+    /// The source GID of the route is not a GID of the port.
+    #[error("the source GID of the route is {0}: expected a GID of the port")]
     Source(Gid),
 }
 
-/// Why an object cannot be destroyed.
+/// Error of the destruction of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DestroyError {
-    /// It is not there.
-    #[error("there is no such {0}")]
-    Gone(&'static str),
-    /// Something needs it.
-    #[error("{0} is in use")]
+    /// The object does not exist.
+    #[error("the {0} does not exist")]
+    NoSuch(&'static str),
+    /// Other objects use the object.
+    #[error("the {0} is in use")]
     InUse(&'static str),
 }
 
-/// Why a queue pair cannot join or leave a group.
+/// Error of attaching a queue pair to a multicast group, or of detaching it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum GroupError {
-    /// The queue pair is not there.
-    #[error("there is no such queue pair")]
+    /// The queue pair does not exist.
+    #[error("the queue pair does not exist")]
     NoSuchQp,
-    /// Only datagrams go to groups.
-    #[error("a queue pair of type {0:?} cannot join a group: expected Ud")]
+    /// The queue pair is not of type UD.
+    #[error("a queue pair of type {0:?} cannot be attached to a multicast group: expected Ud")]
     Type(QpType),
-    /// The GID is not a group's.
-    #[error("GID {0} is not that of a group")]
+    /// The GID is not a multicast GID.
+    #[error("GID {0} is not a multicast GID: expected one of ff00::/8 or of an IPv4 group")]
     NoGroup(Gid),
-    /// It is not in the group.
-    #[error("the queue pair is not in the group")]
+    /// The queue pair is not attached to the group.
+    #[error("the queue pair is not attached to the multicast group")]
     NotAttached,
 }
 
-/// Why a work request was not taken.
+/// Error of posting a work request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PostError {
-    /// The queue pair or shared receive queue is not there.
-    #[error("there is no such queue")]
+    /// The queue pair or shared receive queue does not exist.
+    #[error("the queue does not exist")]
     NoSuchQueue,
-    /// The queue pair is in a state in which none can be posted.
+    /// The state of the queue pair does not allow posted requests.
     #[error("the queue pair is in state {found:?}: expected {expected}")]
     State {
         /// The state.
         found: QpState,
-        /// Those in which it can.
+        /// The states that allow posted requests.
         expected: &'static str,
     },
-    /// The queue is full.
-    #[error("the queue holds {0} work requests and no more")]
+    /// The queue is full. The value is its size in work requests.
+    #[error("the queue is full with {0} work requests: poll completions before posting more")]
     Full(u32),
-    /// There are more pieces of memory than the queue takes.
-    #[error("{found} pieces of memory: expected at most {most}")]
+    /// The request has more SGEs than the limit of the queue.
+    #[error("the request has {found} SGEs: expected at most {most}")]
     TooManySges {
-        /// How many there are.
+        /// Number of SGEs.
         found: usize,
-        /// How many there may be.
+        /// Maximum number.
         most: u32,
     },
-    /// There are more bytes in the request itself than the queue takes.
-    #[error("{found} bytes inline: expected at most {most}")]
+    /// The request has more inline data than the limit of the queue.
+    #[error("the request has {found} bytes of inline data: expected at most {most}")]
     TooMuchInline {
-        /// How many there are.
+        /// Size of the inline data in bytes.
         found: usize,
-        /// How many there may be.
+        /// Maximum size in bytes.
         most: u32,
     },
-    /// A piece of memory is not open to it.
-    #[error("piece {index} of memory: {why}")]
+    /// The local key of an SGE does not allow the access.
+    #[error("SGE {index}: {why}")]
     Sge {
-        /// Which one, counted from 0.
+        /// Index of the SGE, from 0.
         index: usize,
-        /// Why.
+        /// Error of its key.
         why: KeyError,
     },
-    /// The message is longer than the transport can carry.
-    #[error("a message of {found} bytes: expected at most {most}")]
+    /// The message exceeds the maximum size of the transport.
+    #[error("the message has {found} bytes: expected at most {most}")]
     TooLong {
-        /// Its length.
+        /// Message size in bytes.
         found: u64,
-        /// The longest.
+        /// Maximum size in bytes.
         most: u64,
     },
-    /// The transport does not have the operation.
-    #[error("a queue pair of type {0:?} has no such operation")]
+    /// The transport of the queue pair does not support the operation.
+    #[error("a queue pair of type {0:?} does not support the operation")]
     Operation(QpType),
-    /// What comes back from an atomic operation is 8 bytes.
-    #[error("{0} bytes for what an atomic operation returns: expected 8")]
+    /// The buffer for the original value of an atomic operation does not have 8 bytes.
+    #[error("the buffer for the original value has {0} bytes: expected 8")]
     AtomicLength(u64),
-    /// The address handle is not there, or of another protection domain.
-    #[error("there is no such address handle in the protection domain")]
+    /// The address handle does not exist in the protection domain of the queue pair.
+    #[error("the address handle does not exist in the protection domain of the queue pair")]
     NoSuchAh,
-    /// The queue pair takes its receives from a shared queue.
-    #[error("the queue pair takes its receives from a shared receive queue")]
+    /// The queue pair has an SRQ: receives are posted there.
+    #[error("the queue pair has a shared receive queue: expected the receive to be posted there")]
     Shared,
-    /// READs and atomics are not possible: the queue pair may have none under way.
+    /// The request is a READ or atomic, but `max_rd_atomic` of the queue pair is 0.
     #[error("max_rd_atomic is 0: expected 1 or more for READs and atomics")]
     NoReads,
 }

@@ -18,11 +18,11 @@ use rand::rngs::ChaCha20Rng;
 use rand::{Rng, SeedableRng};
 
 use crate::completion::Wc;
-use crate::counters::{Counters, Drop};
+use crate::counters::{Counters, DropReason};
 use crate::error::{GroupError, PostError};
 use crate::event::{AsyncEvent, HcaEvent};
 use crate::id::{CqId, QpId, SrqId};
-use crate::packet::{Malformed, Packet, Writer};
+use crate::packet::{Packet, ParseError, Writer};
 use crate::qp::Qp;
 use crate::resources::HcaResources;
 use crate::table::{ByNumber, Table};
@@ -47,9 +47,9 @@ const BURST: u32 = 16;
 /// A packet to send, at the start of the caller's buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transmit {
-    /// Its route.
+    /// Route to the destination.
     pub route: Route,
-    /// Its length in bytes, from the BTH to the end of the pad.
+    /// Length in bytes, from the BTH to the end of the pad.
     pub length: usize,
 }
 
@@ -68,7 +68,7 @@ pub struct Hca {
     by_number: ByNumber<QpId>,
     groups: MulticastGroups,
     gsi: Gsi,
-    turns: Turns,
+    scheduler: RoundRobin,
     timers: BinaryHeap<Reverse<(Instant, QpId)>>,
     /// Selections of queue pairs to trace.
     selections: Selections,
@@ -76,26 +76,26 @@ pub struct Hca {
     is_active: bool,
 }
 
-/// Queue pairs that may have packets to send, which are served in turns.
+/// Round-robin scheduler of the queue pairs that may have packets to send.
 #[derive(Debug, Default)]
-struct Turns {
+struct RoundRobin {
     ready: VecDeque<QpId>,
-    /// Number of packets that the first queue pair has sent in its turn.
+    /// Number of packets of the current burst of the first queue pair.
     burst: u32,
 }
 
-impl Turns {
-    /// Ends the turn of the first queue pair, which is served again if it is `again`.
-    fn end(&mut self, again: Option<QpId>) {
+impl RoundRobin {
+    /// Ends the burst of the first queue pair. `requeued` is its ID if it has more packets to send.
+    fn end_burst(&mut self, requeued: Option<QpId>) {
         self.ready.pop_front();
-        self.ready.extend(again);
+        self.ready.extend(requeued);
         self.burst = 0;
     }
 }
 
 impl Hca {
-    /// Creates an HCA. Keys and numbers that must be unpredictable are drawn from the seed. The seed has to come from
-    /// the system's random number generator, except in repeatable tests.
+    /// Creates an HCA. The seed generates memory keys, queue pair numbers and PSNs. It has to come from the system's
+    /// random number generator, except in repeatable tests.
     #[must_use]
     pub fn new(config: HcaConfig, seed: [u8; 32]) -> Self {
         Self {
@@ -106,7 +106,7 @@ impl Hca {
             by_number: ByNumber::default(),
             groups: MulticastGroups::default(),
             gsi: Gsi::default(),
-            turns: Turns::default(),
+            scheduler: RoundRobin::default(),
             timers: BinaryHeap::new(),
             selections: Selections::default(),
             is_active: true,
@@ -126,9 +126,10 @@ impl Hca {
         &self.resources.counters
     }
 
-    /// Sets whether the port is Active, as known by the driver of the link; initially it is. A change causes
-    /// [`AsyncEvent::PortActive`] or [`AsyncEvent::PortError`]. Queue pairs are not affected: if the port returns in time,
-    /// retransmission recovers all packets.
+    /// Sets whether the port is Active, as reported by the driver of the link. A new HCA is Active.
+    ///
+    /// A change causes [`AsyncEvent::PortActive`] or [`AsyncEvent::PortError`]. Queue pairs keep their states: if the
+    /// port is Active again in time, retransmission recovers all packets.
     pub fn set_port_active(&mut self, is_active: bool) {
         if std::mem::replace(&mut self.is_active, is_active) == is_active {
             return;
@@ -148,7 +149,7 @@ impl Hca {
         ib_types::Psn::truncated(self.rng.next_u32())
     }
 
-    /// Posts a request to send (`ibv_post_send`).
+    /// Posts a send request (`ibv_post_send`).
     ///
     /// # Errors
     /// Fails if the state, queue size, memory or transport of the queue pair does not allow it.
@@ -183,8 +184,8 @@ impl Hca {
     }
 
     /// Detaches a queue pair from all multicast groups.
-    pub fn leave_groups(&mut self, id: QpId) {
-        self.groups.leave_all(id);
+    pub fn detach_all_mcast(&mut self, id: QpId) {
+        self.groups.detach_all(id);
     }
 
     /// Posts a receive to a shared receive queue (`ibv_post_srq_recv`).
@@ -201,7 +202,7 @@ impl Hca {
         self.resources.cqs.get_mut(cq.0)?.poll()
     }
 
-    /// Sends a MAD from queue pair 1 to that of another port. Returns false if too many MADs are queued.
+    /// Sends a MAD from queue pair 1 to queue pair 1 of another port. Returns false if too many MADs are queued.
     pub fn send_mad(&mut self, route: Route, mad: Mad) -> bool {
         self.gsi.send(route, mad)
     }
@@ -209,7 +210,7 @@ impl Hca {
     /// Attaches a UD queue pair to a multicast group (`ibv_attach_mcast`).
     ///
     /// # Errors
-    /// Fails if the queue pair is of another type, or if the GID is not that of a group.
+    /// Fails if the queue pair is not of type UD, or if the GID is not a multicast GID.
     pub fn attach_mcast(&mut self, id: QpId, group: Gid) -> Result<(), GroupError> {
         let qp = self.qps.get(id.0).ok_or(GroupError::NoSuchQp)?;
         self.groups.attach(id, qp.context.init.qp_type, group)
@@ -218,12 +219,12 @@ impl Hca {
     /// Detaches a queue pair from a multicast group (`ibv_detach_mcast`).
     ///
     /// # Errors
-    /// Fails if it was not attached.
+    /// Fails if the queue pair is not attached to the group.
     pub fn detach_mcast(&mut self, id: QpId, group: Gid) -> Result<(), GroupError> {
         self.groups.detach(id, group)
     }
 
-    /// Processes a received packet: its bytes from the BTH to the end of the pad, and the route to its sender.
+    /// Processes a received packet. `bytes` extend from the BTH to the end of the pad; `route` leads to the sender.
     pub fn handle(&mut self, now: Instant, route: &Route, bytes: &[u8]) {
         let counters = &mut self.resources.counters;
         counters.received_packets += 1;
@@ -232,9 +233,9 @@ impl Hca {
             Ok(packet) => packet,
             Err(why) => {
                 return counters.drop(match why {
-                    Malformed::Length => Drop::Length,
-                    Malformed::Opcode => Drop::Opcode,
-                    Malformed::Version => Drop::Version,
+                    ParseError::Length => DropReason::Length,
+                    ParseError::Opcode => DropReason::Opcode,
+                    ParseError::Version => DropReason::Version,
                 });
             }
         };
@@ -244,9 +245,9 @@ impl Hca {
             return self.resources.events.extend(event);
         }
         if destination == Qpn::MULTICAST {
-            // The own GID of the route is that of the group.
+            // The source GID of the reversed route is the GID of the group.
             let Some(members) = self.groups.members(route.source) else {
-                return counters.drop(Drop::NoGroup);
+                return counters.drop(DropReason::NoGroup);
             };
             for id in members {
                 self.deliver(now, id, route, &packet);
@@ -254,7 +255,7 @@ impl Hca {
             return;
         }
         let Some(&id) = self.by_number.get(&destination.get()) else {
-            return counters.drop(Drop::NoQp);
+            return counters.drop(DropReason::NoQp);
         };
         self.deliver(now, id, route, &packet);
     }
@@ -300,7 +301,7 @@ impl Hca {
     /// Writes the next packet to the start of a buffer of at least [`MAX_PACKET`](crate::MAX_PACKET) bytes.
     ///
     /// # Panics
-    /// Panics when the buffer is shorter.
+    /// Panics if the buffer is shorter.
     pub fn poll_transmit(&mut self, now: Instant, buffer: &mut [u8]) -> Option<Transmit> {
         let mut writer = Writer::new(buffer);
         let route = if self.gsi.is_empty() {
@@ -317,29 +318,29 @@ impl Hca {
     fn write_next(&mut self, now: Instant, writer: &mut Writer<'_>) -> Option<Route> {
         self.resources.now = now;
         loop {
-            let &id = self.turns.ready.front()?;
+            let &id = self.scheduler.ready.front()?;
             let Some(qp) = self.qps.get_mut(id.0) else {
-                self.turns.end(None);
+                self.scheduler.end_burst(None);
                 continue;
             };
-            writer.keep_start(qp.tracer.as_ref().map(|tracer| tracer.payload()));
+            writer.set_traced_payload(qp.tracer.as_ref().map(|tracer| tracer.payload()));
             let sent = qp.transmit(&mut self.resources, writer);
-            self.turns.burst += 1;
+            self.scheduler.burst += 1;
             if let Some(route) = &sent
                 && qp.tracer.is_some()
             {
                 qp.note_sent(now, route, writer);
-                // Other queue pairs do not wait for the cost of a trace.
+                // The cost of a trace shortens the burst of the traced queue pair, not those of others.
                 if let Some(tracer) = &mut qp.tracer {
-                    let left = BURST.saturating_sub(self.turns.burst);
-                    self.turns.burst += tracer.settle(writer.len(), left);
+                    let left = BURST.saturating_sub(self.scheduler.burst);
+                    self.scheduler.burst += tracer.settle(writer.len(), left);
                 }
             }
             if !qp.is_ready(now) {
                 qp.is_listed = false;
-                self.turns.end(None);
-            } else if self.turns.burst >= BURST {
-                self.turns.end(Some(id));
+                self.scheduler.end_burst(None);
+            } else if self.scheduler.burst >= BURST {
+                self.scheduler.end_burst(Some(id));
             }
             self.start_timer(id);
             self.fail_overrun();
@@ -357,7 +358,7 @@ impl Hca {
             && qp.is_ready(now)
         {
             qp.is_listed = true;
-            self.turns.ready.push_back(id);
+            self.scheduler.ready.push_back(id);
         }
         self.start_timer(id);
         self.fail_overrun();

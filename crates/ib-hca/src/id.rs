@@ -8,9 +8,9 @@ macro_rules! id {
     };
 }
 
-id!(/// Number of a protection domain. Objects work only with objects of the same protection domain.
+id!(/// Number of a protection domain. Queue pairs use only regions and address handles of their own protection domain.
     PdId);
-id!(/// Number of a memory region, 24 bits: its keys without their lowest byte.
+id!(/// Number of a memory region, 24 bits: the upper three bytes of its keys.
     MrId);
 id!(/// Number of a completion queue.
     CqId);

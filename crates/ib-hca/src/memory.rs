@@ -1,12 +1,12 @@
-//! Memory that packets are gathered from and placed into, shared with the application.
+//! Registered memory, shared by the HCA and the application.
 //!
-//! An adapter reads and writes registered memory while the program that owns it runs, and neither
-//! waits for the other: who writes what the other one reads at the same time sees some of either, as on
-//! hardware. Completions order them. So nothing here ever makes a reference to the bytes: they are
-//! copied in and out within bounds that are checked on every call, by atomic loads and stores without an
-//! order, which may race. Long copies are left to the processor's own instruction for that, which
-//! Rust knows nothing about; Miri, which runs no such instruction, sees the loads and stores.
-#![allow(unsafe_code, reason = "bytes that an adapter and a program share cannot be a slice")]
+//! As with hardware, the HCA reads and writes registered memory while the application runs, without a lock. A read that
+//! races with a write returns a mixture of old and new bytes. Completions order the accesses of both.
+//!
+//! Therefore no reference to the bytes ever exists. They are copied in and out, with bounds checks, by relaxed atomic
+//! loads and stores. Copies of 256 bytes or more use the processor's string instruction `rep movsb`. Under Miri, which
+//! cannot execute it, all copies use atomics.
+#![allow(unsafe_code, reason = "bytes shared by the HCA and the application cannot be a slice")]
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::fmt;
@@ -16,10 +16,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 mod copy;
 
-/// The alignment of memory in bytes: a page.
+/// Alignment of allocated memory in bytes: a page.
 const ALIGNMENT: usize = 4096;
 
-/// Bytes that an adapter may read and write at any time.
+/// Memory that the HCA may read and write at any time while it is registered.
 pub struct Memory {
     start: NonNull<u8>,
     length: usize,
@@ -27,46 +27,49 @@ pub struct Memory {
     allocation: Option<(NonNull<u8>, Layout)>,
 }
 
-// SAFETY: the bytes are only ever reached by atomics, and are freed when the last owner is gone.
+// SAFETY: the bytes are only accessed by atomics, and are freed when the last owner is dropped.
 unsafe impl Send for Memory {}
-// SAFETY: as above; copies that race with others are of some of either's bytes.
+// SAFETY: the bytes are only accessed by atomics, so concurrent copies are not data races.
 unsafe impl Sync for Memory {}
 
-/// Why memory cannot be had.
+/// Error: the system has no memory for an allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no {length} bytes of memory are left")]
+#[error("cannot allocate {length} bytes of memory")]
 pub struct OutOfMemory {
-    /// How much was asked for.
+    /// Requested size in bytes.
     pub length: usize,
 }
 
-/// A range that is not within the memory.
+/// Error: a range exceeds the memory, or is not aligned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{length} bytes at offset {offset} of memory of {size} bytes")]
+#[error(
+    "the range of {length} bytes at offset {offset} is misaligned or exceeds the memory of {size} bytes"
+)]
 pub struct OutOfBounds {
-    /// Where the range starts.
+    /// Offset of the range in bytes.
     pub offset: usize,
-    /// Its length in bytes.
+    /// Length of the range in bytes.
     pub length: usize,
-    /// The length of the memory in bytes.
+    /// Size of the memory in bytes.
     pub size: usize,
 }
 
 impl Memory {
-    /// Returns zeroed memory of so many bytes, which starts at a page.
+    /// Allocates zeroed memory of `length` bytes, aligned to a page.
     ///
     /// # Errors
-    /// Fails when there is no memory left.
+    /// Fails if the system has no memory left.
     pub fn zeroed(length: usize) -> Result<Arc<Self>, OutOfMemory> {
         let failed = OutOfMemory { length };
         let size = length.max(1).checked_add(ALIGNMENT - 8).ok_or(failed)?;
-        // An alignment that every allocation has: so the system hands over pages that nobody has touched yet.
+        // With the alignment of `malloc`, the allocator uses `calloc`, which gets zeroed pages from the system without
+        // touching them. The start is aligned to a page afterwards.
         let layout = Layout::from_size_align(size, 8).map_err(|_| failed)?;
         // SAFETY: the layout has a size above zero.
         let allocation = unsafe { alloc_zeroed(layout) };
         let allocation = NonNull::new(allocation).ok_or(failed)?;
         let skipped = allocation.as_ptr().addr().wrapping_neg() % ALIGNMENT;
-        // SAFETY: less than the alignment is skipped, and so much more was allocated.
+        // SAFETY: at most `ALIGNMENT - 8` bytes are skipped, and as many more were allocated.
         let start = unsafe { allocation.add(skipped) };
         Ok(Arc::new(Self { start, length, allocation: Some((allocation, layout)) }))
     }
@@ -91,7 +94,7 @@ impl Memory {
         self.length
     }
 
-    /// Returns true for memory without a byte.
+    /// Returns true if the memory has 0 bytes.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.length == 0
@@ -103,31 +106,31 @@ impl Memory {
         self.start.as_ptr().addr() as u64
     }
 
-    /// Returns where a range is, for the system to read from or write to. Others may reach it at the same time: there is
-    /// nothing in it that one may take a reference to.
+    /// Returns a pointer to a range, for system calls that read or write it. The HCA may access the range at the same
+    /// time, so no reference to its bytes may be created.
     ///
     /// # Errors
-    /// Fails when the range is not within the memory.
-    pub fn place(&self, offset: usize, length: usize) -> Result<*mut u8, OutOfBounds> {
+    /// Fails if the range exceeds the memory.
+    pub fn pointer(&self, offset: usize, length: usize) -> Result<*mut u8, OutOfBounds> {
         self.at(offset, length)
     }
 
     /// Copies bytes into the memory.
     ///
     /// # Errors
-    /// Fails, and copies nothing, when they do not fit there.
+    /// Fails, and copies nothing, if the range exceeds the memory.
     pub fn write(&self, offset: usize, bytes: &[u8]) -> Result<(), OutOfBounds> {
         let at = self.at(offset, bytes.len())?;
-        // SAFETY: the range lies within the allocation, which is only reached by atomics.
+        // SAFETY: the range lies within the allocation, which is only accessed by atomics.
         unsafe { copy::store(bytes, at) };
         Ok(())
     }
 
-    /// Copies numbers in the order of bytes of this machine, and bytes behind them, into the memory, at a multiple
-    /// of eight; what the bytes leave of their last eight may be cleared.
+    /// Copies words in native byte order, followed by bytes, into the memory. The bytes may be padded with zeros to a
+    /// multiple of 8.
     ///
     /// # Errors
-    /// Fails, and copies nothing, when they do not fit there.
+    /// Fails, and copies nothing, if the offset is not a multiple of 8, or if the padded range exceeds the memory.
     #[inline]
     pub(crate) fn write_words<const N: usize>(
         &self,
@@ -140,18 +143,18 @@ impl Memory {
             return Err(OutOfBounds { offset, length, size: self.length });
         }
         let at = self.at(offset, length)?;
-        // SAFETY: the range lies within the allocation, which starts at a page and is only reached by atomics.
+        // SAFETY: the range lies within the allocation, which is aligned to a page and only accessed by atomics.
         unsafe { copy::store_words(head, bytes, at) };
         Ok(())
     }
 
-    /// Has the system provide a page of the memory, whose bytes stay what they are, whatever others do with them
-    /// meanwhile; an offset that is not within the memory does nothing.
-    pub(crate) fn provide(&self, offset: usize) {
+    /// Populates the page at an offset: an atomic addition of 0 makes the system allocate it. Bytes do not change, even
+    /// if other threads write them. An offset beyond the memory is ignored.
+    pub(crate) fn populate_page(&self, offset: usize) {
         #[cfg(all(target_arch = "x86_64", not(miri)))]
         if let Ok(at) = self.at(offset & !7, 8) {
-            // SAFETY: eight bytes within the allocation, aligned, to which an atomic instruction adds nothing. A
-            // compiler would make a mere load of an atomic operation that changes nothing.
+            // SAFETY: the instruction atomically adds 0 to 8 aligned bytes within the allocation. The compiler could
+            // replace `fetch_add(0)` by a load, which does not populate the page.
             unsafe { std::arch::asm!("lock add qword ptr [{}], 0", in(reg) at, options(nostack)) };
         }
         #[cfg(not(all(target_arch = "x86_64", not(miri))))]
@@ -161,10 +164,10 @@ impl Memory {
     /// Copies bytes out of the memory.
     ///
     /// # Errors
-    /// Fails, and copies nothing, when the range is not within it.
+    /// Fails, and copies nothing, if the range exceeds the memory.
     pub fn read(&self, offset: usize, bytes: &mut [u8]) -> Result<(), OutOfBounds> {
         let at = self.at(offset, bytes.len())?;
-        // SAFETY: as for writing.
+        // SAFETY: as in `write`.
         unsafe { copy::load(at, bytes) };
         Ok(())
     }
@@ -172,7 +175,7 @@ impl Memory {
     /// Returns a copy of a range.
     ///
     /// # Errors
-    /// Fails when the range is not within the memory.
+    /// Fails if the range exceeds the memory.
     pub fn to_vec(&self, offset: usize, length: usize) -> Result<Vec<u8>, OutOfBounds> {
         self.at(offset, length)?;
         let mut bytes = vec![0; length];
@@ -180,47 +183,47 @@ impl Memory {
         Ok(bytes)
     }
 
-    /// Copies bytes from a place of another memory into this one.
+    /// Copies bytes from an offset of another memory into this memory.
     ///
     /// # Errors
-    /// Fails, and copies nothing, when one of the ranges is not within its memory.
+    /// Fails, and copies nothing, if one of the ranges exceeds its memory.
     pub fn copy_from(
         &self,
         offset: usize,
-        (from, place): (&Self, usize),
+        from: &Self,
+        from_offset: usize,
         length: usize,
     ) -> Result<(), OutOfBounds> {
-        let (to, from) = (self.at(offset, length)?, from.at(place, length)?);
-        // SAFETY: both ranges lie within allocations that are only reached by atomics.
+        let (to, from) = (self.at(offset, length)?, from.at(from_offset, length)?);
+        // SAFETY: both ranges lie within allocations that are only accessed by atomics.
         unsafe { copy::between(from, to, length) };
         Ok(())
     }
 
-    /// Fills a range with a byte.
+    /// Sets all bytes of a range to a value.
     ///
     /// # Errors
-    /// Fails when the range is not within the memory.
+    /// Fails if the range exceeds the memory.
     pub fn fill(&self, offset: usize, length: usize, byte: u8) -> Result<(), OutOfBounds> {
         let at = self.at(offset, length)?;
-        // SAFETY: as for writing.
+        // SAFETY: as in `write`.
         unsafe { copy::fill(at, length, byte) };
         Ok(())
     }
 
-    /// Adds to the number of 8 bytes at an offset, in the order of bytes of this machine, in one step
-    /// that no other atomic one divides. Returns the number before.
+    /// Atomically adds to the 64-bit number in native byte order at an offset. Returns the original number.
     ///
     /// # Errors
-    /// Fails when the number is not within the memory, or not at a multiple of 8.
+    /// Fails if the offset is not a multiple of 8, or if the number exceeds the memory.
     pub fn fetch_add(&self, offset: usize, value: u64) -> Result<u64, OutOfBounds> {
         Ok(self.atomic(offset)?.fetch_add(value, Ordering::AcqRel))
     }
 
-    /// Replaces the number of 8 bytes at an offset when it has a value, in one step. Returns the number
-    /// before.
+    /// Atomically replaces the 64-bit number in native byte order at an offset, if it equals `compare`. Returns the
+    /// original number.
     ///
     /// # Errors
-    /// Fails when the number is not within the memory, or not at a multiple of 8.
+    /// Fails if the offset is not a multiple of 8, or if the number exceeds the memory.
     pub fn compare_swap(&self, offset: usize, compare: u64, swap: u64) -> Result<u64, OutOfBounds> {
         let order = (Ordering::AcqRel, Ordering::Acquire);
         let found = self.atomic(offset)?.compare_exchange(compare, swap, order.0, order.1);
@@ -232,12 +235,12 @@ impl Memory {
             return Err(OutOfBounds { offset, length: 8, size: self.length });
         }
         let at = self.at(offset, 8)?;
-        // SAFETY: 8 bytes within the allocation, aligned since it starts at a page, and live as long as
-        // self; copies that race are those of the module's first lines.
+        // SAFETY: the 8 bytes lie within the allocation, which lives as long as `self`. They are aligned, because the
+        // start and the offset are multiples of 8. Other accesses to them are atomic.
         Ok(unsafe { AtomicU64::from_ptr(at.cast()) })
     }
 
-    /// Returns where a range starts that lies within the memory.
+    /// Returns a pointer to a range within the memory.
     fn at(&self, offset: usize, length: usize) -> Result<*mut u8, OutOfBounds> {
         let fits = offset.checked_add(length).is_some_and(|end| end <= self.length);
         if !fits {
@@ -251,7 +254,7 @@ impl Memory {
 impl Drop for Memory {
     fn drop(&mut self) {
         if let Some((allocation, layout)) = self.allocation {
-            // SAFETY: it was allocated with this layout, and nobody else has it any more.
+            // SAFETY: the allocation has this layout, and its last owner is being dropped.
             unsafe { dealloc(allocation.as_ptr(), layout) };
         }
     }

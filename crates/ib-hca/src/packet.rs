@@ -1,142 +1,150 @@
-//! Packets between engines and links: from the BTH to the end of the pad.
+//! Packets as exchanged with links: from the BTH to the end of the pad.
 
 use ib_wire::packet::{Bth, Header, HeaderSet};
 
-/// The longest packet: the largest payload, and the most headers before it.
+/// Maximum size of a packet in bytes: a payload of 4096 bytes and 48 bytes of headers.
 pub const MAX_PACKET: usize = 4096 + 48;
 
-/// A buffer that a packet is written into.
+/// Writes a packet into a buffer.
 #[derive(Debug)]
 pub(crate) struct Writer<'b> {
     buffer: &'b mut [u8],
-    at: usize,
-    /// A copy of the start of the packet, where a trace wants it: the buffer cannot be read until what is gathered
-    /// into it has arrived there.
-    start: [u8; MOST_START],
-    kept: usize,
-    /// Whether it is wanted, and with how many bytes of the payload.
-    keeps: Option<usize>,
+    length: usize,
+    /// Copy of the headers and of the first payload bytes, for a packet trace. The copy is read instead of the buffer,
+    /// because reading bytes that were just stored there would stall the processor.
+    head: [u8; MOST_HEAD],
+    /// Number of bytes of the copy; 0 if there is none.
+    head_length: usize,
+    /// Number of payload bytes to copy; `None` without a packet trace.
+    traced_payload: Option<usize>,
 }
 
-/// How long the headers of a packet are at most, and how much of the payload is kept apart with them.
+/// Maximum size in bytes of the headers in the copy, and of the payload behind them.
 const MOST_HEADERS: usize = 64;
 const MOST_PAYLOAD: usize = 128;
-const MOST_START: usize = MOST_HEADERS + MOST_PAYLOAD;
+const MOST_HEAD: usize = MOST_HEADERS + MOST_PAYLOAD;
 
 impl<'b> Writer<'b> {
-    /// Starts at the beginning of a buffer of at least [`MAX_PACKET`] bytes.
+    /// Creates a writer for a buffer of at least [`MAX_PACKET`] bytes.
     pub(crate) fn new(buffer: &'b mut [u8]) -> Self {
-        assert!(buffer.len() >= MAX_PACKET, "a packet has up to {MAX_PACKET} bytes");
-        Self { buffer, at: 0, start: [0; MOST_START], kept: 0, keeps: None }
+        assert!(
+            buffer.len() >= MAX_PACKET,
+            "the buffer has {} bytes: expected at least {MAX_PACKET}",
+            buffer.len()
+        );
+        Self { buffer, length: 0, head: [0; MOST_HEAD], head_length: 0, traced_payload: None }
     }
 
-    /// Has the headers of what is written from now on kept apart, with so many bytes of the payload, or not.
-    pub(crate) const fn keep_start(&mut self, keeps: Option<usize>) {
-        self.keeps = keeps;
+    /// Sets the number of payload bytes that are copied for a packet trace; `None` for no copy.
+    pub(crate) const fn set_traced_payload(&mut self, traced_payload: Option<usize>) {
+        self.traced_payload = traced_payload;
     }
 
     /// Writes a header.
     #[inline]
     pub(crate) fn put(&mut self, bytes: &[u8]) {
-        self.take(bytes.len()).copy_from_slice(bytes);
+        self.append(bytes.len()).copy_from_slice(bytes);
     }
 
-    /// Writes the start of the payload, as much of `length` bytes as is to be kept apart, which `read` gets; returns
-    /// how much that was. The headers, which were written before, are kept apart with it.
+    /// Writes the first bytes of the payload, and copies them and the headers for a packet trace. `read` reads these
+    /// bytes from their source. Returns their number, at most `length`; 0 without a packet trace.
     #[inline]
-    pub(crate) fn put_kept<E>(
+    pub(crate) fn put_traced<E>(
         &mut self,
         length: usize,
         read: impl FnOnce(&mut [u8]) -> Result<(), E>,
     ) -> Result<usize, E> {
-        let Some(most) = self.keeps.filter(|_| self.at <= MOST_HEADERS) else { return Ok(0) };
+        let Some(most) = self.traced_payload.filter(|_| self.length <= MOST_HEADERS) else {
+            return Ok(0);
+        };
         let length = length.min(most).min(MOST_PAYLOAD);
-        // Copies of fixed lengths are a few instructions; what is too much of them is written over.
-        self.start[..MOST_HEADERS].copy_from_slice(&self.buffer[..MOST_HEADERS]);
-        let start = &mut self.start[self.at..];
-        read(&mut start[..length])?;
-        let buffer = &mut self.buffer[self.at..];
-        for (from, to) in start[..MOST_PAYLOAD].chunks_exact(64).zip(buffer.chunks_exact_mut(64)) {
+        // Copies of fixed sizes take a few instructions. Their excess bytes are overwritten later.
+        self.head[..MOST_HEADERS].copy_from_slice(&self.buffer[..MOST_HEADERS]);
+        let payload = &mut self.head[self.length..];
+        read(&mut payload[..length])?;
+        let buffer = &mut self.buffer[self.length..];
+        for (from, to) in payload[..MOST_PAYLOAD].chunks_exact(64).zip(buffer.chunks_exact_mut(64))
+        {
             to.copy_from_slice(from);
         }
-        self.at += length;
-        self.kept = self.at;
+        self.length += length;
+        self.head_length = self.length;
         Ok(length)
     }
 
-    /// Returns the start of what was written, as far as it was kept apart; all of it where it was not.
-    pub(crate) fn start(&self) -> &[u8] {
-        if self.kept == 0 { self.written() } else { &self.start[..self.kept] }
+    /// Returns the copied headers and first payload bytes; the whole packet if nothing was copied.
+    pub(crate) fn head(&self) -> &[u8] {
+        if self.head_length == 0 { self.written() } else { &self.head[..self.head_length] }
     }
 
-    /// Returns the next bytes, to be filled.
-    pub(crate) fn take(&mut self, length: usize) -> &mut [u8] {
-        let start = self.at;
-        self.at += length;
-        &mut self.buffer[start..self.at]
+    /// Appends bytes to the packet, and returns them for the caller to fill.
+    pub(crate) fn append(&mut self, length: usize) -> &mut [u8] {
+        let start = self.length;
+        self.length += length;
+        &mut self.buffer[start..self.length]
     }
 
-    /// Fills up to a multiple of four bytes with zeros.
+    /// Pads the packet with zeros to a multiple of 4 bytes.
     pub(crate) fn pad(&mut self) {
-        let pad = self.at.wrapping_neg() & 3;
-        self.take(pad).fill(0);
+        let pad = self.length.wrapping_neg() & 3;
+        self.append(pad).fill(0);
     }
 
-    /// Starts at the beginning again.
+    /// Discards the bytes written so far.
     pub(crate) const fn restart(&mut self) {
-        (self.at, self.kept) = (0, 0);
+        (self.length, self.head_length) = (0, 0);
     }
 
     pub(crate) const fn len(&self) -> usize {
-        self.at
+        self.length
     }
 
-    /// Returns what was written.
+    /// Returns the bytes written so far.
     pub(crate) fn written(&self) -> &[u8] {
-        &self.buffer[..self.at]
+        &self.buffer[..self.length]
     }
 }
 
-/// A packet that has come in: its headers were found to be whole.
+/// A received packet whose headers are complete.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Packet<'p> {
     pub(crate) bth: Bth,
     headers: HeaderSet,
     extended: &'p [u8],
     pub(crate) payload: &'p [u8],
-    /// All of it.
+    /// The whole packet.
     pub(crate) bytes: &'p [u8],
 }
 
-/// Why bytes are no packet.
+/// Reason why bytes are not a valid packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Malformed {
-    /// They are too short for their headers, or their pad, or no multiple of four.
+pub(crate) enum ParseError {
+    /// The bytes are too few for the headers and the pad, or their number is not a multiple of 4.
     Length,
-    /// The operation code is none that is known.
+    /// The opcode is unknown.
     Opcode,
-    /// The version of the transport is not 0.
+    /// The transport version is not 0.
     Version,
 }
 
 impl<'p> Packet<'p> {
-    pub(crate) fn parse(bytes: &'p [u8]) -> Result<Self, Malformed> {
-        let (bth, rest) = bytes.split_first_chunk().ok_or(Malformed::Length)?;
+    pub(crate) fn parse(bytes: &'p [u8]) -> Result<Self, ParseError> {
+        let (bth, rest) = bytes.split_first_chunk().ok_or(ParseError::Length)?;
         let bth = Bth::parse(bth);
         if bth.transport_version != 0 {
-            return Err(Malformed::Version);
+            return Err(ParseError::Version);
         }
-        let headers = bth.opcode.headers().ok_or(Malformed::Opcode)?;
+        let headers = bth.opcode.headers().ok_or(ParseError::Opcode)?;
         let length = headers.length();
         let pad = usize::from(bth.pad_count);
         if rest.len() < length + pad || !bytes.len().is_multiple_of(4) {
-            return Err(Malformed::Length);
+            return Err(ParseError::Length);
         }
         let (extended, payload) = rest.split_at(length);
         Ok(Self { bth, headers, extended, payload: &payload[..payload.len() - pad], bytes })
     }
 
-    /// Returns a header that the operation has.
+    /// Returns an extended header; `None` if the opcode has no such header.
     pub(crate) fn header<const N: usize>(&self, header: Header) -> Option<&'p [u8; N]> {
         let at = self.headers.offset(header)?;
         self.extended.get(at..)?.first_chunk()

@@ -36,12 +36,12 @@ mod send_queue;
 pub use connection::QpConnection;
 
 use crate::completion::WcStatus;
-use crate::counters::Drop;
+use crate::counters::DropReason;
 use crate::error::PostError;
 use crate::event::{AsyncEvent, HcaEvent};
 use crate::packet::{Packet, Writer};
 use crate::resources::HcaResources;
-use crate::trace::{PacketNote, PacketTracer, Shape, Trigger};
+use crate::trace::{OpcodeLayout, PacketNote, PacketTracer, Trigger};
 use crate::work_request::{RecvWr, SendWr};
 use attr::{QpAttr, QpState, QpType};
 use context::QpContext;
@@ -54,15 +54,15 @@ pub(crate) struct Qp {
     pub(crate) context: QpContext,
     requester: Requester,
     responder: Responder,
-    /// True if the HCA has it in its list of queue pairs with packets to send.
+    /// True if the scheduler of the HCA lists the queue pair as one with packets to send.
     pub(crate) is_listed: bool,
-    /// The time for which the HCA has started its timer.
+    /// Time of the queue pair's entry in the timer heap of the HCA.
     pub(crate) timer: Option<Instant>,
-    /// True if the last packet was a message that was sent before an acknowledgement.
+    /// True if the last packet was a short message that was sent before a queued acknowledgement.
     has_led: bool,
     /// True if the event for a drained send queue was reported.
     is_drained: bool,
-    /// Its packet trace, if enabled.
+    /// The packet trace, if enabled.
     pub(crate) tracer: Option<Box<PacketTracer>>,
 }
 
@@ -80,7 +80,7 @@ impl Qp {
         }
     }
 
-    /// Changes attributes and state, after the change was checked.
+    /// Changes attributes and state. `attr` was checked by [`attr::check`], which has returned `to`.
     pub(crate) fn modify(&mut self, hca: &mut HcaResources, attr: &QpAttr, to: QpState) {
         let from = self.context.state;
         self.context.attributes.apply(attr);
@@ -135,13 +135,15 @@ impl Qp {
     pub(crate) fn handle(&mut self, hca: &mut HcaResources, route: &Route, packet: &Packet<'_>) {
         let context = &self.context;
         if !context.receives() {
-            return hca.counters.drop(Drop::State);
+            return hca.counters.drop(DropReason::State);
         }
         if !packet.bth.p_key.matches(context.attributes.pkey) {
-            return hca.counters.drop(Drop::PKey);
+            return hca.counters.drop(DropReason::PKey);
         }
         let opcode = packet.bth.opcode;
-        let Some(operation) = opcode.operation() else { return hca.counters.drop(Drop::Opcode) };
+        let Some(operation) = opcode.operation() else {
+            return hca.counters.drop(DropReason::Opcode);
+        };
         let qp_type = context.init.qp_type;
         let transport = match qp_type {
             QpType::Rc => Transport::Rc,
@@ -149,23 +151,23 @@ impl Qp {
             QpType::Ud => Transport::Ud,
         };
         if opcode.transport() != transport {
-            return hca.counters.drop(Drop::Opcode);
+            return hca.counters.drop(DropReason::Opcode);
         }
         if qp_type == QpType::Ud {
             return datagram::receive(context, hca, &mut self.responder.receives, route, packet);
         }
         if !self.is_from_peer(route) {
-            return hca.counters.drop(Drop::Source);
+            return hca.counters.drop(DropReason::Source);
         }
         if route.is_weak && !context.attributes.route.is_weak {
-            return hca.counters.drop(Drop::Icrc);
+            return hca.counters.drop(DropReason::Icrc);
         }
         if qp_type == QpType::Uc {
             return self.responder.handle_unreliable(context, hca, operation, packet);
         }
         if operation.is_response() {
             if !context.sends() {
-                return hca.counters.drop(Drop::State);
+                return hca.counters.drop(DropReason::State);
             }
             if let Err(status) = self.requester.handle(context, hca, operation, packet) {
                 self.fail(hca, status);
@@ -200,7 +202,7 @@ impl Qp {
         writer: &mut Writer<'_>,
     ) -> Option<Route> {
         let context = &self.context;
-        // A link joins both packets if the shorter one, which an acknowledgement is, comes last.
+        // A link can send both packets as one GSO batch if the last one is the shorter one: the acknowledgement.
         self.has_led = !self.has_led
             && self.responder.responses.is_acknowledgement()
             && self.requester.starts_short(context, hca.now);
@@ -242,10 +244,10 @@ impl Qp {
     #[inline(never)]
     pub(crate) fn note_sent(&mut self, now: Instant, route: &Route, writer: &Writer<'_>) {
         let Some(tracer) = &mut self.tracer else { return };
-        let Some(shape) = Shape::of(writer.start()) else { return };
+        let Some(layout) = OpcodeLayout::of(writer.head()) else { return };
         let sent = &self.requester.last_sent;
-        let is_repeated = !shape.is_response && sent.is_repeated;
-        let posted = sent.posted.filter(|_| !shape.is_response);
+        let is_repeated = !layout.is_response && sent.is_repeated;
+        let posted = sent.posted.filter(|_| !layout.is_response);
         let is_own = self.context.init.qp_type != QpType::Ud;
         let note = PacketNote {
             posted,
@@ -253,7 +255,7 @@ impl Qp {
             is_repeated,
             ..PacketNote::new(Direction::Send, now, route)
         };
-        tracer.keep(&note, shape, writer.start(), writer.written());
+        tracer.note_parsed(&note, layout, writer.head(), writer.written());
         if is_repeated {
             tracer.trigger(Trigger::Retransmission);
         }
@@ -266,7 +268,7 @@ impl Qp {
         now: Instant,
         route: &Route,
         bytes: &[u8],
-        dropped: Option<Drop>,
+        dropped: Option<DropReason>,
     ) {
         let Some(tracer) = &mut self.tracer else { return };
         let note = PacketNote { dropped, ..PacketNote::new(Direction::Receive, now, route) };
@@ -305,18 +307,18 @@ impl Qp {
         self.requester.retransmitted
     }
 
-    /// Fails the first request, and the queue pair with it.
+    /// Completes the first request with an error, and enters the error state.
     fn fail(&mut self, hca: &mut HcaResources, status: WcStatus) {
         self.requester.complete_first(&self.context, hca, status);
         self.enter_error(hca);
     }
 
-    /// Changes the state after a request has failed before it was sent.
+    /// Enters the error state of the transport after a request has failed locally: `Err` on RC, `Sqe` otherwise.
     fn after_failed_request(&mut self, hca: &mut HcaResources) {
         if self.context.init.qp_type == QpType::Rc {
             return self.enter_error(hca);
         }
-        // The responder of an unreliable queue pair keeps running.
+        // The responder of a UC or UD queue pair keeps running.
         self.context.state = QpState::Sqe;
         self.requester.flush(&self.context, hca);
     }

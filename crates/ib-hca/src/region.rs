@@ -10,24 +10,24 @@ use crate::id::{MrId, PdId};
 use crate::memory::Memory;
 use crate::table::ByNumber;
 
-/// What may be done with a memory region (`ibv_access_flags`).
+/// Permitted operations of a memory region or queue pair (`ibv_access_flags`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct AccessFlags(pub u32);
 
 impl AccessFlags {
-    /// The own port may write: what a receive, a READ or an atomic returns.
+    /// The HCA may write received messages, READ data and results of atomics.
     pub const LOCAL_WRITE: Self = Self(1);
-    /// Others may write by RDMA.
+    /// Peers may write with RDMA WRITE.
     pub const REMOTE_WRITE: Self = Self(1 << 1);
-    /// Others may read by RDMA.
+    /// Peers may read with RDMA READ.
     pub const REMOTE_READ: Self = Self(1 << 2);
-    /// Others may do atomic operations.
+    /// Peers may execute atomic operations.
     pub const REMOTE_ATOMIC: Self = Self(1 << 3);
 
-    /// Everything.
+    /// All flags.
     pub const ALL: Self = Self(0xf);
 
-    /// Returns true when all flags of another set are among these.
+    /// Returns true if all flags of `other` are set.
     #[must_use]
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
@@ -53,59 +53,63 @@ pub struct Sge {
     pub lkey: u32,
 }
 
-/// Why a memory region cannot be made or changed.
+/// Error of the creation or change of a memory region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RegionError {
-    /// The protection domain is not there.
-    #[error("there is no such protection domain")]
+    /// The protection domain does not exist.
+    #[error("the protection domain does not exist")]
     NoSuchPd,
-    /// The region is not there.
-    #[error("there is no such memory region")]
+    /// The memory region does not exist.
+    #[error("the memory region does not exist")]
     NoSuchMr,
-    /// Others may write or do atomics where the own port may not.
-    #[error("access flags {:#x}: remote write and remote atomic need local write", .0.0)]
+    /// Flags that are unknown, or remote write or remote atomic without local write.
+    #[error("access flags {:#x}: expected known flags, and remote write or atomic only with local write", .0.0)]
     Access(AccessFlags),
-    /// The range is not within the memory.
-    #[error("{length} bytes at offset {offset}: the memory has {size}")]
+    /// The range exceeds the memory.
+    #[error(
+        "the region has {length} bytes at offset {offset}: expected a range within {size} bytes of memory"
+    )]
     Range {
-        /// Where the region would start in the memory.
+        /// Offset of the region in the memory.
         offset: usize,
-        /// Its length in bytes.
+        /// Length of the region in bytes.
         length: usize,
-        /// The length of the memory in bytes.
+        /// Size of the memory in bytes.
         size: usize,
     },
-    /// The addresses of the region would go round the end of all addresses.
-    #[error("{length} bytes at address {iova:#x} reach beyond the last address")]
+    /// The last address of the region would exceed 64 bits.
+    #[error("the region has {length} bytes at address {iova:#x}: expected addresses of 64 bits")]
     Address {
-        /// The first address.
+        /// First address.
         iova: u64,
-        /// The length in bytes.
+        /// Length in bytes.
         length: usize,
     },
-    /// The region is one of plain registration, whose key does not change.
-    #[error("the region was not allocated for fast registration")]
+    /// The region is not a fast-registration region, is not closed, or has no memory.
+    #[error("the region is not a closed fast-registration region with memory")]
     NotFast,
-    /// There are as many regions as there may be.
-    #[error("{0} memory regions are registered: expected fewer")]
+    /// The HCA has its maximum number of regions.
+    #[error(
+        "the HCA has {0} memory regions, its maximum: deregister one before registering another"
+    )]
     Full(usize),
 }
 
-/// Why a key does not open what it is asked for.
+/// Reason why a key gives no access to a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
-    /// No region has it.
-    #[error("key {0:#010x} belongs to no memory region")]
+    /// No open region has this key.
+    #[error("key {0:#010x} belongs to no open memory region")]
     Unknown(u32),
-    /// Its region belongs to another protection domain.
-    #[error("key {0:#010x} belongs to another protection domain")]
+    /// The region belongs to another protection domain.
+    #[error("the region of key {0:#010x} belongs to another protection domain")]
     OtherPd(u32),
-    /// Its region does not allow that.
-    #[error("key {0:#010x} does not allow this access")]
+    /// The access flags of the region do not permit the operation, or its key cannot be invalidated.
+    #[error("the region of key {0:#010x} does not permit this operation")]
     Access(u32),
-    /// The range is not within its region.
-    #[error("{length} bytes at {address:#x} are not within the region of key {key:#010x}")]
+    /// The range exceeds the region.
+    #[error("the range of {length} bytes at {address:#x} exceeds the region of key {key:#010x}")]
     Range {
         /// The key.
         key: u32,
@@ -125,38 +129,39 @@ pub(crate) struct ScatterError;
 struct Mr {
     pd: PdId,
     memory: Option<Arc<Memory>>,
-    /// Where the region starts in the memory, and which address stands for that.
+    /// Offset of the region in the memory, and the address of its first byte in SGEs and RDMA requests.
     offset: usize,
     iova: u64,
     length: usize,
     access: AccessFlags,
+    /// Lowest byte of the key.
     key: u8,
-    /// Whether the key opens it.
-    valid: bool,
-    /// Whether it is for fast registration, so that its key changes.
-    fast: bool,
+    /// True if the region is open: its key gives access.
+    is_open: bool,
+    /// True for a fast-registration region, whose key changes.
+    is_fast: bool,
 }
 
-/// What a fast registration makes of a region (`IBV_WR_REG_MR` of kernels).
+/// Fast registration: assigns memory and a key to a region (`IB_WR_REG_MR` of the Linux kernel).
 #[derive(Clone, Debug)]
 pub struct Registration {
     /// The region, from [`Hca::alloc_mr`](crate::Hca::alloc_mr).
     pub mr: MrId,
-    /// The lowest byte of its keys from now on.
+    /// Lowest byte of the new key.
     pub key: u8,
     /// The memory.
     pub memory: Arc<Memory>,
-    /// Where the region starts in it.
+    /// Offset of the region in the memory.
     pub offset: usize,
-    /// Its length in bytes.
+    /// Length of the region in bytes.
     pub length: usize,
-    /// The address that stands for its first byte.
+    /// Address of the first byte in SGEs and RDMA requests.
     pub iova: u64,
-    /// What may be done with it.
+    /// Permitted operations.
     pub access: AccessFlags,
 }
 
-/// All regions of an adapter, by number.
+/// The memory regions of an HCA, by number.
 pub(crate) struct Regions {
     regions: ByNumber<Mr>,
     most: usize,
@@ -167,7 +172,7 @@ impl Regions {
         Self { regions: ByNumber::default(), most }
     }
 
-    /// Registers a range of memory under an address.
+    /// Registers a range of memory at an address.
     pub(crate) fn register(
         &mut self,
         rng: &mut impl Rng,
@@ -185,13 +190,13 @@ impl Regions {
             length,
             access,
             key: 0,
-            valid: true,
-            fast: false,
+            is_open: true,
+            is_fast: false,
         };
         self.insert(rng, mr)
     }
 
-    /// Makes a region for fast registration, whose key opens nothing yet.
+    /// Creates a fast-registration region, which is closed.
     pub(crate) fn allocate(&mut self, rng: &mut impl Rng, pd: PdId) -> Result<MrId, RegionError> {
         let mr = Mr {
             pd,
@@ -201,8 +206,8 @@ impl Regions {
             length: 0,
             access: AccessFlags::default(),
             key: 0,
-            valid: false,
-            fast: true,
+            is_open: false,
+            is_fast: true,
         };
         self.insert(rng, mr)
     }
@@ -211,7 +216,7 @@ impl Regions {
         if self.regions.len() >= self.most {
             return Err(RegionError::Full(self.most));
         }
-        // Keys that nobody can guess: who has none reaches nothing.
+        // Keys are random, so that peers cannot guess them.
         loop {
             let key = rng.next_u32();
             let id = key >> 8;
@@ -222,11 +227,8 @@ impl Regions {
         }
     }
 
-    /// Returns whether the protection domain has regions.
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "whether there is any does not depend on the order"
-    )]
+    /// Returns true if the protection domain has regions.
+    #[expect(clippy::disallowed_methods, reason = "`any` does not depend on the order")]
     pub(crate) fn has_any(&self, pd: PdId) -> bool {
         self.regions.values().any(|mr| mr.pd == pd)
     }
@@ -239,12 +241,12 @@ impl Regions {
         self.regions.remove(&id.0).map(drop).ok_or(RegionError::NoSuchMr)
     }
 
-    /// Returns the key of a region, local and remote.
+    /// Returns the key of a region, which is both its L_Key and its R_Key.
     pub(crate) fn key(&self, id: MrId) -> Option<u32> {
         self.regions.get(&id.0).map(|mr| id.0 << 8 | u32::from(mr.key))
     }
 
-    /// Does a fast registration.
+    /// Executes a fast registration: opens a closed fast-registration region.
     pub(crate) fn register_fast(
         &mut self,
         pd: PdId,
@@ -253,7 +255,7 @@ impl Regions {
         let Registration { mr, key, memory, offset, length, iova, access } = with;
         let mr = self.regions.get_mut(&mr.0).filter(|mr| mr.pd == pd);
         let mr = mr.ok_or(RegionError::NoSuchMr)?;
-        if !mr.fast || mr.valid {
+        if !mr.is_fast || mr.is_open {
             return Err(RegionError::NotFast);
         }
         check(memory, *offset, *length, *iova, *access)?;
@@ -265,14 +267,14 @@ impl Regions {
             length: *length,
             access: *access,
             key: *key,
-            valid: true,
-            fast: true,
+            is_open: true,
+            is_fast: true,
         };
         Ok(())
     }
 
-    /// Gives a region of fast registration memory at once, under a key that differs from the one before in its
-    /// lowest byte; what it opened before it does not any more. Returns the key.
+    /// Assigns memory to a fast-registration region, open or closed, and opens it. Returns its new key, which differs
+    /// from the previous one in its lowest byte.
     pub(crate) fn open_fast(
         &mut self,
         id: MrId,
@@ -282,7 +284,7 @@ impl Regions {
     ) -> Result<u32, RegionError> {
         check(memory, offset, length, iova, access)?;
         let mr = self.regions.get_mut(&id.0).ok_or(RegionError::NoSuchMr)?;
-        if !mr.fast {
+        if !mr.is_fast {
             return Err(RegionError::NotFast);
         }
         match &mr.memory {
@@ -290,44 +292,44 @@ impl Regions {
             _ => mr.memory = Some(Arc::clone(memory)),
         }
         (mr.offset, mr.length, mr.iova, mr.access) = (offset, length, iova, access);
-        (mr.key, mr.valid) = (mr.key.wrapping_add(1), true);
+        (mr.key, mr.is_open) = (mr.key.wrapping_add(1), true);
         Ok(id.0 << 8 | u32::from(mr.key))
     }
 
-    /// Has the key of a region of fast registration open nothing, until it is opened again.
+    /// Closes a fast-registration region, which keeps its memory.
     pub(crate) fn close_fast(&mut self, id: MrId) -> Result<(), RegionError> {
         let mr = self.regions.get_mut(&id.0).ok_or(RegionError::NoSuchMr)?;
-        if !mr.fast {
+        if !mr.is_fast {
             return Err(RegionError::NotFast);
         }
-        mr.valid = false;
+        mr.is_open = false;
         Ok(())
     }
 
-    /// Opens a region that was closed for the same memory under its next key, and returns that.
+    /// Reopens a fast-registration region for the same memory. Returns its new key.
     pub(crate) fn reopen_fast(&mut self, id: MrId) -> Result<u32, RegionError> {
         let mr = self.regions.get_mut(&id.0).ok_or(RegionError::NoSuchMr)?;
-        if !mr.fast || mr.memory.is_none() {
+        if !mr.is_fast || mr.memory.is_none() {
             return Err(RegionError::NotFast);
         }
-        (mr.key, mr.valid) = (mr.key.wrapping_add(1), true);
+        (mr.key, mr.is_open) = (mr.key.wrapping_add(1), true);
         Ok(id.0 << 8 | u32::from(mr.key))
     }
 
-    /// Has a key open nothing any more; only regions for fast registration can be closed so.
+    /// Invalidates a key: closes its fast-registration region, which releases its memory.
     pub(crate) fn invalidate(&mut self, pd: PdId, key: u32) -> Result<(), KeyError> {
         let mr = self.regions.get_mut(&(key >> 8)).ok_or(KeyError::Unknown(key))?;
         if mr.pd != pd {
             return Err(KeyError::OtherPd(key));
         }
-        if !mr.fast || !mr.valid || mr.key != key as u8 {
+        if !mr.is_fast || !mr.is_open || mr.key != key as u8 {
             return Err(KeyError::Access(key));
         }
-        (mr.valid, mr.memory) = (false, None);
+        (mr.is_open, mr.memory) = (false, None);
         Ok(())
     }
 
-    /// Returns the memory and the offset in it that a key opens at an address.
+    /// Checks that a key permits an access to a range. Returns the memory, and the offset of the range in it.
     pub(crate) fn open(
         &self,
         pd: PdId,
@@ -336,7 +338,7 @@ impl Regions {
         length: usize,
         access: AccessFlags,
     ) -> Result<(&Arc<Memory>, usize), KeyError> {
-        let mr = self.regions.get(&(key >> 8)).filter(|mr| mr.valid && mr.key == key as u8);
+        let mr = self.regions.get(&(key >> 8)).filter(|mr| mr.is_open && mr.key == key as u8);
         let mr = mr.ok_or(KeyError::Unknown(key))?;
         if mr.pd != pd {
             return Err(KeyError::OtherPd(key));
@@ -352,8 +354,8 @@ impl Regions {
         Ok((memory, mr.offset + start))
     }
 
-    /// Copies bytes into SGEs, from an offset in them on. Returns false if the SGEs are too short; the bytes that fit
-    /// are copied then.
+    /// Copies bytes into SGEs, starting at an offset into their total range. If the SGEs are too short, copies the bytes
+    /// that fit, and returns false.
     pub(crate) fn scatter(
         &self,
         pd: PdId,
@@ -382,7 +384,7 @@ impl Regions {
     }
 }
 
-/// Checks that a range can be registered.
+/// Checks access flags, range and addresses of a registration.
 fn check(
     memory: &Memory,
     offset: usize,

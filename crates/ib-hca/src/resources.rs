@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use ib_link::Route;
 use ib_types::Instant;
 
-use crate::completion::{Cq, Pushed, Wc};
+use crate::completion::{Cq, PushOutcome, Wc};
 use crate::counters::Counters;
 use crate::event::{AsyncEvent, HcaEvent};
 use crate::id::{CqId, PdId};
@@ -29,7 +29,7 @@ pub(crate) struct HcaResources {
     pub(crate) cqs: Table<Cq>,
     pub(crate) srqs: Table<Srq>,
     pub(crate) ahs: Table<AddressHandle>,
-    /// Completion queues with a new overrun, whose queue pairs have to fail.
+    /// CQs with a new overrun. The HCA fails their queue pairs after the current operation.
     pub(crate) overrun: Vec<CqId>,
     pub(crate) events: VecDeque<HcaEvent>,
     pub(crate) counters: Counters,
@@ -53,9 +53,9 @@ impl HcaResources {
     pub(crate) fn complete(&mut self, id: CqId, wc: Wc, solicited: bool) {
         let Some(cq) = self.cqs.get_mut(id.0) else { return };
         match cq.push(wc, solicited) {
-            Pushed::Queued | Pushed::Lost => {}
-            Pushed::Notify => self.events.push_back(HcaEvent::Completion(id)),
-            Pushed::Overrun => {
+            PushOutcome::Queued | PushOutcome::Lost => {}
+            PushOutcome::Notify => self.events.push_back(HcaEvent::Completion(id)),
+            PushOutcome::Overrun => {
                 self.events.push_back(HcaEvent::Async(AsyncEvent::CqError(id)));
                 self.overrun.push(id);
             }

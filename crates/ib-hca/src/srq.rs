@@ -16,7 +16,7 @@ pub(crate) struct Srq {
     limit: u32,
     max_wr: u32,
     max_sge: u32,
-    /// Number of queue pairs that use it.
+    /// Number of queue pairs that use the SRQ.
     pub(crate) users: u32,
 }
 
@@ -53,8 +53,8 @@ impl Srq {
         Ok(())
     }
 
-    /// Takes the next receive. Returns true with it if fewer receives than the event threshold are left; the event is
-    /// then disarmed.
+    /// Takes the next receive. The flag is true if fewer receives than the event threshold remain; the event is then
+    /// disarmed.
     #[inline]
     pub(crate) fn take(&mut self) -> Option<(RecvWr, bool)> {
         let wr = self.queue.pop_front()?;

@@ -1,12 +1,12 @@
 //! Tables of objects.
 //!
-//! [`Table`] numbers its objects. A number is not reused soon, so the number of a removed object finds no object.
-//! [`ByNumber`] holds objects by random numbers, which a peer cannot choose so that they collide.
+//! [`Table`] numbers its objects. Each slot has a generation count of 12 bits, so the number of a removed object is
+//! invalid even if the slot is reused. [`ByNumber`] has random numbers as keys, so a peer cannot provoke hash collisions.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// The bits of a number that index the slot of the object. The others count the objects that the slot has held.
+/// Number of low bits that are the index of a slot. The upper bits are the generation of the slot.
 const INDEX_BITS: u32 = 20;
 
 /// Maximum number of objects in a table.
@@ -36,7 +36,7 @@ impl<T> Table<T> {
         self.slots.len() - self.free.len()
     }
 
-    /// Adds an object, which is created from its number.
+    /// Adds an object. `make` creates it from its number.
     pub(crate) fn insert(&mut self, make: impl FnOnce(u32) -> T) -> u32 {
         let index = self.free.pop().unwrap_or_else(|| {
             self.slots.push(Slot { generation: 0, object: None });
@@ -85,7 +85,7 @@ impl<T> Table<T> {
 /// A table by queue pair number or by key of a memory region.
 pub(crate) type ByNumber<T> = HashMap<u32, T, BuildHasherDefault<NumberHasher>>;
 
-/// Hasher of random numbers: a multiplication.
+/// Hash function for random numbers: a multiplication.
 #[derive(Default)]
 pub(crate) struct NumberHasher(u64);
 
@@ -102,7 +102,7 @@ impl Hasher for NumberHasher {
 
     #[inline]
     fn write_u32(&mut self, number: u32) {
-        // The table uses the lowest and the highest bits.
+        // `HashMap` uses the lowest and the highest bits of the hash.
         self.0 = (self.0 ^ u64::from(number)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     }
 }
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn number_of_a_removed_object_finds_none() {
+    fn number_of_removed_object_is_invalid() {
         let mut table = Table::default();
         let ids: Vec<u32> = (0..4).map(|number| table.insert(|_| number)).collect();
         assert_eq!(table.remove(ids[2]), Some(2));

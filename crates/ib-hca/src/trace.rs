@@ -1,13 +1,13 @@
-//! The trace of a queue pair: command blocks of its messages, always; its packets, where that is wanted.
+//! Traces of queue pairs: command blocks of messages, recorded always, and packets, recorded on request.
 //!
 //! | module | holds |
 //! |---|---|
-//! | `messages` | [`MessageRing`]: the last messages, 64 bytes each |
-//! | `packets` | [`PacketRing`]: headers and a part of the payload of packets |
-//! | `options` | [`PacketTrace`]: which packets are kept, and how much of them; [`Selection`]: of which queue pairs |
+//! | `messages` | [`MessageRing`]: command blocks of the last 64 messages |
+//! | `packets` | [`PacketRing`]: headers and the first payload bytes of packets |
+//! | `options` | [`PacketTrace`]: recorded packets and bytes; [`Selection`]: traced queue pairs |
 //!
-//! Both are rings that the adapter writes into as it goes on, over what is oldest, and that another thread may read
-//! meanwhile. Neither has a lock, and the adapter looks at nothing that a reader does.
+//! Both rings are lock-free: the HCA overwrites the oldest entries, and another thread may read at the same time. The HCA
+//! never waits for a reader.
 
 use std::sync::Arc;
 
@@ -33,75 +33,77 @@ use packets::PacketWriter;
 #[derive(Debug)]
 pub(crate) struct PacketTracer {
     options: PacketTrace,
-    /// Whether no packet is left out.
-    takes_all: bool,
+    /// True if the filter includes all packets.
+    includes_all: bool,
     writer: PacketWriter,
-    /// How much of the message that is under way was kept, each way, of requests and of responses.
-    kept: [[u32; 2]; 2],
-    /// How many packets are still kept after the trigger; `None` before it.
+    /// Number of recorded payload bytes of the current message, by direction, of requests and of responses.
+    recorded: [[u32; 2]; 2],
+    /// Number of packets that are still recorded after the trigger event; `None` before it.
     left: Option<u32>,
-    /// The selection that has chosen the queue pair, if one has.
+    /// The selection that the queue pair is traced for; `None` if it is traced by ID.
     pub(crate) selection: Option<SelectionId>,
-    /// What keeping packets has cost and was not taken off the queue pair's turns yet, as bytes that could have been
-    /// sent instead.
+    /// Cost of recorded packets that has not been charged to the bursts of the queue pair yet. The unit is the cost of
+    /// sending a byte.
     debt: usize,
 }
 
-/// What it costs to keep a packet, and every so many bytes of it, as bytes that could be sent instead; what those
-/// cost who read and write the packets is a part of it.
+/// Cost of recording a packet, in sent bytes. It includes the work of the collector.
 const COST: usize = 256;
-const KEPT_FOR_ONE: usize = 4;
 
-/// How much a queue pair can owe: what comes in costs, too, and it may send nothing.
+/// Number of recorded bytes that cost as much as one sent byte.
+const RECORDED_PER_SENT: usize = 4;
+
+/// Maximum debt in sent bytes. Received packets add to it, even if the queue pair never sends.
 const MOST_DEBT: usize = 1 << 20;
 
-/// What a packet costs beside its bytes when it is sent.
+/// Cost of sending a packet without its bytes, in sent bytes.
 const BARE: usize = 512;
 
-/// What a trace has to know of an operation code, so that a packet costs one look.
+/// Properties of an opcode, from a table of all 256 opcodes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Shape {
-    /// Where the payload starts; 0 for a code that is unknown.
-    start: u8,
+pub(crate) struct OpcodeLayout {
+    /// Offset of the payload from the BTH; 0 for an unknown opcode.
+    payload_offset: u8,
     pub(crate) is_response: bool,
+    /// True if the packet is the first of its message.
     is_first: bool,
 }
 
-impl Shape {
-    /// Returns that of the packet that starts with some bytes; `None` when they are too few or the code is unknown.
+impl OpcodeLayout {
+    /// Returns the layout of a packet, given its first bytes; `None` if they are too few or the opcode is unknown.
     #[inline]
     pub(crate) fn of(head: &[u8]) -> Option<Self> {
-        let shape = SHAPES[usize::from(*head.first()?)];
-        (shape.start > 0 && head.len() >= Bth::LENGTH).then_some(shape)
+        let layout = OPCODE_LAYOUTS[usize::from(*head.first()?)];
+        (layout.payload_offset > 0 && head.len() >= Bth::LENGTH).then_some(layout)
     }
 
-    const fn find(code: Opcode) -> Self {
+    const fn of_opcode(code: Opcode) -> Self {
         let Some(headers) = code.headers() else {
-            return Self { start: 0, is_response: false, is_first: false };
+            return Self { payload_offset: 0, is_response: false, is_first: false };
         };
-        let start = (Bth::LENGTH + headers.length()) as u8;
+        let payload_offset = (Bth::LENGTH + headers.length()) as u8;
         let (is_response, is_first) = match code.operation() {
             Some(it) => {
                 (it.is_response(), matches!(it.position(), Position::First | Position::Only))
             }
             None => (false, true),
         };
-        Self { start, is_response, is_first }
+        Self { payload_offset, is_response, is_first }
     }
 }
 
-static SHAPES: [Shape; 256] = {
-    let mut shapes = [Shape::find(Opcode(0)); 256];
+static OPCODE_LAYOUTS: [OpcodeLayout; 256] = {
+    let mut layouts = [OpcodeLayout::of_opcode(Opcode(0)); 256];
     let mut code = 0;
-    while code < shapes.len() {
-        shapes[code] = Shape::find(Opcode(code as u8));
+    while code < layouts.len() {
+        layouts[code] = OpcodeLayout::of_opcode(Opcode(code as u8));
         code += 1;
     }
-    shapes
+    layouts
 };
 
 impl PacketTracer {
-    /// Starts to keep packets; returns what reads them.
+    /// Starts a trace; returns the reader of its packets, too.
     pub(crate) fn start(
         options: PacketTrace,
         qpn: Qpn,
@@ -110,21 +112,21 @@ impl PacketTracer {
         let ring = PacketRing::new(options.ring_bytes)?;
         let reader = PacketReader::new(Arc::clone(&ring), qpn);
         let writer = PacketWriter::new(ring);
-        let (takes_all, kept) = (options.filter.takes_all(), [[0; 2]; 2]);
+        let (includes_all, recorded) = (options.filter.includes_all(), [[0; 2]; 2]);
         let (left, selection, debt) = (None, None, 0);
-        Ok((Self { options, takes_all, writer, kept, left, selection, debt }, reader))
+        Ok((Self { options, includes_all, writer, recorded, left, selection, debt }, reader))
     }
 
-    /// Returns how much of the payload of a message is kept.
+    /// Returns the maximum number of recorded payload bytes of a message.
     pub(crate) fn payload(&self) -> usize {
         self.options.payload.into()
     }
 
-    /// Returns how many packets of a length could have been sent instead of what was kept, up to a number of them,
-    /// which are settled by that.
+    /// Charges the debt to the current burst: returns the number of packets of `length` bytes that cost as much, at most
+    /// `most`. The debt is reduced by them.
     #[inline]
     pub(crate) fn settle(&mut self, length: usize, most: u32) -> u32 {
-        // Most packets owe less than one, which needs no division.
+        // The usual debt is less than one packet, which needs no division.
         if self.debt < BARE + length {
             return 0;
         }
@@ -133,18 +135,18 @@ impl PacketTracer {
         packets as u32
     }
 
-    /// Changes what is kept from now on; the ring stays as it is.
+    /// Changes the options. The size of the ring is unchanged.
     pub(crate) fn change(&mut self, options: PacketTrace) -> Result<(), TraceError> {
         options.check()?;
         self.options = PacketTrace { ring_bytes: self.options.ring_bytes, ..options };
-        self.takes_all = self.options.filter.takes_all();
+        self.includes_all = self.options.filter.includes_all();
         Ok(())
     }
 
-    /// Something has happened that a trigger may wait for.
-    pub(crate) fn trigger(&mut self, what: Trigger) {
+    /// Processes an event: if it is the trigger event, the trace ends after the configured number of packets.
+    pub(crate) fn trigger(&mut self, event: Trigger) {
         if let Some((on, after)) = self.options.trigger
-            && on == what
+            && on == event
             && self.left.is_none()
         {
             self.left = Some(after);
@@ -155,39 +157,45 @@ impl PacketTracer {
         }
     }
 
-    /// Keeps a packet, if it is one that is wanted; `head` is its headers or more.
+    /// Records a packet, if the filter includes it. `head` is a copy of at least its headers.
     #[inline(never)]
     pub(crate) fn note(&mut self, note: &PacketNote<'_>, head: &[u8], bytes: &[u8]) {
-        if let Some(shape) = Shape::of(head) {
-            self.keep(note, shape, head, bytes);
+        if let Some(layout) = OpcodeLayout::of(head) {
+            self.note_parsed(note, layout, head, bytes);
         }
     }
 
-    /// Keeps a packet of a shape, if it is one that is wanted.
+    /// Records a packet whose opcode has been looked up, if the filter includes it.
     #[inline(always)]
-    pub(crate) fn keep(&mut self, note: &PacketNote<'_>, shape: Shape, head: &[u8], bytes: &[u8]) {
-        let start = usize::from(shape.start);
+    pub(crate) fn note_parsed(
+        &mut self,
+        note: &PacketNote<'_>,
+        layout: OpcodeLayout,
+        head: &[u8],
+        bytes: &[u8],
+    ) {
+        let start = usize::from(layout.payload_offset);
         let payload = bytes.len().saturating_sub(start) as u32;
-        // What a queue pair asks for and what it answers go beside each other.
-        let kept = &mut self.kept[note.direction as usize][usize::from(shape.is_response)];
-        // An acknowledgement begins no message.
-        if shape.is_first && payload > 0 {
-            *kept = 0;
+        // Packets of a request message and of a READ response may alternate.
+        let recorded = &mut self.recorded[note.direction as usize][usize::from(layout.is_response)];
+        // An acknowledgement has no payload and starts no message.
+        if layout.is_first && payload > 0 {
+            *recorded = 0;
         }
-        if !self.takes_all
-            && !self.options.filter.takes(note.direction, note.route, Opcode(head[0]))
+        if !self.includes_all
+            && !self.options.filter.includes(note.direction, note.route, Opcode(head[0]))
         {
             return;
         }
         if self.left == Some(0) {
             return;
         }
-        // The first bytes of each message, in however many packets.
-        let wanted = payload.min(u32::from(self.options.payload).saturating_sub(*kept));
-        *kept += wanted;
-        let end = if wanted == payload { bytes.len() } else { start + wanted as usize };
-        let kept = head.get(..end).unwrap_or_else(|| &bytes[..end]);
-        self.write(note, bytes.len(), kept);
+        // Only the first bytes of each message are recorded, even if they extend over several packets.
+        let added = payload.min(u32::from(self.options.payload).saturating_sub(*recorded));
+        *recorded += added;
+        let end = if added == payload { bytes.len() } else { start + added as usize };
+        let recorded = head.get(..end).unwrap_or_else(|| &bytes[..end]);
+        self.write(note, bytes.len(), recorded);
     }
 
     /// Invalidates the usual route, because the queue pair's route may have changed.
@@ -195,7 +203,7 @@ impl PacketTracer {
         self.writer.forget_route();
     }
 
-    /// Keeps the news that a packet was lost on its way: its headers.
+    /// Records the headers of a packet that was lost in the network. `why` is the location and reason of the loss.
     pub(crate) fn note_lost(
         &mut self,
         at: Instant,
@@ -205,23 +213,24 @@ impl PacketTracer {
         length: usize,
     ) {
         let Some(bth) = headers.first_chunk().map(Bth::parse) else { return };
-        let Some(known) = bth.opcode.headers() else { return };
-        if !self.options.filter.takes(Direction::Send, route, bth.opcode) || self.left == Some(0) {
+        let Some(extended) = bth.opcode.headers() else { return };
+        if !self.options.filter.includes(Direction::Send, route, bth.opcode) || self.left == Some(0)
+        {
             return;
         }
         let note = PacketNote { lost: Some(why), ..PacketNote::new(Direction::Send, at, route) };
-        let start = headers.len().min(Bth::LENGTH + known.length());
+        let start = headers.len().min(Bth::LENGTH + extended.length());
         self.write(&note, length, &headers[..start]);
     }
 
     #[inline(always)]
     fn write(&mut self, note: &PacketNote<'_>, length: usize, bytes: &[u8]) {
-        // A later packet would overwrite packets that the trace is to keep.
+        // A packet after the end time would overwrite older packets.
         if note.at > self.options.until {
             return;
         }
         self.writer.write(note, length as u32, bytes);
-        self.debt = (self.debt + COST + bytes.len() / KEPT_FOR_ONE).min(MOST_DEBT);
+        self.debt = (self.debt + COST + bytes.len() / RECORDED_PER_SENT).min(MOST_DEBT);
         if let Some(left) = &mut self.left {
             *left -= 1;
             if *left == 0 {

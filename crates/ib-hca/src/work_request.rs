@@ -18,7 +18,7 @@ pub enum Data {
     None,
     /// One SGE, the common case.
     One(Sge),
-    /// Two SGEs, such as data and a header behind it.
+    /// Two SGEs, such as data followed by a message header.
     Two([Sge; 2]),
     /// Any number of SGEs, in order.
     Many(Box<[Sge]>),
@@ -107,7 +107,7 @@ pub enum SendOp {
         /// The immediate data.
         imm: Option<u32>,
     },
-    /// SEND that invalidates a remote key of the peer.
+    /// SEND that invalidates a key of the peer.
     SendInvalidate {
         /// The key.
         rkey: u32,
@@ -147,12 +147,12 @@ pub enum SendOp {
         /// Summand.
         add: u64,
     },
-    /// Invalidates a key of the own memory.
+    /// Invalidates the key of a local fast-registration region.
     LocalInvalidate {
         /// The key.
         rkey: u32,
     },
-    /// Assigns memory and a new key to a region of fast registration.
+    /// Assigns memory and a new key to a fast-registration region.
     Register(Box<Registration>),
 }
 
@@ -207,7 +207,7 @@ pub struct RecvWr {
 }
 
 impl RecvWr {
-    /// Checks a receive of a queue with up to `max_sge` SGEs per request.
+    /// Checks that a receive has no inline data, at most `max_sge` SGEs, and local keys with write access.
     pub(crate) fn check(&self, regions: &Regions, pd: PdId, max_sge: u32) -> Result<(), PostError> {
         if let Data::Inline(bytes) = &self.data {
             return Err(PostError::TooMuchInline { found: bytes.len(), most: 0 });

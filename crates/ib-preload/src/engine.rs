@@ -1,7 +1,6 @@
-//! What the kernel does between its umad devices and the wire: agents, requests that wait for
-//! answers, retries, RMPP, and what open files have to read. Sans-IO: [`Engine::write`],
-//! [`Engine::handle`] and [`Engine::handle_timeout`] are told the time, [`Engine::poll_transmit`],
-//! [`Engine::poll_woken`] and [`Engine::poll_timeout`] tell what follows.
+//! The umad device of a port, as the kernel implements it: agents, outstanding requests, retries, RMPP, and the queues of
+//! open files. Sans-IO: [`Engine::write`], [`Engine::handle`] and [`Engine::handle_timeout`] are inputs with the time.
+//! [`Engine::poll_transmit`], [`Engine::poll_woken`] and [`Engine::poll_timeout`] return the outputs.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -23,16 +22,16 @@ use queue::Message;
 use transaction::{Transaction, TransactionKey};
 use transfer::{Transfer, TransferKey};
 
-/// The bits of a transaction identifier that belong to the client; the simulator uses the others.
+/// Bits of a transaction ID that belong to the client; the simulator uses the others.
 const OWN_BITS: u64 = 0x0000_ffff_ffff_ffff;
 
-/// How many messages an open file keeps for a program that does not read.
+/// Maximum number of unread messages of an open file.
 const MOST_KEPT: usize = 200_000;
 
 /// The number of an open file.
 pub(crate) type FileId = u64;
 
-/// What has a deadline.
+/// A timer of the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Timer {
     Transaction(TransactionKey),
@@ -41,10 +40,10 @@ enum Timer {
 
 /// An open umad device.
 struct File {
-    /// 56, or 64 after `ENABLE_PKEY`.
+    /// Size of the umad header in bytes: 56, or 64 after `ENABLE_PKEY`.
     header: usize,
     agents: [Option<u16>; MAX_AGENTS],
-    /// Whether an agent was ever registered.
+    /// True if an agent was ever registered.
     used: bool,
     messages: VecDeque<Message>,
 }
@@ -64,7 +63,7 @@ pub(crate) struct Engine {
 }
 
 impl Engine {
-    /// Opens the device once more.
+    /// Opens the device; returns the new file.
     pub(crate) fn open(&mut self) -> FileId {
         self.next_file += 1;
         let file = File {
@@ -85,7 +84,7 @@ impl Engine {
         }
     }
 
-    /// Has headers of 64 bytes from now on.
+    /// Enables headers of 64 bytes. Fails with `EINVAL` after the first registration of an agent.
     pub(crate) fn enable_p_key(&mut self, file: FileId) -> Result<(), Errno> {
         let file = self.files.get_mut(&file).ok_or(Errno::INVALID)?;
         if file.used {
@@ -105,7 +104,7 @@ impl Engine {
         Ok(slot as u32)
     }
 
-    /// Removes an agent and all that waits for it.
+    /// Removes an agent with its outstanding requests and incomplete messages.
     pub(crate) fn unregister(&mut self, file: FileId, slot: u32) -> Result<(), Errno> {
         let file = self.files.get_mut(&file).ok_or(Errno::INVALID)?;
         let agent = file.agents.get_mut(slot as usize).and_then(Option::take);
@@ -126,18 +125,18 @@ impl Engine {
         }
     }
 
-    /// Returns true when an agent wants datagrams that nobody asked for.
+    /// Returns true if an agent is registered for requests of other ports.
     pub(crate) fn serves(&self) -> bool {
         self.agents.iter().any(|agent| agent.registration.methods != 0)
     }
 
-    /// Takes what a program writes: a header and a message.
+    /// Sends a message that the program has written, with its umad header.
     pub(crate) fn write(&mut self, now: Instant, id: FileId, bytes: &[u8]) -> Result<(), Errno> {
         if self.closed {
             return Err(Errno::IO);
         }
         let file = self.files.get(&id).ok_or(Errno::INVALID)?;
-        // The kernel wants the headers of the datagram and of RMPP at least.
+        // The kernel requires at least the MAD header and the RMPP header.
         if bytes.len() < file.header + 36 {
             return Err(Errno::INVALID);
         }
@@ -151,7 +150,7 @@ impl Engine {
         self.send_message(now, number, queue_pair, does_rmpp, &header, message)
     }
 
-    /// Takes a datagram from the wire.
+    /// Handles a received datagram.
     pub(crate) fn handle(&mut self, now: Instant, request: &Request) {
         let mut mad = Mad(request.mad);
         if request.status == TIMED_OUT {
@@ -167,11 +166,11 @@ impl Engine {
         self.handle_single(request, &mad);
     }
 
-    /// Takes a datagram that is no part of a transfer.
+    /// Handles a MAD that is not part of an RMPP transfer.
     fn handle_single(&mut self, request: &Request, mad: &Mad) {
         if is_response(mad) {
             let key = TransactionKey::request(mad);
-            // As in the kernel, an answer that nobody waits for is dropped.
+            // As in the kernel, a response without an outstanding request is dropped.
             let Some(held) = self.forget_transaction(key) else { return };
             self.deliver(held.agent, request, mad.0.to_vec());
             return;
@@ -182,7 +181,7 @@ impl Engine {
         }
     }
 
-    /// Answers a request that no agent serves, as the kernel does.
+    /// Rejects a request for which no agent is registered, as the kernel does.
     fn refuse(&mut self, request: &Request, mad: &Mad) {
         if !matches!(mad.method(), Method::GET | Method::SET) {
             return;
@@ -195,7 +194,7 @@ impl Engine {
         self.outgoing.push_back(reply(request, &mad));
     }
 
-    /// Puts a message into the queue of an agent's file.
+    /// Adds a message to the queue of an agent's file.
     fn deliver(&mut self, agent: u16, request: &Request, body: Vec<u8>) {
         let Some(agent) = self.agents.get(agent) else { return };
         let Some(file) = self.files.get_mut(&agent.file) else { return };
@@ -213,9 +212,11 @@ impl Engine {
         self.woken.push_back(agent.file);
     }
 
-    /// Gives a program the next message, as the kernel's `read` does: returns its length, or fails
-    /// with `EAGAIN` when there is none, `EINVAL` or `ENOSPC` when the buffer is too small. The
-    /// message stays then, and with `ENOSPC` its first segment is in the buffer.
+    /// Reads the next message, as the kernel's `read` does; returns its length.
+    ///
+    /// # Errors
+    /// `EAGAIN` if there is no message, `EINVAL` or `ENOSPC` if the buffer is too small. The message then remains in the
+    /// queue. With `ENOSPC` the buffer has its first segment.
     pub(crate) fn read(&mut self, file: FileId, buffer: &mut [u8]) -> Result<usize, Errno> {
         let file = self.files.get_mut(&file).ok_or(Errno::INVALID)?;
         if buffer.len() < file.header {
@@ -229,12 +230,12 @@ impl Engine {
         Ok(length)
     }
 
-    /// Returns true when a file has something to read, or will never have.
+    /// Returns true if a file has a message, or if the device is closed.
     pub(crate) fn is_readable(&self, file: FileId) -> bool {
         self.files.get(&file).is_some_and(|file| self.closed || !file.messages.is_empty())
     }
 
-    /// Does what is due: sends again, gives up.
+    /// Handles expired timers: retries or fails their transactions.
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         while let Some(&(deadline, timer)) = self.timers.first() {
             if deadline > now {
@@ -248,7 +249,7 @@ impl Engine {
         }
     }
 
-    /// Ends all requests because the other side has gone; files fail with `EIO` from now on.
+    /// Fails all requests after the simulator has disconnected. Files fail with `EIO` from now on.
     pub(crate) fn shut_down(&mut self) {
         self.closed = true;
         for key in self.transactions.keys().copied().collect::<Vec<_>>() {
@@ -258,12 +259,12 @@ impl Engine {
         self.woken.extend(self.files.keys());
     }
 
-    /// Returns the next datagram for the wire.
+    /// Returns the next datagram to send.
     pub(crate) fn poll_transmit(&mut self) -> Option<Request> {
         self.outgoing.pop_front()
     }
 
-    /// Returns a file that has something new to read; not one whose reader was there before.
+    /// Returns the next file with a new message. Files whose message has been read meanwhile are skipped.
     pub(crate) fn poll_woken(&mut self) -> Option<FileId> {
         loop {
             let file = self.woken.pop_front()?;
@@ -273,13 +274,13 @@ impl Engine {
         }
     }
 
-    /// Returns when [`Engine::handle_timeout`] is due.
+    /// Returns the time at which [`Engine::handle_timeout`] is due.
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
         self.timers.first().map(|&(deadline, _)| deadline)
     }
 }
 
-/// Returns the datagram that carries an answer back to where a request came from.
+/// Returns the datagram of a response to the sender of a request.
 fn reply(request: &Request, mad: &Mad) -> Request {
     let directed = request.slid == PERMISSIVE_LID;
     Request {
@@ -293,7 +294,7 @@ fn reply(request: &Request, mad: &Mad) -> Request {
     }
 }
 
-/// Returns true for a datagram that answers another one.
+/// Returns true for responses.
 fn is_response(mad: &Mad) -> bool {
     mad.method().is_response()
 }

@@ -16,14 +16,14 @@ impl Errno {
     pub(crate) const BUSY: Self = Self(libc::EBUSY);
     pub(crate) const NO_DEVICE: Self = Self(libc::ENODEV);
 
-    /// Returns the number of the last call that failed.
+    /// Returns the error number of the last failed call.
     pub(crate) fn last() -> Self {
         Self(std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO))
     }
 
-    /// Stores it where the caller of a C function looks.
+    /// Stores the number in `errno`.
     pub(crate) fn store(self) {
-        // SAFETY: the address is that of the thread's own variable, which is always there.
+        // SAFETY: the address is that of the thread's own variable, which always exists.
         unsafe { *libc::__errno_location() = self.0 };
     }
 }

@@ -1,9 +1,7 @@
-//! The functions of the C library that this library stands in for. What does not concern our files
-//! and descriptors passes on.
+//! Replacements of C library functions. Calls that do not concern files and descriptors of the library are passed on.
 //!
-//! The functions are declared as C code that may be unwound: a thread that is cancelled inside one
-//! leaves through it, so nothing on the way out may need to be dropped. Where our own work is done,
-//! cancelling waits.
+//! The functions have the ABI `C-unwind`, because the cancellation of a thread unwinds them. Therefore they hold no values
+//! that need to be dropped while a function of the C library is called. Cancellation is disabled during own work.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -18,13 +16,13 @@ unsafe extern "C" {
     fn pthread_setcancelstate(state: libc::c_int, old: *mut libc::c_int) -> libc::c_int;
 }
 
-/// The state of a thread that is not cancelled for now, on Linux.
+/// `PTHREAD_CANCEL_DISABLE` of Linux.
 const CANCEL_DISABLE: libc::c_int = 1;
 
-/// Does our own work: no cancelling, and no panic reaches the program.
+/// Runs own work with cancellation disabled. A panic becomes `EIO`.
 fn guarded<T>(work: impl FnOnce() -> Result<T, Errno>) -> Result<T, Errno> {
     let mut old = 0;
-    // SAFETY: the call writes the live number that it is given.
+    // SAFETY: the call writes the live number.
     unsafe { pthread_setcancelstate(CANCEL_DISABLE, &raw mut old) };
     let result = catch_unwind(AssertUnwindSafe(work)).unwrap_or(Err(Errno::IO));
     // SAFETY: as above; the state is the one that was stored before.
@@ -32,7 +30,7 @@ fn guarded<T>(work: impl FnOnce() -> Result<T, Errno>) -> Result<T, Errno> {
     result
 }
 
-/// Returns what a C function returns: a number, or -1 and the error in `errno`.
+/// Converts a result to the return value of a C function: a number, or -1 with the error in `errno`.
 fn finish<T: TryInto<N>, N: From<i8>>(result: Result<T, Errno>) -> N {
     match result.map(TryInto::try_into) {
         Ok(Ok(value)) => value,

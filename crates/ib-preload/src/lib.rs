@@ -1,4 +1,4 @@
-//! A library to preload: unmodified programs that use libibumad or libibverbs, on a simulated fabric or over RoCEv2.
+//! A library for `LD_PRELOAD`: unmodified programs that use libibumad or libibverbs run on a simulated fabric or over RoCEv2.
 //!
 //! ```console
 //! $ ibfabric sim fabric.net &
@@ -6,19 +6,21 @@
 //! $ ibfabric run --attach sim --node host-0 -- ibv_devinfo
 //! ```
 //!
-//! It stands in for the functions of the C library through which these libraries reach the kernel. The umad device talks to
-//! ibsim's sockets; the uverbs device drives an HCA. From the top down:
+//! The library replaces the C library functions through which libibumad and libibverbs reach the kernel. The umad device is
+//! a client of ibsim's sockets; the uverbs device drives a software HCA. Modules from the top down:
 //!
 //! | module | holds |
 //! |---|---|
-//! | `interpose` | the functions of the C library: which files and descriptors are ours, all else passes |
-//! | `process` | what a process has once: the connection, the open files, the thread that receives |
-//! | `sysfs` | the files that a program finds under `/sys/class/infiniband` and `/sys/class/infiniband_mad` |
+//! | `interpose` | replacements of C library functions for paths and descriptors of the library |
+//! | `process` | state of the process: the connection, the open files, the receiving thread |
+//! | `descriptors` | the set of the library's own descriptors |
+//! | `sysfs` | files under `/sys/class/infiniband` and `/sys/class/infiniband_mad` |
 //! | `verbs` | the uverbs device, for programs that use libibverbs |
 //! | `engine` | the umad device: agents, requests and their responses, retries, RMPP by `ib_mad::rmpp`; sans-IO |
+//! | `errno` | error numbers of the C library |
 //!
-//! A descriptor is a real one, of an `eventfd(2)` that is readable while a message waits: every way to
-//! wait for it works. How to use the library is in `docs/umad-preload.md` and `docs/verbs.md`.
+//! The descriptors of the program are those of `eventfd(2)`, which are readable while a message waits, so `poll`, `select`
+//! and `epoll` work. `docs/umad-preload.md` and `docs/verbs.md` describe the use of the library.
 
 mod descriptors;
 mod engine;

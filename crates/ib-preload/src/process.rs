@@ -1,5 +1,5 @@
-//! What a process has once: the connection to the simulator, the open files, the thread that receives,
-//! the directory of sysfs. All of it starts when a program first touches one of our paths.
+//! State of the process: the connection to the simulator, the open files, the receiving thread, and the directory of sysfs
+//! files. It is created when the program first opens a path of the library.
 
 use std::ffi::CStr;
 use std::io::Write as _;
@@ -22,35 +22,35 @@ mod worker;
 
 use files::State;
 
-/// The process's own; null until it is needed, and again in the child of a fork.
+/// The state of the process; null before its first use, and again in the child of a fork.
 static PROCESS: AtomicPtr<Process> = AtomicPtr::new(std::ptr::null_mut());
 
-/// The number of the process that has the connection; zero before.
+/// PID of the process that has opened descriptors; 0 before.
 static OWNER: AtomicI32 = AtomicI32::new(0);
 
-/// The sockets to the simulator, for the child of a fork, which must not keep them.
+/// Sockets of the simulator, which the child of a fork closes.
 static SOCKETS: [AtomicI32; 2] = [const { AtomicI32::new(-1) }; 2];
 
-/// How long a simulator that was not there is not asked again.
+/// Time after a failed connection during which no other attempt is made.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// What a process has once.
+/// State of a process.
 pub(crate) struct Process {
     /// The uverbs device, if the environment sets one.
     verbs: Option<Verbs>,
     connection: OnceLock<Arc<Client>>,
-    /// When there was no simulator the last time; held while one is looked for.
+    /// Time of the last failed connection. The lock is held while a connection is attempted.
     failed: Mutex<Option<Instant>>,
     tree: Mutex<Option<(Tree, &'static CStr)>>,
     state: Mutex<State>,
-    /// Whether the simulator was told that there is a subnet manager's duty.
+    /// True if the simulator was notified that the port has an SM (IsSM).
     is_sm: Mutex<bool>,
 }
 
-/// Returns the process's own.
+/// Returns the state of the process, which the first call creates.
 pub(crate) fn process() -> &'static Process {
     let found = PROCESS.load(Ordering::Acquire);
-    // SAFETY: what is stored there was leaked from a box and is never freed.
+    // SAFETY: the pointer was leaked from a box, which is never freed.
     if let Some(process) = unsafe { found.as_ref() } {
         return process;
     }
@@ -72,7 +72,7 @@ pub(crate) fn process() -> &'static Process {
         // SAFETY: as above; the box was leaked and is now stored.
         Ok(_) => unsafe { &*new },
         Err(other) => {
-            // SAFETY: nobody else has seen the new one, and the other one was leaked before.
+            // SAFETY: the new box was not published, and the other one was leaked before.
             unsafe {
                 drop(Box::from_raw(new));
                 &*other
@@ -81,14 +81,14 @@ pub(crate) fn process() -> &'static Process {
     }
 }
 
-/// Returns true in the process that opened our descriptors, false in a child that shares its memory.
+/// Returns true in the process that has opened the descriptors, false in a child that shares its memory (`vfork`).
 pub(crate) fn is_owner() -> bool {
     // SAFETY: the call only returns a number.
     OWNER.load(Ordering::Relaxed) == unsafe { libc::getpid() }
 }
 
 impl Process {
-    /// Returns the connection to the simulator, after making it.
+    /// Returns the connection to the simulator, which the first call opens.
     pub(crate) fn connect(&'static self) -> Result<&'static Arc<Client>, Errno> {
         if let Some(client) = self.connection.get() {
             return Ok(client);
@@ -138,7 +138,7 @@ impl Process {
         verbs.open(flags)
     }
 
-    /// Starts the thread that receives.
+    /// Starts the receiving thread.
     fn start(&'static self, client: &Arc<Client>) -> Result<(), Errno> {
         own();
         SOCKETS[0].store(client.data().as_raw_fd(), Ordering::Relaxed);
@@ -146,8 +146,7 @@ impl Process {
         worker::start(self, Arc::clone(client))
     }
 
-    /// Returns the directory that stands for the root of the file system, its files as new as the
-    /// simulator's answers.
+    /// Returns the directory that replaces the root of the file system, after an update of its files.
     pub(crate) fn root(&'static self) -> Result<&'static CStr, Errno> {
         if let Some(verbs) = &self.verbs {
             own();
@@ -156,7 +155,7 @@ impl Process {
         let client = self.connect()?;
         let mut tree = lock(&self.tree);
         let result = match &mut *tree {
-            // What was written stays readable when the simulator has gone.
+            // Written files remain readable after the simulator has disconnected.
             Some((tree, root)) => tree.refresh(client).or(Ok(())).map(|()| *root),
             None => Tree::create(client).map(|new| {
                 let root: &CStr = Box::leak(sysfs::c_path(new.root()).into_boxed_c_str());
@@ -180,7 +179,7 @@ impl Process {
             let root: &CStr = Box::leak(sysfs::c_path(new.root()).into_boxed_c_str());
             *tree = Some((new, root));
         }
-        let (tree, root) = tree.as_mut().expect("just made");
+        let (tree, root) = tree.as_mut().expect("the tree was created above");
         verbs.write_files(tree)?;
         Ok(*root)
     }
@@ -189,15 +188,15 @@ impl Process {
         lock(&self.state)
     }
 
-    /// Tells the simulator when the duty of a subnet manager begins or ends: with the first issm
-    /// device or agent that wants datagrams unasked, and with the last.
-    fn update_duty(&'static self) {
+    /// Notifies the simulator if the port begins or ceases to have an SM: with the first and the last open issm device, or
+    /// agent that is registered for requests.
+    fn update_is_sm(&'static self) {
         let Some(client) = self.connection.get() else { return };
-        let mut told = lock(&self.is_sm);
+        let mut reported = lock(&self.is_sm);
         let is_sm = self.state().is_sm();
-        if *told != is_sm {
+        if *reported != is_sm {
             match client.set_is_sm(is_sm) {
-                Ok(()) => *told = is_sm,
+                Ok(()) => *reported = is_sm,
                 Err(error) => {
                     let error = error.to_string();
                     let _ = writeln!(std::io::stderr(), "ib-preload: {}", escaped(&error));
@@ -207,11 +206,11 @@ impl Process {
     }
 }
 
-/// Makes the process the owner of what is opened, and prepares for its end and for forks.
+/// Makes the process the owner of its descriptors, and registers handlers for its exit and for forks.
 fn own() {
     // SAFETY: the call only returns a number.
     if OWNER.swap(unsafe { libc::getpid() }, Ordering::Relaxed) == 0 {
-        // SAFETY: both are functions of this library, which is never unloaded before the end.
+        // SAFETY: both functions belong to this library, which is not unloaded before the process exits.
         unsafe {
             libc::atexit(at_exit);
             libc::pthread_atfork(None, None, Some(in_child));
@@ -219,7 +218,7 @@ fn own() {
     }
 }
 
-/// Starts a thread without signals, which are for the program's own threads.
+/// Starts a thread with all signals blocked, so that threads of the program handle them.
 ///
 /// # Errors
 /// `EAGAIN` if the system has no more threads.
@@ -240,7 +239,7 @@ pub(crate) fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<
     started.map(drop).map_err(|_| Errno::AGAIN)
 }
 
-/// Attaches as the environment says; waits for a simulator only the first time.
+/// Attaches to the simulator of the environment. If `again` is true, it waits for at most 200 ms.
 fn attach(again: bool) -> Result<(Client, bool), String> {
     let mut attach = Attach::from_environment().map_err(|error| error.to_string())?;
     if let Ok(seconds) = std::env::var("UMAD_PRELOAD_PATIENCE") {
@@ -260,14 +259,14 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Says goodbye and removes the directory.
+/// Disconnects from the simulator, and removes the directory of sysfs files.
 extern "C" fn at_exit() {
     if !is_owner() {
         return;
     }
-    // SAFETY: what is stored there was leaked from a box and is never freed.
+    // SAFETY: the pointer was leaked from a box, which is never freed.
     let Some(process) = (unsafe { PROCESS.load(Ordering::Acquire).as_ref() }) else { return };
-    // Another thread may be in the middle of something that never ends now.
+    // Another thread may hold the lock and never release it.
     if let Ok(mut tree) = process.tree.try_lock()
         && let Some((tree, _)) = tree.take()
     {
@@ -281,8 +280,7 @@ extern "C" fn at_exit() {
     }
 }
 
-/// Makes the child of a fork a process that has opened nothing: the thread that receives was not
-/// copied, and the sockets are the parent's.
+/// Resets the state in the child of a fork: it has no receiving thread, and the sockets belong to the parent.
 extern "C" fn in_child() {
     PROCESS.store(std::ptr::null_mut(), Ordering::Release);
     descriptors::clear();
@@ -290,7 +288,7 @@ extern "C" fn in_child() {
     for socket in &SOCKETS {
         let socket = socket.swap(-1, Ordering::Relaxed);
         if socket >= 0 {
-            // SAFETY: the child has no other user of the socket: what owned it is forgotten.
+            // SAFETY: the child has no other user of the socket, because its owner was reset above.
             unsafe { libc::close(socket) };
         }
     }

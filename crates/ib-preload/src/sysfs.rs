@@ -1,8 +1,8 @@
-//! The files that a program finds under `/sys/class/infiniband` and `/sys/class/infiniband_mad`, in a
-//! private directory that is removed at the end.
+//! Files under `/sys/class/infiniband` and `/sys/class/infiniband_mad`, in a private directory that is removed when the
+//! process exits.
 //!
-//! When a program opens a file below, the attributes that change (LID, state, P_Keys) are read from the simulator
-//! and rewritten. They are kept for 5 ms.
+//! When a program opens one of them, variable attributes (LID, state, P_Keys) are queried from the simulator and rewritten,
+//! at most every 5 ms.
 
 use std::collections::BTreeMap;
 use std::ffi::CString;
@@ -20,19 +20,19 @@ use ib_wire::mad::sm::{NodeInfo, NodeType, PortInfo};
 
 pub(crate) mod text;
 
-/// The name of the device, that of Debian's library.
+/// Name of the device, as in Debian's libumad2sim.
 pub(crate) const DEVICE: &str = "ibsim0";
 
-/// For how long the files are new enough.
+/// Minimum interval of queries to the simulator.
 const FRESH: Duration = Duration::from_millis(5);
 
-/// How directories are called, with the process and a number behind.
+/// Prefix of the names of directories, followed by the PID and a number.
 const PREFIX: &str = "ib-preload-";
 
-/// The directory and what stands in it.
+/// The directory and its files.
 pub(crate) struct Tree {
     root: PathBuf,
-    /// The content of every file that was written, by path below the root.
+    /// Contents of all written files, by path below the root.
     written: BTreeMap<String, String>,
     port: u8,
     /// Time of the last query to the simulator.
@@ -40,10 +40,10 @@ pub(crate) struct Tree {
 }
 
 impl Tree {
-    /// Makes the directory and writes all files.
+    /// Creates the directory, and writes all files.
     ///
     /// # Errors
-    /// Fails when there is no room for it or the simulator does not answer.
+    /// Fails if the directory or a file cannot be written, or if the simulator does not respond.
     pub(crate) fn create(client: &Client) -> io::Result<Self> {
         let mut tree = Self::empty()?;
         tree.write_device(client).map_err(io::Error::other)??;
@@ -51,10 +51,10 @@ impl Tree {
         Ok(tree)
     }
 
-    /// Makes an empty directory.
+    /// Creates an empty directory.
     ///
     /// # Errors
-    /// Fails if the file system does.
+    /// Fails if the directory cannot be created.
     pub(crate) fn empty() -> io::Result<Self> {
         let base = std::env::temp_dir();
         remove_left_over(&base);
@@ -67,18 +67,18 @@ impl Tree {
         self.written.contains_key(path)
     }
 
-    /// Returns where the files are.
+    /// Returns the directory.
     pub(crate) fn root(&self) -> &Path {
         &self.root
     }
 
     /// Removes the directory.
     pub(crate) fn remove(&self) {
-        // There is nobody left to tell when it fails.
+        // The process is exiting, so an error cannot be handled.
         let _ = fs::remove_dir_all(&self.root);
     }
 
-    /// Writes what never changes.
+    /// Writes the constant files.
     fn write_device(&mut self, client: &Client) -> Result<io::Result<()>, ClientError> {
         let node = client.control(kind::GET_NODE_INFO, &[])?.payload;
         let node = NodeInfo::parse(node.first_chunk().expect("64 bytes hold a NodeInfo"));
@@ -111,7 +111,7 @@ impl Tree {
             for device in ["umad0", "issm0"] {
                 self.write(format!("{mad}/{device}/ibdev"), DEVICE.to_owned())?;
                 self.write(format!("{mad}/{device}/port"), port.clone())?;
-                // So that a program can see that the devices are there.
+                // Programs check that the device files exist.
                 self.write(format!("dev/infiniband/{device}"), String::new())?;
             }
             Ok(())
@@ -119,20 +119,20 @@ impl Tree {
         Ok(write())
     }
 
-    /// Writes what may have changed, unless that was just done: a program that reads a port opens
-    /// more than forty files in succession.
+    /// Writes the variable files, unless they were written in the last 5 ms: a program that reads a port opens more than
+    /// forty files in succession.
     ///
     /// # Errors
-    /// Fails when the simulator does not answer or the file system is full.
+    /// Fails if the simulator does not respond, or if a file cannot be written.
     pub(crate) fn refresh(&mut self, client: &Client) -> io::Result<()> {
         if self.refreshed.is_some_and(|refreshed| refreshed.elapsed() < FRESH) {
             return Ok(());
         }
-        let ask = |kind| client.control(kind, &[]).map_err(io::Error::other);
-        let info = PortInfo::parse(&ask(kind::GET_PORT_INFO)?.payload);
+        let query = |kind| client.control(kind, &[]).map_err(io::Error::other);
+        let info = PortInfo::parse(&query(kind::GET_PORT_INFO)?.payload);
         let (prefix, guid) = client.gid().map_err(io::Error::other)?;
         let gid = (u128::from(prefix) << 64 | u128::from(guid.0)).to_be_bytes();
-        let p_keys = ask(kind::GET_PKEYS)?.payload;
+        let p_keys = query(kind::GET_PKEYS)?.payload;
         let port = format!("sys/class/infiniband/{DEVICE}/ports/{}", self.port);
         for (name, content) in text::port_files(&info, gid) {
             self.write(format!("{port}/{name}"), content)?;
@@ -145,7 +145,8 @@ impl Tree {
         Ok(())
     }
 
-    /// Writes a file unless it says so already; who has the old one open may read it to its end.
+    /// Writes a file if its content has changed. It replaces the old file, which stays readable for readers that have it
+    /// open.
     pub(crate) fn write(&mut self, path: String, content: String) -> io::Result<()> {
         if self.written.get(&path) == Some(&content) {
             return Ok(());
@@ -160,7 +161,7 @@ impl Tree {
     }
 }
 
-/// Makes a directory that only its owner can enter.
+/// Creates a directory that only its owner can enter.
 fn make_directory(base: &Path) -> io::Result<PathBuf> {
     let process = std::process::id();
     let mut last = io::Error::from(io::ErrorKind::AlreadyExists);
@@ -175,7 +176,7 @@ fn make_directory(base: &Path) -> io::Result<PathBuf> {
     Err(last)
 }
 
-/// Removes directories of own processes that ended without a chance to do so.
+/// Removes directories of processes of the same user that have exited without removing them.
 fn remove_left_over(base: &Path) {
     // SAFETY: the call only returns a number.
     let user = unsafe { libc::geteuid() };
@@ -188,14 +189,14 @@ fn remove_left_over(base: &Path) {
         let own = fs::symlink_metadata(entry.path())
             .is_ok_and(|metadata| metadata.is_dir() && metadata.uid() == user);
         if own && !is_running(process) {
-            // Another process may be removing it as well.
+            // Another process may remove the directory at the same time.
             let _ = fs::remove_dir_all(entry.path());
         }
     }
 }
 
 fn is_running(process: i32) -> bool {
-    // SAFETY: signal 0 is sent to nobody, it only asks whether the process exists.
+    // SAFETY: signal 0 is not sent; the call only checks that the process exists.
     let exists = unsafe { libc::kill(process, 0) } == 0;
     exists || io::Error::last_os_error().raw_os_error() != Some(libc::ESRCH)
 }

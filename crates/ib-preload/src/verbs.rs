@@ -66,7 +66,7 @@ const POLLS_BEFORE_YIELD: u32 = 100;
 /// Maximum number of turns of a device that is closed.
 const LAST_TURNS: u32 = 16;
 
-/// Descriptors of the link, for the child of a fork, which must not keep them.
+/// Descriptors of the link, which the child of a fork closes.
 static LINK: [AtomicI32; 2] = [const { AtomicI32::new(-1) }; 2];
 
 /// The uverbs device of a process.
@@ -90,11 +90,11 @@ struct State {
     last_file: FileId,
     /// Wakes the worker.
     wake: Option<OwnedFd>,
-    /// Until when the worker sleeps.
+    /// Time until which the worker sleeps.
     sleeps_until: Instant,
-    /// Number of times that threads of the program have driven the device while they polled a CQ.
+    /// Number of times that threads of the program have driven the device while polling a CQ.
     polls: u64,
-    /// Time of the last one.
+    /// Time of the last such poll.
     polled: Instant,
     /// Number of such polls since the last packet.
     idle_polls: u32,
@@ -153,8 +153,8 @@ impl Verbs {
     /// Starts the worker of a device.
     fn start(&'static self, state: &mut State, device: Device) -> Result<(), Errno> {
         let adapter = Adapter::new(device);
-        for (place, descriptor) in LINK.iter().zip(adapter.descriptors()) {
-            place.store(descriptor, Ordering::Relaxed);
+        for (slot, descriptor) in LINK.iter().zip(adapter.descriptors()) {
+            slot.store(descriptor, Ordering::Relaxed);
         }
         state.adapter = Some(adapter);
         state.generation += 1;
@@ -248,7 +248,7 @@ impl Verbs {
         let Some(adapter) = &mut state.adapter else { return false };
         state.polls += 1;
         state.polled = clock::now();
-        // An error is found by the worker again, which reports it.
+        // The worker finds the same error, and reports it.
         let moved = adapter.turn(&mut state.objects).unwrap_or(false);
         state.idle_polls = if moved { 0 } else { state.idle_polls.saturating_add(1) };
         let is_idle = state.idle_polls > POLLS_BEFORE_YIELD;
@@ -260,7 +260,7 @@ impl Verbs {
         moved
     }
 
-    /// Notes a further descriptor of an open file.
+    /// Adds a duplicate of a descriptor.
     pub(crate) fn duplicated(&self, old: i32, new: i32) {
         let mut state = self.lock();
         let Ok(file) = state.file(old) else { return };
@@ -270,7 +270,7 @@ impl Verbs {
         }
     }
 
-    /// Forgets a descriptor that is about to be closed; with the last one of a file it closes the file.
+    /// Removes a descriptor that is about to be closed; with the last one of a file it closes the file.
     pub(crate) fn closing(&self, descriptor: i32) {
         let mut state = self.lock();
         let state = &mut *state;
@@ -295,7 +295,7 @@ impl Verbs {
         }
     }
 
-    /// Returns the descriptors of open files from one number to another.
+    /// Returns the descriptors of open files in a range of numbers.
     pub(crate) fn descriptors(&self, first: i32, last: i32) -> Vec<i32> {
         self.lock().descriptors.range(first..=last).map(|(&descriptor, _)| descriptor).collect()
     }
@@ -368,7 +368,7 @@ impl State {
             adapter.device.flush();
             return response;
         }
-        // Sends packets, and has the link ring for the worker when there is something to do.
+        // Sends packets, and makes the link wake the worker for the next packet.
         match adapter.device.begin_wait() {
             Some(until) if until >= self.sleeps_until && !self.is_napping => {}
             _ => self.wake(),
@@ -447,7 +447,7 @@ fn memory_file(flags: i32) -> Result<OwnedFd, Errno> {
     Ok(file)
 }
 
-/// Copies a response into the memory of the program, as far as it has room.
+/// Copies a response into the buffer of the program, up to the buffer's size.
 fn deliver(buffer: &ResponseBuffer, response: &Response) -> Result<(), Errno> {
     let whole = [&response.core[..], &response.driver].concat();
     let parts = if buffer.driver == 0 {

@@ -1,4 +1,4 @@
-//! What `sendmsg(2)` and `recvmsg(2)` carry beside a datagram: control messages and addresses.
+//! Control messages (`cmsg(3)`) and socket addresses of datagrams, and the GIDs of IP addresses.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -13,7 +13,7 @@ pub(super) struct Control {
 }
 
 impl Control {
-    /// Has room for all that a [`super::udp::UdpSocket`] asks for or is told.
+    /// Size in bytes: room for all control messages that a [`super::udp::UdpSocket`] sends or receives.
     const CAPACITY: usize = 208;
 
     const HEADER: usize = size_of::<libc::cmsghdr>();
@@ -22,10 +22,10 @@ impl Control {
         Self { bytes: [0; Self::CAPACITY], length: 0 }
     }
 
-    /// Adds a message.
+    /// Appends a control message.
     ///
     /// # Panics
-    /// Panics when there is no room.
+    /// Panics if the buffer is full.
     pub(super) fn push(&mut self, level: i32, kind: i32, data: &[u8]) {
         let (at, next) = (self.length, self.length + Self::padded(Self::HEADER + data.len()));
         let message = &mut self.bytes[at..next];
@@ -35,12 +35,12 @@ impl Control {
         header.cmsg_level = level;
         header.cmsg_type = kind;
         message[Self::HEADER..][..data.len()].copy_from_slice(data);
-        // SAFETY: the slice was just found to have room for a header; it needs no alignment.
+        // SAFETY: the slice has room for a header, as the indexing above has checked. The write needs no alignment.
         unsafe { message.as_mut_ptr().cast::<libc::cmsghdr>().write_unaligned(header) };
         self.length = next;
     }
 
-    /// Returns the messages that a system call has written into the first bytes: level, kind, data.
+    /// Returns the control messages in the first `length` bytes, as written by a system call: level, type, data.
     pub(super) fn messages(&self, length: usize) -> impl Iterator<Item = (i32, i32, &[u8])> {
         let mut rest = &self.bytes[..length.min(Self::CAPACITY)];
         std::iter::from_fn(move || {
@@ -48,7 +48,7 @@ impl Control {
             // SAFETY: the slice has as many bytes as a header, of which any are valid.
             let header: libc::cmsghdr =
                 unsafe { message.as_ptr().cast::<libc::cmsghdr>().read_unaligned() };
-            // Its type differs between C libraries.
+            // The type of the field differs between C libraries.
             let length: usize = header.cmsg_len as _;
             let data = rest.get(Self::HEADER..length)?;
             rest = rest.get(Self::padded(length)..).unwrap_or_default();
@@ -56,7 +56,7 @@ impl Control {
         })
     }
 
-    /// Sets the fields of a message's header for sending.
+    /// Sets the control fields of a `msghdr` for sending.
     pub(super) fn attach(&mut self, header: &mut libc::msghdr) {
         if self.length != 0 {
             header.msg_control = self.bytes.as_mut_ptr().cast();
@@ -64,19 +64,19 @@ impl Control {
         }
     }
 
-    /// Sets the fields of a message's header for receiving.
+    /// Sets the control fields of a `msghdr` for receiving.
     pub(super) fn attach_whole(&mut self, header: &mut libc::msghdr) {
         header.msg_control = self.bytes.as_mut_ptr().cast();
         header.msg_controllen = Self::CAPACITY as _;
     }
 
-    /// Control messages start at multiples of the size of a length field.
+    /// Returns the aligned size of a control message (`CMSG_ALIGN`).
     const fn padded(length: usize) -> usize {
         length.next_multiple_of(size_of::<libc::size_t>())
     }
 }
 
-/// An address and port as the system takes them.
+/// An IP address and port as `sockaddr_in` or `sockaddr_in6`.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(super) union SocketAddress {
@@ -86,7 +86,7 @@ pub(super) union SocketAddress {
 }
 
 impl SocketAddress {
-    /// Makes one; the scope is the number of the interface of a link-local IPv6 address.
+    /// Creates a socket address. `scope` is the interface index for a link-local IPv6 address.
     pub(super) fn new(address: IpAddr, port: u16, scope: u32) -> Self {
         match address {
             IpAddr::V4(address) => Self {
@@ -109,12 +109,12 @@ impl SocketAddress {
         }
     }
 
-    /// Returns one for the system to fill in.
+    /// Creates a socket address for the system to fill.
     pub(super) fn empty() -> Self {
         Self::new(Ipv6Addr::UNSPECIFIED.into(), 0, 0)
     }
 
-    /// Returns how many bytes the system takes it to have.
+    /// Returns the size of the variant in bytes.
     pub(super) fn length(&self) -> libc::socklen_t {
         // SAFETY: every variant starts with the family.
         let is_v4 = i32::from(unsafe { self.family }) == libc::AF_INET;
@@ -136,27 +136,27 @@ impl SocketAddress {
     }
 
     fn as_v4(&self) -> libc::sockaddr_in {
-        // SAFETY: the family says so, so that this variant was made or the system wrote as much.
+        // SAFETY: callers have checked the family, which `new` or the system has set together with this variant.
         unsafe { self.v4 }
     }
 
     fn as_v6(&self) -> libc::sockaddr_in6 {
-        // SAFETY: as of `SocketAddress::as_v4`.
+        // SAFETY: as in `SocketAddress::as_v4`.
         unsafe { self.v6 }
     }
 }
 
-/// Returns an address as the system has it.
+/// Converts an IPv4 address to `in_addr`.
 pub(super) fn v4(address: Ipv4Addr) -> libc::in_addr {
     libc::in_addr { s_addr: u32::from_ne_bytes(address.octets()) }
 }
 
-/// Returns the address that the system means.
+/// Converts `in_addr` to an IPv4 address.
 pub(super) fn from_v4(address: libc::in_addr) -> Ipv4Addr {
     Ipv4Addr::from(address.s_addr.to_ne_bytes())
 }
 
-/// Returns the GID of an address under RoCEv2.
+/// Returns the RoCEv2 GID of an IP address: the address itself, or the IPv4-mapped IPv6 address.
 #[must_use]
 pub fn gid_of(address: IpAddr) -> Gid {
     match address {
@@ -165,7 +165,7 @@ pub fn gid_of(address: IpAddr) -> Gid {
     }
 }
 
-/// Returns the address of a GID under RoCEv2.
+/// Returns the IP address of a RoCEv2 GID.
 #[must_use]
 pub fn address_of(gid: Gid) -> IpAddr {
     gid.to_ipv4().map_or_else(|| Ipv6Addr::from(gid).into(), IpAddr::from)

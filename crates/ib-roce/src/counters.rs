@@ -1,65 +1,63 @@
-//! What a [`RoceSocket`](super::RoceSocket) counts.
+//! Counters of a [`RoceSocket`](super::RoceSocket).
 
 use std::collections::BTreeMap;
 use std::io;
 
-/// What was sent since the socket was opened.
+/// Counters of sent packets since the socket was opened.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RoceSendCounters {
-    /// The packets that the system took.
+    /// Packets accepted by the system.
     pub packets: u64,
-    /// Their bytes from the BTH to the end of the pad.
+    /// Bytes of these packets, from the BTH to the end of the pad.
     pub bytes: u64,
-    /// The datagrams that they were handed over in; several packets may be one.
+    /// Datagrams passed to the system. A datagram may contain several packets (GSO).
     pub batches: u64,
-    /// How often the system took nothing since its buffers were full (`EAGAIN`, `ENOBUFS`). Nothing
-    /// is lost by that.
+    /// Calls that failed because the system's buffers were full (`EAGAIN`, `ENOBUFS`). The packets are sent later.
     pub full: u64,
-    /// The packets that are lost since the system refused them, by its number of the error, such as
-    /// `EMSGSIZE` or `EHOSTUNREACH`.
+    /// Packets lost because the system rejected them, by `errno`, such as `EMSGSIZE` or `EHOSTUNREACH`.
     pub errors: ErrorCounters,
 }
 
-/// What has arrived since the socket was opened.
+/// Counters of received packets since the socket was opened.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RoceReceiveCounters {
-    /// The packets that were handed out.
+    /// Packets returned by [`RoceReceiver::receive`](super::RoceReceiver::receive).
     pub packets: u64,
-    /// Their bytes from the BTH to the end of the pad.
+    /// Bytes of these packets, from the BTH to the end of the pad.
     pub bytes: u64,
-    /// The datagrams that the system told of; several packets may be one.
+    /// Datagrams received from the system. A datagram may contain several packets (GRO).
     pub batches: u64,
-    /// The packets whose ICRC is wrong, which are dropped.
+    /// Packets dropped because of a wrong ICRC.
     pub bad_icrc: u64,
-    /// The packets that are no multiple of four bytes, or shorter than a BTH and an ICRC, or longer
-    /// than [`MAX_PACKET`](super::MAX_PACKET) and an ICRC, which are dropped.
+    /// Packets dropped because of their size: not a multiple of 4 bytes, shorter than a BTH and an ICRC, or longer than
+    /// [`MAX_PACKET`](super::MAX_PACKET) and an ICRC.
     pub malformed: u64,
-    /// The IPv4 packets with a UDP checksum of zero, which are dropped unless
+    /// IPv4 packets dropped because of a UDP checksum of zero, unless
     /// [`RoceOptions::allow_zero_checksum`](super::RoceOptions::allow_zero_checksum) is set.
     pub zero_checksum: u64,
-    /// The datagrams that the buffer was too short for, which are dropped.
+    /// Datagrams dropped because they exceed the buffer.
     pub truncated: u64,
-    /// Those of `packets` with [`IcrcCheck::ConsistentWithSomeId`](super::IcrcCheck).
+    /// Packets, among `packets`, with [`IcrcCheck::ConsistentWithSomeId`](super::IcrcCheck).
     pub unverifiable: u64,
-    /// The datagrams that the system dropped since nobody took them in time.
+    /// Datagrams dropped by the system because the socket's receive buffer was full.
     pub overflows: u64,
-    /// What else the system told, by its number of the error.
+    /// Errors of the system, by `errno`, such as ICMP errors of sent packets.
     pub errors: ErrorCounters,
 }
 
-/// What both halves of a socket have counted.
+/// Counters of both halves of a socket.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RoceCounters {
-    /// What was sent.
+    /// Sent packets.
     pub sent: RoceSendCounters,
-    /// What has arrived.
+    /// Received packets.
     pub received: RoceReceiveCounters,
 }
 
-/// Numbers by the system's number of an error (`errno`), in the order of these.
+/// Counters of errors by `errno`.
 pub type ErrorCounters = BTreeMap<i32, u64>;
 
-/// Counts an error of the system so many times.
+/// Adds `times` to the counter of an error.
 pub(super) fn count(counters: &mut ErrorCounters, error: &io::Error, times: u64) {
     *counters.entry(error.raw_os_error().unwrap_or_default()).or_default() += times;
 }

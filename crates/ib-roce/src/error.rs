@@ -5,58 +5,57 @@ use std::net::IpAddr;
 
 use crate::icrc::MAX_PACKET;
 
-/// Why a packet was not taken.
+/// Error of [`RoceSender::push`](crate::RoceSender::push).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PushError {
-    /// The system's buffers and the own one are full. The packet may be pushed again when the socket
-    /// is writable.
-    #[error("the system takes no more packets now")]
+    /// The buffers of the system and of the sender are full. The packet can be pushed again when the socket is writable.
+    #[error("the send buffer is full: push again when the socket is writable")]
     Full,
-    /// No packet has such a length.
-    #[error("a packet of {length} bytes: it has to be a multiple of 4 from 12 to {MAX_PACKET}")]
+    /// The size of the packet is invalid.
+    #[error("the packet has {length} bytes: expected a multiple of 4 from 12 to {MAX_PACKET}")]
     Length {
-        /// The length in bytes.
+        /// Size in bytes.
         length: usize,
     },
-    /// The socket does not send from that address or not to that one.
-    #[error("a socket of {socket} cannot send from {own} to {peer}")]
+    /// The source address is not that of the socket, or the addresses have different families.
+    #[error("a socket bound to {socket} cannot send from {own} to {peer}")]
     Route {
-        /// The own address of the route.
+        /// Source address of the route.
         own: IpAddr,
-        /// The address of the other end.
+        /// Destination address of the route.
         peer: IpAddr,
-        /// The address of the socket.
+        /// Address of the socket.
         socket: IpAddr,
     },
 }
 
-/// Why there is no socket for RoCEv2.
+/// Error of opening a RoCEv2 socket.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RoceError {
-    /// The address and port cannot be had. Port 4791 is taken where the kernel's driver `rdma_rxe`
-    /// is loaded.
-    #[error("binding UDP port {port} of {address}: {source}")]
+    /// The socket cannot be bound to the address and port. If the kernel's driver `rdma_rxe` is loaded, port 4791 is in
+    /// use.
+    #[error("cannot bind UDP port {port} of {address}: {source}")]
     Bind {
-        /// The address.
+        /// IP address.
         address: IpAddr,
-        /// The port.
+        /// Port number.
         port: u16,
-        /// What the system said.
+        /// Error of the system.
         source: io::Error,
     },
-    /// The system refuses an option that is necessary.
-    #[error("setting {option} of the UDP socket for {address}: {source}")]
+    /// A required socket option cannot be set.
+    #[error("cannot set {option} of the UDP socket for {address}: {source}")]
     Option {
-        /// The option.
+        /// Name of the option.
         option: &'static str,
-        /// The address.
+        /// IP address.
         address: IpAddr,
-        /// What the system said.
+        /// Error of the system.
         source: io::Error,
     },
-    /// The system does not tell its interfaces.
-    #[error("listing the network interfaces: {0}")]
+    /// The network interfaces cannot be listed.
+    #[error("cannot list the network interfaces: {0}")]
     Interfaces(#[source] io::Error),
 }

@@ -1,5 +1,5 @@
-//! The ICRC of packets on a UDP socket: efficient computation, and the check although the socket hides a
-//! part of the covered bytes.
+//! The ICRC of packets on a UDP socket: fast computation, and the check without the header bytes that a socket does not
+//! report.
 //!
 //! The ICRC covers the IP and UDP headers; IBTA volume 1, annex A17. Of these only the lengths and
 //! IPv4's identification change between the packets of one route. A CRC is linear: if bits of
@@ -39,14 +39,14 @@ use std::sync::LazyLock;
 
 use crc32fast::Hasher;
 
-/// The length of the longest packet in bytes, from the BTH to the end of the pad: the largest payload,
-/// and more than all headers before it.
+/// Maximum size of a packet in bytes, from the BTH to the end of the pad: a payload of 4096 bytes and at most 64 bytes of
+/// headers.
 pub const MAX_PACKET: usize = 4096 + 64;
 
-/// The length of a BTH in bytes.
+/// Size of a BTH in bytes.
 pub(super) const BTH: usize = 12;
 
-/// The length of an ICRC in bytes.
+/// Size of an ICRC in bytes.
 pub(super) const ICRC: usize = 4;
 
 /// Result of a successful ICRC check.
@@ -72,20 +72,19 @@ pub enum IcrcCheck {
 /// Number of identifications, from 0, in packets of this module's senders: one for each segment of a datagram.
 pub(super) const OWN_IDENTIFICATIONS: usize = 64;
 
-/// What the headers of the packets between two addresses and ports contribute to their ICRCs.
+/// Contribution of the IP and UDP headers of a flow to the ICRCs of its packets.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Headers {
-    /// The CRC-32 of all before the BTH, where lengths and identification are zero and fragments
-    /// are forbidden.
+    /// CRC-32 of all bytes before the BTH, with zero lengths and identification and with the flag "don't fragment".
     crc: u32,
     is_v6: bool,
 }
 
 impl Headers {
-    /// Sums up headers.
+    /// Computes the contribution of the headers of a flow.
     ///
     /// # Panics
-    /// Panics when one address is IPv4 and the other IPv6.
+    /// Panics if one address is IPv4 and the other one is IPv6.
     pub(super) fn new(
         source: IpAddr,
         destination: IpAddr,
@@ -105,7 +104,7 @@ impl Headers {
                 hasher.update(&source.octets());
                 hasher.update(&destination.octets());
             }
-            _ => panic!("{source} and {destination} are of different families"),
+            _ => panic!("{source} and {destination} have different address families"),
         }
         hasher.update(&source_port.to_be_bytes());
         hasher.update(&destination_port.to_be_bytes());
@@ -113,12 +112,12 @@ impl Headers {
         Self { crc: hasher.finalize(), is_v6: source.is_ipv6() }
     }
 
-    /// Returns the ICRC of the bytes from the BTH to the end of the pad, as a number whose least
-    /// significant byte comes first on the wire. IPv6 has no identification.
+    /// Returns the ICRC of the bytes from the BTH to the end of the pad. Its least significant byte is the first one on
+    /// the wire. With IPv6 the identification is ignored.
     ///
     /// # Panics
-    /// Panics when the length is no multiple of 4 from 12 to [`MAX_PACKET`] or the identification
-    /// is not below [`OWN_IDENTIFICATIONS`].
+    /// Panics if the length is not a multiple of 4 from 12 to [`MAX_PACKET`], or if the identification is not below
+    /// [`OWN_IDENTIFICATIONS`].
     pub(super) fn icrc(&self, tables: &Tables, bytes: &[u8], identification: u16) -> u32 {
         let words = bytes.len() / 4;
         let before = if self.is_v6 {
@@ -129,7 +128,7 @@ impl Headers {
                 ^ tables.identifications[usize::from(identification)]
         };
         let mut hasher = Hasher::new_with_initial(before);
-        // FECN and BECN may change on the way. Sixteen bytes are what the hasher takes in one step.
+        // The byte with FECN and BECN, which switches may change, is masked. The hasher processes 16 bytes per step.
         let rest = if let Some((first, rest)) = bytes.split_first_chunk::<16>() {
             let mut masked = *first;
             masked[4] = 0xff;
@@ -144,11 +143,11 @@ impl Headers {
         hasher.finalize()
     }
 
-    /// Checks a packet from the BTH to the end of the ICRC, and returns `None` when it is corrupt.
-    /// The check is cheapest when the identification is the one that is guessed.
+    /// Checks a packet from the BTH to the end of the ICRC; `None` if it is corrupt. The check is fastest if `guess` is
+    /// the identification of the packet.
     ///
     /// # Panics
-    /// As [`Headers::icrc`] of the packet without its ICRC.
+    /// Panics for the same lengths as [`Headers::icrc`], if the packet contains an ICRC.
     pub(super) fn check(&self, tables: &Tables, packet: &[u8], guess: u16) -> Option<IcrcCheck> {
         let (bytes, found) = packet.split_last_chunk::<ICRC>()?;
         let guess = if self.is_v6 { 0 } else { guess };
@@ -180,38 +179,38 @@ const DONT_FRAGMENT: u8 = 0x40;
 /// The protocol number of UDP.
 const UDP: u8 = 17;
 
-/// What lengths and identifications contribute.
+/// Tables of the contributions of lengths and identifications to ICRCs.
 pub(super) struct Tables {
-    /// By a quarter of the length from the BTH to the end of the pad: the lengths of IPv4 and UDP at
-    /// the end of the UDP header.
+    /// Contributions, at the end of the UDP header, of the length fields of IPv4 and UDP. The index is the packet size
+    /// from the BTH to the end of the pad, divided by 4.
     lengths_v4: [u32; LENGTHS],
-    /// The same of IPv6.
+    /// Contributions of the length fields of IPv6 and UDP.
     lengths_v6: [u32; LENGTHS],
-    /// By identification: its contribution at the end of the UDP header.
+    /// Contributions of identifications, at the end of the UDP header.
     identifications: [u32; OWN_IDENTIFICATIONS],
-    /// By a quarter of the length: what turns a contribution to an ICRC into the four bytes of the
-    /// IPv4 header, from the identification on, that make it.
+    /// Factors `x^-(32 + 8n)` of the module documentation, by packet size divided by 4: they turn a difference of ICRCs
+    /// into that of four bytes of the IPv4 header, from the identification on.
     rewind_v4: [u32; LENGTHS],
 }
 
 const LENGTHS: usize = MAX_PACKET / 4 + 1;
 
 impl Tables {
-    /// Returns the tables, which are filled with the first call.
+    /// Returns the tables, which the first call computes.
     pub(super) fn get() -> &'static Self {
         static TABLES: LazyLock<Tables> = LazyLock::new(Tables::new);
         &TABLES
     }
 
-    /// Returns what turns the ICRC of a packet of so many bytes from the BTH to the end of the pad
-    /// and one identification into the ICRC of the identification 0: their exclusive or.
+    /// Returns the exclusive or of the ICRCs of a packet with an identification and with identification 0. `length` is the
+    /// size from the BTH to the end of the pad.
     pub(super) fn without_identification(&self, length: usize, identification: u16) -> u32 {
         let contribution = self.identifications[usize::from(identification)];
         times(contribution, power_of_byte(length))
     }
 
     fn new() -> Self {
-        // How many bytes there are from the start of a group of four to the end of the UDP header.
+        // Numbers of bytes from the start of a group of four bytes to the end of the UDP header.
         const LENGTH_V4: usize = 28;
         const IDENTIFICATION_V4: usize = 24;
         const LENGTH_V6: usize = 44;
@@ -280,7 +279,7 @@ fn power_of_byte(mut exponent: usize) -> u32 {
 /// Divides by x^8.
 fn divide_by_byte(number: u32) -> u32 {
     (0..8).fold(number, |number, _| {
-        // The constant term goes when the polynomial, whose own is 1, is added.
+        // Adding the polynomial, whose constant term is 1, removes the constant term.
         if number & ONE == 0 { number << 1 } else { (number ^ POLYNOMIAL) << 1 | 1 }
     })
 }

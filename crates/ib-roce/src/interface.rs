@@ -10,43 +10,41 @@ use ib_types::{Gid, Guid};
 
 use crate::control::{from_v4, gid_of};
 
-/// How many bytes of an interface's MTU are left to headers.
+/// Number of bytes of an interface's MTU that are reserved for headers.
 const HEADERS: u32 = 80;
 
 /// A network interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RoceInterface {
-    /// The name, such as `eth0`.
+    /// Name, such as `eth0`.
     pub name: String,
-    /// The number that the system has given it.
+    /// Interface index of the system.
     pub index: u32,
-    /// The longest IP packet in bytes.
+    /// MTU: maximum size of an IP packet in bytes.
     pub mtu: u32,
-    /// The MAC address; the loopback device and tunnels have none.
+    /// MAC address; `None` for the loopback device and tunnels.
     pub mac: Option<[u8; 6]>,
-    /// The addresses, in the system's order.
+    /// IP addresses, in the order of the system.
     pub addresses: Vec<IpAddr>,
 }
 
 impl RoceInterface {
-    /// Returns the interfaces of the machine, or of the network namespace, in the order of their
-    /// numbers.
+    /// Returns the interfaces of the network namespace, in the order of their indices.
     ///
     /// # Errors
-    /// Fails when the system does.
+    /// Fails with the error of `getifaddrs`.
     pub fn all() -> io::Result<Vec<Self>> {
         let mut interfaces: BTreeMap<u32, Self> = BTreeMap::new();
         let list = List::get()?;
         let mut entry = list.0;
-        // SAFETY: an entry of the list is live for as long as the list; the last one's `ifa_next`
-        // is null.
+        // SAFETY: an entry lives as long as the list; `ifa_next` of the last one is null.
         while let Some(interface) = unsafe { entry.as_ref() } {
             entry = interface.ifa_next;
             // SAFETY: the name is a string that lives as long as the list.
             let name = unsafe { CStr::from_ptr(interface.ifa_name) };
             // SAFETY: the call reads that string.
             let index = unsafe { libc::if_nametoindex(interface.ifa_name) };
-            // An interface may go while they are listed, and entries may be older names.
+            // An interface may be removed or renamed while the list is read.
             let Ok(mtu) = mtu(name) else { continue };
             let this = interfaces.entry(index).or_insert_with(|| Self {
                 name: name.to_string_lossy().into_owned(),
@@ -55,23 +53,22 @@ impl RoceInterface {
                 mac: None,
                 addresses: Vec::new(),
             });
-            // SAFETY: an entry's address is null or has as many bytes as its family says.
+            // SAFETY: the address of an entry is null, or has the size of its family.
             unsafe { this.add(interface.ifa_addr) };
         }
         Ok(interfaces.into_values().collect())
     }
 
-    /// Returns the interface that an address belongs to; `None` when the machine has no such
-    /// address.
+    /// Returns the interface that has an address; `None` if no interface has it.
     ///
     /// # Errors
-    /// Fails when the system does.
+    /// Fails with the error of `getifaddrs`.
     pub fn holding(address: IpAddr) -> io::Result<Option<Self>> {
         let interfaces = Self::all()?;
         Ok(interfaces.into_iter().find(|interface| interface.addresses.contains(&address)))
     }
 
-    /// Returns the port's GIDs, one for each address.
+    /// Returns the GIDs of the port, one for each address.
     pub fn gids(&self) -> impl Iterator<Item = Gid> {
         self.addresses.iter().map(|&address| gid_of(address))
     }
@@ -82,9 +79,8 @@ impl RoceInterface {
         active_mtu(self.mtu)
     }
 
-    /// Returns the GUID that an HCA with this port calls itself: the MAC address as an EUI-64
-    /// with its universal/local bit inverted, as the kernel's driver `rdma_rxe` makes it; without a
-    /// MAC address the lower half of the first GID, or zero.
+    /// Returns the GUID of an HCA with this port, as the kernel's driver `rdma_rxe` derives it: the MAC address as EUI-64
+    /// with an inverted universal/local bit. Without a MAC address it is the lower half of the first GID, or 0.
     #[must_use]
     pub fn guid(&self) -> Guid {
         match self.mac {
@@ -95,28 +91,28 @@ impl RoceInterface {
         }
     }
 
-    /// Takes note of an address.
+    /// Adds an IP or MAC address.
     ///
     /// # Safety
-    /// The pointer is null or points to an address with as many bytes as its family says.
+    /// The pointer is null, or points to an address with the size of its family.
     unsafe fn add(&mut self, address: *const libc::sockaddr) {
-        // SAFETY: the caller has said so; every address starts with the family.
+        // SAFETY: guaranteed by the caller; every address starts with the family.
         let Some(family) = (unsafe { address.as_ref() }).map(|address| address.sa_family) else {
             return;
         };
         match i32::from(family) {
             libc::AF_INET => {
-                // SAFETY: the family says so.
+                // SAFETY: the family determines the type.
                 let address = unsafe { address.cast::<libc::sockaddr_in>().read_unaligned() };
                 self.addresses.push(from_v4(address.sin_addr).into());
             }
             libc::AF_INET6 => {
-                // SAFETY: the family says so.
+                // SAFETY: the family determines the type.
                 let address = unsafe { address.cast::<libc::sockaddr_in6>().read_unaligned() };
                 self.addresses.push(Ipv6Addr::from(address.sin6_addr.s6_addr).into());
             }
             libc::AF_PACKET => {
-                // SAFETY: the family says so.
+                // SAFETY: the family determines the type.
                 let address = unsafe { address.cast::<libc::sockaddr_ll>().read_unaligned() };
                 let mac = address.sll_addr.first_chunk::<6>();
                 self.mac = mac.copied().filter(|mac| address.sll_halen == 6 && mac != &[0; 6]);
@@ -126,10 +122,10 @@ impl RoceInterface {
     }
 }
 
-/// Returns the active MTU of a RoCEv2 port in bytes: the largest of 256, 512, 1024, 2048 and 4096
-/// that leaves 80 bytes of an interface's MTU to headers; `None` below 336 bytes.
+/// Returns the active MTU of a RoCEv2 port in bytes: the largest of 256, 512, 1024, 2048 and 4096 that leaves 80 bytes of
+/// the interface's MTU for headers; `None` below 336 bytes.
 ///
-/// The kernel's driver `rdma_rxe` reckons in the same way. Of 1500 bytes 1024 are left.
+/// The kernel's driver `rdma_rxe` computes the same values, such as 1024 for an Ethernet MTU of 1500.
 #[must_use]
 pub const fn active_mtu(interface_mtu: u32) -> Option<u16> {
     let mut mtu = 4096;
@@ -142,13 +138,13 @@ pub const fn active_mtu(interface_mtu: u32) -> Option<u16> {
     None
 }
 
-/// The system's list of interfaces and addresses.
+/// List of interfaces and addresses from `getifaddrs`.
 struct List(*mut libc::ifaddrs);
 
 impl List {
     fn get() -> io::Result<Self> {
         let mut list = std::ptr::null_mut();
-        // SAFETY: the call writes the live pointer that it is given.
+        // SAFETY: the call writes the pointer, which is live.
         let result = unsafe { libc::getifaddrs(&raw mut list) };
         if result < 0 { Err(io::Error::last_os_error()) } else { Ok(Self(list)) }
     }
@@ -156,16 +152,16 @@ impl List {
 
 impl Drop for List {
     fn drop(&mut self) {
-        // SAFETY: `getifaddrs` made it and nothing else frees it.
+        // SAFETY: `getifaddrs` has allocated the list, and no other code frees it.
         unsafe { libc::freeifaddrs(self.0) };
     }
 }
 
-/// Asks for the MTU of an interface in bytes.
+/// Queries the MTU of an interface in bytes.
 fn mtu(name: &CStr) -> io::Result<u32> {
     // SAFETY: all bits zero are a valid request.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-    // The last byte stays zero.
+    // The last byte remains zero, as a terminator.
     let room = request.ifr_name.len() - 1;
     for (to, &from) in request.ifr_name[..room].iter_mut().zip(name.to_bytes()) {
         *to = from as libc::c_char;
@@ -175,14 +171,14 @@ fn mtu(name: &CStr) -> io::Result<u32> {
     if file < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the file was just made and is nobody else's.
+    // SAFETY: the descriptor was just opened and has no other owner.
     let file = unsafe { OwnedFd::from_raw_fd(file) };
-    // SAFETY: the request is live and has a name; the call writes the union's number.
+    // SAFETY: the request is live and has a name; the call writes its union.
     let result = unsafe { libc::ioctl(file.as_raw_fd(), libc::SIOCGIFMTU as _, &raw mut request) };
     if result < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: this is what the call has written.
+    // SAFETY: the call has written this variant.
     Ok(unsafe { request.ifr_ifru.ifru_mtu } as u32)
 }
 

@@ -1,41 +1,41 @@
-//! RoCEv2 over an ordinary UDP socket: packets from the BTH to the end of the pad, without driver
-//! or privilege.
+//! RoCEv2 over an ordinary UDP socket, without a driver or privileges. Packets extend from the BTH to the end of the pad.
 //!
 //! | module | holds |
 //! |---|---|
 //! | `socket` | [`RoceSocket`]: a sender and a receiver on one UDP socket |
-//! | `send` | [`RoceSender`]: packets become datagrams, many with one call |
-//! | `receive` | [`RoceReceiver`]: datagrams become packets |
+//! | `send` | [`RoceSender`]: packets to datagrams, with GSO and `sendmmsg` |
+//! | `receive` | [`RoceReceiver`]: datagrams to packets, with GRO and `recvmmsg` |
 //! | `options`, `error` | [`RoceOptions`], [`RoceError`], [`PushError`] |
-//! | `icrc` | [`IcrcCheck`]: the ICRC, and how it is checked without the whole IP header |
+//! | `icrc` | [`IcrcCheck`]: computation of the ICRC, and its check without the whole IP header |
 //! | `interface` | [`RoceInterface`]: GIDs, MTU and GUID of the machine's network interfaces |
-//! | `counters` | [`RoceCounters`]: what went, what came and what was lost |
+//! | `counters` | [`RoceCounters`]: sent, received and dropped packets |
 //! | `udp`, `control` | the UDP socket, control messages and addresses of the system |
 //!
 //! # Ports
 //!
-//! A socket sends from the port that it listens on, 4791 by itself, although RoCEv2 wants a port of
-//! 49152 or above for each flow. Other implementations take packets from any port. It takes away
-//! from networks with several ways the means to spread flows between the same two addresses.
+//! A socket sends from the port that it is bound to, 4791 by default, although RoCEv2 specifies a source port of 49152 or
+//! above for each flow. Other implementations accept packets from any port. In networks with several paths (ECMP), all
+//! flows between two addresses therefore use the same path.
 //!
 //! # Addresses
 //!
-//! A socket has one family. An HCA with GIDs of both opens two.
+//! A socket has one address family. An HCA with GIDs of both families opens two sockets.
 //!
 //! # Identifications
 //!
-//! The ICRC covers the identification of IPv4, which the system chooses: 0 for the packets of a
-//! socket that is not connected and forbids fragments, and 0, 1, 2 and so on for those that it cuts
-//! a datagram into. The senders here count on both. The system does not tell the identification of
-//! what arrives: see [`IcrcCheck`].
+//! The ICRC covers the identification of IPv4, which the system chooses. It is 0 for the packets of an unconnected socket
+//! with "don't fragment", and 0, 1, 2 and so on for the segments of a GSO datagram. The senders of this crate rely on both.
+//! The system does not report the identification of received packets: see [`IcrcCheck`].
 //!
+//! # Example
+//! Two sockets exchange a packet:
 //! ```
 //! use std::net::Ipv4Addr;
 //! use ib_link::Route;
 //! use ib_os::clock;
 //! use ib_roce::{RoceOptions, RoceSocket};
 //!
-//! // Each end has its own port here, since both are on the same machine.
+//! // Each socket has its own port here, because both are on the same machine.
 //! let options = RoceOptions { port: 0, ..RoceOptions::new(Ipv4Addr::LOCALHOST.into()) };
 //! let (mut here, mut there) = (RoceSocket::bind(&options)?, RoceSocket::bind(&options)?);
 //! here.sender.set_peer_port(there.port());
@@ -46,7 +46,7 @@
 //! assert_eq!(here.sender.flush(), 0);
 //!
 //! there.wait(clock::now() + std::time::Duration::from_secs(10), None)?;
-//! let packet = there.receiver.receive()?.expect("what was sent");
+//! let packet = there.receiver.receive()?.expect("the sent packet");
 //! assert_eq!(packet.bytes, [0x64; 12]);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

@@ -4,28 +4,28 @@ use std::net::IpAddr;
 
 use ib_wire::packet::RoceNetwork;
 
-/// How a [`RoceSocket`](super::RoceSocket) is opened.
+/// Options of a [`RoceSocket`](super::RoceSocket).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RoceOptions {
-    /// The own address. With an unspecified one, `0.0.0.0` or `::`, the routes say which of the
-    /// machine's addresses of that family packets leave from, and packets to all of them come in.
+    /// Local IP address. With an unspecified address, `0.0.0.0` or `::`, the socket receives packets to all addresses of
+    /// that family, and routes determine the source addresses of sent packets.
     pub address: IpAddr,
-    /// The own port: 4791; 0 for any that is free.
+    /// Local port: 4791, or 0 for any free port.
     pub port: u16,
-    /// The port that packets are sent to: 4791. Another one only makes sense between tests.
+    /// Destination port of packets: 4791, except in tests.
     pub peer_port: u16,
-    /// How many bytes the system shall keep of what has arrived, its own bookkeeping included.
+    /// Size of the socket's receive buffer in bytes (`SO_RCVBUF`).
     pub receive_buffer: usize,
-    /// How many bytes the system shall take before what is sent has left.
+    /// Size of the socket's send buffer in bytes (`SO_SNDBUF`).
     pub send_buffer: usize,
-    /// Whether several packets are handed to the system as one (`UDP_SEGMENT`, Linux 4.18). Where the
-    /// system refuses that it is given up.
+    /// True if several packets are sent as one datagram (`UDP_SEGMENT`, Linux 4.18). It is disabled if the system does not
+    /// support it.
     pub gso: bool,
-    /// Whether several packets are taken from the system as one (`UDP_GRO`, Linux 5.0). Where the
-    /// system refuses that it is given up.
+    /// True if several packets may be received as one datagram (`UDP_GRO`, Linux 5.0). It is disabled if the system does
+    /// not support it.
     pub gro: bool,
-    /// Whether the ICRC is made and checked, as RoCEv2 wants it. Without, the four bytes are zero
-    /// and are ignored, which only shows what the ICRC costs.
+    /// True if the ICRC is computed and checked, as RoCEv2 requires. False, which sends zeros and ignores received ICRCs,
+    /// is only for measurements.
     pub icrc: bool,
     /// True if IPv4 packets with a UDP checksum of zero are accepted, which hardware and Linux soft RoCE send. Only
     /// the ICRC then detects corruptions, and only in part ([`IcrcCheck`](super::IcrcCheck)).
@@ -33,8 +33,7 @@ pub struct RoceOptions {
 }
 
 impl RoceOptions {
-    /// Asks for an address, with 4 MiB of buffer in each direction and all else as RoCEv2 and speed
-    /// want it.
+    /// Returns the options for an address: the port of RoCEv2, buffers of 4 MiB, GSO, GRO and ICRC.
     #[must_use]
     pub const fn new(address: IpAddr) -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! Receiving: many datagrams with one call, of which each may be several packets.
+//! Receiver: up to 16 datagrams per system call, each of which may contain several packets.
 
 use std::io;
 use std::net::{IpAddr, Ipv6Addr};
@@ -16,17 +16,17 @@ use crate::counters::{RoceReceiveCounters, count};
 use crate::icrc::{BTH, Headers, ICRC, IcrcCheck, MAX_PACKET, OWN_IDENTIFICATIONS, Tables};
 use crate::udp::{CUT, UdpSocket};
 
-/// How many packets that are not as they should be are passed over at once.
+/// Maximum number of invalid packets that one call of [`RoceReceiver::receive`] drops.
 const MOST_BAD: u32 = 64;
 
-/// A packet that has arrived.
+/// A received packet.
 #[derive(Clone, Copy, Debug)]
 pub struct RocePacket<'a> {
     /// Route of the response: source and destination address are those of the packet, swapped. The source port is
     /// that of the packet, so that responses share its flow. The flow label is not known and zero. The route is weak
     /// with [`IcrcCheck::ConsistentWithSomeId`].
     pub route: &'a Route,
-    /// The bytes from the BTH to the end of the pad.
+    /// Bytes from the BTH to the end of the pad.
     pub bytes: &'a [u8],
     /// Result of the ICRC check.
     pub icrc: IcrcCheck,
@@ -34,24 +34,25 @@ pub struct RocePacket<'a> {
 
 /// The receiving half of a [`RoceSocket`](super::RoceSocket).
 ///
-/// Packets that the system or the hardware has put together (`UDP_GRO`) come out one by one.
-/// Packets of own senders over IPv4 come with [`IcrcCheck::ConsistentWithOwnId`].
+/// Packets that the system or the hardware has merged into one datagram (`UDP_GRO`) are returned one by one. Packets of a
+/// [`RoceSender`](super::RoceSender) over IPv4 have [`IcrcCheck::ConsistentWithOwnId`].
 pub struct RoceReceiver {
     socket: Arc<UdpSocket>,
     tables: &'static Tables,
     buffer: Box<[u8]>,
     controls: Box<[Control; CALL]>,
-    /// What the last call has brought.
+    /// Datagrams of the last system call, and their number.
     datagrams: [Datagram; CALL],
     arrived: usize,
-    /// How many of these were started on.
+    /// Number of these datagrams whose packets have been returned, including the current one.
     started: usize,
+    /// Remaining packets of the current datagram.
     rest: Segments,
     route: Route,
     headers: Headers,
     /// Headers of recent flows.
     recent: Box<[Option<(Flow, Headers)>; FLOWS]>,
-    /// Whether the last call has emptied the socket.
+    /// True if the last system call has emptied the socket.
     is_empty: bool,
     overflows: u32,
     /// Sender of the last packet that was dropped because of a UDP checksum of zero.
@@ -95,7 +96,7 @@ impl Segments {
     }
 }
 
-/// Between whom packets are: what their headers follow from.
+/// Addresses and source port of the packets of a flow, which determine their headers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Flow {
     own: IpAddr,
@@ -111,22 +112,22 @@ struct DatagramInfo {
     hop_limit: u8,
 }
 
-/// How many datagrams one call takes.
+/// Maximum number of datagrams per system call.
 const CALL: usize = 16;
 
-/// How many flows are remembered; a power of two.
+/// Number of cached flows; a power of two.
 const FLOWS: usize = 64;
 
-/// The room for a datagram of several packets. It is not a multiple of a page's size, so that the
-/// starts of datagrams do not compete for the same places in the processor's cache.
-const TOGETHER: usize = 65_536 + 192;
+/// Size of a buffer for a datagram of several packets. It is not a multiple of the page size, so that the starts of
+/// datagrams do not share sets of the processor's cache.
+const GRO_BUFFER: usize = 65_536 + 192;
 
-/// The room for a packet.
-const ALONE: usize = MAX_PACKET + ICRC + 44;
+/// Size of a buffer for a single packet.
+const PACKET_BUFFER: usize = MAX_PACKET + ICRC + 44;
 
 impl RoceReceiver {
     pub(super) fn new(socket: Arc<UdpSocket>) -> Self {
-        let room = if socket.gro { TOGETHER } else { ALONE };
+        let room = if socket.gro { GRO_BUFFER } else { PACKET_BUFFER };
         let nowhere = Ipv6Addr::UNSPECIFIED.into();
         let datagram =
             Datagram { source: SocketAddress::empty(), length: 0, control: 0, is_truncated: false };
@@ -149,14 +150,14 @@ impl RoceReceiver {
         }
     }
 
-    /// Returns the next packet; `None` when there is none now. It never waits.
+    /// Returns the next packet; `None` if there is none now. It never waits.
     ///
-    /// After the last of the packets that were there when the system was asked it returns `None`
-    /// once without asking again, unless it was waited for more of them in between. It also does so after many
-    /// that were not as they should be: who floods a socket with them shall not keep its owner.
+    /// If the last system call has emptied the socket, it returns `None` once without another system call, unless the
+    /// caller has waited in between. It also returns `None` after 64 invalid packets, so that a flood of them does not
+    /// block the caller.
     ///
     /// # Errors
-    /// Fails when the system does. What it tells of packets that were sent is only counted.
+    /// Fails if the socket is unusable. Errors of sent packets, which the system reports here, are only counted.
     pub fn receive(&mut self) -> io::Result<Option<RocePacket<'_>>> {
         let mut bad = 0;
         let (start, length, icrc) = loop {
@@ -196,7 +197,7 @@ impl RoceReceiver {
         match icrc {
             IcrcCheck::ConsistentWithSomeId { .. } => self.counters.unverifiable += 1,
             IcrcCheck::ConsistentWithOwnId(identification) => {
-                // Datagrams of several packets may have been put together or cut on the way.
+                // Datagrams may have been merged or split on their path, so the next identification is estimated again.
                 self.rest.guess = (identification + 1) % OWN_IDENTIFICATIONS as u16;
             }
             IcrcCheck::Verified | IcrcCheck::Unchecked => {}
@@ -205,33 +206,33 @@ impl RoceReceiver {
         Ok(Some(RocePacket { route: &self.route, bytes, icrc }))
     }
 
-    /// Returns true when [`RoceReceiver::receive`] has packets without asking the system.
+    /// Returns true if [`RoceReceiver::receive`] has packets without a system call.
     #[must_use]
     pub const fn has_more(&self) -> bool {
         !self.rest.is_empty() || self.started < self.arrived
     }
 
-    /// Returns, once, the sender of the last packet that was dropped because of a UDP checksum of zero.
+    /// Returns the sender of the last packet that was dropped because of a UDP checksum of zero, since the last call.
     pub fn take_refused(&mut self) -> Option<IpAddr> {
         self.refused.take()
     }
 
-    /// Returns what was counted.
+    /// Returns the counters.
     #[must_use]
     pub const fn counters(&self) -> &RoceReceiveCounters {
         &self.counters
     }
 
-    /// Returns whether several packets are taken as one.
+    /// Returns true if GRO is enabled.
     #[must_use]
     pub fn gro(&self) -> bool {
         self.socket.gro
     }
 
-    /// Waits until a packet has come, the clock reaches a moment or the alarm rings.
+    /// Waits for a packet, until a time or until the alarm rings.
     ///
     /// # Errors
-    /// Fails when the system does.
+    /// Fails with the error of `ppoll`.
     pub fn wait(&mut self, until: Instant, alarm: Option<&Alarm>) -> io::Result<()> {
         if self.has_more() {
             return Ok(());
@@ -240,7 +241,7 @@ impl RoceReceiver {
         self.socket.wait(libc::POLLIN, until, alarm)
     }
 
-    /// Has the system asked with the next [`RoceReceiver::receive`].
+    /// Makes the next [`RoceReceiver::receive`] call the system, even if the last call has emptied the socket.
     pub(super) const fn expect_more(&mut self) {
         self.is_empty = false;
     }
@@ -257,7 +258,7 @@ impl RoceReceiver {
         self.buffer.len() / CALL
     }
 
-    /// Asks the system, and returns how many datagrams there are.
+    /// Receives datagrams from the system; returns their number.
     fn call(&mut self) -> io::Result<usize> {
         let room = self.room();
         (self.arrived, self.started) = (0, 0);
@@ -273,9 +274,8 @@ impl RoceReceiver {
             header.msg_hdr.msg_namelen = size_of::<SocketAddress>() as libc::socklen_t;
             control.attach_whole(&mut header.msg_hdr);
         }
-        // SAFETY: the headers name live addresses, control buffers and, with their vectors, separate
-        // parts of the live buffer, of the lengths that they say; nothing else uses these during
-        // the call. There is no timeout.
+        // SAFETY: the headers refer to live addresses, control buffers and, by their vectors, disjoint parts of the live
+        // buffer, with correct lengths. No other code uses these during the call. There is no timeout.
         let count = unsafe {
             libc::recvmmsg(
                 self.socket.file.as_raw_fd(),
@@ -306,7 +306,7 @@ impl RoceReceiver {
         Ok(self.arrived)
     }
 
-    /// Starts on the next datagram.
+    /// Prepares the packets of the next datagram.
     fn start(&mut self) {
         let (index, room) = (self.started, self.room());
         let Datagram { source, length, control, is_truncated } = self.datagrams[index];
@@ -339,7 +339,7 @@ impl RoceReceiver {
     /// Reads the control messages of a datagram.
     fn read_control(&mut self, index: usize, length: usize) -> DatagramInfo {
         let number = |data: &[u8]| {
-            // A type of service has one byte, all other numbers have four.
+            // The IPv4 type of service has 1 byte, all other numbers have 4.
             data.first_chunk().map_or(i32::from(data[0]), |&bytes| i32::from_ne_bytes(bytes))
         };
         let own = self.socket.address;
@@ -368,7 +368,7 @@ impl RoceReceiver {
                     }
                 }
                 (libc::SOL_SOCKET, libc::SO_RXQ_OVFL) => {
-                    // It counts since the socket was made, and starts over after 2^32.
+                    // The number counts all drops of the socket, and wraps at 2^32.
                     let overflows = number(data) as u32;
                     self.counters.overflows += u64::from(overflows.wrapping_sub(self.overflows));
                     self.overflows = overflows;
@@ -403,7 +403,7 @@ impl AsFd for RoceReceiver {
     }
 }
 
-/// Counts what the system has told of packets that were sent.
+/// Counts an error of sent packets.
 #[cold]
 fn count_error(counters: &mut RoceReceiveCounters, error: &io::Error) {
     count(&mut counters.errors, error, 1);

@@ -1,4 +1,4 @@
-//! Sending: packets are put one behind the other into a buffer, and the system takes many at once.
+//! Sender: packets are written consecutively into a buffer, and sent with few system calls.
 
 mod routes;
 
@@ -23,15 +23,14 @@ use routes::Routes;
 
 /// The sending half of a [`RoceSocket`](super::RoceSocket).
 ///
-/// Consecutive packets of one route and one length, of which the last may be shorter, become one
-/// datagram that the system or the hardware cuts (`UDP_SEGMENT`), and up to 32 such datagrams are
-/// handed over with one call.
+/// Consecutive packets of one route and size, of which the last one may be shorter, are sent as one datagram, which the
+/// system or the hardware segments (`UDP_SEGMENT`). Up to 32 such datagrams are sent with one system call.
 pub struct RoceSender {
     socket: Arc<UdpSocket>,
     tables: &'static Tables,
     peer_port: u16,
     routes: Routes,
-    /// The packets of the batches, one behind the other, and how many bytes they are.
+    /// The packets of the batches, consecutively, and their size in bytes.
     buffer: Box<[u8]>,
     used: usize,
     batches: VecDeque<Batch>,
@@ -39,14 +38,14 @@ pub struct RoceSender {
     counters: RoceSendCounters,
 }
 
-/// Packets that are handed to the system as one datagram.
+/// Packets that are sent as one datagram.
 #[derive(Clone, Copy)]
 struct Batch {
     route: usize,
-    /// Where they are in the buffer.
+    /// Range of the packets in the buffer.
     start: usize,
     length: usize,
-    /// The length of each, ICRC included, but for the last one, which may be shorter.
+    /// Size of each packet with its ICRC; the last one may be shorter.
     segment: usize,
     packets: usize,
 }
@@ -54,19 +53,19 @@ struct Batch {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Segmentation {
     On,
-    /// The system has refused a datagram of several packets, which may be its own fault.
+    /// The system has rejected a datagram of several packets: either it does not support GSO, or the datagram is invalid.
     Doubted,
     Off,
 }
 
-/// How many bytes of packets are put together; four of the longest datagrams. More would only push
-/// them out of the processor's cache before they are copied.
+/// Size of the buffer in bytes: four datagrams of maximum size. A larger buffer would exceed the processor's cache before
+/// the system copies the packets.
 const BUFFER: usize = 256 * 1024;
 
-/// How many datagrams one call hands over.
+/// Maximum number of datagrams per system call.
 const CALL: usize = 32;
 
-/// The longest payload of a datagram over IPv4.
+/// Maximum payload of a datagram over IPv4 in bytes.
 const LONGEST: usize = 65_507;
 
 impl RoceSender {
@@ -84,17 +83,14 @@ impl RoceSender {
         }
     }
 
-    /// Takes a packet of so many bytes from the BTH to the end of the pad, which a function writes
-    /// in place; they hold old data before. The ICRC is appended. The packet leaves with
-    /// [`RoceSender::flush`], or earlier when the buffer is full.
+    /// Appends a packet of `length` bytes, from the BTH to the end of the pad. `fill` writes it in place, over old data.
+    /// The ICRC is appended. [`RoceSender::flush`] sends the packet, or an earlier call if the buffer is full.
     ///
-    /// The packet leaves from the socket's own port, whatever [`Route::source_port`] wants, and the
-    /// system chooses the flow label of IPv6: the ICRC does not cover it. A hop limit of 0 is taken
-    /// for 64.
+    /// The packet is sent from the socket's port; [`Route::source_port`] is ignored. The system chooses the flow label of
+    /// IPv6, which the ICRC does not cover. A hop limit of 0 means 64.
     ///
     /// # Errors
-    /// Fails, before the function is called, when nothing can be taken now, or the length or the
-    /// route cannot be.
+    /// Fails before `fill` is called if the buffer is full, or if the length or the route is invalid.
     #[inline]
     pub fn push(
         &mut self,
@@ -104,15 +100,14 @@ impl RoceSender {
     ) -> Result<(), PushError> {
         check(length)?;
         self.reserve(length)?;
-        let (start, identification) = self.place(route, length)?;
+        let (start, identification) = self.append(route, length)?;
         fill(&mut self.buffer[start..start + length]);
         self.seal(start, length, identification);
         Ok(())
     }
 
-    /// As [`RoceSender::push`], for who knows the route and the length only when the packet is written:
-    /// a function gets room for [`MAX_PACKET`] bytes and returns both, or `None` when there is no packet
-    /// to send. Returns whether there was one.
+    /// Appends a packet like [`RoceSender::push`], if its route and length are known only when it is written. `write` gets a
+    /// buffer of [`MAX_PACKET`] bytes and returns both, or `None` if there is no packet. Returns true if there was one.
     ///
     /// ```no_run
     /// # fn next(buffer: &mut [u8]) -> Option<(ib_link::Route, usize)> { None }
@@ -124,8 +119,8 @@ impl RoceSender {
     /// ```
     ///
     /// # Errors
-    /// Fails, before the function is called, when nothing can be taken now; and after it when the length
-    /// or the route cannot be: that packet is lost.
+    /// Fails before `write` is called if the buffer is full. Fails after it if the length or the route is invalid; the
+    /// packet is then lost.
     #[inline]
     pub fn push_next(
         &mut self,
@@ -135,14 +130,13 @@ impl RoceSender {
         let room = &mut self.buffer[self.used..self.used + MAX_PACKET];
         let Some((route, length)) = write(room) else { return Ok(false) };
         check(length)?;
-        let (start, identification) = self.place(&route, length)?;
+        let (start, identification) = self.append(&route, length)?;
         self.seal(start, length, identification);
         Ok(true)
     }
 
-    /// Hands over what was pushed, and returns how many packets the system did not take since its
-    /// buffers are full: they are kept for the next time. Packets that it refuses for another reason
-    /// are counted and are lost, as they may be on any way.
+    /// Sends the packets. Returns the number of packets that remain in the buffer because the system's buffers are full.
+    /// Packets that the system rejects for another reason are counted and lost.
     pub fn flush(&mut self) -> usize {
         while !self.batches.is_empty() {
             match self.send() {
@@ -162,45 +156,45 @@ impl RoceSender {
         0
     }
 
-    /// Returns how many packets wait to be handed over.
+    /// Returns the number of packets in the buffer.
     #[must_use]
     pub fn unsent(&self) -> usize {
         self.batches.iter().map(|batch| batch.packets).sum()
     }
 
-    /// Returns what was counted.
+    /// Returns the counters.
     #[must_use]
     pub const fn counters(&self) -> &RoceSendCounters {
         &self.counters
     }
 
-    /// Returns whether several packets are handed over as one.
+    /// Returns true if GSO is enabled.
     #[must_use]
     pub fn gso(&self) -> bool {
         self.gso != Segmentation::Off
     }
 
-    /// Waits until the system takes packets, the clock reaches a moment or the alarm rings.
+    /// Waits until the socket is writable, until a time or until the alarm rings.
     ///
     /// # Errors
-    /// Fails when the system does.
+    /// Fails with the error of `ppoll`.
     pub fn wait(&self, until: Instant, alarm: Option<&Alarm>) -> io::Result<()> {
         self.socket.wait(libc::POLLOUT, until, alarm)
     }
 
-    /// Returns the port that packets are sent to.
+    /// Returns the destination port of packets.
     #[must_use]
     pub const fn peer_port(&self) -> u16 {
         self.peer_port
     }
 
-    /// Sets the port that packets pushed from now on are sent to.
+    /// Sets the destination port of packets that are pushed from now on.
     pub fn set_peer_port(&mut self, port: u16) {
         self.peer_port = port;
         self.routes.forget();
     }
 
-    /// Finds room for a packet of so many bytes at the end of what is used.
+    /// Makes room for a packet of `length` bytes at the end of the used buffer.
     fn reserve(&mut self, length: usize) -> Result<(), PushError> {
         if self.routes.is_full() && self.flush() == 0 {
             self.routes.clear();
@@ -212,15 +206,15 @@ impl RoceSender {
         Ok(())
     }
 
-    /// Takes the packet at the end of what is used into a batch, and returns where it starts in the
-    /// buffer and the identification that it will have.
-    fn place(&mut self, route: &Route, length: usize) -> Result<(usize, u16), PushError> {
+    /// Adds the packet at the end of the used buffer to a batch. Returns its offset in the buffer, and its future
+    /// identification.
+    fn append(&mut self, route: &Route, length: usize) -> Result<(usize, u16), PushError> {
         let number = self.routes.number(route, &self.socket, self.peer_port)?;
         let (start, wire) = (self.used, length + ICRC);
         self.used += wire;
         if self.gso == Segmentation::On
             && let Some(last) = self.batches.back_mut()
-            && last.takes(number, wire)
+            && last.can_add(number, wire)
         {
             last.length += wire;
             last.packets += 1;
@@ -231,10 +225,10 @@ impl RoceSender {
         Ok((start, 0))
     }
 
-    /// Appends the ICRC to the packet that was placed last.
+    /// Appends the ICRC to the last packet.
     fn seal(&mut self, start: usize, length: usize, identification: u16) {
         let (bytes, icrc) = self.buffer[start..start + length + ICRC].split_at_mut(length);
-        let batch = self.batches.back().expect("a packet has its place in a batch");
+        let batch = self.batches.back().expect("the packet was added to a batch");
         let value = if self.socket.icrc {
             let headers = &self.routes.prepared(batch.route).headers;
             headers.icrc(self.tables, bytes, identification)
@@ -244,7 +238,7 @@ impl RoceSender {
         icrc.copy_from_slice(&value.to_le_bytes());
     }
 
-    /// Makes room for a packet.
+    /// Makes room for a packet by sending others, and by moving the rest to the start of the buffer.
     #[cold]
     fn make_room(&mut self, wire: usize) -> Result<(), PushError> {
         self.flush();
@@ -261,7 +255,7 @@ impl RoceSender {
         Ok(())
     }
 
-    /// Hands over as many batches as one call can, and returns how many were taken, at least one.
+    /// Sends up to 32 batches with one system call; returns the number of sent ones, at least 1.
     fn send(&mut self) -> io::Result<usize> {
         let count = self.batches.len().min(CALL);
         let mut headers = [const { MaybeUninit::uninit() }; CALL];
@@ -276,7 +270,7 @@ impl RoceSender {
                 control.push(libc::SOL_UDP, libc::UDP_SEGMENT, &segment);
             }
             let vector = vectors[index].write(libc::iovec {
-                // The system only reads from what is sent.
+                // The system only reads the bytes.
                 iov_base: bytes.as_ptr().cast_mut().cast(),
                 iov_len: bytes.len(),
             });
@@ -285,9 +279,8 @@ impl RoceSender {
             header.msg_hdr.msg_namelen = prepared.destination.length();
             control.attach(&mut header.msg_hdr);
         }
-        // SAFETY: the first `count` headers were written. They name live vectors, addresses and
-        // control messages, and the vectors live bytes, all of which the call reads. None of them
-        // moves before it returns.
+        // SAFETY: the first `count` headers are initialized. They refer to live vectors, addresses and control messages, and
+        // the vectors to live bytes. The call only reads them, and none of them moves before it returns.
         let sent = unsafe {
             libc::sendmmsg(
                 self.socket.file.as_raw_fd(),
@@ -305,25 +298,25 @@ impl RoceSender {
             self.counters.bytes += (batch.length - batch.packets * ICRC) as u64;
             self.counters.batches += 1;
             if self.gso == Segmentation::Doubted && batch.packets == 1 {
-                // What it refused together it took alone.
+                // The system has accepted a packet that it had rejected within a batch.
                 self.gso = Segmentation::Off;
             }
         }
     }
 
     fn drop_refused(&mut self, error: &io::Error) {
-        let batch = self.batches.pop_front().expect("there was something to be refused");
+        let batch = self.batches.pop_front().expect("the system has rejected a batch");
         count(&mut self.counters.errors, error, batch.packets as u64);
         if self.gso == Segmentation::Doubted {
             self.gso = Segmentation::On;
         }
     }
 
-    /// Makes the first batch many, with a packet each. Each will have the identification 0 instead
-    /// of the one that its ICRC was made for.
+    /// Splits the first batch into batches of one packet. The ICRCs are adapted to identification 0, which these packets
+    /// will have.
     #[cold]
     fn split(&mut self) {
-        let batch = self.batches.pop_front().expect("there was something to be refused");
+        let batch = self.batches.pop_front().expect("the system has rejected a batch");
         let starts = (0..batch.packets).map(|index| batch.start + index * batch.segment);
         for (index, start) in starts.enumerate().rev() {
             let end = batch.start + batch.length.min((index + 1) * batch.segment);
@@ -351,8 +344,8 @@ impl AsFd for RoceSender {
 }
 
 impl Batch {
-    /// Returns whether a further packet may be part of it.
-    fn takes(&self, route: usize, wire: usize) -> bool {
+    /// Returns true if a further packet of `wire` bytes can be added to the batch.
+    fn can_add(&self, route: usize, wire: usize) -> bool {
         self.route == route
             && wire <= self.segment
             && self.length == self.packets * self.segment
@@ -361,7 +354,7 @@ impl Batch {
     }
 }
 
-/// Returns an error when no packet has so many bytes.
+/// Checks the size of a packet.
 fn check(length: usize) -> Result<(), PushError> {
     let is_legal = length.is_multiple_of(4) && (BTH..=MAX_PACKET).contains(&length);
     if is_legal { Ok(()) } else { Err(PushError::Length { length }) }

@@ -17,10 +17,10 @@ use crate::receive::RoceReceiver;
 use crate::send::RoceSender;
 use crate::udp::UdpSocket;
 
-/// A link for RoCEv2 packets of one family of addresses.
+/// A link for RoCEv2 packets of one address family.
 ///
-/// Its halves can be borrowed at once, so that a response can be pushed while the request is read. They can be moved
-/// out of it, such as to two threads.
+/// Both halves can be borrowed at the same time, so that a response can be pushed while the request is read. They can also
+/// be moved out of the socket, for example to two threads.
 pub struct RoceSocket {
     /// The sending half.
     pub sender: RoceSender,
@@ -33,8 +33,8 @@ impl RoceSocket {
     /// Opens a socket.
     ///
     /// # Errors
-    /// Fails when the address is not the machine's, the port is taken or the system lacks an option
-    /// without which RoCEv2 does not work.
+    /// Fails if the machine does not have the address, if the port is in use, or if the system does not support a required
+    /// socket option.
     pub fn bind(options: &RoceOptions) -> Result<Self, RoceError> {
         let socket = Arc::new(UdpSocket::bind(options)?);
         Ok(Self {
@@ -44,30 +44,29 @@ impl RoceSocket {
         })
     }
 
-    /// Returns the address that it was bound to, which may be unspecified.
+    /// Returns the local address, which may be unspecified.
     #[must_use]
     pub fn address(&self) -> IpAddr {
         self.socket.address
     }
 
-    /// Returns the port, which the system has chosen when it was asked for 0.
+    /// Returns the local port. The system has chosen it if the options have port 0.
     #[must_use]
     pub fn port(&self) -> u16 {
         self.socket.port
     }
 
-    /// Returns the sizes of the system's buffers for receiving and for sending in bytes, as it counts
-    /// them: Linux doubles what it is asked for, and without privilege keeps to a limit.
+    /// Returns the sizes of the receive and the send buffer of the socket in bytes. Linux doubles requested sizes, and limits
+    /// them for unprivileged processes.
     #[must_use]
     pub fn buffer_sizes(&self) -> (usize, usize) {
         (self.socket.receive_buffer, self.socket.send_buffer)
     }
 
-    /// Returns the GIDs of the socket: that of its address, or of all of the machine's addresses of
-    /// its family when it is unspecified.
+    /// Returns the GIDs of the socket: that of its address, or, if it is unspecified, of all addresses of its family.
     ///
     /// # Errors
-    /// Fails when the system does.
+    /// Fails with the error of `getifaddrs`.
     pub fn gids(&self) -> io::Result<Vec<Gid>> {
         if !self.socket.is_unspecified() {
             return Ok(vec![gid_of(self.socket.address)]);
@@ -78,12 +77,11 @@ impl RoceSocket {
         Ok(own.map(|&address| gid_of(address)).collect())
     }
 
-    /// Joins a multicast group on the interface with a number ([`RoceInterface::index`]), so that the
-    /// machine takes what is sent to it. Only a socket with an unspecified address gets to see that:
-    /// the packets' routes have the group as their source.
+    /// Joins a multicast group on the interface with an index ([`RoceInterface::index`]). Only a socket with an unspecified
+    /// address receives packets of the group; their routes have the group as source.
     ///
     /// # Errors
-    /// Fails when the GID is no group of the socket's family, there is no such interface or the socket
+    /// Fails if the GID is not a multicast group of the socket's family, if the interface does not exist, or if the socket
     /// is a member already.
     pub fn join(&self, group: Gid, interface: u32) -> io::Result<()> {
         self.socket.set_member(address_of(group), interface, true)
@@ -92,24 +90,24 @@ impl RoceSocket {
     /// Leaves a multicast group.
     ///
     /// # Errors
-    /// Fails when the socket is no member.
+    /// Fails if the socket is not a member.
     pub fn leave(&self, group: Gid, interface: u32) -> io::Result<()> {
         self.socket.set_member(address_of(group), interface, false)
     }
 
-    /// Flushes, and waits until a packet has come, the clock reaches a moment or the alarm rings; or
-    /// until the system takes more packets, when it did not take all.
+    /// Flushes the send buffer, and waits for a packet, until a time or until the alarm rings. If packets remain in the send
+    /// buffer, it also returns when the socket is writable.
     ///
     /// # Errors
-    /// Fails when the system does.
+    /// Fails with the error of `ppoll`.
     pub fn wait(&mut self, until: Instant, alarm: Option<&Alarm>) -> io::Result<()> {
         let Some(writes) = self.begin_wait() else { return Ok(()) };
         let events = libc::POLLIN | if writes { libc::POLLOUT } else { 0 };
         self.socket.wait(events, until, alarm)
     }
 
-    /// Flushes the send queue and prepares a wait of the caller for this socket to become readable. Returns true if the
-    /// caller has to wait for it to become writable, too, and `None` if a packet is there already.
+    /// Flushes the send buffer, before the caller waits for the socket with others. Returns `None` if a packet is there
+    /// already. The flag is true if the caller also has to wait for the socket to become writable.
     pub fn begin_wait(&mut self) -> Option<bool> {
         let unsent = self.sender.flush();
         if self.receiver.has_more() {
@@ -119,7 +117,7 @@ impl RoceSocket {
         Some(unsent != 0)
     }
 
-    /// Returns what was counted.
+    /// Returns the counters of both halves.
     #[must_use]
     pub fn counters(&self) -> RoceCounters {
         RoceCounters {

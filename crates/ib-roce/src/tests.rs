@@ -18,11 +18,11 @@ const V4: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 const V6: IpAddr = IpAddr::V6(Ipv6Addr::LOCALHOST);
 
 fn options(address: IpAddr) -> RoceOptions {
-    // As much as Linux grants without privilege.
+    // The maximum of Linux for unprivileged processes.
     RoceOptions { port: 0, receive_buffer: 212_992, ..RoceOptions::new(address) }
 }
 
-/// Two sockets that send to each other.
+/// Returns two sockets that send to each other.
 fn pair(options: &RoceOptions) -> (RoceSocket, RoceSocket) {
     let mut pair = (RoceSocket::bind(options).unwrap(), RoceSocket::bind(options).unwrap());
     pair.0.sender.set_peer_port(pair.1.port());
@@ -35,7 +35,7 @@ fn route(own: IpAddr, peer: IpAddr) -> Route {
     Route { source, destination, is_global: true, ..Route::default() }
 }
 
-/// A packet whose bytes tell which it is.
+/// Returns a packet whose bytes depend on its number.
 fn packet(number: usize, length: usize) -> Vec<u8> {
     (0..length).map(|at| (number * 31 + at * 7 + at / 251) as u8).collect()
 }
@@ -50,7 +50,7 @@ fn push(sender: &mut RoceSender, route: &Route, bytes: &[u8]) {
 
 type Arrived = (Route, Vec<u8>, IcrcCheck);
 
-/// Takes so many packets.
+/// Receives `count` packets.
 fn take(socket: &mut RoceSocket, count: usize) -> Vec<Arrived> {
     let until = clock::now() + Duration::from_secs(10);
     let mut taken = Vec::new();
@@ -65,7 +65,7 @@ fn take(socket: &mut RoceSocket, count: usize) -> Vec<Arrived> {
 }
 
 #[test]
-fn packets_of_all_lengths_arrive_whole_with_and_without_offloads() {
+fn packets_arrive_intact_with_and_without_offloads() {
     let lengths = [12, 16, 4108, 4108, 4108, 20, 4108, 4144, 4144, 12, 12, 12, 256, 260, 4];
     for address in [V4, V6] {
         for (gso, gro) in [(true, true), (true, false), (false, true), (false, false)] {
@@ -109,7 +109,7 @@ fn packets_of_all_lengths_arrive_whole_with_and_without_offloads() {
 }
 
 #[test]
-fn many_more_packets_than_a_buffer_holds_are_pushed_without_flushing() {
+fn full_buffer_is_flushed_by_push() {
     for address in [V4, V6] {
         let (mut here, mut there) = pair(&options(address));
         let route = route(address, address);
@@ -117,12 +117,12 @@ fn many_more_packets_than_a_buffer_holds_are_pushed_without_flushing() {
         let mut arrived = Vec::new();
         for packet in &packets {
             push(&mut here.sender, &route, packet);
-            // Without privilege the system keeps less than all of them.
+            // The receive buffer of an unprivileged process cannot hold all packets.
             while let Some(packet) = there.receiver.receive().unwrap() {
                 arrived.push(packet.bytes.to_vec());
             }
         }
-        assert!(here.counters().sent.packets > 100, "the buffer is smaller");
+        assert!(here.counters().sent.packets > 100, "the send buffer holds fewer packets");
         here.sender.flush();
         let rest = take(&mut there, packets.len() - arrived.len());
         arrived.extend(rest.into_iter().map(|arrived| arrived.1));
@@ -133,7 +133,7 @@ fn many_more_packets_than_a_buffer_holds_are_pushed_without_flushing() {
 }
 
 #[test]
-fn routes_are_mixed_and_open_addresses_are_chosen_by_them() {
+fn routes_determine_source_addresses_and_may_alternate() {
     let hosts = [2, 3].map(|host| IpAddr::from([127, 0, 0, host]));
     let [mut first, mut second] = hosts.map(|host| RoceSocket::bind(&options(host)).unwrap());
     let open = options(Ipv4Addr::UNSPECIFIED.into());
@@ -151,7 +151,7 @@ fn routes_are_mixed_and_open_addresses_are_chosen_by_them() {
             assert_eq!(arrived.1, packet(number, 64));
             assert_eq!(arrived.0.destination, gid_of(own));
             assert_eq!((arrived.0.traffic_class, arrived.0.hop_limit), (0x68, 9));
-            // The way back, which the packet's route is, needs no change.
+            // The route of the packet is that of the response.
             push(&mut socket.sender, &arrived.0, &arrived.1);
         }
         socket.sender.flush();
@@ -166,11 +166,11 @@ fn routes_are_mixed_and_open_addresses_are_chosen_by_them() {
 }
 
 #[test]
-fn open_addresses_of_ipv6_work_and_leave_ipv4_alone() {
+fn unspecified_ipv6_address_does_not_bind_ipv4() {
     let both = || {
         let here = RoceSocket::bind(&options(Ipv6Addr::UNSPECIFIED.into())).unwrap();
         let same_port = RoceOptions { port: here.port(), ..options(Ipv4Addr::UNSPECIFIED.into()) };
-        // Another test may have the port.
+        // Another test may use the port.
         RoceSocket::bind(&same_port).is_ok().then_some(here)
     };
     let mut here = (0..20).find_map(|_| both()).expect("a socket of each family");
@@ -192,7 +192,7 @@ fn open_addresses_of_ipv6_work_and_leave_ipv4_alone() {
 }
 
 #[test]
-fn a_wait_ends_in_time_or_with_the_alarm() {
+fn wait_returns_at_its_deadline_or_with_the_alarm() {
     let mut here = RoceSocket::bind(&options(V4)).unwrap();
     let start = clock::now();
     here.wait(start + Duration::from_micros(300), None).unwrap();
@@ -207,7 +207,7 @@ fn a_wait_ends_in_time_or_with_the_alarm() {
 }
 
 #[test]
-fn without_icrc_nothing_is_made_or_checked() {
+fn disabled_icrc_is_not_checked() {
     let (mut here, mut there) = pair(&RoceOptions { icrc: false, ..options(V4) });
     push(&mut here.sender, &route(V4, V4), &packet(1, 64));
     let until = clock::now() + Duration::from_secs(10);
@@ -218,7 +218,7 @@ fn without_icrc_nothing_is_made_or_checked() {
 }
 
 #[test]
-fn what_was_waited_for_is_there_with_the_next_call() {
+fn packet_is_returned_directly_after_a_wait() {
     let (mut here, mut there) = pair(&options(V4));
     for number in 0..3 {
         push(&mut here.sender, &route(V4, V4), &packet(number, 64));
@@ -229,7 +229,7 @@ fn what_was_waited_for_is_there_with_the_next_call() {
 }
 
 #[test]
-fn an_engine_writes_its_packets_in_place() {
+fn push_next_writes_packets_in_place() {
     let (mut here, mut there) = pair(&options(V4));
     let lengths = [256, 256, 12, MAX_PACKET, 13, 16];
     let mut left = lengths.into_iter();
@@ -254,7 +254,7 @@ fn an_engine_writes_its_packets_in_place() {
 }
 
 #[test]
-fn halves_work_in_threads_of_their_own() {
+fn sender_and_receiver_work_in_two_threads() {
     let (here, there) = pair(&options(V4));
     let (mut sender, mut receiver) = (here.sender, there.receiver);
     let until = clock::now() + Duration::from_secs(10);
@@ -278,7 +278,7 @@ fn halves_work_in_threads_of_their_own() {
 }
 
 proptest! {
-    /// Whatever is pushed in whatever order to two ends comes in this order, and whole.
+    /// Packets of any sizes to two receivers arrive intact and in order.
     #[test]
     fn any_mixture_arrives_in_order(
         is_v4 in any::<bool>(),

@@ -1,4 +1,4 @@
-//! The UDP socket and what is asked of the system for it.
+//! The UDP socket and its options.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -17,32 +17,32 @@ use crate::error::RoceError;
 use crate::interface::RoceInterface;
 use crate::options::RoceOptions;
 
-/// An unconnected UDP socket. Both halves of a link share it.
+/// An unconnected UDP socket, shared by both halves of a link.
 ///
-/// It stays unconnected and forbids fragments since the system sends the identification 0 in IPv4
-/// headers then, and 0, 1, 2 and so on in the segments of one datagram: the ICRC covers it.
+/// For an unconnected socket with "don't fragment", the system sends identification 0 in IPv4 headers, and 0, 1, 2 and so
+/// on in the segments of a datagram. The ICRC covers the identification.
 pub(super) struct UdpSocket {
     pub(super) file: OwnedFd,
     pub(super) address: IpAddr,
     pub(super) port: u16,
-    /// The number of the interface of the own address when that is link-local; 0 otherwise.
+    /// Interface index of a link-local address; 0 for other addresses.
     scope: u32,
     pub(super) gso: bool,
     pub(super) gro: bool,
     pub(super) icrc: bool,
-    /// True if packets with a UDP checksum of zero are cut to [`CUT`] bytes.
+    /// True if packets with a UDP checksum of zero are truncated to [`CUT`] bytes.
     pub(super) cuts: bool,
     pub(super) receive_buffer: usize,
     pub(super) send_buffer: usize,
 }
 
-/// The hop limit of packets whose route does not want another.
+/// Default hop limit.
 const HOP_LIMIT: u8 = 64;
 
 impl UdpSocket {
     pub(super) fn bind(options: &RoceOptions) -> Result<Self, RoceError> {
         let &RoceOptions { address, port, .. } = options;
-        // An IPv4 address may be written as the IPv6 address that stands for it, as in GIDs.
+        // Accepts IPv4-mapped IPv6 addresses, the form of IPv4 addresses in GIDs.
         let address = address.to_canonical();
         let failed = |source| RoceError::Bind { address, port, source };
         let scope = scope(address).map_err(RoceError::Interfaces)?;
@@ -53,9 +53,9 @@ impl UdpSocket {
         if file < 0 {
             return Err(failed(io::Error::last_os_error()));
         }
-        // SAFETY: the file was just made and is nobody else's.
+        // SAFETY: the descriptor was just opened and has no other owner.
         let file = unsafe { OwnedFd::from_raw_fd(file) };
-        for (option, level, name, value) in necessary(address) {
+        for (option, level, name, value) in required_options(address) {
             set(file.as_fd(), level, name, value).map_err(|source| RoceError::Option {
                 option,
                 address,
@@ -68,23 +68,23 @@ impl UdpSocket {
                 RoceError::Option { option: "SO_ATTACH_FILTER", address, source }
             })?;
         }
-        // The system may be too old for them, and all it costs is what they would tell or spare.
+        // The following options are not required: old systems do not support them.
         let _ = set(file.as_fd(), libc::SOL_SOCKET, libc::SO_RXQ_OVFL, 1);
         let may =
             |wanted, name, value| wanted && set(file.as_fd(), libc::SOL_UDP, name, value).is_ok();
         let gso = may(options.gso, libc::UDP_SEGMENT, 0);
         let gro = may(options.gro, libc::UDP_GRO, 1);
         let own = SocketAddress::new(address, port, scope);
-        // SAFETY: the address is live and has as many bytes as it says.
+        // SAFETY: the address is live and has the given length.
         if unsafe { libc::bind(file.as_raw_fd(), (&raw const own).cast(), own.length()) } < 0 {
             return Err(failed(io::Error::last_os_error()));
         }
         let mut own = SocketAddress::empty();
         let mut length = size_of_val(&own) as libc::socklen_t;
-        // SAFETY: the call writes up to as many bytes of the live address as it is told.
-        let told =
+        // SAFETY: the call writes at most `length` bytes of the live address.
+        let result =
             unsafe { libc::getsockname(file.as_raw_fd(), (&raw mut own).cast(), &raw mut length) };
-        if told < 0 {
+        if result < 0 {
             return Err(failed(io::Error::last_os_error()));
         }
         let (receive, send) = (
@@ -126,25 +126,25 @@ impl UdpSocket {
         poll::wait_any_for(&mut [socket, alarm], until.since(clock::now()))
     }
 
-    /// Returns whether routes choose the own address.
+    /// Returns true if the local address is unspecified, so that routes determine the source address.
     pub(super) const fn is_unspecified(&self) -> bool {
         self.address.is_unspecified()
     }
 
-    /// Returns where the system shall send to.
+    /// Returns the socket address of a destination.
     pub(super) fn destination(&self, own: IpAddr, peer: IpAddr, port: u16) -> SocketAddress {
         let is_local = matches!(peer, IpAddr::V6(peer) if is_link_local(peer));
         let scope = match (is_local, self.scope) {
             (false, _) => 0,
-            // Without interfaces to be told the system refuses the address, which is counted.
+            // If the interface is unknown, the system rejects the packets, which is counted.
             (true, 0) => scope(own).unwrap_or(0),
             (true, scope) => scope,
         };
         SocketAddress::new(peer, port, scope)
     }
 
-    /// Returns what the system has to be told with each packet of a route: its own address where
-    /// that is open, and what differs from the usual.
+    /// Returns the control messages of the packets of a route: the source address, if the socket's address is unspecified,
+    /// and other traffic classes and hop limits than the defaults.
     pub(super) fn control(&self, own: IpAddr, peer: IpAddr, route: &Route) -> Control {
         let &Route { traffic_class, hop_limit, .. } = route;
         let hop_limit = if hop_limit == 0 { HOP_LIMIT } else { hop_limit };
@@ -175,14 +175,14 @@ impl UdpSocket {
         if traffic_class != 0 {
             control.push(level, class_kind, &class);
         }
-        // What was set for the socket does not hold for groups.
+        // The hop limit of the socket does not apply to multicast.
         if hop_limit != HOP_LIMIT || peer.is_multicast() {
             control.push(level, limit_kind, &limit);
         }
         control
     }
 
-    /// Joins a multicast group on the interface with a number, or leaves it.
+    /// Joins or leaves a multicast group on the interface with an index.
     pub(super) fn set_member(
         &self,
         group: IpAddr,
@@ -220,11 +220,11 @@ impl AsFd for UdpSocket {
     }
 }
 
-/// The length in bytes to which datagrams with a UDP checksum of zero are cut. No packet is that short.
+/// Size in bytes to which datagrams with a UDP checksum of zero are truncated. No valid packet is that short.
 pub(super) const CUT: usize = 1;
 
-/// Cuts datagrams with a UDP checksum of zero: a socket does not report the checksum, and a datagram that was
-/// dropped here would count as a loss. The system has checked all others by then.
+/// BPF program that truncates datagrams with a UDP checksum of zero, since a socket does not report the checksum. A
+/// datagram dropped by the program would be counted as an overflow. The system has verified all other checksums before.
 const CUTS_ZERO_CHECKSUM: [libc::sock_filter; 4] = {
     const UDP_HEADER: u32 = 8;
     const CHECKSUM: u32 = 6;
@@ -239,15 +239,14 @@ const CUTS_ZERO_CHECKSUM: [libc::sock_filter; 4] = {
     ]
 };
 
-/// Returns the options without which packets would be wrong or be missing: name, level, number and
-/// value.
-fn necessary(address: IpAddr) -> Vec<(&'static str, i32, i32, i32)> {
+/// Returns the required socket options: name, level, number and value. Without them packets would be wrong or missing.
+fn required_options(address: IpAddr) -> Vec<(&'static str, i32, i32, i32)> {
     use libc::{IPPROTO_IP, IPPROTO_IPV6};
     let open = i32::from(address.is_unspecified());
     if address.is_ipv4() {
         vec![
-            // Neither a path's smaller MTU, which anybody can announce, nor fragments: the other end
-            // was told the MTU when the queue pair was connected.
+            // No fragments, and no path MTU discovery, because ICMP messages can be forged. The MTU was negotiated when the
+            // queue pair was connected.
             ("IP_MTU_DISCOVER", IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_PROBE),
             ("IP_TTL", IPPROTO_IP, libc::IP_TTL, HOP_LIMIT.into()),
             ("IP_PKTINFO", IPPROTO_IP, libc::IP_PKTINFO, open),
@@ -264,14 +263,14 @@ fn necessary(address: IpAddr) -> Vec<(&'static str, i32, i32, i32)> {
             ("IPV6_RECVPKTINFO", IPPROTO_IPV6, libc::IPV6_RECVPKTINFO, open),
             ("IPV6_RECVTCLASS", IPPROTO_IPV6, libc::IPV6_RECVTCLASS, 1),
             ("IPV6_RECVHOPLIMIT", IPPROTO_IPV6, libc::IPV6_RECVHOPLIMIT, 1),
-            // Others send without a checksum, as the ICRC is one. Own packets have it: it costs
-            // little where the hardware makes it, and the system cuts no datagram without.
+            // Other implementations send no checksum, because of the ICRC. Own packets have it: it is cheap with hardware
+            // offload, and GSO requires it.
             ("UDP_NO_CHECK6_RX", libc::SOL_UDP, libc::UDP_NO_CHECK6_RX, 1),
         ]
     }
 }
 
-/// Returns the number of the interface that a link-local address belongs to; 0 for other addresses.
+/// Returns the interface index of a link-local address; 0 for other addresses.
 fn scope(address: IpAddr) -> io::Result<u32> {
     match address {
         IpAddr::V6(local) if is_link_local(local) => {

@@ -1,6 +1,5 @@
-//! What RoCEv2 sockets put on a wire and take from it: a network namespace of its own with a tunnel
-//! whose other end is the test. Without the privilege to make one, or without iproute2, nothing is
-//! tested.
+//! RoCEv2 sockets in a network namespace with a TUN device, whose file is the other end of the link. The tests are skipped
+//! without the privilege to create a namespace, and without iproute2.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
@@ -20,28 +19,29 @@ const V4_PEER: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 168, 77, 1));
 const V6: IpAddr = IpAddr::V6(Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 2));
 const V6_PEER: IpAddr = IpAddr::V6(Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 1));
 
-/// The tunnel's end that is not the system's.
+/// File of the TUN device: it reads sent packets and writes received ones.
 struct Wire(File);
 
 impl Wire {
-    /// Moves the thread into a new network namespace with a tunnel.
+    /// Moves the thread into a new network namespace with a TUN device. Returns `None` if it cannot be created.
     fn new() -> Option<Self> {
         // SAFETY: the call takes no memory.
         if unsafe { libc::unshare(libc::CLONE_NEWNET) } < 0 {
-            eprintln!("no network namespace: {}", std::io::Error::last_os_error());
+            eprintln!("cannot create a network namespace: {}", std::io::Error::last_os_error());
             return None;
         }
         let file = File::options().read(true).write(true).open("/dev/net/tun").ok()?;
-        // SAFETY: all bits zero are a valid request.
+        // SAFETY: all bits zero are a valid `ifreq`.
         let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
         for (to, from) in request.ifr_name.iter_mut().zip(*b"wire") {
             *to = from as libc::c_char;
         }
         request.ifr_ifru.ifru_flags = (libc::IFF_TUN | libc::IFF_NO_PI) as libc::c_short;
         // SAFETY: the request is live and has a name and flags.
-        let made = unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETIFF as _, &raw mut request) };
-        if made < 0 {
-            eprintln!("no tunnel: {}", std::io::Error::last_os_error());
+        let result =
+            unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETIFF as _, &raw mut request) };
+        if result < 0 {
+            eprintln!("cannot create a TUN device: {}", std::io::Error::last_os_error());
             return None;
         }
         // SAFETY: the call takes no memory.
@@ -52,13 +52,13 @@ impl Wire {
         set_up.then_some(Self(file))
     }
 
-    /// Returns the next packet of RoCEv2.
+    /// Returns headers and UDP payload of the next RoCEv2 packet; `None` if none arrives in time.
     fn next(&mut self, limit: Duration) -> Option<(RoceNetwork, Vec<u8>)> {
         let until = clock::now() + limit;
         let mut bytes = [0; 65_536];
         while clock::now() < until {
             match self.0.read(&mut bytes) {
-                // The system sends other packets, too, such as those of router discovery.
+                // Linux sends other packets, too, such as router solicitations.
                 Ok(length) => match RoceNetwork::parse(&bytes[..length]) {
                     Ok((network, udp)) if network.destination_port == RoceNetwork::PORT => {
                         return Some((network, udp.to_vec()));
@@ -71,16 +71,16 @@ impl Wire {
         None
     }
 
-    /// Returns the next packet, which has to have the ICRC of what came.
+    /// Returns the next packet, and checks its ICRC.
     fn checked(&mut self) -> (RoceNetwork, Vec<u8>) {
         let (network, udp) = self.next(Duration::from_secs(5)).expect("a packet");
-        let packet = Packet::parse_roce(&udp).expect("a packet of RoCEv2");
-        packet.check_roce_icrc(&network).expect("the ICRC of what came");
+        let packet = Packet::parse_roce(&udp).expect("a RoCEv2 packet");
+        packet.check_roce_icrc(&network).expect("a valid ICRC");
         (network, udp)
     }
 }
 
-/// Runs a command.
+/// Runs a command; returns true if it succeeds.
 fn run(line: &str) -> bool {
     let mut words = line.split(' ');
     let mut command = Command::new(words.next().expect("a command"));
@@ -100,8 +100,8 @@ fn route(own: IpAddr, peer: IpAddr) -> Route {
     Route { source, destination, is_global: true, ..Route::default() }
 }
 
-/// Opens a socket. Other tests start programs: until these have let go of the files of this process
-/// a port may seem to be taken.
+/// Binds a socket. It retries while the port is in use: programs started by other tests inherit descriptors until they
+/// call `exec`.
 fn bind(options: &RoceOptions) -> RoceSocket {
     for _ in 0..100 {
         match RoceSocket::bind(options) {
@@ -111,10 +111,10 @@ fn bind(options: &RoceOptions) -> RoceSocket {
             bound => return bound.expect("a socket"),
         }
     }
-    panic!("the port is taken: {options:?}");
+    panic!("the port stays in use: {options:?}");
 }
 
-/// Pushes a packet: a middle of a SEND.
+/// Adds a SEND Middle packet to the sender.
 fn push(socket: &mut RoceSocket, route: &Route, length: usize) -> Result<(), PushError> {
     socket.sender.push(route, length, |bytes| {
         bytes.fill(length as u8);
@@ -130,13 +130,14 @@ fn every_segment_has_the_icrc_of_its_own_headers() {
         let open = if own.is_ipv4() { IpAddr::from([0; 4]) } else { IpAddr::from([0u16; 8]) };
         for (address, gso) in [(own, true), (own, false), (open, true), (open, false)] {
             let mut socket = bind(&RoceOptions { gso, ..RoceOptions::new(address) });
-            let marks = Route { traffic_class: 0x68, hop_limit: 7, ..route(own, peer) };
+            let route = Route { traffic_class: 0x68, hop_limit: 7, ..route(own, peer) };
             for length in lengths {
-                push(&mut socket, &marks, length).expect("room");
+                push(&mut socket, &route, length).expect("room");
             }
             assert_eq!(socket.sender.flush(), 0);
-            let together = [0, 1, 2, 3, 0, 0, 1];
-            for (length, id) in lengths.into_iter().zip(together) {
+            // With GSO, Linux counts the identification in each datagram from 0.
+            let identifications = [0, 1, 2, 3, 0, 0, 1];
+            for (length, id) in lengths.into_iter().zip(identifications) {
                 let (network, udp) = wire.checked();
                 assert_eq!(udp.len(), length + 4);
                 assert_eq!(network.source_port, RoceNetwork::PORT);
@@ -159,10 +160,9 @@ fn every_segment_has_the_icrc_of_its_own_headers() {
     }
 }
 
-/// Packets that the Linux kernel's driver rxe of version 6.1 has sent, which cannot be verified over
-/// IPv4 and have no UDP checksum.
+/// The packets are from rxe of Linux 6.1. They have no UDP checksum, and over IPv4 their ICRC cannot be verified.
 #[test]
-fn packets_of_another_implementation_come_in() {
+fn packets_of_rxe_are_received() {
     let Some(mut wire) = Wire::new() else { return };
     let options = |own| RoceOptions { allow_zero_checksum: true, ..RoceOptions::new(own) };
     let (mut v4, mut v6) = (bind(&options(V4)), bind(&options(V6)));
@@ -189,8 +189,8 @@ fn packets_of_another_implementation_come_in() {
             (bytes[0] == 0x45, RoceNetwork::parse(&bytes).expect("a packet"));
         let socket = if is_v4 { &mut v4 } else { &mut v6 };
         let until = clock::now() + Duration::from_secs(5);
-        let came = loop {
-            // Linux drops packets for an IPv6 address until a work queue has brought the address into service.
+        let received = loop {
+            // Linux drops packets for an IPv6 address until a work queue has enabled the address.
             wire.0.write_all(&wrong).expect("room");
             wire.0.write_all(&bytes).expect("room");
             socket.wait(clock::now() + Duration::from_millis(200), None).expect("a wait");
@@ -199,11 +199,11 @@ fn packets_of_another_implementation_come_in() {
             }
             assert!(clock::now() < until, "no packet from {:?}", network.addresses);
         };
-        assert_eq!((&came.1[..], came.2), (&udp[..udp.len() - 4], expected));
+        assert_eq!((&received.1[..], received.2), (&udp[..udp.len() - 4], expected));
         let back = if is_v4 { route(V4, V4_PEER) } else { route(V6, V6_PEER) };
-        // Over IPv4 the identification is not known to the receiver, and Linux uses any.
+        // Over IPv4 the receiver does not know the identification, which is part of the ICRC.
         let back = Route { source_port: network.source_port, is_weak: is_v4, ..back };
-        assert_eq!(came.0, back);
+        assert_eq!(received.0, back);
     }
     let (v4, v6) = (v4.counters().received, v6.counters().received);
     assert_eq!((v4.packets, v4.unverifiable, v4.bad_icrc), (2, 2, 2));
@@ -211,7 +211,7 @@ fn packets_of_another_implementation_come_in() {
 }
 
 #[test]
-fn what_is_too_long_for_the_interface_is_counted() {
+fn packets_above_the_interface_mtu_are_counted() {
     let Some(mut wire) = Wire::new() else { return };
     assert!(run("ip link set wire mtu 1500"));
     for (own, peer) in [(V4, V4_PEER), (V6, V6_PEER)] {
@@ -220,7 +220,7 @@ fn what_is_too_long_for_the_interface_is_counted() {
             push(&mut socket, &route(own, peer), length).expect("room");
         }
         assert_eq!(socket.sender.flush(), 0);
-        // 4108 4108 4108 1036 | 2060 1032: the system looks at a datagram's first packet.
+        // GSO buffers: 4108 4108 4108 1036 | 2060 1032. Linux checks the length of the first packet.
         let sent = socket.counters().sent;
         let lost: u64 = sent.errors.values().sum();
         assert_eq!(sent.errors.keys().collect::<Vec<_>>(), [&libc::EMSGSIZE], "{sent:?}");
@@ -231,12 +231,12 @@ fn what_is_too_long_for_the_interface_is_counted() {
         push(&mut socket, &route(own, peer), 1036).expect("room");
         socket.sender.flush();
         assert_eq!(wire.checked().1.len(), 1040);
-        assert!(socket.sender.gso(), "the fault was the packets'");
+        assert!(socket.sender.gso(), "EMSGSIZE does not disable GSO");
     }
 }
 
 #[test]
-fn a_full_system_is_told_and_loses_nothing() {
+fn full_send_buffer_loses_no_packets() {
     let Some(mut wire) = Wire::new() else { return };
     if !run("tc qdisc add dev wire root tbf rate 30mbit burst 9000 limit 1000000") {
         return;
@@ -250,19 +250,19 @@ fn a_full_system_is_told_and_loses_nothing() {
         assert!(pushed < 1000, "{:?}", socket.counters());
     }
     assert!(socket.sender.unsent() > 0 && socket.counters().sent.full > 0);
-    // It is full as before, and not earlier than it has to.
+    // A shorter packet is refused, too.
     assert_eq!(push(&mut socket, &route(V4, V4_PEER), 12), Err(PushError::Full));
-    for taken in 0..pushed + 20 {
+    for read in 0..pushed + 20 {
         socket.sender.flush();
-        if taken % 2 == 1 && pushed < 120 {
+        if read % 2 == 1 && pushed < 120 {
             let again = push(&mut socket, &route(V4, V4_PEER), length(pushed));
             pushed += usize::from(again.is_ok());
         }
         let Some((_, udp)) = wire.next(Duration::from_millis(200)) else {
-            assert_eq!((taken, socket.sender.unsent()), (pushed, 0));
+            assert_eq!((read, socket.sender.unsent()), (pushed, 0));
             break;
         };
-        assert_eq!(udp.len(), length(taken) + 4);
+        assert_eq!(udp.len(), length(read) + 4);
     }
     let sent = socket.counters().sent;
     assert_eq!((sent.packets, sent.errors.len()), (pushed as u64, 0));
@@ -284,9 +284,9 @@ fn interfaces_are_listed_with_mtu_and_addresses() {
     }
 }
 
-/// As it is with queue pairs for unreliable datagrams.
+/// As with UD QPs, members of a group receive the packets of their own port.
 #[test]
-fn packets_to_groups_leave_with_their_hop_limit_and_come_to_members() {
+fn multicast_packets_keep_their_hop_limit() {
     let Some(mut wire) = Wire::new() else { return };
     let cases = [
         (V4, IpAddr::from([239, 1, 2, 3]), IpAddr::from([0; 4])),
@@ -297,12 +297,12 @@ fn packets_to_groups_leave_with_their_hop_limit_and_come_to_members() {
         let mut socket = bind(&RoceOptions::new(open));
         let there = Route { hop_limit: 64, ..route(own, group) };
         socket.join(there.destination, index).expect("a group");
-        assert!(socket.join(there.source, index).is_err(), "that is no group");
+        assert!(socket.join(there.source, index).is_err(), "the GID is not a multicast GID");
         for length in [64, 64, 32] {
             push(&mut socket, &there, length).expect("room");
         }
         assert_eq!(socket.sender.flush(), 0);
-        // It goes out and to the members on this machine.
+        // The packet is sent to the link and to local members.
         for length in [64, 64, 32] {
             assert_eq!(wire.checked().1.len(), length + 4);
             let until = clock::now() + Duration::from_secs(5);
@@ -317,9 +317,8 @@ fn packets_to_groups_leave_with_their_hop_limit_and_come_to_members() {
     }
 }
 
-/// A link-local address is one of a single interface.
 #[test]
-fn link_local_addresses_have_their_interface() {
+fn link_local_destinations_use_the_interface_of_the_source() {
     let Some(mut wire) = Wire::new() else { return };
     let (own, peer) = ("fe80::7:2".parse().expect("valid"), "fe80::7:1".parse().expect("valid"));
     assert!(run("ip addr add fe80::7:2/64 dev wire nodad"));

@@ -10,8 +10,8 @@ use ib_wire::mad::sa::PathRecord;
 
 use super::stream::Stream;
 use super::{
-    ClientError, Counters, EndpointDescription, PerfOf, Pipeline, Reply, Request, ResolveOptions,
-    Resolved, ServiceAddress, TransactionNumber,
+    ClientError, CounterScope, Counters, EndpointDescription, Pipeline, Reply, Request,
+    ResolveOptions, Resolved, ServiceAddress, TransactionNumber,
 };
 use crate::Address;
 
@@ -42,10 +42,10 @@ impl Default for ClientOptions {
     }
 }
 
-/// A connection to a service, on which one request is asked at a time.
+/// A connection to a service with one request at a time.
 ///
-/// A request that has not been answered in time is forgotten, and the next can be asked. After any other failure of
-/// the connection all further requests fail with the same error.
+/// After a timeout the next request can be sent; a late reply is dropped. After any other failure of the connection all
+/// further requests fail with the same error.
 #[derive(Debug)]
 pub struct Client {
     service: ServiceAddress,
@@ -59,7 +59,7 @@ impl Client {
     /// Connects to a service.
     ///
     /// # Errors
-    /// Fails with [`ClientError::Connect`] when it cannot be reached.
+    /// Fails with [`ClientError::Connect`] if the service cannot be reached.
     pub fn connect(service: &ServiceAddress, options: ClientOptions) -> Result<Self, ClientError> {
         let options = options.bounded();
         let stream = Stream::connect(service, options.connect).map_err(|error| {
@@ -74,10 +74,10 @@ impl Client {
         self.reply_timeout = timeout.min(ClientOptions::MAX);
     }
 
-    /// Resolves an address to paths, from a source or from whichever the service chooses.
+    /// Resolves an address to paths. Without a source the service chooses one.
     ///
     /// # Errors
-    /// Fails with [`ClientError::Refused`] when the service has no path, and as [`Client::call`] does.
+    /// Fails with [`ClientError::Refused`] if the service finds no path, and with the errors of [`Client::call`].
     pub fn resolve(
         &mut self,
         source: Option<&Address>,
@@ -90,7 +90,7 @@ impl Client {
     /// Resolves the path between the GIDs or the LIDs of a path.
     ///
     /// # Errors
-    /// Fails as [`Client::resolve`] does.
+    /// Fails with the errors of [`Client::resolve`].
     pub fn resolve_path(
         &mut self,
         path: &PathRecord,
@@ -102,16 +102,16 @@ impl Client {
     /// Reads counters.
     ///
     /// # Errors
-    /// Fails with [`ClientError::Refused`] when there is no such endpoint, and as [`Client::call`] does.
-    pub fn perf(&mut self, of: &PerfOf) -> Result<Counters, ClientError> {
+    /// Fails with [`ClientError::Refused`] if the endpoint does not exist, and with the errors of [`Client::call`].
+    pub fn perf(&mut self, of: &CounterScope) -> Result<Counters, ClientError> {
         self.call(&Request::perf(of)?).map(Reply::into_counters)
     }
 
-    /// Reads an endpoint by its number, among those of the ports with one number or of all for 0. Returns `None` when
-    /// there are not so many.
+    /// Reads an endpoint by its index among the endpoints of ports with number `port`, or of all ports for 0. Returns
+    /// `None` if there are fewer endpoints.
     ///
     /// # Errors
-    /// Fails as [`Client::call`] does.
+    /// Fails with the errors of [`Client::call`].
     pub fn endpoint(
         &mut self,
         index: NonZeroU8,
@@ -123,24 +123,24 @@ impl Client {
         }
     }
 
-    /// Reads all endpoints, 255 at most, of the ports with one number or of all for 0.
+    /// Reads all endpoints of ports with number `port`, or of all ports for 0; at most 255.
     ///
     /// # Errors
-    /// Fails as [`Client::call`] does.
+    /// Fails with the errors of [`Client::call`].
     pub fn endpoints(&mut self, port: u8) -> Result<Vec<EndpointDescription>, ClientError> {
         let mut endpoints = Vec::new();
         for index in 1..=u8::MAX {
-            let index = NonZeroU8::new(index).expect("it counts from 1");
+            let index = NonZeroU8::new(index).expect("the index starts at 1");
             let Some(endpoint) = self.endpoint(index, port)? else { break };
             endpoints.push(endpoint);
         }
         Ok(endpoints)
     }
 
-    /// Asks and waits for the answer.
+    /// Sends a request and waits for its reply.
     ///
     /// # Errors
-    /// Fails when the service refuses, when no answer comes in time, and when the connection ends or has ended.
+    /// Fails if the service rejects the request, if no reply arrives in time, or if the connection has failed.
     pub fn call(&mut self, request: &Request) -> Result<Reply, ClientError> {
         if let Some(error) = &self.ended {
             return Err(error.clone());
@@ -162,7 +162,7 @@ impl Client {
         bytes: &[u8],
         deadline: Instant,
     ) -> Result<Reply, ClientError> {
-        // A request of which a part has gone can never be followed by another.
+        // After a partly written request no other can follow, so the connection has failed.
         self.stream.write(bytes, deadline).map_err(|error| self.broken(error))?;
         let mut buffer = [0; MOST];
         loop {
@@ -171,7 +171,10 @@ impl Client {
                 .poll_answer()
                 .map_err(|error| ClientError::Reply { service: self.service.clone(), error })?;
             if let Some(answer) = answer {
-                debug_assert_eq!(answer.transaction, transaction, "nothing else waits");
+                debug_assert_eq!(
+                    answer.transaction, transaction,
+                    "no other request is outstanding"
+                );
                 return answer.result.map_err(ClientError::Refused);
             }
             let read = match self.stream.read(&mut buffer, deadline) {

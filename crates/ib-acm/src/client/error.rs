@@ -1,4 +1,4 @@
-//! How asking a service fails.
+//! Errors of requests to a service.
 
 use std::io;
 use std::sync::Arc;
@@ -9,40 +9,42 @@ use ib_wire::acm::ClientStatus;
 use super::{ReplyError, ServiceAddress};
 use crate::Address;
 
-/// Why something cannot be asked.
+/// Error of an invalid request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RequestError {
-    /// The ends of a path are not of one sort.
-    #[error("a path from {0} to {1}: expected names and IP addresses, two GIDs or two LIDs")]
+    /// The two addresses of a path have incompatible types.
+    #[error(
+        "the path leads from {0} to {1}: expected names and IP addresses, two GIDs or two LIDs"
+    )]
     Mixed(Address, Address),
-    /// No endpoint has such an address.
-    #[error("the endpoint with {0}: expected a name or an IP address")]
+    /// The address of an endpoint is a GID or a LID.
+    #[error("the address of the endpoint is {0}: expected a name or an IP address")]
     NoEndpoint(Address),
 }
 
-/// Why a client has no answer.
+/// Error of a client.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
-    /// There is no connection.
-    #[error("no connection to {service}: {error}")]
+    /// The client cannot connect to the service.
+    #[error("cannot connect to {service}: {error}")]
     Connect {
-        /// Where the service was expected.
+        /// Address of the service.
         service: ServiceAddress,
-        /// Why there is none.
+        /// Error of the system.
         error: Arc<io::Error>,
     },
-    /// The connection has failed, and so does whatever is asked on it further.
+    /// The connection has failed. All further requests on it fail.
     #[error("the connection to {service} failed: {error}")]
     Broken {
         /// Address of the service.
         service: ServiceAddress,
-        /// Why it failed.
+        /// Error of the system.
         error: Arc<io::Error>,
     },
     /// The service closed the connection. All further requests on it fail.
-    #[error("{service} ended the connection, {incomplete} bytes into an answer")]
+    #[error("{service} closed the connection after {incomplete} bytes of a reply")]
     Closed {
         /// Address of the service.
         service: ServiceAddress,
@@ -50,7 +52,7 @@ pub enum ClientError {
         incomplete: usize,
     },
     /// The service sent an invalid reply. All further requests on the connection fail.
-    #[error("{service} does not speak the protocol: {error}")]
+    #[error("{service} sent an invalid reply: {error}")]
     Reply {
         /// Address of the service.
         service: ServiceAddress,
@@ -58,7 +60,7 @@ pub enum ClientError {
         error: ReplyError,
     },
     /// No reply was received in time.
-    #[error("no answer from {service} within {} s", .limit.as_secs_f64())]
+    #[error("{service} did not reply within {} s", .limit.as_secs_f64())]
     Timeout {
         /// Address of the service.
         service: ServiceAddress,
@@ -66,7 +68,7 @@ pub enum ClientError {
         limit: Duration,
     },
     /// The service rejected the request with this status.
-    #[error("the service refuses: {} (status {})", .0, .0.0)]
+    #[error("the service rejected the request: {} (status {})", .0, .0.0)]
     Refused(ClientStatus),
     /// The request is invalid.
     #[error(transparent)]

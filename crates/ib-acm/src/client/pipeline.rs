@@ -1,17 +1,17 @@
-//! Requests under way on one connection, and the bytes of its stream made into their answers.
+//! Outstanding requests of a connection, and the parser of their replies in its byte stream.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use ib_wire::acm::{ClientHeader, ClientOpcode, ClientStatus, HEADER, VERSION};
 
-use super::reply::{self, ReplyError, Wrong};
+use super::reply::{self, ReplyDefect, ReplyError};
 use super::{Reply, Request};
 
-/// The most requests whose answers nobody waits for any longer that are remembered.
+/// Maximum number of cancelled requests whose replies are still expected.
 const MOST_FORGOTTEN: usize = 1024;
 
-/// What a request is known by on its connection; no two are the same.
+/// Transaction ID of a request, unique on its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TransactionNumber(u64);
 
@@ -21,81 +21,82 @@ impl fmt::Display for TransactionNumber {
     }
 }
 
-/// How a request ended.
+/// A completed request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answer {
-    /// Which one it was.
+    /// Transaction ID of the request.
     pub transaction: TransactionNumber,
-    /// What is answered, or why nothing is.
+    /// The reply, or the status with which the service rejected the request.
     pub result: Result<Reply, ClientStatus>,
 }
 
-/// The requests under way on one connection. It owns no socket and no clock.
+/// Outstanding requests of a connection. The pipeline owns no socket and no clock.
 ///
 /// ```
-/// use ib_acm::client::{PerfOf, Pipeline, Request};
+/// use ib_acm::client::{CounterScope, Pipeline, Request};
 ///
 /// let mut pipeline = Pipeline::default();
-/// let (transaction, bytes) = pipeline.start(&Request::perf(&PerfOf::Service)?);
-/// // One counter is the answer; its bytes come in any pieces.
+/// let (transaction, bytes) = pipeline.start(&Request::perf(&CounterScope::Service)?);
+/// // The reply has one counter. Its bytes may arrive in any parts.
 /// let mut answer = bytes.clone();
 /// (answer[3], answer[7]) = (1, 24);
 /// answer.extend([0, 0, 0, 0, 0, 0, 0, 9]);
 /// pipeline.handle_bytes(&answer[..5]);
 /// assert_eq!(pipeline.poll_answer()?, None);
 /// pipeline.handle_bytes(&answer[5..]);
-/// assert_eq!(pipeline.poll_answer()?.expect("an answer").transaction, transaction);
+/// assert_eq!(pipeline.poll_answer()?.expect("a reply").transaction, transaction);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Pipeline {
     last: u64,
-    waiting: BTreeMap<u64, Asked>,
-    /// Those of `waiting` that nobody waits for.
-    forgotten: BTreeMap<u64, Asked>,
+    waiting: BTreeMap<u64, ExpectedReply>,
+    /// Cancelled requests, whose replies are dropped.
+    forgotten: BTreeMap<u64, ExpectedReply>,
     buffer: Vec<u8>,
-    /// Where the next answer begins in the buffer.
+    /// Offset of the next reply in the buffer.
     start: usize,
-    /// Where the buffer begins in the stream.
+    /// Offset of the buffer in the stream.
     offset: u64,
     answers: u64,
     failed: Option<ReplyError>,
 }
 
-/// What of a request its answer is checked with.
+/// Properties of the reply to a request.
 #[derive(Clone, Copy, Debug)]
-struct Asked {
+struct ExpectedReply {
     opcode: ClientOpcode,
     endpoint: u8,
 }
 
 impl Pipeline {
-    /// Starts a request. Returns its bytes, which are to be written with one call.
+    /// Starts a request. Returns its bytes, which have to be written with one call.
     pub fn start(&mut self, request: &Request) -> (TransactionNumber, Vec<u8>) {
         self.last += 1;
-        let asked = Asked { opcode: request.opcode(), endpoint: request.endpoint_index() };
-        self.waiting.insert(self.last, asked);
+        let expected =
+            ExpectedReply { opcode: request.opcode(), endpoint: request.endpoint_index() };
+        self.waiting.insert(self.last, expected);
         (TransactionNumber(self.last), request.to_bytes(self.last.to_be_bytes()))
     }
 
-    /// Forgets a request: its answer is dropped when it comes after all.
+    /// Cancels a request: its reply is dropped when it arrives.
     ///
-    /// Of those that were forgotten the latest 1024 are known; an answer to an earlier one is an error.
+    /// Only the last 1024 cancelled requests are remembered. A reply to an older one is an error.
     pub fn forget(&mut self, transaction: TransactionNumber) {
-        let Some(asked) = self.waiting.remove(&transaction.0) else { return };
-        self.forgotten.insert(transaction.0, asked);
+        let Some(expected) = self.waiting.remove(&transaction.0) else { return };
+        self.forgotten.insert(transaction.0, expected);
         if self.forgotten.len() > MOST_FORGOTTEN {
             self.forgotten.pop_first();
         }
     }
 
-    /// Returns how many requests wait for their answers.
+    /// Returns the number of outstanding requests.
     #[must_use]
     pub fn outstanding(&self) -> usize {
         self.waiting.len()
     }
 
-    /// Takes what has come from the stream, in whatever pieces.
+    /// Appends bytes received from the stream.
     pub fn handle_bytes(&mut self, bytes: &[u8]) {
         self.buffer.drain(..self.start);
         self.offset += self.start as u64;
@@ -105,25 +106,25 @@ impl Pipeline {
         }
     }
 
-    /// Returns the next answer; `None` when more bytes are needed for it.
+    /// Returns the next completed request; `None` if more bytes are needed.
     ///
     /// # Errors
-    /// Fails when the bytes are no answer to a request that waits. Where the next one begins is not known then: every
-    /// further call fails with the same error.
+    /// Fails if the bytes are not a reply to an outstanding request. All further calls then fail with the same error,
+    /// because the start of the next reply is unknown.
     pub fn poll_answer(&mut self) -> Result<Option<Answer>, ReplyError> {
         if let Some(error) = self.failed {
             return Err(error);
         }
         loop {
             match self.next() {
-                Ok(Next::Answer(answer)) => return Ok(Some(answer)),
-                Ok(Next::Dropped) => {}
-                Ok(Next::Incomplete) => return Ok(None),
-                Err(wrong) => {
+                Ok(NextReply::Answer(answer)) => return Ok(Some(answer)),
+                Ok(NextReply::Dropped) => {}
+                Ok(NextReply::Incomplete) => return Ok(None),
+                Err(defect) => {
                     let error = ReplyError {
                         number: self.answers + 1,
                         offset: self.offset + self.start as u64,
-                        wrong,
+                        defect,
                     };
                     self.failed = Some(error);
                     return Err(error);
@@ -132,51 +133,53 @@ impl Pipeline {
         }
     }
 
-    /// Returns how many bytes of the next answer there are.
+    /// Returns the number of received bytes of the next, incomplete reply.
     #[must_use]
     pub fn incomplete(&self) -> usize {
         self.buffer.len() - self.start
     }
 
-    fn next(&mut self) -> Result<Next, Wrong> {
+    fn next(&mut self) -> Result<NextReply, ReplyDefect> {
         let bytes = &self.buffer[self.start..];
-        let Some(header) = bytes.first_chunk::<HEADER>() else { return Ok(Next::Incomplete) };
+        let Some(header) = bytes.first_chunk::<HEADER>() else { return Ok(NextReply::Incomplete) };
         let header = ClientHeader::parse(header);
         if header.version != VERSION {
-            return Err(Wrong::Version(header.version));
+            return Err(ReplyDefect::Version(header.version));
         }
         let number = u64::from_be_bytes(header.transaction);
-        let (asked, forgotten) = match (self.waiting.get(&number), self.forgotten.get(&number)) {
-            (Some(&asked), _) => (asked, false),
-            (None, Some(&asked)) => (asked, true),
-            (None, None) => return Err(Wrong::Transaction(number)),
+        let (expected, forgotten) = match (self.waiting.get(&number), self.forgotten.get(&number)) {
+            (Some(&expected), _) => (expected, false),
+            (None, Some(&expected)) => (expected, true),
+            (None, None) => return Err(ReplyDefect::Transaction(number)),
         };
-        if header.opcode.request() != asked.opcode {
-            return Err(Wrong::Opcode { found: header.opcode, expected: asked.opcode });
+        if header.opcode.request() != expected.opcode {
+            return Err(ReplyDefect::Opcode { found: header.opcode, expected: expected.opcode });
         }
-        let length = reply::length(&header, asked.opcode)?;
-        let Some(data) = bytes.get(HEADER..length) else { return Ok(Next::Incomplete) };
+        let length = reply::length(&header, expected.opcode)?;
+        let Some(data) = bytes.get(HEADER..length) else { return Ok(NextReply::Incomplete) };
         let result = match header.status {
-            ClientStatus::SUCCESS => Ok(Reply::parse(header, asked.opcode, asked.endpoint, data)?),
+            ClientStatus::SUCCESS => {
+                Ok(Reply::parse(header, expected.opcode, expected.endpoint, data)?)
+            }
             refused => Err(refused),
         };
         self.start += length;
         self.answers += 1;
         if forgotten {
             self.forgotten.remove(&number);
-            return Ok(Next::Dropped);
+            return Ok(NextReply::Dropped);
         }
         self.waiting.remove(&number);
-        Ok(Next::Answer(Answer { transaction: TransactionNumber(number), result }))
+        Ok(NextReply::Answer(Answer { transaction: TransactionNumber(number), result }))
     }
 }
 
-/// What the bytes at hand are.
-enum Next {
-    /// An answer that somebody waits for.
+/// Result of parsing the next reply.
+enum NextReply {
+    /// The reply to an outstanding request.
     Answer(Answer),
-    /// An answer that nobody waits for.
+    /// The reply to a cancelled request.
     Dropped,
-    /// Less than an answer.
+    /// More bytes are needed.
     Incomplete,
 }

@@ -1,11 +1,11 @@
-//! What is answered, and the checks of its bytes.
+//! Replies of a service, and their decoding.
 //!
-//! | answer | length | in the order of |
+//! | reply | length in bytes | byte order of the length |
 //! |---|---|---|
-//! | a path | 16 + 72 for every address, 1 to 8 | this machine |
-//! | counters | 16 + 8 for every counter | the network |
-//! | an endpoint | 96 + 64 for every address | the network |
-//! | none: the status says why | at least 16 | as above |
+//! | path | 16 + 72 for each of 1 to 8 addresses | native |
+//! | counters | 16 + 8 for each counter | network |
+//! | endpoint | 96 + 64 for each address | network |
+//! | error status | at least 16 | as above |
 
 use ib_types::text::escaped;
 use ib_types::{Guid, PKey};
@@ -17,7 +17,7 @@ use ib_wire::mad::sa::PathRecord;
 
 use crate::Address;
 
-/// What a service answers.
+/// A reply of a service.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Reply {
@@ -32,34 +32,34 @@ pub enum Reply {
 /// Paths to a destination.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Resolved {
-    /// The path of first choice.
+    /// The primary path.
     pub path: PathRecord,
-    /// The source that the service has chosen, when it was left to it.
+    /// The source address that the service has chosen, if the request had none.
     pub source: Option<Address>,
-    /// All paths of the answer in their order, at least one.
+    /// All paths of the reply in order, at least one.
     pub paths: Vec<ResolvedPath>,
 }
 
-/// A path of an answer.
+/// A path of a reply.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ResolvedPath {
-    /// What it is for.
+    /// Flags, such as primary or alternate path.
     pub flags: EntryFlags,
     /// The path.
     pub record: PathRecord,
 }
 
 impl ResolvedPath {
-    /// The bit of a path of first choice.
+    /// Flag of the primary path.
     const PRIMARY: EntryFlags = EntryFlags(2);
 }
 
-/// Counters in the order in which they were sent.
+/// Counters in the order of the reply.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters(pub Vec<u64>);
 
 impl Counters {
-    /// Returns those that are known; 0 for what was not sent.
+    /// Returns the counters of ibacm by name; 0 for missing ones.
     #[must_use]
     pub fn known(&self) -> PerfCounters {
         let value = |index: usize| self.0.get(index).copied().unwrap_or(0);
@@ -75,90 +75,90 @@ impl Counters {
     }
 }
 
-/// What a service tells of one of its endpoints.
+/// An endpoint of a service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EndpointDescription {
-    /// Its number, from 1.
+    /// Index of the endpoint, from 1.
     pub index: u8,
-    /// The GUID of the HCA.
+    /// GUID of the HCA.
     pub device_guid: Guid,
-    /// The number of the port.
+    /// Port number.
     pub port: u8,
-    /// How many ports the HCA has.
+    /// Number of ports of the HCA.
     pub port_count: u8,
-    /// The partition.
+    /// P_Key of the partition.
     pub p_key: PKey,
-    /// Who resolves for it.
+    /// Name of the provider.
     pub provider: String,
-    /// Its names and addresses, as the service writes them.
+    /// Names and addresses, as text of the service.
     pub addresses: Vec<String>,
 }
 
-/// Why the bytes of a stream are not the answer that was expected.
+/// Error of an invalid reply, with its position in the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("answer {number}, at byte {offset} of the stream: {wrong}")]
+#[error("reply {number}, at byte {offset} of the stream: {defect}")]
 pub struct ReplyError {
-    /// Which answer of the connection it is, from 1.
+    /// Number of the reply on its connection, from 1.
     pub number: u64,
-    /// Where in the stream it begins, in bytes.
+    /// Offset of the reply in the stream, in bytes.
     pub offset: u64,
-    /// What is wrong with it.
-    pub wrong: Wrong,
+    /// Reason why the reply is invalid.
+    pub defect: ReplyDefect,
 }
 
-/// What is wrong with an answer.
+/// Reason why a reply is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Wrong {
-    /// It is of another version.
-    #[error("version {0}: expected 1")]
+pub enum ReplyDefect {
+    /// The protocol version is unknown.
+    #[error("the version is {0}: expected 1")]
     Version(u8),
-    /// Nothing was asked under that number.
-    #[error("transaction {0:#x}: expected one that waits for its answer")]
+    /// The transaction ID is not that of an outstanding request.
+    #[error("the transaction ID is {0:#x}: expected that of an outstanding request")]
     Transaction(u64),
-    /// Something else was asked.
-    #[error("operation {found}: expected {expected}, with or without the bit of answers")]
+    /// The opcode differs from that of the request.
+    #[error("the opcode is {found}: expected {expected}, with or without the ACK bit")]
     Opcode {
-        /// What it answers.
+        /// Opcode of the reply.
         found: ClientOpcode,
-        /// What was asked.
+        /// Opcode of the request.
         expected: ClientOpcode,
     },
-    /// Its length is none of such answers.
-    #[error("a length of {length}: an answer to {opcode} has {HEADER} bytes{}, {MOST} at most", of(.opcode, .status))]
+    /// The length is invalid for the opcode.
+    #[error("the length is {length}: a reply to {opcode} has {HEADER} bytes{}, at most {MOST}", of(.opcode, .status))]
     Length {
-        /// The length.
+        /// Length in bytes.
         length: u16,
-        /// What was asked.
+        /// Opcode of the request.
         opcode: ClientOpcode,
-        /// How it ended.
+        /// Status of the reply.
         status: ClientStatus,
     },
-    /// Another number of counters follows.
-    #[error("{counters} counters in an answer of {length} bytes: expected {} bytes", HEADER + 8 * usize::from(*.counters))]
+    /// The length does not match the number of counters.
+    #[error("the reply has {counters} counters in {length} bytes: expected {} bytes", HEADER + 8 * usize::from(*.counters))]
     Counters {
-        /// How many the answer says.
+        /// Number of counters in the header.
         counters: u8,
-        /// The length of the answer in bytes.
+        /// Length of the reply in bytes.
         length: usize,
     },
-    /// Another number of addresses follows.
-    #[error("{addresses} addresses in an endpoint of {length} bytes: expected {} bytes", ENDPOINT + ADDRESS * usize::from(*.addresses))]
+    /// The length does not match the number of addresses.
+    #[error("the endpoint has {addresses} addresses in {length} bytes: expected {} bytes", ENDPOINT + ADDRESS * usize::from(*.addresses))]
     Addresses {
-        /// How many the answer says.
+        /// Number of addresses in the endpoint.
         addresses: u16,
-        /// The length of the answer in bytes.
+        /// Length of the reply in bytes.
         length: usize,
     },
-    /// There is no path among its addresses.
-    #[error("{0} addresses without a path: expected at least one path")]
+    /// None of the addresses is a path.
+    #[error("the reply has {0} addresses without a path: expected at least one path")]
     NoPath(usize),
 }
 
-/// The length of the answer with an endpoint that has no address.
+/// Length of a reply with an endpoint without addresses.
 const ENDPOINT: usize = HEADER + EndpointInfo::LENGTH;
 
-/// Returns what follows a header, for people.
+/// Describes the data behind the header of a reply.
 fn of(opcode: &ClientOpcode, status: &ClientStatus) -> &'static str {
     match *opcode {
         _ if *status != ClientStatus::SUCCESS => " or more",
@@ -168,8 +168,8 @@ fn of(opcode: &ClientOpcode, status: &ClientStatus) -> &'static str {
     }
 }
 
-/// Returns the length of an answer to a request.
-pub(super) fn length(header: &ClientHeader, asked: ClientOpcode) -> Result<usize, Wrong> {
+/// Returns the checked length of a reply.
+pub(super) fn length(header: &ClientHeader, asked: ClientOpcode) -> Result<usize, ReplyDefect> {
     let length = match ByteOrder::of(asked) {
         ByteOrder::Little => u16::from_le_bytes(header.length),
         ByteOrder::Big => u16::from_be_bytes(header.length),
@@ -181,7 +181,7 @@ pub(super) fn length(header: &ClientHeader, asked: ClientOpcode) -> Result<usize
         _ if header.status != ClientStatus::SUCCESS => whole >= HEADER,
         ClientOpcode::RESOLVE => parts(HEADER + Entry::LENGTH, Entry::LENGTH),
         ClientOpcode::PERF_QUERY if whole != counters => {
-            return Err(Wrong::Counters { counters: header.src_out, length: whole });
+            return Err(ReplyDefect::Counters { counters: header.src_out, length: whole });
         }
         ClientOpcode::PERF_QUERY => true,
         _ => parts(ENDPOINT, ADDRESS),
@@ -189,17 +189,17 @@ pub(super) fn length(header: &ClientHeader, asked: ClientOpcode) -> Result<usize
     if right && whole <= MOST {
         return Ok(whole);
     }
-    Err(Wrong::Length { length, opcode: asked, status: header.status })
+    Err(ReplyDefect::Length { length, opcode: asked, status: header.status })
 }
 
 impl Reply {
-    /// Reads what follows the header of an answer, all of it.
+    /// Parses the data behind the header of a reply.
     pub(super) fn parse(
         header: ClientHeader,
         asked: ClientOpcode,
         index: u8,
         data: &[u8],
-    ) -> Result<Self, Wrong> {
+    ) -> Result<Self, ReplyDefect> {
         match asked {
             ClientOpcode::RESOLVE => Resolved::parse(header, data).map(Self::Resolved),
             ClientOpcode::PERF_QUERY => {
@@ -212,50 +212,50 @@ impl Reply {
     }
 }
 
-/// What the answers to the requests of one operation are; the pipeline lets no others through.
+/// Conversions of replies. The pipeline has checked that a reply has the opcode of its request.
 impl Reply {
     pub(super) fn into_resolved(self) -> Resolved {
-        let Self::Resolved(resolved) = self else { unreachable!("a path was asked for") };
+        let Self::Resolved(resolved) = self else { unreachable!("the request was RESOLVE") };
         resolved
     }
 
     pub(super) fn into_counters(self) -> Counters {
-        let Self::Counters(counters) = self else { unreachable!("counters were asked for") };
+        let Self::Counters(counters) = self else { unreachable!("the request was PERF_QUERY") };
         counters
     }
 
     pub(super) fn into_endpoint(self) -> EndpointDescription {
-        let Self::Endpoint(endpoint) = self else { unreachable!("an endpoint was asked for") };
+        let Self::Endpoint(endpoint) = self else { unreachable!("the request was EP_QUERY") };
         endpoint
     }
 }
 
 impl Resolved {
-    fn parse(header: ClientHeader, data: &[u8]) -> Result<Self, Wrong> {
+    fn parse(header: ClientHeader, data: &[u8]) -> Result<Self, ReplyDefect> {
         let entries = Resolve::parse(header, data, ByteOrder::NATIVE).entries;
         let (mut paths, mut source) = (Vec::new(), None);
         for entry in &entries {
             if entry.kind == EntryType::PATH {
                 paths.push(ResolvedPath { flags: entry.flags, record: entry.path_record() });
             } else if entry.flags.has(EntryFlags::SOURCE) {
-                // One of a type that is new is as good as none.
+                // A source of an unknown type is ignored.
                 source = source.or_else(|| Address::of_entry(entry).ok());
             }
         }
         let first = paths.iter().find(|path| path.flags.has(ResolvedPath::PRIMARY));
-        let first = first.or_else(|| paths.first()).ok_or(Wrong::NoPath(entries.len()))?;
+        let first = first.or_else(|| paths.first()).ok_or(ReplyDefect::NoPath(entries.len()))?;
         Ok(Self { path: first.record, source, paths })
     }
 }
 
 impl EndpointDescription {
-    fn parse(index: u8, data: &[u8]) -> Result<Self, Wrong> {
-        let (info, names) = data.split_first_chunk().expect("the length has room for an endpoint");
+    fn parse(index: u8, data: &[u8]) -> Result<Self, ReplyDefect> {
+        let (info, names) = data.split_first_chunk().expect("the length was checked");
         let info = EndpointInfo::parse(info);
         let (names, _) = names.as_chunks::<ADDRESS>();
         if names.len() != usize::from(info.address_count) {
             let length = HEADER + data.len();
-            return Err(Wrong::Addresses { addresses: info.address_count, length });
+            return Err(ReplyDefect::Addresses { addresses: info.address_count, length });
         }
         Ok(Self {
             index,

@@ -1,4 +1,4 @@
-//! What a service can be asked, and its bytes.
+//! Requests to a service, and their encoding.
 
 use std::num::NonZeroU8;
 
@@ -9,15 +9,14 @@ use ib_wire::mad::sa::PathRecord;
 use super::RequestError;
 use crate::Address;
 
-/// How a path is looked for.
+/// Options of a request to resolve.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ResolveOptions {
-    /// Only what the service knows already is wanted; it refuses with [`ENODATA`] what it does not.
+    /// True if only cached paths may be returned. Without one, the service rejects the request with [`ENODATA`].
     ///
     /// [`ENODATA`]: ib_wire::acm::ClientStatus::ENODATA
     pub no_delay: bool,
-    /// Subnet administration shall be asked, for a path between GIDs or LIDs. What it refuses with is a status of its
-    /// own then, in the place of the service's.
+    /// True if the service has to query the SA for a path between GIDs or LIDs. Errors then have the status of the SA.
     pub query_sa: bool,
 }
 
@@ -34,18 +33,18 @@ impl ResolveOptions {
     }
 }
 
-/// Whose counters are asked for.
+/// Scope of a counter query.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum PerfOf {
-    /// Those of the service.
+pub enum CounterScope {
+    /// The whole service.
     Service,
-    /// Those of an endpoint, by its number.
+    /// An endpoint by its index.
     Endpoint(NonZeroU8),
-    /// Those of the endpoint with a name or an IP address.
+    /// The endpoint with a name or an IP address.
     Address(Address),
 }
 
-/// A request, whatever it is known by on a connection.
+/// A request, without its transaction ID.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
     opcode: ClientOpcode,
@@ -55,12 +54,12 @@ pub struct Request {
 }
 
 impl Request {
-    /// Asks for a path to a destination, from a source or from whichever the service chooses.
+    /// Creates a request to resolve the path to a destination. Without a source the service chooses one.
     ///
-    /// GIDs and LIDs become a path whose other fields are left open.
+    /// GIDs and LIDs are sent as a path record whose other fields are 0.
     ///
     /// # Errors
-    /// Fails when one end is a GID or a LID and the other something else.
+    /// Fails if one of the addresses is a GID or LID, and the other one has another type.
     pub fn resolve(
         source: Option<&Address>,
         destination: &Address,
@@ -83,29 +82,29 @@ impl Request {
             entries.push(source.to_entry(EntryFlags::SOURCE).ok_or_else(|| mixed(source))?);
         }
         let flags = EntryFlags::DESTINATION.with(options.flags());
-        // A GID or a LID without a source is a path already.
+        // A GID or a LID without a source was handled as a path above.
         let entry = destination.to_entry(flags);
         entries.push(entry.ok_or_else(|| mixed(source.unwrap_or(destination)))?);
         Ok(Self::with_entries(ClientOpcode::RESOLVE, entries))
     }
 
-    /// Asks for the path between the GIDs or the LIDs of a path.
+    /// Creates a request to resolve the path between the GIDs or the LIDs of a path record.
     #[must_use]
     pub fn resolve_path(path: &PathRecord, options: ResolveOptions) -> Self {
         let entry = Entry::path(options.flags(), path);
         Self::with_entries(ClientOpcode::RESOLVE, vec![entry])
     }
 
-    /// Asks for counters.
+    /// Creates a query of counters.
     ///
     /// # Errors
-    /// Fails for those of a GID or a LID, of which endpoints have none.
-    pub fn perf(of: &PerfOf) -> Result<Self, RequestError> {
+    /// Fails if the address of the endpoint is a GID or a LID.
+    pub fn perf(of: &CounterScope) -> Result<Self, RequestError> {
         let mut request = Self::with_entries(ClientOpcode::PERF_QUERY, Vec::new());
         match of {
-            PerfOf::Service => {}
-            PerfOf::Endpoint(index) => request.src_index = index.get(),
-            PerfOf::Address(address) => {
+            CounterScope::Service => {}
+            CounterScope::Endpoint(index) => request.src_index = index.get(),
+            CounterScope::Address(address) => {
                 let entry = address.to_entry(EntryFlags::SOURCE);
                 let entry = entry.ok_or_else(|| RequestError::NoEndpoint(address.clone()))?;
                 request.entries.push(entry);
@@ -114,14 +113,14 @@ impl Request {
         Ok(request)
     }
 
-    /// Asks for an endpoint by its number, among those of the ports with one number, or of all for 0.
+    /// Creates a query of an endpoint by its index among the endpoints of ports with number `port`, or of all ports for 0.
     #[must_use]
     pub fn endpoint(index: NonZeroU8, port: u8) -> Self {
         let request = Self::with_entries(ClientOpcode::EP_QUERY, Vec::new());
         Self { src_out: index.get(), src_index: port, ..request }
     }
 
-    /// Returns the bytes of the message, which are to be written with one call.
+    /// Returns the bytes of the message, which have to be written with one call.
     #[must_use]
     pub fn to_bytes(&self, transaction: [u8; 8]) -> Vec<u8> {
         let mut header = ClientHeader::new(self.opcode, transaction);
@@ -131,19 +130,19 @@ impl Request {
         let mut bytes = Vec::with_capacity(length);
         bytes.extend_from_slice(&header.to_bytes());
         for entry in &self.entries {
-            // Lengths may be in network order; flags and types never are.
+            // Flags and types are in native byte order even if lengths are in network order.
             bytes.extend_from_slice(&entry.to_bytes(ByteOrder::NATIVE));
         }
         bytes
     }
 
-    /// Returns what is asked for.
+    /// Returns the opcode.
     #[must_use]
     pub const fn opcode(&self) -> ClientOpcode {
         self.opcode
     }
 
-    /// Returns the number of the endpoint that is asked for.
+    /// Returns the index of the queried endpoint.
     pub(super) const fn endpoint_index(&self) -> u8 {
         self.src_out
     }

@@ -1,41 +1,41 @@
-//! Where the service is, and how programs find it.
+//! Addresses of services, and how clients find them.
 
 use std::fmt;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// The TCP port of services that say no other.
+/// Default TCP port of services.
 pub const DEFAULT_PORT: u16 = 6125;
 
-/// The host of a service that is only known by its port.
+/// Host of a service that is found by the port file.
 const THIS_HOST: &str = "127.0.0.1";
 
-/// Where a service takes connections.
+/// Address of a service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ServiceAddress {
-    /// At a socket of the file system.
+    /// Path of a Unix domain socket.
     #[cfg(unix)]
     Unix(PathBuf),
-    /// At a TCP port.
+    /// A TCP port.
     Tcp {
-        /// The name or the address of the host.
+        /// Name or IP address of the host.
         host: String,
-        /// The port.
+        /// Port number.
         port: u16,
     },
 }
 
 impl ServiceAddress {
-    /// Returns where programs of this machine find the service, as librdmacm does: at the TCP port that the port file
-    /// names, or else at the socket that any program may use.
+    /// Finds the service of this machine as librdmacm does: the TCP port in the port file, or else the socket for all
+    /// programs.
     #[must_use]
     pub fn find() -> Self {
         Self::find_in(&ServiceFiles::default())
     }
 
-    /// Returns the same for files at other places.
+    /// Does the same with other files.
     #[must_use]
     pub fn find_in(files: &ServiceFiles) -> Self {
         match files.port() {
@@ -44,8 +44,7 @@ impl ServiceAddress {
         }
     }
 
-    /// Returns where administrators' programs find the service of this machine unless told, as `ib_acme` does: at the
-    /// socket that the service itself has made.
+    /// Returns the default address of `ib_acme`: the socket for administrators' programs on this machine.
     #[must_use]
     pub fn default_for_machine() -> Self {
         Self::local(&ServiceFiles::default().own_socket)
@@ -58,7 +57,7 @@ impl ServiceAddress {
         Self::from_text_in(text, &ServiceFiles::default())
     }
 
-    /// Returns the same for files at other places.
+    /// Does the same with other files.
     #[must_use]
     pub fn from_text_in(text: &str, files: &ServiceFiles) -> Self {
         #[cfg(unix)]
@@ -68,13 +67,13 @@ impl ServiceAddress {
         Self::tcp(text, files.port().unwrap_or(DEFAULT_PORT))
     }
 
-    /// Returns a TCP port of a host.
+    /// Returns the address of a TCP port of a host.
     #[must_use]
     pub fn tcp(host: &str, port: u16) -> Self {
         Self::Tcp { host: host.to_owned(), port }
     }
 
-    /// Returns a socket of this machine; its usual port where there are no such sockets.
+    /// Returns the address of a Unix domain socket; on other systems the default TCP port of this machine.
     fn local(socket: &Path) -> Self {
         if cfg!(unix) {
             #[cfg(unix)]
@@ -96,22 +95,22 @@ impl fmt::Display for ServiceAddress {
     }
 }
 
-/// The files by which programs of a machine find its service.
+/// Files by which clients find the service of their machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServiceFiles {
-    /// What the service's TCP port is in, as text, while it has one.
+    /// Text file with the TCP port of the service, while it has one.
     pub port_file: PathBuf,
-    /// The socket for any program.
+    /// Socket for all programs.
     pub socket: PathBuf,
-    /// The socket for administrators' programs and the kernel.
+    /// Socket for administrators' programs and the kernel.
     pub own_socket: PathBuf,
 }
 
 impl ServiceFiles {
-    /// Returns the port in the port file; `None` when there is no file, or no port in it.
+    /// Returns the port in the port file; `None` if there is no file, or no port in it.
     fn port(&self) -> Option<u16> {
         let mut text = String::new();
-        // No more than a number takes, whatever lies there.
+        // Reads a bounded number of bytes, because the file may be any file.
         File::open(&self.port_file).ok()?.take(16).read_to_string(&mut text).ok()?;
         text.split_whitespace().next()?.parse().ok().filter(|&port| port != 0)
     }

@@ -1,4 +1,4 @@
-//! A socket whose calls end in time.
+//! A stream socket with deadlines.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -14,7 +14,7 @@ pub(super) enum Stream {
     Tcp(TcpStream),
 }
 
-/// Does the same with a stream of either sort.
+/// Evaluates an expression with the socket of a stream of either type.
 macro_rules! either {
     ($stream:expr, $name:ident => $work:expr) => {
         match $stream {
@@ -26,7 +26,7 @@ macro_rules! either {
 }
 
 impl Stream {
-    /// Connects, in so much time for every address that a host has.
+    /// Connects, with the timeout for each address of a host.
     pub(super) fn connect(service: &ServiceAddress, timeout: Duration) -> io::Result<Self> {
         match service {
             #[cfg(unix)]
@@ -52,7 +52,7 @@ impl Stream {
         }
     }
 
-    /// Writes all bytes: with one call, unless the system takes only some of them.
+    /// Writes all bytes, with one call unless the system accepts only a part.
     pub(super) fn write(&mut self, mut bytes: &[u8], deadline: Instant) -> io::Result<()> {
         while !bytes.is_empty() {
             either!(self, stream => stream.set_write_timeout(Some(left(deadline)?)))?;
@@ -65,7 +65,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Waits for bytes and returns how many have come; 0 at the end of the stream.
+    /// Waits for bytes; returns their number, 0 at the end of the stream.
     pub(super) fn read(&mut self, buffer: &mut [u8], deadline: Instant) -> io::Result<usize> {
         loop {
             either!(self, stream => stream.set_read_timeout(Some(left(deadline)?)))?;
@@ -77,16 +77,16 @@ impl Stream {
     }
 }
 
-/// Returns the time that is left.
+/// Returns the time until a deadline.
 fn left(deadline: Instant) -> io::Result<Duration> {
     let left = deadline.saturating_duration_since(Instant::now());
     if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left) }
 }
 
-/// Passes an error on, unless it only says that a call has ended early.
+/// Returns an error unless it is an interruption or a timeout, after which the call is repeated.
 fn again(error: io::Error) -> io::Result<()> {
     match error.kind() {
-        // Time limits end calls with either of the last two; whether time is over says the clock.
+        // Expired socket timeouts cause one of the last two errors. The caller compares the clock with the deadline.
         io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => Ok(()),
         _ => Err(error),
     }
@@ -104,12 +104,12 @@ pub(super) fn check_service(socket: impl std::os::fd::AsFd) -> io::Result<()> {
         return Ok(());
     }
     let (found, own) = (found.as_raw(), own.as_raw());
-    let what = format!("user {found} serves the socket: expected user {own} or root");
-    Err(io::Error::new(io::ErrorKind::PermissionDenied, what))
+    let message = format!("user {found} serves the socket: expected user {own} or root");
+    Err(io::Error::new(io::ErrorKind::PermissionDenied, message))
 }
 
-/// Connects to a socket of the file system. While its listener has no room, the system waits for as long as a call
-/// to write may take.
+/// Connects to a Unix domain socket. While the backlog of its listener is full, the system waits for the send timeout of
+/// the socket.
 #[cfg(unix)]
 fn connect_local(
     path: &std::path::Path,
@@ -119,7 +119,7 @@ fn connect_local(
 
     let socket = net::socket(net::AddressFamily::UNIX, net::SocketType::STREAM, None)?;
     rustix::io::fcntl_setfd(&socket, rustix::io::FdFlags::CLOEXEC)?;
-    // Zero would be indefinitely.
+    // A timeout of 0 would mean no limit.
     let timeout = timeout.max(Duration::from_millis(1));
     sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, Some(timeout))?;
     let address = net::SocketAddrUnix::new(path)?;

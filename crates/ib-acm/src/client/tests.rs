@@ -1,4 +1,4 @@
-//! Clients against servers with prepared answers.
+//! Tests of clients with a scripted server.
 
 mod blocking;
 mod pipeline;
@@ -13,7 +13,7 @@ use ib_wire::acm::{
 };
 use ib_wire::mad::sa::PathRecord;
 
-/// Returns an answer to a request, with the bit of answers or without it.
+/// Returns a reply to a request, with or without the ACK bit.
 fn answer(request: &[u8], ack: bool, status: ClientStatus, data: &[u8]) -> Vec<u8> {
     let mut header = ClientHeader::parse(request.first_chunk().expect("a request has a header"));
     let order = ByteOrder::of(header.opcode);
@@ -35,7 +35,7 @@ fn path(dlid: u16) -> PathRecord {
     PathRecord { sgid, dgid, slid: 1, dlid, reversible: true, ..PathRecord::zeroed() }
 }
 
-/// Returns the data of an answer with a path, and the source that the service has chosen.
+/// Returns the data of a reply with a path and, optionally, the source that the service has chosen.
 fn resolved(dlid: u16, source: Option<[u8; 4]>) -> Vec<u8> {
     let mut data = Entry::path(EntryFlags::PATH, &path(dlid)).to_bytes(ByteOrder::NATIVE).to_vec();
     if let Some(source) = source {
@@ -45,12 +45,12 @@ fn resolved(dlid: u16, source: Option<[u8; 4]>) -> Vec<u8> {
     data
 }
 
-/// Returns the data of an answer with counters.
+/// Returns the data of a reply with counters.
 fn counters(values: &[u64]) -> Vec<u8> {
     values.iter().flat_map(|value| value.to_be_bytes()).collect()
 }
 
-/// Returns the data of an answer with an endpoint.
+/// Returns the data of a reply with an endpoint.
 fn endpoint(device_guid: u64, names: &[&str]) -> Vec<u8> {
     let field = |text: &str| {
         let mut field = [0; 64];

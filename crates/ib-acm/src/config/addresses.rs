@@ -1,4 +1,4 @@
-//! The names and addresses of the machine's own endpoints: `ibacm_addr.cfg`, before 2010 `acm_addr.cfg`.
+//! Names and addresses of the machine's own endpoints: `ibacm_addr.cfg`, before 2010 `acm_addr.cfg`.
 //!
 //! ```text
 //! # name or address   device  port  P_Key
@@ -15,10 +15,10 @@ use ib_types::PKey;
 use super::{Parsed, text};
 use crate::Address;
 
-/// The longest name of a device in bytes.
+/// Maximum length of a device name in bytes.
 pub const LONGEST_DEVICE: usize = 63;
 
-/// The lines of an address file, in its order; none stands twice.
+/// An address file: its distinct lines, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AddressFile {
     /// The lines.
@@ -28,39 +28,38 @@ pub struct AddressFile {
 /// A name or an address of an endpoint: a device's port and a partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AddressLine {
-    /// The line, counted from 1; of no meaning to the writer.
+    /// Line number, from 1. The writer ignores it.
     pub line: usize,
-    /// A name, an IPv4 or an IPv6 address.
+    /// Name, IPv4 or IPv6 address.
     pub address: Address,
-    /// The device's name, 1 to 63 bytes, such as `mlx5_0`.
+    /// Device name of 1 to 63 bytes, such as `mlx5_0`.
     pub device: Box<str>,
-    /// The port, 1 to 255.
+    /// Port number, 1 to 255.
     pub port: u8,
-    /// The key of the partition, which is not zero.
+    /// P_Key of the partition, not 0.
     pub p_key: PKey,
 }
 
 impl AddressFile {
-    /// Reads an address file. A line that is none is passed over with a warning, as is one that stands
-    /// there for the second time.
+    /// Reads an address file. Invalid and repeated lines are ignored with a warning.
     #[must_use]
     pub fn read(bytes: &[u8]) -> Parsed<Self> {
         let mut parsed: Parsed<Self> = Parsed::default();
-        let mut known = BTreeSet::new();
+        let mut seen = BTreeSet::new();
         for (number, bytes) in text::lines(bytes) {
             let Some(words) = parsed.words(number, bytes) else { continue };
             if words.is_empty() {
                 continue;
             }
-            let (all, so) = (words.join(" "), "the line is passed over");
+            let (all, so) = (words.join(" "), "the line is ignored");
             match line(number, &words) {
                 Ok(line) => {
                     parsed.end(number, &words[4..]);
                     let AddressLine { address, device, port, p_key, .. } = &line;
-                    if known.insert((address.clone(), device.clone(), *port, *p_key)) {
+                    if seen.insert((address.clone(), device.clone(), *port, *p_key)) {
                         parsed.value.lines.push(line);
                     } else {
-                        parsed.warn(number, &all, "an address that is not there yet", so);
+                        parsed.warn(number, &all, "an address of no earlier line", so);
                     }
                 }
                 Err((found, expected)) => parsed.warn(number, found, expected, so),
@@ -69,14 +68,14 @@ impl AddressFile {
         parsed
     }
 
-    /// Returns the lines that count: those with names, and those with IP addresses only where
-    /// `support_ips_in_addr_cfg` is set. Without it the IP addresses are those of the machine's interfaces.
+    /// Returns the lines in use: those with names, and those with IP addresses if `support_ips_in_addr_cfg` is set.
+    /// Otherwise the endpoints have the IP addresses of the machine's interfaces.
     pub fn in_use(&self, support_ips: bool) -> impl Iterator<Item = &AddressLine> {
         self.lines.iter().filter(move |line| support_ips || line.address.ip().is_none())
     }
 
-    /// Returns the text of the file. A line that would be read as something else, such as that of a GID
-    /// or of a name with a blank in it, becomes a comment.
+    /// Returns the text of the file. A line that cannot be read back, such as one with a GID or with a name that contains
+    /// a blank, is written as a comment.
     #[must_use]
     pub fn to_file(&self) -> String {
         let mut text = HEAD.to_owned();
@@ -92,18 +91,18 @@ impl AddressFile {
             let again = self::line(line.line, &words);
             let same = words.iter().all(|word| text::stands(word)) && again.as_ref() == Ok(line);
             let content = if same { content } else { unwritten(&content) };
-            writeln!(text, "{content}").expect("a string takes everything");
+            writeln!(text, "{content}").expect("writing to a string never fails");
         }
         text
     }
 }
 
 const HEAD: &str = "\
-# The names and addresses of this machine's InfiniBand endpoints.
+# Names and addresses of this machine's InfiniBand endpoints.
 #
-# Each line gives one: a name, an IPv4 or an IPv6 address; the device; its port; the P_Key in
-# hexadecimal behind 0x, or `default` for 0xffff. An endpoint may have several lines. Lines with IP
-# addresses count only with `support_ips_in_addr_cfg 1`; else they are those of the interfaces.
+# Each line has a name, an IPv4 or an IPv6 address; the device; its port; the P_Key in hexadecimal
+# with 0x, or `default` for 0xffff. An endpoint may have several lines. Lines with IP addresses are
+# used only with `support_ips_in_addr_cfg 1`. Otherwise the addresses of the interfaces are used.
 #
 # address device port pkey
 ";
@@ -113,15 +112,15 @@ pub(super) fn unwritten(content: &str) -> String {
     format!("# not expressible: {}", text::visible(content))
 }
 
-/// Reads a line; an error is what was found and what was expected.
+/// Parses a line. An error has the found word, and the expectation.
 fn line<'w>(line: usize, words: &[&'w str]) -> Result<AddressLine, (&'w str, String)> {
     let word = |index: usize, expected: &str| {
         words.get(index).copied().ok_or_else(|| ("", expected.to_owned()))
     };
     let address = word(0, "a name or an IP address")?;
-    let address = Address::parse(address).map_err(|error| (address, wanted(&error)))?;
+    let address = Address::parse(address).map_err(|error| (address, expectation(&error)))?;
 
-    let expected = "a device's name of 1 to 63 bytes";
+    let expected = "a device name of 1 to 63 bytes";
     let device = word(1, expected)?;
     if device.len() > LONGEST_DEVICE || device.chars().any(char::is_control) {
         return Err((device, expected.to_owned()));
@@ -145,9 +144,9 @@ fn line<'w>(line: usize, words: &[&'w str]) -> Result<AddressLine, (&'w str, Str
     Ok(AddressLine { line, address, device: device.into(), port, p_key })
 }
 
-/// Returns what is expected in place of what is no address.
-pub(super) fn wanted(error: &crate::address::AddressError) -> String {
-    format!("a name or an IP address (it is {error})")
+/// Returns the expectation for a word that is not an address.
+pub(super) fn expectation(error: &crate::address::AddressError) -> String {
+    format!("a name or an IP address ({error})")
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! How the service works: `ibacm_opts.cfg`, before 2010 `acm_opts.cfg`.
+//! Options of the service: `ibacm_opts.cfg`, before 2010 `acm_opts.cfg`.
 //!
 //! ```text
-//! # what a key is for stands in the file that `Options::to_file` writes
+//! # `Options::to_file` writes a file with a description of each key
 //! log_level 1
 //! route_prot acm
 //! group 100 4096
@@ -10,7 +10,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `options/read.rs` | the reader |
-//! | `options/write.rs` | the writer, with what it tells of each key |
+//! | `options/write.rs` | the writer, with descriptions of the keys |
 //! | `options/fit.rs` | [`Options::fitted`]: options for the size of a cluster |
 
 use std::time::Duration;
@@ -24,7 +24,7 @@ mod fit;
 mod read;
 mod write;
 
-/// The most groups beside the first: a question lists six.
+/// Maximum number of groups beside the base group: a message lists six.
 pub const MOST_GROUPS: usize = 5;
 
 /// Source of routes: `route_prot`.
@@ -37,183 +37,180 @@ pub enum RouteProtocol {
     Acm,
 }
 
-/// The only provider that there is: the protocol of [`ib_wire::mad::acm`], built in.
+/// Name of the only provider, which is built in: the protocol of [`ib_wire::mad::acm`].
 pub const PROVIDER: &str = "ibacmp";
 
-/// The options of the service; the fields have the names of ibacm's keys.
+/// Options of the service. The fields have the names of ibacm's keys.
 ///
-/// The key `addr_prot` has no field: the only protocol is `acm`. The defaults are those of ibacm, but for
-/// [`resolve_depth`](Self::resolve_depth) and [`send_depth`](Self::send_depth). Values outside of the
-/// ranges given here can be written to a file, but not read from it.
+/// The key `addr_prot` has no field: the only protocol is `acm`. The defaults are those of ibacm, except for
+/// [`resolve_depth`](Self::resolve_depth) and [`send_depth`](Self::send_depth). Values outside of the ranges given here
+/// can be written to a file, but not read from it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Where the log goes; `/var/log/ibacm.log`.
+    /// Destination of the log [default: `/var/log/ibacm.log`].
     pub log_file: LogFile,
-    /// How much is logged: 0 errors (the default), 1 events, 2 everything.
+    /// Log level: 0 errors, 1 events, 2 all messages [default: 0].
     pub log_level: u8,
-    /// How much is logged of management datagrams, 0 to 255; 0.
+    /// Log level of MADs in ibacm, 0 to 255 [default: 0].
     pub umad_debug_level: u8,
-    /// The file with the process's number, which keeps a second service from starting; `/run/ibacm.pid`.
+    /// PID file, whose lock prevents a second service from starting [default: `/run/ibacm.pid`].
     pub lock_file: Word,
-    /// The TCP port for clients, 1 to 65535; 6125.
+    /// TCP port for clients, 1 to 65535 [default: 6125].
     pub server_port: u16,
-    /// How clients reach the service.
+    /// Type of the sockets for clients [default: `unix`].
     pub server_mode: ServerMode,
-    /// Whether only `ib_acme` and the kernel are served: the socket is not published where other programs
-    /// look for it; no.
+    /// True if only `ib_acme` and the kernel are served: the socket for other programs is not created [default: false].
     pub acme_plus_kernel_only: bool,
-    /// Where providers' libraries are. It has no effect: no library is loaded.
+    /// Directory of ibacm's provider libraries. It has no effect: no library is loaded.
     pub provider_lib_path: Option<Word>,
-    /// Whether the IP addresses of the address file count, rather than those of the interfaces; no.
+    /// True if the IP addresses of the address file are used instead of those of the interfaces [default: false].
     pub support_ips_in_addr_cfg: bool,
-    /// Which provider serves which subnet, in the order of the file; none, which is the built-in one for all.
+    /// Providers of subnets, in the order of the file [default: none: the built-in provider serves all subnets].
     pub provider: Vec<Provider>,
-    /// How long an answer may take, beside the time that the subnet manager grants, 1 ms to 2^31 − 1 ms;
-    /// 2 s. Written in full milliseconds.
+    /// Response timeout, 1 ms to 2^31 − 1 ms [default: 2 s]. The file has whole milliseconds.
     pub timeout: Duration,
-    /// How often a question is sent again, 0 to 65535; 2.
+    /// Number of retries of a request, 0 to 65535 [default: 2].
     pub retries: u16,
-    /// How many questions to subnet administration are open at once, 1 to 65535; 1.
+    /// Maximum number of outstanding SA queries, 1 to 65535 [default: 1].
     pub sa_depth: u16,
-    /// How many addresses are asked for at once, 1 to 65535; 32, where ibacm has 1.
+    /// Maximum number of addresses resolved at the same time, 1 to 65535 [default: 32; ibacm: 1].
     pub resolve_depth: u16,
-    /// How many messages are being sent at once, 1 to 65535; 32, where ibacm has 1.
+    /// Maximum number of outstanding sends, 1 to 65535 [default: 32; ibacm: 1].
     pub send_depth: u16,
-    /// How many messages may be waiting to be looked at, 1 to 65535; 1024.
+    /// Maximum number of received messages in the queue, 1 to 65535 [default: 1024].
     pub recv_depth: u16,
-    /// How long an address is known, in minutes up to 2^31 − 1; `None` for ever; 1440 minutes.
+    /// Lifetime of a cached address, up to 2^31 − 1 minutes; `None` for no limit [default: 1440 minutes].
     pub addr_timeout: Option<Duration>,
-    /// Where routes come from.
+    /// Source of routes [default: `sa`].
     pub route_prot: RouteProtocol,
-    /// How long a route is known, in minutes up to 2^31 − 1; `None`, the default, as long as its address.
+    /// Lifetime of a cached route, up to 2^31 − 1 minutes; `None` for that of its address [default: `None`].
     pub route_timeout: Option<Duration>,
-    /// How a machine's own addresses are resolved.
+    /// Resolution of the machine's own addresses [default: `local`].
     pub loopback_prot: Loopback,
-    /// The MTU of the group that all members share; 2048 bytes.
+    /// MTU of the base group, which all machines join [default: 2048 bytes].
     pub min_mtu: Mtu,
-    /// The rate of the group that all members share, one of [`RateCode::RATES`]; 10 Gbit/s. ibacm, as of
-    /// its version 44, takes 28, 50, 400 and more for 10, so that it is in another group then.
+    /// Rate of the base group, one of [`RateCode::RATES`] [default: 10 Gbit/s]. ibacm, as of version 44, reads 28, 50, 400
+    /// and more as 10, and then joins another group.
     pub min_rate: RateCode,
-    /// Whether there is a file of routes.
+    /// Format of the file of preloaded routes [default: `none`].
     pub route_preload: RoutePreload,
-    /// The file of routes; `/etc/rdma/ibacm_route.data`.
+    /// File of preloaded routes [default: `/etc/rdma/ibacm_route.data`].
     pub route_data_file: Word,
-    /// Whether there is a file of hosts.
+    /// Format of the file of preloaded addresses [default: `none`].
     pub addr_preload: AddressPreload,
-    /// The file of hosts; `/etc/rdma/ibacm_hosts.data`.
+    /// File of preloaded addresses [default: `/etc/rdma/ibacm_hosts.data`].
     pub addr_data_file: Word,
-    /// How often addresses in use are checked with their owners, in seconds up to 2^31 − 1; `None` only before
-    /// `addr_timeout` is over; 300 s. ibfabric's own.
+    /// Interval at which addresses in use are verified, up to 2^31 − 1 s; `None` for only before they expire [default:
+    /// 300 s]. ibfabric only.
     pub check_interval: Option<Duration>,
-    /// How often an address is announced after it came into service, 0 to 255; 2. ibfabric's own.
+    /// Number of announcements of an address after its endpoint comes up, 0 to 255 [default: 2]. ibfabric only.
     pub announce: u8,
-    /// Whether the service levels of subnet administration are compared with those of the groups before
-    /// routes are made from groups; yes. ibfabric's own.
+    /// True if routes are derived from groups only after their service levels were compared with those of the SA
+    /// [default: true]. ibfabric only.
     pub route_check: bool,
-    /// The most destinations that are known at once, 1 to 2^31 − 1; 1,000,000. ibfabric's own.
+    /// Maximum number of cached addresses, 1 to 2^31 − 1 [default: 1,000,000]. ibfabric only.
     pub max_destinations: u32,
-    /// Groups beside that of `min_rate` and `min_mtu`, at most five, the least wanted first; none.
-    /// ibfabric's own.
+    /// Groups beside the base group, at most five, in ascending order of preference [default: none]. ibfabric only.
     pub group: Vec<GroupOption>,
 }
 
-/// Where the log goes.
+/// Destination of the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LogFile {
     /// `stdout`.
     Stdout,
     /// `stderr`.
     Stderr,
-    /// A file, whose name is neither of these.
+    /// A file, whose name is neither `stdout` nor `stderr`.
     File(Word),
 }
 
-/// How clients reach the service.
+/// Type of the sockets for clients.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ServerMode {
-    /// `unix`: by a socket in the file system, from the same machine.
+    /// `unix`: a Unix domain socket, for clients of the same machine.
     #[default]
     Unix,
-    /// `loop`: by TCP, from the same machine.
+    /// `loop`: TCP on the loopback interface, for clients of the same machine.
     Loop,
-    /// `open`: by TCP, from wherever the machine can be reached.
+    /// `open`: TCP on all interfaces.
     Open,
 }
 
-/// How a machine's own addresses are resolved.
+/// Resolution of the machine's own addresses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Loopback {
-    /// `none`: like those of other machines.
+    /// `none`: like addresses of other machines.
     None,
-    /// `local`: they are known from the start.
+    /// `local`: without a query.
     #[default]
     Local,
 }
 
-/// Whether there is a file of routes.
+/// Format of the file of preloaded routes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RoutePreload {
-    /// `none`.
+    /// `none`: no file.
     #[default]
     None,
-    /// `opensm_full_v1`: as OpenSM's plugin `dump_pr` writes it, see [`super::routes`].
+    /// `opensm_full_v1`: the output of OpenSM's plugin `dump_pr`, see [`super::routes`].
     OpensmFullV1,
 }
 
-/// Whether there is a file of hosts.
+/// Format of the file of preloaded addresses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AddressPreload {
-    /// `none`.
+    /// `none`: no file.
     #[default]
     None,
-    /// `acm_hosts`: see [`super::hosts`].
+    /// `acm_hosts`: a hosts file, see [`super::hosts`].
     AcmHosts,
 }
 
-/// Which provider serves a subnet.
+/// Provider of a subnet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Provider {
-    /// The provider's name; one other than [`PROVIDER`] cannot be loaded.
+    /// Name of the provider. Providers other than [`PROVIDER`] cannot be loaded.
     pub name: Word,
-    /// The subnet's prefix; `None` for those that no other line names.
+    /// Subnet prefix; `None` for all subnets without a line of their own.
     pub prefix: Option<u64>,
 }
 
-/// A group beside the one that all members share.
+/// A group beside the base group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GroupOption {
-    /// Its rate, one of [`RateCode::RATES`].
+    /// Rate, one of [`RateCode::RATES`].
     pub rate: RateCode,
-    /// Its MTU.
+    /// MTU.
     pub mtu: Mtu,
-    /// Its service level; 0 where none is named.
+    /// Service level; `None` for 0.
     pub sl: Option<ServiceLevel>,
 }
 
-/// Why a file of options is none.
+/// Error of an invalid options file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OptionsError {
-    /// A value cannot be that of its key.
+    /// A value is invalid for its key.
     #[error("{file}:{line}: {key}: found `{}`, expected {expected}", text::visible(found))]
     Value {
-        /// The name of the file.
+        /// File name.
         file: String,
-        /// The line, counted from 1.
+        /// Line number, from 1.
         line: usize,
         /// The key.
         key: &'static str,
-        /// The value, cut after 80 characters.
+        /// The value, truncated to 80 characters.
         found: String,
-        /// What it may be.
+        /// Description of valid values.
         expected: String,
     },
-    /// There are more groups than a question has room for.
+    /// The file has more groups than a message can list.
     #[error("{file}:{line}: group: found {} groups, expected at most {MOST_GROUPS}", MOST_GROUPS + 1)]
     Groups {
-        /// The name of the file.
+        /// File name.
         file: String,
-        /// The line of the first that is too many, counted from 1.
+        /// Line number of the first excess group, from 1.
         line: usize,
     },
 }

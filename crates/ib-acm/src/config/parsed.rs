@@ -53,7 +53,7 @@ impl fmt::Display for Warning {
 }
 
 impl<T> Parsed<T> {
-    /// Adds a warning, or counts it once there are too many.
+    /// Adds a warning, or only counts it if the maximum number is reached.
     pub(super) fn warn(
         &mut self,
         line: usize,
@@ -74,16 +74,16 @@ impl<T> Parsed<T> {
         match text::words(bytes) {
             Ok(words) => Some(words),
             Err(found) => {
-                self.warn(line, &found, "UTF-8 text", "the line is passed over");
+                self.warn(line, &found, "UTF-8 text", "the line is ignored");
                 None
             }
         }
     }
 
-    /// Warns of words at the end of a line that have no meaning.
+    /// Warns of superfluous words at the end of a line.
     pub(super) fn end(&mut self, line: usize, words: &[&str]) {
         if !words.is_empty() {
-            self.warn(line, &words.join(" "), "the end of the line", "it is passed over");
+            self.warn(line, &words.join(" "), "the end of the line", "it is ignored");
         }
     }
 }

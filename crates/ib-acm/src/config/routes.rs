@@ -1,7 +1,7 @@
-//! Paths that a subnet manager wrote down, so that nobody has to ask for them: `ibacm_route.data`.
+//! Preloaded routes, as dumped by an SM: `ibacm_route.data`.
 //!
-//! It is what OpenSM's plugin `dump_pr` writes in its full form: a block for each port, with a line for each
-//! LID that it may send to. MTUs and rates are codes.
+//! The format is that of OpenSM's plugin `dump_pr` in its full form: a block for each port, with a line for each
+//! destination LID. MTUs and rates are codes.
 //!
 //! ```text
 //! Channel Adapter 0x0002c90300a1b2c3, base LID 1, "node-1 HCA-1", port 1
@@ -11,8 +11,8 @@
 //! 0x0003 : UNREACHABLE
 //! ```
 //!
-//! Such a file may have hundreds of megabytes, of which a port needs its own block and the heads of the
-//! others, which tell whose LIDs they are. So it is read line by line, and only that is kept.
+//! Such a file may have hundreds of megabytes. A port needs only its own block, and the headers of the others, which have
+//! the GUIDs of LIDs. Therefore the file is read line by line, and other lines are not stored.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -23,85 +23,84 @@ use ib_wire::mad::sa::RateCode;
 
 use super::{Parsed, text};
 
-/// How much of a line is looked at, in bytes; a port's head has some 150.
+/// Maximum number of bytes read of a line. The header of a block has about 150.
 const LONGEST_LINE: u64 = 1_024;
 
-/// What a file has for a port.
+/// Routes of a port in a file, and the ports of all blocks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Routes {
-    /// Whether the port's block is there.
+    /// True if the file has a block of the port.
     pub found: bool,
-    /// The paths from it, in the order of their LIDs.
+    /// Routes of the port, in the order of their LIDs.
     pub routes: Vec<Route>,
-    /// The LIDs that it does not reach, in order.
+    /// Unreachable LIDs, in order.
     pub unreachable: Vec<Lid>,
-    /// The ports with blocks by their base LIDs, in order: whose LIDs they are.
+    /// Base LID and GUID of the port of each block, in the order of LIDs.
     pub ports: Vec<(Lid, Guid)>,
 }
 
-/// A path.
+/// A route to a LID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Route {
-    /// The LID that it leads to.
+    /// Destination LID.
     pub dlid: Lid,
-    /// The service level.
+    /// Service level.
     pub sl: ServiceLevel,
-    /// The MTU.
+    /// MTU.
     pub mtu: Mtu,
-    /// The rate, one of [`RateCode::RATES`].
+    /// Rate, one of [`RateCode::RATES`].
     pub rate: RateCode,
 }
 
 /// A line of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Row {
-    /// A path.
+    /// A route.
     Route(Route),
-    /// A LID that is not reached.
+    /// An unreachable LID.
     Unreachable(Lid),
 }
 
-/// The head of a block: the port that its paths start at.
+/// Header of a block: the source port of its routes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Block<'d> {
-    /// What the node is.
+    /// Type of the node.
     pub kind: NodeKind,
-    /// The port's GUID; that of a switch is its port 0's.
+    /// GUID of the port; of port 0 for a switch.
     pub guid: Guid,
-    /// The port's first LID.
+    /// Base LID of the port.
     pub base_lid: Lid,
-    /// The node's description.
+    /// Node description.
     pub description: &'d str,
-    /// The number of the port.
+    /// Port number.
     pub port: u8,
 }
 
-/// Why a file of routes was not read.
+/// Error of reading a file of routes.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RoutesError {
     /// The file cannot be read.
     #[error("{file}:{line}: {error}")]
     Read {
-        /// The name of the file.
+        /// File name.
         file: String,
-        /// The line, counted from 1.
+        /// Line number, from 1.
         line: usize,
-        /// Why.
+        /// Error of the system.
         #[source]
         error: io::Error,
     },
 }
 
 impl Routes {
-    /// Reads what a file has for the port with a GUID and a base LID.
+    /// Reads the block of the port with a GUID and a base LID, and the headers of all blocks.
     ///
-    /// The lines of other ports' blocks are not looked at. A line of the port's own that is none is passed
-    /// over with a warning, as is one whose codes are not known. Of a LID that stands there twice the
-    /// later line counts. A file without the port's block is one without routes; there is a warning.
+    /// Lines of other blocks are not parsed. Invalid lines of the port's block, and lines with unknown codes, are ignored
+    /// with a warning. A later line of a LID overrides an earlier one. A file without a block of the port causes a warning.
     ///
     /// # Errors
-    /// Fails when the file cannot be read.
+    /// Fails if the file cannot be read.
     pub fn read(
         file: &str,
         mut input: impl BufRead,
@@ -128,13 +127,13 @@ impl Routes {
                 return Ok(reader.end());
             }
             reader.line += 1;
-            reader.take(&line, cut);
+            reader.handle_line(&line, cut);
         }
     }
 }
 
 impl Block<'_> {
-    /// Returns the text of the block, with an empty line behind it; a file is several of them.
+    /// Returns the text of the block, with a trailing empty line.
     ///
     /// Quotes and control characters of the description become dots.
     #[must_use]
@@ -153,38 +152,38 @@ impl Block<'_> {
                     writeln!(text, "{dlid:#06x} : {sl:<2} : {mtu:<3} : {}", rate.0)
                 }
             };
-            done.expect("a string takes everything");
+            done.expect("writing to a string never fails");
         }
         text += "\n";
         text
     }
 }
 
-/// Reads the start of the next line and passes over its rest. Returns whether there is a line, and whether
-/// it has such a rest.
+/// Reads the start of the next line, and skips its rest. The first flag is true if there is a line, the second one if it
+/// was truncated.
 fn next(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<(bool, bool)> {
     let length = (&mut *input).take(LONGEST_LINE).read_until(b'\n', line)?;
     let whole = (length as u64) < LONGEST_LINE || line.ends_with(b"\n");
     Ok((length != 0, !whole && input.skip_until(b'\n')? != 0))
 }
 
-/// A file that is being read.
+/// State of reading a file.
 struct Reader {
     guid: Guid,
     base_lid: Lid,
-    /// The number of the line, counted from 1.
+    /// Number of the current line, from 1.
     line: usize,
-    /// Whether the block is the port's own.
+    /// True in the block of the port.
     own: bool,
-    /// The paths of the port's own block; `None` to what it does not reach.
+    /// Routes of the port's block; `None` for unreachable LIDs.
     rows: BTreeMap<Lid, Option<Route>>,
     ports: BTreeMap<Lid, Guid>,
     parsed: Parsed<Routes>,
 }
 
 impl Reader {
-    /// Takes a line, whose rest was perhaps cut off.
-    fn take(&mut self, bytes: &[u8], cut: bool) {
+    /// Processes a line. `cut` is true if it was truncated.
+    fn handle_line(&mut self, bytes: &[u8], cut: bool) {
         let bytes = bytes.trim_ascii();
         let row = match bytes.first() {
             None | Some(b'#') => return,
@@ -193,41 +192,41 @@ impl Reader {
         if row && !self.own {
             return;
         }
-        // The names of nodes, at the end of heads, may be anything.
+        // Node descriptions, at the end of headers, may contain any bytes.
         let text = String::from_utf8_lossy(bytes);
         let taken = if row { self.row(&text) } else { self.head(&text) };
         if let Err(expected) = taken {
             let so = match row {
-                true => "the line is passed over",
-                // Whose the lines below are is not known.
-                false => "it and the lines below it are passed over",
+                true => "the line is ignored",
+                // Without a valid header, the source port of the lines below is unknown.
+                false => "it and the lines below are ignored",
             };
             self.parsed.warn(self.line, &text, expected, so);
         } else if cut {
             let expected = format!("a line of at most {LONGEST_LINE} bytes");
-            self.parsed.warn(self.line, &text, expected, "the rest is passed over");
+            self.parsed.warn(self.line, &text, expected, "the rest is ignored");
         }
     }
 
-    /// Takes the head of a block.
+    /// Processes the header of a block.
     fn head(&mut self, text: &str) -> Result<(), String> {
         self.own = false;
         let expected = "Channel Adapter, Switch or Router, a GUID and a base LID";
         let (guid, lid) = head(text).ok_or(expected)?;
-        let known = *self.ports.entry(lid).or_insert(guid);
-        if known != guid {
-            return Err(format!("a LID other than that of {known}"));
+        let owner = *self.ports.entry(lid).or_insert(guid);
+        if owner != guid {
+            return Err(format!("a LID other than that of {owner}"));
         }
         self.own = (guid, lid) == (self.guid, self.base_lid);
         if guid == self.guid && !self.own {
-            let expected = format!("base LID {}, which the port has now", self.base_lid);
-            self.parsed.warn(self.line, text, expected, "the block is passed over");
+            let expected = format!("base LID {}, the current one of the port", self.base_lid);
+            self.parsed.warn(self.line, text, expected, "the block is ignored");
         }
         self.parsed.value.found |= self.own;
         Ok(())
     }
 
-    /// Takes a line of the port's own block.
+    /// Processes a line of the port's block.
     fn row(&mut self, text: &str) -> Result<(), String> {
         let mut words = text.split([' ', '\t', ':']).filter(|word| !word.is_empty());
         let mut number = |most: u64| {
@@ -242,18 +241,18 @@ impl Reader {
             Ok(sl) => {
                 let sl = ServiceLevel::new(sl as u8).expect("a number of at most 15");
                 let mtu = number(5).ok().and_then(|code| Mtu::from_code(code as u8));
-                let mtu = mtu.ok_or("an MTU's code, 1 to 5")?;
+                let mtu = mtu.ok_or("an MTU code, 1 to 5")?;
                 let rate = number(63).ok().map(|code| RateCode(code as u8));
                 let rate = rate.filter(|rate| rate.megabits_per_second().is_some());
-                let rate = rate.ok_or("a rate's code, 2 to 24")?;
+                let rate = rate.ok_or("a rate code, 2 to 24")?;
                 Some(Route { dlid, sl, mtu, rate })
             }
         };
         let rest: Vec<_> = words.take_while(|word| !word.starts_with('#')).collect();
         self.parsed.end(self.line, &rest);
         if self.rows.insert(dlid, route).is_some() {
-            let so = "this line counts, not the earlier one";
-            self.parsed.warn(self.line, text, "a LID that is not there yet", so);
+            let so = "this line overrides the earlier one";
+            self.parsed.warn(self.line, text, "a LID of no earlier line", so);
         }
         Ok(())
     }
@@ -261,7 +260,7 @@ impl Reader {
     fn end(mut self) -> Parsed<Routes> {
         if !self.parsed.value.found {
             let expected = format!("a block of {}, base LID {}", self.guid, self.base_lid);
-            self.parsed.warn(self.line.max(1), "", expected, "there are no routes");
+            self.parsed.warn(self.line.max(1), "", expected, "no routes are preloaded");
         }
         for (lid, route) in self.rows {
             match route {
@@ -274,7 +273,7 @@ impl Reader {
     }
 }
 
-/// Returns the GUID and the base LID of a head.
+/// Parses the GUID and the base LID of a header.
 fn head(text: &str) -> Option<(Guid, Lid)> {
     let kinds = ["Channel Adapter", "Switch", "Router"];
     let rest = kinds.iter().find_map(|kind| text.strip_prefix(kind))?;

@@ -1,24 +1,27 @@
-//! What the files have in common: lines, words and numbers.
+//! Lines, words and numbers of configuration files.
 
 use std::fmt::{self, Write};
 
-/// A word that can stand in a file: not empty, without blanks and control characters, and not starting
-/// with `#`. Names of files are such words.
+/// A word of a configuration file, such as a file name: not empty, without blanks and control characters, and not
+/// starting with `#`.
 ///
-/// ibacm cuts lines after 119 bytes, so a name of a file there has about 100.
+/// ibacm truncates lines after 119 bytes, which limits file names to about 100 bytes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Word(Box<str>);
 
 impl Word {
-    /// Makes a word of a text; `None` when it cannot stand in a file.
+    /// Creates a word; `None` if the text is not a valid word.
     #[must_use]
     pub fn new(text: &str) -> Option<Self> {
         (stands(text) && !text.chars().any(char::is_control)).then(|| Self(text.into()))
     }
 
-    /// Makes a word of a text that is known to be one.
+    /// Creates a word from a constant.
+    ///
+    /// # Panics
+    /// Panics if the text is not a valid word.
     pub(super) fn of(text: &str) -> Self {
-        Self::new(text).expect("a word")
+        Self::new(text).expect("the constant is a valid word")
     }
 
     /// Returns the text.
@@ -34,7 +37,7 @@ impl fmt::Display for Word {
     }
 }
 
-/// Says whether a text is read as one word.
+/// Returns true if a text is read as one word.
 pub(super) fn stands(text: &str) -> bool {
     text.split_ascii_whitespace().eq([text]) && !text.starts_with('#')
 }
@@ -50,7 +53,7 @@ pub(super) fn visible(text: &str) -> impl fmt::Display + '_ {
     })
 }
 
-/// Returns the lines with their numbers, counted from 1. A byte order mark is left out.
+/// Returns the lines with their numbers, from 1. A byte order mark is skipped.
 pub(super) fn lines(bytes: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     (1..).zip(bytes.split(|&byte| byte == b'\n'))
@@ -59,7 +62,7 @@ pub(super) fn lines(bytes: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
 /// Returns the words of a line before a comment.
 ///
 /// # Errors
-/// Fails when they are not UTF-8, with a rendering of them. What a comment consists of does not matter.
+/// Fails if the words are not UTF-8; the error is the line with replacement characters. Comments may have any bytes.
 pub(super) fn words(line: &[u8]) -> Result<Vec<&str>, String> {
     let words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
     words
@@ -69,7 +72,7 @@ pub(super) fn words(line: &[u8]) -> Result<Vec<&str>, String> {
         .map_err(|_| String::from_utf8_lossy(line.trim_ascii()).into_owned())
 }
 
-/// Returns the number that a word is: decimal without leading zeros, or hexadecimal behind `0x`.
+/// Parses a number: decimal without leading zeros, or hexadecimal with `0x`.
 pub(super) fn number(word: &str) -> Option<u64> {
     let digits = |text: &str, radix| {
         let legal = text.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -77,7 +80,7 @@ pub(super) fn number(word: &str) -> Option<u64> {
     };
     match word.strip_prefix("0x").or_else(|| word.strip_prefix("0X")) {
         Some(hexadecimal) => digits(hexadecimal, 16),
-        // Some readers take a zero at the start for octal.
+        // Some parsers read a leading zero as octal.
         None if word.len() > 1 && word.starts_with('0') => None,
         None => digits(word, 10),
     }

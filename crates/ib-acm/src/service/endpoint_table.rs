@@ -58,7 +58,7 @@ impl EndpointTable {
         self.endpoints.keys().copied().filter(|key| key.port == id).collect()
     }
 
-    /// Returns the endpoints with an address.
+    /// Returns the endpoints that have an address.
     pub(super) fn with_address(&self, address: &Address) -> &[EndpointKey] {
         self.by_address.get(address).map_or(&[], Vec::as_slice)
     }
@@ -99,7 +99,9 @@ impl EndpointTable {
         let wanted = wanted_endpoints(&shared.config, id, state);
         for key in self.keys_of(id) {
             match wanted.get(&key) {
-                None => self.remove(now, shared, key, "its partition or its names are gone"),
+                None => {
+                    self.remove(now, shared, key, "its partition or its addresses were removed")
+                }
                 // Peers and the SA know the endpoint by its full P_Key.
                 Some((p_key, _)) if *p_key != self.endpoints[&key].identity.p_key => {
                     let why = "its membership of the partition has changed";
@@ -125,7 +127,7 @@ impl EndpointTable {
     /// Removes a port and its endpoints.
     pub(super) fn remove_port(&mut self, now: Instant, shared: &mut Shared, id: PortId) {
         for key in self.keys_of(id) {
-            self.remove(now, shared, key, "its port is gone");
+            self.remove(now, shared, key, "its port was removed");
         }
         self.ports.remove(&id);
     }
@@ -134,7 +136,7 @@ impl EndpointTable {
     pub(super) fn remove_all(&mut self, now: Instant, shared: &mut Shared) {
         let keys: Vec<EndpointKey> = self.endpoints.keys().copied().collect();
         for key in keys {
-            self.remove(now, shared, key, "the service ends");
+            self.remove(now, shared, key, "the service exits");
         }
     }
 

@@ -26,7 +26,7 @@ pub struct ServiceCounters {
     pub joins: u64,
     /// Datagrams received that are not ACM messages of a known version.
     pub malformed: u64,
-    /// Responses received without an outstanding request, or from another port than the one queried.
+    /// Unsolicited responses: without an outstanding request, or from another port than the queried one.
     pub unasked: u64,
     /// Messages dropped because their port exceeded the rate limit.
     pub flooded: u64,
@@ -115,9 +115,9 @@ pub enum Event {
     },
 }
 
-/// Limits of an endpoint without UD QPs.
-pub const NO_DATAGRAMS: &str = "no queue pairs of datagrams here, which addr_prot acm needs: nobody is asked for \
-    addresses; own and preloaded ones, GIDs and LIDs are resolved, with routes of subnet administration or of files";
+/// Log message about an endpoint without UD QPs.
+pub const NO_DATAGRAMS: &str = "the port has no UD QPs, which addr_prot acm requires: only own and preloaded \
+    addresses, GIDs and LIDs are resolved, with routes of the SA or of files";
 
 /// Name of an endpoint in log messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -148,32 +148,34 @@ impl fmt::Display for Event {
             }
             Self::RoutesDiffer { endpoint, group, given, to, count: (differ, all) } => write!(
                 f,
-                "{endpoint}: route_prot acm is refused, sa is used where service levels differ: {differ} of {all} \
-                 paths of subnet administration have another one than the group's {group}, such as {given} to {to}"
+                "{endpoint}: route_prot sa is used for {differ} of {all} paths, whose service levels differ from the \
+                 group's {group}, such as {given} to {to}"
             ),
             Self::RoutesAgree { endpoint } => write!(
                 f,
-                "{endpoint}: route_prot acm is used for all: the paths of subnet administration have the service \
-                 level of the groups now"
+                "{endpoint}: route_prot acm is used for all paths, whose service levels equal those of the groups"
             ),
             Self::RoutesUnknown { endpoint, why } => write!(
                 f,
-                "{endpoint}: sa is used until service levels are compared: subnet administration does not tell its \
-                 paths: {why}"
+                "{endpoint}: route_prot sa is used until service levels can be compared: the SA query of all paths \
+                 failed: {why}"
             ),
             Self::NoDatagrams { endpoint, routes } => {
                 write!(f, "{endpoint}: {NO_DATAGRAMS}")?;
                 match routes {
                     RouteProtocol::Sa => Ok(()),
-                    RouteProtocol::Acm => f.write_str("; route_prot acm is refused, sa is used"),
+                    RouteProtocol::Acm => f.write_str("; route_prot sa is used instead of acm"),
                 }
             }
             Self::Conflict { endpoint, address, owner, other } => write!(
                 f,
-                "{endpoint}: {other} claims {address}, which {owner} has; it stays with {owner}"
+                "{endpoint}: {other} claims {address}, but {owner} still responds for it: the claim is rejected"
             ),
             Self::Flood { endpoint, lid } => {
-                write!(f, "{endpoint}: LID {lid} asks too fast; what is too much is dropped")
+                write!(
+                    f,
+                    "{endpoint}: LID {lid} exceeds its request rate limit: excess requests are dropped"
+                )
             }
         }
     }

@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_that_fit_behind_the_groups_are_written() {
+    fn only_addresses_that_fit_are_written() {
         let all: Vec<Address> = ["node1", "10.0.0.1", "fd00::1", "node1-ib0.example"]
             .map(|text| Address::parse(text).expect("an address"))
             .into();

@@ -185,7 +185,7 @@ impl MulticastGroups {
         group.request = Some(cx.send_sa(Method::SET, &JOIN_COMPONENTS, &wanted, purpose));
     }
 
-    /// Handles the SA's response to a request to join; `None` if the group is not wanted any more.
+    /// Handles the SA's response to a request to join; `None` if the group is no longer configured.
     pub(super) fn handle_join(
         &mut self,
         cx: &mut Context<'_>,
@@ -200,7 +200,7 @@ impl MulticastGroups {
             if record.mgid == mgid && matches!(record.mlid, 0xc000..=0xfffe) {
                 return Ok(record);
             }
-            let reason = "its answer names another group".to_owned();
+            let reason = "its response names another group".to_owned();
             Err(SaError { reason, ..SaError::mismatch() })
         });
         match response {
@@ -244,7 +244,7 @@ impl MulticastGroups {
 
     /// Schedules the next periodic join if all requests to join are completed and the base group is joined.
     ///
-    /// Returns whether the endpoint is to be announced; `None` if it is not up yet.
+    /// Returns true if the endpoint is to be announced; `None` if it is not up yet.
     pub(super) fn complete_joins(&mut self, cx: &mut Context<'_>) -> Option<bool> {
         let is_joining = |group: &MulticastGroup| matches!(group.membership, Membership::Joining);
         if self.groups.iter().any(is_joining) || self.base().is_none() {

@@ -168,7 +168,7 @@ mod tests {
         assert!((16..32).all(|number| admit(now + GIDS_INTERVAL, number)));
         assert!(!admit(now + GIDS_INTERVAL, 0));
         assert!(limiter.admit_gid(now, 8, Gid(0)));
-        // What is noted of a port takes no more room.
+        // Memory per port.
         assert_eq!(size_of::<PortRate>(), 32);
     }
 }

@@ -14,9 +14,9 @@ use crate::cache::{NO_GROUP, Peer, PeerKey, Timestamp};
 /// Result of a lookup.
 #[derive(Debug)]
 pub(super) enum PathLookup {
-    /// The path.
+    /// A valid path.
     Fresh(Box<PathRecord>),
-    /// The path, which is valid but to be refreshed.
+    /// A valid path that is to be refreshed.
     Aging(Box<PathRecord>),
     /// The peer is cached, but is to be verified before it is used.
     Stale(PeerKey),

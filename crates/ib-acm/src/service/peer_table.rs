@@ -45,7 +45,7 @@ impl PeerTable {
         }
     }
 
-    /// Removes all SA routes. Preloaded ones are kept with `keep_preloaded`.
+    /// Removes all SA routes; also preloaded ones unless `keep_preloaded` is true.
     pub(super) fn remove_routes(&mut self, keep_preloaded: bool) {
         self.lid_routes.clear();
         self.cache.for_each(|peer| peer.route = peer.route.filter(|route| route.is_preloaded()));
@@ -86,7 +86,7 @@ impl PeerTable {
     }
 
     /// Stores the LID of a peer; returns the peer that had the LID before. LIDs of peers that are no longer cached are
-    /// removed once they are as many as those of cached peers.
+    /// removed when the map has about twice as many entries as there are peers.
     pub(super) fn set_lid(&mut self, lid: u16, gid: Gid) -> Option<Gid> {
         let Self { cache, by_lid, .. } = self;
         if by_lid.len() >= 2 * cache.peers() + MAX_EXCESS_LIDS {
@@ -218,7 +218,7 @@ impl PeerTable {
         self.lid_routes.iter().filter(|(_, it)| is_aging(it)).map(|(&lid, _)| lid).collect()
     }
 
-    /// Returns what is due for a share of the cached peers, after the share of the call before.
+    /// Finds the peers of the next share of the cache that have expired, or are to be verified or refreshed.
     pub(super) fn sweep(
         &mut self,
         config: &ServiceConfig,
@@ -258,7 +258,7 @@ impl PeerTable {
     }
 }
 
-/// Peers for which something is due.
+/// Result of [`PeerTable::sweep`].
 #[derive(Debug, Default)]
 pub(super) struct SweepResult {
     /// Peers to be removed.

@@ -1,6 +1,7 @@
-//! Peers of an endpoint: what other ACM services claim, and the checks before their claims are accepted.
+//! Peers of an endpoint: claims of other ACM services, and the checks before claims are accepted.
 //!
-//! A peer can claim any GID and address, also those of others. Only its LID is reliable, since the fabric writes it.
+//! A peer can claim any GID and address, also those of other ports. Only its source LID is reliable, because the fabric
+//! delivers responses to it.
 //!
 //! * A claim to a GID or an address of another port is accepted once the old owner does not respond to a check. The
 //!   old owner keeps it as long as it responds.
@@ -46,7 +47,7 @@ pub(super) enum CheckResult {
     },
 }
 
-/// The cached peers of an endpoint, and what limits their claims.
+/// The cached peers of an endpoint, their checks, and the rate limits of their claims.
 #[derive(Debug)]
 pub(super) struct Peers {
     pub(super) table: PeerTable,
@@ -55,7 +56,7 @@ pub(super) struct Peers {
 }
 
 impl Peers {
-    /// Returns a directory of no peers, with a maximum number of addresses.
+    /// Creates an empty table with a maximum number of addresses.
     pub(super) fn new(max_addresses: usize) -> Self {
         Self {
             table: PeerTable::new(max_addresses),
@@ -64,7 +65,7 @@ impl Peers {
         }
     }
 
-    /// Stores the LID and the addresses that a peer claims, as far as they are accepted. Returns true if the peer was
+    /// Stores the LID and the addresses that a peer claims, unless a check is needed first. Returns true if the peer was
     /// updated.
     pub(super) fn learn(
         &mut self,
@@ -111,7 +112,7 @@ impl Peers {
         {
             others.push((former, None));
         }
-        cache.heard_from(key, gid, lid, now);
+        cache.confirm_source(key, gid, lid, now);
         for address in addresses {
             match cache.bind(address, key, now, false) {
                 BindResult::New | BindResult::Same => {}

@@ -88,7 +88,7 @@ pub(super) struct SaError {
 impl SaError {
     /// Returns the error of a response that does not match its request.
     pub(super) fn mismatch() -> Self {
-        let reason = "its answer is of another kind".to_owned();
+        let reason = "its response has another attribute".to_owned();
         Self { status: ClientStatus::EINVAL, reason, is_final: false }
     }
 

@@ -11,7 +11,7 @@ use super::request::{RequestSource, ResolveRequest};
 use super::sa::LocalPort;
 use crate::Address;
 
-/// Returns the own IP address from which packets to another one are sent.
+/// Function that returns the source IP address of packets to an IP address, as the system's routing table has it.
 pub type SourceOf = Box<dyn FnMut(IpAddr) -> Option<IpAddr> + Send>;
 
 /// An endpoint, and the source address that was chosen if the client specified none.

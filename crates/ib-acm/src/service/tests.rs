@@ -1,4 +1,4 @@
-//! Services on a wire of their own: no fabric, and subnet administration that always has an answer.
+//! Tests of services that are connected directly: without a fabric, and with a simulated SA.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -34,7 +34,7 @@ mod versions;
 /// The only port of each service.
 const PORT: PortId = PortId(1);
 
-/// The group's LID.
+/// MLID of all multicast groups.
 const MLID: u16 = 0xc001;
 
 /// A service at a LID.
@@ -42,48 +42,48 @@ struct Host {
     service: Service,
     state: PortState,
     qpn: Qpn,
-    /// Whether it is in the group.
+    /// True if the host is a member of the base group.
     is_member: bool,
 }
 
 impl Host {
-    /// Returns whether a LID is one of its own.
+    /// Returns true if a LID is one of the host's.
     fn has_lid(&self, lid: u16) -> bool {
         let own = &self.state.link;
         lid >> own.lmc == own.lid >> own.lmc
     }
 }
 
-/// Hosts and their wire.
+/// Hosts, the network between them, and the SA.
 struct Net {
     now: Instant,
     hosts: Vec<Host>,
-    /// What was sent by whom, and where to: to the group where that is nowhere.
+    /// Sent messages: host, destination and bytes.
     sent: Vec<(usize, Destination, Box<[u8; MAD_LENGTH]>)>,
-    /// The services that are off.
+    /// Hosts whose services neither send nor receive.
     off: Vec<usize>,
-    /// What subnet administration was asked for.
-    asked: Vec<(Method, AttributeId)>,
-    /// The routes that it was asked for.
+    /// Requests that the SA has received.
+    sa_requests: Vec<(Method, AttributeId)>,
+    /// Paths that the SA was queried for.
     wanted: Vec<PathRecord>,
-    /// The service level of its paths, and those to hosts where they differ.
+    /// Service level of the SA's paths, and exceptions by destination host.
     sl: u8,
     levels: BTreeMap<usize, u8>,
-    /// The service level of a second path to a host.
+    /// Service level of a second path to a host.
     second_levels: BTreeMap<usize, u8>,
-    /// Whether it answers, and what it does not answer otherwise.
+    /// True if the SA does not respond at all; otherwise the attribute for which it does not respond.
     is_mute: bool,
     mute_to: Option<AttributeId>,
-    /// What it says to whoever asks for a path, and for all.
+    /// Status of the SA's responses to queries of a path, and of all paths.
     path_status: MadStatus,
     table_status: MadStatus,
-    /// Whether its answers are kept back until [`Net::deliver_late`], and those for whom they are.
+    /// True if the SA's responses are delayed until [`Net::deliver_late`]; the delayed responses and their hosts.
     is_slow: bool,
     late: Vec<(usize, Datagram)>,
-    /// What it says to whoever wants to join a group, and the only service level for which it says so.
+    /// Status of the SA's responses to joins, and the only service level of groups that it applies to.
     refusal: MadStatus,
     refused_sl: Option<u8>,
-    /// Hosts whose services tell one address at a time, as ibacm does.
+    /// Hosts whose messages contain one address only, as those of ibacm.
     terse: Vec<usize>,
     numbers: u64,
 }
@@ -113,7 +113,7 @@ impl Net {
         &mut endpoint.expect("the default endpoint").resolver
     }
 
-    /// Has the first host resolve an address without a client request.
+    /// Starts a background resolution of an address at host 0.
     fn resolve_in_background(&mut self, address: &Address) {
         let key = EndpointKey::new(PORT, PKey::DEFAULT);
         let Service { shared, table, .. } = &mut self.hosts[0].service;
@@ -127,7 +127,7 @@ impl Net {
             hosts: Vec::new(),
             sent: Vec::new(),
             off: Vec::new(),
-            asked: Vec::new(),
+            sa_requests: Vec::new(),
             wanted: Vec::new(),
             sl: 0,
             levels: BTreeMap::new(),
@@ -153,13 +153,13 @@ impl Net {
         this
     }
 
-    /// Tells a service what its port is now.
+    /// Reports the current state of a host's port to its service.
     fn update(&mut self, host: usize) {
         let Host { service, state, .. } = &mut self.hosts[host];
         service.set_port(self.now, PORT, state);
     }
 
-    /// Carries what is to be carried at this moment.
+    /// Executes the actions of all services until there are none.
     fn settle(&mut self) {
         loop {
             let mut moved = false;
@@ -198,7 +198,7 @@ impl Net {
         }
     }
 
-    /// Has the answers arrive that subnet administration was slow with.
+    /// Delivers the delayed responses of the SA.
     fn deliver_late(&mut self) {
         for (host, answer) in std::mem::take(&mut self.late) {
             let arrived = Arrived::Mad(Box::new(Incoming::Received(answer)));
@@ -206,7 +206,7 @@ impl Net {
         }
     }
 
-    /// Takes a message to where it goes.
+    /// Delivers a message to its destinations.
     fn carry(&mut self, from: usize, to: &Destination, bytes: &[u8; MAD_LENGTH]) {
         let (link, qpn) = (self.hosts[from].state.link, self.hosts[from].qpn);
         let mut bytes = *bytes;
@@ -226,7 +226,7 @@ impl Net {
         }
     }
 
-    /// Hands a service a message from wherever it says that it comes.
+    /// Delivers a message with any source to a service.
     fn deliver(&mut self, host: usize, gid: Gid, lid: u16, qpn: Qpn, bytes: &[u8]) {
         let source = self.hosts[host].state.link.gid();
         let route =
@@ -235,10 +235,10 @@ impl Net {
         self.hosts[host].service.handle(self.now, PORT, arrived);
     }
 
-    /// Answers for subnet administration.
+    /// Returns the SA's response to a request.
     fn administration(&mut self, host: usize, asked: &Datagram) -> Option<Datagram> {
         let mut mad = asked.mad;
-        self.asked.push((mad.method(), mad.attribute_id()));
+        self.sa_requests.push((mad.method(), mad.attribute_id()));
         if (mad.method(), mad.attribute_id()) == (Method::GET, AttributeId::PATH_RECORD) {
             self.wanted.extend(mad.attribute::<PathRecord>());
         }
@@ -277,7 +277,7 @@ impl Net {
                     mad.answer(status);
                     return Some(asked.reply(mad));
                 };
-                // There is room for three; the last one fills it.
+                // A MAD has room for three records; the last record fills the rest.
                 mad.set_attribute(&paths[0]);
                 mad.set_sa(&SaHeader { attribute_offset: 8, ..mad.sa() });
                 for (at, path) in [120, 184].into_iter().zip(paths[1..].iter().chain([last; 2])) {
@@ -289,7 +289,7 @@ impl Net {
         Some(asked.reply(mad))
     }
 
-    /// Returns what subnet administration says of the way from a port to a host.
+    /// Returns the SA's path from a port to a host.
     fn path(&self, own: ib_link::LinkPort, to: usize, wanted: &PathRecord) -> PathRecord {
         let link = self.hosts[to].state.link;
         PathRecord {
@@ -306,7 +306,7 @@ impl Net {
         }
     }
 
-    /// Lets time pass.
+    /// Advances the time, and runs expired timers.
     fn run_for(&mut self, time: Duration) {
         let end = self.now + time;
         loop {
@@ -321,8 +321,8 @@ impl Net {
         self.now = end;
     }
 
-    /// Hands a service a message of a program; returns the answer that is there at once.
-    fn say(&mut self, host: usize, bytes: &[u8]) -> Option<Vec<u8>> {
+    /// Passes a client message to a service; returns its immediate response.
+    fn request(&mut self, host: usize, bytes: &[u8]) -> Option<Vec<u8>> {
         let header = ClientHeader::parse(bytes.first_chunk().expect("a header"));
         let (_, order) = header.length().expect("a length");
         let mut out = Vec::new();
@@ -334,29 +334,29 @@ impl Net {
         is_there.then_some(out)
     }
 
-    /// Returns the path that is known to an address, without any question.
-    fn known(&mut self, host: usize, to: &Address) -> Option<PathRecord> {
+    /// Requests the path to an address; returns it if it is cached.
+    fn cached_path(&mut self, host: usize, to: &Address) -> Option<PathRecord> {
         let mut bytes = Vec::new();
         Resolve::request([0; 8], vec![entry_of(to)]).put(ByteOrder::NATIVE, &mut bytes);
-        let answer = self.say(host, &bytes)?;
+        let answer = self.request(host, &bytes)?;
         let header = ClientHeader::parse(answer.first_chunk().expect("a header"));
         assert_eq!(header.status, ClientStatus::SUCCESS);
         let answer = Resolve::parse(header, &answer[HEADER..], ByteOrder::NATIVE);
         Some(answer.entries[0].path_record())
     }
 
-    /// Resolves, and waits for the answer.
+    /// Sends a request to resolve, and waits for the response.
     fn resolve(&mut self, host: usize, entries: Vec<Entry>) -> Result<PathRecord, ClientStatus> {
         let mut bytes = Vec::new();
         Resolve::request([0; 8], entries).put(ByteOrder::NATIVE, &mut bytes);
-        let answer = self.say(host, &bytes).unwrap_or_else(|| {
+        let answer = self.request(host, &bytes).unwrap_or_else(|| {
             for _ in 0..1000 {
                 if let Some((_, bytes)) = self.hosts[host].service.poll_reply() {
                     return bytes;
                 }
                 self.run_for(Duration::from_millis(100));
             }
-            panic!("no answer");
+            panic!("the service has sent no reply");
         });
         let header = ClientHeader::parse(answer.first_chunk().expect("a header"));
         match header.status {
@@ -381,7 +381,7 @@ impl Net {
     }
 }
 
-/// Returns what a program says that wants to reach an address.
+/// Returns the entry of a client message for a destination.
 fn entry_of(to: &Address) -> Entry {
     let by_path = |path: PathRecord| Entry::path(EntryFlags(0), &path);
     match to {
@@ -391,7 +391,7 @@ fn entry_of(to: &Address) -> Entry {
     }
 }
 
-/// Returns what a file says of the way from host 0 to host 1, with a service level that subnet administration has not.
+/// Returns a preloaded path from host 0 to host 1. Its service level differs from those of the SA.
 fn of_file() -> PathRecord {
     PathRecord {
         sgid: gid(0),
@@ -412,14 +412,14 @@ fn by_group() -> ServiceConfig {
 }
 
 #[test]
-fn who_has_asked_is_known_to_all_that_have_heard_it() {
+fn multicast_request_announces_its_sender() {
     let mut net = Net::new(4, &by_group());
     net.run_for(Duration::from_secs(1));
     assert_eq!(net.find(0, &name(1)).map(|path| path.dlid), Ok(lid(1)));
     let before = net.counters(2).multicasts + net.counters(3).multicasts;
-    // Hosts 2 and 3 have heard of host 0, not of host 1, whose answer went to host 0 alone.
+    // Hosts 2 and 3 have received the request of host 0, but not the response of host 1.
     assert_eq!(net.find(2, &name(0)).map(|path| path.dlid), Ok(lid(0)));
-    // All of its addresses.
+    // The request contains all addresses of host 0.
     let other = Address::V4([10, 0, 0, 1].into());
     assert_eq!(net.find(3, &other).map(|path| path.dlid), Ok(lid(0)));
     assert_eq!(net.counters(2).multicasts + net.counters(3).multicasts, before);
@@ -428,7 +428,7 @@ fn who_has_asked_is_known_to_all_that_have_heard_it() {
 }
 
 #[test]
-fn an_announcement_makes_a_question_needless() {
+fn announced_address_needs_no_multicast_request() {
     let config = ServiceConfig { announcements: 1, ..by_group() };
     let mut net = Net::new(3, &config);
     net.run_for(Duration::from_secs(5));
@@ -438,7 +438,7 @@ fn an_announcement_makes_a_question_needless() {
 }
 
 #[test]
-fn the_same_request_of_several_programs_is_asked_once() {
+fn equal_requests_share_one_resolution() {
     let mut net = Net::new(2, &quiet());
     net.run_for(Duration::from_secs(1));
     let mut bytes = Vec::new();
@@ -446,29 +446,29 @@ fn the_same_request_of_several_programs_is_asked_once() {
     Resolve::request([0; 8], vec![entry]).put(ByteOrder::NATIVE, &mut bytes);
     net.off.push(1);
     for _ in 0..10 {
-        assert_eq!(net.say(0, &bytes), None);
+        assert_eq!(net.request(0, &bytes), None);
     }
     assert_eq!(net.counters(0).multicasts, 1);
     net.off.clear();
     net.run_for(Duration::from_secs(10));
     let replies = std::iter::from_fn(|| net.hosts[0].service.poll_reply()).count();
     assert_eq!(replies, 10);
-    let paths = net.asked.iter().filter(|(_, id)| *id == AttributeId::PATH_RECORD).count();
+    let paths = net.sa_requests.iter().filter(|(_, id)| *id == AttributeId::PATH_RECORD).count();
     assert_eq!(paths, 1);
 }
 
 #[test]
-fn routes_of_groups_are_refused_where_service_levels_differ() {
+fn groups_with_another_service_level_are_not_used() {
     let mut net = Net::new(2, &by_group());
     net.sl = 3;
-    // The first comparison was made when they were equal.
+    // Service levels were equal at the first comparison.
     for host in 0..2 {
         net.hosts[host].state.registrations += 1;
         net.update(host);
     }
     net.settle();
     net.run_for(Duration::from_secs(2));
-    let path = net.find(0, &name(1)).expect("it is there");
+    let path = net.find(0, &name(1)).expect("the address is resolved");
     assert_eq!(path.sl, 3);
     let events = net.events(0);
     let differs = |event: &Event| matches!(event, Event::RoutesDiffer { group: 0, given: 3, .. });
@@ -476,16 +476,16 @@ fn routes_of_groups_are_refused_where_service_levels_differ() {
 }
 
 #[test]
-fn what_is_known_is_confirmed_and_what_is_silent_is_forgotten() {
+fn used_peers_are_verified_and_silent_ones_removed() {
     let config = ServiceConfig { check_interval: Some(Duration::from_secs(10)), ..by_group() };
     let mut net = Net::new(2, &config);
     net.run_for(Duration::from_secs(1));
-    net.find(0, &name(1)).expect("it is there");
+    net.find(0, &name(1)).expect("the address is resolved");
     for _ in 0..10 {
         net.run_for(Duration::from_secs(9));
         let before = net.counters(0).multicasts;
-        net.find(0, &name(1)).expect("it is there");
-        assert_eq!(net.counters(0).multicasts, before, "its owner alone is asked");
+        net.find(0, &name(1)).expect("the address is resolved");
+        assert_eq!(net.counters(0).multicasts, before, "only the owner is queried");
     }
     assert!(net.counters(0).checks >= 5);
     net.off.push(1);
@@ -494,7 +494,7 @@ fn what_is_known_is_confirmed_and_what_is_silent_is_forgotten() {
 }
 
 #[test]
-fn another_lid_is_learned_and_the_own_one_is_used() {
+fn changed_lids_of_both_ports_are_used() {
     let mut net = Net::new(2, &ServiceConfig { announcements: 1, ..by_group() });
     net.run_for(Duration::from_secs(5));
     assert_eq!(net.find(0, &name(1)).map(|path| (path.slid, path.dlid)), Ok((1, 2)));
@@ -508,7 +508,7 @@ fn another_lid_is_learned_and_the_own_one_is_used() {
 }
 
 #[test]
-fn a_port_without_queue_pairs_serves_what_files_and_administration_say() {
+fn port_without_ud_qps_uses_preloaded_data_and_the_sa() {
     let mut config = quiet();
     config.hosts.push((Address::name("stored").expect("a name"), gid(1)));
     let mut net = Net::new(2, &config);
@@ -520,7 +520,7 @@ fn a_port_without_queue_pairs_serves_what_files_and_administration_say() {
     net.settle();
     let stored = Address::name("stored").expect("a name");
     assert_eq!(net.find(0, &stored).map(|path| path.dlid), Ok(lid(1)));
-    // Those that are not known end at once, however many there are.
+    // Requests for other addresses fail immediately.
     for _ in 0..100 {
         assert_eq!(net.find(0, &name(1)), Err(ClientStatus::ENODATA));
     }
@@ -530,14 +530,14 @@ fn a_port_without_queue_pairs_serves_what_files_and_administration_say() {
 }
 
 #[test]
-fn a_lid_is_its_present_owners() {
+fn lid_resolves_to_its_current_owner() {
     let mut net = Net::new(3, &quiet());
     net.run_for(Duration::from_secs(1));
     let old = lid(1);
     assert_eq!(net.find(0, &Address::Lid(old)).map(|path| path.dlid), Ok(old));
     net.hosts[1].state.link.lid = 30;
     net.update(1);
-    // By its name its new LID is learned, and the old one is nobody's.
+    // The resolution of the name returns the new LID. The old one has no owner.
     net.settle();
     net.run_for(Duration::from_secs(700));
     assert_eq!(net.find(0, &name(1)).map(|path| path.dlid), Ok(30));
@@ -547,17 +547,17 @@ fn a_lid_is_its_present_owners() {
 }
 
 #[test]
-fn what_a_port_that_is_down_is_asked_ends_at_once() {
+fn requests_fail_immediately_when_the_port_goes_down() {
     let mut net = Net::new(2, &quiet());
     net.run_for(Duration::from_secs(1));
     net.off.push(1);
     let mut bytes = Vec::new();
     let entry = name(1).to_entry(EntryFlags::DESTINATION).expect("a name");
     Resolve::request([0; 8], vec![entry]).put(ByteOrder::NATIVE, &mut bytes);
-    assert_eq!(net.say(0, &bytes), None);
+    assert_eq!(net.request(0, &bytes), None);
     net.hosts[0].state.is_active = false;
     net.update(0);
-    let (_, answer) = net.hosts[0].service.poll_reply().expect("it is over");
+    let (_, answer) = net.hosts[0].service.poll_reply().expect("the request has completed");
     assert_eq!(ClientStatus(answer[2]), ClientStatus::ENOTCONN);
     assert_eq!(net.hosts[0].service.pending(), 0);
     assert_eq!(net.find(0, &name(1)), Err(ClientStatus::ENOTCONN));

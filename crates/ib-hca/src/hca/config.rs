@@ -17,7 +17,7 @@ pub struct HcaConfig {
     pub active_mtu: Mtu,
     /// Maximum number of packets of a connection in flight, 8 to 4,194,304.
     pub window: u32,
-    /// Maximum number of objects of each kind.
+    /// Maximum number of PDs, CQs, SRQs, address handles and queue pairs, each.
     pub max_objects: usize,
     /// Maximum number of memory regions.
     pub max_mr: usize,
@@ -29,7 +29,7 @@ pub struct HcaConfig {
     pub max_inline_data: u32,
     /// Maximum number of completions in a CQ.
     pub max_cqe: u32,
-    /// The block of queue pair numbers; each HCA that shares a port has its own.
+    /// The block of queue pair numbers. HCAs that share a port have disjoint blocks.
     pub qpns: QpnBlock,
 }
 
@@ -56,13 +56,13 @@ impl HcaConfig {
     pub(super) fn check_count<T>(
         &self,
         table: &Table<T>,
-        what: &'static str,
+        objects: &'static str,
     ) -> Result<(), CreateError> {
         let most = self.max_objects.min(MOST);
-        if table.len() < most { Ok(()) } else { Err(CreateError::Full { what, most }) }
+        if table.len() < most { Ok(()) } else { Err(CreateError::Full { objects, most }) }
     }
 
-    /// Returns true if a route starts at the port.
+    /// Returns true if the source GID of a route is a GID of the port, or if the route has no GRH.
     pub(super) fn has_source(&self, route: &Route) -> bool {
         !route.is_global || self.gids.contains(&route.source)
     }
@@ -70,11 +70,11 @@ impl HcaConfig {
 
 /// Checks a requested limit.
 pub(super) const fn check_limit(
-    what: &'static str,
+    attribute: &'static str,
     found: u32,
     most: u32,
 ) -> Result<(), CreateError> {
-    if found <= most { Ok(()) } else { Err(CreateError::Value { what, found, most }) }
+    if found <= most { Ok(()) } else { Err(CreateError::Value { attribute, found, most }) }
 }
 
 /// A block of queue pair numbers with the same upper bits.
@@ -90,13 +90,16 @@ impl QpnBlock {
     /// All numbers.
     pub const ALL: Self = Self { upper: 0, bits: 0 };
 
-    /// Returns the block with these upper bits of the 24 that a number has.
+    /// Returns the block of all numbers whose `bits` upper bits of 24 are `upper`.
     ///
     /// # Panics
-    /// Panics if there are more than 8 bits, or `upper` has more than there are.
+    /// Panics if `bits` exceeds 8, or `upper` does not fit into `bits` bits.
     #[must_use]
     pub const fn new(upper: u8, bits: u8) -> Self {
-        assert!(bits <= 8 && (upper as u16) < 1 << bits, "no such block of numbers");
+        assert!(
+            bits <= 8 && (upper as u16) < 1 << bits,
+            "`bits` is at most 8, and `upper` fits into `bits` bits"
+        );
         Self { upper, bits }
     }
 
@@ -106,8 +109,8 @@ impl QpnBlock {
         qpn.get() >> (24 - self.bits) == self.upper as u32
     }
 
-    /// Returns the number of the block that has the same lower bits as another number.
-    pub(super) fn place(self, qpn: Qpn) -> Qpn {
+    /// Returns the number in the block that has the lower bits of `qpn`.
+    pub(super) fn number(self, qpn: Qpn) -> Qpn {
         let lower = (1 << (24 - self.bits)) - 1;
         Qpn::truncated(qpn.get() & lower | u32::from(self.upper) << (24 - self.bits))
     }

@@ -7,7 +7,7 @@ use ib_types::{Instant, PKey, QKey, Qpn};
 use ib_wire::mad::Mad;
 use ib_wire::packet::{Bth, Deth, Header, Opcode};
 
-use crate::counters::{Counters, Drop};
+use crate::counters::{Counters, DropReason};
 use crate::event::HcaEvent;
 use crate::packet::{Packet, Writer};
 use crate::trace::{PacketNote, PacketTracer};
@@ -49,7 +49,7 @@ impl Gsi {
         writer.put(&mad.0);
         if let Some(tracer) = &mut self.tracer {
             let note = PacketNote::new(Direction::Send, now, &route);
-            tracer.note(&note, writer.start(), writer.written());
+            tracer.note(&note, writer.head(), writer.written());
         }
         Some(route)
     }
@@ -94,15 +94,16 @@ impl Gsi {
 }
 
 /// Returns the event of a received MAD, or the reason why its packet is dropped.
-fn receive(route: &Route, packet: &Packet<'_>) -> Result<HcaEvent, Drop> {
+fn receive(route: &Route, packet: &Packet<'_>) -> Result<HcaEvent, DropReason> {
     let deth = packet.header(Header::Deth).map(Deth::parse);
-    let deth = deth.filter(|_| packet.bth.opcode == Opcode::UD_SEND_ONLY).ok_or(Drop::Opcode)?;
+    let deth =
+        deth.filter(|_| packet.bth.opcode == Opcode::UD_SEND_ONLY).ok_or(DropReason::Opcode)?;
     if deth.q_key != QKey::GSI {
-        return Err(Drop::QKey);
+        return Err(DropReason::QKey);
     }
     if !packet.bth.p_key.matches(PKey::DEFAULT) {
-        return Err(Drop::PKey);
+        return Err(DropReason::PKey);
     }
-    let bytes = packet.payload.try_into().map_err(|_| Drop::Length)?;
+    let bytes = packet.payload.try_into().map_err(|_| DropReason::Length)?;
     Ok(HcaEvent::Mad { route: *route, source: deth.source, mad: Box::new(Mad(bytes)) })
 }

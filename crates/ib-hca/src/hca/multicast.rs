@@ -13,7 +13,7 @@ use crate::qp::attr::QpType;
 pub(super) struct MulticastGroups(BTreeMap<Gid, Vec<QpId>>);
 
 impl MulticastGroups {
-    /// Attaches a queue pair to a group, once.
+    /// Attaches a UD queue pair to a group, unless it is attached already.
     pub(super) fn attach(
         &mut self,
         id: QpId,
@@ -46,15 +46,15 @@ impl MulticastGroups {
     }
 
     /// Detaches a queue pair from all groups.
-    pub(super) fn leave_all(&mut self, id: QpId) {
+    pub(super) fn detach_all(&mut self, id: QpId) {
         self.0.retain(|_, members| {
             members.retain(|&member| member != id);
             !members.is_empty()
         });
     }
 
-    /// Returns true if a queue pair is attached to a group.
-    pub(super) fn has(&self, id: QpId) -> bool {
+    /// Returns true if a queue pair is attached to any group.
+    pub(super) fn is_attached(&self, id: QpId) -> bool {
         self.0.values().any(|members| members.contains(&id))
     }
 
@@ -64,7 +64,7 @@ impl MulticastGroups {
     }
 }
 
-/// Returns true for the GID of a group: `ff00::/8`, and those of IPv4 groups, `::ffff:224.0.0.0/100`.
+/// Returns true for multicast GIDs: `ff00::/8`, and `::ffff:224.0.0.0/100` for IPv4 groups.
 fn is_group(gid: Gid) -> bool {
     let bytes = gid.0.to_be_bytes();
     let is_v4 = bytes[..10] == [0; 10] && bytes[10..12] == [0xff, 0xff] && bytes[12] >> 4 == 14;

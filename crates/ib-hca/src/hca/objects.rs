@@ -23,10 +23,10 @@ use crate::srq::Srq;
 use crate::trace::MessageLog;
 
 impl Hca {
-    /// Makes a protection domain (`ibv_alloc_pd`).
+    /// Creates a protection domain (`ibv_alloc_pd`).
     ///
     /// # Errors
-    /// Fails when there are as many as there may be.
+    /// Fails if the HCA has its maximum number of protection domains.
     pub fn alloc_pd(&mut self) -> Result<PdId, CreateError> {
         self.config.check_count(&self.pds, "protection domains")?;
         Ok(PdId(self.pds.insert(|_| ())))
@@ -35,22 +35,23 @@ impl Hca {
     /// Destroys a protection domain (`ibv_dealloc_pd`).
     ///
     /// # Errors
-    /// Fails when it is not there, or something still belongs to it.
+    /// Fails if the protection domain does not exist, or still has regions, queue pairs, SRQs or address handles.
     pub fn dealloc_pd(&mut self, pd: PdId) -> Result<(), DestroyError> {
         let in_use = self.resources.regions.has_any(pd)
             || self.qps.iter().any(|qp| qp.context.pd == pd)
             || self.resources.srqs.iter().any(|srq| srq.pd == pd)
             || self.resources.ahs.iter().any(|ah| ah.pd == pd);
         if in_use {
-            return Err(DestroyError::InUse("the protection domain"));
+            return Err(DestroyError::InUse("protection domain"));
         }
-        self.pds.remove(pd.0).ok_or(DestroyError::Gone("protection domain"))
+        self.pds.remove(pd.0).ok_or(DestroyError::NoSuch("protection domain"))
     }
 
-    /// Registers a range of memory under an address (`ibv_reg_mr_iova`).
+    /// Registers a range of memory (`ibv_reg_mr_iova`): memory, offset and length in bytes. `iova` is the address of its
+    /// first byte in SGEs and RDMA requests.
     ///
     /// # Errors
-    /// Fails when the range or the rights cannot be.
+    /// Fails if the protection domain does not exist, or if the range or the access flags are invalid.
     pub fn reg_mr(
         &mut self,
         pd: PdId,
@@ -62,24 +63,28 @@ impl Hca {
         self.resources.regions.register(&mut self.rng, pd, (memory, offset, length), iova, access)
     }
 
-    /// Makes a region for fast registration (`ib_alloc_mr`).
+    /// Creates a fast-registration region (`ib_alloc_mr`). Its key gives no access until memory is assigned to it.
     ///
     /// # Errors
-    /// Fails when the protection domain is not there, or there are too many regions.
+    /// Fails if the protection domain does not exist, or if the HCA has its maximum number of regions.
     pub fn alloc_mr(&mut self, pd: PdId) -> Result<MrId, RegionError> {
         self.pds.get(pd.0).ok_or(RegionError::NoSuchPd)?;
         self.resources.regions.allocate(&mut self.rng, pd)
     }
 
-    /// Gives a region of [`Hca::alloc_mr`] memory at once, without a work request, under its next key, which is
-    /// returned; the key before opens nothing any more, whatever is under way. For owners that need no order with
-    /// what their queues send: a key that a peer does not know yet can be opened at any time.
+    /// Assigns memory to a fast-registration region immediately, without a work request. Returns its new key.
     ///
-    /// The next key differs in its lowest byte alone, which wraps: after 256 of them a region has the first one again, so
-    /// that a peer that has kept a key for as long can reach what is open then.
+    /// The previous key gives no access any more, not even to packets in flight. Unlike [`SendOp::Register`], the call
+    /// is not ordered with posted requests: it suits keys that are sent to the peer afterwards.
+    ///
+    /// Only the lowest byte of the key changes, and it wraps: after 256 calls the first key is valid again. A peer that
+    /// has kept that key can then access the new memory.
+    ///
+    /// [`SendOp::Register`]: crate::SendOp::Register
     ///
     /// # Errors
-    /// Fails when it is not there or not for fast registration, or the range or the rights cannot be.
+    /// Fails if the region does not exist or is not a fast-registration region, or if the range or the access flags are
+    /// invalid.
     pub fn open_mr(
         &mut self,
         mr: MrId,
@@ -90,51 +95,52 @@ impl Hca {
         self.resources.regions.open_fast(mr, range, iova, access)
     }
 
-    /// Has the key of a region of [`Hca::alloc_mr`] open nothing at once.
+    /// Closes a fast-registration region immediately: its key gives no access any more. The region keeps its memory for
+    /// [`Hca::reopen_mr`].
     ///
     /// # Errors
-    /// Fails when it is not there or not for fast registration.
+    /// Fails if the region does not exist or is not a fast-registration region.
     pub fn close_mr(&mut self, mr: MrId) -> Result<(), RegionError> {
         self.resources.regions.close_fast(mr)
     }
 
-    /// Opens what [`Hca::close_mr`] has closed for the same memory under the next key, which is returned.
+    /// Reopens a region that [`Hca::close_mr`] has closed, for the same memory. Returns its new key.
     ///
     /// # Errors
-    /// Fails when it is not there, or has no memory.
+    /// Fails if the region does not exist, or has no memory.
     pub fn reopen_mr(&mut self, mr: MrId) -> Result<u32, RegionError> {
         self.resources.regions.reopen_fast(mr)
     }
 
-    /// Returns how many memory regions there are.
+    /// Returns the number of memory regions.
     #[must_use]
-    pub fn regions(&self) -> usize {
+    pub fn region_count(&self) -> usize {
         self.resources.regions.len()
     }
 
-    /// Returns the key of a region, which is its local and its remote one.
+    /// Returns the key of a region, which is both its L_Key and its R_Key.
     #[must_use]
     pub fn key(&self, mr: MrId) -> Option<u32> {
         self.resources.regions.key(mr)
     }
 
-    /// Deregisters memory (`ibv_dereg_mr`): its key opens nothing any more, whatever is under way.
+    /// Deregisters a region (`ibv_dereg_mr`). Its key gives no access any more, not even to packets in flight.
     ///
     /// # Errors
-    /// Fails when it is not there.
+    /// Fails if the region does not exist.
     pub fn dereg_mr(&mut self, mr: MrId) -> Result<(), RegionError> {
         self.resources.regions.deregister(mr)
     }
 
-    /// Makes a completion queue (`ibv_create_cq`).
+    /// Creates a completion queue of `cqe` completions (`ibv_create_cq`).
     ///
     /// # Errors
-    /// Fails when it would be too long, or there are too many.
+    /// Fails if `cqe` is 0 or exceeds the limit, or if the HCA has its maximum number of CQs.
     pub fn create_cq(&mut self, cqe: u32) -> Result<CqId, CreateError> {
         self.config.check_count(&self.resources.cqs, "completion queues")?;
         let most = self.config.max_cqe;
         if cqe == 0 || cqe > most {
-            return Err(CreateError::Value { what: "cqe", found: cqe, most });
+            return Err(CreateError::Value { attribute: "cqe", found: cqe, most });
         }
         Ok(CqId(self.resources.cqs.insert(|_| Cq::new(cqe as usize))))
     }
@@ -142,27 +148,27 @@ impl Hca {
     /// Destroys a completion queue (`ibv_destroy_cq`).
     ///
     /// # Errors
-    /// Fails when it is not there, or a queue pair uses it.
+    /// Fails if the CQ does not exist, or if a queue pair uses it.
     pub fn destroy_cq(&mut self, cq: CqId) -> Result<(), DestroyError> {
-        let found = self.resources.cqs.get(cq.0).ok_or(DestroyError::Gone("completion queue"))?;
+        let found = self.resources.cqs.get(cq.0).ok_or(DestroyError::NoSuch("completion queue"))?;
         if found.users > 0 {
-            return Err(DestroyError::InUse("the completion queue"));
+            return Err(DestroyError::InUse("completion queue"));
         }
         self.resources.cqs.remove(cq.0);
         Ok(())
     }
 
-    /// Has the next completion told as an event (`ibv_req_notify_cq`).
+    /// Requests an event for the next completion, or the next solicited one (`ibv_req_notify_cq`).
     pub fn req_notify_cq(&mut self, cq: CqId, solicited_only: bool) {
         if let Some(cq) = self.resources.cqs.get_mut(cq.0) {
             cq.arm(solicited_only);
         }
     }
 
-    /// Makes a shared receive queue (`ibv_create_srq`).
+    /// Creates a shared receive queue (`ibv_create_srq`).
     ///
     /// # Errors
-    /// Fails when it would be too long, or there are too many.
+    /// Fails if a size exceeds its limit, or if the HCA has its maximum number of SRQs.
     pub fn create_srq(
         &mut self,
         pd: PdId,
@@ -176,8 +182,8 @@ impl Hca {
         Ok(SrqId(self.resources.srqs.insert(|_| Srq::new(pd, max_wr, max_sge))))
     }
 
-    /// Has an event told when a shared receive queue has fewer receives than a limit
-    /// (`ibv_modify_srq`); 0 for never. False when it is not there, or the limit is beyond its length.
+    /// Requests an event for when a shared receive queue has fewer receives than a limit (`ibv_modify_srq`); 0 cancels
+    /// the request. Returns false if the SRQ does not exist, or if the limit exceeds its size.
     pub fn arm_srq(&mut self, srq: SrqId, limit: u32) -> bool {
         self.resources.srqs.get_mut(srq.0).is_some_and(|srq| srq.arm(limit))
     }
@@ -185,21 +191,22 @@ impl Hca {
     /// Destroys a shared receive queue (`ibv_destroy_srq`).
     ///
     /// # Errors
-    /// Fails when it is not there, or a queue pair uses it.
+    /// Fails if the SRQ does not exist, or if a queue pair uses it.
     pub fn destroy_srq(&mut self, srq: SrqId) -> Result<(), DestroyError> {
         let found =
-            self.resources.srqs.get(srq.0).ok_or(DestroyError::Gone("shared receive queue"))?;
+            self.resources.srqs.get(srq.0).ok_or(DestroyError::NoSuch("shared receive queue"))?;
         if found.users > 0 {
-            return Err(DestroyError::InUse("the shared receive queue"));
+            return Err(DestroyError::InUse("shared receive queue"));
         }
         self.resources.srqs.remove(srq.0);
         Ok(())
     }
 
-    /// Makes an address handle (`ibv_create_ah`).
+    /// Creates an address handle (`ibv_create_ah`).
     ///
     /// # Errors
-    /// Fails when the route is not from this port.
+    /// Fails if the protection domain does not exist, if the source GID of the route is not a GID of the port, or if the
+    /// HCA has its maximum number of address handles.
     pub fn create_ah(&mut self, pd: PdId, route: Route) -> Result<AhId, CreateError> {
         self.pds.get(pd.0).ok_or(CreateError::NoSuch("protection domain"))?;
         self.config.check_count(&self.resources.ahs, "address handles")?;
@@ -212,9 +219,9 @@ impl Hca {
     /// Destroys an address handle (`ibv_destroy_ah`).
     ///
     /// # Errors
-    /// Fails when it is not there.
+    /// Fails if the address handle does not exist.
     pub fn destroy_ah(&mut self, ah: AhId) -> Result<(), DestroyError> {
-        self.resources.ahs.remove(ah.0).map(drop).ok_or(DestroyError::Gone("address handle"))
+        self.resources.ahs.remove(ah.0).map(drop).ok_or(DestroyError::NoSuch("address handle"))
     }
 
     /// Creates a queue pair (`ibv_create_qp`).
@@ -239,13 +246,13 @@ impl Hca {
             srq.ok_or(CreateError::NoSuch("shared receive queue"))?.users += 1;
         }
         for cq in [init.send_cq, init.recv_cq] {
-            self.resources.cqs.get_mut(cq.0).expect("the queue exists").users += 1;
+            self.resources.cqs.get_mut(cq.0).expect("the CQ was found above").users += 1;
         }
-        // Unpredictable numbers, above those of QP0 and QP1 and below the multicast QP number.
+        // Unpredictable numbers above 1, other than the multicast QP number.
         let number = loop {
-            let number = self.config.qpns.place(Qpn::truncated(self.rng.next_u32()));
-            let is_usual = number.get() > 1 && number != Qpn::MULTICAST;
-            if is_usual && !self.by_number.contains_key(&number.get()) {
+            let number = self.config.qpns.number(Qpn::truncated(self.rng.next_u32()));
+            let is_valid = number.get() > 1 && number != Qpn::MULTICAST;
+            if is_valid && !self.by_number.contains_key(&number.get()) {
                 break number;
             }
         };
@@ -276,18 +283,23 @@ impl Hca {
     /// # Errors
     /// Fails if it does not exist, or is attached to a multicast group.
     pub fn destroy_qp(&mut self, id: QpId) -> Result<(), DestroyError> {
-        let qp = self.qps.get(id.0).ok_or(DestroyError::Gone("queue pair"))?;
-        if self.groups.has(id) {
-            return Err(DestroyError::InUse("the queue pair, by a multicast group,"));
+        let qp = self.qps.get(id.0).ok_or(DestroyError::NoSuch("queue pair"))?;
+        if self.groups.is_attached(id) {
+            return Err(DestroyError::InUse("queue pair, attached to a multicast group,"));
         }
         let (number, init) = (qp.context.number, qp.context.init);
         for cq in [init.send_cq, init.recv_cq] {
-            let cq = self.resources.cqs.get_mut(cq.0).expect("queue pairs keep their queues");
+            let cq =
+                self.resources.cqs.get_mut(cq.0).expect("an SRQ or CQ in use is not destroyed");
             cq.users -= 1;
             cq.remove(number);
         }
         if let Some(srq) = init.srq {
-            self.resources.srqs.get_mut(srq.0).expect("queue pairs keep their queues").users -= 1;
+            self.resources
+                .srqs
+                .get_mut(srq.0)
+                .expect("an SRQ or CQ in use is not destroyed")
+                .users -= 1;
         }
         self.by_number.remove(&number.get());
         self.qps.remove(id.0);

@@ -16,7 +16,7 @@ use crate::trace::{
 pub(super) struct Selections {
     last: u64,
     all: Vec<(SelectionId, Selection)>,
-    /// Readers of started traces that have not been taken yet.
+    /// Readers of started traces, until [`Self::poll`] returns them.
     started: VecDeque<(SelectionId, PacketReader)>,
 }
 
@@ -29,7 +29,7 @@ impl Selections {
         gsi: &mut Gsi,
     ) -> Result<SelectionId, TraceError> {
         selection.trace.check()?;
-        // A UD queue pair has many peers.
+        // A UD queue pair has many peers, so the peers of a selection also filter packets.
         selection.trace.filter.peers.extend_from_slice(&selection.peers);
         self.last += 1;
         let id = SelectionId(self.last);
@@ -55,7 +55,7 @@ impl Selections {
         selection.trace = trace.clone();
         let is_own = |tracer: &&mut Box<PacketTracer>| tracer.selection == Some(id);
         if let Some(tracer) = gsi.tracer.as_mut().filter(is_own) {
-            tracer.change(trace.clone().whole())?;
+            tracer.change(trace.clone().with_whole_payload())?;
         }
         for tracer in qps.iter_mut().filter_map(|qp| qp.tracer.as_mut()).filter(is_own) {
             tracer.change(trace.clone())?;
@@ -63,7 +63,7 @@ impl Selections {
         Ok(())
     }
 
-    /// Removes a selection and ends its traces. Queue pairs that other selections include are traced for these then.
+    /// Removes a selection and ends its traces. Queue pairs that another selection includes are then traced for that one.
     pub(super) fn remove(&mut self, id: SelectionId, qps: &mut Table<Qp>, gsi: &mut Gsi) {
         self.all.retain(|(it, _)| *it != id);
         let tracers = qps.iter_mut().map(|qp| &mut qp.tracer).chain([&mut gsi.tracer]);
@@ -97,7 +97,8 @@ impl Selections {
         if gsi.tracer.is_none() {
             let mut all = self.all.iter();
             let found = all.find(|(_, selection)| selection.includes_gsi());
-            let found = found.map(|(id, selection)| (*id, selection.trace.clone().whole()));
+            let found =
+                found.map(|(id, selection)| (*id, selection.trace.clone().with_whole_payload()));
             gsi.tracer = found.and_then(|(id, trace)| self.start(id, trace, Qpn::GSI));
         }
         qps.iter_mut().for_each(|qp| self.update(qp));
@@ -113,7 +114,7 @@ impl Selections {
         qp.tracer = self.start(*id, selection.trace.clone(), qp.context.number);
     }
 
-    /// Starts a trace. Without memory for one more ring a queue pair is not traced.
+    /// Starts a trace. Returns `None` if there is no memory for another ring: the queue pair is not traced then.
     fn start(
         &mut self,
         id: SelectionId,

@@ -17,7 +17,7 @@ use crate::trace::{
 };
 
 impl Hca {
-    /// Returns the queue pairs and their numbers.
+    /// Returns the IDs of all queue pairs, with their queue pair numbers.
     pub fn queue_pairs(&self) -> impl Iterator<Item = (QpId, Qpn)> {
         self.qps.iter().map(|qp| (qp.context.id, qp.context.number))
     }
@@ -28,17 +28,16 @@ impl Hca {
         self.by_number.get(&number.get()).copied()
     }
 
-    /// Returns the command blocks of a queue pair's messages, which are always written.
+    /// Returns the command blocks of a queue pair's messages. They are recorded without a request.
     #[must_use]
     pub fn messages(&self, qp: QpId) -> Option<Arc<MessageRing>> {
         self.qps.get(qp.0).map(|qp| Arc::clone(qp.context.messages.ring()))
     }
 
-    /// Starts to keep the packets of a queue pair, for whoever gets the reader.
+    /// Starts a packet trace of a queue pair. Returns the reader of its packets.
     ///
     /// # Errors
-    /// Fails when there is no such queue pair, its packets are kept already, or the options ask for what cannot
-    /// be.
+    /// Fails if the queue pair does not exist or is traced already, or if the options are invalid.
     pub fn trace_packets(
         &mut self,
         qp: QpId,
@@ -53,37 +52,37 @@ impl Hca {
         Ok(reader)
     }
 
-    /// Changes which packets are kept, and how much of them, from now on; the length of the ring stays.
+    /// Changes the options of a packet trace. The size of the ring is unchanged.
     ///
     /// # Errors
-    /// Fails when no packets are kept, or the options ask for what cannot be.
+    /// Fails if the queue pair is not traced, or if the options are invalid.
     pub fn change_trace(&mut self, qp: QpId, options: PacketTrace) -> Result<(), TraceError> {
         let qp = self.qps.get_mut(qp.0).ok_or(TraceError::NoSuchQp)?;
         qp.tracer.as_mut().ok_or(TraceError::NotTraced)?.change(options)
     }
 
-    /// Keeps no more packets of a queue pair. What the reader has not read yet it still can.
+    /// Ends the packet trace of a queue pair. The reader can still read all recorded packets.
     ///
     /// # Errors
-    /// Fails when no packets are kept.
+    /// Fails if the queue pair is not traced.
     pub fn end_trace(&mut self, qp: QpId) -> Result<(), TraceError> {
         let qp = self.qps.get_mut(qp.0).ok_or(TraceError::NoSuchQp)?;
         qp.tracer.take().map(drop).ok_or(TraceError::NotTraced)
     }
 
-    /// Keeps no more packets of queue pair 1.
+    /// Ends the packet trace of queue pair 1.
     ///
     /// # Errors
-    /// Fails when none are kept.
+    /// Fails if queue pair 1 is not traced.
     pub fn end_gsi_trace(&mut self) -> Result<(), TraceError> {
         self.gsi.tracer.take().map(drop).ok_or(TraceError::NotTraced)
     }
 
-    /// Tells which service a queue pair is connected to, by which selections may choose it: the number of the
-    /// connection manager.
+    /// Sets the service ID that the connection manager has connected a queue pair to. Selections may include queue pairs
+    /// by service ID.
     ///
     /// # Errors
-    /// Fails when there is no such queue pair.
+    /// Fails if the queue pair does not exist.
     pub fn set_service(&mut self, qp: QpId, service: u64) -> Result<(), TraceError> {
         let qp = self.qps.get_mut(qp.0).ok_or(TraceError::NoSuchQp)?;
         qp.context.service = Some(service);
@@ -91,7 +90,7 @@ impl Hca {
         Ok(())
     }
 
-    /// Returns the service that a queue pair is connected to, as far as it was told.
+    /// Returns the service ID of a queue pair, as set by [`Hca::set_service`].
     #[must_use]
     pub fn service(&self, qp: QpId) -> Option<u64> {
         self.qps.get(qp.0)?.context.service
@@ -103,31 +102,32 @@ impl Hca {
         Some(self.qps.get(qp.0)?.context.init.qp_type)
     }
 
-    /// Returns whether the packets of a queue pair are kept.
+    /// Returns true if a queue pair has a packet trace.
     #[must_use]
     pub fn is_traced(&self, qp: QpId) -> bool {
         self.qps.get(qp.0).is_some_and(|qp| qp.tracer.is_some())
     }
 
-    /// Keeps the packets of all queue pairs that a selection chooses, now and as soon as they fit it. What reads
-    /// them comes by [`Hca::poll_selected`]. Those that are traced already stay with whoever traces them.
+    /// Adds a selection: traces the packets of all queue pairs that it includes, now or later.
+    ///
+    /// [`Hca::poll_selected`] returns the readers. Queue pairs that are traced already keep their traces.
     ///
     /// # Errors
-    /// Fails when the options ask for what cannot be.
+    /// Fails if the options are invalid.
     pub fn select(&mut self, selection: Selection) -> Result<SelectionId, TraceError> {
         self.selections.add(selection, &mut self.qps, &mut self.gsi)
     }
 
-    /// Returns what a selection has; nothing when there is no such selection.
+    /// Returns the number of queue pairs that a selection includes and traces; 0 if the selection does not exist.
     #[must_use]
     pub fn selection_status(&self, id: SelectionId) -> SelectionStatus {
         self.selections.status(id, &self.qps, &self.gsi)
     }
 
-    /// Changes what is kept of the packets of a selection, from now on; the length of the rings stays.
+    /// Changes the trace options of a selection. The size of its rings is unchanged.
     ///
     /// # Errors
-    /// Fails when there is no such selection, or the options ask for what cannot be.
+    /// Fails if the selection does not exist, or if the options are invalid.
     pub fn change_selection(
         &mut self,
         id: SelectionId,
@@ -136,12 +136,12 @@ impl Hca {
         self.selections.change(id, trace, &mut self.qps, &mut self.gsi)
     }
 
-    /// Keeps no more packets for a selection. What was not read yet still can be.
+    /// Removes a selection and ends its packet traces. Their readers can still read all recorded packets.
     pub fn deselect(&mut self, id: SelectionId) {
         self.selections.remove(id, &mut self.qps, &mut self.gsi);
     }
 
-    /// Returns the next queue pair that a selection has chosen, as what reads its packets.
+    /// Returns the reader of the next packet trace that was started for a selection.
     pub fn poll_selected(&mut self) -> Option<(SelectionId, PacketReader)> {
         self.selections.poll()
     }
@@ -158,8 +158,10 @@ impl Hca {
         self.gsi.note_datagram(direction, now, route, remote, mad);
     }
 
-    /// Records in the trace of a queue pair that a sent packet was lost in the network: the headers of the packet from
-    /// the BTH on, its length with its payload, its route, and the time, place and reason of the loss.
+    /// Records the loss of a sent packet in the trace of its queue pair.
+    ///
+    /// `bytes` are the headers from the BTH on, `length` is the packet size with its payload, and `why` is the location
+    /// and reason of the loss.
     pub fn note_lost(
         &mut self,
         now: Instant,

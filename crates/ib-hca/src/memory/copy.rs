@@ -1,14 +1,15 @@
-//! Copies into and out of memory that others reach at the same time.
+//! Copies into and out of memory that other threads access at the same time.
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
-/// How long a copy is that the processor's instruction does faster than loads and stores of eight bytes.
+/// Minimum size in bytes of copies by `rep movsb`, which is slower than loads and stores of 8 bytes below it.
 const LONG: usize = 256;
 
-/// Splits a range into bytes before the first multiple of eight, words, and bytes behind the last one.
+/// Splits a range into bytes before the first aligned word, aligned words of 8 bytes, and bytes behind them. Returns the
+/// number of bytes before, and the number of words.
 fn split(at: *const u8, length: usize) -> (usize, usize) {
     if cfg!(miri) {
-        // It takes atomics of two sizes at one place for a race.
+        // Miri reports atomics of two sizes at one address as a data race.
         return (length, 0);
     }
     let before = (at.addr().wrapping_neg() % 8).min(length);
@@ -16,16 +17,16 @@ fn split(at: *const u8, length: usize) -> (usize, usize) {
 }
 
 /// # Safety
-/// The byte is allocated and only reached by atomics.
+/// The byte is allocated and only accessed by atomics.
 unsafe fn byte<'a>(at: *mut u8) -> &'a AtomicU8 {
-    // SAFETY: that is the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe { AtomicU8::from_ptr(at) }
 }
 
 /// # Safety
-/// The eight bytes are allocated, aligned, and only reached by atomics.
+/// The 8 bytes are allocated, aligned, and only accessed by atomics.
 unsafe fn word<'a>(at: *mut u8) -> &'a AtomicU64 {
-    // SAFETY: that is the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe { AtomicU64::from_ptr(at.cast()) }
 }
 
@@ -52,7 +53,7 @@ unsafe fn copy_bytes(from: *const u8, to: *mut u8, length: usize) {
 /// Copies bytes into shared memory.
 ///
 /// # Safety
-/// As many bytes from `to` on are allocated and only reached by atomics and by this module.
+/// As many bytes from `to` on are allocated and only accessed by atomics and by this module.
 pub(super) unsafe fn store(bytes: &[u8], to: *mut u8) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     if bytes.len() >= LONG {
@@ -64,7 +65,7 @@ pub(super) unsafe fn store(bytes: &[u8], to: *mut u8) {
     let (before, words) = split(to, bytes.len());
     let (first, rest) = bytes.split_at(before);
     let (middle, last) = rest.split_at(words * 8);
-    // SAFETY: all offsets are within the range that is the caller's, and words are aligned.
+    // SAFETY: all offsets are within the range given by the caller, and words are aligned.
     unsafe {
         for (at, value) in first.iter().enumerate() {
             byte(to.add(at)).store(*value, Ordering::Relaxed);
@@ -81,14 +82,14 @@ pub(super) unsafe fn store(bytes: &[u8], to: *mut u8) {
     }
 }
 
-/// Copies numbers, and bytes behind them that zeros fill up to a whole number, into shared memory.
+/// Copies words, followed by bytes, into shared memory. The bytes may be padded with zeros to a multiple of 8.
 ///
 /// # Safety
-/// As many bytes from `to` on, which is a multiple of eight, are allocated and only reached by atomics and by this
+/// As many bytes from `to` on, which is a multiple of eight, are allocated and only accessed by atomics and by this
 /// module.
 #[inline]
 pub(super) unsafe fn store_words<const N: usize>(head: &[u64; N], bytes: &[u8], to: *mut u8) {
-    // SAFETY: all offsets are within the range that is the caller's, and words are aligned.
+    // SAFETY: all offsets are within the range given by the caller, and words are aligned.
     unsafe {
         for (at, value) in head.iter().enumerate() {
             word(to.add(at * 8)).store(*value, Ordering::Relaxed);
@@ -97,7 +98,7 @@ pub(super) unsafe fn store_words<const N: usize>(head: &[u64; N], bytes: &[u8], 
         if bytes.len() >= LONG {
             return store(bytes, to);
         }
-        // Four at a time, which compilers do not do to atomics by themselves.
+        // Compilers do not unroll loops of atomic stores.
         let (fours, behind) = bytes.as_chunks::<32>();
         for (at, four) in fours.iter().enumerate() {
             let (words, _) = four.as_chunks::<8>();
@@ -123,18 +124,18 @@ pub(super) unsafe fn store_words<const N: usize>(head: &[u64; N], bytes: &[u8], 
 /// Copies bytes out of shared memory.
 ///
 /// # Safety
-/// As many bytes from `from` on are allocated and only reached by atomics and by this module.
+/// As many bytes from `from` on are allocated and only accessed by atomics and by this module.
 pub(super) unsafe fn load(from: *mut u8, bytes: &mut [u8]) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     if bytes.len() >= LONG {
-        // SAFETY: as for storing, with a sequence of atomic loads.
+        // SAFETY: as in `store`, with a sequence of atomic loads.
         unsafe { copy_bytes(from, bytes.as_mut_ptr(), bytes.len()) };
         return;
     }
     let (before, words) = split(from, bytes.len());
     let (first, rest) = bytes.split_at_mut(before);
     let (middle, last) = rest.split_at_mut(words * 8);
-    // SAFETY: as for storing.
+    // SAFETY: as in `store`.
     unsafe {
         for (at, value) in first.iter_mut().enumerate() {
             *value = byte(from.add(at)).load(Ordering::Relaxed);
@@ -151,45 +152,37 @@ pub(super) unsafe fn load(from: *mut u8, bytes: &mut [u8]) {
     }
 }
 
-/// Fills shared memory with a byte.
+/// Sets bytes of shared memory to a value.
 ///
 /// # Safety
-/// As many bytes from `to` on are allocated and only reached by atomics and by this module.
+/// As many bytes from `to` on are allocated and only accessed by atomics and by this module.
 pub(super) unsafe fn fill(to: *mut u8, length: usize, value: u8) {
     let bytes = [value; LONG];
     let mut done = 0;
     while done < length {
         let part = (length - done).min(LONG);
-        // SAFETY: the part is within the range that is the caller's.
+        // SAFETY: the part is within the range given by the caller.
         unsafe { store(&bytes[..part], to.add(done)) };
         done += part;
     }
 }
 
-/// Copies bytes from one shared memory to another, or within one, where the ranges do not overlap or `to` comes first.
+/// Copies bytes between shared memories, or within one if the ranges do not overlap or `to` is before `from`.
 ///
 /// # Safety
-/// As many bytes from `from` and from `to` on are allocated and only reached by atomics and by this module.
+/// As many bytes from `from` and from `to` on are allocated and only accessed by atomics and by this module.
 pub(super) unsafe fn between(from: *mut u8, to: *mut u8, length: usize) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     if length >= LONG {
-        // SAFETY: as for storing; both ranges are allocated.
-        unsafe {
-            std::arch::asm!(
-                "rep movsb",
-                inout("rcx") length => _,
-                inout("rsi") from => _,
-                inout("rdi") to => _,
-                options(nostack, preserves_flags)
-            );
-        }
+        // SAFETY: as in `store`; both ranges are allocated.
+        unsafe { copy_bytes(from, to, length) };
         return;
     }
     let mut part = [0; LONG];
     let mut done = 0;
     while done < length {
         let part = &mut part[..(length - done).min(LONG)];
-        // SAFETY: the parts lie within the ranges that are the caller's.
+        // SAFETY: the parts lie within the ranges given by the caller.
         unsafe {
             load(from.add(done), part);
             store(part, to.add(done));

@@ -1,4 +1,4 @@
-//! The attributes of queue pairs, and which of them a change of state needs.
+//! Attributes and states of queue pairs, and the attributes that each state transition requires or allows.
 
 use ib_link::Route;
 use ib_types::{Gid, Mtu, PKey, Psn, QKey, Qpn};
@@ -20,20 +20,20 @@ pub enum QpType {
 /// The state of a queue pair (`ibv_qp_state`); IBTA volume 1, chapter 10.3.1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum QpState {
-    /// New: nothing can be posted.
+    /// Initial state: nothing can be posted.
     #[default]
     Reset,
-    /// Receives can be posted; what comes in is dropped.
+    /// Receives can be posted; received packets are dropped.
     Init,
     /// Ready to receive.
     Rtr,
-    /// Ready to send as well.
+    /// Ready to send and receive.
     Rts,
-    /// No work request is begun any more.
+    /// Send queue drained: no new send request is started.
     Sqd,
-    /// The send queue of an unreliable queue pair has failed.
+    /// Send queue error of a UC or UD queue pair.
     Sqe,
-    /// It has failed, or was told to: all work requests are flushed.
+    /// Error: all work requests are flushed.
     Err,
 }
 
@@ -43,38 +43,38 @@ impl QpState {
         [Self::Reset, Self::Init, Self::Rtr, Self::Rts, Self::Sqd, Self::Sqe, Self::Err];
 }
 
-/// What a queue pair is made of (`ibv_qp_init_attr`).
+/// Attributes of a new queue pair (`ibv_qp_init_attr`).
 #[derive(Clone, Copy, Debug)]
 pub struct QpInitAttr {
-    /// Its transport.
+    /// Transport.
     pub qp_type: QpType,
-    /// Where completions of its send queue go.
+    /// CQ of the send queue.
     pub send_cq: CqId,
-    /// Where completions of its receives go.
+    /// CQ of the receive queue.
     pub recv_cq: CqId,
-    /// The shared receive queue that it takes its receives from.
+    /// Shared receive queue; `None` if the queue pair has its own receive queue.
     pub srq: Option<SrqId>,
-    /// How much it takes.
+    /// Sizes of the queues and of their work requests.
     pub cap: QpCap,
 }
 
-/// How much a queue pair takes (`ibv_qp_cap`).
+/// Sizes of the queues of a queue pair and of their work requests (`ibv_qp_cap`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QpCap {
-    /// Work requests of the send queue.
+    /// Maximum number of work requests in the send queue.
     pub max_send_wr: u32,
-    /// Work requests of the receive queue.
+    /// Maximum number of work requests in the receive queue.
     pub max_recv_wr: u32,
-    /// Pieces of memory of a request to send.
+    /// Maximum number of SGEs of a send request.
     pub max_send_sge: u32,
-    /// Pieces of memory of a receive.
+    /// Maximum number of SGEs of a receive.
     pub max_recv_sge: u32,
-    /// Bytes in a request to send itself.
+    /// Maximum size of the inline data of a send request in bytes.
     pub max_inline_data: u32,
 }
 
 impl Default for QpCap {
-    /// 64 requests each way, of up to 4 pieces and 256 bytes inline.
+    /// 64 work requests per queue, 4 SGEs, 256 bytes of inline data.
     fn default() -> Self {
         Self {
             max_send_wr: 64,
@@ -88,10 +88,10 @@ impl Default for QpCap {
 
 macro_rules! attributes {
     ($($(#[$doc:meta])* $name:ident: $kind:ty = $default:expr,)+) => {
-        /// A change of a queue pair (`ibv_qp_attr` with its mask): what is `None` stays as it is.
+        /// Change of a queue pair (`ibv_qp_attr` with its mask). Attributes that are `None` are unchanged.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct QpAttr {
-            /// The state that it goes to.
+            /// New state.
             pub qp_state: Option<QpState>,
             $($(#[$doc])* pub $name: Option<$kind>,)+
         }
@@ -109,7 +109,7 @@ macro_rules! attributes {
         }
 
         impl QpAttributes {
-            /// Takes over what a change has.
+            /// Sets all attributes that are present in a change.
             pub(crate) const fn apply(&mut self, attr: &QpAttr) {
                 $(if let Some(value) = attr.$name { self.$name = value; })+
             }
@@ -117,11 +117,11 @@ macro_rules! attributes {
 
         /// The name of an attribute.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-        #[expect(non_camel_case_types, reason = "they are the names of fields")]
+        #[expect(non_camel_case_types, reason = "the variants are the names of the fields")]
         pub enum QpAttrName { $(#[doc = concat!("`", stringify!($name), "`")] $name,)+ }
 
         impl QpAttr {
-            /// Returns the attributes that the change has.
+            /// Returns the names of the attributes that are present in the change.
             fn names(&self) -> impl Iterator<Item = QpAttrName> {
                 [$(self.$name.is_some().then_some(QpAttrName::$name),)+].into_iter().flatten()
             }
@@ -130,99 +130,99 @@ macro_rules! attributes {
 }
 
 attributes! {
-    /// The partition.
+    /// P_Key of the partition.
     pkey: PKey = PKey::DEFAULT,
-    /// The key that datagrams must have.
+    /// Q_Key that received datagrams must have.
     qkey: QKey = QKey(0),
-    /// What the other side may do.
+    /// Operations that the peer may request.
     qp_access_flags: AccessFlags = AccessFlags::default(),
-    /// The most payload of a packet.
+    /// Maximum payload of a packet.
     path_mtu: Mtu = Mtu::B1024,
-    /// The way to the other side (`ah_attr`).
+    /// Path to the peer (`ah_attr`).
     route: Route = Route::default(),
-    /// The queue pair of the other side.
+    /// Queue pair number of the peer.
     dest_qp_num: Qpn = Qpn::SMI,
-    /// The first sequence number that is received.
+    /// PSN of the first received packet.
     rq_psn: Psn = Psn::truncated(0),
-    /// The first sequence number that is sent.
+    /// PSN of the first sent packet.
     sq_psn: Psn = Psn::truncated(0),
-    /// How many READs and atomics may be under way to the other side, 0 to 128.
+    /// Maximum number of outstanding READs and atomics, 0 to 128.
     max_rd_atomic: u8 = 0,
-    /// How many of them the other side may have under way, 0 to 128.
+    /// Maximum number of outstanding READs and atomics of the peer, 0 to 128.
     max_dest_rd_atomic: u8 = 0,
-    /// The code of the time that the other side waits when there is no receive, 0 to 31.
+    /// Code of the RNR timer that is sent to the peer if no receive is posted, 0 to 31.
     min_rnr_timer: u8 = 0,
-    /// The time until a packet is sent again: 4.096 µs × 2^value, 1 to 31; 0 for never.
+    /// ACK timeout: 4.096 µs × 2^value, 1 to 31; 0 for no timeout.
     timeout: u8 = 0,
-    /// How often packets are sent again, 0 to 7.
+    /// Number of retries after timeouts and NAKs, 0 to 7.
     retry_cnt: u8 = 0,
-    /// How often they are when the other side has no receive, 0 to 6; 7 for any number of times.
+    /// Number of retries after RNR NAKs, 0 to 6; 7 for no limit.
     rnr_retry: u8 = 0,
 }
 
-/// Why a queue pair cannot be changed.
+/// Error of [`Hca::modify_qp`](crate::Hca::modify_qp).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ModifyError {
-    /// The queue pair is not there.
-    #[error("there is no such queue pair")]
+    /// The queue pair does not exist.
+    #[error("the queue pair does not exist")]
     NoSuchQp,
-    /// No change leads from the one state to the other.
-    #[error("a queue pair of type {qp_type:?} cannot go from {from:?} to {to:?}")]
+    /// The state transition is invalid.
+    #[error("a queue pair of type {qp_type:?} has no transition from {from:?} to {to:?}")]
     Transition {
-        /// The transport.
+        /// Transport.
         qp_type: QpType,
-        /// The state.
+        /// Current state.
         from: QpState,
-        /// The state that was asked for.
+        /// Requested state.
         to: QpState,
     },
-    /// An attribute is missing.
-    #[error("from {from:?} to {to:?} needs {missing:?}")]
+    /// A required attribute is missing.
+    #[error("the transition from {from:?} to {to:?} requires {missing:?}")]
     Missing {
-        /// The state.
+        /// Current state.
         from: QpState,
-        /// The state that was asked for.
+        /// Requested state.
         to: QpState,
-        /// The attribute.
+        /// Missing attribute.
         missing: QpAttrName,
     },
-    /// An attribute cannot be changed then.
-    #[error("from {from:?} to {to:?} cannot change {attribute:?}")]
+    /// The transition does not allow to change an attribute.
+    #[error("the transition from {from:?} to {to:?} does not allow {attribute:?}")]
     Forbidden {
-        /// The state.
+        /// Current state.
         from: QpState,
-        /// The state that was asked for.
+        /// Requested state.
         to: QpState,
         /// The attribute.
         attribute: QpAttrName,
     },
-    /// An attribute has a value that it cannot have.
+    /// An attribute exceeds its maximum.
     #[error("{attribute:?} is {found}: expected at most {most}")]
     Value {
         /// The attribute.
         attribute: QpAttrName,
-        /// Its value.
+        /// Requested value.
         found: u32,
-        /// The highest one.
+        /// Maximum value.
         most: u32,
     },
-    /// The path is not from this port.
-    #[error("the path starts at GID {0}: expected one of the port's own")]
+    /// The source GID of the route is not a GID of the port.
+    #[error("the source GID of the route is {0}: expected a GID of the port")]
     Source(Gid),
-    /// The path's packets are longer than the port carries.
-    #[error("path_mtu is {found:?}: the port carries {most:?}")]
+    /// The path MTU exceeds the active MTU of the port.
+    #[error("path_mtu is {found:?}: expected at most {most:?}, the active MTU of the port")]
     Mtu {
-        /// The MTU.
+        /// Requested MTU.
         found: Mtu,
-        /// The port's.
+        /// Active MTU of the port.
         most: Mtu,
     },
 }
 
-/// Returns the attributes that a change of state needs, and those that it may have besides; `None` when
-/// there is no such change. IBTA volume 1, chapter 11.2.5.2.
-#[expect(clippy::match_same_arms, reason = "it is a table with a row for each change")]
+/// Returns the attributes that a state transition requires, and further ones that it allows; `None` if the transition is
+/// invalid. IBTA volume 1, chapter 11.2.5.2.
+#[expect(clippy::match_same_arms, reason = "the table has a row for each transition")]
 fn transition(
     qp_type: QpType,
     from: QpState,
@@ -282,16 +282,16 @@ fn transition(
     })
 }
 
-/// Checks a change of a queue pair that has the one state; returns the state that it goes to.
+/// Checks a change of a queue pair in state `from`; returns the new state.
 pub(crate) fn check(qp_type: QpType, from: QpState, attr: &QpAttr) -> Result<QpState, ModifyError> {
     let to = attr.qp_state.unwrap_or(from);
-    let (needed, optional) =
+    let (required, optional) =
         transition(qp_type, from, to).ok_or(ModifyError::Transition { qp_type, from, to })?;
     let names: Vec<QpAttrName> = attr.names().collect();
-    if let Some(&missing) = needed.iter().find(|name| !names.contains(name)) {
+    if let Some(&missing) = required.iter().find(|name| !names.contains(name)) {
         return Err(ModifyError::Missing { from, to, missing });
     }
-    let allowed = |name: &QpAttrName| needed.contains(name) || optional.contains(name);
+    let allowed = |name: &QpAttrName| required.contains(name) || optional.contains(name);
     if let Some(&attribute) = names.iter().find(|name| !allowed(name)) {
         return Err(ModifyError::Forbidden { from, to, attribute });
     }

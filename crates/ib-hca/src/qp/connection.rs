@@ -9,36 +9,36 @@ use crate::region::AccessFlags;
 /// The attributes of a reliable connection, for its transitions from Reset to RTS (IBTA 10.3.1, `ibv_modify_qp`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QpConnection {
-    /// The partition.
+    /// P_Key of the partition.
     pub pkey: PKey,
-    /// The operations that the peer may request.
+    /// Operations that the peer may request.
     pub access: AccessFlags,
-    /// The path to the peer.
+    /// Path to the peer.
     pub route: Route,
-    /// The most payload of a packet.
+    /// Maximum payload of a packet.
     pub path_mtu: Mtu,
-    /// The queue pair of the peer.
+    /// Queue pair number of the peer.
     pub dest_qp_num: Qpn,
-    /// The first PSN that is received.
+    /// PSN of the first received packet.
     pub rq_psn: Psn,
-    /// The first PSN that is sent.
+    /// PSN of the first sent packet.
     pub sq_psn: Psn,
-    /// How many READs and atomics the peer may have outstanding, 0 to 128.
+    /// Maximum number of outstanding READs and atomics of the peer, 0 to 128.
     pub max_dest_rd_atomic: u8,
-    /// How many READs and atomics may be outstanding at the peer, 0 to 128.
+    /// Maximum number of outstanding READs and atomics, 0 to 128.
     pub max_rd_atomic: u8,
-    /// The code of the time that the peer waits if no receive is posted, 0 to 31.
+    /// Code of the RNR timer that is sent to the peer if no receive is posted, 0 to 31.
     pub min_rnr_timer: u8,
-    /// The time until a packet is retransmitted: 4.096 µs × 2^value, 1 to 31; 0 for never.
+    /// ACK timeout: 4.096 µs × 2^value, 1 to 31; 0 for no timeout.
     pub timeout: u8,
-    /// How often packets are retransmitted, 0 to 7.
+    /// Number of retries after timeouts and NAKs, 0 to 7.
     pub retry_cnt: u8,
-    /// How often packets are retransmitted if the peer has posted no receive, 0 to 6; 7 for no limit.
+    /// Number of retries after RNR NAKs, 0 to 6; 7 for no limit.
     pub rnr_retry: u8,
 }
 
 impl QpConnection {
-    /// Returns the change from Reset to Init.
+    /// Returns the attributes of the transition from Reset to Init.
     #[must_use]
     pub fn to_init(&self) -> QpAttr {
         QpAttr {
@@ -49,7 +49,7 @@ impl QpConnection {
         }
     }
 
-    /// Returns the change from Init to RTR (ready to receive).
+    /// Returns the attributes of the transition from Init to RTR (ready to receive).
     #[must_use]
     pub fn to_rtr(&self) -> QpAttr {
         QpAttr {
@@ -66,7 +66,7 @@ impl QpConnection {
         }
     }
 
-    /// Returns the change from RTR to RTS (ready to send).
+    /// Returns the attributes of the transition from RTR to RTS (ready to send).
     #[must_use]
     pub fn to_rts(&self) -> QpAttr {
         QpAttr {

@@ -20,9 +20,9 @@ pub(crate) struct QpContext {
     pub(crate) attributes: QpAttributes,
     /// Maximum number of packets in flight.
     pub(crate) window: u32,
-    /// Command blocks of its messages.
+    /// Command blocks of the queue pair's messages.
     pub(crate) messages: MessageLog,
-    /// Service ID of its connection, if the connection manager has reported it.
+    /// Service ID of the connection, if the connection manager has set it.
     pub(crate) service: Option<u64>,
 }
 
@@ -38,20 +38,21 @@ impl QpContext {
         (exponent != 0).then(|| Duration::from_nanos(4096 << exponent))
     }
 
-    /// Returns the maximum number of outstanding READs and atomics of the peer. Linux uses the next power of two.
-    pub(crate) fn most_served(&self) -> usize {
+    /// Returns the maximum number of outstanding READs and atomics of the peer, rounded up to a power of two as Linux
+    /// does.
+    pub(crate) fn responder_resources(&self) -> usize {
         match self.attributes.max_dest_rd_atomic {
             0 => 0,
             most => usize::from(most).next_power_of_two(),
         }
     }
 
-    /// Returns true in a state in which packets are sent.
+    /// Returns true if the queue pair sends packets in its current state.
     pub(crate) const fn sends(&self) -> bool {
         matches!(self.state, QpState::Rts | QpState::Sqd)
     }
 
-    /// Returns true in a state in which packets are received.
+    /// Returns true if the queue pair receives packets in its current state.
     pub(crate) const fn receives(&self) -> bool {
         matches!(self.state, QpState::Rtr | QpState::Rts | QpState::Sqd | QpState::Sqe)
     }
@@ -61,7 +62,7 @@ impl QpContext {
         Wc::new(wr_id, opcode, self.number)
     }
 
-    /// Returns true if a selection includes the queue pair in its present state.
+    /// Returns true if a selection includes the queue pair in its current state.
     pub(crate) fn is_in(&self, selection: &Selection) -> bool {
         let Selection { qpns, peers, services, .. } = selection;
         let is_connected = matches!(self.state, QpState::Rtr | QpState::Rts | QpState::Sqd);

@@ -1,4 +1,4 @@
-//! Datagrams: each is received with the GRH of its route before it.
+//! Received datagrams. The first 40 bytes of their buffers hold the GRH.
 
 use ib_link::{Direction, Route};
 use ib_types::Gid;
@@ -7,15 +7,15 @@ use ib_wire::packet::{Deth, Grh, Header, ImmDt};
 use super::context::QpContext;
 use super::receive_queue::ReceiveQueue;
 use crate::completion::{Wc, WcOpcode, WcStatus};
-use crate::counters::Drop;
+use crate::counters::DropReason;
 use crate::packet::Packet;
 use crate::resources::HcaResources;
 use crate::trace::Message;
 
-/// Size in bytes of the GRH before a received datagram.
+/// Size in bytes of the GRH in front of a received datagram.
 const GRH: usize = 40;
 
-/// Receives a datagram into the next receive.
+/// Copies a datagram into the next receive, and completes that receive.
 pub(super) fn receive(
     context: &QpContext,
     hca: &mut HcaResources,
@@ -24,13 +24,13 @@ pub(super) fn receive(
     packet: &Packet<'_>,
 ) {
     let Some(deth) = packet.header(Header::Deth).map(Deth::parse) else {
-        return hca.counters.drop(Drop::Opcode);
+        return hca.counters.drop(DropReason::Opcode);
     };
     if deth.q_key != context.attributes.qkey {
-        return hca.counters.drop(Drop::QKey);
+        return hca.counters.drop(DropReason::QKey);
     }
     let Some(wr) = receives.take(context, hca) else {
-        return hca.counters.drop(Drop::NoReceive);
+        return hca.counters.drop(DropReason::NoReceive);
     };
     let header = if route.is_global { grh(route, packet.payload.len()) } else { [0; GRH] };
     let (pd, sges) = (context.pd, wr.data.sges());
@@ -53,7 +53,7 @@ pub(super) fn receive(
         ..context.completion(wr.wr_id, WcOpcode::Recv)
     };
     if has_failed {
-        hca.counters.drop(Drop::NoRoom);
+        hca.counters.drop(DropReason::NoRoom);
     }
     context.messages.note(&Message {
         direction: Direction::Receive,
@@ -70,7 +70,8 @@ pub(super) fn receive(
     hca.complete(context.init.recv_cq, wc, packet.bth.solicited_event || has_failed);
 }
 
-/// Returns the GRH of a received datagram. On IPv4 it is 20 zeros and the known fields of the IPv4 header.
+/// Returns the GRH of a received datagram. On IPv4 it is 20 zeros followed by an IPv4 header, as in Linux. That header
+/// has only version, IHL, TOS, TTL, protocol and addresses.
 fn grh(route: &Route, payload: usize) -> [u8; GRH] {
     let Some((source, destination)) = v4(route.destination).zip(v4(route.source)) else {
         let header = Grh {
@@ -92,7 +93,7 @@ fn grh(route: &Route, payload: usize) -> [u8; GRH] {
     bytes
 }
 
-/// Returns the IPv4 address that a GID stands for.
+/// Returns the IPv4 address of an IPv4-mapped GID.
 fn v4(gid: Gid) -> Option<[u8; 4]> {
     let bytes = gid.0.to_be_bytes();
     let mapped = bytes[..10].iter().all(|&byte| byte == 0) && bytes[10..12] == [0xff, 0xff];

@@ -11,7 +11,7 @@ use crate::resources::HcaResources;
 use crate::srq::Srq;
 use crate::work_request::RecvWr;
 
-/// The receive queue of a queue pair. It is empty if the queue pair has an SRQ, from which it takes its receives then.
+/// Receive queue of a queue pair. It is empty if the queue pair takes its receives from an SRQ.
 #[derive(Debug, Default)]
 pub(super) struct ReceiveQueue(VecDeque<RecvWr>);
 
@@ -38,7 +38,7 @@ impl ReceiveQueue {
         Ok(())
     }
 
-    /// Returns true if there is no receive.
+    /// Returns true if no receive is posted, to the queue pair or to its SRQ.
     pub(super) fn is_empty(&self, context: &QpContext, hca: &HcaResources) -> bool {
         match context.init.srq {
             Some(id) => hca.srqs.get(id.0).is_none_or(Srq::is_empty),

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use ib_types::{Instant, Psn};
 
-/// Minimum time without a response before the last packet is retransmitted as a probe.
+/// Minimum time without a response after which the last packet is retransmitted as a probe.
 const LEAST_PROBE: Duration = Duration::from_micros(10);
 
 /// Maximum number of doublings of the time between retransmissions.
@@ -28,7 +28,7 @@ const LEAST_WINDOW: u32 = 16;
 /// Value of the RNR retry count for an unlimited number of retries.
 const UNLIMITED: u8 = 7;
 
-/// All retries are used up.
+/// Error: all retries are used up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NoRetriesLeft;
 
@@ -37,12 +37,12 @@ pub(super) struct NoRetriesLeft;
 pub(super) struct Recovery {
     /// The last round of retransmissions: the oldest unacknowledged packet and the time when it began.
     round: Option<(Psn, Instant)>,
-    /// The number of rounds since the last progress or timeout.
+    /// Number of rounds since the last progress or timeout.
     stalled: u32,
     /// True if a NAK has used up a retry since the last progress.
     is_counted: bool,
-    /// A suspected loss, reported too early to belong to the current round: the oldest unacknowledged packet. At the
-    /// given time the packet is considered lost if it is still the oldest.
+    /// A suspected loss: PSN of the oldest unacknowledged packet, and the time at which it is considered lost.
+    /// The NAK arrived too early to answer the current round.
     suspected: Option<(Psn, Instant)>,
     retries_left: u8,
     rnr_retries_left: u8,
@@ -65,12 +65,11 @@ impl Recovery {
         self.round.map(|(_, began)| began)
     }
 
-    /// Processes a report that the oldest unacknowledged packet is missing. Returns true if packets are to be
-    /// retransmitted now. Otherwise the report may answer a packet sent before the current round, and the loss is only
-    /// suspected.
+    /// Processes a NAK or implied NAK: the oldest unacknowledged packet is missing. Returns true if packets are to be
+    /// retransmitted now. Otherwise the NAK may answer a packet sent before the current round: the loss is suspected.
     ///
-    /// A report may answer an earlier packet within the round-trip time, or within a quarter of the ACK timeout if no
-    /// round-trip time was measured.
+    /// A NAK may answer an older packet within one round-trip time of the start of the round. Without a measured
+    /// round-trip time the limit is a quarter of the ACK timeout.
     pub(super) fn report_missing(
         &mut self,
         oldest: Psn,
@@ -83,7 +82,7 @@ impl Recovery {
             + match round_trip {
                 Some(time) if first == oldest => {
                     let doublings = self.stalled.saturating_sub(1).min(MOST_DOUBLINGS);
-                    time.patience() * (1 << doublings)
+                    time.timeout() * (1 << doublings)
                 }
                 Some(time) => time.smoothed,
                 None => ack_timeout.map_or(LEAST_PROBE, |timeout| timeout / 4),
@@ -97,7 +96,8 @@ impl Recovery {
         false
     }
 
-    /// Removes the suspected loss if it is due. Returns true if the packet is still the oldest unacknowledged one.
+    /// Removes the suspected loss if its time has come. Returns true if its packet is still the oldest unacknowledged
+    /// one, and so is considered lost.
     pub(super) fn take_suspected(&mut self, oldest: Psn, now: Instant) -> bool {
         self.suspected.take_if(|(_, at)| *at <= now).is_some_and(|(psn, _)| psn == oldest)
     }
@@ -116,7 +116,7 @@ impl Recovery {
         Ok(())
     }
 
-    /// Uses up a retry after the first NAK since the last progress. Returns true if this was the first one.
+    /// Uses up a retry after the first NAK since the last progress. Returns true for this first NAK.
     pub(super) fn use_retry_for_nak(&mut self) -> Result<bool, NoRetriesLeft> {
         if self.is_counted {
             return Ok(false);
@@ -160,8 +160,8 @@ impl RoundTrip {
         }
     }
 
-    /// Returns the retransmission timeout: a packet is rarely in flight for longer.
-    pub(super) fn patience(self) -> Duration {
+    /// Returns the retransmission timeout: the smoothed round-trip time and four times its variation, at least 10 µs.
+    pub(super) fn timeout(self) -> Duration {
         (self.smoothed + 4 * self.variation).max(LEAST_PROBE)
     }
 }
@@ -183,8 +183,10 @@ impl RoundTripTimer {
         }
     }
 
-    /// Records the acknowledgement of all packets up to a PSN. The first sample may be that of a retransmitted packet,
-    /// of a round that began at `round_began`: an estimate that is too short is better than no estimate.
+    /// Records the acknowledgement of all packets up to a PSN.
+    ///
+    /// If there is no estimate yet, the first sample may come from a retransmission of the round that began at
+    /// `round_began`: an estimate that is too short is better than no estimate.
     pub(super) fn acknowledged(&mut self, psn: Psn, now: Instant, round_began: Option<Instant>) {
         if self.estimate.is_none()
             && self.timed.is_none()
@@ -207,12 +209,12 @@ impl RoundTripTimer {
 
     /// Returns the time without a response after which a probe is sent.
     #[inline]
-    pub(super) fn patience(&self) -> Option<Duration> {
-        self.estimate.map(RoundTrip::patience)
+    pub(super) fn timeout(&self) -> Option<Duration> {
+        self.estimate.map(RoundTrip::timeout)
     }
 }
 
-/// Tail loss probe: the last packet is retransmitted once if no response arrives for a long time.
+/// Tail loss probe: the last packet is retransmitted once if no response arrives within the retransmission timeout.
 #[derive(Debug, Default)]
 pub(super) struct Probe {
     /// Time at which the probe is due.
@@ -226,39 +228,39 @@ pub(super) struct Probe {
 impl Probe {
     /// Starts the timer after a packet was sent.
     #[inline]
-    pub(super) fn sent(&mut self, now: Instant, patience: Option<Duration>) {
+    pub(super) fn sent(&mut self, now: Instant, timeout: Option<Duration>) {
         if self.deadline.is_none() && !self.is_sent {
-            self.deadline = patience.map(|after| now + after);
+            self.deadline = timeout.map(|after| now + after);
         }
     }
 
-    /// Restarts the probe after a response. The timer runs on if other packets are in flight.
+    /// Processes a response: allows another probe. The timer keeps running if packets are in flight.
     pub(super) fn acknowledged(
         &mut self,
         now: Instant,
         is_in_flight: bool,
-        patience: Option<Duration>,
+        timeout: Option<Duration>,
     ) {
         self.is_sent = false;
         if !is_in_flight {
             self.deadline = None;
         } else if self.deadline.is_none() {
-            self.deadline = patience.map(|after| now + after);
+            self.deadline = timeout.map(|after| now + after);
         }
     }
 
-    /// Requests the probe if no packet was sent for a long time. `patience` is `None` if no packet is in flight.
+    /// Requests the probe if no packet was sent for the duration `timeout`; `None` if no packet is in flight.
     pub(super) fn handle_timeout(
         &mut self,
         now: Instant,
         last_sent: Instant,
-        patience: Option<Duration>,
+        timeout: Option<Duration>,
     ) {
         if self.deadline.is_none_or(|at| at > now) {
             return;
         }
         self.deadline = None;
-        let Some(after) = patience else { return };
+        let Some(after) = timeout else { return };
         if last_sent + after > now {
             self.deadline = Some(last_sent + after);
         } else if !self.is_sent {
@@ -271,7 +273,7 @@ impl Probe {
         self.is_next
     }
 
-    /// Returns true once if the probe is the next packet.
+    /// Returns true if the probe is the next packet, and clears the request.
     #[inline]
     pub(super) const fn take(&mut self) -> bool {
         std::mem::replace(&mut self.is_next, false)
@@ -283,7 +285,7 @@ impl Probe {
 pub(super) struct CongestionWindow {
     size: u32,
     most: u32,
-    /// Number of acknowledged packets since the window has grown.
+    /// Number of packets acknowledged since the window has last grown.
     acknowledged: u32,
 }
 

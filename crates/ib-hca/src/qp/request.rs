@@ -208,11 +208,11 @@ fn gather(
         let (memory, offset) = opened.map_err(|_| GatherError)?;
         let mut done = 0;
         if start == 0 && skip == 0 && left == length {
-            // A trace records the bytes that are sent, even if the memory changes meanwhile.
-            let kept = writer.put_kept(part, |bytes| memory.read(offset, bytes));
-            done = kept.map_err(|_| GatherError)?;
+            // The trace records the bytes that are sent, even if the application changes the memory meanwhile.
+            let traced = writer.put_traced(part, |bytes| memory.read(offset, bytes));
+            done = traced.map_err(|_| GatherError)?;
         }
-        memory.read(offset + done, writer.take(part - done)).map_err(|_| GatherError)?;
+        memory.read(offset + done, writer.append(part - done)).map_err(|_| GatherError)?;
         (skip, left) = (0, left - part);
     }
     Ok(())

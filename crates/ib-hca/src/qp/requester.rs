@@ -13,7 +13,7 @@ use super::recovery::{CongestionWindow, NoRetriesLeft, Probe, Recovery, RoundTri
 use super::request;
 use super::send_queue::{SendQueue, Wqe};
 use crate::completion::{Wc, WcStatus};
-use crate::counters::Drop;
+use crate::counters::DropReason;
 use crate::error::PostError;
 use crate::id::AhId;
 use crate::packet::{Packet, Writer};
@@ -25,7 +25,7 @@ use crate::work_request::{SendOp, SendWr};
 /// Maximum number of packets of a long message between ACK requests; ACKs are requested four times per window.
 const ACK_EVERY: u32 = 16;
 
-/// Maximum size of messages that may be sent before a queued acknowledgement.
+/// Sizes in bytes of messages that may be sent before a queued acknowledgement.
 const SHORT: RangeInclusive<u32> = 4..=256;
 
 /// The requester of a queue pair.
@@ -38,8 +38,9 @@ pub(super) struct Requester {
     probe: Probe,
     /// RNR timer: no packet is sent before this time.
     rnr_timer: Option<Instant>,
-    /// ACK timeout: time of the next retransmission.
+    /// Time at which the ACK timeout expires.
     ack_timer: Option<Instant>,
+    /// Number of packets sent since the last ACK request.
     since_ack_request: u32,
     pub(super) retransmitted: u64,
     pub(super) last_sent: SentPacket,
@@ -55,14 +56,14 @@ pub(super) struct SentPacket {
     pub(super) posted: Option<Instant>,
 }
 
-/// A request has failed before it was sent, and has been completed.
+/// Error: a request has failed locally, and was completed with an error.
 pub(super) struct RequestFailed;
 
-/// The first request has failed with this status, and has not been completed yet.
-type Failed = WcStatus;
+/// Error: completion status of the first request, which the caller completes.
+type FailureStatus = WcStatus;
 
 impl Requester {
-    /// Starts with the first PSN.
+    /// Sets the first PSN, the window and the retries on the transition to RTS.
     pub(super) const fn start(&mut self, context: &QpContext) {
         self.queue.start(context.attributes.sq_psn);
         self.window = CongestionWindow::new(context.window);
@@ -105,7 +106,7 @@ impl Requester {
         Some(to.ah)
     }
 
-    /// Returns true if a packet may be ready to be sent.
+    /// Returns true if the state, the timers, the window and the fence allow the next packet.
     pub(super) fn is_ready(&self, context: &QpContext, now: Instant) -> bool {
         if self.probe.is_next() && context.sends() {
             return true;
@@ -117,7 +118,8 @@ impl Requester {
             && self.may_send(context, wqe)
     }
 
-    /// Returns true if the next packet is a whole message, short, but longer than an acknowledgement.
+    /// Returns true if the next packet is a complete message of 4 to 256 bytes: short, but longer than an
+    /// acknowledgement.
     pub(super) fn starts_short(&self, context: &QpContext, now: Instant) -> bool {
         let Some(wqe) = self.queue.current() else { return false };
         let is_message = matches!(wqe.wr.op, SendOp::Send { .. } | SendOp::Write { .. });
@@ -182,7 +184,7 @@ impl Requester {
         ACK_EVERY.min(self.window.size() / 4)
     }
 
-    /// Writes the last packet again; returns false if its request has completed.
+    /// Writes the last packet again as a probe. Returns false if its request has completed, or if its memory was closed.
     fn write_probe(
         &self,
         context: &QpContext,
@@ -210,7 +212,7 @@ impl Requester {
         self.since_ack_request =
             if sent.is_last || since >= self.ack_interval() { 0 } else { since };
         if context.init.qp_type == QpType::Rc {
-            self.probe.sent(now, self.round_trip.patience());
+            self.probe.sent(now, self.round_trip.timeout());
             if self.ack_timer.is_none() {
                 self.ack_timer = context.ack_timeout().map(|after| now + after);
             }
@@ -221,7 +223,7 @@ impl Requester {
         }
     }
 
-    /// Fails the current request, and with it the queue. Requests before it, whose result is unknown, are flushed.
+    /// Completes the current request with an error. Requests before it are flushed, because their results are unknown.
     fn fail_current(&mut self, context: &QpContext, hca: &mut HcaResources) {
         while self.queue.has_passed() {
             self.complete_first(context, hca, WcStatus::WrFlushErr);
@@ -282,14 +284,14 @@ impl Requester {
         hca: &mut HcaResources,
         operation: Operation,
         packet: &Packet<'_>,
-    ) -> Result<(), Failed> {
+    ) -> Result<(), FailureStatus> {
         let psn = packet.bth.psn;
         if psn.is_before(self.queue.unacked) {
-            hca.counters.drop(Drop::Duplicate);
+            hca.counters.drop(DropReason::Duplicate);
             return Ok(());
         }
         if !psn.is_before(self.queue.end) {
-            hca.counters.drop(Drop::Psn);
+            hca.counters.drop(DropReason::Psn);
             return Ok(());
         }
         match operation {
@@ -309,13 +311,13 @@ impl Requester {
         hca: &mut HcaResources,
         psn: Psn,
         acknowledgement: Acknowledgement,
-    ) -> Result<(), Failed> {
+    ) -> Result<(), FailureStatus> {
         match acknowledgement {
             Acknowledgement::Ack(_) => {
                 if self.acknowledge(context, hca, psn) {
                     return Ok(());
                 }
-                // READ data before it has been lost.
+                // READ responses before the ACK are missing.
                 self.report_missing(context, hca.now, psn)
             }
             Acknowledgement::RnrNak(timer) => {
@@ -324,7 +326,7 @@ impl Requester {
                 }
                 if self.rnr_timer.is_some() || !psn.is_before(self.queue.next) {
                     // A duplicate: the request has not been retransmitted since the first one.
-                    hca.counters.drop(Drop::Duplicate);
+                    hca.counters.drop(DropReason::Duplicate);
                     return Ok(());
                 }
                 hca.counters.rnr_naks_received += 1;
@@ -337,7 +339,7 @@ impl Requester {
             }
             Acknowledgement::Nak(NakCode::SEQUENCE) => {
                 hca.counters.sequence_naks_received += 1;
-                // It reports the missing PSN, so all packets before it have arrived.
+                // The NAK has the PSN of the missing packet, so all packets before it have arrived.
                 self.acknowledge(context, hca, psn.wrapping_sub(1));
                 self.report_missing(context, hca.now, psn)
             }
@@ -347,7 +349,7 @@ impl Requester {
                     NakCode::REMOTE_ACCESS => WcStatus::RemAccessErr,
                     NakCode::REMOTE_OPERATIONAL => WcStatus::RemOpErr,
                     _ => {
-                        hca.counters.drop(Drop::Syndrome);
+                        hca.counters.drop(DropReason::Syndrome);
                         return Ok(());
                     }
                 };
@@ -357,7 +359,7 @@ impl Requester {
                 Err(status)
             }
             Acknowledgement::Reserved(_) => {
-                hca.counters.drop(Drop::Syndrome);
+                hca.counters.drop(DropReason::Syndrome);
                 Ok(())
             }
         }
@@ -394,7 +396,7 @@ impl Requester {
         is_complete
     }
 
-    /// Updates the state after all packets before a PSN were acknowledged, by a response with another PSN.
+    /// Updates the state after a response with PSN `response` has acknowledged all packets before PSN `reached`.
     fn progress(&mut self, context: &QpContext, now: Instant, response: Psn, reached: Psn) {
         let packets = reached.distance_from(self.queue.unacked).unsigned_abs();
         self.round_trip.acknowledged(response, now, self.recovery.round_began());
@@ -406,7 +408,7 @@ impl Requester {
         self.restore_retries(context);
         self.window.grow(packets);
         let is_in_flight = self.queue.next != self.queue.unacked;
-        self.probe.acknowledged(now, is_in_flight, self.round_trip.patience());
+        self.probe.acknowledged(now, is_in_flight, self.round_trip.timeout());
         self.ack_timer = context.ack_timeout().filter(|_| is_in_flight).map(|after| now + after);
     }
 
@@ -417,20 +419,20 @@ impl Requester {
         hca: &mut HcaResources,
         operation: Operation,
         packet: &Packet<'_>,
-    ) -> Result<(), Failed> {
+    ) -> Result<(), FailureStatus> {
         let psn = packet.bth.psn;
         let Some(wqe) = self.queue.iter().find(|wqe| wqe.awaits_data()) else {
-            hca.counters.drop(Drop::Response);
+            hca.counters.drop(DropReason::Response);
             return Ok(());
         };
         let (expected, first) = (wqe.first.wrapping_add(wqe.received), wqe.first);
         if psn.is_before(expected) {
-            hca.counters.drop(Drop::Duplicate);
+            hca.counters.drop(DropReason::Duplicate);
             return Ok(());
         }
         if psn != expected {
             // A response before it is missing.
-            hca.counters.drop(Drop::Psn);
+            hca.counters.drop(DropReason::Psn);
             return self.report_missing(context, hca.now, psn);
         }
         let mtu = context.mtu();
@@ -441,10 +443,10 @@ impl Requester {
             && packet.payload.len() == length
             && matches!(operation.position(), Position::Last | Position::Only) == is_last;
         if !fits {
-            hca.counters.drop(Drop::Response);
+            hca.counters.drop(DropReason::Response);
             return Ok(());
         }
-        // It acknowledges all packets before the READ, too.
+        // A READ response acknowledges all packets before the READ, too.
         if !self.acknowledge(context, hca, first.wrapping_sub(1)) {
             return Ok(());
         }
@@ -461,18 +463,18 @@ impl Requester {
         context: &QpContext,
         hca: &mut HcaResources,
         packet: &Packet<'_>,
-    ) -> Result<(), Failed> {
+    ) -> Result<(), FailureStatus> {
         let psn = packet.bth.psn;
         let Some(eth) = packet.header(Header::AtomicAckEth).map(AtomicAckEth::parse) else {
             return Ok(());
         };
         let wqe = self.queue.iter().find(|wqe| wqe.awaits_data());
         let Some(first) = wqe.filter(|wqe| wqe.is_atomic()).map(|wqe| wqe.first) else {
-            hca.counters.drop(Drop::Response);
+            hca.counters.drop(DropReason::Response);
             return Ok(());
         };
         if psn != first {
-            hca.counters.drop(Drop::Psn);
+            hca.counters.drop(DropReason::Psn);
             if first.is_before(psn) {
                 return self.report_missing(context, hca.now, psn);
             }
@@ -481,7 +483,7 @@ impl Requester {
         if !self.acknowledge(context, hca, psn.wrapping_sub(1)) {
             return Ok(());
         }
-        // In native byte order, as in the memory of the peer.
+        // In native byte order, as the responder's atomic operations on memory.
         self.scatter(context, hca, 0, &eth.original.to_ne_bytes())?;
         let Some(wqe) = self.queue.front_mut() else { return Ok(()) };
         (wqe.received, wqe.is_done) = (1, true);
@@ -496,7 +498,7 @@ impl Requester {
         hca: &HcaResources,
         offset: usize,
         bytes: &[u8],
-    ) -> Result<(), Failed> {
+    ) -> Result<(), FailureStatus> {
         let Some(wqe) = self.queue.front() else { return Ok(()) };
         let scattered = hca.regions.scatter(context.pd, wqe.wr.data.sges(), offset, bytes);
         scattered.map(drop).map_err(|_| WcStatus::LocProtErr)
@@ -512,13 +514,13 @@ impl Requester {
         }
     }
 
-    /// Processes a NAK or implied NAK: a response of this PSN shows that the oldest unacknowledged packet is missing.
+    /// Processes a NAK or implied NAK: a response with PSN `psn` shows that the oldest unacknowledged packet is missing.
     fn report_missing(
         &mut self,
         context: &QpContext,
         now: Instant,
         psn: Psn,
-    ) -> Result<(), Failed> {
+    ) -> Result<(), FailureStatus> {
         // After an RNR NAK all unacknowledged packets are retransmitted in any case.
         if self.rnr_timer.is_some() || !psn.is_before(self.queue.next) {
             return Ok(());
@@ -530,7 +532,7 @@ impl Requester {
         Ok(())
     }
 
-    fn retransmit_missing(&mut self, now: Instant) -> Result<(), Failed> {
+    fn retransmit_missing(&mut self, now: Instant) -> Result<(), FailureStatus> {
         if self.recovery.use_retry_for_nak().map_err(|NoRetriesLeft| WcStatus::RetryExcErr)? {
             self.ack_timer = None;
         }
@@ -559,17 +561,17 @@ impl Requester {
     }
 
     /// Runs the timers that have expired.
-    pub(super) fn handle_timeout(&mut self, hca: &mut HcaResources) -> Result<(), Failed> {
+    pub(super) fn handle_timeout(&mut self, hca: &mut HcaResources) -> Result<(), FailureStatus> {
         let now = hca.now;
         self.rnr_timer.take_if(|until| *until <= now);
         let is_in_flight = self.queue.next != self.queue.unacked;
-        let patience = self.round_trip.patience().filter(|_| is_in_flight);
-        self.probe.handle_timeout(now, self.last_sent.at, patience);
+        let timeout = self.round_trip.timeout().filter(|_| is_in_flight);
+        self.probe.handle_timeout(now, self.last_sent.at, timeout);
         if self.ack_timer.is_some_and(|deadline| deadline <= now) {
             hca.counters.timeouts += 1;
             let used = self.recovery.use_retry_for_timeout();
             used.map_err(|NoRetriesLeft| WcStatus::RetryExcErr)?;
-            // The next packet restarts it.
+            // The next packet that is sent restarts the ACK timer.
             self.ack_timer = None;
             self.retransmit(now);
             return Ok(());
@@ -585,7 +587,7 @@ impl Requester {
     }
 }
 
-/// Executes a local operation, which needs no packet.
+/// Executes a local operation: an invalidation or a fast registration.
 fn do_local(context: &QpContext, hca: &mut HcaResources, op: &SendOp) -> Result<(), ()> {
     match op {
         SendOp::LocalInvalidate { rkey } => hca.regions.invalidate(context.pd, *rkey).map_err(drop),

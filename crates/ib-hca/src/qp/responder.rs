@@ -12,7 +12,7 @@ use super::context::QpContext;
 use super::receive_queue::ReceiveQueue;
 use super::responses::{ResponseData, ResponseQueue};
 use crate::completion::{Wc, WcOpcode, WcStatus};
-use crate::counters::Drop;
+use crate::counters::DropReason;
 use crate::packet::Packet;
 use crate::region::AccessFlags;
 use crate::resources::HcaResources;
@@ -24,24 +24,24 @@ use crate::work_request::{MAX_MESSAGE, RecvWr};
 enum PartialMessage {
     #[default]
     None,
-    /// A SEND into a receive.
+    /// A SEND, with the receive that it consumes.
     Send { wr: RecvWr, received: u32 },
     /// An RDMA WRITE.
     Write { addr: u64, rkey: u32, length: u32, received: u32 },
 }
 
-/// A gap: packets arrived behind a missing one.
+/// A gap in the PSNs: a packet is missing, or was rejected with an RNR NAK.
 #[derive(Debug)]
 struct Gap {
-    /// PSN of the last packet behind it.
+    /// PSN of the last packet received behind the gap.
     last: Psn,
-    /// Number of packets since the last NAK.
+    /// Number of packets received since the last NAK.
     count: u32,
-    /// True if no packet is missing, but an RNR NAK was sent: the packet will be retransmitted.
+    /// True if an RNR NAK was sent: the peer retransmits the packet without another NAK.
     is_not_ready: bool,
 }
 
-/// Number of packets behind a missing one after which the NAK is repeated.
+/// Number of packets received behind a gap after which the NAK is repeated.
 const NAK_EVERY: u32 = 16;
 
 /// The responder of a queue pair.
@@ -53,56 +53,56 @@ pub(super) struct Responder {
     expected: Psn,
     /// Message sequence number: the number of completed messages.
     msn: u32,
-    /// The current gap, after a NAK was sent.
+    /// The current gap, for which a NAK was sent.
     gap: Option<Gap>,
     partial: PartialMessage,
     /// Start time and first PSN of the partially received message.
     began: (Instant, Psn),
-    /// On an unreliable connection: true if the rest of a message is skipped.
+    /// True if the rest of a UC message is skipped, because one of its packets was lost or invalid.
     skips: bool,
 }
 
-/// A message without errors, whose last packet was executed.
+/// A completely received message.
 #[derive(Clone, Copy)]
-struct Received {
-    /// Work request ID of the receive; 0 if the message has consumed none.
+struct CompletedMessage {
+    /// Work request ID of the consumed receive; 0 if the message consumes no receive.
     wr_id: u64,
     opcode: WcOpcode,
     /// Message size in bytes.
     length: u32,
 }
 
-/// A failure of the responder: the NAK to the peer, and the status of the receive.
-struct Refused {
+/// Refusal of a request, which fails the queue pair: code of the NAK, and completion status of the receive.
+struct Refusal {
     code: NakCode,
     status: WcStatus,
 }
 
-const INVALID: Refused = Refused { code: NakCode::INVALID_REQUEST, status: WcStatus::LocQpOpErr };
-const ACCESS: Refused = Refused { code: NakCode::REMOTE_ACCESS, status: WcStatus::LocAccessErr };
-const TOO_LONG: Refused = Refused { code: NakCode::INVALID_REQUEST, status: WcStatus::LocLenErr };
-const OPERATIONAL: Refused =
-    Refused { code: NakCode::REMOTE_OPERATIONAL, status: WcStatus::LocProtErr };
+const INVALID: Refusal = Refusal { code: NakCode::INVALID_REQUEST, status: WcStatus::LocQpOpErr };
+const ACCESS: Refusal = Refusal { code: NakCode::REMOTE_ACCESS, status: WcStatus::LocAccessErr };
+const TOO_LONG: Refusal = Refusal { code: NakCode::INVALID_REQUEST, status: WcStatus::LocLenErr };
+const OPERATIONAL: Refusal =
+    Refusal { code: NakCode::REMOTE_OPERATIONAL, status: WcStatus::LocProtErr };
 
-/// The reason why a packet was not executed.
-enum Deferred {
-    /// The queue pair fails.
-    Refused(Refused),
+/// Error of [`Responder::execute`].
+enum ExecuteError {
+    /// The request is invalid: the queue pair fails.
+    Refused(Refusal),
     /// No receive is posted.
     NotReady,
 }
 
-impl From<Refused> for Deferred {
-    fn from(refused: Refused) -> Self {
-        Self::Refused(refused)
+impl From<Refusal> for ExecuteError {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
     }
 }
 
-/// A request was refused with a NAK: the queue pair fails.
+/// Error: a request was refused with a NAK, and the queue pair fails.
 pub(super) struct RequestRefused;
 
 impl Responder {
-    /// Starts with the first PSN.
+    /// Sets the expected PSN on the transition to RTR.
     pub(super) const fn start(&mut self, context: &QpContext) {
         self.expected = context.attributes.rq_psn;
     }
@@ -118,12 +118,12 @@ impl Responder {
         let psn = packet.bth.psn;
         let distance = psn.distance_from(self.expected);
         if distance < 0 {
-            hca.counters.drop(Drop::Duplicate);
+            hca.counters.drop(DropReason::Duplicate);
             self.answer_duplicate(context, operation, packet);
             return Ok(());
         }
         if distance > 0 {
-            hca.counters.drop(Drop::Psn);
+            hca.counters.drop(DropReason::Psn);
             if self.needs_nak(psn) {
                 self.nak(NakCode::SEQUENCE);
                 hca.counters.sequence_naks_sent += 1;
@@ -135,7 +135,7 @@ impl Responder {
                 self.gap = None;
                 Ok(())
             }
-            Err(Deferred::NotReady) => {
+            Err(ExecuteError::NotReady) => {
                 // Later packets are silently dropped until this one is retransmitted.
                 self.gap = Some(Gap { last: psn, count: 0, is_not_ready: true });
                 let code = context.attributes.min_rnr_timer;
@@ -145,14 +145,15 @@ impl Responder {
                 hca.counters.rnr_naks_sent += 1;
                 Ok(())
             }
-            Err(Deferred::Refused(refused)) => {
-                self.refuse(context, hca, &refused);
+            Err(ExecuteError::Refused(refusal)) => {
+                self.refuse(context, hca, &refusal);
                 Err(RequestRefused)
             }
         }
     }
 
-    /// Processes a request packet of an unreliable connection: an unexpected packet is dropped with its message.
+    /// Processes a request packet of an unreliable connection. A packet with an unexpected PSN is dropped, with the rest
+    /// of its message.
     pub(super) fn handle_unreliable(
         &mut self,
         context: &QpContext,
@@ -169,11 +170,11 @@ impl Responder {
             self.skips = false;
         } else if !fits || self.skips {
             self.skips = true;
-            hca.counters.drop(Drop::Psn);
+            hca.counters.drop(DropReason::Psn);
             return;
         }
         if self.execute(context, hca, operation, packet).is_err() {
-            hca.counters.drop(Drop::NoReceive);
+            hca.counters.drop(DropReason::NoReceive);
             self.give_back(context, hca);
             self.skips = true;
         }
@@ -193,8 +194,8 @@ impl Responder {
         self.responses.acknowledge(self.expected, nak, self.msn);
     }
 
-    /// Returns true if a NAK is to be sent for a packet behind a gap: for the first such packet, and again if the NAK
-    /// or the retransmission seems to be lost.
+    /// Returns true if a packet behind a gap requires a NAK. The first one does. A later one does if the NAK or the
+    /// retransmission was probably lost: its PSN repeats, or it is the 16th since the last NAK.
     fn needs_nak(&mut self, psn: Psn) -> bool {
         let Some(gap) = &mut self.gap else {
             self.gap = Some(Gap { last: psn, count: 0, is_not_ready: false });
@@ -224,8 +225,7 @@ impl Responder {
             }
             Operation::CompareSwap | Operation::FetchAdd => self.responses.repeat_atomic(psn),
             _ => {
-                // All packets up to here have arrived, including retransmitted ones. Queued responses before this PSN
-                // are sent first.
+                // ACKs for all packets up to the expected PSN. Queued responses before this PSN are sent first.
                 let last = self.expected.wrapping_sub(1);
                 self.responses.acknowledge(last, Syndrome::ACK, self.msn);
             }
@@ -239,7 +239,7 @@ impl Responder {
         hca: &mut HcaResources,
         operation: Operation,
         packet: &Packet<'_>,
-    ) -> Result<(), Deferred> {
+    ) -> Result<(), ExecuteError> {
         use Operation as O;
         self.check_sequence(context, operation, packet)?;
         let psn = packet.bth.psn;
@@ -280,13 +280,13 @@ impl Responder {
         Ok(())
     }
 
-    /// Checks that the packet's position in its message is valid.
+    /// Checks that the packet continues the partial message, and that its payload has a valid size.
     fn check_sequence(
         &self,
         context: &QpContext,
         operation: Operation,
         packet: &Packet<'_>,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), Refusal> {
         let position = operation.position();
         let is_send = operation as u8 <= Operation::SendOnlyImmediate as u8
             || operation as u8 >= Operation::SendLastInvalidate as u8;
@@ -313,37 +313,38 @@ impl Responder {
         hca: &mut HcaResources,
         operation: Operation,
         packet: &Packet<'_>,
-    ) -> Result<Option<Received>, Deferred> {
+    ) -> Result<Option<CompletedMessage>, ExecuteError> {
         let (wr, received) = match std::mem::take(&mut self.partial) {
             PartialMessage::Send { wr, received } => (wr, received),
-            _ => (self.receives.take(context, hca).ok_or(Deferred::NotReady)?, 0),
+            _ => (self.receives.take(context, hca).ok_or(ExecuteError::NotReady)?, 0),
         };
         let sges = wr.data.sges();
         let scattered = hca.regions.scatter(context.pd, sges, received as usize, packet.payload);
-        // A longer message than any receive can hold is an error in any case.
+        // A message of 4 GiB or more exceeds any receive, so saturation cannot hide an error.
         let received = received.saturating_add(packet.payload.len() as u32);
         let is_last = matches!(operation.position(), Position::Last | Position::Only);
-        let mut refused = match scattered {
+        let mut refusal = match scattered {
             Ok(true) => None,
             Ok(false) => Some(TOO_LONG),
             Err(_) => Some(OPERATIONAL),
         };
         let mut invalidated = None;
-        if refused.is_none() && is_last {
+        if refusal.is_none() && is_last {
             invalidated = packet.header(Header::Ieth).map(|bytes| Ieth::parse(bytes).r_key);
             if let Some(key) = invalidated
                 && hca.regions.invalidate(context.pd, key).is_err()
             {
-                refused = Some(OPERATIONAL);
+                refusal = Some(OPERATIONAL);
             }
         }
-        if refused.is_none() && is_last {
-            let message = Received { wr_id: wr.wr_id, opcode: WcOpcode::Recv, length: received };
+        if refusal.is_none() && is_last {
+            let message =
+                CompletedMessage { wr_id: wr.wr_id, opcode: WcOpcode::Recv, length: received };
             self.complete(context, hca, packet, message, invalidated);
             return Ok(Some(message));
         }
         self.partial = PartialMessage::Send { wr, received };
-        refused.map_or(Ok(None), |refused| Err(refused.into()))
+        refusal.map_or(Ok(None), |refusal| Err(refusal.into()))
     }
 
     fn receive_write(
@@ -352,7 +353,7 @@ impl Responder {
         hca: &mut HcaResources,
         operation: Operation,
         packet: &Packet<'_>,
-    ) -> Result<Option<Received>, Deferred> {
+    ) -> Result<Option<CompletedMessage>, ExecuteError> {
         let access = AccessFlags::REMOTE_WRITE;
         let (addr, rkey, length, received) = match self.partial {
             PartialMessage::Write { addr, rkey, length, received } => {
@@ -379,7 +380,7 @@ impl Responder {
         let has_imm = packet.header::<4>(Header::ImmDt).is_some();
         // A message with immediate data needs a receive before its last packet is executed.
         if has_imm && self.receives.is_empty(context, hca) {
-            return Err(Deferred::NotReady);
+            return Err(ExecuteError::NotReady);
         }
         if !packet.payload.is_empty() {
             let address = addr.wrapping_add(u64::from(received));
@@ -393,10 +394,11 @@ impl Responder {
         }
         self.partial = PartialMessage::None;
         if !has_imm {
-            return Ok(Some(Received { wr_id: 0, opcode: WcOpcode::RdmaWrite, length }));
+            return Ok(Some(CompletedMessage { wr_id: 0, opcode: WcOpcode::RdmaWrite, length }));
         }
-        let wr = self.receives.take(context, hca).ok_or(Deferred::NotReady)?;
-        let message = Received { wr_id: wr.wr_id, opcode: WcOpcode::RecvRdmaWithImm, length };
+        let wr = self.receives.take(context, hca).ok_or(ExecuteError::NotReady)?;
+        let message =
+            CompletedMessage { wr_id: wr.wr_id, opcode: WcOpcode::RecvRdmaWithImm, length };
         self.complete(context, hca, packet, message, None);
         Ok(Some(message))
     }
@@ -406,7 +408,7 @@ impl Responder {
         context: &QpContext,
         hca: &HcaResources,
         packet: &Packet<'_>,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), Refusal> {
         let access = AccessFlags::REMOTE_READ;
         let reth = packet.header(Header::Reth).map(Reth::parse).ok_or(INVALID)?;
         self.check_resources(context, access)?;
@@ -420,7 +422,7 @@ impl Responder {
         }
         let packets = length.div_ceil(context.mtu() as u32).max(1);
         let data = ResponseData::Read { addr, rkey, length };
-        let message = Received { wr_id: 0, opcode: WcOpcode::RdmaRead, length };
+        let message = CompletedMessage { wr_id: 0, opcode: WcOpcode::RdmaRead, length };
         self.respond(context, hca.now, packet.bth.psn, packets, data, message);
         Ok(())
     }
@@ -431,7 +433,7 @@ impl Responder {
         hca: &HcaResources,
         operation: Operation,
         packet: &Packet<'_>,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), Refusal> {
         let access = AccessFlags::REMOTE_ATOMIC;
         let eth = packet.header(Header::AtomicEth).map(AtomicEth::parse).ok_or(INVALID)?;
         self.check_resources(context, access)?;
@@ -448,19 +450,19 @@ impl Responder {
             _ => (memory.fetch_add(offset, eth.swap_or_add), WcOpcode::FetchAdd),
         };
         let data = ResponseData::Atomic { original: original.map_err(|_| INVALID)? };
-        let message = Received { wr_id: 0, opcode, length: 8 };
+        let message = CompletedMessage { wr_id: 0, opcode, length: 8 };
         self.respond(context, hca.now, packet.bth.psn, 1, data, message);
         Ok(())
     }
 
-    /// Checks that the peer has READ or atomic access, and that a resource is free for a new request.
-    fn check_resources(&self, context: &QpContext, access: AccessFlags) -> Result<(), Refused> {
+    /// Checks that the peer has READ or atomic access, and does not exceed its number of outstanding requests.
+    fn check_resources(&self, context: &QpContext, access: AccessFlags) -> Result<(), Refusal> {
         let is_allowed = context.attributes.qp_access_flags.contains(access)
-            && self.responses.has_room(context.most_served());
+            && self.responses.has_room(context.responder_resources());
         if is_allowed { Ok(()) } else { Err(INVALID) }
     }
 
-    /// Queues the response to a READ or atomic, which takes the PSNs of all its packets.
+    /// Queues the response to a READ or atomic. The request consumes one PSN for each response packet.
     fn respond(
         &mut self,
         context: &QpContext,
@@ -468,23 +470,23 @@ impl Responder {
         first: Psn,
         packets: u32,
         data: ResponseData,
-        message: Received,
+        message: CompletedMessage,
     ) {
         self.expected = first.wrapping_add(packets);
         self.msn = (self.msn + 1) & 0xff_ffff;
-        self.responses.push(context.most_served(), first, packets, self.msn, data);
+        self.responses.push(context.responder_resources(), first, packets, self.msn, data);
         let last = self.expected.wrapping_sub(1);
         self.note(context, now, last, message, WcStatus::Success);
     }
 
-    /// Records the completion of a message, given its last PSN.
+    /// Records the command block of a message. `last` is its last PSN.
     #[inline]
     fn note(
         &self,
         context: &QpContext,
         now: Instant,
         last: Psn,
-        Received { wr_id, opcode, length }: Received,
+        CompletedMessage { wr_id, opcode, length }: CompletedMessage,
         status: WcStatus,
     ) {
         let (began, first) = self.began;
@@ -508,7 +510,7 @@ impl Responder {
         context: &QpContext,
         hca: &mut HcaResources,
         packet: &Packet<'_>,
-        Received { wr_id, opcode, length }: Received,
+        CompletedMessage { wr_id, opcode, length }: CompletedMessage,
         invalidated_rkey: Option<u32>,
     ) {
         let wc = Wc {
@@ -521,13 +523,13 @@ impl Responder {
         hca.complete(context.init.recv_cq, wc, packet.bth.solicited_event);
     }
 
-    /// Sends the NAK that ends the queue pair, and completes the current receive with an error.
-    fn refuse(&mut self, context: &QpContext, hca: &mut HcaResources, refused: &Refused) {
-        self.nak(refused.code);
+    /// Sends a NAK, and completes the current receive with an error. The caller fails the queue pair.
+    fn refuse(&mut self, context: &QpContext, hca: &mut HcaResources, refusal: &Refusal) {
+        self.nak(refusal.code);
         hca.counters.naks_sent += 1;
         if let PartialMessage::Send { wr, received } = std::mem::take(&mut self.partial) {
-            let (wr_id, status, opcode) = (wr.wr_id, refused.status, WcOpcode::Recv);
-            let message = Received { wr_id, opcode, length: received };
+            let (wr_id, status, opcode) = (wr.wr_id, refusal.status, WcOpcode::Recv);
+            let message = CompletedMessage { wr_id, opcode, length: received };
             self.note(context, hca.now, self.expected, message, status);
             let wc = Wc { status, ..context.completion(wr_id, opcode) };
             hca.complete(context.init.recv_cq, wc, true);

@@ -16,8 +16,8 @@ use crate::region::{AccessFlags, Regions};
 enum Response {
     /// An ACK or a NAK.
     Ack { psn: Psn, syndrome: Syndrome, msn: u32 },
-    /// The data of the READ or atomic with this first PSN. The response begins with packet `start` of the whole
-    /// response; packet `next` is sent next.
+    /// The data of the READ or atomic with first PSN `first`, from packet `start` of the response on. Packet `next` is
+    /// the next to be sent.
     Data { first: Psn, start: u32, next: u32 },
 }
 
@@ -95,7 +95,7 @@ impl ResponseQueue {
     #[inline]
     pub(super) fn acknowledge(&mut self, psn: Psn, syndrome: Syndrome, msn: u32) {
         let ack = Response::Ack { psn, syndrome, msn };
-        // A later ACK replaces one that is still queued. A NAK acknowledges all packets before it, too.
+        // A new ACK replaces a queued one. A queued NAK is kept: it acknowledges all packets before its PSN, too.
         match self.responses.back_mut() {
             Some(Response::Ack { psn: of, syndrome: before, .. })
                 if *before != Syndrome::ACK && psn.is_before(*of) => {}
@@ -106,8 +106,8 @@ impl ResponseQueue {
 
     /// Returns true if a resource is free for a new READ or atomic.
     ///
-    /// The peer sends a new request only if one of its resources is free. So the oldest response has arrived, and its
-    /// resource is free even if a repeated response is queued.
+    /// The peer sends a new request only if fewer than `most` requests are outstanding. Therefore the oldest response
+    /// has arrived, and its resource is free even if a repeated response is queued.
     pub(super) fn has_room(&self, most: usize) -> bool {
         self.resources.len() < most
             || self.resources.front().is_some_and(|oldest| oldest.is_answered)
@@ -127,7 +127,7 @@ impl ResponseQueue {
         {
             self.responses.retain(|it| !it.is_data_of(oldest.first));
         }
-        // A NAK for the missing request is out of date.
+        // The missing request has arrived: a queued NAK for it is obsolete.
         self.responses.pop_back_if(|last| last.is_nak());
         self.responses.push_back(Response::Data { first, start: 0, next: 0 });
         self.resources.push_back(Resource { first, packets, msn, data, is_answered: false });
@@ -153,7 +153,7 @@ impl ResponseQueue {
         }
     }
 
-    /// Queues the response to a repeated atomic, if it is still known.
+    /// Queues the response to a repeated atomic, if its resource still exists.
     pub(super) fn repeat_atomic(&mut self, psn: Psn) {
         let is_repeated =
             |it: &Resource| it.first == psn && matches!(it.data, ResponseData::Atomic { .. });
@@ -162,8 +162,9 @@ impl ResponseQueue {
         }
     }
 
-    /// Queues the response to a repeated READ or atomic, starting at some packet, before all responses behind it. A
-    /// queued response to the same request is replaced. The response that it interrupts is restarted, because the peer
+    /// Queues the response to a repeated READ or atomic, from packet `start` on, in the order of PSNs.
+    ///
+    /// It replaces a queued response to the same request. A response that it interrupts is restarted, because the peer
     /// drops packets that arrive out of order.
     fn repeat(&mut self, first: Psn, start: u32) {
         let again = Response::Data { first, start, next: start };
@@ -211,7 +212,7 @@ impl ResponseQueue {
                 Ok(()) => return Ok(true),
                 // The peer may have the data already, and the region may be closed since: a repetition is no error.
                 Err(_) if is_answered => {}
-                Err(Closed { psn, msn }) => {
+                Err(RegionClosed { psn, msn }) => {
                     let code = Acknowledgement::Nak(NakCode::REMOTE_ACCESS);
                     write_acknowledgement(context, psn, Syndrome::new(code), msn, writer);
                     self.responses.clear();
@@ -223,8 +224,8 @@ impl ResponseQueue {
     }
 }
 
-/// The region of a response was closed after the request; the PSN and the MSN of the NAK for it.
-struct Closed {
+/// The region of a READ was closed after the request was checked: PSN and MSN of the NAK.
+struct RegionClosed {
     psn: Psn,
     msn: u32,
 }
@@ -237,7 +238,7 @@ fn write_data(
     number: u32,
     is_first: bool,
     writer: &mut Writer<'_>,
-) -> Result<(), Closed> {
+) -> Result<(), RegionClosed> {
     let Resource { first, packets, msn, data, .. } = *resource;
     let psn = first.wrapping_add(number);
     let aeth = Aeth { syndrome: Syndrome::ACK, msn }.to_bytes();
@@ -265,14 +266,14 @@ fn write_data(
     } else {
         let address = addr.wrapping_add(u64::from(start));
         let opened = regions.open(context.pd, rkey, address, part, AccessFlags::REMOTE_READ);
-        Some(opened.map_err(|_| Closed { psn, msn })?)
+        Some(opened.map_err(|_| RegionClosed { psn, msn })?)
     };
     write_bth(context, operation, psn, part, writer);
     if is_first || is_last {
         writer.put(&aeth);
     }
     if let Some((memory, offset)) = opened {
-        memory.read(offset, writer.take(part)).expect("the region lies within it");
+        memory.read(offset, writer.append(part)).expect("the region lies within its memory");
     }
     writer.pad();
     Ok(())
@@ -299,7 +300,7 @@ fn write_bth(
     writer: &mut Writer<'_>,
 ) {
     let bth = Bth {
-        opcode: Opcode::new(Transport::Rc, operation).expect("RC has it"),
+        opcode: Opcode::new(Transport::Rc, operation).expect("RC has all response opcodes"),
         pad_count: (payload.wrapping_neg() & 3) as u8,
         p_key: context.attributes.pkey,
         destination: context.attributes.dest_qp_num,

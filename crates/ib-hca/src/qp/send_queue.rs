@@ -15,7 +15,7 @@ pub(super) struct Wqe {
     pub(super) wr: SendWr,
     /// Message size in bytes.
     pub(super) length: u32,
-    /// First PSN and number of PSNs; undefined before the request is started.
+    /// First PSN and number of PSNs of the request; undefined until its first packet is sent.
     pub(super) first: Psn,
     pub(super) packets: u32,
     pub(super) is_started: bool,
@@ -61,14 +61,14 @@ impl Wqe {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RequestPacket<'a> {
     pub(super) wqe: &'a Wqe,
-    /// Number of packets of the request before it.
+    /// Index of the packet within the request.
     pub(super) index: u32,
     pub(super) psn: Psn,
 }
 
-/// Effect of [`SendQueue::advance`].
+/// Result of [`SendQueue::advance`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Advanced {
+pub(super) struct AdvanceOutcome {
     /// PSN of the packet.
     pub(super) psn: Psn,
     /// True if the packet was a retransmission.
@@ -81,7 +81,7 @@ pub(super) struct Advanced {
 #[derive(Debug, Default)]
 pub(super) struct SendQueue {
     wqes: VecDeque<Wqe>,
-    /// Index of the request of the next packet, and the number of its packets sent.
+    /// The cursor: index of the request of the next packet, and number of its packets sent so far.
     cursor: usize,
     sent: u32,
     /// PSN of the next packet.
@@ -194,7 +194,7 @@ impl SendQueue {
         RequestPacket { wqe: &self.wqes[self.cursor], index: self.sent, psn: self.next }
     }
 
-    /// Returns the last packet that was sent, if its request has not completed and is no READ or atomic.
+    /// Returns the last sent packet; `None` if its request has completed, or is a READ or atomic.
     pub(super) fn last_packet(&self) -> Option<RequestPacket<'_>> {
         let psn = self.next.wrapping_sub(1);
         let holds = |wqe: &&Wqe| {
@@ -207,7 +207,7 @@ impl SendQueue {
 
     /// Moves the cursor behind the next packet, which was written.
     #[inline]
-    pub(super) fn advance(&mut self) -> Advanced {
+    pub(super) fn advance(&mut self) -> AdvanceOutcome {
         let wqe = &mut self.wqes[self.cursor];
         let psn = self.next;
         let is_repeated = psn.is_before(self.end);
@@ -227,7 +227,7 @@ impl SendQueue {
         if is_last {
             (self.cursor, self.sent) = (self.cursor + 1, 0);
         }
-        Advanced { psn, is_repeated, is_last }
+        AdvanceOutcome { psn, is_repeated, is_last }
     }
 
     /// Removes the first request.

@@ -1,4 +1,4 @@
-//! The last messages of a queue pair.
+//! Command blocks of the last messages of a queue pair, in a lock-free ring.
 
 use std::cell::OnceCell;
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use ib_types::{Instant, Psn};
 
 use crate::completion::{WcOpcode, WcStatus};
 
-/// How many messages are remembered.
+/// Number of command blocks in a ring.
 const BLOCKS: u64 = 64;
 
-/// A message that has ended, as the adapter notes it.
+/// A completed message.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Message {
     pub(crate) direction: Direction,
@@ -27,18 +27,18 @@ pub(crate) struct Message {
     pub(crate) packets: u32,
 }
 
-/// The command blocks of the last 64 messages of a queue pair, 64 bytes each.
+/// Command blocks of the last 64 completed messages of a queue pair, 64 bytes each.
 ///
-/// The adapter writes and any thread may read, at the same time and without a lock: what is written over
-/// while it is read is not returned.
+/// The HCA writes, and any thread may read at the same time without a lock. A block that is overwritten while it is read
+/// is not returned.
 #[derive(Debug)]
 pub struct MessageRing {
-    /// How many messages have ended.
+    /// Number of completed messages.
     ended: AtomicU64,
     blocks: [Block; BLOCKS as usize],
 }
 
-/// A command block. Every part has a place of its own: putting some together would cost more than storing them.
+/// A command block. Fields are not packed into fewer words, because packing would cost more than the stores.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 struct Block {
@@ -49,7 +49,7 @@ struct Block {
     length: AtomicU32,
     first: AtomicU32,
     packets: AtomicU32,
-    /// The direction and, above it, the status, which are mostly known where the block is written.
+    /// Direction in the lower byte, status in the upper one. Both are constants in most callers of [`MessageRing::write`].
     outcome: AtomicU16,
     opcode: AtomicU8,
 }
@@ -61,7 +61,7 @@ impl Default for MessageRing {
 }
 
 impl MessageRing {
-    /// How many messages are remembered.
+    /// Number of command blocks in the ring.
     pub const BLOCKS: u64 = BLOCKS;
 
     #[inline]
@@ -69,12 +69,13 @@ impl MessageRing {
         &self.blocks[(number % BLOCKS) as usize]
     }
 
-    /// Notes a message. Only the adapter does so, from one thread at a time.
+    /// Writes the block of a completed message. Only the HCA calls it, from one thread at a time.
     #[inline]
     pub(crate) fn write(&self, message: &Message) {
         let number = self.ended.load(Ordering::Relaxed);
         let block = self.block(number);
-        // Whoever sees one of the following stores sees as well that this block is not the old one any more.
+        // A reader that loads one of the following stores then also loads a count from which it sees that this block is
+        // overwritten.
         fence(Ordering::Release);
         let Message { direction, opcode, status, .. } = *message;
         let order = Ordering::Relaxed;
@@ -90,13 +91,13 @@ impl MessageRing {
         self.ended.store(number + 1, Ordering::Release);
     }
 
-    /// Returns how many messages have ended.
+    /// Returns the number of completed messages.
     #[must_use]
     pub fn ended(&self) -> u64 {
         self.ended.load(Ordering::Acquire)
     }
 
-    /// Returns a message by its number; `None` when it has not ended yet, or was written over.
+    /// Returns the block of a message by its number; `None` if the message has not completed, or was overwritten.
     #[must_use]
     pub fn get(&self, number: u64) -> Option<MessageBlock> {
         if number >= self.ended() {
@@ -118,13 +119,12 @@ impl MessageRing {
             packets: block.packets.load(order),
         };
         fence(Ordering::Acquire);
-        // The block with the number of those that have ended may be under way, in the place of one that
-        // is a whole ring older.
+        // The HCA may be writing the block numbered `ended` over the one that is `BLOCKS` older.
         let is_whole = self.ended.load(Ordering::Relaxed) - number < BLOCKS;
         is_whole.then_some(found)
     }
 
-    /// Returns the messages from a number on that are still there, and how many from there on are not.
+    /// Returns the blocks from a message number on, and the number of overwritten ones among them.
     #[must_use]
     pub fn since(&self, number: u64) -> (Vec<MessageBlock>, u64) {
         let ended = self.ended();

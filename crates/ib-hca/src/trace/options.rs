@@ -1,32 +1,33 @@
-//! Which packets of a queue pair are kept, and how much of them.
+//! Options of packet traces: recorded packets and payload bytes, triggers, traced queue pairs.
 
 use ib_link::{Direction, Route};
 use ib_types::{Gid, Instant, Qpn};
 use ib_wire::packet::Opcode;
 
-/// The most payload that is kept of a message, in bytes.
+/// Maximum number of recorded payload bytes of a message.
 const MOST_PAYLOAD: u16 = 4096;
 
-/// How large a ring may be, in bytes.
+/// Valid sizes of a ring in bytes.
 const RING: std::ops::RangeInclusive<usize> = 64 << 10..=1 << 30;
 
-/// How the packets of a queue pair are traced.
+/// Options of a packet trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PacketTrace {
-    /// How many bytes of the payload of each message are kept, 0 to 4096; headers are kept in full.
+    /// Number of recorded payload bytes of each message, 0 to 4096. Headers are always recorded.
     pub payload: u16,
-    /// How many bytes the ring has, 64 KiB to 1 GiB, a power of two; it is there while packets are traced.
+    /// Size of the ring in bytes: a power of two from 64 KiB to 1 GiB.
     pub ring_bytes: usize,
-    /// Which packets are kept.
+    /// Filter of the recorded packets.
     pub filter: PacketFilter,
-    /// What ends the trace, and after how many more packets: then the ring holds what was before.
+    /// Event that ends the trace, and the number of packets recorded after it; `None` for no event. The ring then holds
+    /// the packets around the event.
     pub trigger: Option<(Trigger, u32)>,
     /// Time after which no packet is traced; [`Instant::NEVER`] for no limit.
     pub until: Instant,
 }
 
 impl Default for PacketTrace {
-    /// 4096 bytes of payload, a ring of 4 MiB, all packets, until it is ended.
+    /// 4096 bytes of payload, a ring of 4 MiB, all packets, no trigger, no end time.
     fn default() -> Self {
         let filter = PacketFilter::default();
         let (trigger, until) = (None, Instant::NEVER);
@@ -34,39 +35,39 @@ impl Default for PacketTrace {
     }
 }
 
-/// What a trace can wait for.
+/// Event that ends a packet trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trigger {
-    /// The queue pair goes into its error state.
+    /// The queue pair enters the error state.
     Error,
-    /// A packet is sent again.
+    /// A packet is retransmitted.
     Retransmission,
-    /// A packet that came in has no effect.
+    /// A received packet is dropped.
     Drop,
 }
 
-/// Which packets are kept.
+/// Filter of packets: a packet is included if it matches all fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PacketFilter {
-    /// Those of one direction only.
+    /// Direction; `None` for both.
     pub direction: Option<Direction>,
-    /// Those with these operation codes only; all where there is none.
+    /// Opcodes; empty for all.
     pub opcodes: Vec<Opcode>,
-    /// Those to and from these ports only; all where there is none.
+    /// Remote ports; empty for all.
     pub peers: Vec<Peer>,
 }
 
-/// A port at the other end.
+/// A remote port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Peer {
-    /// By its GID, on Ethernet that of its address.
+    /// GID of the port; on RoCE the GID of its IP address.
     Gid(Gid),
-    /// By its LID.
+    /// LID of the port.
     Lid(u16),
 }
 
 impl Peer {
-    /// Returns whether a route leads to the port.
+    /// Returns true if a route leads to the port.
     #[must_use]
     pub fn is_at(self, route: &Route) -> bool {
         match self {
@@ -77,34 +78,35 @@ impl Peer {
 }
 
 impl PacketFilter {
-    /// Returns whether a packet is kept.
+    /// Returns true if the filter includes a packet.
     #[must_use]
-    pub fn takes(&self, direction: Direction, route: &Route, opcode: Opcode) -> bool {
+    pub fn includes(&self, direction: Direction, route: &Route, opcode: Opcode) -> bool {
         self.direction.is_none_or(|only| only == direction)
             && (self.opcodes.is_empty() || self.opcodes.contains(&opcode))
             && (self.peers.is_empty() || self.peers.iter().any(|peer| peer.is_at(route)))
     }
 
-    /// Returns whether nothing is left out.
-    pub(crate) fn takes_all(&self) -> bool {
+    /// Returns true if the filter includes all packets.
+    pub(crate) fn includes_all(&self) -> bool {
         self.direction.is_none() && self.opcodes.is_empty() && self.peers.is_empty()
     }
 }
 
-/// Which queue pairs are traced: those that fit all of what is asked for. Without anything all are.
+/// Selection of queue pairs to trace: those that match all fields. An empty field matches all queue pairs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
-    /// Those with these numbers, 1 for management datagrams.
+    /// Queue pair numbers; 1 for MADs.
     pub qpns: Vec<Qpn>,
-    /// Those that are connected to these ports. Of datagrams, which go to many, those to and from them.
+    /// Ports that the queue pairs are connected to. All UD queue pairs match; of their packets only those to and from
+    /// these ports are recorded.
     pub peers: Vec<Peer>,
-    /// Those that are connected to these services, by the numbers of the connection manager.
+    /// Service IDs that the queue pairs are connected to.
     pub services: Vec<u64>,
-    /// How their packets are traced.
+    /// Options of the packet traces.
     pub trace: PacketTrace,
 }
 
-/// The name of a selection within its adapter.
+/// ID of a selection within its HCA.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SelectionId(pub(crate) u64);
 
@@ -115,23 +117,23 @@ impl Selection {
     }
 }
 
-/// The queue pairs that a selection includes.
+/// Numbers of the queue pairs that a selection includes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SelectionStatus {
     /// Number of queue pairs that are traced for the selection.
     pub own: usize,
-    /// True if queue pair 1 is one of them.
+    /// True if queue pair 1 is traced for the selection.
     pub has_gsi: bool,
-    /// True if the selection names no other queue pair than queue pair 1.
+    /// True if the selection can include no queue pair but queue pair 1.
     pub is_gsi_only: bool,
-    /// Number of included queue pairs that are traced for other selections or readers.
+    /// Number of included queue pairs that are traced for another selection or by ID.
     pub taken: usize,
-    /// The selections that they are traced for.
+    /// Other selections that included queue pairs are traced for.
     pub holders: Vec<SelectionId>,
 }
 
 impl SelectionStatus {
-    /// Counts a queue pair that a selection would choose, and that is traced for one.
+    /// Counts a traced queue pair that selection `own` includes. `holder` is the selection that it is traced for.
     pub(crate) fn count(&mut self, own: SelectionId, holder: Option<SelectionId>) {
         if holder == Some(own) {
             self.own += 1;
@@ -144,34 +146,34 @@ impl SelectionStatus {
     }
 }
 
-/// Why packets are not traced.
+/// Error of starting, changing or ending a packet trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TraceError {
-    /// There is no such queue pair.
-    #[error("there is no such queue pair")]
+    /// The queue pair does not exist.
+    #[error("the queue pair does not exist")]
     NoSuchQp,
-    /// Its packets are traced by somebody else.
-    #[error("the packets of the queue pair are traced already")]
+    /// The queue pair has a packet trace already.
+    #[error("the queue pair has a packet trace already")]
     Traced,
-    /// Its packets are not traced.
-    #[error("the packets of the queue pair are not traced")]
+    /// The queue pair or selection has no packet trace.
+    #[error("the queue pair or selection has no packet trace")]
     NotTraced,
-    /// No message has so much payload to keep.
-    #[error("{0} bytes of payload: expected 0 to {MOST_PAYLOAD}")]
+    /// The number of recorded payload bytes exceeds its maximum.
+    #[error("the number of recorded payload bytes is {0}: expected 0 to {MOST_PAYLOAD}")]
     Payload(u16),
-    /// A ring cannot have such a length.
-    #[error("a ring of {0} bytes: expected a power of two from {least} to {most}", least = RING.start(), most = RING.end())]
+    /// The size of the ring is invalid.
+    #[error("the ring has {0} bytes: expected a power of two from {least} to {most}", least = RING.start(), most = RING.end())]
     Ring(usize),
-    /// There is no memory for the ring.
-    #[error("no {0} bytes of memory are left for the ring")]
+    /// The system has no memory for the ring.
+    #[error("cannot allocate {0} bytes of memory for the ring")]
     OutOfMemory(usize),
 }
 
 impl PacketTrace {
-    /// Returns the same with all of the payload.
-    pub(crate) fn whole(self) -> Self {
-        // What cannot be is refused as it is.
+    /// Returns the options with the maximum of recorded payload bytes.
+    pub(crate) fn with_whole_payload(self) -> Self {
+        // An invalid value is unchanged, so that `check` refuses it.
         let payload = self.payload.max(MOST_PAYLOAD);
         Self { payload, ..self }
     }

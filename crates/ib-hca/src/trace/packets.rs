@@ -19,12 +19,16 @@ use ib_link::{Direction, PacketCounts, PacketRecord, PacketSource, Route};
 use ib_types::{Gid, Instant, Qpn, ServiceLevel};
 
 use super::options::TraceError;
-use crate::counters::Drop;
+use crate::counters::DropReason;
 use crate::memory::Memory;
 
-/// Size of the header of a packet, and of the route behind it, if present.
+/// Size of the header of an entry in bytes.
 const HEADER: usize = WORDS * 8;
+
+/// Number of 64-bit words in a header.
 const WORDS: usize = 6;
+
+/// Size in bytes of the route behind a header, if present.
 const ROUTE: usize = 48;
 
 /// Maximum number of bytes that are copied at once.
@@ -36,10 +40,10 @@ const PAGE: usize = 4096;
 /// Value of a packet number for an event that has not happened.
 const NEVER: u64 = u64::MAX;
 
-/// Marks what is left before the end of the memory, in the place of a packet's number.
+/// Packet number of a filler entry, which extends to the end of the memory.
 const FILLER: u64 = u64::MAX;
 
-/// Metadata of a packet that is recorded.
+/// Metadata of a recorded packet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PacketNote<'a> {
     pub(crate) direction: Direction,
@@ -47,11 +51,11 @@ pub(crate) struct PacketNote<'a> {
     /// Post time of the message, if the packet is its first.
     pub(crate) posted: Option<Instant>,
     pub(crate) route: &'a Route,
-    /// True if the route is that of the queue pair's connection, which is not compared for each packet.
+    /// True if the route is that of the queue pair's connection. It is then not compared for each packet.
     pub(crate) is_own: bool,
     pub(crate) is_repeated: bool,
-    pub(crate) dropped: Option<Drop>,
-    /// Place and reason of the loss of a packet that was lost in the network.
+    pub(crate) dropped: Option<DropReason>,
+    /// Location and reason of the loss, if the packet was lost in the network.
     pub(crate) lost: Option<&'a str>,
 }
 
@@ -63,7 +67,7 @@ impl<'a> PacketNote<'a> {
     }
 }
 
-/// The packets of a queue pair.
+/// Ring of the recorded packets of a queue pair.
 pub struct PacketRing {
     memory: Arc<Memory>,
     head: AtomicU64,
@@ -93,8 +97,8 @@ impl PacketRing {
     }
 
     /// Returns the memory offset of a position.
-    fn at(&self, place: u64) -> usize {
-        (place & (self.memory.len() as u64 - 1)) as usize
+    fn offset(&self, position: u64) -> usize {
+        (position & (self.memory.len() as u64 - 1)) as usize
     }
 }
 
@@ -104,17 +108,18 @@ pub(super) struct PacketWriter {
     ring: Arc<PacketRing>,
     head: u64,
     tail: u64,
-    /// Positions of the first packet of each further part of the ring. Old packets are overwritten part by part, without
-    /// reading them.
+    /// Position of the first packet of each part of the ring but the oldest. The tail moves from part to part, so that
+    /// the HCA need not read old headers.
     starts: VecDeque<u64>,
     /// Position of the next part.
     next_part: u64,
     noted: PacketCounts,
     /// The usual routes, as far as they are known.
     usual: [Option<Route>; 2],
-    /// Whether the way of the queue pair's connection is the usual one; `None` where that is to be looked at.
+    /// True if the route of the queue pair's connection is the usual one; `None` if the routes have to be compared.
     is_own_usual: Option<bool>,
-    /// Up to where can be written without another look: to where the memory ends, the oldest packet or the part.
+    /// Position up to which packets can be written: that of the end of the memory, of the oldest packet, or of the next
+    /// part.
     free_until: u64,
 }
 
@@ -142,9 +147,10 @@ impl PacketWriter {
         if self.head + whole as u64 > self.free_until {
             self.make_room(whole);
         }
-        let header = header((&self.noted, true), note, (whole, length, bytes.len(), 0));
-        let written = self.ring.memory.write_words(self.ring.at(self.head), &header, bytes);
-        written.expect("it does not reach the end");
+        let sizes = EntrySizes { whole, length, recorded: bytes.len(), comment: 0 };
+        let header = header(&self.noted, true, note, sizes);
+        let written = self.ring.memory.write_words(self.ring.offset(self.head), &header, bytes);
+        written.expect("`make_room` has left room before the end of the memory");
         let (kind, count) = match note.direction {
             Direction::Send => (0, &mut self.noted.sent),
             Direction::Receive => (1, &mut self.noted.received),
@@ -178,23 +184,26 @@ impl PacketWriter {
         self.is_own_usual = None;
     }
 
-    /// Writes a packet with another route than usual, or with comments.
+    /// Writes a packet with another route than the usual one, or with a comment.
     #[cold]
     #[inline(never)]
     fn write_more(&mut self, note: &PacketNote<'_>, is_usual: bool, length: u32, bytes: &[u8]) {
-        let remark = note.lost.map_or("", |text| &text[..text.floor_char_boundary(LONGEST)]);
+        let comment = note.lost.map_or("", |text| &text[..text.floor_char_boundary(LONGEST)]);
         let mut behind = Vec::new();
         if !is_usual {
             behind.extend(route_to_bytes(note.route));
         }
         behind.extend(bytes);
-        behind.extend(remark.as_bytes());
+        behind.extend(comment.as_bytes());
         let whole = (HEADER + behind.len()).next_multiple_of(8);
         self.make_room(whole);
-        let sizes = (whole, length, bytes.len(), remark.len());
-        let header = header((&self.noted, is_usual), note, sizes);
-        let at = self.ring.at(self.head);
-        self.ring.memory.write_words(at, &header, &behind).expect("it does not reach the end");
+        let sizes = EntrySizes { whole, length, recorded: bytes.len(), comment: comment.len() };
+        let header = header(&self.noted, is_usual, note, sizes);
+        let at = self.ring.offset(self.head);
+        self.ring
+            .memory
+            .write_words(at, &header, &behind)
+            .expect("the range ends within the memory");
         let (kind, count) = match note.direction {
             _ if note.lost.is_some() => (2, &mut self.noted.lost),
             Direction::Send => (0, &mut self.noted.sent),
@@ -213,24 +222,24 @@ impl PacketWriter {
         true
     }
 
-    /// Leaves out what is left before the end of the memory.
+    /// Writes a filler entry up to the end of the memory.
     #[cold]
     fn skip(&mut self, skipped: usize) {
         let mut filler = [0; 16];
         filler[..8].copy_from_slice(&FILLER.to_ne_bytes());
         filler[8..].copy_from_slice(&(skipped as u64).to_ne_bytes());
-        // Where there is no room for both numbers a place behind says nothing, and readers know it.
+        // Readers skip a rest of less than 16 bytes without reading it.
         let length = skipped.min(filler.len());
         self.put(self.head, &filler[..length]);
         self.head += skipped as u64;
     }
 
-    /// Gets to a place where so many bytes are free.
+    /// Moves the head to a position where `whole` bytes are free before the end of the memory.
     #[cold]
     #[inline(never)]
     fn make_room(&mut self, whole: usize) {
         let size = self.ring.memory.len();
-        let rest = size - self.ring.at(self.head);
+        let rest = size - self.ring.offset(self.head);
         let skipped = if rest < whole { rest } else { 0 };
         self.free((skipped + whole) as u64);
         if skipped > 0 {
@@ -240,28 +249,31 @@ impl PacketWriter {
             self.starts.push_back(self.head);
             self.next_part = self.head + size as u64 / PARTS;
         }
-        let end = self.head + (size - self.ring.at(self.head)) as u64;
-        // The first packet behind the part's end comes here again.
+        let end = self.head + (size - self.ring.offset(self.head)) as u64;
+        // The first packet behind the end of this part calls `make_room` again.
         self.free_until = end.min(self.tail + size as u64).min(self.next_part);
     }
 
-    /// Moves the tail on until so many bytes are free.
+    /// Advances the tail until `needed` bytes are free.
     fn free(&mut self, needed: u64) {
         let size = self.ring.memory.len() as u64;
         if self.head + needed - self.tail <= size {
             return;
         }
         while self.head + needed - self.tail > size {
-            // No packet is as long as the ring, so that there is always a part behind the oldest.
+            // A packet is shorter than the ring, so there is always a part behind the oldest one.
             self.tail = self.starts.pop_front().unwrap_or(self.head);
         }
         self.ring.tail.store(self.tail, Ordering::Relaxed);
-        // Whoever sees one of the bytes that are written now sees the new tail, too.
+        // A reader that loads one of the bytes written from now on also loads the new tail.
         fence(Ordering::Release);
     }
 
-    fn put(&self, place: u64, bytes: &[u8]) {
-        self.ring.memory.write(self.ring.at(place), bytes).expect("it does not reach the end");
+    fn put(&self, position: u64, bytes: &[u8]) {
+        self.ring
+            .memory
+            .write(self.ring.offset(position), bytes)
+            .expect("the range ends within the memory");
     }
 
     /// Records the trigger event.
@@ -275,28 +287,54 @@ impl PacketWriter {
     }
 }
 
-impl std::ops::Drop for PacketWriter {
+impl Drop for PacketWriter {
     fn drop(&mut self) {
         self.end();
     }
 }
 
-/// The flags of a header.
+/// Flag of a header: the packet was received.
 const RECEIVED: u8 = 1;
+
+/// Flag of a header: the packet was a retransmission.
 const REPEATED: u8 = 2;
+
+/// Flag of a header: the route of the packet follows the header.
 const UNUSUAL: u8 = 4;
+
+/// Flag of a header: the packet was lost in the network.
 const LOST: u8 = 8;
 
 /// Maximum size of a comment in bytes.
 const LONGEST: usize = 512;
 
-/// Returns what stands before a packet: how many were noted before it, how much it takes in all, and what is known
-/// of it.
+/// Sizes of an entry in bytes.
+struct EntrySizes {
+    /// The whole entry, a multiple of 8.
+    whole: usize,
+    /// The original packet.
+    length: u32,
+    /// The recorded bytes of the packet.
+    recorded: usize,
+    /// The comment.
+    comment: usize,
+}
+
+/// Returns the header of an entry. `before` counts the packets before this one.
+///
+/// | word | holds |
+/// |---|---|
+/// | 0 | number of the packet |
+/// | 1 | size of the entry (32 bits), number of lost packets before it (32) |
+/// | 2, 3 | time, post time |
+/// | 4 | number of received packets before it |
+/// | 5 | sizes of packet (16 bits), recorded bytes (16) and comment (16), flags (8), drop reason + 1 (8) |
 #[inline]
 fn header(
-    (before, is_usual): (&PacketCounts, bool),
+    before: &PacketCounts,
+    is_usual: bool,
     note: &PacketNote<'_>,
-    (whole, length, kept, remark): (usize, u32, usize, usize),
+    EntrySizes { whole, length, recorded, comment }: EntrySizes,
 ) -> [u64; WORDS] {
     let PacketNote { direction, at, posted, is_repeated, dropped, lost, .. } = note;
     let flag = |is_set: bool, flag: u8| if is_set { flag } else { 0 };
@@ -312,8 +350,8 @@ fn header(
         posted.unwrap_or(Instant::NEVER).as_nanos(),
         before.received,
         u64::from(length as u16)
-            | u64::from(kept as u16) << 16
-            | u64::from(remark as u16) << 32
+            | u64::from(recorded as u16) << 16
+            | u64::from(comment as u16) << 32
             | u64::from(flags) << 48
             | u64::from(dropped) << 56,
     ]
@@ -365,22 +403,23 @@ fn four(bytes: &[u8], at: usize) -> u32 {
 pub struct PacketReader {
     ring: Arc<PacketRing>,
     qpn: Qpn,
-    /// What was copied and is whole, and how much of it was returned.
+    /// Copied complete entries, and the number of bytes of them that were returned.
     chunk: Vec<u8>,
     done: usize,
-    /// Where the chunk ends in the ring.
-    place: u64,
-    /// How many were noted before the packet that comes next, when none is missed.
+    /// Position of the end of the chunk.
+    position: u64,
+    /// Number of packets recorded before the next one, if none is missed.
     expected: PacketCounts,
     overwritten: PacketCounts,
-    remark: String,
+    /// Comment of the last returned packet.
+    comment: String,
 }
 
 impl PacketReader {
     pub(super) fn new(ring: Arc<PacketRing>, qpn: Qpn) -> Self {
-        let (chunk, remark) = (Vec::new(), String::new());
+        let (chunk, comment) = (Vec::new(), String::new());
         let (expected, overwritten) = Default::default();
-        Self { ring, qpn, chunk, done: 0, place: 0, expected, overwritten, remark }
+        Self { ring, qpn, chunk, done: 0, position: 0, expected, overwritten, comment }
     }
 
     /// Copies the next packets; returns true if there are any.
@@ -388,24 +427,24 @@ impl PacketReader {
         let ring = &*self.ring;
         loop {
             let head = ring.head.load(Ordering::Acquire);
-            self.place = self.place.max(ring.tail.load(Ordering::Relaxed));
+            self.position = self.position.max(ring.tail.load(Ordering::Relaxed));
             self.done = 0;
             self.chunk.clear();
-            if self.place >= head {
+            if self.position >= head {
                 return false;
             }
-            let at = ring.at(self.place);
-            let length = (head - self.place).min((ring.memory.len() - at).min(CHUNK) as u64);
+            let at = ring.offset(self.position);
+            let length = (head - self.position).min((ring.memory.len() - at).min(CHUNK) as u64);
             self.chunk.resize(length as usize, 0);
-            ring.memory.read(at, &mut self.chunk).expect("it does not reach the end");
-            // What was copied before counts as far as the tail has not passed it.
+            ring.memory.read(at, &mut self.chunk).expect("the range ends within the memory");
+            // Copied bytes are valid if the tail has not passed them meanwhile.
             fence(Ordering::Acquire);
-            let lost = ring.tail.load(Ordering::Relaxed).saturating_sub(self.place);
+            let lost = ring.tail.load(Ordering::Relaxed).saturating_sub(self.position);
             if lost >= length {
                 continue;
             }
             self.done = lost as usize;
-            // What is not there to its end is copied again.
+            // An incomplete entry at the end of the chunk is copied again with the next chunk.
             let mut end = self.done;
             while let Some(whole) = whole_length(&self.chunk[end..], ring.memory.len() - at - end)
                 && end + whole <= self.chunk.len()
@@ -413,21 +452,21 @@ impl PacketReader {
                 end += whole;
             }
             self.chunk.truncate(end);
-            self.place += end as u64;
+            self.position += end as u64;
             if end > self.done {
                 return true;
             }
         }
     }
 
-    /// What was noted and is not there any more is known to be lost.
+    /// Counts the packets up to `before` that have not been returned as overwritten.
     const fn miss_until(&mut self, before: PacketCounts) {
         self.overwritten = self.overwritten.plus(before.since(self.expected));
         self.expected = before;
     }
 
-    /// Returns what stands at the start of the chunk's rest, whose bytes are put into `bytes`; `None` for what is
-    /// left at the end of the ring.
+    /// Parses the next entry of the chunk, of `whole` bytes. Copies the bytes of its packet into `bytes`. Returns `None`
+    /// for a filler entry.
     fn parse(&mut self, whole: usize, bytes: &mut Vec<u8>) -> Option<PacketRecord> {
         let packet = &self.chunk[self.done..self.done + whole];
         let header: &[u8; HEADER] = packet.first_chunk()?;
@@ -448,15 +487,15 @@ impl PacketReader {
         };
         let dropped = match (last >> 56) as u8 {
             0 => None,
-            why => Some(Drop::ALL.get(usize::from(why) - 1)?.name()),
+            why => Some(DropReason::ALL.get(usize::from(why) - 1)?.name()),
         };
         let posted = Instant::from_nanos(posted);
-        let kept = usize::from((last >> 16) as u16);
-        let (data, rest) = packet[start..].split_at_checked(kept)?;
+        let recorded = usize::from((last >> 16) as u16);
+        let (data, rest) = packet[start..].split_at_checked(recorded)?;
         bytes.clear();
         bytes.extend(data);
-        self.remark.clear();
-        self.remark
+        self.comment.clear();
+        self.comment
             .push_str(std::str::from_utf8(rest.get(..usize::from((last >> 32) as u16))?).ok()?);
         let lost = second >> 32;
         let before = PacketCounts { sent: number - received - lost, received, lost };
@@ -477,16 +516,17 @@ impl PacketReader {
     }
 }
 
-/// Returns how much what stands at the start of some bytes takes, with so much up to the end of the ring.
+/// Returns the size of the entry at the start of `bytes`; `None` if they are too few to contain it. `rest` is the
+/// number of bytes up to the end of the memory.
 fn whole_length(bytes: &[u8], rest: usize) -> Option<usize> {
     if rest < 16 {
         return (!bytes.is_empty()).then_some(rest);
     }
-    (bytes.len() >= 16).then(|| whole_in(bytes))
+    (bytes.len() >= 16).then(|| entry_size(bytes))
 }
 
-/// Returns how much what stands at the start of 16 bytes or more takes.
-fn whole_in(bytes: &[u8]) -> usize {
+/// Returns the size of the entry at the start of at least 16 bytes.
+fn entry_size(bytes: &[u8]) -> usize {
     u64::from_ne_bytes(*bytes[8..].first_chunk().expect("16 bytes")) as u32 as usize
 }
 
@@ -507,8 +547,8 @@ impl PacketSource for PacketReader {
                 }
             }
             let rest = &self.chunk[self.done..];
-            // A place too short for both numbers is the last before the end of the ring.
-            let whole = if rest.len() < 16 { rest.len() } else { whole_in(rest) };
+            // A rest of less than 16 bytes is the end of the memory.
+            let whole = if rest.len() < 16 { rest.len() } else { entry_size(rest) };
             let record = self.parse(whole, bytes);
             self.done += whole;
             if record.is_some() {
@@ -518,7 +558,7 @@ impl PacketSource for PacketReader {
     }
 
     fn remark(&self) -> &str {
-        &self.remark
+        &self.comment
     }
 
     fn overwritten(&self) -> PacketCounts {
@@ -533,7 +573,7 @@ impl PacketSource for PacketReader {
 
     fn prepare(&self) {
         for page in (0..self.ring.memory.len()).step_by(PAGE) {
-            self.ring.memory.provide(page);
+            self.ring.memory.populate_page(page);
         }
     }
 
@@ -544,7 +584,7 @@ impl PacketSource for PacketReader {
 
     fn waiting(&self) -> (u64, u64) {
         let head = self.ring.head.load(Ordering::Relaxed);
-        (head.saturating_sub(self.place), self.ring.memory.len() as u64)
+        (head.saturating_sub(self.position), self.ring.memory.len() as u64)
     }
 
     fn has_ended(&self) -> bool {

@@ -1,9 +1,9 @@
-//! Malicious packets: each test is named after a kind of defect that software HCAs have had.
+//! Malicious packets: each test covers a kind of defect that software HCAs have had.
 
 use std::time::Duration;
 
 use ib_hca::{
-    AccessFlags, Data, Drop, QpAttr, QpCap, QpState, SendFlags, SendOp, SendWr, WcStatus,
+    AccessFlags, Data, DropReason, QpAttr, QpCap, QpState, SendFlags, SendOp, SendWr, WcStatus,
 };
 use ib_link::Route;
 use ib_types::{Mtu, Psn};
@@ -22,11 +22,11 @@ fn packet(opcode: u8, pad: u8, qpn: u32, psn: Psn, rest: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// The first sequence number that side 1 expects, see [`Pair::connect_with`].
+/// First PSN that side 1 expects, see [`Pair::connect_with`].
 const EXPECTED: u32 = 0xff_fff0;
 
 #[test]
-fn a_pad_longer_than_the_payload_underflows_nothing() {
+fn pad_longer_than_the_payload_is_harmless() {
     for opcode in 0..=255 {
         for pad in 0..4 {
             for length in (0..48).step_by(2) {
@@ -52,8 +52,8 @@ fn a_pad_longer_than_the_payload_underflows_nothing() {
 }
 
 #[test]
-fn what_is_sent_again_is_what_was_sent_before() {
-    // A request stays what it is while its packets are sent again, even if others are posted meanwhile.
+fn retransmitted_packets_equal_the_original() {
+    // Requests posted meanwhile do not change the retransmitted packets.
     let mut pair = Pair::new(3);
     pair.faults = [Faults { loss: 0.2, ..Faults::default() }; 2];
     let wiring = Wiring { mtu: Mtu::B256, timeout: 5, ..Wiring::default() };
@@ -69,14 +69,14 @@ fn what_is_sent_again_is_what_was_sent_before() {
     }
     pair.run();
     for number in 0..64_u8 {
-        let place = usize::from(number) * 256;
-        assert_eq!(far.bytes(place, 256), vec![number; 256]);
+        let offset = usize::from(number) * 256;
+        assert_eq!(far.bytes(offset, 256), vec![number; 256]);
     }
     assert!(pair.sides[0].hca.counters().retransmitted > 0);
 }
 
 #[test]
-fn registrations_behind_what_is_sent_again_are_done_once() {
+fn local_operations_are_executed_once_despite_retries() {
     let mut pair = Pair::new(4);
     let qps = pair.connect(&Wiring { timeout: 5, ..Wiring::default() });
     let near = pair.region(0, 4096, ALL);
@@ -104,7 +104,7 @@ fn registrations_behind_what_is_sent_again_are_done_once() {
     pair.receive(1, qps[1], 2, far.data(0, 4096));
     pair.send(0, qps[0], 1, SendOp::Send { imm: None }, near.data(0, 10));
     pair.send(0, qps[0], 2, SendOp::Register(Box::new(with)), Data::None);
-    let rkey = pair.sides[0].hca.key(mr).expect("it is there") & !0xff | 0x77;
+    let rkey = pair.sides[0].hca.key(mr).expect("the object exists") & !0xff | 0x77;
     pair.send(0, qps[0], 3, SendOp::Send { imm: None }, near.data(0, 10));
     pair.send(0, qps[0], 4, SendOp::LocalInvalidate { rkey }, Data::None);
     pair.run();
@@ -115,7 +115,7 @@ fn registrations_behind_what_is_sent_again_are_done_once() {
 }
 
 #[test]
-fn a_key_that_is_closed_while_it_is_used_ends_the_queue_pair_and_nothing_else() {
+fn deregistration_during_a_transfer_fails_the_queue_pair() {
     for is_far in [false, true] {
         let mut pair = Pair::new(5);
         let qps = pair.connect(&Wiring::default());
@@ -131,13 +131,13 @@ fn a_key_that_is_closed_while_it_is_used_ends_the_queue_pair_and_nothing_else() 
             pair.step();
         }
         let (side, mr) = if is_far { (1, far.mr) } else { (0, near.mr) };
-        pair.sides[side].hca.dereg_mr(mr).expect("it is there");
+        pair.sides[side].hca.dereg_mr(mr).expect("the object exists");
         pair.run();
         let status = if is_far { WcStatus::RemAccessErr } else { WcStatus::LocProtErr };
         assert_eq!(pair.done(0)[0].status, status);
         assert_eq!(pair.state_of(0, qps[0]), QpState::Err);
     }
-    // And while it is read.
+    // Deregistration of the source of a READ.
     let mut pair = Pair::new(6);
     let qps = pair.connect(&Wiring::default());
     let (near, far) = (pair.region(0, 200_000, ALL), pair.region(1, 200_000, ALL));
@@ -145,16 +145,16 @@ fn a_key_that_is_closed_while_it_is_used_ends_the_queue_pair_and_nothing_else() 
     for _ in 0..4 {
         pair.step();
     }
-    pair.sides[1].hca.dereg_mr(far.mr).expect("it is there");
+    pair.sides[1].hca.dereg_mr(far.mr).expect("the object exists");
     pair.run();
     let status = pair.done(0)[0].status;
-    let is_told = matches!(status, WcStatus::RemAccessErr | WcStatus::RetryExcErr);
-    // All of it may have been on its way already.
-    assert!(is_told || status == WcStatus::Success, "{status:?}");
+    let is_error = matches!(status, WcStatus::RemAccessErr | WcStatus::RetryExcErr);
+    // All responses may have been sent before.
+    assert!(is_error || status == WcStatus::Success, "{status:?}");
 }
 
 #[test]
-fn what_is_destroyed_is_not_used_any_more() {
+fn destroyed_objects_are_not_used() {
     for steps in 0..30 {
         let mut pair = Pair::new(7);
         let qps = pair.connect(&Wiring::default());
@@ -166,9 +166,9 @@ fn what_is_destroyed_is_not_used_any_more() {
         }
         for side in [steps % 2, 1 - steps % 2] {
             let cq = pair.sides[side].cq;
-            pair.sides[side].hca.destroy_qp(qps[side]).expect("it is there");
-            pair.sides[side].hca.destroy_cq(cq).expect("nobody uses it");
-            // Another one in its place gets nothing that was for the old one.
+            pair.sides[side].hca.destroy_qp(qps[side]).expect("the object exists");
+            pair.sides[side].hca.destroy_cq(cq).expect("the CQ is unused");
+            // New objects in the same slots get no packets or completions of the old ones.
             let new = {
                 let side = &mut pair.sides[side];
                 side.cq = side.hca.create_cq(10).expect("there is room");
@@ -184,7 +184,7 @@ fn what_is_destroyed_is_not_used_any_more() {
 }
 
 #[test]
-fn forged_packets_kill_no_queue_pair() {
+fn forged_packets_do_not_fail_a_queue_pair() {
     let mut pair = Pair::new(8);
     let qps = pair.connect(&Wiring::default());
     let (near, far) = (pair.region(0, 50_000, ALL), pair.region(1, 50_000, ALL));
@@ -194,8 +194,7 @@ fn forged_packets_kill_no_queue_pair() {
         let to = far.remote(0);
         pair.send(0, qps[0], round, SendOp::Write { to, imm: None }, near.data(0, 5000));
         for side in [0, 1] {
-            // From somewhere else, with everything right; and from the peer's address with numbers that are
-            // far from those in flight.
+            // Valid packets of another source, and packets of the peer's address with PSNs far from those in flight.
             let other = Route { destination: ib_types::Gid(1), ..pair.route(side) };
             let opcode = rng.below(0x18) as u8;
             let psn = Psn::truncated(rng.next() as u32);
@@ -213,11 +212,11 @@ fn forged_packets_kill_no_queue_pair() {
     }
     assert_eq!(pair.done(0).iter().filter(|wc| wc.status == WcStatus::Success).count(), 200);
     assert_eq!((pair.state_of(0, qps[0]), pair.state_of(1, qps[1])), (QpState::Rts, QpState::Rts));
-    assert!(pair.sides[1].hca.counters().dropped(Drop::Source) > 150);
+    assert!(pair.sides[1].hca.counters().dropped(DropReason::Source) > 150);
 }
 
 #[test]
-fn weak_packets_have_no_effect_on_a_strict_queue_pair() {
+fn strict_queue_pair_drops_weak_packets() {
     let mut pair = Pair::new(8);
     let qps = pair.connect(&Wiring::default());
     let far = pair.region(1, 64, ALL);
@@ -232,11 +231,11 @@ fn weak_packets_have_no_effect_on_a_strict_queue_pair() {
         pair.sides[1].hca.handle(now, &Route { is_weak, ..own }, &forged);
         assert_eq!(far.bytes(0, 8), [expected; 8]);
     }
-    assert_eq!(pair.sides[1].hca.counters().dropped(Drop::Icrc), 1);
+    assert_eq!(pair.sides[1].hca.counters().dropped(DropReason::Icrc), 1);
 }
 
 #[test]
-fn a_key_reaches_nothing_outside_its_region() {
+fn key_gives_no_access_outside_its_region() {
     let mut pair = Pair::new(10);
     let cap = QpCap { max_send_wr: 8, ..QpCap::default() };
     for (offset, length) in [(0, 101), (100, 1), (99, 2), (usize::MAX - 10, 5), (50, 1 << 20)] {
@@ -251,7 +250,7 @@ fn a_key_reaches_nothing_outside_its_region() {
         assert_eq!(pair.state_of(1, qps[1]), QpState::Err);
         pair.done(1);
     }
-    // Rights that the region or the queue pair does not give.
+    // Operations that the region or the queue pair does not permit.
     let none = AccessFlags::default();
     for (region, queue) in [(none, ALL), (ALL, none)] {
         for number in 0..3 {
@@ -277,12 +276,12 @@ fn a_key_reaches_nothing_outside_its_region() {
 }
 
 #[test]
-fn a_message_longer_than_its_receive_writes_nothing_behind_it() {
+fn too_long_message_does_not_overflow_its_receive() {
     for length in [11, 1024, 1025, 3000] {
         let mut pair = Pair::new(11);
         let qps = pair.connect(&Wiring::default());
         let (near, far) = (pair.region(0, 5000, ALL), pair.region(1, 5000, ALL));
-        near.memory.fill(0, 5000, 0xaa).expect("it fits");
+        near.memory.fill(0, 5000, 0xaa).expect("the range is within the memory");
         pair.receive(1, qps[1], 1, far.data(0, 10));
         pair.send(0, qps[0], 1, SendOp::Send { imm: None }, near.data(0, length));
         pair.run();
@@ -293,13 +292,13 @@ fn a_message_longer_than_its_receive_writes_nothing_behind_it() {
 }
 
 #[test]
-fn any_bytes_at_all_are_survived() {
+fn requests_complete_despite_corrupted_packets() {
     let mut rng = Rng::new(12);
     for seed in 0..200 {
         let mut pair = Pair::new(seed);
         let mut other = Rng::new(seed);
         pair.tap = Box::new(move |_, bytes| {
-            // Damage that a checksum would find is let through here.
+            // Corruption that an ICRC check would detect.
             for _ in 0..other.below(3) {
                 let at = other.below(bytes.len());
                 bytes[at] = other.next() as u8;
@@ -326,13 +325,12 @@ fn any_bytes_at_all_are_survived() {
             pair.sides[0].hca.post_send(now, qps[0], wr).expect("there is room");
         }
         pair.run();
-        assert_eq!(pair.done(0).len(), 10, "seed {seed}: every request ends");
+        assert_eq!(pair.done(0).len(), 10, "seed {seed}: number of completed requests");
     }
 }
 
-/// A refusal that the wire doubles counts once.
 #[test]
-fn a_doubled_rnr_nak_takes_one_retry() {
+fn duplicated_rnr_nak_uses_up_one_retry() {
     let mut pair = Pair::new(41);
     let wiring = Wiring { rnr_retry: 1, min_rnr_timer: 12, ..Wiring::default() };
     let qps = pair.connect(&wiring);
@@ -348,9 +346,9 @@ fn a_doubled_rnr_nak_takes_one_retry() {
     assert_eq!(pair.sides[0].hca.counters().rnr_naks_received, 1);
 }
 
-/// What follows a message without a receive is dropped without a word.
+/// Packets behind a message without a receive are dropped without a NAK.
 #[test]
-fn one_nak_says_that_there_is_no_receive() {
+fn missing_receive_causes_a_single_rnr_nak() {
     let mut pair = Pair::new(42);
     let wiring = Wiring { min_rnr_timer: 20, ..Wiring::default() };
     let qps = pair.connect(&wiring);
@@ -364,14 +362,14 @@ fn one_nak_says_that_there_is_no_receive() {
     assert_eq!((counters.rnr_naks_sent, counters.sequence_naks_sent), (1, 0));
 }
 
-/// A queue pair that its owner has failed sends nothing more, not even what the other side may read.
+/// After a transition to the error state a queue pair sends no packets, not even queued READ responses.
 #[test]
-fn a_queue_pair_in_error_sends_nothing() {
+fn queue_pair_in_error_sends_no_packets() {
     let mut pair = Pair::new(43);
     let qps = pair.connect(&Wiring::default());
     let (near, far) = (pair.region(0, 100_000, ALL), pair.region(1, 100_000, ALL));
     pair.send(0, qps[0], 1, SendOp::Read { from: far.remote(0) }, near.data(0, 100_000));
-    // The request is taken, and then the other side fails before it answers.
+    // The responder executes the request, and fails before it sends the response.
     let mut buffer = vec![0; ib_hca::MAX_PACKET];
     let sent = pair.sides[0].hca.poll_transmit(pair.now, &mut buffer).expect("a request");
     let route =
@@ -382,7 +380,7 @@ fn a_queue_pair_in_error_sends_nothing() {
     assert_eq!(pair.sides[1].hca.poll_transmit(now, &mut buffer), None);
 }
 
-/// Answers that were lost are given again, each in its turn, and none of them says more than is true.
+/// Lost responses are sent again in order, each for its own request.
 #[test]
 fn duplicates_of_several_requests_are_all_answered() {
     for lost in [true, false] {
@@ -404,7 +402,7 @@ fn duplicates_of_several_requests_are_all_answered() {
         let done = pair.done(0);
         assert_eq!(done.len(), 2);
         assert!(done.iter().all(|wc| wc.status == WcStatus::Success), "{done:?}");
-        // One time-out of 67 ms is enough to hear of both.
+        // One timeout of 67 ms recovers both responses.
         assert!(pair.now.since(start) < Duration::from_millis(140), "{:?}", pair.now.since(start));
     }
 }

@@ -131,7 +131,7 @@ impl Cell {
     }
 }
 
-/// The outcome of a run.
+/// Result of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Outcome {
     is_exhausted: bool,
@@ -140,8 +140,8 @@ struct Outcome {
     nanos: u64,
 }
 
-/// The memory of a run: requests have slots of one size on both sides, and atomics one word.
-struct Ground {
+/// Memory of a run. Each request has a slot on both sides; atomics share one word.
+struct TestMemory {
     near: Region,
     far: Region,
     /// The payload pattern: each request begins a few bytes behind the previous one.
@@ -151,7 +151,7 @@ struct Ground {
 
 const STEP: usize = 24;
 
-impl Ground {
+impl TestMemory {
     fn new(pair: &mut Pair, cell: &Cell, rng: &mut Rng) -> Self {
         let (count, size) = (cell.requests(), cell.size);
         let mut pattern = Vec::new();
@@ -160,13 +160,16 @@ impl Ground {
         }
         let near = pair.region(0, count * size, AccessFlags::ALL);
         let far = pair.region(1, count * size + 8, AccessFlags::ALL);
-        let ground = Self { near, far, pattern, size };
+        let memory = Self { near, far, pattern, size };
         for number in 0..count {
             let region =
-                if kind_of(cell, number) == Kind::Read { &ground.far } else { &ground.near };
-            region.memory.write(number * size, ground.bytes(number)).expect("it fits");
+                if kind_of(cell, number) == Kind::Read { &memory.far } else { &memory.near };
+            region
+                .memory
+                .write(number * size, memory.bytes(number))
+                .expect("the range is within the memory");
         }
-        ground
+        memory
     }
 
     /// Returns the bytes that a request moves.
@@ -215,7 +218,7 @@ fn run_cell(seed: u64, cell: &Cell, rng: &mut Rng) -> Result<Outcome, String> {
         ..Wiring::default()
     };
     let qps = pair.connect(&wiring);
-    let ground = Ground::new(&mut pair, cell, rng);
+    let memory = TestMemory::new(&mut pair, cell, rng);
     let model = Exhaustion::new(Psn::truncated(0xff_fff0), cell.mtu.bytes());
     let model = Rc::new(RefCell::new(model));
     let observed = Rc::clone(&model);
@@ -228,16 +231,16 @@ fn run_cell(seed: u64, cell: &Cell, rng: &mut Rng) -> Result<Outcome, String> {
     while done.len() < posted || posted < count {
         while posted < count && posted - done.len() < cell.depth {
             let kind = kind_of(cell, posted);
-            let slot = posted * ground.size;
+            let slot = posted * memory.size;
             if kind == Kind::Send {
-                pair.receive(1, qps[1], posted as u64, ground.far.data(slot, ground.size));
+                pair.receive(1, qps[1], posted as u64, memory.far.data(slot, memory.size));
             } else if kind == Kind::WriteImmediate {
                 pair.receive(1, qps[1], posted as u64, ib_hca::Data::None);
             }
-            let length = if kind.is_atomic() { 8 } else { ground.size };
-            let operation = ground.operation(kind, posted, atomics);
+            let length = if kind.is_atomic() { 8 } else { memory.size };
+            let operation = memory.operation(kind, posted, atomics);
             atomics += u64::from(kind.is_atomic());
-            pair.send(0, qps[0], posted as u64, operation, ground.near.data(slot, length));
+            pair.send(0, qps[0], posted as u64, operation, memory.near.data(slot, length));
             posted += 1;
         }
         let goes_on = pair.step();
@@ -246,7 +249,7 @@ fn run_cell(seed: u64, cell: &Cell, rng: &mut Rng) -> Result<Outcome, String> {
             break;
         }
         if !goes_on && done.len() < posted {
-            return Err(format!("{} of {posted} requests never end", posted - done.len()));
+            return Err(format!("{} of {posted} requests never complete", posted - done.len()));
         }
         if pair.now > end {
             return Err(format!("{} of {count} requests take 600 s", count - done.len()));
@@ -265,21 +268,21 @@ fn run_cell(seed: u64, cell: &Cell, rng: &mut Rng) -> Result<Outcome, String> {
         }
         let (status, number) = (failed.status, failed.wr_id);
         return Err(format!(
-            "request {number} ends with {status:?} after {losses} losses in a row"
+            "request {number} completes with {status:?} after {losses} consecutive losses"
         ));
     }
     pair.run();
     if !pair.done(0).is_empty() {
-        return Err("a request ends twice".into());
+        return Err("a request completes twice".into());
     }
-    check(cell, &ground, &done, &pair.done(1), atomics)?;
+    check(cell, &memory, &done, &pair.done(1), atomics)?;
     Ok(outcome)
 }
 
 /// Checks completions and data of a run in which every request has succeeded.
 fn check(
     cell: &Cell,
-    ground: &Ground,
+    memory: &TestMemory,
     done: &[Wc],
     received: &[Wc],
     atomics: u64,
@@ -291,13 +294,13 @@ fn check(
         if (wc.wr_id, wc.opcode) != (number as u64, kind.opcode()) {
             return Err(format!("completion {number} is {wc:?}"));
         }
-        let slot = number * ground.size;
+        let slot = number * memory.size;
         if matches!(kind, Kind::Send | Kind::WriteImmediate) {
             let (opcode, imm) = match kind {
                 Kind::Send => (WcOpcode::Recv, None),
                 _ => (WcOpcode::RecvRdmaWithImm, Some(number as u32)),
             };
-            let expected = (number as u64, WcStatus::Success, opcode, ground.size as u32, imm);
+            let expected = (number as u64, WcStatus::Success, opcode, memory.size as u32, imm);
             let found = receives.next();
             let found = found.map(|wc| (wc.wr_id, wc.status, wc.opcode, wc.byte_len, wc.imm_data));
             if found != Some(expected) {
@@ -305,22 +308,22 @@ fn check(
             }
         }
         if kind.is_atomic() {
-            let original = ground.near.bytes(slot, 8);
+            let original = memory.near.bytes(slot, 8);
             if original != before.to_ne_bytes() {
                 return Err(format!("atomic {number} returns {original:?}, expected {before}"));
             }
             before += 1;
             continue;
         }
-        let region = if kind == Kind::Read { &ground.near } else { &ground.far };
-        if region.bytes(slot, ground.size) != ground.bytes(number) {
+        let region = if kind == Kind::Read { &memory.near } else { &memory.far };
+        if region.bytes(slot, memory.size) != memory.bytes(number) {
             return Err(format!("data of request {number} differs"));
         }
     }
     if let Some(wc) = receives.next() {
-        return Err(format!("a receive ends twice: {wc:?}"));
+        return Err(format!("a receive completes twice: {wc:?}"));
     }
-    let word = ground.far.bytes(ground.far.memory.len() - 8, 8);
+    let word = memory.far.bytes(memory.far.memory.len() - 8, 8);
     if word != atomics.to_ne_bytes() {
         return Err(format!("{atomics} atomics leave {word:?}"));
     }
@@ -332,7 +335,7 @@ fn variable(name: &str) -> Option<u64> {
 }
 
 #[test]
-fn impaired_requests_end_unless_retries_are_exhausted() {
+fn requests_complete_unless_retries_are_exhausted() {
     let first = variable("HCA_FIRST").unwrap_or(0);
     let runs = variable("HCA_RUNS").unwrap_or(40);
     let (mut failures, mut exhausted, mut packets, mut retransmitted) = (Vec::new(), 0, 0, 0);

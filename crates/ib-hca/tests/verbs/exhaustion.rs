@@ -134,7 +134,7 @@ impl Exhaustion {
 fn model_counts_losses_of_the_oldest_packet_only() {
     use ib_wire::packet::{Opcode, Transport};
     let packet = |operation, psn: u32, tail: &[u8]| {
-        let opcode = Opcode::new(Transport::Rc, operation).expect("RC has it");
+        let opcode = Opcode::new(Transport::Rc, operation).expect("RC has the operation");
         let psn = Psn::truncated(psn);
         [&Bth { opcode, psn, ..Bth::default() }.to_bytes()[..], tail].concat()
     };
@@ -150,13 +150,13 @@ fn model_counts_losses_of_the_oldest_packet_only() {
     model.observe(false, Fate::Delivered, &response(1));
     assert_eq!(model.losses(), 2, "a response out of order is no progress");
     model.observe(false, Fate::Delivered, &response(0));
-    assert_eq!((model.losses(), model.most_losses), (1, 2), "its data came out of order");
+    assert_eq!((model.losses(), model.most_losses), (1, 2), "the data arrives out of order");
     model.observe(false, Fate::Lost, &response(1));
     assert_eq!(model.losses(), 2);
     model.observe(false, Fate::Delivered, &response(1));
     // An ACK does not replace the data of the READ before it.
     model.observe(false, Fate::Delivered, &packet(Operation::Acknowledge, 5, &[0x1f, 0, 0, 1]));
-    assert_eq!(model.losses(), 1, "it was lost before it was the oldest");
+    assert_eq!(model.losses(), 1, "the packet was lost before it was the oldest");
     model.observe(true, Fate::Lost, &read(2, 256));
     assert_eq!(model.losses(), 2);
 }

@@ -1,4 +1,4 @@
-//! Regions that are opened and closed at once, without work requests.
+//! Fast-registration regions that are opened and closed immediately, without work requests.
 
 use ib_hca::{AccessFlags, Memory, RegionError, RemoteAddress, SendOp, WcStatus};
 
@@ -6,11 +6,11 @@ use crate::pair::{Pair, Wiring};
 
 const WRITABLE: AccessFlags = AccessFlags(AccessFlags::LOCAL_WRITE.0 | AccessFlags::REMOTE_WRITE.0);
 
-/// Writes 64 bytes of ones to an address of the other side with a key; returns how that ended.
+/// Writes 64 bytes of ones to an address of side 1 with an R_Key; returns the completion status.
 fn write(pair: &mut Pair, addr: u64, rkey: u32) -> WcStatus {
     let qps = pair.connect(&Wiring::default());
     let own = pair.region(0, 64, AccessFlags::ALL);
-    own.memory.fill(0, 64, 1).expect("it lies within");
+    own.memory.fill(0, 64, 1).expect("the range is within the memory");
     let to = RemoteAddress { addr, rkey };
     pair.send(0, qps[0], 1, SendOp::Write { to, imm: None }, own.data(0, 64));
     pair.run();
@@ -18,12 +18,12 @@ fn write(pair: &mut Pair, addr: u64, rkey: u32) -> WcStatus {
 }
 
 #[test]
-fn a_region_is_open_between_open_and_close_only() {
+fn region_gives_access_only_while_it_is_open() {
     let mut pair = Pair::new(1);
     let memory = Memory::zeroed(4096).unwrap();
     let side = &mut pair.sides[1];
     let mr = side.hca.alloc_mr(side.pd).unwrap();
-    assert_eq!(side.hca.reopen_mr(mr), Err(RegionError::NotFast), "it has no memory yet");
+    assert_eq!(side.hca.reopen_mr(mr), Err(RegionError::NotFast), "the region has no memory yet");
     let key = side.hca.open_mr(mr, (&memory, 1024, 64), 0x5000, WRITABLE).unwrap();
     assert_eq!(side.hca.key(mr), Some(key));
     assert_eq!(write(&mut pair, 0x5000, key), WcStatus::Success);
@@ -32,13 +32,13 @@ fn a_region_is_open_between_open_and_close_only() {
     pair.sides[1].hca.close_mr(mr).unwrap();
     memory.fill(0, 4096, 0).unwrap();
     assert_eq!(write(&mut pair, 0x5000, key), WcStatus::RemAccessErr);
-    // It is opened again under the next key, and only under that.
+    // The reopened region has the next key, and only that.
     let next = pair.sides[1].hca.reopen_mr(mr).unwrap();
     assert_eq!((next >> 8, next as u8), (key >> 8, (key as u8).wrapping_add(1)));
     assert_eq!(write(&mut pair, 0x5000, key), WcStatus::RemAccessErr);
     assert_eq!(memory.to_vec(1024, 64).unwrap(), [0; 64]);
     assert_eq!(write(&mut pair, 0x5000, next), WcStatus::Success);
-    // Other memory may take the place.
+    // The region can be opened with other memory.
     let other = Memory::zeroed(128).unwrap();
     let third = pair.sides[1].hca.open_mr(mr, (&other, 0, 128), 0, WRITABLE).unwrap();
     assert_eq!(write(&mut pair, 0x5000, next), WcStatus::RemAccessErr);
@@ -47,7 +47,7 @@ fn a_region_is_open_between_open_and_close_only() {
 }
 
 #[test]
-fn regions_of_plain_registration_stay_as_they_are() {
+fn plain_regions_cannot_be_opened_or_closed() {
     let mut pair = Pair::new(1);
     let region = pair.region(1, 64, AccessFlags::ALL);
     let hca = &mut pair.sides[1].hca;

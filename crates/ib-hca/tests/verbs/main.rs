@@ -1,4 +1,4 @@
-//! The semantics of verbs, over a wire in virtual time.
+//! The semantics of verbs: two HCAs exchange packets over a simulated wire in virtual time.
 
 mod abuse;
 mod campaign;
@@ -26,7 +26,7 @@ fn pattern(length: usize, seed: u8) -> Vec<u8> {
 }
 
 #[test]
-fn a_message_of_any_length_arrives_whole() {
+fn messages_of_any_length_arrive_intact() {
     for mtu in Mtu::ALL {
         let size = mtu.bytes();
         for length in [0, 1, 3, 4, size - 1, size, size + 1, 3 * size, 10 * size + 7] {
@@ -34,7 +34,7 @@ fn a_message_of_any_length_arrives_whole() {
             let wiring = Wiring { mtu, ..Wiring::default() };
             let qps = pair.connect(&wiring);
             let (from, to) = (pair.region(0, 50_000, ALL), pair.region(1, 50_000, ALL));
-            from.memory.write(5, &pattern(length, 1)).expect("it fits");
+            from.memory.write(5, &pattern(length, 1)).expect("the range is within the memory");
             pair.receive(1, qps[1], 7, to.data(9, length + 1));
             pair.send(0, qps[0], 3, SendOp::Send { imm: Some(0x0102_0304) }, from.data(5, length));
             pair.run();
@@ -51,11 +51,11 @@ fn a_message_of_any_length_arrives_whole() {
 }
 
 #[test]
-fn memory_is_written_and_read_and_changed_from_afar() {
+fn rdma_and_atomics_access_remote_memory() {
     let mut pair = Pair::new(1);
     let qps = pair.connect(&Wiring::default());
     let (near, far) = (pair.region(0, 20_000, ALL), pair.region(1, 20_000, ALL));
-    near.memory.write(0, &pattern(9000, 5)).expect("it fits");
+    near.memory.write(0, &pattern(9000, 5)).expect("the range is within the memory");
     pair.send(0, qps[0], 1, SendOp::Write { to: far.remote(100), imm: None }, near.data(0, 9000));
     pair.send(0, qps[0], 2, SendOp::Read { from: far.remote(50) }, near.data(10_000, 9000));
     pair.receive(1, qps[1], 9, Data::None);
@@ -83,14 +83,14 @@ fn memory_is_written_and_read_and_changed_from_afar() {
 }
 
 #[test]
-fn loss_reordering_and_doubles_change_nothing() {
+fn loss_reordering_and_duplicates_are_recovered() {
     for seed in 0..200 {
         let mut pair = Pair::new(seed);
         pair.faults = [Faults { loss: 0.05, double: 0.05, late: 0.1, ..Faults::default() }; 2];
         let qps = pair.connect(&Wiring::default());
         let (near, far) = (pair.region(0, 200_000, ALL), pair.region(1, 200_000, ALL));
-        near.memory.write(0, &pattern(60_000, 3)).expect("it fits");
-        far.memory.write(100_000, &pattern(60_000, 4)).expect("it fits");
+        near.memory.write(0, &pattern(60_000, 3)).expect("the range is within the memory");
+        far.memory.write(100_000, &pattern(60_000, 4)).expect("the range is within the memory");
         for number in 0..4 {
             pair.receive(1, qps[1], number, far.data(60_000 + number as usize * 5000, 5000));
         }
@@ -114,7 +114,7 @@ fn loss_reordering_and_doubles_change_nothing() {
         assert_eq!(far.bytes(0, 60_000), pattern(60_000, 3), "seed {seed}");
         assert_eq!(near.bytes(100_000, 60_000), pattern(60_000, 4), "seed {seed}");
         assert_eq!(far.bytes(60_000, 20_000), pattern(20_000, 3), "seed {seed}");
-        // Each was added once, in order.
+        // Each atomic was executed once, in order.
         assert_eq!(far.bytes(180_000, 8), 15_u64.to_ne_bytes(), "seed {seed}");
         for (number, before) in [0_u64, 1, 3, 7].into_iter().enumerate() {
             assert_eq!(near.bytes(180_000 + 8 * number, 8), before.to_ne_bytes(), "seed {seed}");
@@ -123,11 +123,11 @@ fn loss_reordering_and_doubles_change_nothing() {
 }
 
 #[test]
-fn who_is_not_ready_is_waited_for() {
+fn rnr_retries_wait_for_a_receive_up_to_their_limit() {
     let mut pair = Pair::new(5);
     let qps = pair.connect(&Wiring::default());
     let (near, far) = (pair.region(0, 100, ALL), pair.region(1, 100, ALL));
-    near.memory.write(0, b"late").expect("it fits");
+    near.memory.write(0, b"late").expect("the range is within the memory");
     pair.send(0, qps[0], 1, SendOp::Send { imm: None }, near.data(0, 4));
     for _ in 0..40 {
         pair.step();
@@ -137,7 +137,7 @@ fn who_is_not_ready_is_waited_for() {
     pair.run();
     assert_eq!(pair.done(0)[0].status, WcStatus::Success);
     assert_eq!((pair.done(1)[0].byte_len, far.bytes(0, 4)), (4, b"late".to_vec()));
-    // With a limit it fails.
+    // The request fails when its RNR retries are exhausted.
     let mut pair = Pair::new(5);
     let qps = pair.connect(&Wiring { rnr_retry: 3, ..Wiring::default() });
     let near = pair.region(0, 100, ALL);
@@ -151,7 +151,7 @@ fn who_is_not_ready_is_waited_for() {
 }
 
 #[test]
-fn a_dead_peer_ends_in_an_error_and_flushes() {
+fn silent_peer_exhausts_retries_and_flushes_requests() {
     let mut pair = Pair::new(6);
     let qps = pair.connect(&Wiring { retry_cnt: 2, ..Wiring::default() });
     let near = pair.region(0, 5000, ALL);
@@ -166,7 +166,7 @@ fn a_dead_peer_ends_in_an_error_and_flushes() {
     let expected = [(1, WcStatus::RetryExcErr), (2, flushed), (3, flushed), (9, flushed)];
     assert_eq!(done, expected);
     assert_eq!(pair.sides[0].hca.counters().timeouts, 3);
-    // What is posted from now on ends at once.
+    // Requests posted in the error state are flushed immediately.
     pair.send(0, qps[0], 4, SendOp::Send { imm: None }, near.data(0, 1));
     pair.receive(0, qps[0], 5, near.data(0, 1));
     pair.run();
@@ -175,12 +175,12 @@ fn a_dead_peer_ends_in_an_error_and_flushes() {
 }
 
 #[test]
-fn datagrams_and_unreliable_messages_arrive_or_not() {
+fn lost_uc_and_ud_messages_are_not_recovered() {
     let mut pair = Pair::new(8);
     let wiring = Wiring { qp_type: QpType::Uc, ..Wiring::default() };
     let qps = pair.connect(&wiring);
     let (near, far) = (pair.region(0, 20_000, ALL), pair.region(1, 60_000, ALL));
-    near.memory.write(0, &pattern(5000, 1)).expect("it fits");
+    near.memory.write(0, &pattern(5000, 1)).expect("the range is within the memory");
     let mut seen = 0;
     // The second packet of the second message is lost.
     pair.tap = Box::new(move |from, _| {
@@ -196,14 +196,18 @@ fn datagrams_and_unreliable_messages_arrive_or_not() {
     pair.run();
     assert_eq!(pair.done(0).len(), 3);
     let got: Vec<_> = pair.done(1).iter().map(|wc| (wc.wr_id, wc.imm_data)).collect();
-    assert_eq!(got, [(0, Some(0)), (1, Some(2))], "the receive of the lost one serves the next");
+    assert_eq!(
+        got,
+        [(0, Some(0)), (1, Some(2))],
+        "the receive of the lost message takes the next one"
+    );
     assert_eq!(far.bytes(5000, 5000), pattern(5000, 1));
 
     let mut pair = Pair::new(9);
     let wiring = Wiring { qp_type: QpType::Ud, ..Wiring::default() };
     let qps = pair.connect(&wiring);
     let (near, far) = (pair.region(0, 5000, ALL), pair.region(1, 20_000, ALL));
-    near.memory.write(0, &pattern(4096, 1)).expect("it fits");
+    near.memory.write(0, &pattern(4096, 1)).expect("the range is within the memory");
     let route = pair.route(0);
     let pd = pair.sides[0].pd;
     let ah = pair.sides[0].hca.create_ah(pd, route).expect("a way");
@@ -226,17 +230,17 @@ fn datagrams_and_unreliable_messages_arrive_or_not() {
     assert_eq!(far.bytes(40, 4096), pattern(4096, 1));
     assert_eq!(far.bytes(20, 1), [0x45], "the header of an IPv4 packet");
     let counters = pair.sides[1].hca.counters();
-    assert_eq!(counters.dropped(ib_hca::Drop::QKey), 1);
-    assert_eq!(counters.dropped(ib_hca::Drop::NoReceive), 1);
+    assert_eq!(counters.dropped(ib_hca::DropReason::QKey), 1);
+    assert_eq!(counters.dropped(ib_hca::DropReason::NoReceive), 1);
 }
 
-/// How many programs are run; `IBFABRIC_PROGRAMS` asks for more.
+/// Number of programs to run: `IBFABRIC_PROGRAMS`, by default 1000.
 fn programs() -> u64 {
     std::env::var("IBFABRIC_PROGRAMS").ok().and_then(|text| text.parse().ok()).unwrap_or(1000)
 }
 
 #[test]
-fn random_programs_do_what_they_mean() {
+fn random_programs_match_the_model() {
     for seed in 0..programs() {
         let seen = programs::run(seed);
         if seed % 10 == 0 {
@@ -245,7 +249,7 @@ fn random_programs_do_what_they_mean() {
     }
 }
 
-/// Writes 64 MiB in messages of 1 MiB, 4 at a time, over 100 Gbit/s with 2 µs each way; returns Gbit/s.
+/// Writes 64 messages of 1 MiB, 4 at a time, over 100 Gbit/s with a delay of 2 µs per direction. Returns Gbit/s.
 fn goodput(loss: f64, seed: u64) -> f64 {
     const LENGTH: usize = 1 << 20;
     let mut pair = Pair::new(seed);
@@ -271,7 +275,7 @@ fn goodput(loss: f64, seed: u64) -> f64 {
 }
 
 #[test]
-fn one_percent_of_loss_leaves_half_of_the_goodput() {
+fn one_percent_loss_halves_the_goodput_at_most() {
     let whole = goodput(0.0, 1);
     assert!(whole > 90.0, "{whole} Gbit/s of 100");
     for seed in 0..5 {
@@ -281,16 +285,16 @@ fn one_percent_of_loss_leaves_half_of_the_goodput() {
 }
 
 #[test]
-fn a_port_tells_once_that_it_can_be_used_no_more_and_again() {
+fn port_state_changes_cause_one_event_each() {
     let mut pair = Pair::new(10);
     let hca = &mut pair.sides[0].hca;
-    let mut told = |is_active| {
+    let mut set_active = |is_active| {
         hca.set_port_active(is_active);
         assert_eq!(hca.is_port_active(), is_active);
         hca.poll_event()
     };
-    assert!(told(true).is_none());
-    assert!(matches!(told(false), Some(HcaEvent::Async(AsyncEvent::PortError))));
-    assert!(told(false).is_none());
-    assert!(matches!(told(true), Some(HcaEvent::Async(AsyncEvent::PortActive))));
+    assert!(set_active(true).is_none());
+    assert!(matches!(set_active(false), Some(HcaEvent::Async(AsyncEvent::PortError))));
+    assert!(set_active(false).is_none());
+    assert!(matches!(set_active(true), Some(HcaEvent::Async(AsyncEvent::PortActive))));
 }

@@ -1,4 +1,4 @@
-//! Two HCAs and a wire between them that may lose, reorder, double and damage packets, in virtual time.
+//! Two HCAs and a simulated wire in virtual time, which can lose, reorder, duplicate and corrupt packets.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use ib_hca::{
 use ib_link::Route;
 use ib_types::{Gid, Guid, Instant, Mtu, PKey, Psn, QKey, Qpn};
 
-/// Random numbers of a run.
+/// Random number generator of a run.
 pub(crate) struct Rng(ib_types::rng::Rng);
 
 impl Rng {
@@ -39,7 +39,7 @@ pub(crate) struct Faults {
     pub(crate) loss: f64,
     pub(crate) double: f64,
     pub(crate) late: f64,
-    /// The longest delay of a late packet, and of every packet.
+    /// Maximum additional delay of a late packet, and of every packet.
     pub(crate) late_by: Duration,
     pub(crate) jitter: Duration,
 }
@@ -58,10 +58,10 @@ pub(crate) enum Fate {
     Delivered,
 }
 
-/// Observes the fate of every packet: its sender, its fate and its bytes.
+/// Called for every packet with its sender, its fate and its bytes.
 type Observer = Box<dyn FnMut(usize, Fate, &[u8])>;
 
-/// One of the two sides.
+/// One of the two HCAs.
 pub(crate) struct Side {
     pub(crate) hca: Hca,
     pub(crate) pd: PdId,
@@ -71,35 +71,36 @@ pub(crate) struct Side {
     pub(crate) events: Vec<HcaEvent>,
 }
 
-/// Looks at a packet of a side.
+/// Called for every sent packet with its sender and its bytes, which it may change. Returns false to drop the packet.
 type Tap = Box<dyn FnMut(usize, &mut Vec<u8>) -> bool>;
 
+/// Two HCAs that are connected by a wire.
 pub(crate) struct Pair {
     pub(crate) now: Instant,
     pub(crate) sides: [Side; 2],
-    /// The impairment of what each side sends.
+    /// Impairment of the packets of each side.
     pub(crate) faults: [Faults; 2],
     pub(crate) rng: Rng,
-    /// The time that a packet of 4096 bytes takes, and the delay of the wire.
+    /// Serialization time of a packet of 4096 bytes.
     pub(crate) nanos_per_4k: u64,
-    /// The least time of a packet of each side on the wire, in nanoseconds: hosts are limited in packets, too.
+    /// Minimum serialization time of a packet of each side: hosts have a limited packet rate.
     pub(crate) nanos_per_packet: [u64; 2],
+    /// Propagation delay.
     pub(crate) delay: Duration,
     wire: BTreeMap<(Instant, u64), (usize, Vec<u8>, Route)>,
     free: [Instant; 2],
     number: u64,
     buffer: Vec<u8>,
-    /// Is shown every packet with its sender, and may change it; false has it lost.
     pub(crate) tap: Tap,
     pub(crate) observer: Option<Observer>,
-    /// The longest queue of a side's link: beyond it no packet is taken from the HCA.
+    /// Maximum queueing delay of a side's link: no packet is polled from the HCA beyond it.
     pub(crate) backlog: Duration,
-    /// The interval at which packets are taken from the wire, all that have arrived at once; at least 1 ns.
+    /// Interval at which arrived packets are delivered, as by a polling receiver; at least 1 ns.
     pub(crate) batches: Duration,
     pub(crate) packets: u64,
 }
 
-/// Memory that is registered.
+/// Registered memory.
 pub(crate) struct Region {
     pub(crate) memory: Arc<Memory>,
     pub(crate) addr: u64,
@@ -121,11 +122,11 @@ impl Region {
     }
 
     pub(crate) fn bytes(&self, offset: usize, length: usize) -> Vec<u8> {
-        self.memory.to_vec(offset, length).expect("it lies within")
+        self.memory.to_vec(offset, length).expect("the range is within the memory")
     }
 }
 
-/// How queue pairs are connected.
+/// Attributes of connected queue pairs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wiring {
     pub(crate) qp_type: QpType,
@@ -191,7 +192,7 @@ impl Pair {
         let memory = Memory::zeroed(length).expect("memory");
         let addr = 0x1000_0000;
         let mr = side.hca.reg_mr(side.pd, (&memory, 0, length), addr, access).expect("a region");
-        let key = side.hca.key(mr).expect("it is there");
+        let key = side.hca.key(mr).expect("the object exists");
         Region { memory, addr, key, mr }
     }
 
@@ -217,19 +218,19 @@ impl Pair {
     }
 
     pub(crate) fn number_of(&self, side: usize, qp: QpId) -> Qpn {
-        self.sides[side].hca.query_qp(qp).expect("it is there").0
+        self.sides[side].hca.query_qp(qp).expect("the object exists").0
     }
 
     pub(crate) fn state_of(&self, side: usize, qp: QpId) -> QpState {
-        self.sides[side].hca.query_qp(qp).expect("it is there").1
+        self.sides[side].hca.query_qp(qp).expect("the object exists").1
     }
 
     pub(crate) fn modify(&mut self, side: usize, qp: QpId, attr: &QpAttr) {
         let now = self.now;
-        self.sides[side].hca.modify_qp(now, qp, attr).expect("it can be changed");
+        self.sides[side].hca.modify_qp(now, qp, attr).expect("the transition is valid");
     }
 
-    /// Makes a queue pair on each side and connects them.
+    /// Creates a queue pair on each side, and connects them.
     pub(crate) fn connect(&mut self, wiring: &Wiring) -> [QpId; 2] {
         let qps = [self.create(0, wiring), self.create(1, wiring)];
         self.connect_with(wiring, qps);
@@ -237,7 +238,7 @@ impl Pair {
     }
 
     pub(crate) fn connect_with(&mut self, wiring: &Wiring, qps: [QpId; 2]) {
-        // Numbers that soon start again from zero.
+        // PSNs that wrap soon.
         let psns = [Psn::truncated(0xff_fff0), Psn::truncated(0x7f_fffb)];
         for side in [0, 1] {
             let peer = self.number_of(1 - side, qps[1 - side]);
@@ -283,15 +284,19 @@ impl Pair {
 
     pub(crate) fn post(&mut self, side: usize, qp: QpId, wr: SendWr) {
         let now = self.now;
-        self.sides[side].hca.post_send(now, qp, wr).expect("it is taken");
+        self.sides[side].hca.post_send(now, qp, wr).expect("the request is valid");
     }
 
     pub(crate) fn receive(&mut self, side: usize, qp: QpId, wr_id: u64, data: Data) {
         let now = self.now;
-        self.sides[side].hca.post_recv(now, qp, RecvWr { wr_id, data }).expect("it is taken");
+        self.sides[side]
+            .hca
+            .post_recv(now, qp, RecvWr { wr_id, data })
+            .expect("the request is valid");
     }
 
-    /// Sends the packets that the links have room for; returns when a link has room again.
+    /// Sends packets until the queueing delay of the links exceeds the backlog. Returns the time at which a link accepts
+    /// packets again.
     fn transmit(&mut self) -> Option<Instant> {
         let mut buffer = std::mem::take(&mut self.buffer);
         let mut resumes = None;
@@ -367,7 +372,7 @@ impl Pair {
         }
     }
 
-    /// Goes on to the next thing that happens; false when nothing does any more.
+    /// Advances the time to the next event, and processes it. Returns false if there is no further event.
     pub(crate) fn step(&mut self) -> bool {
         let resumes = self.transmit();
         self.collect();
@@ -389,16 +394,16 @@ impl Pair {
         true
     }
 
-    /// Runs until nothing happens any more.
+    /// Runs until there is no further event.
     pub(crate) fn run(&mut self) {
         let end = self.now + Duration::from_secs(600);
         while self.step() {
-            assert!(self.now < end, "it does not end");
+            assert!(self.now < end, "the run takes more than 600 s of virtual time");
         }
         self.collect();
     }
 
-    /// Takes the completions of a side.
+    /// Returns the completions of a side since the last call.
     pub(crate) fn done(&mut self, side: usize) -> Vec<Wc> {
         std::mem::take(&mut self.sides[side].completions)
     }

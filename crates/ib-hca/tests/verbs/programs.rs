@@ -1,7 +1,7 @@
-//! Random programs of verbs, run over a bad wire and compared with what they mean.
+//! Random programs of verbs, run over an impaired wire and compared with a model.
 //!
-//! The meaning of a program is short: requests of a queue pair take effect one after the other. A
-//! request that changes memory after a READ of it has a fence, as verbs demand.
+//! In the model the requests of a queue pair take effect one after the other. A request that changes memory after a READ
+//! of it has a fence, as verbs require.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -13,21 +13,24 @@ use ib_types::Mtu;
 
 use crate::pair::{Faults, Pair, Region, Rng, Wiring};
 
-/// The size of the memory that one side offers the other, and of what it keeps for itself.
+/// Size in bytes of the memory that a side exposes to the other one.
 const OFFERED: usize = 40_000;
+
+/// Size in bytes of the private memory of a side.
 const OWN: usize = 60_000;
-/// The room of a receive.
+
+/// Size in bytes of the buffer of a receive.
 const ROOM: usize = 6000;
 
-/// What a program of one side is to come to.
+/// Expected state after the program of one side.
 struct Model {
-    /// What the other side's offered memory holds, and the own one.
+    /// Contents of the exposed memory of the other side, and of the private memory.
     offered: Vec<u8>,
     own: Vec<u8>,
     /// Completions of requests, and of the other side's receives.
     sent: Vec<(u64, WcStatus, Option<WcOpcode>)>,
     received: Vec<(u64, WcOpcode, u32, Option<u32>)>,
-    /// What the other side's receives hold.
+    /// Contents of the other side's receives.
     rooms: Vec<u8>,
 }
 
@@ -36,15 +39,15 @@ struct Program {
     requests: VecDeque<SendWr>,
     receives: usize,
     model: Model,
-    /// Whether it ends with a request that fails, which is posted when all others are done: who has failed
-    /// answers nothing any more, not even what it has got before.
+    /// True if the program ends with a request that fails. It is posted after all others have completed, because a failed
+    /// responder sends no further responses.
     fails: bool,
-    /// The last request before that.
+    /// ID of the last request before the failing one.
     last: u64,
 }
 
-/// The memory of both sides that one direction works on.
-struct Ground {
+/// Memory regions that the requests of one side access.
+struct Regions {
     own: Region,
     offered: Region,
     rooms: Region,
@@ -65,15 +68,15 @@ fn length(rng: &mut Rng, most: usize) -> usize {
     .min(most)
 }
 
-/// Returns 8 bytes as the number that this machine takes them for.
+/// Returns 8 bytes in native byte order as a number.
 fn number(bytes: &[u8]) -> u64 {
     u64::from_ne_bytes(bytes.try_into().expect("8 bytes"))
 }
 
-fn program(rng: &mut Rng, ground: &Ground) -> Program {
+fn program(rng: &mut Rng, regions: &Regions) -> Program {
     let mut model = Model {
-        offered: ground.offered.bytes(0, OFFERED),
-        own: ground.own.bytes(0, OWN),
+        offered: regions.offered.bytes(0, OFFERED),
+        own: regions.own.bytes(0, OWN),
         sent: Vec::new(),
         received: Vec::new(),
         rooms: Vec::new(),
@@ -100,7 +103,7 @@ fn program(rng: &mut Rng, ground: &Ground) -> Program {
                 model.rooms.resize(receives * ROOM, 0);
                 model.rooms.extend(&bytes);
                 receives += 1;
-                let pieces = pieces(rng, ground, from, length, &bytes);
+                let pieces = pieces(rng, regions, from, length, &bytes);
                 (SendOp::Send { imm }, pieces, WcOpcode::Send)
             }
             4 | 5 => {
@@ -114,8 +117,8 @@ fn program(rng: &mut Rng, ground: &Ground) -> Program {
                     model.rooms.resize(receives * ROOM, 0);
                     receives += 1;
                 }
-                let to = ground.offered.remote(to);
-                let pieces = pieces(rng, ground, from, length, &bytes);
+                let to = regions.offered.remote(to);
+                let pieces = pieces(rng, regions, from, length, &bytes);
                 (SendOp::Write { to, imm }, pieces, WcOpcode::RdmaWrite)
             }
             6 | 7 => {
@@ -124,16 +127,16 @@ fn program(rng: &mut Rng, ground: &Ground) -> Program {
                 let bytes = model.offered[from..from + length].to_vec();
                 model.own[to..to + length].copy_from_slice(&bytes);
                 has_read = true;
-                let from = ground.offered.remote(from);
-                (SendOp::Read { from }, ground.own.data(to, length), WcOpcode::RdmaRead)
+                let from = regions.offered.remote(from);
+                (SendOp::Read { from }, regions.own.data(to, length), WcOpcode::RdmaRead)
             }
             _ => {
-                let place = 8 * rng.below(OFFERED / 8);
+                let offset = 8 * rng.below(OFFERED / 8);
                 let to = OWN / 2 + at(rng, OWN / 2, 8);
-                let before = number(&model.offered[place..place + 8]);
+                let before = number(&model.offered[offset..offset + 8]);
                 model.own[to..to + 8].copy_from_slice(&before.to_ne_bytes());
                 has_read = true;
-                let remote = ground.offered.remote(place);
+                let remote = regions.offered.remote(offset);
                 let (after, op, opcode) = if kind == 8 {
                     let add = rng.next();
                     let op = SendOp::FetchAdd { at: remote, add };
@@ -145,8 +148,8 @@ fn program(rng: &mut Rng, ground: &Ground) -> Program {
                     let op = SendOp::CompareSwap { at: remote, compare, swap };
                     (after, op, WcOpcode::CompSwap)
                 };
-                model.offered[place..place + 8].copy_from_slice(&after.to_ne_bytes());
-                (op, ground.own.data(to, 8), opcode)
+                model.offered[offset..offset + 8].copy_from_slice(&after.to_ne_bytes());
+                (op, regions.own.data(to, 8), opcode)
             }
         };
         if flags.signaled {
@@ -155,12 +158,12 @@ fn program(rng: &mut Rng, ground: &Ground) -> Program {
         requests.push_back(SendWr { wr_id, op, data, flags });
     }
     if fails {
-        // A key that opens nothing, and one more request that is flushed.
-        let mut to = ground.offered.remote(0);
+        // A request with an invalid R_Key, and one more request that is flushed.
+        let mut to = regions.offered.remote(0);
         to.rkey ^= 0x100;
         for wr_id in [1000, 1001] {
             let op = SendOp::Write { to, imm: None };
-            let (data, flags) = (ground.own.data(0, 10), SendFlags::default());
+            let (data, flags) = (regions.own.data(0, 10), SendFlags::default());
             requests.push_back(SendWr { wr_id, op, data, flags });
         }
         model.sent.push((1000, WcStatus::RemAccessErr, None));
@@ -169,36 +172,36 @@ fn program(rng: &mut Rng, ground: &Ground) -> Program {
     Program { requests, receives, model, fails, last: count as u64 - 1 }
 }
 
-/// Returns data in one piece, in several, or inline.
-fn pieces(rng: &mut Rng, ground: &Ground, from: usize, length: usize, bytes: &[u8]) -> Data {
+/// Returns data in one SGE, in several SGEs, or inline.
+fn pieces(rng: &mut Rng, regions: &Regions, from: usize, length: usize, bytes: &[u8]) -> Data {
     match rng.below(3) {
         0 if length <= 256 => Data::Inline(bytes.into()),
         1 => {
             let (mut start, end, mut sges) = (from, from + length, Vec::new());
             while start < end && sges.len() < 3 {
                 let part = 1 + rng.below(end - start);
-                sges.push(ground.own.sge(start, part));
+                sges.push(regions.own.sge(start, part));
                 start += part;
             }
-            sges.push(ground.own.sge(start, end - start));
+            sges.push(regions.own.sge(start, end - start));
             Data::Many(sges.into())
         }
-        _ => ground.own.data(from, length),
+        _ => regions.own.data(from, length),
     }
 }
 
-fn ground(pair: &mut Pair, rng: &mut Rng, side: usize) -> Ground {
+fn regions(pair: &mut Pair, rng: &mut Rng, side: usize) -> Regions {
     let own = pair.region(side, OWN, AccessFlags::LOCAL_WRITE);
     let offered = pair.region(1 - side, OFFERED, AccessFlags::ALL);
     let rooms = pair.region(1 - side, 40 * ROOM, AccessFlags::LOCAL_WRITE);
     for region in [&own, &offered] {
         let bytes: Vec<u8> = (0..region.memory.len()).map(|_| rng.next() as u8).collect();
-        region.memory.write(0, &bytes).expect("it fits");
+        region.memory.write(0, &bytes).expect("the range is within the memory");
     }
-    Ground { own, offered, rooms }
+    Regions { own, offered, rooms }
 }
 
-/// Runs the programs of a seed; returns all that could be seen, for comparison with another run.
+/// Runs the programs of a seed. Returns all observable results, for comparison with another run.
 pub(crate) fn run(seed: u64) -> Vec<u64> {
     let mut rng = Rng::new(seed ^ 0x70_7067);
     let mut pair = Pair::new(seed);
@@ -209,23 +212,23 @@ pub(crate) fn run(seed: u64) -> Vec<u64> {
         mtu: Mtu::ALL[rng.below(5)],
         reads: 1 + rng.below(4) as u8,
         cap: QpCap { max_send_wr: 1 + rng.below(30) as u32, max_recv_wr: 64, ..QpCap::default() },
-        // Who loses more than that runs out of retries now and then, as it should be.
+        // With a longer timeout, runs of the highest loss would exceed the retries.
         timeout: 7,
         min_rnr_timer: 1 + rng.below(5) as u8,
         ..Wiring::default()
     };
     let qps = pair.connect(&wiring);
-    let grounds = [0, 1].map(|side| ground(&mut pair, &mut rng, side));
-    let mut programs = [0, 1].map(|side| program(&mut rng, &grounds[side]));
-    // Only one side may end in an error, which takes the receives of the other direction with it.
+    let regions = [0, 1].map(|side| regions(&mut pair, &mut rng, side));
+    let mut programs = [0, 1].map(|side| program(&mut rng, &regions[side]));
+    // Only one side may fail, because the failure flushes the receives of the other direction.
     if programs[0].fails || programs[1].fails {
         let quiet = usize::from(programs[0].fails);
         programs[quiet] = Program {
             requests: VecDeque::new(),
             receives: 0,
             model: Model {
-                offered: grounds[quiet].offered.bytes(0, OFFERED),
-                own: grounds[quiet].own.bytes(0, OWN),
+                offered: regions[quiet].offered.bytes(0, OFFERED),
+                own: regions[quiet].own.bytes(0, OWN),
                 sent: Vec::new(),
                 received: Vec::new(),
                 rooms: Vec::new(),
@@ -238,9 +241,9 @@ pub(crate) fn run(seed: u64) -> Vec<u64> {
     loop {
         for side in [0, 1] {
             let program = &mut programs[side];
-            // Receives come late now and then.
+            // Some receives are posted late.
             while posted[side] < program.receives && rng.chance(0.7) {
-                let data = grounds[side].rooms.data(posted[side] * ROOM, ROOM);
+                let data = regions[side].rooms.data(posted[side] * ROOM, ROOM);
                 pair.receive(1 - side, qps[1 - side], posted[side] as u64, data);
                 posted[side] += 1;
             }
@@ -274,7 +277,7 @@ pub(crate) fn run(seed: u64) -> Vec<u64> {
     let mut seen = vec![pair.packets, pair.now.as_nanos()];
     let done = [pair.done(0), pair.done(1)];
     for side in [0, 1] {
-        check(seed, side, &programs[side], &grounds[side], &done);
+        check(seed, side, &programs[side], &regions[side], &done);
     }
     for wc in done.iter().flatten() {
         seen.extend([wc.wr_id, wc.status as u64, wc.byte_len.into()]);
@@ -282,13 +285,13 @@ pub(crate) fn run(seed: u64) -> Vec<u64> {
     seen
 }
 
-/// Returns true when a request has ended.
+/// Returns true if a request has completed.
 fn is_done(completions: &[Wc], wr_id: u64) -> bool {
     let is_receive = |wc: &Wc| matches!(wc.opcode, WcOpcode::Recv | WcOpcode::RecvRdmaWithImm);
     completions.iter().any(|wc| wc.wr_id == wr_id && !is_receive(wc))
 }
 
-fn check(seed: u64, side: usize, program: &Program, ground: &Ground, done: &[Vec<Wc>; 2]) {
+fn check(seed: u64, side: usize, program: &Program, regions: &Regions, done: &[Vec<Wc>; 2]) {
     let is_receive = |wc: &&Wc| matches!(wc.opcode, WcOpcode::Recv | WcOpcode::RecvRdmaWithImm);
     let model = &program.model;
     let sent: Vec<_> = done[side]
@@ -296,13 +299,13 @@ fn check(seed: u64, side: usize, program: &Program, ground: &Ground, done: &[Vec
         .filter(|wc| !is_receive(wc))
         .map(|wc| {
             let opcode = (wc.status == WcStatus::Success).then_some(wc.opcode);
-            // The refusal itself may get lost, and who has failed does not repeat it.
+            // The NAK may be lost, and a failed responder does not repeat it.
             let is_refused = wc.wr_id == 1000 && wc.status == WcStatus::RetryExcErr;
             let status = if is_refused { WcStatus::RemAccessErr } else { wc.status };
             (wc.wr_id, status, opcode)
         })
         .collect();
-    // The last request may not have been posted when the one before had failed already.
+    // The last request is not posted if the one before has failed already.
     let expected = match sent.len() + 1 == model.sent.len() && program.fails {
         true => &model.sent[..sent.len()],
         false => &model.sent[..],
@@ -319,7 +322,7 @@ fn check(seed: u64, side: usize, program: &Program, ground: &Ground, done: &[Vec
         let differs = found.iter().zip(expected).position(|(one, other)| one != other);
         assert_eq!(differs, None, "seed {seed} side {side}: {what}");
     };
-    same(ground.offered.bytes(0, OFFERED), &model.offered, "offered memory");
-    same(ground.own.bytes(0, OWN), &model.own, "own memory");
-    same(ground.rooms.bytes(0, model.rooms.len()), &model.rooms, "receives");
+    same(regions.offered.bytes(0, OFFERED), &model.offered, "offered memory");
+    same(regions.own.bytes(0, OWN), &model.own, "own memory");
+    same(regions.rooms.bytes(0, model.rooms.len()), &model.rooms, "receives");
 }

@@ -1,8 +1,8 @@
-//! Queues of completions and of shared receives, groups, and the state in which a send queue drains.
+//! CQs, SRQs, multicast groups, and draining of send queues.
 
 use ib_hca::{
-    AsyncEvent, Data, DestroyError, Drop, HcaEvent, QpAttr, QpInitAttr, QpState, QpType, RecvWr,
-    SendFlags, SendOp, SendWr, UdDestination, WcStatus,
+    AsyncEvent, Data, DestroyError, DropReason, HcaEvent, QpAttr, QpInitAttr, QpState, QpType,
+    RecvWr, SendFlags, SendOp, SendWr, UdDestination, WcStatus,
 };
 use ib_types::{Gid, QKey, Qpn};
 
@@ -24,7 +24,7 @@ fn queue_pairs_share_receives() {
     let wiring = Wiring::default();
     let far = pair.region(1, 1000, ALL);
     let near = pair.region(0, 1000, ALL);
-    near.memory.write(0, &pattern(100, 1)).expect("it fits");
+    near.memory.write(0, &pattern(100, 1)).expect("the range is within the memory");
     let (srq, shared) = {
         let side = &mut pair.sides[1];
         let srq = side.hca.create_srq(side.pd, 4, 1).expect("room");
@@ -68,19 +68,19 @@ fn queue_pairs_share_receives() {
     assert_eq!(events(&mut pair, 1), [AsyncEvent::QpLastWqeReached(shared[0])]);
     let side = &mut pair.sides[1];
     for qp in shared {
-        side.hca.destroy_qp(qp).expect("it is there");
+        side.hca.destroy_qp(qp).expect("the object exists");
     }
-    side.hca.destroy_srq(srq).expect("nobody uses it");
+    side.hca.destroy_srq(srq).expect("the SRQ is unused");
 }
 
 #[test]
-fn completions_that_find_no_room_end_their_queue_pairs() {
+fn cq_overrun_fails_its_queue_pairs() {
     let mut pair = Pair::new(2);
     let small = pair.sides[0].hca.create_cq(2).expect("room");
     let large = std::mem::replace(&mut pair.sides[0].cq, small);
     let wiring = Wiring::default();
     let qp = pair.create(0, &wiring);
-    // Nobody polls the small one.
+    // The small CQ is never polled.
     pair.sides[0].cq = large;
     let other = pair.create(1, &wiring);
     pair.connect_with(&wiring, [qp, other]);
@@ -96,11 +96,11 @@ fn completions_that_find_no_room_end_their_queue_pairs() {
 }
 
 #[test]
-fn whoever_asks_is_told_of_the_next_completion() {
+fn requested_notification_is_sent_once() {
     let mut pair = Pair::new(3);
     let qps = pair.connect(&Wiring::default());
     let cq = pair.sides[1].cq;
-    let told = |pair: &mut Pair| {
+    let notifications = |pair: &mut Pair| {
         let events = std::mem::take(&mut pair.sides[1].events);
         events.iter().filter(|it| matches!(it, HcaEvent::Completion(of) if *of == cq)).count()
     };
@@ -112,20 +112,20 @@ fn whoever_asks_is_told_of_the_next_completion() {
         pair.run();
     };
     send(&mut pair, true);
-    assert_eq!(told(&mut pair), 0, "nobody has asked");
+    assert_eq!(notifications(&mut pair), 0, "no notification is requested");
     pair.sides[1].hca.req_notify_cq(cq, false);
     send(&mut pair, false);
     send(&mut pair, false);
-    assert_eq!(told(&mut pair), 1, "once");
+    assert_eq!(notifications(&mut pair), 1, "once");
     pair.sides[1].hca.req_notify_cq(cq, true);
     send(&mut pair, false);
-    assert_eq!(told(&mut pair), 0, "it was not solicited");
+    assert_eq!(notifications(&mut pair), 0, "the completion is not solicited");
     send(&mut pair, true);
-    assert_eq!(told(&mut pair), 1);
+    assert_eq!(notifications(&mut pair), 1);
 }
 
 #[test]
-fn a_queue_drains_and_goes_on() {
+fn send_queue_drains_and_resumes() {
     let mut pair = Pair::new(4);
     let qps = pair.connect(&Wiring::default());
     let (near, far) = (pair.region(0, 50_000, ALL), pair.region(1, 50_000, ALL));
@@ -136,20 +136,20 @@ fn a_queue_drains_and_goes_on() {
     let state = |to| QpAttr { qp_state: Some(to), ..QpAttr::default() };
     pair.modify(0, qps[0], &state(QpState::Sqd));
     pair.run();
-    // What was begun has ended, or what had all been begun.
+    // Started requests complete. The second one may have been started, too.
     let done = pair.done(0).len();
     assert!(done >= 1);
     assert!(events(&mut pair, 0).contains(&AsyncEvent::SqDrained(qps[0])));
     pair.send(0, qps[0], 3, SendOp::Write { to, imm: None }, near.data(0, 10));
     pair.run();
-    assert_eq!(pair.done(0).len(), 0, "nothing new is begun");
+    assert_eq!(pair.done(0).len(), 0, "no new request is started");
     pair.modify(0, qps[0], &state(QpState::Rts));
     pair.run();
     assert_eq!(pair.done(0).len(), 3 - done);
 }
 
 #[test]
-fn a_group_gets_what_is_sent_to_it() {
+fn datagram_reaches_all_members_of_a_group() {
     let mut pair = Pair::new(5);
     let wiring = Wiring { qp_type: QpType::Ud, ..Wiring::default() };
     let qps = pair.connect(&wiring);
@@ -157,22 +157,22 @@ fn a_group_gets_what_is_sent_to_it() {
     let third = pair.create(0, &wiring);
     pair.connect_with(&wiring, [third, second]);
     let (near, far) = (pair.region(0, 100, ALL), pair.region(1, 1000, ALL));
-    near.memory.write(0, &pattern(100, 9)).expect("it fits");
+    near.memory.write(0, &pattern(100, 9)).expect("the range is within the memory");
     let group = Gid(0xff12_401b_ffff_0000_0000_0000_0000_0001);
     let hca = &mut pair.sides[1].hca;
     assert!(hca.attach_mcast(qps[1], Gid(5)).is_err());
     for qp in [qps[1], second] {
         hca.attach_mcast(qp, group).expect("it is a group");
-        hca.attach_mcast(qp, group).expect("twice is once");
+        hca.attach_mcast(qp, group).expect("attaching again has no effect");
     }
     assert!(matches!(hca.destroy_qp(second), Err(DestroyError::InUse(_))));
     pair.receive(1, qps[1], 1, far.data(0, 200));
     pair.receive(1, second, 2, far.data(200, 200));
-    // A packet to a group has it for its destination on the way, and the wire brings it to all.
+    // The destination GID of the packet is the group; the wire delivers it to the other side.
     let route = pair.route(0);
     let side = &mut pair.sides[0];
     let to_group = ib_link::Route { destination: group, ..route };
-    let ah = side.hca.create_ah(side.pd, to_group).expect("a way");
+    let ah = side.hca.create_ah(side.pd, to_group).expect("the route starts at the port");
     let to = UdDestination { ah, remote_qpn: Qpn::MULTICAST, remote_qkey: QKey(0x1111) };
     pair.send(0, qps[0], 1, SendOp::SendDatagram { to, imm: None }, near.data(0, 100));
     pair.run();
@@ -187,6 +187,6 @@ fn a_group_gets_what_is_sent_to_it() {
     assert!(hca.detach_mcast(second, group).is_err());
     pair.send(0, qps[0], 2, SendOp::SendDatagram { to, imm: None }, near.data(0, 100));
     pair.run();
-    assert_eq!(pair.sides[1].hca.counters().dropped(Drop::NoGroup), 1);
+    assert_eq!(pair.sides[1].hca.counters().dropped(DropReason::NoGroup), 1);
     assert!(pair.done(0).iter().all(|wc| wc.status == WcStatus::Success));
 }

@@ -1,4 +1,4 @@
-//! Retransmission, packet by packet: one side is an HCA, the other side is the test.
+//! Retransmission, packet by packet: the test plays the peer of an HCA.
 
 use std::time::Duration;
 
@@ -33,10 +33,10 @@ impl Bench {
         Self { pair, side, qp, region }
     }
 
-    /// Hands a packet to the HCA: its PSN is counted from the first one of side 0.
+    /// Delivers a packet to the HCA. Its PSN is relative to the first PSN of side 0.
     fn deliver(&mut self, operation: Operation, psn: u32, rest: &[u8]) {
         let bth = Bth {
-            opcode: Opcode::new(Transport::Rc, operation).expect("RC has it"),
+            opcode: Opcode::new(Transport::Rc, operation).expect("RC has the operation"),
             destination: self.pair.number_of(self.side, self.qp),
             p_key: ib_types::PKey::DEFAULT,
             psn: FIRST.wrapping_add(psn),
@@ -71,7 +71,7 @@ impl Bench {
         self.deliver(Operation::Acknowledge, psn, &Aeth { syndrome, msn: 0 }.to_bytes());
     }
 
-    /// Takes up to a number of packets that the HCA sends: operations and PSNs.
+    /// Polls up to `most` packets from the HCA; returns their operations and relative PSNs.
     fn take(&mut self, most: usize) -> Vec<(Operation, u32)> {
         let mut buffer = vec![0; MAX_PACKET];
         let mut taken = Vec::new();
@@ -132,7 +132,7 @@ fn responder(reads: u8) -> Bench {
     Bench::new(1, &Wiring { reads, mtu: Mtu::B256, ..Wiring::default() })
 }
 
-/// A requester with 16 READs in flight, after one with a round trip of 20 µs.
+/// Returns a requester with 16 READs in flight, after a READ with a round-trip time of 20 µs.
 fn requester(retry_cnt: u8) -> Bench {
     let wiring = Wiring { reads: 16, timeout: 14, retry_cnt, ..Wiring::default() };
     let mut bench = Bench::new(0, &wiring);
@@ -232,7 +232,7 @@ fn repeated_read_of_closed_memory_is_dropped() {
     assert_eq!(bench.take_all(), [(ONLY, 0)]);
     bench.deliver_read(0, 0, 8);
     let mr = bench.region.mr;
-    bench.pair.sides[1].hca.dereg_mr(mr).expect("it is there");
+    bench.pair.sides[1].hca.dereg_mr(mr).expect("a valid region");
     assert_eq!(bench.take_all(), []);
     assert_eq!(bench.state(), QpState::Rts);
 }
@@ -240,7 +240,7 @@ fn repeated_read_of_closed_memory_is_dropped() {
 #[test]
 fn late_responses_of_one_loss_use_one_retry() {
     let mut bench = requester(1);
-    // The response 1 is lost; the others come later and later after each other.
+    // Response 1 is lost. The intervals between the other responses grow.
     for psn in 2..17 {
         bench.wait(micros(25 * u64::from(psn)));
         bench.deliver_data(psn);
@@ -252,12 +252,12 @@ fn late_responses_of_one_loss_use_one_retry() {
 }
 
 #[test]
-fn response_to_a_request_not_yet_repeated_is_not_a_loss() {
+fn response_to_an_older_transmission_is_not_a_loss() {
     let mut bench = requester(7);
     bench.wait(micros(20));
     bench.deliver_data(2);
     assert_eq!(bench.take(2), [(Operation::ReadRequest, 1), (Operation::ReadRequest, 2)]);
-    // The requests from 3 on have not been repeated, so that these responses belong to the first ones.
+    // Requests from PSN 3 on have not been retransmitted yet, so these responses answer their first transmission.
     for psn in 3..17 {
         bench.wait(micros(1000));
         bench.deliver_data(psn);

@@ -1,4 +1,4 @@
-//! Every change of state of every kind of queue pair, and what can be posted in it.
+//! All state transitions of all queue pair types, and posted requests in each state.
 
 use ib_hca::{
     Data, ModifyError, PostError, QpAttr, QpState, QpType, RecvWr, SendFlags, SendOp, SendWr,
@@ -10,7 +10,7 @@ use crate::pair::{Pair, Wiring};
 use QpState as S;
 use QpType as T;
 
-/// The changes that verbs have; all others are refused.
+/// Returns true for the state transitions of verbs. All others are refused.
 fn is_legal(from: S, to: S) -> bool {
     matches!(
         (from, to),
@@ -22,8 +22,8 @@ fn is_legal(from: S, to: S) -> bool {
     )
 }
 
-/// Returns what a change needs.
-fn needed(pair: &Pair, qp_type: T, from: S, to: S) -> QpAttr {
+/// Returns a change with all required attributes of a transition.
+fn required(pair: &Pair, qp_type: T, from: S, to: S) -> QpAttr {
     let (connected, reliable) = (qp_type != T::Ud, qp_type == T::Rc);
     let none = QpAttr { qp_state: Some(to), ..QpAttr::default() };
     match (from, to) {
@@ -54,10 +54,10 @@ fn needed(pair: &Pair, qp_type: T, from: S, to: S) -> QpAttr {
     }
 }
 
-/// Brings a new queue pair into a state.
-fn brought(pair: &mut Pair, qp_type: T, state: S) -> ib_hca::QpId {
+/// Creates a queue pair in a state.
+fn qp_in_state(pair: &mut Pair, qp_type: T, state: S) -> ib_hca::QpId {
     let qp = pair.create(0, &Wiring { qp_type, ..Wiring::default() });
-    let way: &[S] = match state {
+    let states: &[S] = match state {
         S::Reset => &[],
         S::Init => &[S::Init],
         S::Rtr => &[S::Init, S::Rtr],
@@ -66,8 +66,8 @@ fn brought(pair: &mut Pair, qp_type: T, state: S) -> ib_hca::QpId {
         S::Err => &[S::Err],
     };
     let mut from = S::Reset;
-    for &to in way {
-        let attr = needed(pair, qp_type, from, to);
+    for &to in states {
+        let attr = required(pair, qp_type, from, to);
         pair.modify(0, qp, &attr);
         from = to;
     }
@@ -75,13 +75,13 @@ fn brought(pair: &mut Pair, qp_type: T, state: S) -> ib_hca::QpId {
 }
 
 #[test]
-fn every_change_of_state_is_made_or_refused() {
+fn only_the_transitions_of_verbs_are_allowed() {
     for qp_type in [T::Rc, T::Uc, T::Ud] {
         for from in S::ALL.into_iter().filter(|&from| from != S::Sqe) {
             for to in S::ALL {
                 let mut pair = Pair::new(1);
-                let qp = brought(&mut pair, qp_type, from);
-                let attr = needed(&pair, qp_type, from, to);
+                let qp = qp_in_state(&mut pair, qp_type, from);
+                let attr = required(&pair, qp_type, from, to);
                 let now = pair.now;
                 let made = pair.sides[0].hca.modify_qp(now, qp, &attr);
                 if is_legal(from, to) {
@@ -98,15 +98,15 @@ fn every_change_of_state_is_made_or_refused() {
 }
 
 #[test]
-fn what_is_missing_or_too_much_is_named() {
+fn missing_and_forbidden_attributes_are_named() {
     for qp_type in [T::Rc, T::Uc, T::Ud] {
         for (from, to) in [(S::Reset, S::Init), (S::Init, S::Rtr), (S::Rtr, S::Rts)] {
             let mut pair = Pair::new(1);
-            let qp = brought(&mut pair, qp_type, from);
+            let qp = qp_in_state(&mut pair, qp_type, from);
             let attr = QpAttr { qp_state: Some(to), ..QpAttr::default() };
             let now = pair.now;
             let made = pair.sides[0].hca.modify_qp(now, qp, &attr);
-            let is_empty = attr == needed(&pair, qp_type, from, to);
+            let is_empty = attr == required(&pair, qp_type, from, to);
             match made {
                 Ok(()) => assert!(is_empty, "{qp_type:?} {from:?}"),
                 Err(error) => assert!(
@@ -117,7 +117,7 @@ fn what_is_missing_or_too_much_is_named() {
         }
     }
     let mut pair = Pair::new(1);
-    let qp = brought(&mut pair, T::Rc, S::Rts);
+    let qp = qp_in_state(&mut pair, T::Rc, S::Rts);
     let now = pair.now;
     let mut modify = |attr: QpAttr| pair.sides[0].hca.modify_qp(now, qp, &attr);
     let error = modify(QpAttr { sq_psn: Some(Psn::truncated(3)), ..QpAttr::default() });
@@ -131,14 +131,14 @@ fn what_is_missing_or_too_much_is_named() {
 }
 
 #[test]
-fn requests_are_taken_in_the_states_of_verbs() {
+fn requests_can_be_posted_in_the_states_of_verbs() {
     for qp_type in [T::Rc, T::Uc, T::Ud] {
         for state in S::ALL.into_iter().filter(|&state| state != S::Sqe) {
             let mut pair = Pair::new(1);
-            let qp = brought(&mut pair, qp_type, state);
+            let qp = qp_in_state(&mut pair, qp_type, state);
             let route = pair.route(0);
             let side = &mut pair.sides[0];
-            let ah = side.hca.create_ah(side.pd, route).expect("a way");
+            let ah = side.hca.create_ah(side.pd, route).expect("the route starts at the port");
             let to =
                 ib_hca::UdDestination { ah, remote_qpn: Qpn::truncated(77), remote_qkey: QKey(1) };
             let op = match qp_type {
@@ -156,7 +156,7 @@ fn requests_are_taken_in_the_states_of_verbs() {
             let received = side.hca.post_recv(pair.now, qp, RecvWr { wr_id: 2, data: Data::None });
             assert_eq!(received.is_ok(), state != S::Reset, "{qp_type:?} {state:?}");
             pair.step();
-            // What is posted to a queue pair that has failed ends at once.
+            // Requests posted in the error state are flushed immediately.
             let flushed = usize::from(state == S::Err) * 2;
             let ended = pair.done(0).iter().filter(|wc| wc.status == FLUSHED).count();
             assert_eq!(ended, flushed, "{qp_type:?} {state:?}");
@@ -167,7 +167,7 @@ fn requests_are_taken_in_the_states_of_verbs() {
 const FLUSHED: ib_hca::WcStatus = ib_hca::WcStatus::WrFlushErr;
 
 #[test]
-fn what_is_posted_wrongly_is_refused_with_a_reason() {
+fn invalid_requests_are_refused_with_a_reason() {
     let mut pair = Pair::new(1);
     let cap = ib_hca::QpCap {
         max_send_wr: 2,
@@ -182,7 +182,8 @@ fn what_is_posted_wrongly_is_refused_with_a_reason() {
     let hca = &mut pair.sides[0].hca;
     let send = |op: SendOp, data: Data| SendWr { wr_id: 1, op, data, flags: SendFlags::default() };
     let plain = || SendOp::Send { imm: None };
-    let mut refused = |wr: SendWr| hca.post_send(now, qps[0], wr).expect_err("it cannot be taken");
+    let mut refused =
+        |wr: SendWr| hca.post_send(now, qps[0], wr).expect_err("the request is invalid");
     let beyond = refused(send(plain(), region.data(90, 11)));
     let (key, address) = (region.key, region.addr + 90);
     let why = ib_hca::KeyError::Range { key, address, length: 11 };
@@ -199,9 +200,11 @@ fn what_is_posted_wrongly_is_refused_with_a_reason() {
     let at = region.remote(0);
     let error = refused(send(SendOp::FetchAdd { at, add: 1 }, region.data(0, 9)));
     assert_eq!(error, PostError::AtomicLength(9));
-    // What comes back needs memory that may be written.
+    // Receives require local write access.
     let recv = |data: Data| RecvWr { wr_id: 1, data };
-    let error = hca.post_recv(now, qps[0], recv(region.data(0, 1))).expect_err("it cannot be");
+    let error = hca
+        .post_recv(now, qps[0], recv(region.data(0, 1)))
+        .expect_err("the region has no local write access");
     assert!(matches!(error, PostError::Sge { .. }), "{error}");
     hca.post_recv(now, qps[0], recv(Data::None)).expect("there is room");
     let full = hca.post_recv(now, qps[0], recv(Data::None));
@@ -211,7 +214,7 @@ fn what_is_posted_wrongly_is_refused_with_a_reason() {
     }
     let full = hca.post_send(now, qps[0], send(plain(), Data::None));
     assert_eq!(full, Err(PostError::Full(2)));
-    // What is gone is gone.
+    // A destroyed queue pair does not exist.
     let mut pair = Pair::new(1);
     let qp = pair.create(0, &Wiring::default());
     let now = pair.now;

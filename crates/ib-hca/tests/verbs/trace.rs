@@ -1,4 +1,4 @@
-//! What is noted of messages and packets.
+//! Command blocks of messages, packet traces, and selections of queue pairs.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -6,7 +6,7 @@ use std::rc::Rc;
 use ib_hca::trace::{
     PacketFilter, PacketReader, PacketTrace, Peer, Selection, TraceError, Trigger,
 };
-use ib_hca::{Data, Drop, QpCap, QpId, QpType, SendOp};
+use ib_hca::{Data, DropReason, QpCap, QpId, QpType, SendOp};
 use ib_link::{Direction, MessageBlock, PacketRecord, PacketSource};
 use ib_types::{Mtu, Qpn};
 use ib_wire::packet::{Bth, Opcode, Operation, Position, Transport};
@@ -15,7 +15,7 @@ use super::ALL;
 use super::pair::{Faults, Pair, Wiring};
 
 fn blocks(pair: &Pair, side: usize, qp: QpId) -> Vec<MessageBlock> {
-    let (found, lost) = pair.sides[side].hca.messages(qp).expect("it is there").since(0);
+    let (found, lost) = pair.sides[side].hca.messages(qp).expect("the object exists").since(0);
     assert_eq!(lost, 0);
     found
 }
@@ -30,7 +30,7 @@ fn packets(reader: &mut PacketReader) -> Vec<(PacketRecord, Vec<u8>)> {
 }
 
 #[test]
-fn every_message_is_noted_at_both_ends() {
+fn command_blocks_exist_at_both_ends() {
     let mut pair = Pair::new(3);
     let qps = pair.connect(&Wiring::default());
     let (near, far) = (pair.region(0, 20_000, ALL), pair.region(1, 20_000, ALL));
@@ -76,7 +76,7 @@ fn every_message_is_noted_at_both_ends() {
 }
 
 #[test]
-fn messages_that_fail_are_noted_with_their_status() {
+fn command_blocks_of_failed_messages_have_their_status() {
     let mut pair = Pair::new(4);
     let qps = pair.connect(&Wiring::default());
     let (near, far) = (pair.region(0, 9000, ALL), pair.region(1, 100, ALL));
@@ -88,17 +88,17 @@ fn messages_that_fail_are_noted_with_their_status() {
 }
 
 #[test]
-fn packets_are_kept_as_they_were_on_the_wire() {
+fn recorded_packets_equal_those_on_the_wire() {
     for payload in [0, 64, 1500, 4096] {
         let mut pair = Pair::new(5);
         let wiring = Wiring { mtu: Mtu::B1024, ..Wiring::default() };
         let qps = pair.connect(&wiring);
         let (near, far) = (pair.region(0, 20_000, ALL), pair.region(1, 20_000, ALL));
-        near.memory.fill(0, 20_000, 0x5a).expect("it fits");
+        near.memory.fill(0, 20_000, 0x5a).expect("the range is within the memory");
         let options = PacketTrace { payload, ..PacketTrace::default() };
         let mut readers = [0, 1].map(|side: usize| {
             let hca = &mut pair.sides[side].hca;
-            hca.trace_packets(qps[side], options.clone()).expect("nobody traces it")
+            hca.trace_packets(qps[side], options.clone()).expect("the queue pair is not traced")
         });
         let wire = Rc::new(RefCell::new(Vec::new()));
         let seen = Rc::clone(&wire);
@@ -128,9 +128,10 @@ fn packets_are_kept_as_they_were_on_the_wire() {
                     assert_eq!((record.dropped, record.is_repeated), (None, false));
                     assert_eq!(sent[..kept.len()], kept[..]);
                     let opcode = Bth::parse(sent.first_chunk().expect("a BTH")).opcode;
-                    let headers = Bth::LENGTH + opcode.headers().expect("it is known").length();
+                    let headers =
+                        Bth::LENGTH + opcode.headers().expect("the opcode is known").length();
                     let data = sent.len() - headers;
-                    let position = opcode.operation().expect("it is known").position();
+                    let position = opcode.operation().expect("the opcode is known").position();
                     if matches!(position, Position::First | Position::Only) {
                         left = usize::from(payload);
                     }
@@ -144,14 +145,14 @@ fn packets_are_kept_as_they_were_on_the_wire() {
 }
 
 #[test]
-fn what_is_lost_doubled_and_sent_again_is_told() {
+fn drops_and_retransmissions_are_marked_in_the_trace() {
     let mut pair = Pair::new(6);
     pair.faults = [Faults { loss: 0.03, double: 0.05, late: 0.05, ..Faults::default() }; 2];
     let qps = pair.connect(&Wiring::default());
     let (near, far) = (pair.region(0, 300_000, ALL), pair.region(1, 300_000, ALL));
     let mut readers = [0, 1].map(|side: usize| {
         let hca = &mut pair.sides[side].hca;
-        hca.trace_packets(qps[side], PacketTrace::default()).expect("nobody traces it")
+        hca.trace_packets(qps[side], PacketTrace::default()).expect("the queue pair is not traced")
     });
     for number in 0..20 {
         let op = SendOp::Write { to: far.remote(0), imm: None };
@@ -169,23 +170,24 @@ fn what_is_lost_doubled_and_sent_again_is_told() {
         assert_eq!(count(Direction::Receive), counters.received_packets);
         let repeated = found.iter().filter(|(record, _)| record.is_repeated).count() as u64;
         assert_eq!(repeated, counters.retransmitted, "side {side}");
-        for why in Drop::ALL {
+        for why in DropReason::ALL {
             let dropped = found.iter().filter(|(it, _)| it.dropped == Some(why.name())).count();
             assert_eq!(dropped as u64, counters.dropped(why), "side {side}: {why}");
         }
     }
     let counters = [0, 1].map(|side: usize| pair.sides[side].hca.counters().clone());
-    assert!(counters[0].retransmitted > 0 && counters[1].dropped(Drop::Duplicate) > 0);
+    assert!(counters[0].retransmitted > 0 && counters[1].dropped(DropReason::Duplicate) > 0);
 }
 
 #[test]
-fn only_what_is_wanted_is_kept_and_that_can_be_changed() {
+fn filter_and_payload_can_be_changed_during_a_trace() {
     let mut pair = Pair::new(7);
     let qps = pair.connect(&Wiring::default());
     let (near, far) = (pair.region(0, 20_000, ALL), pair.region(1, 20_000, ALL));
     let filter = PacketFilter { direction: Some(Direction::Receive), ..PacketFilter::default() };
     let options = PacketTrace { filter, ..PacketTrace::default() };
-    let mut reader = pair.sides[0].hca.trace_packets(qps[0], options.clone()).expect("it can be");
+    let mut reader =
+        pair.sides[0].hca.trace_packets(qps[0], options.clone()).expect("the options are valid");
     let write = |pair: &mut Pair| {
         let op = SendOp::Write { to: far.remote(0), imm: None };
         pair.send(0, qps[0], 1, op, near.data(0, 3000));
@@ -195,7 +197,7 @@ fn only_what_is_wanted_is_kept_and_that_can_be_changed() {
     let acks = packets(&mut reader);
     assert!(acks.iter().all(|(record, _)| record.direction == Direction::Receive));
     assert_eq!(acks.len(), 1);
-    let opcode = |operation| Opcode::new(Transport::Rc, operation).expect("it is known");
+    let opcode = |operation| Opcode::new(Transport::Rc, operation).expect("the opcode is known");
     let opcodes = vec![opcode(Operation::WriteFirst), opcode(Operation::WriteLast)];
     let filter = PacketFilter { opcodes, ..PacketFilter::default() };
     let changed = PacketTrace { payload: 10, filter, ..options };
@@ -204,7 +206,7 @@ fn only_what_is_wanted_is_kept_and_that_can_be_changed() {
     write(&mut pair);
     let found = packets(&mut reader);
     let lengths: Vec<_> = found.iter().map(|(_, bytes)| bytes.len()).collect();
-    // The first has 28 bytes of headers and the 10 that are kept, the last 12.
+    // The first packet has 28 bytes of headers and 10 recorded bytes of payload, the last one 12 bytes of headers.
     assert_eq!(lengths, [28 + 10, 12]);
     pair.sides[0].hca.end_trace(qps[0]).expect("it is traced");
     write(&mut pair);
@@ -213,7 +215,7 @@ fn only_what_is_wanted_is_kept_and_that_can_be_changed() {
 }
 
 #[test]
-fn a_trigger_keeps_what_was_before_it() {
+fn trigger_ends_the_trace_with_the_packets_before_it() {
     let mut pair = Pair::new(8);
     let qps = pair.connect(&Wiring::default());
     let (near, far) = (pair.region(0, 9000, ALL), pair.region(1, 9000, ALL));
@@ -222,13 +224,14 @@ fn a_trigger_keeps_what_was_before_it() {
         trigger: Some((Trigger::Error, 0)),
         ..PacketTrace::default()
     };
-    let mut reader = pair.sides[0].hca.trace_packets(qps[0], options).expect("it can be");
+    let mut reader =
+        pair.sides[0].hca.trace_packets(qps[0], options).expect("the options are valid");
     for number in 0..100 {
         let op = SendOp::Write { to: far.remote(0), imm: None };
         pair.send(0, qps[0], number, op, near.data(0, 9000));
         pair.run();
     }
-    // What is not allowed ends the queue pair.
+    // A WRITE beyond the region fails the queue pair.
     let op = SendOp::Write { to: far.remote(8000), imm: None };
     pair.send(0, qps[0], 100, op, near.data(0, 9000));
     pair.run();
@@ -237,14 +240,14 @@ fn a_trigger_keeps_what_was_before_it() {
     assert_eq!(found.len() as u64 + reader.overwritten().all(), reader.noted().all());
     assert!(reader.overwritten().all() > 500 && found.len() > 20, "{}", found.len());
     let (last, bytes) = found.last().expect("some");
-    // What failed it is the last.
+    // The last recorded packet is the NAK that has failed the queue pair.
     assert_eq!(last.direction, Direction::Receive);
     let bth = Bth::parse(bytes.first_chunk().expect("a BTH"));
     assert_eq!(bth.opcode.operation(), Some(Operation::Acknowledge));
 }
 
 #[test]
-fn what_cannot_be_traced_is_refused() {
+fn invalid_trace_options_are_refused() {
     let mut pair = Pair::new(9);
     let qps = pair.connect(&Wiring::default());
     let hca = &mut pair.sides[0].hca;
@@ -258,21 +261,22 @@ fn what_cannot_be_traced_is_refused() {
     }
     assert_eq!(hca.end_trace(qps[0]), Err(TraceError::NotTraced));
     assert_eq!(hca.change_trace(qps[0], usual.clone()), Err(TraceError::NotTraced));
-    let reader = hca.trace_packets(qps[0], usual.clone()).expect("it can be");
+    let reader = hca.trace_packets(qps[0], usual.clone()).expect("the options are valid");
     assert_eq!(wrong(hca, usual.clone()), Some(TraceError::Traced));
-    hca.destroy_qp(qps[0]).expect("it is there");
+    hca.destroy_qp(qps[0]).expect("the object exists");
     assert_eq!(wrong(hca, usual), Some(TraceError::NoSuchQp));
-    assert!(reader.has_ended(), "with its queue pair");
+    assert!(reader.has_ended(), "the trace ends with its queue pair");
 }
 
-/// Whatever is read, and however late: what was read and what was written over are all there was.
+/// Read and overwritten packets add up to all packets, however late the reader is.
 #[test]
-fn nothing_is_lost_without_being_counted() {
+fn overwritten_packets_are_counted_exactly() {
     let mut pair = Pair::new(10);
     let qps = pair.connect(&Wiring::default());
     let (near, far) = (pair.region(0, 9000, ALL), pair.region(1, 9000, ALL));
     let options = PacketTrace { payload: 64, ring_bytes: 64 << 10, ..PacketTrace::default() };
-    let mut reader = pair.sides[0].hca.trace_packets(qps[0], options).expect("it can be");
+    let mut reader =
+        pair.sides[0].hca.trace_packets(qps[0], options).expect("the options are valid");
     let mut read = 0;
     for number in 0..2000 {
         let op = SendOp::Write { to: far.remote(0), imm: None };
@@ -292,46 +296,46 @@ fn nothing_is_lost_without_being_counted() {
     assert!(reader.overwritten().all() > 0);
 }
 
-/// One queue pair of many, by its number, by its peer and by its service, and those that come later.
+/// Selections by number, peer and service ID, of present and of later queue pairs.
 #[test]
-fn a_selection_chooses_queue_pairs_now_and_later() {
+fn selection_includes_present_and_later_queue_pairs() {
     let mut pair = Pair::new(11);
     let qps: Vec<_> = (0..50).map(|_| pair.connect(&Wiring::default())).collect();
     let hca = &mut pair.sides[0].hca;
     let number =
-        |hca: &mut ib_hca::Hca, at: usize| hca.query_qp(qps[at][0]).expect("it is there").0;
+        |hca: &mut ib_hca::Hca, at: usize| hca.query_qp(qps[at][0]).expect("the object exists").0;
     let one = Selection { qpns: vec![number(hca, 7)], ..Selection::default() };
-    let first = hca.select(one).expect("it can be");
+    let first = hca.select(one).expect("the options are valid");
     let service = Selection { services: vec![0x106_4711], ..Selection::default() };
-    let second = hca.select(service).expect("it can be");
-    hca.set_service(qps[9][0], 0x106_4711).expect("it is there");
+    let second = hca.select(service).expect("the options are valid");
+    hca.set_service(qps[9][0], 0x106_4711).expect("the object exists");
     let (found, reader) = hca.poll_selected().expect("one is chosen");
     assert_eq!((found, reader.qpn()), (first, number(hca, 7)));
     let (found, reader) = hca.poll_selected().expect("one is chosen");
     assert_eq!((found, reader.qpn()), (second, number(hca, 9)));
     assert!(hca.poll_selected().is_none());
-    // Nobody is there yet.
+    // No queue pair has this peer yet.
     let elsewhere = Selection { peers: vec![Peer::Lid(0xbff)], ..Selection::default() };
-    let third = hca.select(elsewhere).expect("it can be");
-    let route = hca.query_qp(qps[3][0]).expect("it is there").2.route;
+    let third = hca.select(elsewhere).expect("the options are valid");
+    let route = hca.query_qp(qps[3][0]).expect("the object exists").2.route;
     let peer = Peer::Gid(route.destination);
     let there = Selection { peers: vec![peer], ..Selection::default() };
-    let fourth = hca.select(there).expect("it can be");
+    let fourth = hca.select(there).expect("the options are valid");
     let chosen: Vec<_> = std::iter::from_fn(|| hca.poll_selected()).collect();
-    // Queue pair 1, for each of the two asks for datagrams to its peer; the other has it already.
+    // Both selections include queue pair 1, which is traced for the first one.
     assert_eq!(chosen.iter().filter(|(id, _)| *id == third).count(), 1);
     assert_eq!(chosen.len(), 1 + 48);
     let changed = PacketTrace { payload: 0, ..PacketTrace::default() };
-    hca.change_selection(first, &changed).expect("it is there");
+    hca.change_selection(first, &changed).expect("the object exists");
     hca.deselect(first);
     assert_eq!(hca.change_selection(first, &changed), Err(TraceError::NotTraced));
-    // Those that are free now fit another selection as well, the oldest of which has them.
+    // Queue pairs that are no longer traced are traced for the oldest selection that includes them.
     hca.deselect(second);
     let chosen: Vec<_> = std::iter::from_fn(|| hca.poll_selected()).collect();
     let numbers: Vec<_> = chosen.iter().map(|(id, reader)| (*id, reader.qpn())).collect();
     assert_eq!(numbers, [(fourth, number(hca, 7)), (fourth, number(hca, 9))]);
-    let all = hca.select(Selection::default()).expect("it can be");
-    assert!(hca.poll_selected().is_none(), "all are taken");
+    let all = hca.select(Selection::default()).expect("the options are valid");
+    assert!(hca.poll_selected().is_none(), "all queue pairs are traced already");
     hca.deselect(third);
     let (found, reader) = hca.poll_selected().expect("one is free");
     assert_eq!((found, reader.qpn()), (fourth, Qpn::GSI));
@@ -339,22 +343,23 @@ fn a_selection_chooses_queue_pairs_now_and_later() {
     let chosen: Vec<_> = std::iter::from_fn(|| hca.poll_selected()).collect();
     assert!(chosen.iter().all(|(id, _)| *id == all));
     assert_eq!(chosen.len(), 1 + 50);
-    // And one that is made now.
+    // A queue pair that is created afterwards.
     let later = pair.connect(&Wiring::default());
     let hca = &mut pair.sides[0].hca;
     let (found, reader) = hca.poll_selected().expect("the new one");
-    assert_eq!((found, reader.qpn()), (all, hca.query_qp(later[0]).expect("it is there").0));
+    assert_eq!((found, reader.qpn()), (all, hca.query_qp(later[0]).expect("the object exists").0));
 }
 
-/// The fabric's news of a lost packet are kept with the queue pair that has sent it.
+/// The loss of a packet in the network is recorded in the trace of its sender.
 #[test]
-fn what_was_lost_on_its_way_is_kept_with_its_queue_pair() {
+fn network_loss_is_recorded_with_its_queue_pair() {
     let mut pair = Pair::new(12);
     let qps = pair.connect(&Wiring::default());
     pair.connect(&Wiring::default());
     let (near, far) = (pair.region(0, 9000, ALL), pair.region(1, 9000, ALL));
     let hca = &mut pair.sides[0].hca;
-    let mut reader = hca.trace_packets(qps[0], PacketTrace::default()).expect("it can be");
+    let mut reader =
+        hca.trace_packets(qps[0], PacketTrace::default()).expect("the options are valid");
     let sent = Rc::new(RefCell::new(Vec::new()));
     let seen = Rc::clone(&sent);
     pair.tap = Box::new(move |side, bytes| {
@@ -367,7 +372,7 @@ fn what_was_lost_on_its_way_is_kept_with_its_queue_pair() {
     pair.send(0, qps[0], 1, op, near.data(0, 3000));
     pair.run();
     let hca = &mut pair.sides[0].hca;
-    let route = hca.query_qp(qps[0]).expect("it is there").2.route;
+    let route = hca.query_qp(qps[0]).expect("the object exists").2.route;
     let now = ib_types::Instant::from_nanos(5);
     let lost = sent.borrow()[1].clone();
     hca.note_lost(now, &route, &lost[..40], lost.len(), "s1:4: a cable was pulled");
@@ -383,14 +388,14 @@ fn what_was_lost_on_its_way_is_kept_with_its_queue_pair() {
     assert_eq!(record.length as usize, lost.len());
 }
 
-/// How many packets a queue pair has sent when another one, which began with it, has sent 2,000.
-fn beside_another(trace: Option<PacketTrace>) -> u32 {
+/// Returns the number of packets that a queue pair has sent when another one, started at the same time, has sent 2,000.
+fn sent_beside_another(trace: Option<PacketTrace>) -> u32 {
     let mut pair = Pair::new(13);
     let cap = QpCap { max_send_wr: 2500, ..QpCap::default() };
     let wiring = Wiring { qp_type: QpType::Uc, mtu: Mtu::B4096, cap, ..Wiring::default() };
     let qps = [pair.connect(&wiring), pair.connect(&wiring)];
     let _reader = trace.map(|options| {
-        pair.sides[0].hca.trace_packets(qps[0][0], options).expect("nobody traces it")
+        pair.sides[0].hca.trace_packets(qps[0][0], options).expect("the queue pair is not traced")
     });
     let (near, far) = (pair.region(0, 4096, ALL), pair.region(1, 4096, ALL));
     let watched = pair.number_of(1, qps[0][1]);
@@ -414,13 +419,13 @@ fn beside_another(trace: Option<PacketTrace>) -> u32 {
     own
 }
 
-/// A queue pair pays for its trace with its own turns, and by as much as is kept.
+/// A trace shortens the bursts of its own queue pair, in proportion to the recorded bytes.
 #[test]
-fn a_trace_costs_the_queue_pair_that_is_traced() {
+fn trace_costs_only_the_traced_queue_pair() {
     let keeping = |payload| Some(PacketTrace { payload, ..PacketTrace::default() });
-    let alone = beside_another(None);
+    let alone = sent_beside_another(None);
     assert!((1984..=2016).contains(&alone), "{alone}");
-    let (headers, all) = (beside_another(keeping(64)), beside_another(keeping(4096)));
+    let (headers, all) = (sent_beside_another(keeping(64)), sent_beside_another(keeping(4096)));
     assert!((1800..1984).contains(&headers), "{headers}");
     assert!((1000..1800).contains(&all), "{all}");
 }

@@ -1,4 +1,4 @@
-//! Every packet of two adapters is what ib-wire reads in it and writes again.
+//! Every packet of two HCAs is parsed by ib-wire, and rebuilt byte by byte.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -14,11 +14,11 @@ use crate::pair::{Pair, Wiring};
 
 const ALL: AccessFlags = AccessFlags::ALL;
 
-/// The packets of a run, with who has sent each.
+/// The packets of a run, each with its sender.
 type Packets = Rc<RefCell<Vec<(usize, Vec<u8>)>>>;
 
-/// Has all packets of a pair noted.
-fn listen(pair: &mut Pair) -> Packets {
+/// Records all packets of a pair from now on.
+fn record(pair: &mut Pair) -> Packets {
     let packets = Packets::default();
     let noted = Rc::clone(&packets);
     pair.tap = Box::new(move |from, bytes| {
@@ -28,12 +28,12 @@ fn listen(pair: &mut Pair) -> Packets {
     packets
 }
 
-/// Does every operation of reliable connections, with messages of no, one and several packets.
+/// Executes every operation of RC, with messages of 0 bytes, of one packet and of several packets.
 fn reliable(pair: &mut Pair) {
     let mtu = 256;
     let qps = pair.connect(&Wiring { mtu: Mtu::B256, ..Wiring::default() });
     let (near, far) = (pair.region(0, 4096, ALL), pair.region(1, 4096, ALL));
-    near.memory.write(0, &[0xa5; 2000]).expect("it fits");
+    near.memory.write(0, &[0xa5; 2000]).expect("the range is within the memory");
     for (number, length) in [0, 1, 7, mtu, 3 * mtu - 2].into_iter().enumerate() {
         let (to, data) = (far.remote(0), near.data(0, length));
         for imm in [None, Some(0xdead_beef)] {
@@ -41,16 +41,16 @@ fn reliable(pair: &mut Pair) {
             pair.send(0, qps[0], 1, SendOp::Send { imm }, data.clone());
         }
         pair.send(0, qps[0], 1, SendOp::Read { from: to }, data.clone());
-        // A key that the other side has opened, to be closed by the message.
+        // A key of side 1, which the message invalidates.
         let side = &mut pair.sides[1];
         let mr = side.hca.alloc_mr(side.pd).expect("a region");
         let memory = far.memory.clone();
         let key = number as u8;
         let with = Registration { mr, key, memory, offset: 0, length: 8, iova: 0, access: ALL };
-        let rkey = pair.sides[1].hca.key(mr).expect("it is there") & !0xff | u32::from(key);
+        let rkey = pair.sides[1].hca.key(mr).expect("the object exists") & !0xff | u32::from(key);
         pair.send(1, qps[1], 2, SendOp::Register(Box::new(with)), Data::None);
         pair.send(0, qps[0], 1, SendOp::SendInvalidate { rkey }, data);
-        // There is no receive at first.
+        // The first packets find no receive, and cause an RNR NAK.
         pair.step();
         pair.step();
         for _ in 0..4 {
@@ -67,14 +67,14 @@ fn reliable(pair: &mut Pair) {
             assert_eq!(wc.status, WcStatus::Success, "side {side}: {wc:?}");
         }
     }
-    // The end of the queue pair: a key that opens nothing.
+    // An invalid R_Key fails the queue pair.
     let to = ib_hca::RemoteAddress { rkey: far.key ^ 0x100, ..at };
     pair.send(0, qps[0], 1, SendOp::Write { to, imm: None }, near.data(0, 8));
     pair.run();
     assert_eq!(pair.done(0)[0].status, WcStatus::RemAccessErr);
 }
 
-/// Does every operation of unreliable connections and of datagrams.
+/// Executes every operation of UC and UD.
 fn unreliable(pair: &mut Pair) {
     let wiring = Wiring { qp_type: QpType::Uc, mtu: Mtu::B256, ..Wiring::default() };
     let connected = pair.connect(&wiring);
@@ -82,7 +82,7 @@ fn unreliable(pair: &mut Pair) {
     let (near, far) = (pair.region(0, 4096, ALL), pair.region(1, 4096, ALL));
     let remote_qpn = pair.number_of(1, datagrams[1]);
     let (route, pd) = (pair.route(0), pair.sides[0].pd);
-    let ah = pair.sides[0].hca.create_ah(pd, route).expect("a way");
+    let ah = pair.sides[0].hca.create_ah(pd, route).expect("the route starts at the port");
     let there = UdDestination { ah, remote_qpn, remote_qkey: QKey(0x1111) };
     for length in [0, 3, 256, 700] {
         for imm in [None, Some(7)] {
@@ -102,7 +102,7 @@ fn unreliable(pair: &mut Pair) {
     }
 }
 
-/// Returns the IP and UDP headers that the packets of a side might travel behind.
+/// Returns IPv4 and IPv6 headers, with UDP headers, for the packets of a side.
 fn networks(from: usize) -> [RoceNetwork; 2] {
     let host = |side: usize| 1 + side as u8;
     let (source, destination) = (host(from), host(1 - from));
@@ -119,9 +119,9 @@ fn networks(from: usize) -> [RoceNetwork; 2] {
 }
 
 #[test]
-fn every_packet_is_written_again_as_it_was() {
+fn every_packet_is_rebuilt_byte_by_byte() {
     let mut pair = Pair::new(77);
-    let packets = listen(&mut pair);
+    let packets = record(&mut pair);
     reliable(&mut pair);
     unreliable(&mut pair);
     let mut seen = BTreeSet::new();
@@ -145,7 +145,7 @@ fn every_packet_is_written_again_as_it_was() {
     let expected: BTreeSet<_> = all(Transport::Rc)
         .chain(all(Transport::Uc))
         .chain(all(Transport::Ud))
-        // Only reliable datagrams have it.
+        // Only RD has RESYNC.
         .filter(|code| code.operation() != Some(Operation::Resync))
         .collect();
     assert_eq!(seen, expected);

@@ -1,4 +1,4 @@
-//! Who sends and who wants what: agents, and which of them a datagram is for.
+//! Agents: their registration, and the choice of the agent for a received MAD.
 
 use std::collections::BTreeMap;
 
@@ -8,22 +8,22 @@ use ib_wire::mad::{Mad, MgmtClass};
 use super::{FileId, is_response};
 use crate::errno::Errno;
 
-/// The kernel knows classes below this number, and directed routes.
+/// Limit of management classes in the kernel, exclusive; directed routes are supported, too.
 const CLASSES: u8 = 80;
 
-/// The kernel knows versions of classes below this number.
+/// Limit of class versions in the kernel, exclusive.
 const VERSIONS: u8 = 0x83;
 
 /// An agent of an open file.
 pub(super) struct Agent {
     pub(super) file: FileId,
-    /// Its number in the file.
+    /// Number of the agent in the file.
     pub(super) slot: u32,
     pub(super) registration: Registration,
 }
 
 impl Agent {
-    /// Makes an agent unless the kernel would refuse it.
+    /// Creates an agent. Fails with `EINVAL` if the kernel would reject the registration.
     pub(super) fn new(file: FileId, slot: u32, wish: &Registration) -> Result<Self, Errno> {
         let class = MgmtClass(wish.class);
         let known = wish.class < CLASSES || class == MgmtClass::SUBN_DIRECTED_ROUTE;
@@ -44,12 +44,12 @@ impl Agent {
         }
     }
 
-    /// Returns true when messages of several segments are cut and put together for the agent.
+    /// Returns true if messages are segmented and reassembled (RMPP) for the agent.
     pub(super) const fn does_rmpp(&self) -> bool {
         self.registration.rmpp_version != 0 && self.registration.flags & USER_RMPP == 0
     }
 
-    /// Returns true when two agents are registered for the same class.
+    /// Returns true if two agents are registered for the same class.
     fn shares_class(&self, other: &Self) -> bool {
         let key = |agent: &Self| {
             let class = MgmtClass(agent.registration.class);
@@ -59,7 +59,7 @@ impl Agent {
         key(self) == key(other)
     }
 
-    fn wants(&self, mad: &Mad) -> bool {
+    fn serves(&self, mad: &Mad) -> bool {
         let wish = &self.registration;
         let class = mad.class();
         let oui = u32::from_be_bytes([0, mad.0[37], mad.0[38], mad.0[39]]);
@@ -71,7 +71,7 @@ impl Agent {
     }
 }
 
-/// All agents, by numbers that stand in the transaction identifiers of their requests.
+/// Agents by number. Transaction IDs of requests contain the number of their agent.
 #[derive(Default)]
 pub(super) struct Agents {
     by_number: BTreeMap<u16, Agent>,
@@ -79,7 +79,7 @@ pub(super) struct Agents {
 }
 
 impl Agents {
-    /// Adds an agent unless another one has the same methods of its class.
+    /// Adds an agent. Fails with `EINVAL` if another agent has one of its methods of the same class.
     pub(super) fn add(&mut self, agent: Agent) -> Result<u16, Errno> {
         let clashes = |other: &Agent| {
             agent.shares_class(other)
@@ -88,7 +88,7 @@ impl Agents {
         if self.by_number.values().any(clashes) {
             return Err(Errno::INVALID);
         }
-        // Numbers are used again as late as can be: an answer to an old one must not be believed.
+        // Numbers are reused as late as possible, so that responses to an old agent do not match a new one.
         let free = (1..=u16::MAX).map(|step| self.last.wrapping_add(step));
         let free =
             free.into_iter().find(|number| *number != 0 && !self.by_number.contains_key(number));
@@ -110,8 +110,7 @@ impl Agents {
         self.by_number.values()
     }
 
-    /// Returns the agent that a datagram is for: an answer goes to who asked, all else to who
-    /// registered for class and method.
+    /// Returns the agent of a MAD: the requester of a response, or else the agent registered for class and method.
     pub(super) fn for_datagram(&self, mad: &Mad) -> Option<u16> {
         if !is_response(mad) {
             return self.for_class(mad);
@@ -120,9 +119,9 @@ impl Agents {
         self.by_number.contains_key(&number).then_some(number)
     }
 
-    /// Returns the agent that registered for the class and method of a request.
+    /// Returns the agent registered for the class and method of a request.
     pub(super) fn for_class(&self, mad: &Mad) -> Option<u16> {
-        let mut wanting = self.by_number.iter().filter(|(_, agent)| agent.wants(mad));
+        let mut wanting = self.by_number.iter().filter(|(_, agent)| agent.serves(mad));
         wanting.next().map(|(&number, _)| number)
     }
 }

@@ -1,11 +1,11 @@
-//! What lies in an open file for its program to read.
+//! Messages in the queue of an open file.
 
 use ib_umad::abi::UmadHeader;
 use ib_wire::mad::MAD_LENGTH;
 
 use crate::errno::Errno;
 
-/// A message for a program.
+/// A message for the program.
 pub(super) struct Message {
     header: UmadHeader,
     body: Vec<u8>,
@@ -13,20 +13,21 @@ pub(super) struct Message {
 }
 
 impl Message {
-    /// One that came.
+    /// Creates a received message.
     pub(super) const fn received(header: UmadHeader, body: Vec<u8>) -> Self {
         Self { header, body, received: true }
     }
 
-    /// The beginning of a request that nobody answered.
+    /// Creates the report of a request without a response: its first 24 bytes.
     pub(super) fn unanswered(header: UmadHeader, start: &[u8; 24]) -> Self {
         Self { header, body: start.to_vec(), received: false }
     }
 
-    /// Copies header and message into a buffer and returns their length.
+    /// Copies header and message into a buffer; returns their length.
     ///
-    /// A buffer that is too small for the first 256 bytes is an `EINVAL`; one that is too small for
-    /// a longer message gets those and is an `ENOSPC`.
+    /// # Errors
+    /// `EINVAL` if the buffer is too small for the first 256 bytes. `ENOSPC` if it is too small for the rest; the first 256
+    /// bytes are then copied.
     pub(super) fn copy_to(&self, header: usize, buffer: &mut [u8]) -> Result<usize, Errno> {
         let whole = header + self.body.len();
         let least = header + self.body.len().min(MAD_LENGTH);

@@ -24,7 +24,7 @@ fn mad(class: MgmtClass, method: Method, id: u64) -> Mad {
     mad
 }
 
-/// Returns what a program writes: short header and message.
+/// Returns a message with a short umad header, as a program writes it.
 fn written(agent: u32, lid: u16, timeout_ms: u32, retries: u32, message: &[u8]) -> Vec<u8> {
     let header =
         UmadHeader { agent, lid, timeout_ms, retries, queue_pair: 1, ..UmadHeader::default() };
@@ -35,7 +35,7 @@ fn sent(engine: &mut Engine) -> Vec<Request> {
     std::iter::from_fn(|| engine.poll_transmit()).collect()
 }
 
-/// Carries what one engine sends to another one, and back, until both are quiet; LIDs 1 and 2.
+/// Exchanges datagrams between two engines with LIDs 1 and 2, until neither has any.
 fn exchange(now: Instant, one: &mut Engine, two: &mut Engine) {
     loop {
         let (from_one, from_two) = (sent(one), sent(two));
@@ -56,14 +56,18 @@ fn read(engine: &mut Engine, file: FileId, room: usize) -> Result<(UmadHeader, V
 }
 
 #[test]
-fn a_request_is_answered_once() {
+fn response_is_delivered_once() {
     let mut engine = Engine::default();
     let file = engine.open();
     let slot = engine.register(file, &agent(MgmtClass::PERFORMANCE, 0)).expect("legal");
     let request = mad(MgmtClass::PERFORMANCE, Method::GET, 0xffff_ffff_0000_0007);
     let bytes = written(slot, 5, 100, 3, &request.0);
     engine.write(Instant::ZERO, file, &bytes).expect("sent");
-    assert_eq!(engine.write(Instant::ZERO, file, &bytes), Err(Errno::INVALID), "it waits already");
+    assert_eq!(
+        engine.write(Instant::ZERO, file, &bytes),
+        Err(Errno::INVALID),
+        "the request is outstanding"
+    );
     let [request] = sent(&mut engine)[..] else { panic!("one datagram") };
     assert_eq!((request.dlid, request.source_queue_pair), (5, 1));
     let id = Mad(request.mad).transaction_id().0;
@@ -78,7 +82,7 @@ fn a_request_is_answered_once() {
     engine.handle(Instant::ZERO, &answer);
     assert_eq!(engine.poll_woken(), Some(file));
     assert_eq!(read(&mut engine, file, 300), Err(Errno::INVALID), "too small");
-    let (header, body) = read(&mut engine, file, 320).expect("an answer");
+    let (header, body) = read(&mut engine, file, 320).expect("a response");
     assert_eq!((header.agent, header.lid, header.length, header.status), (slot, 5, 312, 0));
     assert_eq!(body.len(), 256);
     assert_eq!(read(&mut engine, file, 320), Err(Errno::AGAIN));
@@ -86,7 +90,7 @@ fn a_request_is_answered_once() {
 }
 
 #[test]
-fn a_request_is_sent_again_and_given_up() {
+fn request_is_retried_and_fails() {
     let mut engine = Engine::default();
     let file = engine.open();
     let slot = engine.register(file, &agent(MgmtClass::PERFORMANCE, 0)).expect("legal");
@@ -98,28 +102,32 @@ fn a_request_is_sent_again_and_given_up() {
         engine.handle_timeout(due);
     }
     assert_eq!(attempts, 3);
-    let (header, body) = read(&mut engine, file, 320).expect("the end of it");
+    let (header, body) = read(&mut engine, file, 320).expect("a failed request");
     assert_eq!((header.status, body.len()), (110, 24));
 
-    assert_eq!(engine.poll_woken(), None, "whoever read it was there before");
+    assert_eq!(engine.poll_woken(), None, "the message has been read");
 
-    // What the simulator gives back is sent again at once.
+    // A datagram returned by the simulator is retried immediately.
     engine.write(Instant::ZERO, file, &written(slot, 5, 100, 1, &request.0)).expect("sent");
     for _ in 0..2 {
         let [lost] = sent(&mut engine)[..] else { panic!("one datagram") };
         engine.handle(Instant::ZERO, &Request { status: TIMED_OUT, ..lost });
     }
-    assert_eq!(read(&mut engine, file, 320).expect("the end of it").0.status, 110);
+    assert_eq!(read(&mut engine, file, 320).expect("a failed request").0.status, 110);
 }
 
 #[test]
-fn unasked_datagrams_go_to_who_registered_for_them() {
+fn requests_are_delivered_to_the_registered_agent() {
     let mut engine = Engine::default();
     let (one, two) = (engine.open(), engine.open());
     assert!(!engine.serves());
     let ping = agent(MgmtClass::PING, 1 << 1);
     engine.register(one, &ping).expect("legal");
-    assert_eq!(engine.register(two, &ping), Err(Errno::INVALID), "it is taken");
+    assert_eq!(
+        engine.register(two, &ping),
+        Err(Errno::INVALID),
+        "the methods are registered already"
+    );
     let other = Registration { oui: 0x02c9, ..ping };
     engine.register(two, &other).expect("another vendor");
     assert!(engine.serves());
@@ -142,11 +150,11 @@ fn unasked_datagrams_go_to_who_registered_for_them() {
     assert_eq!(Mad(refusal.mad).status(), MadStatus::BAD_METHOD_ATTRIBUTE);
     assert_eq!((refusal.dlid, refusal.slid), (2, 1));
     engine.close(two);
-    engine.register(one, &other).expect("it is free again");
+    engine.register(one, &other).expect("the methods are free again");
 }
 
 #[test]
-fn the_kernel_refuses_these() {
+fn invalid_registrations_are_refused_as_by_the_kernel() {
     let mut engine = Engine::default();
     let file = engine.open();
     let good = agent(MgmtClass::SUBN_ADM, 0);
@@ -168,14 +176,14 @@ fn the_kernel_refuses_these() {
     assert_eq!(engine.register(file, &good), Err(Errno::NO_MEMORY));
     assert_eq!(engine.enable_p_key(file), Err(Errno::INVALID));
     assert_eq!(engine.unregister(file, 40), Err(Errno::INVALID));
-    engine.unregister(file, 7).expect("it is there");
+    engine.unregister(file, 7).expect("a registered agent");
     assert_eq!(engine.register(file, &good), Ok(7));
     assert_eq!(engine.write(Instant::ZERO, file, &[0; 64]), Err(Errno::INVALID));
     assert_eq!(engine.read(file, &mut [0; 63]), Err(Errno::INVALID));
 }
 
 #[test]
-fn a_long_answer_arrives_as_one_message() {
+fn long_response_arrives_as_one_message() {
     let (mut client, mut server) = (Engine::default(), Engine::default());
     let (asks, answers) = (client.open(), server.open());
     let slot = client.register(asks, &agent(MgmtClass::SUBN_ADM, 0)).expect("legal");
@@ -203,14 +211,14 @@ fn a_long_answer_arrives_as_one_message() {
 }
 
 #[test]
-fn when_the_simulator_has_gone_files_fail() {
+fn files_fail_after_the_simulator_disconnects() {
     let mut engine = Engine::default();
     let file = engine.open();
     let slot = engine.register(file, &agent(MgmtClass::PERFORMANCE, 0)).expect("legal");
     let request = mad(MgmtClass::PERFORMANCE, Method::GET, 7);
     engine.write(Instant::ZERO, file, &written(slot, 5, 100, 2, &request.0)).expect("sent");
     engine.shut_down();
-    assert_eq!(read(&mut engine, file, 320).expect("the end of it").0.status, 110);
+    assert_eq!(read(&mut engine, file, 320).expect("a failed request").0.status, 110);
     assert_eq!(read(&mut engine, file, 320), Err(Errno::IO));
     let bytes = written(slot, 5, 100, 2, &request.0);
     assert_eq!(engine.write(Instant::ZERO, file, &bytes), Err(Errno::IO));

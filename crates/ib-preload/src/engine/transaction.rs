@@ -1,4 +1,4 @@
-//! What was sent and is not over: requests that wait for answers, messages of several segments.
+//! Outstanding transactions: requests that wait for responses, and RMPP messages that are being sent.
 
 use std::time::Duration;
 
@@ -14,35 +14,34 @@ use super::queue::Message;
 use super::{Engine, OWN_BITS, Timer, is_response, rmpp_is_active};
 use crate::errno::Errno;
 
-/// The longest time between two attempts to send a segment, and the time when none is given.
+/// Maximum and default timeout of the segments of a message.
 const SEGMENT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What tells transactions apart: the identifier and class, and for a message that is an answer
-/// itself, who asked.
+/// Identifies a transaction: transaction ID and class, and for a response the LID of the requester.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct TransactionKey {
     id: u64,
     class: u8,
-    asked_by: Option<u16>,
+    requester: Option<u16>,
 }
 
 impl TransactionKey {
-    /// Returns the key of the own request that has, or is answered by, a datagram.
+    /// Returns the key of the own request that a MAD is, or responds to.
     pub(super) fn request(mad: &Mad) -> Self {
-        Self { id: mad.transaction_id().0 & OWN_BITS, class: mad.class().0, asked_by: None }
+        Self { id: mad.transaction_id().0 & OWN_BITS, class: mad.class().0, requester: None }
     }
 
-    /// Returns the key of the own answer to a port.
+    /// Returns the key of an own response to a port.
     pub(super) fn answer(mad: &Mad, lid: u16) -> Self {
-        Self { id: mad.transaction_id().0, class: mad.class().0, asked_by: Some(lid) }
+        Self { id: mad.transaction_id().0, class: mad.class().0, requester: Some(lid) }
     }
 }
 
-/// Something that was sent.
+/// An outstanding transaction.
 pub(super) struct Transaction {
     pub(super) agent: u16,
     pub(super) deadline: Instant,
-    /// The message when it has several segments and not all were acknowledged.
+    /// RMPP sender, until all segments of the message are acknowledged.
     pub(super) sender: Option<Sender>,
     header: UmadHeader,
     queue_pair: u32,
@@ -51,8 +50,8 @@ pub(super) struct Transaction {
 }
 
 impl Transaction {
-    /// Returns true when an answer is waited for.
-    pub(super) const fn wants_answer(&self) -> bool {
+    /// Returns true if a response is expected.
+    pub(super) const fn expects_response(&self) -> bool {
         self.header.timeout_ms != 0
     }
 
@@ -65,7 +64,7 @@ impl Transaction {
         }
     }
 
-    /// Returns the datagram that carries something to the other side.
+    /// Returns the datagram of a MAD to the destination of the transaction.
     pub(super) fn datagram(&self, mad: &Mad, length: u16) -> Request {
         datagram(&self.header, self.queue_pair, mad, length)
     }
@@ -83,7 +82,7 @@ fn datagram(header: &UmadHeader, queue_pair: u32, mad: &Mad, length: u16) -> Req
     }
 }
 
-/// Returns the length of a segment with its headers: that of the last one depends on its data.
+/// Returns the length of a segment with its headers. The last segment may be shorter.
 fn segment_length(segment: &Mad) -> u16 {
     let (header, offset) = (segment.rmpp(), segment.class().data_offset());
     let room = (MAD_LENGTH - offset) as u32;
@@ -95,7 +94,7 @@ fn segment_length(segment: &Mad) -> u16 {
 }
 
 impl Engine {
-    /// Sends what a program wrote through an agent.
+    /// Sends a message of an agent.
     pub(super) fn send_message(
         &mut self,
         now: Instant,
@@ -159,8 +158,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Sends the datagram of a transaction, or the segments that its window lets out, and starts its
-    /// time again.
+    /// Sends the MAD of a transaction, or the segments that its window allows, and restarts its timer.
     pub(super) fn transmit(&mut self, now: Instant, key: TransactionKey) {
         let Some(held) = self.transactions.get_mut(&key) else { return };
         match &mut held.sender {
@@ -176,7 +174,7 @@ impl Engine {
         self.restart_time(now, key);
     }
 
-    /// Gives a transaction its whole time again.
+    /// Restarts the timer of a transaction.
     pub(super) fn restart_time(&mut self, now: Instant, key: TransactionKey) {
         let Some(held) = self.transactions.get_mut(&key) else { return };
         self.timers.remove(&(held.deadline, Timer::Transaction(key)));
@@ -184,14 +182,14 @@ impl Engine {
         self.timers.insert((held.deadline, Timer::Transaction(key)));
     }
 
-    /// Gives a transaction its retries again, after progress.
+    /// Restores the retries of a transaction after progress.
     pub(super) fn restart_retries(&mut self, key: TransactionKey) {
         if let Some(held) = self.transactions.get_mut(&key) {
             held.retries_left = held.header.retries;
         }
     }
 
-    /// The time of a transaction is over: once more, or no more.
+    /// Handles the timeout of a transaction: retries it, or fails it after the last retry.
     pub(super) fn transaction_is_due(&mut self, now: Instant, key: TransactionKey) {
         let Some(held) = self.transactions.get_mut(&key) else { return };
         if held.retries_left == 0 {
@@ -204,8 +202,8 @@ impl Engine {
         self.transmit(now, key);
     }
 
-    /// The simulator gave a datagram back. A request is sent again at once while it has retries; to
-    /// wait for its time would only make a lost datagram slower to notice than on a wire.
+    /// Handles a datagram that the simulator has returned as lost. A request is retried immediately, instead of after its
+    /// timeout.
     pub(super) fn handle_lost(&mut self, now: Instant, mad: &Mad) {
         if is_response(mad) {
             return;
@@ -216,13 +214,13 @@ impl Engine {
         }
     }
 
-    /// Ends a transaction that nobody answered; the program reads its beginning with `ETIMEDOUT`.
+    /// Fails a transaction without a response. The program reads its first 24 bytes with `ETIMEDOUT`.
     pub(super) fn give_up(&mut self, key: TransactionKey) {
         let Some(held) = self.forget_transaction(key) else { return };
         let Some(agent) = self.agents.get(held.agent) else { return };
         let Some(file) = self.files.get_mut(&agent.file) else { return };
         let header = UmadHeader { status: libc::ETIMEDOUT as u32, ..held.header };
-        let start = held.mad.0.first_chunk().expect("a datagram has its header");
+        let start = held.mad.0.first_chunk().expect("a MAD has a header of 24 bytes");
         file.messages.push_back(Message::unanswered(header, start));
         self.woken.push_back(agent.file);
     }
@@ -234,7 +232,7 @@ impl Engine {
         Some(held)
     }
 
-    /// Returns the key of the message that an acknowledgement, stop or abort is about.
+    /// Returns the key of the message that an ACK, STOP or ABORT refers to.
     pub(super) fn acknowledged(&self, mad: &Mad, lid: u16) -> Option<TransactionKey> {
         let key = if mad.method().0 & Method::RESPONSE_BIT == 0 {
             TransactionKey::answer(mad, lid)

@@ -1,4 +1,4 @@
-//! Messages of several segments that come in, and acknowledgements of those that go out.
+//! RMPP transfers: received messages of several segments, and ACKs of sent ones.
 
 use ib_ibsim::message::Request;
 use ib_mad::rmpp::{Acknowledged, Acknowledgement, Progress, ReceiveLimits, Receiver, control};
@@ -9,7 +9,7 @@ use ib_wire::mad::{Mad, Method};
 use super::transaction::TransactionKey;
 use super::{Engine, Timer, is_response, reply};
 
-/// What tells messages that come in apart.
+/// Identifies a received message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct TransferKey {
     id: u64,
@@ -33,7 +33,7 @@ impl TransferKey {
     }
 }
 
-/// A message on its way in.
+/// A partially received message.
 pub(super) struct Transfer {
     pub(super) agent: u16,
     pub(super) deadline: Instant,
@@ -49,11 +49,11 @@ pub(super) struct Transfer {
 const DIRECTION_SWITCH: Acknowledgement = Acknowledgement { segment: 0, window_last: 1 };
 
 impl Engine {
-    /// Takes a datagram of a transfer.
+    /// Handles a MAD of an RMPP transfer.
     pub(super) fn handle_rmpp(&mut self, now: Instant, request: &Request, mad: &Mad) {
         match mad.rmpp().rmpp_type {
             RmppType::ACK | RmppType::STOP | RmppType::ABORT => {
-                self.handle_verdict(now, request, mad);
+                self.handle_ack_or_abort(now, request, mad);
             }
             _ => self.handle_segment(now, request, mad),
         }
@@ -65,12 +65,12 @@ impl Engine {
         let transaction = is_response(mad).then(|| TransactionKey::request(mad));
         let header = mad.rmpp();
         if !does_rmpp {
-            // The program does RMPP itself: the first segment answers its request.
+            // The program implements RMPP itself: the first segment completes its request.
             transaction.and_then(|key| self.forget_transaction(key));
             return self.deliver(agent, request, mad.0.to_vec());
         }
         if header.segment == 0 {
-            // Programs under libumad2sim send what was meant to be cut, as one datagram.
+            // Programs under libumad2sim send unsegmented messages as one datagram.
             let length = usize::from(request.length).clamp(mad.class().data_offset(), mad.0.len());
             if transaction.is_none_or(|key| self.forget_transaction(key).is_some()) {
                 self.deliver(agent, request, mad.0[..length].to_vec());
@@ -92,7 +92,7 @@ impl Engine {
             self.transfers.insert(key, transfer);
             self.timers.insert((deadline, Timer::Transfer(key)));
         }
-        let transfer = self.transfers.get_mut(&key).expect("it is there or was just added");
+        let transfer = self.transfers.get_mut(&key).expect("the transfer exists or was just added");
         if header.segment == 1 {
             transfer.first = *mad;
         }
@@ -124,17 +124,17 @@ impl Engine {
         self.outgoing.push_back(reply(request, &control::acknowledge(mad, state)));
     }
 
-    /// Takes an acknowledgement, stop or abort.
-    fn handle_verdict(&mut self, now: Instant, request: &Request, mad: &Mad) {
+    /// Handles an ACK, STOP or ABORT of a sent message.
+    fn handle_ack_or_abort(&mut self, now: Instant, request: &Request, mad: &Mad) {
         let header = mad.rmpp();
         let Some(key) = self.acknowledged(mad, request.slid) else {
-            return self.handle_stray_verdict(request, mad);
+            return self.handle_unmatched_ack(request, mad);
         };
         if header.rmpp_type != RmppType::ACK {
             return self.give_up(key);
         }
-        let held = self.transactions.get_mut(&key).expect("it was just found");
-        let sender = held.sender.as_mut().expect("only messages with segments are found");
+        let held = self.transactions.get_mut(&key).expect("the transaction was just found");
+        let sender = held.sender.as_mut().expect("the found transaction has an RMPP sender");
         match sender.handle(&header) {
             Acknowledged::Nothing => {
                 // The window may have grown.
@@ -150,7 +150,7 @@ impl Engine {
                 self.outgoing.push_back(reply(request, &control::refuse(mad, status)));
                 self.give_up(key);
             }
-            Acknowledged::Complete if held.wants_answer() && !is_response_to(mad) => {
+            Acknowledged::Complete if held.expects_response() && !is_response_to(mad) => {
                 held.sender = None;
                 if mad.method() == Method::GET_MULTI_RESP {
                     self.acknowledge(request, mad, DIRECTION_SWITCH);
@@ -162,8 +162,9 @@ impl Engine {
         }
     }
 
-    /// A verdict on nothing that was sent: on what comes in, or for a program that does RMPP itself.
-    fn handle_stray_verdict(&mut self, request: &Request, mad: &Mad) {
+    /// Handles an ACK, STOP or ABORT that matches no sent message: it refers to a received message, or is for a program
+    /// that implements RMPP itself.
+    fn handle_unmatched_ack(&mut self, request: &Request, mad: &Mad) {
         let agent = self.agents.for_datagram(mad);
         let agent = agent.filter(|&agent| self.agents.get(agent).is_some_and(|a| !a.does_rmpp()));
         if let Some(agent) = agent {
@@ -173,7 +174,7 @@ impl Engine {
         }
     }
 
-    /// The time of a message is over, or that of remembering it.
+    /// Handles the timeout of an incomplete message, which is aborted, or of a complete one, which is removed.
     pub(super) fn transfer_is_due(&mut self, _now: Instant, key: TransferKey) {
         let Some(transfer) = self.forget_transfer(key) else { return };
         if !transfer.receiver.is_complete() {
@@ -201,7 +202,7 @@ impl Engine {
     }
 }
 
-/// Returns true for an acknowledgement of an answer: those have the method of the request.
+/// Returns true for the ACK of a response, which has the method of the request.
 const fn is_response_to(ack: &Mad) -> bool {
     ack.method().0 & Method::RESPONSE_BIT == 0
 }

@@ -1,4 +1,4 @@
-//! What a program does with descriptors.
+//! Functions with descriptors.
 
 use libc::{c_int, c_uint, c_ulong, c_void, size_t, ssize_t};
 
@@ -10,10 +10,10 @@ use crate::descriptors;
 use crate::errno::Errno;
 use crate::process::{is_owner, process};
 
-/// Stands in for `read(2)`.
+/// Replaces `read(2)`.
 ///
 /// # Safety
-/// As of the C library's.
+/// The requirements of the function of the C library.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C-unwind" fn read(
     fd: c_int,
@@ -32,7 +32,7 @@ pub(super) unsafe extern "C-unwind" fn read(
             if buffer.is_null() {
                 return Err(Errno::FAULT);
             }
-            // SAFETY: the caller promises a buffer of so many bytes.
+            // SAFETY: the caller guarantees a buffer of `count` bytes.
             let buffer = unsafe { std::slice::from_raw_parts_mut(buffer.cast::<u8>(), count) };
             if descriptors::is_verbs(fd) {
                 return process().uverbs()?.read(fd, buffer);
@@ -42,7 +42,7 @@ pub(super) unsafe extern "C-unwind" fn read(
         if result != Err(Errno::AGAIN) || is_nonblocking(fd) {
             return finish(result);
         }
-        // A thread may be cancelled while it waits here, as in a `read` of the kernel's device.
+        // `poll` is a cancellation point, as a `read` of the kernel's device is.
         let mut polled = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
         let count = next!(
             c"poll" as fn(*mut libc::pollfd, libc::nfds_t, c_int) -> c_int,
@@ -60,10 +60,10 @@ fn is_nonblocking(fd: c_int) -> bool {
     unsafe { libc::fcntl(fd, libc::F_GETFL) & libc::O_NONBLOCK != 0 }
 }
 
-/// Stands in for what `read` becomes in a program that was built with checks.
+/// Replaces the checked `read` of programs built with `_FORTIFY_SOURCE`.
 ///
 /// # Safety
-/// As of the C library's.
+/// The requirements of the function of the C library.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C-unwind" fn __read_chk(
     fd: c_int,
@@ -78,14 +78,14 @@ pub(super) unsafe extern "C-unwind" fn __read_chk(
             -1
         );
     }
-    // SAFETY: the caller promises a buffer of so many bytes.
+    // SAFETY: the caller guarantees a buffer of `count` bytes.
     unsafe { read(fd, buffer, count) }
 }
 
-/// Stands in for `write(2)`.
+/// Replaces `write(2)`.
 ///
 /// # Safety
-/// As of the C library's.
+/// The requirements of the function of the C library.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C-unwind" fn write(
     fd: c_int,
@@ -103,7 +103,7 @@ pub(super) unsafe extern "C-unwind" fn write(
         if buffer.is_null() {
             return Err(Errno::FAULT);
         }
-        // SAFETY: the caller promises so many bytes.
+        // SAFETY: the caller guarantees `count` bytes.
         let bytes = unsafe { std::slice::from_raw_parts(buffer.cast::<u8>(), count) };
         if descriptors::is_verbs(fd) {
             return process().uverbs()?.write(fd, bytes);
@@ -112,10 +112,10 @@ pub(super) unsafe extern "C-unwind" fn write(
     }))
 }
 
-/// Stands in for `ioctl(2)`, whose third argument is passed as C passes it.
+/// Replaces `ioctl(2)`, whose third argument is passed as C passes it.
 ///
 /// # Safety
-/// As of the C library's.
+/// The requirements of the function of the C library.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C-unwind" fn ioctl(
     fd: c_int,
@@ -131,7 +131,7 @@ pub(super) unsafe extern "C-unwind" fn ioctl(
     }
     finish(guarded(|| {
         if descriptors::is_verbs(fd) {
-            // libibverbs then writes commands instead.
+            // libibverbs then uses write commands.
             return Err(Errno(libc::EPROTONOSUPPORT));
         }
         let request = request as u32;
@@ -148,27 +148,27 @@ pub(super) unsafe extern "C-unwind" fn ioctl(
         let bytes: &mut [u8] = if length == 0 {
             &mut []
         } else {
-            // SAFETY: the caller promises the structure that the ioctl takes.
+            // SAFETY: the caller guarantees the structure of the ioctl.
             unsafe { std::slice::from_raw_parts_mut(argument.cast::<u8>(), length) }
         };
         process().control(fd, request, bytes).map(|()| 0)
     }))
 }
 
-/// Stands in for `close(2)`.
+/// Replaces `close(2)`.
 ///
 /// # Safety
-/// As of the C library's.
+/// The requirements of the function of the C library.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C-unwind" fn close(fd: c_int) -> c_int {
     forget(fd);
     next!(c"close" as fn(c_int) -> c_int, (fd), -1)
 }
 
-/// Forgets a descriptor that is about to be closed, if it is ours.
+/// Removes a descriptor that is about to be closed, if it belongs to the library.
 fn forget(fd: c_int) {
     if descriptors::is_ours(fd) && is_owner() {
-        // Nothing is left to be told when it fails.
+        // The descriptor is closed in any case.
         let _ = guarded(|| {
             match process().verbs() {
                 Some(verbs) if descriptors::is_verbs(fd) => verbs.closing(fd),
@@ -199,34 +199,34 @@ fn forget_range(first: c_uint, last: c_uint) {
     }
 }
 
-/// Stands in for `close_range(2)`.
+/// Replaces `close_range(2)`.
 ///
 /// # Safety
-/// As of the C library's.
+/// The requirements of the function of the C library.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C-unwind" fn close_range(
     first: c_uint,
     last: c_uint,
     flags: c_int,
 ) -> c_int {
-    // With CLOSE_RANGE_CLOEXEC nothing is closed now.
+    // CLOSE_RANGE_CLOEXEC only sets flags.
     if flags & 4 == 0 {
         forget_range(first, last);
     }
     next!(c"close_range" as fn(c_uint, c_uint, c_int) -> c_int, (first, last, flags), -1)
 }
 
-/// Stands in for `closefrom(3)`.
+/// Replaces `closefrom(3)`.
 ///
 /// # Safety
-/// As of the C library's.
+/// The requirements of the function of the C library.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C-unwind" fn closefrom(first: c_int) {
     forget_range(first.max(0) as c_uint, c_uint::MAX);
     next!(c"closefrom" as fn(c_int) -> (), (first), ());
 }
 
-/// Notes a new number of a descriptor, if it is ours, and returns it.
+/// Adds the duplicate of a descriptor of the library; returns the duplicate.
 fn copied(old: c_int, new: c_int) -> c_int {
     if new >= 0 && new != old && descriptors::is_ours(old) && is_owner() {
         let _ = guarded(|| {
@@ -240,19 +240,19 @@ fn copied(old: c_int, new: c_int) -> c_int {
     new
 }
 
-/// Stands in for `dup(2)`.
+/// Replaces `dup(2)`.
 ///
 /// # Safety
-/// As of the C library's.
+/// The requirements of the function of the C library.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C-unwind" fn dup(old: c_int) -> c_int {
     copied(old, next!(c"dup" as fn(c_int) -> c_int, (old), -1))
 }
 
-/// Stands in for `dup2(2)`.
+/// Replaces `dup2(2)`.
 ///
 /// # Safety
-/// As of the C library's.
+/// The requirements of the function of the C library.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C-unwind" fn dup2(old: c_int, new: c_int) -> c_int {
     if old != new {
@@ -261,10 +261,10 @@ pub(super) unsafe extern "C-unwind" fn dup2(old: c_int, new: c_int) -> c_int {
     copied(old, next!(c"dup2" as fn(c_int, c_int) -> c_int, (old, new), -1))
 }
 
-/// Stands in for `dup3(2)`.
+/// Replaces `dup3(2)`.
 ///
 /// # Safety
-/// As of the C library's.
+/// The requirements of the function of the C library.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C-unwind" fn dup3(old: c_int, new: c_int, flags: c_int) -> c_int {
     if old != new {
@@ -273,10 +273,10 @@ pub(super) unsafe extern "C-unwind" fn dup3(old: c_int, new: c_int, flags: c_int
     copied(old, next!(c"dup3" as fn(c_int, c_int, c_int) -> c_int, (old, new, flags), -1))
 }
 
-/// Stands in for `fcntl(2)`, whose third argument is passed as C passes it.
+/// Replaces `fcntl(2)`, whose third argument is passed as C passes it.
 ///
 /// # Safety
-/// As of the C library's.
+/// The requirements of the function of the C library.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C-unwind" fn fcntl(
     fd: c_int,
@@ -288,10 +288,10 @@ pub(super) unsafe extern "C-unwind" fn fcntl(
     after_fcntl(fd, command, result)
 }
 
-/// Stands in for `fcntl64`, as newer programs call it.
+/// Replaces `fcntl64`, which newer programs call.
 ///
 /// # Safety
-/// As of the C library's.
+/// The requirements of the function of the C library.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C-unwind" fn fcntl64(
     fd: c_int,

@@ -1,9 +1,9 @@
-//! The functions behind ours: those of the C library.
+//! Calls of the replaced functions of the C library.
 
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// A function that is looked up when it is first needed.
+/// A function that is looked up at its first call.
 pub(super) struct Next {
     name: &'static CStr,
     address: AtomicPtr<libc::c_void>,
@@ -14,21 +14,20 @@ impl Next {
         Self { name, address: AtomicPtr::new(std::ptr::null_mut()) }
     }
 
-    /// Returns the function's address; null when this C library has none.
+    /// Returns the address of the function; null if the C library does not have it.
     pub(super) fn address(&self) -> *mut libc::c_void {
         let known = self.address.load(Ordering::Acquire);
         if !known.is_null() {
             return known;
         }
-        // SAFETY: the name ends with a zero; the call finds the next definition after ours.
+        // SAFETY: the name ends with a zero; the call finds the next definition after that of the library.
         let found = unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) };
         self.address.store(found, Ordering::Release);
         found
     }
 }
 
-/// Calls the C library's function of a name, type and arguments; the last expression is what comes
-/// when there is no such function.
+/// Calls a function of the C library by name and type. The last expression is the result if the function does not exist.
 macro_rules! next {
     ($name:literal as fn($($kind:ty),* $(,)?) -> $result:ty, ($($argument:expr),* $(,)?), $absent:expr) => {{
         static NEXT: $crate::interpose::next::Next = $crate::interpose::next::Next::new($name);

@@ -1,5 +1,4 @@
-//! What a program does with paths: ours lead into the directory of `sysfs`, and the devices are opened
-//! here.
+//! Functions with paths: sysfs paths are redirected to the directory of `sysfs`, and devices are opened here.
 
 use std::ffi::CStr;
 
@@ -10,7 +9,7 @@ use super::{fail, finish, guarded};
 use crate::errno::Errno;
 use crate::process::process;
 
-/// The longest path, its zero included.
+/// Maximum length of a path, with its terminating zero.
 const LONGEST: usize = libc::PATH_MAX as usize;
 
 /// Directory of the uverbs devices.
@@ -24,31 +23,31 @@ fn has_verbs() -> bool {
     guarded(|| Ok(process().verbs().is_some())).unwrap_or(false)
 }
 
-/// Where a path leads.
+/// Target of a path.
 enum Target {
-    /// Where it says.
+    /// The path itself.
     Same,
-    /// Into our directory; the path is in the buffer.
+    /// A path in the directory of the library, which is in the buffer.
     Other,
-    /// To the umad device.
+    /// The umad device.
     Umad,
-    /// To the issm device.
+    /// The issm device.
     Issm,
-    /// To the uverbs device.
+    /// The uverbs device.
     Uverbs,
-    /// Nowhere.
+    /// None: the call fails.
     Failed(Errno),
 }
 
-/// Finds out where a path leads; the buffer is the caller's, so that no heap is needed.
+/// Returns the target of a path. The caller provides the buffer, so that no allocation is needed.
 fn target(path: *const c_char, buffer: &mut [u8; LONGEST]) -> Target {
     if path.is_null() {
         return Target::Same;
     }
-    // SAFETY: the caller promises a path that ends with a zero.
+    // SAFETY: the caller guarantees a path with a terminating zero.
     let path = unsafe { CStr::from_ptr(path) }.to_bytes();
-    let Some(place) = place(path) else { return Target::Same };
-    match place {
+    let Some(parts) = own_path(path) else { return Target::Same };
+    match parts {
         ["/dev/infiniband/", "umad0"] => return Target::Umad,
         ["/dev/infiniband/", "issm0"] => return Target::Issm,
         ["/dev/infiniband/", UVERBS] => return Target::Uverbs,
@@ -59,7 +58,7 @@ fn target(path: *const c_char, buffer: &mut [u8; LONGEST]) -> Target {
         Err(error) => return Target::Failed(error),
     };
     let mut length = 0;
-    for part in [root, place[0].as_bytes(), place[1].as_bytes(), b"\0"] {
+    for part in [root, parts[0].as_bytes(), parts[1].as_bytes(), b"\0"] {
         let Some(room) = buffer.get_mut(length..length + part.len()) else {
             return Target::Failed(Errno(libc::ENAMETOOLONG));
         };
@@ -69,9 +68,9 @@ fn target(path: *const c_char, buffer: &mut [u8; LONGEST]) -> Target {
     Target::Other
 }
 
-/// Returns the two parts of a path of ours, as it is or would be without superfluous slashes: the
-/// directory that makes it ours, and the rest.
-fn place(path: &[u8]) -> Option<[&str; 2]> {
+/// Returns the two parts of a path of the library, without superfluous slashes: its directory and the rest. Returns `None`
+/// for other paths.
+fn own_path(path: &[u8]) -> Option<[&str; 2]> {
     const DIRECTORIES: [&str; 4] =
         ["/sys/class/infiniband", "/sys/class/infiniband_mad", VERBS_CLASS, "/dev/infiniband"];
     if path.first() != Some(&b'/') {
@@ -86,7 +85,7 @@ fn place(path: &[u8]) -> Option<[&str; 2]> {
         if directory != "/dev/infiniband" {
             return Some([directory, rest]);
         }
-        // Other devices are not ours.
+        // Other devices belong to the kernel.
         let name = rest.trim_start_matches('/');
         return match name.get(..4) {
             Some("umad" | "issm") => Some(["/dev/infiniband/", name]),
@@ -98,7 +97,7 @@ fn place(path: &[u8]) -> Option<[&str; 2]> {
     None
 }
 
-/// Returns what follows a directory in a path; `None` when the path leads elsewhere.
+/// Returns the rest of a path below a directory; `None` if the path is not below it.
 fn below<'a>(path: &'a str, directory: &str) -> Option<&'a str> {
     let mut rest = path;
     for name in directory.split('/').skip(1) {
@@ -119,14 +118,14 @@ fn open_device(target: &Target, flags: c_int) -> c_int {
     }))
 }
 
-/// Defines stand-ins for functions that open a path.
+/// Defines replacements of functions that open a path.
 macro_rules! openers {
     ($($(#[$documentation:meta])* $name:literal $function:ident($($before:ident: $kind:ty),*; $flags:ident $(, $mode:ident: $mode_kind:ty)?);)*) => {
         $(
             $(#[$documentation])*
             ///
             /// # Safety
-            /// As of the C library's.
+            /// The requirements of the function of the C library.
             #[unsafe(no_mangle)]
             pub(super) unsafe extern "C-unwind" fn $function(
                 $($before: $kind,)* path: *const c_char, $flags: c_int $(, $mode: $mode_kind)?
@@ -149,32 +148,32 @@ macro_rules! openers {
 }
 
 openers! {
-    /// Stands in for `open(2)`, whose third argument is passed as C passes it.
+    /// Replaces `open(2)`. The variadic third argument is declared as a fixed one, which is passed in the same register.
     c"open" open(; flags, mode: mode_t);
-    /// Stands in for `open64`.
+    /// Replaces `open64`.
     c"open64" open64(; flags, mode: mode_t);
-    /// Stands in for `openat(2)`.
+    /// Replaces `openat(2)`.
     c"openat" openat(directory: c_int; flags, mode: mode_t);
-    /// Stands in for `openat64`.
+    /// Replaces `openat64`.
     c"openat64" openat64(directory: c_int; flags, mode: mode_t);
-    /// Stands in for what `open` becomes in a program that was built with checks.
+    /// Replaces the checked `open` of programs built with `_FORTIFY_SOURCE`.
     c"__open_2" __open_2(; flags);
-    /// Stands in for what `open64` becomes in a program that was built with checks.
+    /// Replaces the checked `open64` of such programs.
     c"__open64_2" __open64_2(; flags);
-    /// Stands in for what `openat` becomes in a program that was built with checks.
+    /// Replaces the checked `openat` of such programs.
     c"__openat_2" __openat_2(directory: c_int; flags);
-    /// Stands in for what `openat64` becomes in a program that was built with checks.
+    /// Replaces the checked `openat64` of such programs.
     c"__openat64_2" __openat64_2(directory: c_int; flags);
 }
 
-/// Defines stand-ins for functions that take a path and open no device.
+/// Defines replacements of functions that take a path and do not open it as a device.
 macro_rules! redirected {
     ($($(#[$documentation:meta])* $name:literal $function:ident($($before:ident: $kind:ty),*; $($after:ident: $after_kind:ty),*) -> $result:ty = $failed:expr;)*) => {
         $(
             $(#[$documentation])*
             ///
             /// # Safety
-            /// As of the C library's.
+            /// The requirements of the function of the C library.
             #[unsafe(no_mangle)]
             pub(super) unsafe extern "C-unwind" fn $function(
                 $($before: $kind,)* path: *const c_char, $($after: $after_kind),*
@@ -194,7 +193,7 @@ macro_rules! redirected {
     };
 }
 
-/// Returns the path that the C library shall see; the devices have files there, too.
+/// Returns the path for the C library. Devices have files in the directory of the library, too.
 fn redirect(path: *const c_char, buffer: &mut [u8; LONGEST]) -> Result<*const c_char, Errno> {
     let device: &[u8] = match target(path, buffer) {
         Target::Same => return Ok(path),
@@ -212,45 +211,45 @@ fn redirect(path: *const c_char, buffer: &mut [u8; LONGEST]) -> Result<*const c_
 }
 
 redirected! {
-    /// Stands in for `fopen(3)`.
+    /// Replaces `fopen(3)`.
     c"fopen" fopen(; mode: *const c_char) -> *mut libc::FILE = std::ptr::null_mut();
-    /// Stands in for `fopen64`.
+    /// Replaces `fopen64`.
     c"fopen64" fopen64(; mode: *const c_char) -> *mut libc::FILE = std::ptr::null_mut();
-    /// Stands in for `opendir(3)`.
+    /// Replaces `opendir(3)`.
     c"opendir" opendir(;) -> *mut libc::DIR = std::ptr::null_mut();
-    /// Stands in for `scandir(3)`.
+    /// Replaces `scandir(3)`.
     c"scandir" scandir(; list: *mut c_void, filter: *mut c_void, order: *mut c_void) -> c_int = -1;
-    /// Stands in for `scandir64`.
+    /// Replaces `scandir64`.
     c"scandir64" scandir64(; list: *mut c_void, filter: *mut c_void, order: *mut c_void) -> c_int = -1;
-    /// Stands in for `access(2)`.
+    /// Replaces `access(2)`.
     c"access" access(; mode: c_int) -> c_int = -1;
-    /// Stands in for `faccessat(2)`.
+    /// Replaces `faccessat(2)`.
     c"faccessat" faccessat(directory: c_int; mode: c_int, flags: c_int) -> c_int = -1;
-    /// Stands in for `stat(2)`.
+    /// Replaces `stat(2)`.
     c"stat" stat(; buffer: *mut c_void) -> c_int = -1;
-    /// Stands in for `stat64`.
+    /// Replaces `stat64`.
     c"stat64" stat64(; buffer: *mut c_void) -> c_int = -1;
-    /// Stands in for `lstat(2)`.
+    /// Replaces `lstat(2)`.
     c"lstat" lstat(; buffer: *mut c_void) -> c_int = -1;
-    /// Stands in for `lstat64`.
+    /// Replaces `lstat64`.
     c"lstat64" lstat64(; buffer: *mut c_void) -> c_int = -1;
-    /// Stands in for `fstatat(2)`.
+    /// Replaces `fstatat(2)`.
     c"fstatat" fstatat(directory: c_int; buffer: *mut c_void, flags: c_int) -> c_int = -1;
-    /// Stands in for `fstatat64`.
+    /// Replaces `fstatat64`.
     c"fstatat64" fstatat64(directory: c_int; buffer: *mut c_void, flags: c_int) -> c_int = -1;
-    /// Stands in for `statx(2)`.
+    /// Replaces `statx(2)`.
     c"statx" statx(directory: c_int; flags: c_int, mask: c_uint, buffer: *mut c_void) -> c_int = -1;
-    /// Stands in for what `stat` is in programs from before version 2.33 of the C library.
+    /// Replaces `stat` of programs linked with glibc before 2.33.
     c"__xstat" __xstat(version: c_int; buffer: *mut c_void) -> c_int = -1;
-    /// Stands in for what `stat64` is in such programs.
+    /// Replaces `stat64` of such programs.
     c"__xstat64" __xstat64(version: c_int; buffer: *mut c_void) -> c_int = -1;
-    /// Stands in for what `lstat` is in such programs.
+    /// Replaces `lstat` of such programs.
     c"__lxstat" __lxstat(version: c_int; buffer: *mut c_void) -> c_int = -1;
-    /// Stands in for what `lstat64` is in such programs.
+    /// Replaces `lstat64` of such programs.
     c"__lxstat64" __lxstat64(version: c_int; buffer: *mut c_void) -> c_int = -1;
-    /// Stands in for `readlink(2)`.
+    /// Replaces `readlink(2)`.
     c"readlink" readlink(; buffer: *mut c_char, size: size_t) -> ssize_t = -1;
-    /// Stands in for `readlinkat(2)`.
+    /// Replaces `readlinkat(2)`.
     c"readlinkat" readlinkat(directory: c_int; buffer: *mut c_char, size: size_t) -> ssize_t = -1;
 }
 

@@ -1,4 +1,4 @@
-//! Functions that only matter to uverbs devices: the type of a descriptor, and the socket for lists of RDMA devices.
+//! Functions for uverbs devices only: the type of a descriptor, the netlink socket, and `ibv_open_device`.
 
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -15,10 +15,10 @@ use crate::verbs::DEVICE_NUMBER;
 /// Protocol of the netlink sockets that list RDMA devices.
 const NETLINK_RDMA: c_int = 20;
 
-/// Stands in for `socket(2)`. Without the netlink protocol libibverbs looks for devices in sysfs.
+/// Replaces `socket(2)`. Without the netlink protocol libibverbs discovers devices in sysfs.
 ///
 /// # Safety
-/// As of the C library's.
+/// The requirements of the function of the C library.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C-unwind" fn socket(
     domain: c_int,
@@ -56,17 +56,17 @@ const OPEN_DEVICE: &CStr = c"ibv_open_device";
 /// The provider's function that polls a CQ, which is the same for all contexts.
 static POLL_CQ: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
 
-/// Stands in for `ibv_open_device` of libibverbs: a thread that polls a CQ of our device then drives the device itself,
-/// instead of waiting for the worker. A program that finds the function otherwise works, too, and polls more slowly.
+/// Replaces `ibv_open_device` of libibverbs: a thread that polls a CQ then drives the device itself, instead of waiting for
+/// the worker. Programs that call the original function work as well, with slower polling.
 ///
 /// # Safety
-/// As of libibverbs.
+/// The requirements of the function of libibverbs.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C-unwind" fn ibv_open_device(device: *mut c_void) -> *mut c_void {
     static NEXT: Next = Next::new(OPEN_DEVICE);
     let mut address = NEXT.address();
     if address.is_null() {
-        // The program has loaded the library into a scope of its own.
+        // The program has loaded libibverbs with `RTLD_LOCAL`.
         // SAFETY: both names end with a zero; the library is not loaded if it is absent.
         address = unsafe {
             let library = libc::dlopen(LIBRARY.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD);
@@ -79,7 +79,7 @@ pub(super) unsafe extern "C-unwind" fn ibv_open_device(device: *mut c_void) -> *
     if address.is_null() {
         return fail(Errno(libc::ENOSYS), std::ptr::null_mut());
     }
-    // SAFETY: the address is that of libibverbs' function, whose type is the one given.
+    // SAFETY: the address is that of libibverbs' function, which has this type.
     unsafe {
         let open: OpenDevice = std::mem::transmute::<*mut c_void, OpenDevice>(address);
         let context = open(device);
@@ -91,7 +91,7 @@ pub(super) unsafe extern "C-unwind" fn ibv_open_device(device: *mut c_void) -> *
     }
 }
 
-/// Polls a CQ; if it is empty, drives the device and polls it once more.
+/// Polls a CQ. If it is empty, drives the device and polls it again.
 unsafe extern "C-unwind" fn poll_cq(cq: *mut c_void, count: c_int, wc: *mut c_void) -> c_int {
     let address = POLL_CQ.load(Ordering::Acquire);
     // SAFETY: the address was stored before a context had this function, and is that of the provider's function.
@@ -109,7 +109,7 @@ unsafe extern "C-unwind" fn poll_cq(cq: *mut c_void, count: c_int, wc: *mut c_vo
 fn patch(fd: c_int, result: c_int, buffer: *mut libc::stat) -> c_int {
     if result == 0 && descriptors::is_verbs(fd) && !buffer.is_null() {
         let (major, minor) = DEVICE_NUMBER;
-        // SAFETY: the call before has filled the structure.
+        // SAFETY: the previous call has filled the structure.
         unsafe {
             (*buffer).st_mode = (*buffer).st_mode & !libc::S_IFMT | libc::S_IFCHR;
             (*buffer).st_rdev = libc::makedev(major, minor);
@@ -118,14 +118,14 @@ fn patch(fd: c_int, result: c_int, buffer: *mut libc::stat) -> c_int {
     result
 }
 
-/// Defines stand-ins for functions that return the type of a descriptor.
+/// Defines replacements of functions that return the type of a descriptor.
 macro_rules! types {
     ($($(#[$documentation:meta])* $name:literal $function:ident($($before:ident: $kind:ty),*);)*) => {
         $(
             $(#[$documentation])*
             ///
             /// # Safety
-            /// As of the C library's.
+            /// The requirements of the function of the C library.
             #[unsafe(no_mangle)]
             pub(super) unsafe extern "C-unwind" fn $function(
                 $($before: $kind,)* fd: c_int, buffer: *mut libc::stat
@@ -142,12 +142,12 @@ macro_rules! types {
 }
 
 types! {
-    /// Stands in for `fstat(2)`.
+    /// Replaces `fstat(2)`.
     c"fstat" fstat();
-    /// Stands in for `fstat64`, whose structure is the same on 64-bit machines.
+    /// Replaces `fstat64`, whose structure is the same on 64-bit machines.
     c"fstat64" fstat64();
-    /// Stands in for what `fstat` is in programs from before version 2.33 of the C library.
+    /// Replaces `fstat` of programs linked with glibc before 2.33.
     c"__fxstat" __fxstat(version: c_int);
-    /// Stands in for what `fstat64` is in such programs.
+    /// Replaces `fstat64` of such programs.
     c"__fxstat64" __fxstat64(version: c_int);
 }

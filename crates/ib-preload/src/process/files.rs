@@ -1,4 +1,4 @@
-//! The open files of a process: descriptors, what they stand for, and how they become readable.
+//! Open files of a process: their descriptors, and the events that make them readable.
 
 use std::collections::BTreeMap;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -15,45 +15,44 @@ use crate::descriptors;
 use crate::engine::{Engine, FileId};
 use crate::errno::Errno;
 
-/// What a descriptor stands for.
+/// An open device.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Opened {
+enum OpenDevice {
     Umad(FileId),
     Issm(u64),
 }
 
 /// An open file, which may have several descriptors.
 struct OpenFile {
-    /// An own descriptor of the event that makes all of them readable.
+    /// The library's descriptor of the eventfd that makes all descriptors readable.
     event: OwnedFd,
     raised: bool,
     descriptors: usize,
 }
 
-/// Everything that is shared by the program's threads and the one that receives.
+/// State shared by the program's threads and the receiving thread.
 #[derive(Default)]
 pub(super) struct State {
     pub(super) engine: Engine,
     pub(super) outbox: Outbox,
-    /// Whether the environment asks for the duty of a subnet manager.
+    /// True if the environment sets that the port has an SM.
     pub(super) needs_sm: bool,
-    /// Until when the receiving thread sleeps, and what wakes it.
+    /// Time until which the receiving thread sleeps, and the eventfd that wakes it.
     pub(super) sleeps_until: Instant,
     pub(super) wake: Option<OwnedFd>,
-    descriptors: BTreeMap<i32, Opened>,
-    files: BTreeMap<Opened, OpenFile>,
+    descriptors: BTreeMap<i32, OpenDevice>,
+    files: BTreeMap<OpenDevice, OpenFile>,
     next_issm: u64,
 }
 
 impl State {
-    /// Returns whether the simulator should know of a subnet manager's duty.
+    /// Returns true if the port has an SM: by the environment, an open issm device or an agent for requests.
     pub(super) fn is_sm(&self) -> bool {
-        let has_issm = self.files.keys().any(|opened| matches!(opened, Opened::Issm(_)));
+        let has_issm = self.files.keys().any(|opened| matches!(opened, OpenDevice::Issm(_)));
         self.needs_sm || has_issm || self.engine.serves()
     }
 
-    /// Sends what the engine wants to send, tells the files that have something to read, and sees to
-    /// it that the receiving thread wakes in time.
+    /// Sends queued datagrams, makes files with messages readable, and wakes the receiving thread if it sleeps too long.
     pub(super) fn settle(&mut self, client: &Client) {
         while let Some(request) = self.engine.poll_transmit() {
             self.outbox.push(&request);
@@ -63,7 +62,7 @@ impl State {
             self.engine.shut_down();
         }
         while let Some(file) = self.engine.poll_woken() {
-            if let Some(file) = self.files.get_mut(&Opened::Umad(file)) {
+            if let Some(file) = self.files.get_mut(&OpenDevice::Umad(file)) {
                 file.raise();
             }
         }
@@ -76,19 +75,19 @@ impl State {
         }
     }
 
-    /// Adds a descriptor of something that is open or opens now.
-    fn add(&mut self, opened: Opened, flags: i32) -> Result<i32, Errno> {
+    /// Creates the descriptor of an open device.
+    fn add(&mut self, opened: OpenDevice, flags: i32) -> Result<i32, Errno> {
         let status = flags & libc::O_NONBLOCK | flags & libc::O_CLOEXEC;
         // SAFETY: the call takes numbers only; the flags have the values of `open`.
         let descriptor = unsafe { libc::eventfd(0, status) };
         if descriptor < 0 {
             return Err(Errno::last());
         }
-        // SAFETY: the descriptor is open; the copy belongs to nobody else.
+        // SAFETY: the descriptor is open; the call takes numbers only.
         let copy = unsafe { libc::fcntl(descriptor, libc::F_DUPFD_CLOEXEC, 0) };
         if copy < 0 || !descriptors::add(descriptor) {
             let error = if copy < 0 { Errno::last() } else { Errno(libc::EMFILE) };
-            // SAFETY: nobody knows the descriptor yet.
+            // SAFETY: the descriptor has no other user yet.
             unsafe { libc::close(descriptor) };
             return Err(error);
         }
@@ -101,13 +100,13 @@ impl State {
 }
 
 impl OpenFile {
-    /// Makes the descriptors readable; again, so that edge-triggered waiting sees it, too.
+    /// Makes the descriptors readable. Each call writes the eventfd, so that edge-triggered `epoll` reports it, too.
     fn raise(&mut self) {
         self.raised = true;
         raise(&self.event);
     }
 
-    /// Makes the descriptors no longer readable.
+    /// Makes the descriptors unreadable.
     fn lower(&mut self) {
         if std::mem::take(&mut self.raised) {
             drain(&self.event);
@@ -115,44 +114,44 @@ impl OpenFile {
     }
 }
 
-/// Adds one to an event.
+/// Adds 1 to an eventfd.
 fn raise(event: &OwnedFd) {
     let one = 1_u64;
-    // SAFETY: the call reads the eight live bytes. It cannot block: nobody counts so far.
+    // SAFETY: the call reads eight live bytes. It cannot block, because the counter never reaches its maximum.
     unsafe { libc::write(event.as_raw_fd(), (&raw const one).cast(), 8) };
 }
 
-/// Takes everything from an event that was raised.
+/// Resets an eventfd that was raised.
 pub(super) fn drain(event: &OwnedFd) {
     let mut count = 0_u64;
-    // SAFETY: the call writes the eight live bytes. It is only made when the event was raised.
+    // SAFETY: the call writes eight live bytes. It does not block, because the eventfd was raised.
     unsafe { libc::read(event.as_raw_fd(), (&raw mut count).cast(), 8) };
 }
 
-/// What a program does with our descriptors. All of it fails with the errors of the kernel's devices.
+/// Operations of the program on descriptors. They fail with the errors of the kernel's devices.
 impl Process {
     /// Opens the umad device.
     pub(crate) fn open_umad(&'static self, flags: i32) -> Result<i32, Errno> {
         self.connect()?;
         let mut state = self.state();
         let file = state.engine.open();
-        let opened = state.add(Opened::Umad(file), flags);
+        let opened = state.add(OpenDevice::Umad(file), flags);
         if opened.is_err() {
             state.engine.close(file);
         }
         opened
     }
 
-    /// Opens the issm device, which makes the port one of a subnet manager.
+    /// Opens the issm device, which sets IsSM of the port.
     pub(crate) fn open_issm(&'static self, flags: i32) -> Result<i32, Errno> {
         self.connect()?;
         let descriptor = {
             let mut state = self.state();
             state.next_issm += 1;
-            let issm = Opened::Issm(state.next_issm);
+            let issm = OpenDevice::Issm(state.next_issm);
             state.add(issm, flags)?
         };
-        self.update_duty();
+        self.update_is_sm();
         Ok(descriptor)
     }
 
@@ -160,12 +159,12 @@ impl Process {
     pub(crate) fn read(&self, descriptor: i32, buffer: &mut [u8]) -> Result<usize, Errno> {
         let mut state = self.state();
         let state = &mut *state;
-        let Some(&Opened::Umad(file)) = state.descriptors.get(&descriptor) else {
+        let Some(&OpenDevice::Umad(file)) = state.descriptors.get(&descriptor) else {
             return Err(Errno::INVALID);
         };
         let result = state.engine.read(file, buffer);
         if !state.engine.is_readable(file)
-            && let Some(open) = state.files.get_mut(&Opened::Umad(file))
+            && let Some(open) = state.files.get_mut(&OpenDevice::Umad(file))
         {
             open.lower();
         }
@@ -176,7 +175,7 @@ impl Process {
     pub(crate) fn write(&'static self, descriptor: i32, bytes: &[u8]) -> Result<usize, Errno> {
         let client = self.connection.get().ok_or(Errno::IO)?;
         let mut state = self.state();
-        let Some(&Opened::Umad(file)) = state.descriptors.get(&descriptor) else {
+        let Some(&OpenDevice::Umad(file)) = state.descriptors.get(&descriptor) else {
             return Err(Errno::INVALID);
         };
         state.engine.write(clock::now(), file, bytes)?;
@@ -184,7 +183,7 @@ impl Process {
         Ok(bytes.len())
     }
 
-    /// Does an ioctl of a umad device; `argument` is as long as the ioctl says.
+    /// Executes an ioctl of a umad device. `argument` has the size that the ioctl specifies.
     pub(crate) fn control(
         &'static self,
         descriptor: i32,
@@ -193,18 +192,18 @@ impl Process {
     ) -> Result<(), Errno> {
         let result = {
             let mut state = self.state();
-            let Some(&Opened::Umad(file)) = state.descriptors.get(&descriptor) else {
+            let Some(&OpenDevice::Umad(file)) = state.descriptors.get(&descriptor) else {
                 return Err(Errno::NOT_TTY);
             };
             control(&mut state.engine, file, request, argument)
         };
         if result.is_ok() && request != ENABLE_PKEY {
-            self.update_duty();
+            self.update_is_sm();
         }
         result
     }
 
-    /// Forgets a descriptor that is about to be closed.
+    /// Removes a descriptor that is about to be closed; with the last one of a file it closes the file.
     pub(crate) fn closing(&'static self, descriptor: i32) {
         {
             let mut state = self.state();
@@ -217,14 +216,14 @@ impl Process {
                 return;
             }
             state.files.remove(&opened);
-            if let Opened::Umad(file) = opened {
+            if let OpenDevice::Umad(file) = opened {
                 state.engine.close(file);
             }
         }
-        self.update_duty();
+        self.update_is_sm();
     }
 
-    /// Notes that a descriptor of ours has got another number as well.
+    /// Adds a duplicate of a descriptor.
     pub(crate) fn duplicated(&self, old: i32, new: i32) {
         let mut state = self.state();
         let state = &mut *state;
@@ -236,7 +235,7 @@ impl Process {
         }
     }
 
-    /// Returns our descriptors from one number to another.
+    /// Returns the umad descriptors in a range of numbers.
     pub(crate) fn descriptors(&self, first: i32, last: i32) -> Vec<i32> {
         self.state().descriptors.range(first..=last).map(|(&descriptor, _)| descriptor).collect()
     }
@@ -261,7 +260,7 @@ fn control(
                 Registration::from_new(argument.first_chunk().ok_or(Errno::FAULT)?)
             };
             if wish.flags & !USER_RMPP != 0 {
-                // The kernel tells which flags it knows.
+                // The kernel returns the flags that it supports.
                 argument[12..16].copy_from_slice(&USER_RMPP.to_ne_bytes());
                 return Err(Errno::INVALID);
             }

@@ -1,4 +1,4 @@
-//! The thread that receives, and that does what is due.
+//! The receiving thread: handles datagrams and timers.
 
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::Arc;
@@ -53,7 +53,7 @@ fn run(process: &'static Process, client: &Client, wake: i32) {
     }
 }
 
-/// Waits until something comes, is due, or can be sent again, or until a thread of the program wakes
+/// Waits until the socket is readable, or writable if `writes` is true, until a time, or until a thread of the program wakes
 /// this one.
 fn wait(client: &Client, wake: i32, until: Instant, writes: bool) {
     let events = libc::POLLIN | if writes { libc::POLLOUT } else { 0 };
@@ -65,7 +65,7 @@ fn wait(client: &Client, wake: i32, until: Instant, writes: bool) {
         Instant::NEVER => -1,
         until => clock::milliseconds_until(until),
     };
-    // SAFETY: the call reads and writes the two live structures that it is told of. Its result does
-    // not matter: whatever is there is found by trying.
+    // SAFETY: the call reads and writes two live structures. Its result is ignored, because the caller tries to receive in
+    // any case.
     unsafe { libc::poll(polled.as_mut_ptr(), 2, limit) };
 }

@@ -3,7 +3,7 @@ use ib_wire::mad::sm::{LinkSpeedExtMask, LinkSpeedMask, LinkWidthMask, PhysState
 use super::*;
 
 #[test]
-fn a_port_reads_as_the_kernel_writes_it() {
+fn port_files_have_the_formats_of_the_kernel() {
     let mut info = PortInfo::parse(&[0; 64]);
     (info.lid, info.master_sm_lid, info.lmc) = (0x1f, 3, 2);
     (info.port_state, info.phys_state) = (PortState(4), PhysState(5));
@@ -25,7 +25,7 @@ fn a_port_reads_as_the_kernel_writes_it() {
 }
 
 #[test]
-fn directories_of_processes_that_ended_are_removed() {
+fn directories_of_exited_processes_are_removed() {
     let base = tempfile::tempdir().expect("a directory");
     let dead = base.path().join(format!("{PREFIX}4194304-0"));
     let other = base.path().join("something-else");
@@ -33,7 +33,7 @@ fn directories_of_processes_that_ended_are_removed() {
         fs::create_dir(path).expect("a directory");
     }
     let own = make_directory(base.path()).expect("a directory");
-    assert_eq!(fs::metadata(&own).expect("it is there").mode() & 0o777, 0o700);
+    assert_eq!(fs::metadata(&own).expect("a directory").mode() & 0o777, 0o700);
     remove_left_over(base.path());
     assert!(!dead.exists() && other.exists() && own.exists());
     assert_ne!(make_directory(base.path()).expect("another"), own);

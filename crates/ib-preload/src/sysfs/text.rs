@@ -1,15 +1,15 @@
-//! What stands in the files, as the kernel writes it.
+//! Contents of the files, in the formats of the kernel.
 
 use ib_wire::mad::sm::{
     LinkSpeedExtMask, LinkSpeedMask, LinkWidthMask, PhysState, PortInfo, PortState,
 };
 
-/// Returns a GUID in four groups.
+/// Formats a GUID in four groups.
 pub(crate) fn guid(guid: u64) -> String {
     groups(&guid.to_be_bytes())
 }
 
-/// Returns a GID in eight groups.
+/// Formats a GID in eight groups.
 pub(crate) fn gid(gid: [u8; 16]) -> String {
     groups(&gid)
 }
@@ -20,7 +20,7 @@ fn groups(bytes: &[u8]) -> String {
     groups.join(":")
 }
 
-/// Returns the files of a port that may change.
+/// Returns names and contents of the variable files of a port.
 pub(super) fn port_files(info: &PortInfo, gid: [u8; 16]) -> Vec<(&'static str, String)> {
     vec![
         ("lid", format!("0x{:x}", info.lid)),
@@ -55,8 +55,7 @@ fn phys_state(state: PhysState) -> String {
     format!("{}: {name}", state.0)
 }
 
-/// Returns the rate of the link: tenths of Gb/s per lane, times the lanes, and what the speed is
-/// called; as the kernel does, SDR when nothing is known.
+/// Returns the rate of the link with its width and the name of its speed. As in the kernel, an unknown speed is SDR.
 fn rate(info: &PortInfo) -> String {
     let width = match info.link_width_active {
         LinkWidthMask(2) => 4,

@@ -459,7 +459,7 @@ structures! {
         reserved: u32,
     }
 
-    /// Where a ring is in the device file (`mminfo` of rxe).
+    /// Offset and size of a ring in the device file (`mminfo` of rxe).
     struct MapInfo: 16 {
         offset: u64,
         size: u32,

@@ -35,13 +35,13 @@ mod event_type {
     pub(super) const GID_CHANGE: u32 = 18;
 }
 
-/// The device.
+/// The device of the process.
 pub(super) struct Adapter {
     pub(super) device: Device,
     pub(super) port: Port,
-    /// How often the port had changed when `port` was read.
+    /// Change counter of the port when `port` was read.
     changes: u64,
-    /// Element of a ring, as it was copied.
+    /// Buffer for an element copied from a ring.
     element: Vec<u8>,
 }
 
@@ -52,7 +52,7 @@ impl Adapter {
         Self { device, port, changes, element: Vec::new() }
     }
 
-    /// Returns the descriptors that are readable when the link has something: the rest is -1.
+    /// Returns the descriptors of the link, which are readable if packets have arrived; unused ones are -1.
     pub(super) fn descriptors(&self) -> [i32; 2] {
         match (self.device.attached(), self.device.socket()) {
             (Some(port), _) => port.files().map(|file| file.as_raw_fd()),
@@ -70,7 +70,7 @@ impl Adapter {
         }
         let moved = self.device.progress()?;
         if moved {
-            // Acknowledgements leave before the program sees the completions: it may destroy the queue pair then.
+            // Sends acknowledgements before the program sees the completions, because it may then destroy the queue pair.
             self.device.flush();
         }
         self.settle(objects);
@@ -114,7 +114,7 @@ impl Adapter {
                     }
                 };
                 let flags = SendFlags { signaled: true, ..element.flags };
-                // The engine knows requests by their order only.
+                // Completions are matched by order, not by ID.
                 let wr = SendWr { wr_id, op, data: element.data, flags };
                 match self.device.hca().post_send(clock::now(), qp.id, wr) {
                     Ok(()) => Ok(Some(posted)),
@@ -200,7 +200,7 @@ impl Adapter {
     /// Moves a queue pair to state `Err`; all of its requests are flushed.
     fn fail(&mut self, qp: QpId) {
         let attr = QpAttr { qp_state: Some(QpState::Err), ..QpAttr::default() };
-        // A queue pair that is gone has nothing to flush.
+        // A destroyed queue pair has no requests to flush.
         let _ = self.device.hca().modify_qp(clock::now(), qp, &attr);
     }
 
@@ -261,12 +261,12 @@ impl Adapter {
     }
 }
 
-/// Reports to all contexts that the device does not work any more.
+/// Reports to all contexts that the device has failed.
 pub(super) fn report_fatal(objects: &mut Objects) {
     report_to_all(objects, 0, event_type::DEVICE_FATAL);
 }
 
-/// Returns the status with which a request completes that the engine has refused.
+/// Returns the completion status of a request that the engine has refused.
 fn status_of(error: &PostError) -> WcStatus {
     match error {
         PostError::Sge { .. } => WcStatus::LocProtErr,
@@ -279,7 +279,7 @@ fn completion(qp: &Qp, opcode: WcOpcode) -> Wc {
     completion_of(qp.number, opcode)
 }
 
-/// Returns a completion of which only queue pair and opcode are known.
+/// Returns a completion with a queue pair number and an opcode, for struct update syntax.
 fn completion_of(number: ib_types::Qpn, opcode: WcOpcode) -> Wc {
     Wc {
         wr_id: 0,
@@ -319,7 +319,7 @@ fn notify(objects: &mut Objects, handle: u32) {
     }
 }
 
-/// Notifies of a solicited or failed completion.
+/// Notifies the program of a solicited or failed completion.
 fn notify_solicited(objects: &mut Objects, id: CqId) {
     let found = objects.cqs.iter_mut().find(|(_, _, cq)| cq.id == id);
     if let Some((handle, _, cq)) = found {

@@ -1,4 +1,4 @@
-//! Attributes of device, port and queue pairs, as the uverbs ABI has them.
+//! Attributes of device, port and queue pairs in the formats of the uverbs ABI.
 
 use ib_device::Device;
 use ib_hca::{AccessFlags, HcaConfig, QpAttr, QpState, QpType};
@@ -8,7 +8,7 @@ use ib_types::{Gid, Mtu, PKey, Psn, QKey, Qpn, ServiceLevel};
 use super::abi::{DeviceAttributes, ModifyQp, PortAttributes, QpDestination};
 use crate::errno::Errno;
 
-/// Maximum number of completions in a CQ, as rxe has it.
+/// Maximum number of completions in a CQ, as in rxe.
 pub(super) const MAX_CQE: u32 = (1 << 15) - 1;
 
 /// Maximum number of READs and atomics in flight in each direction.
@@ -264,6 +264,6 @@ fn state_of(number: u8) -> Option<QpState> {
 
 /// Returns the number of a state (`ib_qp_state`).
 pub(super) fn state_number(state: QpState) -> u8 {
-    let place = QpState::ALL.iter().position(|&it| it == state);
-    place.expect("every state is in the list") as u8
+    let number = QpState::ALL.iter().position(|&it| it == state);
+    number.expect("`ALL` has all states") as u8
 }

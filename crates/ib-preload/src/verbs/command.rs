@@ -58,15 +58,15 @@ pub(super) enum Request {
 /// Memory of the program that takes the response.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ResponseBuffer {
-    /// Its address; 0 if the command has no response.
+    /// Address of the buffer; 0 if the command has no response.
     pub(super) address: u64,
-    /// Its size in bytes without the part of the driver.
+    /// Size in bytes without the driver's part.
     pub(super) core: usize,
-    /// The size of the part of the driver in bytes; legacy commands have no border between both parts.
+    /// Size of the driver's part in bytes; 0 for legacy commands, which do not separate both parts.
     pub(super) driver: usize,
 }
 
-/// A command and where its response goes.
+/// A command and the buffer for its response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Command {
     pub(super) request: Request,

@@ -53,7 +53,7 @@ impl Response {
 /// Access flags: the engine's, binding of memory windows (without effect), huge pages and relaxed ordering.
 const KNOWN_ACCESS: u32 = 0xf | 1 << 4 | 1 << 7 | 0x3ff0_0000;
 
-/// A context whose command is executed.
+/// Executes commands of a context.
 pub(super) struct Executor<'a> {
     pub(super) adapter: &'a mut Adapter,
     pub(super) objects: &'a mut Objects,
@@ -308,8 +308,8 @@ impl Executor<'_> {
         // SGEs and inline data share the end of an element; the larger one gives room to the other.
         let room = (create.max_send_sge as usize * rxe::SGE).max(create.max_inline_data as usize);
         let cap = QpCap {
-            max_send_wr: held(create.max_send_wr, max_wr),
-            max_recv_wr: if srq.is_some() { 0 } else { held(create.max_recv_wr, max_wr) },
+            max_send_wr: queue_size(create.max_send_wr, max_wr),
+            max_recv_wr: if srq.is_some() { 0 } else { queue_size(create.max_recv_wr, max_wr) },
             max_send_sge: ((room / rxe::SGE) as u32).min(max_sge),
             max_recv_sge: if srq.is_some() { 0 } else { create.max_recv_sge },
             max_inline_data: (room as u32).min(max_inline),
@@ -468,7 +468,7 @@ impl Executor<'_> {
         let ring = match self.rings().and_then(|rings| Ring::create(rings, max_wr, element)) {
             Ok(ring) => ring,
             Err(error) => {
-                // It has just been created, so that nothing uses it.
+                // The object was just created, so it is not in use.
                 let _ = self.adapter.device.hca().destroy_srq(id);
                 return Err(error);
             }
@@ -500,12 +500,12 @@ impl Executor<'_> {
         Ok(Response::default())
     }
 
-    /// Destroys all objects of the context, those that depend on others first.
+    /// Destroys all objects of the context, dependent ones first.
     pub(super) fn destroy_all(&mut self) {
         for handle in self.objects.qps.handles(self.context) {
             if let Ok(qp) = self.objects.qps.of(self.context, handle) {
                 let id = qp.id;
-                self.adapter.device.hca().leave_groups(id);
+                self.adapter.device.hca().detach_all_mcast(id);
             }
             let _ = self.execute_destroy(Request::DestroyQp(handle));
         }
@@ -522,7 +522,7 @@ impl Executor<'_> {
         }
     }
 
-    /// Destroys one object of a context that is closed; nothing is left to report an error to.
+    /// Destroys one object of a closed context. Callers ignore errors.
     fn execute_destroy(&mut self, request: Request) -> Result<Response, Errno> {
         self.execute(&Command { request, response: super::command::ResponseBuffer::default() })
     }
@@ -540,9 +540,9 @@ impl Executor<'_> {
     }
 }
 
-/// Returns the number of work requests that a queue reports and holds: as many as its ring has room for, up to the limit
-/// of the device. A number above the limit is left to the engine, which refuses it.
-fn held(work_requests: u32, most: u32) -> u32 {
+/// Returns the size of a queue in work requests: the capacity of its ring, up to the limit of the device. A requested number
+/// above the limit is returned unchanged, and the engine refuses it.
+fn queue_size(work_requests: u32, most: u32) -> u32 {
     ring::capacity(work_requests).map_or(work_requests, |room| work_requests.max(room.min(most)))
 }
 

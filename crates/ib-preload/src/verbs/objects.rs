@@ -1,4 +1,4 @@
-//! Objects of the contexts of a process, by the handles that the program knows them by.
+//! Objects of the contexts of a process, by their handles in the program.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -79,7 +79,7 @@ pub(super) struct Cq {
     pub(super) user_handle: u64,
     /// True if the next completion causes an event.
     pub(super) is_armed: bool,
-    /// True if the next solicited or failed completion does.
+    /// True if the next solicited or failed completion causes an event.
     pub(super) is_armed_solicited: bool,
     pub(super) has_overrun: bool,
     pub(super) comp_events: u32,
@@ -130,7 +130,7 @@ pub(super) struct Srq {
 /// An open device file.
 pub(super) struct Context {
     pub(super) rings: RingFile,
-    /// Its file of asynchronous events, after GET_CONTEXT.
+    /// File of asynchronous events, after GET_CONTEXT.
     pub(super) async_file: Option<FileId>,
 }
 

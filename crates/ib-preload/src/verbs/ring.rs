@@ -40,8 +40,8 @@ impl RingFile {
     }
 }
 
-/// Returns the number of elements that a ring holds for a requested number: one slot of a power of two is
-/// always free, so that a full ring differs from an empty one. `None` if there are too many.
+/// Returns the capacity of a ring for a requested number of elements; `None` if it is too large. The number of slots is a
+/// power of two, and one slot is always free, so that a full ring differs from an empty one.
 pub(super) fn capacity(elements: u32) -> Option<u32> {
     let slots = elements.checked_add(1)?.checked_next_power_of_two()?;
     Some(slots.max(2) - 1)
@@ -54,7 +54,7 @@ pub(super) struct Ring {
     info: MapInfo,
     mask: u32,
     log2: u32,
-    /// Index of the next element to take or to put.
+    /// Index of the next element to be read or written.
     next: u32,
     /// Index of the first element that is not released to the program.
     released: u32,
@@ -103,7 +103,7 @@ impl Ring {
         Ok(ring)
     }
 
-    /// Returns where the program finds the ring in the file.
+    /// Returns offset and size of the ring in the file.
     pub(super) const fn info(&self) -> MapInfo {
         self.info
     }
@@ -170,10 +170,10 @@ impl Ring {
 
     /// Returns a number of the header at an offset.
     fn index(&self, offset: usize) -> &AtomicU32 {
-        let place = self.memory.place(offset, 4).expect("the header is within every ring");
+        let pointer = self.memory.pointer(offset, 4).expect("the header is within the ring");
         // SAFETY: four bytes within the mapping, aligned, which live as long as the ring; the program accesses them
         // by atomic operations, too.
-        unsafe { AtomicU32::from_ptr(place.cast()) }
+        unsafe { AtomicU32::from_ptr(pointer.cast()) }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Settings of the environment: which port the device of the process is, and its name.
+//! Settings from environment variables: port and name of the device.
 
 use std::net::IpAddr;
 

@@ -20,7 +20,7 @@ pub(super) fn is_written(tree: &Tree, device: &str) -> bool {
 /// Writes the files of a device.
 ///
 /// # Errors
-/// Fails if the file system does.
+/// Fails if a file cannot be written.
 pub(super) fn write(tree: &mut Tree, device: &str, port: &Port) -> io::Result<()> {
     let (major, minor) = DEVICE_NUMBER;
     let class = "sys/class/infiniband_verbs";
@@ -30,11 +30,11 @@ pub(super) fn write(tree: &mut Tree, device: &str, port: &Port) -> io::Result<()
         (format!("{class}/uverbs0/abi_version"), DRIVER_ABI_VERSION.to_string()),
         (format!("{class}/uverbs0/dev"), format!("{major}:{minor}")),
         (format!("{class}/uverbs0/ibdev"), device.to_owned()),
-        // A program that looks for the device finds a file; opening it leads to the device.
+        // Programs check that the device file exists. Opening it opens the device.
         ("dev/infiniband/uverbs0".to_owned(), String::new()),
     ];
     let own = format!("sys/class/infiniband/{device}");
-    // The provider is chosen by this alias, so that the name of the device is free.
+    // libibverbs selects the provider by this alias, so the device may have any name.
     files.push((format!("{own}/device/modalias"), "rdma_device:Nrxe".to_owned()));
     for (name, content) in [
         ("node_type", "1: CA".to_owned()),

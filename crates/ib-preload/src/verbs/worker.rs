@@ -51,18 +51,18 @@ fn run(verbs: &Verbs, generation: u64, wake: &OwnedFd) {
 /// Time for which the link is left to threads that poll CQs.
 const NAP: Duration = Duration::from_micros(100);
 
-/// Time without a poll after which the program counts as doing something else, such as watching its memory.
+/// Time without a poll after which the program is considered not to be polling a CQ.
 const RECENT: Duration = Duration::from_micros(20);
 
 /// Pause of the thread.
 enum Pause {
     /// Threads of the program have polled CQs since the last turn; the link does not wake this one.
     Nap,
-    /// Until a time, or until one of the descriptors of the link is readable.
+    /// Sleep until a time, or until one of the descriptors of the link is readable.
     Sleep(Instant, [i32; 2]),
 }
 
-/// Makes progress until there is nothing to do; returns how to pause then, or `None` if the device is closed.
+/// Makes progress until there is nothing to do. Returns the following pause; `None` if the device is closed.
 fn turns(verbs: &Verbs, generation: u64, polls: &mut u64) -> Option<Pause> {
     loop {
         let mut state = lock(verbs);

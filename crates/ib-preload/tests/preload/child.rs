@@ -1,4 +1,4 @@
-//! What runs under the preloaded library, in a process of its own that a test of `main.rs` starts.
+//! Checks that run under the preloaded library, in a process that a test of `main.rs` starts.
 
 use std::ffi::CString;
 use std::io;
@@ -23,18 +23,18 @@ macro_rules! call {
     }};
 }
 
-/// Does with descriptors what programs do, and checks what comes of it.
-pub(crate) fn behaves() {
+/// Checks the descriptors of the umad device: requests, waiting, long messages, duplicates, threads, and `UmadLink`.
+pub(crate) fn check_descriptors() {
     let file = open(libc::O_NONBLOCK);
-    assert!(call!(fcntl(file, libc::F_GETFD)).is_ok(), "it is a real descriptor");
+    assert!(call!(fcntl(file, libc::F_GETFD)).is_ok(), "the descriptor is open in the kernel");
     assert!(file < 1024);
     call!(ioctl(file, ENABLE_PKEY as libc::c_ulong)).expect("before the first agent");
-    requests_end(file);
-    every_way_to_wait_works(file);
-    long_messages_come_whole(file);
-    copies_stay_open(file);
-    several_threads_share_it();
-    the_link_works();
+    check_requests(file);
+    check_waiting(file);
+    check_long_messages(file);
+    check_duplicates(file);
+    check_threads();
+    check_link();
 }
 
 fn open(flags: i32) -> i32 {
@@ -85,14 +85,14 @@ fn description(lid: u16, id: u64) -> (UmadHeader, Mad) {
     (UmadHeader { lid, timeout_ms: 60, retries: 2, ..UmadHeader::default() }, mad)
 }
 
-fn requests_end(file: i32) {
+fn check_requests(file: i32) {
     let agent = register(file, MgmtClass::SUBN_LID_ROUTED, 0);
     assert_eq!(read(file, 320).expect_err("nothing").kind(), io::ErrorKind::WouldBlock);
     for (lid, least) in [(SILENT, 180), (UNREACHABLE, 0)] {
         let (header, mad) = description(lid, 5);
         let started = Instant::now();
         send(file, &UmadHeader { agent, ..header }, &mad.0);
-        assert!(readable(file, 5_000), "it is given up");
+        assert!(readable(file, 5_000), "the request fails");
         assert!(started.elapsed() >= Duration::from_millis(least), "after its retries");
         let (header, body) = read(file, 320).expect("the end of it");
         assert_eq!((header.status, header.lid, body.len()), (110, lid, 24));
@@ -101,13 +101,13 @@ fn requests_end(file: i32) {
     let (header, mad) = description(2, 6);
     send(file, &UmadHeader { agent, ..header }, &mad.0);
     assert!(readable(file, 5_000));
-    let (header, body) = read(file, 320).expect("an answer");
+    let (header, body) = read(file, 320).expect("a response");
     assert_eq!((header.status, header.lid, header.length), (0, 2, 320));
     assert_eq!(body[64..71], *b"host-2\0");
     assert!(!readable(file, 0));
 }
 
-fn every_way_to_wait_works(file: i32) {
+fn check_waiting(file: i32) {
     let (header, mad) = description(2, 8);
     send(file, &header, &mad.0);
     let queue = call!(epoll_create1(0)).expect("a queue");
@@ -127,20 +127,20 @@ fn every_way_to_wait_works(file: i32) {
         call!(select(file + 1, &raw mut set, none, none, none_at_all)).expect("it waits"),
         1
     );
-    read(file, 320).expect("an answer");
-    // And a blocking descriptor waits in `read`.
+    read(file, 320).expect("a response");
+    // A blocking descriptor waits in `read`.
     let blocking = open(0);
     let agent = register(blocking, MgmtClass::SUBN_LID_ROUTED, 0);
     let header = UmadHeader { agent, ..header }.to_bytes();
     let bytes = [&header[..SHORT_HEADER], &mad.0].concat();
     call!(write(blocking, bytes.as_ptr().cast(), bytes.len())).expect("it is sent");
     let mut buffer = [0_u8; 320];
-    let length = call!(read(blocking, buffer.as_mut_ptr().cast(), 320)).expect("an answer");
+    let length = call!(read(blocking, buffer.as_mut_ptr().cast(), 320)).expect("a response");
     assert_eq!(length as usize, SHORT_HEADER + 256, "without ENABLE_PKEY headers are short");
     call!(close(blocking)).expect("closed");
 }
 
-fn long_messages_come_whole(file: i32) {
+fn check_long_messages(file: i32) {
     let serves = register(file, MgmtClass::SYSTEM_STATUS, 1 << 1);
     let asks = register(file, MgmtClass::SYSTEM_STATUS, 0);
     let mut mad = Mad::new(MgmtClass::SYSTEM_STATUS, Method::GET, TransactionId(11));
@@ -164,25 +164,25 @@ fn long_messages_come_whole(file: i32) {
     assert_eq!(whole[36..], answer[36..]);
 }
 
-fn copies_stay_open(file: i32) {
+fn check_duplicates(file: i32) {
     let copy = call!(dup(file)).expect("a copy");
     call!(close(file)).expect("closed");
     let (header, mad) = description(2, 12);
     send(copy, &header, &mad.0);
     assert!(readable(copy, 5_000));
-    read(copy, 320).expect("an answer");
+    read(copy, 320).expect("a response");
     let other = call!(fcntl(copy, libc::F_DUPFD_CLOEXEC, 100)).expect("a copy");
     call!(close(copy)).expect("closed");
     send(other, &header, &mad.0);
     assert!(readable(other, 5_000));
     call!(close(other)).expect("closed");
-    // The number is an ordinary one again.
+    // The number does not belong to the library any more.
     let mut byte = 0_u8;
     let error = call!(read(other, (&raw mut byte).cast(), 1)).expect_err("it is closed");
     assert_eq!(error.raw_os_error(), Some(libc::EBADF));
 }
 
-fn several_threads_share_it() {
+fn check_threads() {
     let file = open(libc::O_NONBLOCK);
     call!(ioctl(file, ENABLE_PKEY as libc::c_ulong)).expect("before the first agent");
     let agent = register(file, MgmtClass::SUBN_LID_ROUTED, 0);
@@ -202,16 +202,16 @@ fn several_threads_share_it() {
             assert!(readable(file, 5_000), "{} came", seen.len());
             while let Ok((header, body)) = read(file, 320) {
                 assert_eq!(header.status, 0);
-                assert!(seen.insert(body[12..16].to_vec()), "an answer comes once");
+                assert!(seen.insert(body[12..16].to_vec()), "each response is delivered once");
             }
         }
     });
     call!(close(file)).expect("closed");
 }
 
-fn the_link_works() {
+fn check_link() {
     let options = UmadOptions::classes(&[MgmtClass::SUBN_LID_ROUTED]);
-    let device = UmadDevice::find("ibsim0", None).expect("it is there");
+    let device = UmadDevice::find("ibsim0", None).expect("a device");
     let mut link = UmadLink::open(&device, &options).expect("it opens");
     let port = link.port().expect("it is told");
     assert_eq!((port.number, port.lid, port.port_guid.0), (1, 1, 0x11));

@@ -1,5 +1,4 @@
-//! A fabric of two hosts on a wire, behind the sockets of ibsim: enough for programs to find both and to
-//! talk to the agents of one another.
+//! A fabric of two directly connected hosts behind ibsim's sockets, which programs can discover and query.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,10 +14,10 @@ use ib_wire::mad::sm::{
 };
 use ib_wire::mad::{Mad, MadStatus, MgmtClass, TransactionId};
 
-/// The LID that nothing comes back from.
+/// LID whose requests are lost without a response.
 pub(crate) const SILENT: u16 = 77;
 
-/// The LID that requests come back from undelivered.
+/// LID whose requests the simulator returns as undeliverable.
 pub(crate) const UNREACHABLE: u16 = 99;
 
 /// The fabric, in a thread.
@@ -51,7 +50,7 @@ impl Drop for Fabric {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            thread.join().expect("it ends well");
+            thread.join().expect("the thread does not panic");
         }
     }
 }
@@ -76,14 +75,13 @@ fn serve(server: &mut Server, input: Input) {
             }
             server.answer(client, &Control::new(client, message.kind, &payload));
         }
-        Input::Request { client, request } => carry(server, client, request),
+        Input::Request { client, request } => deliver(server, client, request),
         Input::Gone { .. } | Input::Ready(_) => {}
     }
 }
 
-/// Answers subnet management, and carries all else to the client that it is for: an answer to who
-/// asked, a request to the only client there is.
-fn carry(server: &mut Server, client: u32, request: Request) {
+/// Responds to SMPs, and delivers other MADs: responses to their requester, requests to the only client.
+fn deliver(server: &mut Server, client: u32, request: Request) {
     let mut mad = Mad(request.mad);
     let back = Request { dlid: request.slid, slid: request.dlid, ..request };
     match (mad.class(), request.dlid) {

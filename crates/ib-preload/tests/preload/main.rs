@@ -1,4 +1,4 @@
-//! Programs under the preloaded library, on a fabric of two hosts behind our own server.
+//! Programs under the preloaded library, on a fabric of two hosts.
 
 use std::path::PathBuf;
 use std::process::{Command, Output};
@@ -8,10 +8,10 @@ mod fabric;
 
 use fabric::Fabric;
 
-/// Tells a process of these tests that it is the one under the library.
+/// Environment variable that marks the test process under the library.
 const UNDER_THE_LIBRARY: &str = "UMAD_PRELOAD_TEST_CHILD";
 
-/// Returns the library, which cargo builds beside the tests.
+/// Returns the path of the library, which cargo builds into the directory of the tests.
 fn library() -> PathBuf {
     let test = std::env::current_exe().expect("a test has a path");
     let library = test.parent().expect("in a directory").join("libib_preload.so");
@@ -30,7 +30,7 @@ fn preloaded(program: &str, fabric: &Fabric) -> Command {
     command
 }
 
-/// Runs a program of infiniband-diags; `None` when it is not installed.
+/// Runs a program of infiniband-diags; `None` if it is not installed.
 fn run(program: &str, arguments: &[&str], fabric: &Fabric) -> Option<Output> {
     let path = ["/usr/sbin/", "/usr/bin/"].map(|directory| format!("{directory}{program}"));
     let Some(path) = path.iter().find(|path| PathBuf::from(path).exists()) else {
@@ -48,7 +48,7 @@ fn text(output: &Output) -> String {
 }
 
 #[test]
-fn programs_of_infiniband_diags_find_the_fabric() {
+fn infiniband_diags_discover_the_fabric() {
     let fabric = Fabric::start("diags");
     if let Some(output) = run("ibnetdiscover", &[], &fabric) {
         let text = text(&output);
@@ -70,16 +70,16 @@ fn programs_of_infiniband_diags_find_the_fabric() {
 }
 
 #[test]
-fn descriptors_behave_as_the_kernels_do() {
-    // This test runs itself once more, under the library.
+fn umad_descriptors_behave_as_those_of_the_kernel() {
+    // The test starts itself again under the library.
     if std::env::var_os(UNDER_THE_LIBRARY).is_some() {
-        return child::behaves();
+        return child::check_descriptors();
     }
     let fabric = Fabric::start("child");
     let own = std::env::current_exe().expect("a test has a path");
     let output = preloaded(own.to_str().expect("UTF-8"), &fabric)
         .env(UNDER_THE_LIBRARY, "1")
-        .args(["--exact", "descriptors_behave_as_the_kernels_do", "--nocapture"])
+        .args(["--exact", "umad_descriptors_behave_as_those_of_the_kernel", "--nocapture"])
         .output()
         .expect("it starts");
     let (out, error) = (text(&output), String::from_utf8_lossy(&output.stderr));
@@ -88,7 +88,7 @@ fn descriptors_behave_as_the_kernels_do() {
 }
 
 #[test]
-fn without_a_simulator_the_program_is_told() {
+fn missing_simulator_is_reported_on_stderr() {
     let fabric = Fabric::start("gone");
     let mut command = preloaded("ls", &fabric);
     command.env("IBSIM_SOCKNAME", "nobody-has-this-name").env("UMAD_PRELOAD_PATIENCE", "0.1");

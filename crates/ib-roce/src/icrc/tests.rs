@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Returns the same headers as the oracle and as this module take them.
+/// Returns the headers of a flow, for the oracle of ib-wire and for this module.
 fn v4(source: u32, destination: u32, ports: (u16, u16), id: u16) -> (RoceNetwork, Headers) {
     let (source, destination) = (Ipv4Addr::from(source), Ipv4Addr::from(destination));
     let network = RoceNetwork {
@@ -36,7 +36,7 @@ fn bytes() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-/// Appends an ICRC that the oracle has made.
+/// Appends the ICRC of the oracle.
 fn sealed(network: &RoceNetwork, mut bytes: Vec<u8>) -> Vec<u8> {
     let icrc = network.icrc(&bytes);
     bytes.extend(icrc.to_be_bytes());
@@ -45,7 +45,7 @@ fn sealed(network: &RoceNetwork, mut bytes: Vec<u8>) -> Vec<u8> {
 
 proptest! {
     #[test]
-    fn the_icrc_is_the_one_of_the_whole_headers(
+    fn icrc_equals_that_of_the_oracle(
         addresses in any::<(u128, u128)>(),
         ports in any::<(u16, u16)>(),
         id in 0..OWN_IDENTIFICATIONS as u16,
@@ -61,7 +61,7 @@ proptest! {
     }
 
     #[test]
-    fn any_identification_is_recognised_and_fragments_are_told(
+    fn any_identification_and_fragment_flag_is_found(
         addresses in any::<(u32, u32)>(),
         ports in any::<(u16, u16)>(),
         id in prop_oneof![any::<u16>(), 0..OWN_IDENTIFICATIONS as u16],
@@ -83,7 +83,7 @@ proptest! {
     }
 
     #[test]
-    fn what_may_change_on_the_way_may(bytes in bytes(), marks in any::<u8>()) {
+    fn variant_fields_are_not_covered(bytes in bytes(), marks in any::<u8>()) {
         for (network, headers) in [v4(1, 2, (3, 4), 0), v6(1, 2, (3, 4))] {
             let mut packet = sealed(&network, bytes.clone());
             packet[4] = marks;
@@ -92,10 +92,10 @@ proptest! {
     }
 }
 
-/// What a wrong bit does depends only on its distance from the identification, so that the longest
-/// packet stands for all; but for bits of the ICRC itself.
+/// The effect of a wrong bit depends only on its distance from the identification. Therefore the longest packet represents
+/// all others, except for bits of the ICRC itself.
 #[test]
-fn one_wrong_bit_never_looks_like_an_own_packet_and_hardly_like_another() {
+fn single_wrong_bits_never_match_an_own_identification() {
     let tables = Tables::get();
     let (network, headers) = v4(1, 2, (3, 4), 0);
     let (mut tries, mut some) = (0, 0);
@@ -116,12 +116,12 @@ fn one_wrong_bit_never_looks_like_an_own_packet_and_hardly_like_another() {
     for length in (12..=MAX_PACKET).step_by(4) {
         try_bits(length, &mut (length..length + ICRC));
     }
-    // Of so many the chance alone would have let two through.
+    // 2 undetected corruptions are expected by chance.
     assert_eq!((tries, some), (66_488, 4));
 }
 
 #[test]
-fn corruptions_go_unnoticed_as_rarely_as_is_written_above() {
+fn undetected_corruptions_have_the_documented_rate() {
     const TRIES: usize = 1 << 20;
     let tables = Tables::get();
     let (network, headers) = v4(0x0a00_0001, 0x0a00_0002, (4791, 4791), 7);
@@ -134,7 +134,7 @@ fn corruptions_go_unnoticed_as_rarely_as_is_written_above() {
         let packet_v6 = sealed(&network_v6, bytes);
         for _ in 0..TRIES / 2 {
             let (mut wrong, mut wrong_v6) = (packet.clone(), packet_v6.clone());
-            // A burst of wrong bytes that spans more than the CRC's own width.
+            // A burst of wrong bytes that is longer than the CRC.
             let at = 5 + rng.next_u64() as usize % (length - 5);
             for (byte, noise) in (at..length + 4).zip(rng.next_u64().to_le_bytes()) {
                 wrong[byte] ^= noise;
@@ -157,9 +157,9 @@ fn corruptions_go_unnoticed_as_rarely_as_is_written_above() {
     assert_eq!(verified, 0, "of {TRIES}");
 }
 
-/// Whole IP packets that the Linux kernel's driver rxe of version 6.1 has sent.
+/// IP packets captured from the driver `rdma_rxe` of Linux 6.1.
 #[test]
-fn packets_of_another_implementation_are_right() {
+fn captured_packets_of_rxe_have_valid_icrcs() {
     let packets = [
         "45000030fa2c40004011253cc0a84d01c0a84d02f54112b7001c00001100ffff000000110064dd151f000001\
          29575875",

@@ -4,7 +4,7 @@ use super::*;
 use crate::control::address_of;
 
 #[test]
-fn headers_have_eighty_bytes() {
+fn active_mtu_leaves_80_bytes_for_headers() {
     let cases = [(335, None), (336, Some(256)), (1500, Some(1024)), (2127, Some(1024))];
     let more = [(2128, Some(2048)), (4175, Some(2048)), (4176, Some(4096)), (65_536, Some(4096))];
     for (interface, expected) in cases.into_iter().chain(more) {
@@ -13,7 +13,7 @@ fn headers_have_eighty_bytes() {
 }
 
 #[test]
-fn the_guid_is_the_mac_address_or_of_the_address() {
+fn guid_is_derived_from_the_mac_or_ip_address() {
     let mut interface = RoceInterface {
         name: "eth0".to_owned(),
         index: 2,
@@ -29,7 +29,7 @@ fn the_guid_is_the_mac_address_or_of_the_address() {
 }
 
 #[test]
-fn the_loopback_device_holds_its_address() {
+fn interface_is_found_by_its_address() {
     let address = Ipv4Addr::LOCALHOST.into();
     let interface = RoceInterface::holding(address).unwrap().expect("a loopback device");
     assert_eq!(interface.mac, None);

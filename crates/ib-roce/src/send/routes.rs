@@ -1,4 +1,4 @@
-//! What is known of the routes that packets were sent on.
+//! Cache of routes: headers, socket addresses and control messages of their packets.
 
 use std::collections::HashMap;
 
@@ -9,27 +9,27 @@ use crate::error::PushError;
 use crate::icrc::Headers;
 use crate::udp::UdpSocket;
 
-/// What the packets of a route share.
-pub(super) struct Prepared {
+/// Headers, destination and control messages of the packets of a route.
+pub(super) struct PreparedRoute {
     pub(super) headers: Headers,
     pub(super) destination: SocketAddress,
     pub(super) control: Control,
 }
 
-/// The routes by number.
+/// Cache of routes, by number.
 #[derive(Default)]
 pub(super) struct Routes {
     numbers: HashMap<Route, usize>,
-    prepared: Vec<Prepared>,
-    /// The one that was asked for last.
+    prepared: Vec<PreparedRoute>,
+    /// The route of the last lookup.
     last: Option<(Route, usize)>,
 }
 
-/// How many routes are kept in mind.
+/// Maximum number of cached routes.
 const MOST: usize = 4096;
 
 impl Routes {
-    /// Returns the number of a route, after making it known.
+    /// Returns the number of a route, which is added if it is not cached.
     pub(super) fn number(
         &mut self,
         route: &Route,
@@ -49,22 +49,22 @@ impl Routes {
         Ok(number)
     }
 
-    pub(super) fn prepared(&self, number: usize) -> &Prepared {
+    pub(super) fn prepared(&self, number: usize) -> &PreparedRoute {
         &self.prepared[number]
     }
 
-    /// Returns true when there are so many that they should be forgotten.
+    /// Returns true if the cache is full and should be cleared.
     pub(super) fn is_full(&self) -> bool {
         self.prepared.len() >= MOST
     }
 
-    /// Forgets all; no number is valid any more.
+    /// Removes all routes. All numbers become invalid.
     pub(super) fn clear(&mut self) {
         self.forget();
         self.prepared.clear();
     }
 
-    /// Forgets which route has which number. The numbers stay valid.
+    /// Removes the routes from the index. Their numbers remain valid.
     pub(super) fn forget(&mut self) {
         self.numbers.clear();
         self.last = None;
@@ -76,7 +76,7 @@ impl Routes {
         if !is_own || own.is_ipv4() != socket.address.is_ipv4() || own.is_ipv4() != peer.is_ipv4() {
             return Err(PushError::Route { own, peer, socket: socket.address });
         }
-        self.prepared.push(Prepared {
+        self.prepared.push(PreparedRoute {
             headers: Headers::new(own, peer, socket.port, port),
             destination: socket.destination(own, peer, port),
             control: socket.control(own, peer, route),

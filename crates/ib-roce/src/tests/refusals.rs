@@ -1,9 +1,9 @@
-//! What is not sent, and what is not handed out.
+//! Packets that are not sent, or not returned by the receiver.
 
 use super::*;
 
 #[test]
-fn what_is_wrong_is_counted_and_dropped() {
+fn invalid_packets_are_counted_and_dropped() {
     for address in [V4, V6] {
         let mut here = RoceSocket::bind(&options(address)).unwrap();
         let other = UdpSocket::bind((address, 0)).unwrap();
@@ -28,7 +28,7 @@ fn what_is_wrong_is_counted_and_dropped() {
         let received = here.counters().received;
         assert_eq!((received.bad_icrc, received.malformed), (1, 6), "{received:?}");
 
-        // Without room for several packets a long one is cut.
+        // Without GRO the buffer is smaller, so that a long datagram is truncated.
         let alone = RoceOptions { gro: false, ..options(address) };
         let mut here = RoceSocket::bind(&alone).unwrap();
         other.send_to(&[0; 9999], (address, here.port())).unwrap();
@@ -39,9 +39,9 @@ fn what_is_wrong_is_counted_and_dropped() {
 }
 
 #[test]
-fn a_refused_batch_is_sent_packet_by_packet_with_other_icrcs() {
+fn rejected_batch_is_sent_as_single_packets() {
     let (mut here, mut there) = pair(&RoceOptions { allow_zero_checksum: true, ..options(V4) });
-    // SO_NO_CHECK stands for a system or device that cannot cut datagrams.
+    // SO_NO_CHECK disables GSO, as on a system or device that does not support it.
     ib_os::sockopt::set(here.as_fd(), libc::SOL_SOCKET, libc::SO_NO_CHECK, 1).unwrap();
     let packets = [96, 96, 96, 32].map(|length| packet(length, length));
     for _ in 0..2 {
@@ -58,7 +58,7 @@ fn a_refused_batch_is_sent_packet_by_packet_with_other_icrcs() {
 }
 
 #[test]
-fn a_refused_packet_is_counted_and_what_follows_leaves() {
+fn rejected_packet_is_counted_and_later_ones_are_sent() {
     let (mut here, mut there) = pair(&options(V4));
     for peer in [IpAddr::V4(Ipv4Addr::BROADCAST), V4] {
         push(&mut here.sender, &route(V4, peer), &packet(1, 64));
@@ -69,19 +69,21 @@ fn a_refused_packet_is_counted_and_what_follows_leaves() {
     let sent = here.counters().sent;
     assert_eq!((sent.packets, sent.batches, sent.full), (2, 1, 0));
     assert_eq!(sent.errors, [(libc::EACCES, 2)].into());
-    assert!(here.sender.gso(), "the fault was the address's");
+    assert!(here.sender.gso(), "GSO is not disabled by an invalid address");
 }
 
 #[test]
-fn what_no_packet_can_be_is_refused() {
+fn invalid_sizes_routes_and_addresses_are_refused() {
     let mut here = RoceSocket::bind(&options(V4)).unwrap();
     for length in [0, 8, 13, 14, 15, MAX_PACKET + 4, 65_536] {
-        let refused = here.sender.push(&route(V4, V4), length, |_| panic!("it is not written"));
+        let refused =
+            here.sender.push(&route(V4, V4), length, |_| panic!("`fill` must not be called"));
         assert_eq!(refused, Err(PushError::Length { length }));
     }
     let other = IpAddr::from([127, 0, 0, 2]);
     for (own, peer) in [(V4, V6), (V6, V6), (other, V4)] {
-        let refused = here.sender.push(&route(own, peer), 12, |_| panic!("it is not written"));
+        let refused =
+            here.sender.push(&route(own, peer), 12, |_| panic!("`fill` must not be called"));
         assert_eq!(refused, Err(PushError::Route { own, peer, socket: V4 }));
     }
     assert_eq!(here.sender.unsent(), 0);
@@ -94,7 +96,7 @@ fn what_no_packet_can_be_is_refused() {
 }
 
 #[test]
-fn what_nobody_takes_in_time_is_counted() {
+fn overflows_of_the_receive_buffer_are_counted() {
     let small = RoceOptions { receive_buffer: 0, gso: false, ..options(V4) };
     let (mut here, mut there) = pair(&small);
     let mut arrived = 0;
@@ -109,7 +111,7 @@ fn what_nobody_takes_in_time_is_counted() {
         }
     }
     let received = there.counters().received;
-    // What is lost last is told with what arrives next.
+    // The system reports a drop with the next datagram.
     assert!(received.overflows > 0 && received.overflows + arrived <= 80, "{received:?}");
     assert_eq!(received.packets, arrived);
 }
@@ -119,7 +121,7 @@ fn zero_udp_checksums_over_ipv4_are_refused_unless_allowed() {
     for (address, allow, expected) in [(V4, false, 0), (V4, true, 2), (V6, false, 2)] {
         let options = RoceOptions { allow_zero_checksum: allow, ..options(address) };
         let (mut here, mut there) = pair(&options);
-        // Its own packets are cut one by one then.
+        // Packets of the sender then have a UDP checksum of zero.
         let (level, name) = if address.is_ipv4() {
             (libc::SOL_SOCKET, libc::SO_NO_CHECK)
         } else {

@@ -128,7 +128,7 @@ impl Server {
                     let length = length as usize;
                     let checked = "`handle_request` has limited the length to a chunk";
                     if let Some((range, of)) = stored {
-                        memory.copy_from(start, (of, range.offset), length).expect(checked);
+                        memory.copy_from(start, of, range.offset, length).expect(checked);
                     }
                     let rest = to.length as usize - length;
                     if rest > 0 {

@@ -140,7 +140,7 @@ fn store_registrations_end_with_their_path() {
     let path = lab.server.paths().next().unwrap();
     lab.server.disconnect_path(lab.now, &mut lab.sides[1], path);
     lab.run_for(Duration::from_millis(100));
-    assert_eq!(lab.sides[1].0[0].hca.regions(), 0);
+    assert_eq!(lab.sides[1].0[0].hca.region_count(), 0);
 }
 
 #[test]

@@ -46,8 +46,8 @@ impl MemoryDisk {
         let Command { operation, offset, length, .. } = job.command;
         let (at, length) = (offset as usize, length as usize);
         let done = match operation {
-            Operation::Read => job.memory.copy_from(job.offset, (&self.memory, at), length),
-            Operation::Write => self.memory.copy_from(at, (&job.memory, job.offset), length),
+            Operation::Read => job.memory.copy_from(job.offset, &self.memory, at, length),
+            Operation::Write => self.memory.copy_from(at, &job.memory, job.offset, length),
             Operation::Flush => Ok(()),
             Operation::Discard | Operation::SecureErase | Operation::WriteZeroes => {
                 self.memory.fill(at, length, 0)

@@ -60,7 +60,7 @@ impl Stream {
             let start = match slice {
                 Slice::Bytes(bytes) => bytes.as_ptr().cast_mut(),
                 Slice::Memory(memory, start, length) => {
-                    memory.place(start, length).map_err(io::Error::other)?
+                    memory.pointer(start, length).map_err(io::Error::other)?
                 }
             };
             *to = libc::iovec { iov_base: start.cast(), iov_len: slice.len() };

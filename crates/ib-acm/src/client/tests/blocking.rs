@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use ib_wire::acm::{ClientHeader, ClientStatus, Entry, HEADER};
 
 use super::super::{
-    Client, ClientError, ClientOptions, PerfOf, ResolveOptions, ServiceAddress, Wrong,
+    Client, ClientError, ClientOptions, CounterScope, ReplyDefect, ResolveOptions, ServiceAddress,
 };
 use super::server::{Peer, SOON, Server};
 use super::{answer, counters, endpoint, path, resolved};
@@ -21,7 +21,7 @@ fn node(name: &str) -> Address {
     Address::name(name).unwrap()
 }
 
-/// Answers everything with a path, or with an endpoint as long as there are some.
+/// Script of a server that answers requests with paths, counters and two endpoints.
 fn serves(peer: &mut Peer) {
     while let Some(request) = peer.request() {
         let header = ClientHeader::parse(request.first_chunk().unwrap());
@@ -40,14 +40,14 @@ fn serves(peer: &mut Peer) {
     }
 }
 
-fn asks_for_everything(server: &Server) {
+fn check_all_requests(server: &Server) {
     let mut client = connect(server, ClientOptions::default());
     let found = client.resolve(None, &node("b"), NOW).unwrap();
     assert_eq!((found.path, found.source), (path(7), Some(Address::V4([10, 0, 0, 1].into()))));
     let found = client.resolve(Some(&node("a")), &node("b"), NOW).unwrap();
     assert_eq!((found.path, found.source), (path(8), None));
     assert_eq!(client.resolve_path(&path(9), NOW).unwrap().path, path(7));
-    let perf = client.perf(&PerfOf::Service).unwrap();
+    let perf = client.perf(&CounterScope::Service).unwrap();
     assert_eq!((&perf.0[..], perf.known().resolves, perf.known().no_data), (&[0, 5][..], 5, 0));
     let endpoints = client.endpoints(0).unwrap();
     let names: Vec<_> = endpoints.iter().map(|it| (it.index, &*it.addresses[0])).collect();
@@ -55,18 +55,18 @@ fn asks_for_everything(server: &Server) {
 }
 
 #[test]
-fn a_service_at_a_tcp_port_is_asked_for_everything() {
-    asks_for_everything(&Server::tcp(serves));
+fn all_requests_work_over_tcp() {
+    check_all_requests(&Server::tcp(serves));
 }
 
 #[test]
 #[cfg(unix)]
-fn a_service_at_a_socket_is_asked_for_everything() {
-    asks_for_everything(&Server::unix(serves));
+fn all_requests_work_over_a_unix_socket() {
+    check_all_requests(&Server::unix(serves));
 }
 
 #[test]
-fn slow_answers_in_pieces_are_answers() {
+fn reply_may_arrive_in_parts() {
     let server = Server::tcp(|peer| {
         let request = peer.request().unwrap();
         for piece in answer(&request, true, ClientStatus::SUCCESS, &resolved(7, None)).chunks(30) {
@@ -79,7 +79,7 @@ fn slow_answers_in_pieces_are_answers() {
 }
 
 #[test]
-fn every_status_is_an_error_of_the_system() {
+fn every_status_has_an_error_kind() {
     const EXPECTED: [(u8, ErrorKind); 11] = [
         (1, ErrorKind::OutOfMemory),
         (2, ErrorKind::InvalidInput),
@@ -108,7 +108,7 @@ fn every_status_is_an_error_of_the_system() {
 }
 
 #[test]
-fn late_answers_are_not_taken_for_those_to_the_next_request() {
+fn late_reply_does_not_complete_the_next_request() {
     let server = Server::tcp(|peer| {
         let (first, second) = (peer.request().unwrap(), peer.request().unwrap());
         peer.answer(&first, ClientStatus::SUCCESS, &resolved(1, None));
@@ -124,7 +124,7 @@ fn late_answers_are_not_taken_for_those_to_the_next_request() {
 }
 
 #[test]
-fn trickling_bytes_do_not_extend_the_time_of_an_answer() {
+fn received_bytes_do_not_extend_the_reply_timeout() {
     let server = Server::tcp(|peer| {
         let request = peer.request().unwrap();
         for byte in answer(&request, true, ClientStatus::SUCCESS, &resolved(1, None)) {
@@ -138,7 +138,7 @@ fn trickling_bytes_do_not_extend_the_time_of_an_answer() {
 }
 
 #[test]
-fn a_connection_that_ends_fails_all_further_requests() {
+fn closed_connection_fails_all_further_requests() {
     let server = Server::tcp(|peer| {
         let request = peer.request().unwrap();
         peer.send(&answer(&request, true, ClientStatus::SUCCESS, &resolved(1, None))[..50]);
@@ -152,7 +152,7 @@ fn a_connection_that_ends_fails_all_further_requests() {
 }
 
 #[test]
-fn bad_bytes_end_the_connection() {
+fn invalid_reply_fails_the_connection() {
     let server = Server::tcp(|peer| {
         let request = peer.request().unwrap();
         peer.send(b"HTTP/1.1 400 Bad Request\r\n\r\n");
@@ -160,15 +160,15 @@ fn bad_bytes_end_the_connection() {
     });
     let mut client = connect(&server, ClientOptions::default());
     for _ in 0..2 {
-        let error = client.perf(&PerfOf::Service).unwrap_err();
+        let error = client.perf(&CounterScope::Service).unwrap_err();
         let ClientError::Reply { error: reply, .. } = &error else { panic!("{error}") };
-        assert_eq!(reply.wrong, Wrong::Version(b'H'));
+        assert_eq!(reply.defect, ReplyDefect::Version(b'H'));
         assert_eq!(error.kind(), ErrorKind::InvalidData);
     }
 }
 
 #[test]
-fn a_service_that_is_not_there_says_where_it_was_expected() {
+fn connect_error_has_the_address_of_the_service() {
     let directory = tempfile::tempdir().unwrap();
     let unused = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let port = unused.local_addr().unwrap().port();
@@ -190,10 +190,10 @@ fn a_service_that_is_not_there_says_where_it_was_expected() {
     drop(directory);
 }
 
-/// The system holds whoever connects while a listener has no room.
+/// The system blocks a connecting client while the backlog of the listener is full.
 #[test]
 #[cfg(target_os = "linux")]
-fn a_service_without_room_is_given_up_in_time() {
+fn connecting_to_a_full_backlog_times_out() {
     use rustix::net;
 
     let directory = tempfile::tempdir().unwrap();

@@ -5,8 +5,8 @@ use ib_wire::mad::sa::PathRecord;
 use proptest::prelude::*;
 
 use super::super::{
-    Answer, PerfOf, Pipeline, Reply, Request, RequestError, ResolveOptions, TransactionNumber,
-    Wrong,
+    Answer, CounterScope, Pipeline, Reply, ReplyDefect, Request, RequestError, ResolveOptions,
+    TransactionNumber,
 };
 use super::{answer, counters, endpoint, resolved};
 use crate::Address;
@@ -17,17 +17,17 @@ fn address(text: &str) -> Address {
     Address::parse(text).unwrap()
 }
 
-/// Returns requests of every sort, and the data of a good answer to each.
+/// Returns requests of every type, and the data of a valid reply to each.
 fn samples() -> Vec<(Request, Vec<u8>)> {
     let options = ResolveOptions::default();
     let to = |text: &str| Request::resolve(None, &address(text), options).unwrap();
     vec![
         (to("10.1.2.3"), resolved(7, Some([10, 0, 0, 1]))),
-        (Request::perf(&PerfOf::Service).unwrap(), counters(&[1, 2, 3, 4, 5, 6, 1 << 40])),
+        (Request::perf(&CounterScope::Service).unwrap(), counters(&[1, 2, 3, 4, 5, 6, 1 << 40])),
         (Request::endpoint(ONE, 0), endpoint(0x17, &["node1", "10.0.0.1"])),
         (Request::endpoint(ONE, 1), endpoint(0x18, &[])),
         (to("fd00::7"), resolved(8, None)),
-        (Request::perf(&PerfOf::Address(address("node1"))).unwrap(), counters(&[])),
+        (Request::perf(&CounterScope::Address(address("node1"))).unwrap(), counters(&[])),
     ]
 }
 
@@ -41,7 +41,7 @@ fn poll(pipeline: &mut Pipeline) -> Vec<Answer> {
 }
 
 #[test]
-fn requests_are_those_of_the_protocol() {
+fn requests_have_the_format_of_ibacm() {
     let flags = ResolveOptions { no_delay: true, query_sa: false };
     let (source, destination) = (address("10.0.0.1"), address("node7"));
     let request = Request::resolve(Some(&source), &destination, flags).unwrap();
@@ -59,16 +59,17 @@ fn requests_are_those_of_the_protocol() {
 
     let bytes = Request::endpoint(NonZeroU8::new(3).unwrap(), 2).to_bytes([9; 8]);
     assert_eq!(bytes[..8], [1, 3, 0, 3, 2, 0, 0, 16]);
-    let bytes =
-        Request::perf(&PerfOf::Endpoint(NonZeroU8::new(3).unwrap())).unwrap().to_bytes([9; 8]);
+    let bytes = Request::perf(&CounterScope::Endpoint(NonZeroU8::new(3).unwrap()))
+        .unwrap()
+        .to_bytes([9; 8]);
     assert_eq!(bytes[..8], [1, 2, 0, 0, 3, 0, 0, 16]);
-    let bytes = Request::perf(&PerfOf::Address(destination)).unwrap().to_bytes([9; 8]);
+    let bytes = Request::perf(&CounterScope::Address(destination)).unwrap().to_bytes([9; 8]);
     assert_eq!(bytes[..8], [1, 2, 0, 0, 0, 0, 0, 88]);
     assert_eq!(bytes[16..20], 1_u32.to_ne_bytes());
 }
 
 #[test]
-fn gids_and_lids_are_asked_for_as_paths() {
+fn gids_and_lids_are_sent_as_path_records() {
     let flags = ResolveOptions { no_delay: false, query_sa: true };
     let lids = [Address::Lid(3), Address::Lid(9)];
     let request = Request::resolve(Some(&lids[0]), &lids[1], flags).unwrap();
@@ -81,13 +82,13 @@ fn gids_and_lids_are_asked_for_as_paths() {
     let error = RequestError::Mixed(lids[0].clone(), address("node7"));
     assert_eq!(mixed, Err(error));
     assert_eq!(
-        Request::perf(&PerfOf::Address(lids[0].clone())),
+        Request::perf(&CounterScope::Address(lids[0].clone())),
         Err(RequestError::NoEndpoint(lids[0].clone()))
     );
 }
 
 #[test]
-fn answers_come_with_the_bit_of_answers_or_without_and_in_any_order() {
+fn replies_may_arrive_in_any_order_without_the_ack_bit() {
     for ack in [false, true] {
         let (requests, data): (Vec<_>, Vec<_>) = samples().into_iter().unzip();
         let mut pipeline = Pipeline::default();
@@ -119,14 +120,14 @@ fn answers_come_with_the_bit_of_answers_or_without_and_in_any_order() {
 }
 
 #[test]
-fn what_is_refused_says_its_status() {
+fn rejected_requests_return_their_status() {
     let mut pipeline = Pipeline::default();
     for (request, _) in samples() {
         let (transaction, bytes) = pipeline.start(&request);
         let status = ClientStatus(99);
         pipeline.handle_bytes(&answer(&bytes, true, status, &[]));
         assert_eq!(poll(&mut pipeline), [Answer { transaction, result: Err(status) }]);
-        // Subnet administration's refusals come with the path that was asked for.
+        // Errors of the SA contain the requested path.
         let (transaction, bytes) = pipeline.start(&request);
         pipeline.handle_bytes(&answer(&bytes, false, ClientStatus::ENODATA, &[0; 72]));
         let result = Err(ClientStatus::ENODATA);
@@ -135,7 +136,7 @@ fn what_is_refused_says_its_status() {
 }
 
 #[test]
-fn forgotten_answers_are_dropped_when_they_come() {
+fn replies_to_cancelled_requests_are_dropped() {
     let mut pipeline = Pipeline::default();
     let (request, data) = samples().remove(1);
     let (first, late) = pipeline.start(&request);
@@ -150,8 +151,8 @@ fn forgotten_answers_are_dropped_when_they_come() {
     assert_eq!((answers.len(), answers[0].transaction), (1, second));
 }
 
-/// Returns what is wrong with the answer to the second of two requests of a sort when some of its bytes are others.
-fn wrong(sample: usize, changes: &[(usize, u8)]) -> Wrong {
+/// Returns the defect of the reply to the second of two equal requests, after some of its bytes were changed.
+fn defect(sample: usize, changes: &[(usize, u8)]) -> ReplyDefect {
     let (request, data) = samples().remove(sample);
     let mut pipeline = Pipeline::default();
     let (_, first) = pipeline.start(&request);
@@ -167,46 +168,47 @@ fn wrong(sample: usize, changes: &[(usize, u8)]) -> Wrong {
     let error = pipeline.poll_answer().unwrap_err();
     assert_eq!((error.number, error.offset), (2, first.len() as u64));
     pipeline.handle_bytes(&first);
-    assert_eq!(pipeline.poll_answer(), Err(error), "the connection is over");
-    error.wrong
+    assert_eq!(pipeline.poll_answer(), Err(error), "the connection has failed");
+    error.defect
 }
 
 #[test]
-fn wrong_answers_say_what_was_found_and_expected() {
+fn invalid_replies_have_a_reason() {
     let [low, high] = 88_u16.to_ne_bytes();
-    assert_eq!(wrong(0, &[(0, 2)]), Wrong::Version(2));
-    assert_eq!(wrong(0, &[(8, 1)]), Wrong::Transaction(0x100_0000_0000_0002));
+    assert_eq!(defect(0, &[(0, 2)]), ReplyDefect::Version(2));
+    assert_eq!(defect(0, &[(8, 1)]), ReplyDefect::Transaction(0x100_0000_0000_0002));
     assert_eq!(
-        wrong(0, &[(15, 1)]),
-        Wrong::Transaction(1),
-        "the first is answered already and answers come once"
+        defect(0, &[(15, 1)]),
+        ReplyDefect::Transaction(1),
+        "the first request has completed already"
     );
-    let opcode = Wrong::Opcode { found: ClientOpcode(0x83), expected: ClientOpcode::PERF_QUERY };
-    assert_eq!(wrong(1, &[(1, 0x83)]), opcode);
+    let opcode =
+        ReplyDefect::Opcode { found: ClientOpcode(0x83), expected: ClientOpcode::PERF_QUERY };
+    assert_eq!(defect(1, &[(1, 0x83)]), opcode);
     let (opcode, status) = (ClientOpcode::RESOLVE, ClientStatus::SUCCESS);
     let [odd, zero] = 89_u16.to_ne_bytes();
-    let length = Wrong::Length { length: 89, opcode, status };
-    assert_eq!(wrong(0, &[(6, odd), (7, zero)]), length);
-    // A path's length in the other order, and a path without one.
+    let length = ReplyDefect::Length { length: 89, opcode, status };
+    assert_eq!(defect(0, &[(6, odd), (7, zero)]), length);
+    // The length of a path in the other byte order, and a reply without a path.
     assert!(matches!(
-        wrong(0, &[(6, high), (7, low)]),
-        Wrong::Length { length: 0x5800 | 0x0058, .. }
+        defect(0, &[(6, high), (7, low)]),
+        ReplyDefect::Length { length: 0x5800 | 0x0058, .. }
     ));
-    assert_eq!(wrong(0, &[(20, 9), (21, 9)]), Wrong::NoPath(2));
-    assert_eq!(wrong(1, &[(3, 6)]), Wrong::Counters { counters: 6, length: 72 });
+    assert_eq!(defect(0, &[(20, 9), (21, 9)]), ReplyDefect::NoPath(2));
+    assert_eq!(defect(1, &[(3, 6)]), ReplyDefect::Counters { counters: 6, length: 72 });
     let opcode = ClientOpcode::PERF_QUERY;
-    let length = Wrong::Length { length: 816, opcode, status };
-    assert_eq!(wrong(1, &[(3, 100), (6, 3), (7, 0x30)]), length);
-    assert_eq!(wrong(2, &[(31, 1)]), Wrong::Addresses { addresses: 1, length: 224 });
-    assert!(matches!(wrong(2, &[(7, 225)]), Wrong::Length { length: 225, .. }));
-    assert!(matches!(wrong(3, &[(7, 80)]), Wrong::Length { length: 80, .. }));
-    // A refusal needs no more than a header, but that.
-    assert!(matches!(wrong(3, &[(2, 2), (7, 15)]), Wrong::Length { length: 15, .. }));
+    let length = ReplyDefect::Length { length: 816, opcode, status };
+    assert_eq!(defect(1, &[(3, 100), (6, 3), (7, 0x30)]), length);
+    assert_eq!(defect(2, &[(31, 1)]), ReplyDefect::Addresses { addresses: 1, length: 224 });
+    assert!(matches!(defect(2, &[(7, 225)]), ReplyDefect::Length { length: 225, .. }));
+    assert!(matches!(defect(3, &[(7, 80)]), ReplyDefect::Length { length: 80, .. }));
+    // An error needs a complete header.
+    assert!(matches!(defect(3, &[(2, 2), (7, 15)]), ReplyDefect::Length { length: 15, .. }));
 }
 
 proptest! {
     #[test]
-    fn the_pieces_in_which_bytes_come_make_no_difference(
+    fn parsing_does_not_depend_on_the_parts(
         pieces in prop::collection::vec(1_usize..200, 1..40),
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..3),
     ) {

@@ -1,4 +1,4 @@
-//! A service that does what a test says.
+//! A server that runs a script for one connection.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -10,11 +10,11 @@ use ib_wire::acm::{ClientHeader, ClientStatus, MOST};
 use super::super::{ClientOptions, ServiceAddress};
 use super::answer;
 
-/// Options with which tests that wait in vain end soon.
+/// Options with a short reply timeout, for tests of missing replies.
 pub(super) const SOON: ClientOptions =
     ClientOptions { connect: Duration::from_secs(5), reply: Duration::from_millis(200) };
 
-/// A service for one connection. It is over with the script, whose failures are those of the test.
+/// A server for one connection, which runs until its script returns. Panics of the script fail the test.
 pub(super) struct Server {
     pub(super) address: ServiceAddress,
     thread: Option<JoinHandle<()>>,
@@ -32,7 +32,7 @@ trait Stream: Read + Write {}
 impl<T: Read + Write> Stream for T {}
 
 impl Server {
-    /// Starts a service at a TCP port.
+    /// Starts a server at a TCP port.
     pub(super) fn tcp(script: impl FnOnce(&mut Peer) + Send + 'static) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -48,7 +48,7 @@ impl Server {
         }
     }
 
-    /// Starts a service at a socket of the file system.
+    /// Starts a server at a Unix domain socket.
     #[cfg(unix)]
     pub(super) fn unix(script: impl FnOnce(&mut Peer) + Send + 'static) -> Self {
         let directory = tempfile::tempdir().unwrap();
@@ -65,31 +65,31 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        let thread = self.thread.take().expect("it is dropped once");
+        let thread = self.thread.take().expect("`drop` is called once");
         if !thread::panicking() {
-            thread.join().expect("the script holds");
+            thread.join().expect("the script does not panic");
         }
     }
 }
 
 impl Peer {
-    /// Takes what one call returns for a request, as ibacm does: it must be all of it, and nothing else. Returns `None`
-    /// at the end of the stream.
+    /// Reads a request with one call, as ibacm does, and checks that it is complete and has no further bytes. Returns
+    /// `None` at the end of the stream.
     pub(super) fn request(&mut self) -> Option<Vec<u8>> {
         let mut buffer = [0; 2 * MOST];
         let read = self.stream.read(&mut buffer).unwrap_or(0);
         let request = buffer[..read].to_vec();
         let header = ClientHeader::parse(request.first_chunk()?);
-        assert_eq!(header.length().unwrap().0, read, "one call brings one request");
+        assert_eq!(header.length().unwrap().0, read, "a read call returns one request");
         Some(request)
     }
 
-    /// Sends bytes; the client may be gone.
+    /// Sends bytes. Errors are ignored, because the client may have disconnected.
     pub(super) fn send(&mut self, bytes: &[u8]) {
         let _ = self.stream.write_all(bytes);
     }
 
-    /// Sends an answer to a request.
+    /// Sends a reply to a request.
     pub(super) fn answer(&mut self, request: &[u8], status: ClientStatus, data: &[u8]) {
         self.send(&answer(request, true, status, data));
     }

@@ -12,7 +12,7 @@ fn files(directory: &Path) -> ServiceFiles {
 }
 
 #[test]
-fn programs_find_the_port_first_and_then_the_socket() {
+fn port_file_has_priority_over_the_socket() {
     let directory = tempfile::tempdir().unwrap();
     let files = files(directory.path());
     let found = |text: Option<&str>| {
@@ -37,7 +37,7 @@ fn programs_find_the_port_first_and_then_the_socket() {
 }
 
 #[test]
-fn texts_are_sockets_or_hosts() {
+fn address_text_is_a_socket_path_or_a_host() {
     let directory = tempfile::tempdir().unwrap();
     let files = files(directory.path());
     let read = |text: &str| ServiceAddress::from_text_in(text, &files);

@@ -20,7 +20,7 @@ fn bare(file: &AddressFile) -> AddressFile {
 }
 
 #[test]
-fn a_line_is_an_address_of_an_endpoint() {
+fn line_has_an_address_of_an_endpoint() {
     let parsed = AddressFile::read(
         b"# name device port pkey\nNode-17 mlx5_0 1 default\r\n\n  node-17-2\tmlx5_1 2 0x8001 # second\n\
           10.1.2.17 mlx5_0 1 32769\nfd00::17 mlx5_0 255 DEFAULT",
@@ -38,10 +38,10 @@ fn a_line_is_an_address_of_an_endpoint() {
 }
 
 #[test]
-fn what_is_no_line_is_told() {
+fn invalid_lines_cause_warnings() {
     let (name, device) = ("n".repeat(64), "d".repeat(64));
     let cases: &[(&str, &str, &str)] = &[
-        ("node", "nothing", "a device's name of 1 to 63 bytes"),
+        ("node", "nothing", "a device name of 1 to 63 bytes"),
         ("node mlx5_0", "nothing", "a port, 1 to 255"),
         (
             "node mlx5_0 1",
@@ -54,17 +54,17 @@ fn what_is_no_line_is_told() {
         (
             &format!("node {device} 1 default"),
             &format!("`{device}`"),
-            "a device's name of 1 to 63 bytes",
+            "a device name of 1 to 63 bytes",
         ),
         (
             &format!("{name} mlx5_0 1 default"),
             &format!("`{name}`"),
-            "a name or an IP address (it is a name of 64 bytes: expected 1 to 63)",
+            "a name or an IP address (the name has 64 bytes: expected 1 to 63)",
         ),
     ];
     for (text, found, expected) in cases {
         let parsed = AddressFile::read(text.as_bytes());
-        let message = format!("1: found {found}, expected {expected}; the line is passed over");
+        let message = format!("1: found {found}, expected {expected}; the line is ignored");
         assert_eq!(warnings(&parsed), [message]);
         assert_eq!(parsed.value.lines, []);
     }
@@ -76,25 +76,24 @@ fn what_is_no_line_is_told() {
 }
 
 #[test]
-fn what_is_too_much_on_a_line_is_told() {
+fn superfluous_words_and_repeated_lines_cause_warnings() {
     let parsed = AddressFile::read(b"node mlx5_0 1 default more of it\nNODE mlx5_0 1 0xffff\n");
     assert_eq!(parsed.value.lines, [line(1, "node", "mlx5_0", 1, 0xffff)]);
     let expected = [
-        "1: found `more of it`, expected the end of the line; it is passed over",
-        "2: found `NODE mlx5_0 1 0xffff`, expected an address that is not there yet; the line is \
-         passed over",
+        "1: found `more of it`, expected the end of the line; it is ignored",
+        "2: found `NODE mlx5_0 1 0xffff`, expected an address of no earlier line; the line is ignored",
     ];
     assert_eq!(warnings(&parsed), expected);
 }
 
 #[test]
-fn there_is_an_end_to_warnings() {
+fn number_of_warnings_is_limited() {
     let parsed = AddressFile::read("x\n".repeat(MAX_WARNINGS + 7).as_bytes());
     assert_eq!((parsed.warnings.len(), parsed.more_warnings), (MAX_WARNINGS, 7));
 }
 
 #[test]
-fn what_cannot_be_a_line_is_written_as_a_comment() {
+fn inexpressible_lines_are_written_as_comments() {
     let mut lines = vec![line(0, "node", "mlx5_0", 1, 0xffff)];
     let odd = |address: Address| AddressLine { address, ..lines[0].clone() };
     let mut all: Vec<_> = [
@@ -122,7 +121,7 @@ fn what_cannot_be_a_line_is_written_as_a_comment() {
 
 proptest! {
     #[test]
-    fn any_bytes_are_lines_that_can_be_written(
+    fn any_parsed_file_can_be_written_and_read_back(
         text in vec("([a-z.:#é]{1,9}|[0-9.:]{1,9}) +(mlx5_0|.) +[0-9]{1,3} +(default|0x[0-9a-f]{1,4})", 0..9),
         bytes in vec(any::<u8>(), 0..99),
     ) {

@@ -18,7 +18,7 @@ fn bare(file: &HostFile) -> HostFile {
 }
 
 #[test]
-fn a_line_is_an_address_and_its_gid() {
+fn line_has_an_address_and_a_gid() {
     let parsed = HostFile::read(
         b"# hosts\nNode-1 fe80::2:c903:a1:b2c3\n\n10.1.2.1\tfe80::2:c903:a1:b2c3 # the same\r\n\
           fd00::1 fe80:0:0:0:2:c903:a1:b2c4",
@@ -33,8 +33,8 @@ fn a_line_is_an_address_and_its_gid() {
 }
 
 #[test]
-fn what_is_no_line_is_told() {
-    let expected = "expected a port's GID such as fe80::2:c903:a1:b2c3; the line is passed over";
+fn invalid_lines_cause_warnings() {
+    let expected = "expected the GID of a port such as fe80::2:c903:a1:b2c3; the line is ignored";
     let cases = [
         ("node", "nothing"),
         ("node 10.1.2.3", "`10.1.2.3`"),
@@ -50,23 +50,22 @@ fn what_is_no_line_is_told() {
     let parsed = HostFile::read(b"node\xff fe80::1\nnode fe80::1 fe80::2");
     assert_eq!(parsed.value.lines, [line(2, "node", "fe80::1")]);
     let expected = [
-        "1: found `node\u{fffd} fe80::1`, expected UTF-8 text; the line is passed over",
-        "2: found `fe80::2`, expected the end of the line; it is passed over",
+        "1: found `node\u{fffd} fe80::1`, expected UTF-8 text; the line is ignored",
+        "2: found `fe80::2`, expected the end of the line; it is ignored",
     ];
     assert_eq!(warnings(&parsed), expected);
 }
 
 #[test]
-fn of_two_gids_the_later_one_counts() {
+fn later_line_of_an_address_replaces_the_earlier_one() {
     let parsed = HostFile::read(b"node fe80::1\nother fe80::3\nNODE fe80::2\n");
     assert_eq!(parsed.value.lines, [line(3, "node", "fe80::2"), line(2, "other", "fe80::3")]);
-    let expected = "3: found `NODE`, expected an address other than that of line 1; this line \
-                    counts, not the earlier one";
+    let expected = "3: found `NODE`, expected an address other than that of line 1; this line overrides the earlier one";
     assert_eq!(warnings(&parsed), [expected]);
 }
 
 #[test]
-fn what_cannot_be_a_line_is_written_as_a_comment() {
+fn inexpressible_lines_are_written_as_comments() {
     let odd = |address: Address, gid: u128| HostLine { line: 0, address, gid: Gid(gid) };
     let lines = vec![
         odd(Address::name("two words").unwrap(), 1),
@@ -81,7 +80,7 @@ fn what_cannot_be_a_line_is_written_as_a_comment() {
 
 proptest! {
     #[test]
-    fn any_bytes_are_lines_that_can_be_written(
+    fn any_parsed_file_can_be_written_and_read_back(
         text in vec("([a-z#é]{1,3}|[0-9.:]{1,9}) +(fe80::[0-9a-f]{1,4}|[0-9a-f:]{2,9})", 0..9),
         bytes in vec(any::<u8>(), 0..99),
     ) {

@@ -5,52 +5,42 @@ use std::time::Duration;
 use super::Options;
 use super::RouteProtocol;
 
-/// Questions that a machine may get at once when all others start at the same moment.
-///
-/// Each question goes to every machine, which looks at some hundred thousand in a second; so this many
-/// take about a third of one.
+/// Maximum number of multicast requests of all machines at the same time. Each machine receives all of them, and handles
+/// about 100,000 per second.
 const BURST: usize = 32_768;
 
-/// Questions that subnet administration may get at once. It answers some ten thousand in a second.
+/// Maximum number of SA queries of all machines at the same time. The SA answers about 10,000 per second.
 const SA_BURST: usize = 4_096;
 
-/// The largest cluster whose routes come from subnet administration.
+/// Number of machines of the largest cluster whose routes are queried from the SA.
 const SMALL: usize = 128;
 
 impl Options {
-    /// Returns the options for a cluster of so many machines. What does not depend on the size has its
-    /// default.
+    /// Returns the options for a cluster of `nodes` machines. Options that do not depend on the size have their defaults.
     ///
-    /// What costs most is the start of a program on all machines, when each asks for all others.
+    /// The worst load is the start of a program on all machines, where each machine resolves all others.
     ///
-    /// * `route_prot`: subnet administration then gets the square of the number of machines of questions.
-    ///   For 128 that is a second or two of its time, for 10,000 it is hours; so larger clusters make
-    ///   routes of groups. Smaller ones ask: routes may then differ from the groups' properties.
-    /// * `sa_depth`: all machines' open questions together are within what it answers in less than half a
-    ///   second, at least one each and at most 16.
-    /// * `resolve_depth`: every question by multicast reaches every machine, so all machines' open ones
-    ///   together are bounded too, 4 to 64 each.
-    /// * `send_depth`: the machine that all others ask at once, as the first of a program often is, sends
-    ///   an answer to each; 32 to 1024.
-    /// * `recv_depth`: room for what arrives before the service gets to look: four messages for each
-    ///   machine, 1024 to 16384. Messages without room are lost, and their senders wait for the timeout.
-    /// * `timeout`: in a small cluster an answer takes milliseconds, so that a lost message is sent again
-    ///   soon and a machine that is down is soon known to be. In a large one answers wait behind a burst
-    ///   of questions, and asking again too early adds to it. 250 ms up to 64 machines, twice as much for
-    ///   each fourfold size up to 4 s.
-    /// * `retries`: with short timeouts another one costs little: 3 below one second. Above 8,192 machines
-    ///   it is 3 again, for bursts lose more.
-    /// * `check_interval`: a machine checks up to all others. Within five minutes that is some dozen
-    ///   messages a second in clusters of up to 4,096, and larger ones take a quarter of an hour.
-    /// * `announce`: each announcement reaches every machine. When a large cluster is switched on, two
-    ///   from each are many: above 4,096 machines there is one.
-    /// * `max_destinations`: a machine has a name, two IP addresses, a GID and a LID for each of a few
-    ///   ports, so 16 for each machine, if that is more than the default.
+    /// * `route_prot`: at such a start the SA receives as many queries as the square of the number of machines. 128
+    ///   machines keep it busy for about 2 s, 10,000 for hours. Larger clusters therefore derive routes from groups.
+    /// * `sa_depth`: the SA answers the outstanding queries of all machines within half a second; 1 to 16 per machine.
+    /// * `resolve_depth`: every machine receives every multicast request, so their total is limited; 4 to 64 per machine.
+    /// * `send_depth`: a machine that all others resolve at once sends a response to each; 32 to 1024.
+    /// * `recv_depth`: queue of four messages per machine, 1024 to 16384. Messages beyond it are lost, and their senders
+    ///   wait for the timeout.
+    /// * `timeout`: in a small cluster a response takes milliseconds. In a large one responses wait behind bursts of
+    ///   requests, and early retries add to them. 250 ms up to 64 machines, doubled for each fourfold size up to 4 s.
+    /// * `retries`: 3 with timeouts below 1 s, where a retry costs little, and above 8,192 machines, where bursts lose
+    ///   more messages; otherwise 2.
+    /// * `check_interval`: a machine verifies up to all others. Up to 4,096 machines, 5 minutes cause about a dozen
+    ///   messages per second; larger clusters have 15 minutes.
+    /// * `announce`: every machine receives every announcement; 2 up to 4,096 machines, 1 above.
+    /// * `max_destinations`: 16 addresses per machine, at least the default. A machine has a name, two IP addresses, a GID
+    ///   and a LID for each of a few ports.
     #[must_use]
     pub fn fitted(nodes: usize) -> Self {
         let nodes = nodes.max(1);
         let depth = |least: usize, value: usize, most: usize| value.clamp(least, most) as u16;
-        // 0 up to 64 machines, 1 up to 256, and so on to 4.
+        // 0 up to 64 machines, 1 up to 256, and so on up to 4.
         let steps = (nodes.div_ceil(64)).next_power_of_two().ilog2().div_ceil(2).min(4);
         let timeout = Duration::from_millis(250 << steps);
         let default = Self::default();

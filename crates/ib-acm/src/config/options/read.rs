@@ -14,10 +14,10 @@ use super::{
 };
 use crate::config::{Parsed, Word, text};
 
-/// The longest line in bytes that ibacm reads whole.
+/// Maximum length of a line in bytes that ibacm does not truncate.
 const LONGEST_LINE: usize = 119;
 
-/// The largest number of ibacm's options.
+/// Maximum value of numeric options of ibacm.
 const LARGEST: u32 = i32::MAX as u32;
 
 pub(super) const KEYS: [&str; 32] = [
@@ -59,14 +59,14 @@ const BOOLEANS: &[(&str, bool)] =
     &[("yes", true), ("no", false), ("1", true), ("0", false), ("true", true), ("false", false)];
 
 impl Options {
-    /// Reads a file of options; what it does not name has its default.
+    /// Reads an options file. Missing keys have their defaults.
     ///
-    /// Keys and words may be in any case. Of a key that stands there twice the later line counts, other
-    /// than with `provider` and `group`. A number may have something else behind it, as in `2000ms`.
-    /// Unknown keys and keys without a value are passed over. All this is among the warnings.
+    /// Keys and words may be in upper or lower case. The following parts are accepted with a warning: a repeated key, whose
+    /// last line is used, except for `provider` and `group`; text behind a number, as in `2000ms`; unknown keys and keys
+    /// without a value, which are ignored.
     ///
     /// # Errors
-    /// Fails at the first value that its key cannot have, and at the sixth group.
+    /// Fails at the first invalid value, and at the sixth group.
     pub fn read(file: &str, bytes: &[u8]) -> Result<Parsed<Self>, OptionsError> {
         let mut parsed = Parsed::<Self>::default();
         let mut seen = BTreeMap::new();
@@ -77,20 +77,20 @@ impl Options {
             if length > LONGEST_LINE {
                 let found = format!("{length} bytes");
                 let expected = format!("a line of at most {LONGEST_LINE} bytes");
-                parsed.warn(line, &found, expected, "it is read whole, ibacm would cut it");
+                parsed.warn(line, &found, expected, "ibacm would truncate it");
             }
             let Some(key) = KEYS.into_iter().find(|key| key.eq_ignore_ascii_case(found)) else {
-                parsed.warn(line, found, "a known key", "the line is passed over");
+                parsed.warn(line, found, "a known key", "the line is ignored");
                 continue;
             };
             if values.is_empty() {
-                parsed.warn(line, "", format!("a value of {key}"), "the line is passed over");
+                parsed.warn(line, "", format!("a value of {key}"), "the line is ignored");
                 continue;
             }
             let several = ["provider", "group"].contains(&key);
             if let Some(earlier) = seen.insert(key, line).filter(|_| !several) {
                 let expected = format!("a key other than that of line {earlier}");
-                parsed.warn(line, found, expected, "this line counts, not the earlier one");
+                parsed.warn(line, found, expected, "this line overrides the earlier one");
             }
             Reader { file, line, key, values, parsed: &mut parsed }.set()?;
         }
@@ -103,7 +103,7 @@ struct Reader<'r> {
     file: &'r str,
     line: usize,
     key: &'static str,
-    /// The words behind the key that were not taken yet.
+    /// The remaining words behind the key.
     values: &'r [&'r str],
     parsed: &'r mut Parsed<Options>,
 }
@@ -130,7 +130,7 @@ impl<'r> Reader<'r> {
             }
             "provider_lib_path" => self.parsed.value.provider_lib_path = Some(self.name()?),
             "support_ips_in_addr_cfg" => {
-                // ibacm takes `yes` for 0, which nobody means.
+                // ibacm reads `yes` as 0, which is not the intention of the user.
                 let numbers = &[("1", true), ("0", false)];
                 self.parsed.value.support_ips_in_addr_cfg = self.one_of(numbers)?;
             }
@@ -160,12 +160,12 @@ impl<'r> Reader<'r> {
             "route_preload" => self.route_preload()?,
             "route_data_file" => self.parsed.value.route_data_file = self.name()?,
             "addr_preload" => {
-                let ways = &[
+                let formats = &[
                     ("none", AddressPreload::None),
                     ("acm_hosts", AddressPreload::AcmHosts),
                     ("no", AddressPreload::None),
                 ];
-                self.parsed.value.addr_preload = self.one_of(ways)?;
+                self.parsed.value.addr_preload = self.one_of(formats)?;
             }
             "addr_data_file" => self.parsed.value.addr_data_file = self.name()?,
             "check_interval" => {
@@ -177,7 +177,7 @@ impl<'r> Reader<'r> {
             "route_check" => self.parsed.value.route_check = self.one_of(BOOLEANS)?,
             "max_destinations" => self.parsed.value.max_destinations = self.number(1..=LARGEST)?,
             "group" => self.group()?,
-            key => unreachable!("{key} is among the keys and not read"),
+            key => unreachable!("the reader does not handle key {key}"),
         }
         self.parsed.end(self.line, self.values);
         Ok(())
@@ -187,12 +187,12 @@ impl<'r> Reader<'r> {
         if self.values.len() < 2 {
             let expected = "a name and `default` or a subnet prefix";
             let found = self.take();
-            self.parsed.warn(self.line, found, expected, "the line is passed over");
+            self.parsed.warn(self.line, found, expected, "the line is ignored");
             return Ok(());
         }
         let name = self.name()?;
         if !name.as_str().eq_ignore_ascii_case(PROVIDER) {
-            let so = "it cannot be loaded, the built-in one serves its subnets";
+            let so = "it cannot be loaded, the built-in provider serves its subnets";
             self.parsed.warn(self.line, name.as_str(), PROVIDER, so);
         }
         let word = self.take();
@@ -225,17 +225,17 @@ impl<'r> Reader<'r> {
     fn route_preload(&mut self) -> Result<(), OptionsError> {
         if self.values.first().is_some_and(|word| word.eq_ignore_ascii_case("full_opensm_v1")) {
             let word = self.take();
-            let so = "it is taken as that, ibacm would not preload";
+            let so = "it is accepted, ibacm would not preload";
             self.parsed.warn(self.line, word, "opensm_full_v1", so);
             self.parsed.value.route_preload = RoutePreload::OpensmFullV1;
             return Ok(());
         }
-        let ways = &[
+        let formats = &[
             ("none", RoutePreload::None),
             ("opensm_full_v1", RoutePreload::OpensmFullV1),
             ("no", RoutePreload::None),
         ];
-        self.parsed.value.route_preload = self.one_of(ways)?;
+        self.parsed.value.route_preload = self.one_of(formats)?;
         Ok(())
     }
 
@@ -257,7 +257,7 @@ impl<'r> Reader<'r> {
     fn rate(&mut self) -> Result<RateCode, OptionsError> {
         let (word, numeral) = self.numeral(|sign| sign.is_ascii_digit() || sign == '.');
         let megabits = match numeral {
-            // ibacm reads no fraction, so 2 is 2.5 there.
+            // ibacm ignores the fraction, so its 2 is 2.5.
             "2" | "2.5" => Some(2_500),
             _ => numeral.parse::<u32>().ok().and_then(|gigabits| gigabits.checked_mul(1_000)),
         };
@@ -274,7 +274,7 @@ impl<'r> Reader<'r> {
             self.take();
             return Ok(None);
         }
-        let expected = format!("-1 for ever, or minutes from 0 to {LARGEST}");
+        let expected = format!("-1 for no limit, or minutes from 0 to {LARGEST}");
         let minutes = self.number_or(0..=LARGEST, &expected)?;
         Ok(Some(Duration::from_mins(minutes.into())))
     }
@@ -302,12 +302,13 @@ impl<'r> Reader<'r> {
         number.ok_or_else(|| self.error(word, expected))
     }
 
-    /// Returns the next word, and the signs of a number that it starts with.
-    fn numeral(&mut self, belongs: fn(char) -> bool) -> (&'r str, &'r str) {
+    /// Returns the next word, and its leading characters that may be part of a number.
+    fn numeral(&mut self, is_numeric: fn(char) -> bool) -> (&'r str, &'r str) {
         let word = self.take();
-        let (digits, rest) = word.split_at(word.find(|sign| !belongs(sign)).unwrap_or(word.len()));
+        let end = word.find(|sign| !is_numeric(sign)).unwrap_or(word.len());
+        let (digits, rest) = word.split_at(end);
         if !digits.is_empty() && !rest.is_empty() {
-            self.parsed.warn(self.line, word, "a number", "what follows its digits is passed over");
+            self.parsed.warn(self.line, word, "a number", "the text behind its digits is ignored");
         }
         (word, digits)
     }
@@ -317,7 +318,7 @@ impl<'r> Reader<'r> {
         Word::new(word).ok_or_else(|| self.error(word, "a name without control characters"))
     }
 
-    /// Returns what one of some words stands for.
+    /// Returns the value that the next word selects.
     fn one_of<T: Copy>(&mut self, choices: &[(&str, T)]) -> Result<T, OptionsError> {
         let word = self.take();
         let choice = choices.iter().find(|(name, _)| name.eq_ignore_ascii_case(word));
@@ -327,7 +328,7 @@ impl<'r> Reader<'r> {
         })
     }
 
-    /// Takes the next word; empty when there is none.
+    /// Removes and returns the next word; empty if there is none.
     fn take(&mut self) -> &'r str {
         let Some((&first, rest)) = self.values.split_first() else { return "" };
         self.values = rest;

@@ -27,7 +27,7 @@ fn word(text: &str) -> Word {
 }
 
 #[test]
-fn an_empty_file_has_the_defaults() {
+fn empty_file_has_the_defaults() {
     for text in ["", "# nothing\n\n  \t# at all\r\n", "\u{feff}# a mark\n"] {
         assert_eq!(read(text), Options::default());
     }
@@ -90,41 +90,39 @@ fn every_key_is_read() {
 }
 
 #[test]
-fn what_is_strange_is_told_and_does_no_harm() {
+fn suspicious_lines_cause_warnings() {
     let long = format!("log_file /{}\n", "x".repeat(111));
     let cases: &[(&str, &[&str])] = &[
-        ("colour red\n", &["1: found `colour`, expected a known key; the line is passed over"]),
+        ("colour red\n", &["1: found `colour`, expected a known key; the line is ignored"]),
         (
             "\ntimeout # 5\n",
-            &["2: found nothing, expected a value of timeout; the line is passed over"],
+            &["2: found nothing, expected a value of timeout; the line is ignored"],
         ),
-        (
-            "timeout 2000 1 2\n",
-            &["1: found `1 2`, expected the end of the line; it is passed over"],
-        ),
+        ("timeout 2000 1 2\n", &["1: found `1 2`, expected the end of the line; it is ignored"]),
         (
             "timeout 2000ms\nmin_rate 10Gb\n",
             &[
-                "1: found `2000ms`, expected a number; what follows its digits is passed over",
-                "2: found `10Gb`, expected a number; what follows its digits is passed over",
+                "1: found `2000ms`, expected a number; the text behind its digits is ignored",
+                "2: found `10Gb`, expected a number; the text behind its digits is ignored",
             ],
         ),
         (
             "retries 3\nRetries 2\n",
-            &["2: found `Retries`, expected a key other than that of line 1; this line counts, \
-               not the earlier one"],
+            &[
+                "2: found `Retries`, expected a key other than that of line 1; this line overrides the earlier one",
+            ],
         ),
         (
             &long,
             &[
-                "1: found `121 bytes`, expected a line of at most 119 bytes; it is read whole, ibacm \
-               would cut it",
+                "1: found `121 bytes`, expected a line of at most 119 bytes; ibacm would truncate it",
             ],
         ),
         (
             "provider ibacmp\n",
-            &["1: found `ibacmp`, expected a name and `default` or a subnet prefix; the line is \
-               passed over"],
+            &[
+                "1: found `ibacmp`, expected a name and `default` or a subnet prefix; the line is ignored",
+            ],
         ),
     ];
     for (text, expected) in cases {
@@ -136,34 +134,32 @@ fn what_is_strange_is_told_and_does_no_harm() {
 }
 
 #[test]
-fn bytes_that_are_no_text_are_told() {
+fn lines_that_are_not_utf8_cause_warnings() {
     let parsed = Options::read(FILE, b"# caf\xe9\nlock_file /\xff\nretries 5 # caf\xe9\n").unwrap();
     assert_eq!(parsed.value, Options { retries: 5, ..Options::default() });
-    let expected = "2: found `lock_file /\u{fffd}`, expected UTF-8 text; the line is passed over";
+    let expected = "2: found `lock_file /\u{fffd}`, expected UTF-8 text; the line is ignored";
     assert_eq!(parsed.warnings.len(), 1);
     assert_eq!(parsed.warnings[0].to_string(), expected);
 }
 
 #[test]
-fn the_spelling_of_the_manual_is_taken() {
+fn spelling_of_the_man_page_is_accepted() {
     let parsed = parsed("route_preload full_opensm_v1\n");
     assert_eq!(parsed.value.route_preload, RoutePreload::OpensmFullV1);
-    let expected = "1: found `full_opensm_v1`, expected opensm_full_v1; it is taken as that, ibacm \
-                    would not preload";
+    let expected = "1: found `full_opensm_v1`, expected opensm_full_v1; it is accepted, ibacm would not preload";
     assert_eq!(parsed.warnings[0].to_string(), expected);
 }
 
 #[test]
-fn other_providers_are_told() {
+fn other_providers_cause_a_warning() {
     let parsed = parsed("provider other 0x1\n");
     assert_eq!(parsed.value.provider, [Provider { name: word("other"), prefix: Some(1) }]);
-    let expected = "1: found `other`, expected ibacmp; it cannot be loaded, the built-in one \
-                    serves its subnets";
+    let expected = "1: found `other`, expected ibacmp; it cannot be loaded, the built-in provider serves its subnets";
     assert_eq!(parsed.warnings[0].to_string(), expected);
 }
 
 #[test]
-fn values_out_of_range_say_what_they_may_be() {
+fn values_out_of_range_are_errors_with_the_range() {
     let cases = [
         ("log_level 3", "found `3`, expected a number from 0 to 2"),
         ("server_port 0", "found `0`, expected a number from 1 to 65535"),
@@ -176,7 +172,10 @@ fn values_out_of_range_say_what_they_may_be() {
             "timeout 99999999999999999999",
             "found `99999999999999999999`, expected a number from 1 to",
         ),
-        ("addr_timeout -2", "found `-2`, expected -1 for ever, or minutes from 0 to 2147483647"),
+        (
+            "addr_timeout -2",
+            "found `-2`, expected -1 for no limit, or minutes from 0 to 2147483647",
+        ),
         ("server_mode local", "found `local`, expected unix or loop or open"),
         ("route_prot both", "found `both`, expected sa or acm"),
         ("support_ips_in_addr_cfg yes", "found `yes`, expected 1 or 0"),
@@ -201,7 +200,7 @@ fn values_out_of_range_say_what_they_may_be() {
 }
 
 #[test]
-fn the_slowest_rate_is_read_with_and_without_its_fraction() {
+fn lowest_rate_is_read_with_and_without_its_fraction() {
     for text in ["min_rate 2", "min_rate 2.5"] {
         assert_eq!(read(text).min_rate, RateCode::GBPS_2_5);
     }
@@ -212,7 +211,7 @@ fn the_slowest_rate_is_read_with_and_without_its_fraction() {
 }
 
 #[test]
-fn every_line_of_a_written_file_is_whole_for_ibacm() {
+fn written_lines_fit_into_ibacms_limit() {
     let text = Options::default().to_file();
     assert!(text.is_ascii());
     for line in text.lines() {
@@ -224,7 +223,7 @@ fn every_line_of_a_written_file_is_whole_for_ibacm() {
 }
 
 #[test]
-fn larger_clusters_wait_longer_and_ask_less() {
+fn larger_clusters_have_longer_timeouts_and_fewer_queries() {
     let mut previous = Options::fitted(0);
     assert_eq!(previous, Options::fitted(1));
     assert_eq!(previous.timeout, Duration::from_millis(250));
@@ -346,14 +345,14 @@ fn lines() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read_again(options in options()) {
+    fn written_file_is_read_back(options in options()) {
         let parsed = Options::read(FILE, options.to_file().as_bytes())?;
         prop_assert_eq!(parsed.warnings, []);
         prop_assert_eq!(parsed.value, options);
     }
 
     #[test]
-    fn whatever_is_read_can_be_written(text in lines()) {
+    fn any_parsed_options_can_be_written(text in lines()) {
         if let Ok(parsed) = Options::read(FILE, text.as_bytes()) {
             let again = Options::read(FILE, parsed.value.to_file().as_bytes())?;
             prop_assert_eq!(again.value, parsed.value);

@@ -9,10 +9,10 @@ use super::{
 };
 
 impl Options {
-    /// Returns the text of a file, with every key and what it is for.
+    /// Returns the text of an options file, with a description of each key.
     ///
-    /// [`Options::read`] reads the same options from it. Times that are no full milliseconds, seconds or
-    /// minutes, whichever their key is in, are rounded up.
+    /// [`Options::read`] reads the same options from it. Times are rounded up to the unit of their key: milliseconds,
+    /// seconds or minutes.
     #[must_use]
     pub fn to_file(&self) -> String {
         let mut file = File(HEAD.to_owned());
@@ -31,22 +31,22 @@ impl Options {
                 LogFile::Stderr => "stderr",
                 LogFile::File(name) => name.as_str(),
             },
-            "Where the log goes: a file, stdout or stderr.",
+            "Destination of the log: a file, stdout or stderr.",
         );
         file.key(
             "log_level",
             self.log_level,
-            "How much is logged: 0 errors, 1 events as well, 2 everything.",
+            "Log level: 0 errors, 1 also events, 2 all messages.",
         );
         file.key(
             "umad_debug_level",
             self.umad_debug_level,
-            "How much ibacm logs of management datagrams: 0 nothing, up to 255. ibfabric has one log level.",
+            "Log level of MADs in ibacm, 0 to 255. ibfabric ignores it.",
         );
         file.key(
             "lock_file",
             &self.lock_file,
-            "The file with the number of the process. While it is locked no second service starts.",
+            "The PID file. A second service does not start while the file is locked.",
         );
         file.key("server_port", self.server_port, "The TCP port for clients, 1 to 65535.");
         file.key(
@@ -56,27 +56,27 @@ impl Options {
                 ServerMode::Loop => "loop",
                 ServerMode::Open => "open",
             },
-            "How clients reach the service:\n\
-             unix - by a socket in the file system, from this machine\n\
-             loop - by TCP, from this machine\n\
-             open - by TCP, from every machine that reaches this one",
+            "Type of the sockets for clients:\n\
+             unix - a Unix domain socket, for clients of this machine\n\
+             loop - TCP on the loopback interface, for clients of this machine\n\
+             open - TCP on all interfaces",
         );
         file.key(
             "acme_plus_kernel_only",
             yes_no(self.acme_plus_kernel_only),
-            "Whether only ib_acme and the kernel are served (yes or no): the socket is then not published\n\
-             where other programs look for it.",
+            "yes or no. With yes, only ib_acme and the kernel are served: the socket for other programs is\n\
+             not created.",
         );
         file.optional(
             "provider_lib_path",
             self.provider_lib_path.as_ref(),
             "/usr/lib/ibacm",
-            "Where ibacm looks for the libraries of providers. ibfabric loads none.",
+            "Directory of ibacm's provider libraries. ibfabric loads no libraries.",
         );
         file.key(
             "support_ips_in_addr_cfg",
             u8::from(self.support_ips_in_addr_cfg),
-            "Whether the IP addresses of the address file count: 1, or 0 for those of the interfaces.",
+            "Source of IP addresses: 1 for the address file, 0 for the interfaces.",
         );
         file.all(
             "provider",
@@ -85,8 +85,8 @@ impl Options {
                 None => format!("{name} default"),
             }),
             "ibacmp default",
-            "Which provider serves the subnet with a prefix, or those that no other line names.\n\
-             Only ibacmp is there. The key may be repeated.",
+            "Provider of a subnet, given by its prefix, or of all subnets without a line (default).\n\
+             The only provider is ibacmp. Repeatable.",
         );
     }
 
@@ -94,39 +94,39 @@ impl Options {
         file.key(
             "timeout",
             self.timeout.as_nanos().div_ceil(1_000_000),
-            "How many milliseconds an answer may take; the time that the subnet manager grants is added.",
+            "Response timeout in milliseconds.",
         );
-        file.key("retries", self.retries, "How often a question is sent again, 0 to 65535.");
+        file.key("retries", self.retries, "Number of retries of a request, 0 to 65535.");
         file.key(
             "sa_depth",
             self.sa_depth,
-            "How many questions to subnet administration are open at once, 1 to 65535.",
+            "Maximum number of outstanding SA queries, 1 to 65535.",
         );
         file.key(
             "resolve_depth",
             self.resolve_depth,
-            "How many addresses are asked for at once, 1 to 65535. ibfabric takes 32 unless it is told\n\
-             something else, ibacm 1: one destination that is down then holds up all others.",
+            "Maximum number of addresses resolved at the same time, 1 to 65535. The default is 32, but 1 in\n\
+             ibacm, where one unreachable destination delays all others.",
         );
         file.key(
             "send_depth",
             self.send_depth,
-            "How many messages are being sent at once, 1 to 65535. Here too ibfabric takes 32, ibacm 1.",
+            "Maximum number of outstanding sends, 1 to 65535. The default is 32, but 1 in ibacm.",
         );
         file.key(
             "recv_depth",
             self.recv_depth,
-            "How many messages may wait to be looked at, 1 to 65535. Those beyond are lost.",
+            "Maximum number of received messages in the queue, 1 to 65535. Further messages are lost.",
         );
         file.key(
             "addr_prot",
             "acm",
-            "How addresses are resolved. There is one way: acm, by questions to a multicast group.",
+            "Address resolution protocol. The only one is acm: requests to a multicast group.",
         );
         file.key(
             "addr_timeout",
             in_units(self.addr_timeout, 60, "-1"),
-            "For how many minutes an address is known once it was resolved; -1 for ever.",
+            "Lifetime of a cached address in minutes; -1 for no limit.",
         );
         file.key(
             "route_prot",
@@ -134,14 +134,14 @@ impl Options {
                 RouteProtocol::Sa => "sa",
                 RouteProtocol::Acm => "acm",
             },
-            "Where routes come from:\n\
-             sa  - from subnet administration, one question for each destination\n\
-             acm - from the properties of a multicast group that both ends are in, no question at all",
+            "Source of routes:\n\
+             sa  - an SA query for each destination\n\
+             acm - the parameters of a multicast group that both ends have joined, without a query",
         );
         file.key(
             "route_timeout",
             in_units(self.route_timeout, 60, "-1"),
-            "For how many minutes a route is known; -1 as long as the address of its destination.",
+            "Lifetime of a cached route in minutes; -1 for that of the address of its destination.",
         );
         file.key(
             "loopback_prot",
@@ -149,21 +149,21 @@ impl Options {
                 Loopback::None => "none",
                 Loopback::Local => "local",
             },
-            "How this machine's own addresses are resolved:\n\
-             none  - like those of others\n\
-             local - they are known from the start",
+            "Resolution of this machine's own addresses:\n\
+             none  - like addresses of other machines\n\
+             local - without a query",
         );
         file.key(
             "min_mtu",
             self.min_mtu.bytes(),
-            "The MTU in bytes of the group that every machine is in: 256, 512, 1024, 2048 or 4096. All\n\
-             machines need the same one, best the largest that all ports have.",
+            "MTU in bytes of the base group, which every machine joins: 256, 512, 1024, 2048 or 4096. It has\n\
+             to be the same on all machines; the best value is the smallest MTU of all ports.",
         );
         file.key(
             "min_rate",
             rate(self.min_rate),
-            "The rate in Gbit/s of the group that every machine is in. All machines need the same one,\n\
-             best the highest that all ports have. ibacm takes 28, 50, 400 and more as 10.",
+            "Rate in Gbit/s of the base group. It has to be the same on all machines; the best value is the\n\
+             lowest rate of all ports. ibacm reads 28, 50, 400 and more as 10.",
         );
     }
 
@@ -174,22 +174,22 @@ impl Options {
                 RoutePreload::None => "none",
                 RoutePreload::OpensmFullV1 => "opensm_full_v1",
             },
-            "Whether routes are known from the start:\n\
-             none           - no\n\
-             opensm_full_v1 - those of a file as OpenSM's plugin dump_pr writes it",
+            "Format of the file of preloaded routes:\n\
+             none           - no file\n\
+             opensm_full_v1 - the output of OpenSM's plugin dump_pr",
         );
-        file.key("route_data_file", &self.route_data_file, "The file of these routes.");
+        file.key("route_data_file", &self.route_data_file, "The file of preloaded routes.");
         file.key(
             "addr_preload",
             match self.addr_preload {
                 AddressPreload::None => "none",
                 AddressPreload::AcmHosts => "acm_hosts",
             },
-            "Whether addresses of other machines are known from the start:\n\
-             none      - no\n\
-             acm_hosts - those of a file with an address and a GID on each line",
+            "Format of the file of preloaded addresses:\n\
+             none      - no file\n\
+             acm_hosts - a file with an address and a GID on each line",
         );
-        file.key("addr_data_file", &self.addr_data_file, "The file of these addresses.");
+        file.key("addr_data_file", &self.addr_data_file, "The file of preloaded addresses.");
     }
 
     fn own(&self, file: &mut File) {
@@ -197,23 +197,23 @@ impl Options {
         file.key(
             "check_interval",
             in_units(self.check_interval, 1, "0"),
-            "How often, in seconds, addresses in use are checked with their owners; 0 only before addr_timeout is over.",
+            "Interval in seconds at which addresses in use are verified; 0 for only before addr_timeout.",
         );
         file.key(
             "announce",
             self.announce,
-            "How often an address is announced to all machines after it came into service, 0 to 255.",
+            "Number of announcements of an address after its endpoint comes up, 0 to 255.",
         );
         file.key(
             "route_check",
             yes_no(self.route_check),
-            "Whether the service levels that subnet administration gives are compared with those of the\n\
-             groups before `route_prot acm` makes routes of groups (yes or no).",
+            "yes or no. With yes, `route_prot acm` derives routes from groups only after their service levels\n\
+             were compared with those of the SA.",
         );
         file.key(
             "max_destinations",
             self.max_destinations,
-            "How many destinations are known at most, 1 to 2147483647.",
+            "Maximum number of cached addresses, 1 to 2147483647.",
         );
         file.all(
             "group",
@@ -222,22 +222,22 @@ impl Options {
                 format!("{} {}{level}", rate(*speed), mtu.bytes())
             }),
             "100 4096",
-            "A group beside the one of min_rate and min_mtu: rate in Gbit/s, MTU in bytes and, if it\n\
-             matters, service level. Two machines take the last group that both are in. Up to five\n\
-             lines, the least wanted group first.",
+            "A group beside the base group: rate in Gbit/s, MTU in bytes and, optionally, service level.\n\
+             Routes use the last group that both machines have joined. Up to five lines, in ascending order\n\
+             of preference.",
         );
     }
 }
 
 const HEAD: &str = "\
-# How the service resolves names, addresses and routes.
+# Options of the ACM service, which resolves names, addresses and routes.
 #
-# Each line is a key and its value; lines have at most 119 characters. A key that is not given has
-# its default. The service reads the file when it starts.
+# Each line has a key and its value, at most 119 characters in all. Missing keys have their defaults.
+# The service reads the file when it starts.
 ";
 
 const OWN: &str = "
-# The keys below are ibfabric's own; ibacm passes over keys that it does not know.
+# The keys below exist only in ibfabric; ibacm ignores unknown keys.
 ";
 
 /// A file that is being written.
@@ -246,10 +246,10 @@ struct File(String);
 impl File {
     fn key(&mut self, key: &str, value: impl Display, comment: &str) {
         self.comment(key, comment);
-        writeln!(self.0, "{key} {value}").expect("a string takes everything");
+        writeln!(self.0, "{key} {value}").expect("writing to a string never fails");
     }
 
-    /// Writes a line for each value, and an example where there is none.
+    /// Writes a line for each value, or an example in a comment if there is none.
     fn all(
         &mut self,
         key: &str,
@@ -260,11 +260,11 @@ impl File {
         self.comment(key, comment);
         let mut none = true;
         for value in values {
-            writeln!(self.0, "{key} {value}").expect("a string takes everything");
+            writeln!(self.0, "{key} {value}").expect("writing to a string never fails");
             none = false;
         }
         if none {
-            writeln!(self.0, "# {key} {example}").expect("a string takes everything");
+            writeln!(self.0, "# {key} {example}").expect("writing to a string never fails");
         }
     }
 
@@ -273,9 +273,9 @@ impl File {
     }
 
     fn comment(&mut self, key: &str, comment: &str) {
-        writeln!(self.0, "\n# {key}:").expect("a string takes everything");
+        writeln!(self.0, "\n# {key}:").expect("writing to a string never fails");
         for line in comment.lines() {
-            writeln!(self.0, "# {line}").expect("a string takes everything");
+            writeln!(self.0, "# {line}").expect("writing to a string never fails");
         }
     }
 }
@@ -284,7 +284,7 @@ fn yes_no(value: bool) -> &'static str {
     if value { "yes" } else { "no" }
 }
 
-/// Returns a time in units of so many seconds, rounded up.
+/// Returns a time in units of `seconds`, rounded up; `without` if there is no time.
 fn in_units(time: Option<Duration>, seconds: u32, without: &str) -> String {
     let nanoseconds = u128::from(seconds) * 1_000_000_000;
     time.map_or_else(
@@ -295,6 +295,6 @@ fn in_units(time: Option<Duration>, seconds: u32, without: &str) -> String {
 
 /// Returns a rate in Gbit/s.
 fn rate(code: ib_wire::mad::sa::RateCode) -> f64 {
-    // The default stands for a code without a rate, which would not be read again.
+    // A code without a rate could not be read back, so the default replaces it.
     f64::from(code.megabits_per_second().unwrap_or(10_000)) / 1e3
 }

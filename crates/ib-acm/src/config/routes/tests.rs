@@ -29,7 +29,7 @@ const TEXT: &str = "\
 Switch 0x0002c90200400000, base LID 3, \"spine, the first\", port 0
 # LID  : SL : MTU : RATE
 0x0001 : 7  : 4   : 3
-nothing of this block matters, so a line that is none is told
+this is not a line of a block
 
 Channel Adapter 0x0002c90300a1b2c3, base LID 1, \"node-1 \u{e9}\", port 1
 # LID  : SL : MTU : RATE
@@ -42,7 +42,7 @@ Router 0x0002c90300a1b2c5, base LID 0x5
 ";
 
 #[test]
-fn a_port_has_its_own_block() {
+fn only_the_block_of_the_port_is_read() {
     let parsed = read(TEXT.as_bytes());
     let routes = Routes {
         found: true,
@@ -55,30 +55,29 @@ fn a_port_has_its_own_block() {
         ],
     };
     assert_eq!(parsed.value, routes);
-    let expected = "5: found `nothing of this block matters, so a line that is none is told`, expected \
-                    Channel Adapter, Switch or Router, a GUID and a base LID; it and the lines below \
-                    it are passed over";
+    let expected = "5: found `this is not a line of a block`, expected \
+                    Channel Adapter, Switch or Router, a GUID and a base LID; it and the lines below are ignored";
     assert_eq!(warnings(&parsed), [expected]);
 }
 
 #[test]
-fn a_file_without_the_ports_block_is_told() {
+fn missing_block_of_the_port_causes_a_warning() {
     let parsed = read(b"");
-    let expected = "expected a block of 0x0002c90300a1b2c3, base LID 1; there are no routes";
+    let expected = "expected a block of 0x0002c90300a1b2c3, base LID 1; no routes are preloaded";
     assert_eq!(warnings(&parsed), [format!("1: found nothing, {expected}")]);
     assert_eq!(parsed.value, Routes::default());
 
     let text = TEXT.replace("base LID 1,", "base LID 9,");
     let parsed = read(text.as_bytes());
     let old = "7: found `Channel Adapter 0x0002c90300a1b2c3, base LID 9, \"node-1 \u{e9}\", port 1`, \
-               expected base LID 1, which the port has now; the block is passed over";
+               expected base LID 1, the current one of the port; the block is ignored";
     assert_eq!(warnings(&parsed)[1..], [old.to_owned(), format!("14: found nothing, {expected}")]);
     assert!(!parsed.value.found && parsed.value.routes.is_empty());
     assert_eq!(parsed.value.ports.len(), 3);
 }
 
 #[test]
-fn lines_that_are_none_are_told() {
+fn invalid_lines_cause_warnings() {
     let cases = [
         ("0", "a LID, 1 to 49151"),
         ("0x10000 : 0 : 4 : 3", "a LID, 1 to 49151"),
@@ -87,29 +86,28 @@ fn lines_that_are_none_are_told() {
         ("2", "UNREACHABLE or a service level, 0 to 15"),
         ("2 : 16 : 4 : 3", "UNREACHABLE or a service level, 0 to 15"),
         ("2 : x : 4 : 3", "UNREACHABLE or a service level, 0 to 15"),
-        ("2 : 0 : 6 : 3", "an MTU's code, 1 to 5"),
-        ("2 : 0 : 4", "a rate's code, 2 to 24"),
-        ("2 : 0 : 4 : 1", "a rate's code, 2 to 24"),
+        ("2 : 0 : 6 : 3", "an MTU code, 1 to 5"),
+        ("2 : 0 : 4", "a rate code, 2 to 24"),
+        ("2 : 0 : 4 : 1", "a rate code, 2 to 24"),
     ];
     let head = "Channel Adapter 0x0002c90300a1b2c3, base LID 1, \"\", port 1\n";
     for (line, expected) in cases {
         let parsed = read(format!("{head}{line}\n3 : 0 : 4 : 3\n").as_bytes());
-        let message = format!("2: found `{line}`, expected {expected}; the line is passed over");
+        let message = format!("2: found `{line}`, expected {expected}; the line is ignored");
         assert_eq!(warnings(&parsed), [message]);
         assert_eq!(parsed.value.routes, [route(3, 0, 4, 3)]);
     }
     let parsed = read(format!("{head}2 : 0 : 4 : 3 : 1 # hop\n2 UNREACHABLE\n").as_bytes());
     let expected = [
-        "2: found `1`, expected the end of the line; it is passed over",
-        "3: found `2 UNREACHABLE`, expected a LID that is not there yet; this line counts, not the \
-         earlier one",
+        "2: found `1`, expected the end of the line; it is ignored",
+        "3: found `2 UNREACHABLE`, expected a LID of no earlier line; this line overrides the earlier one",
     ];
     assert_eq!(warnings(&parsed), expected);
     assert_eq!((parsed.value.routes.len(), parsed.value.unreachable), (0, vec![lid(2)]));
 }
 
 #[test]
-fn lines_below_a_damaged_head_are_nobodys() {
+fn lines_below_an_invalid_header_are_ignored() {
     let own = "Channel Adapter 0x0002c90300a1b2c3, base LID 1\n2 : 0 : 4 : 3\n";
     let damaged = [
         "Chanel Adapter 0x7, base LID 7",
@@ -126,12 +124,12 @@ fn lines_below_a_damaged_head_are_nobodys() {
         assert_eq!(parsed.value.routes, [route(2, 0, 4, 3)], "{head}");
         assert_eq!(parsed.value.ports, [(lid(1), GUID)]);
         assert_eq!(parsed.warnings.len(), 1);
-        assert_eq!(parsed.warnings[0].so, "it and the lines below it are passed over");
+        assert_eq!(parsed.warnings[0].so, "it and the lines below are ignored");
     }
 }
 
 #[test]
-fn long_lines_do_not_matter() {
+fn long_lines_are_truncated_with_a_warning() {
     let long = "x".repeat(100_000);
     let text = format!(
         "# {long}\nChannel Adapter 0x0002c90300a1b2c3, base LID 1, \"{long}\"\n2 : 0 : 4 : 3\n"
@@ -140,14 +138,11 @@ fn long_lines_do_not_matter() {
     assert_eq!(parsed.value.routes, [route(2, 0, 4, 3)]);
     assert_eq!(parsed.warnings.len(), 1);
     let message = warnings(&parsed).remove(0);
-    assert!(
-        message.ends_with("a line of at most 1024 bytes; the rest is passed over"),
-        "{message}"
-    );
+    assert!(message.ends_with("a line of at most 1024 bytes; the rest is ignored"), "{message}");
 }
 
 #[test]
-fn a_file_that_cannot_be_read_is_an_error() {
+fn unreadable_file_is_an_error() {
     struct Broken;
     impl Read for Broken {
         fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
@@ -160,7 +155,7 @@ fn a_file_that_cannot_be_read_is_an_error() {
 }
 
 #[test]
-fn blocks_are_written_as_the_plugin_does() {
+fn blocks_have_the_format_of_dump_pr() {
     let block = Block {
         kind: NodeKind::ChannelAdapter,
         guid: GUID,
@@ -186,7 +181,7 @@ fn route_strategy() -> impl Strategy<Value = Option<(u8, u8, u8)>> {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read_again(
+    fn written_file_is_read_back(
         rows in btree_map(1..=0xbfffu32, route_strategy(), 0..50),
         description in ".{0,64}",
         kind in select(vec![NodeKind::ChannelAdapter, NodeKind::Switch, NodeKind::Router]),
@@ -209,7 +204,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_routes(
+    fn any_bytes_can_be_parsed(
         lines in vec("(Switch 0x[1-9],base LID [0-9]|[0-9]{1,3} : [0-9]{1,2}|.{0,20})", 0..9),
         bytes in vec(any::<u8>(), 0..99),
     ) {

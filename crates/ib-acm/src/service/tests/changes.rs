@@ -1,8 +1,8 @@
-//! Managers that change, are slow, silent or refuse; ports that move; options that are read again.
+//! SMs that are replaced, slow, silent or reject requests; ports whose LID changes; changed configurations.
 
 use super::*;
 
-/// Something that changes at a port.
+/// A change of the state of a port.
 type Change = fn(&mut PortState);
 
 const MOVED: Change = |state| state.link.lid = 77;
@@ -10,7 +10,7 @@ const OTHER_MANAGER: Change = |state| state.link.sm_lid = 101;
 const REGISTERED_AGAIN: Change = |state| state.registrations += 1;
 
 #[test]
-fn an_answer_from_before_a_change_is_not_believed_and_asked_for_again() {
+fn sa_response_before_a_port_change_is_discarded() {
     let to_port = PathRecord { sgid: gid(0), dgid: gid(1), ..PathRecord::zeroed() };
     let questions = [
         entry_of(&name(1)),
@@ -25,16 +25,16 @@ fn an_answer_from_before_a_change_is_not_believed_and_asked_for_again() {
             net.is_slow = true;
             let mut bytes = Vec::new();
             Resolve::request([0; 8], vec![question]).put(ByteOrder::NATIVE, &mut bytes);
-            assert_eq!(net.say(0, &bytes), None);
+            assert_eq!(net.request(0, &bytes), None);
             net.run_for(Duration::from_millis(100));
             assert_eq!(net.late.len(), 1);
-            // From now on paths have another service level.
+            // Paths of later responses have another service level.
             (net.is_slow, net.sl) = (false, 5);
             change(&mut net.hosts[0].state);
             net.update(0);
             net.deliver_late();
             net.settle();
-            let (_, answer) = net.hosts[0].service.poll_reply().expect("an answer");
+            let (_, answer) = net.hosts[0].service.poll_reply().expect("a reply");
             let header = ClientHeader::parse(answer.first_chunk().expect("a header"));
             let answer = Resolve::parse(header, &answer[HEADER..], ByteOrder::NATIVE);
             let path = answer.entries[0].path_record();
@@ -46,16 +46,16 @@ fn an_answer_from_before_a_change_is_not_believed_and_asked_for_again() {
 }
 
 #[test]
-fn an_answer_to_a_port_that_was_down_meanwhile_is_not_believed() {
+fn sa_response_to_a_port_that_was_down_is_discarded() {
     let mut net = Net::new(2, &quiet());
     net.run_for(Duration::from_secs(1));
     net.is_slow = true;
-    assert_eq!(net.known(0, &Address::Gid(gid(1))), None);
+    assert_eq!(net.cached_path(0, &Address::Gid(gid(1))), None);
     for is_active in [false, true] {
         net.hosts[0].state.is_active = is_active;
         net.update(0);
     }
-    let (_, answer) = net.hosts[0].service.poll_reply().expect("it is over");
+    let (_, answer) = net.hosts[0].service.poll_reply().expect("the request has completed");
     assert_eq!(ClientStatus(answer[2]), ClientStatus::ENOTCONN);
     (net.is_slow, net.sl) = (false, 5);
     net.deliver_late();
@@ -64,11 +64,11 @@ fn an_answer_to_a_port_that_was_down_meanwhile_is_not_believed() {
 }
 
 #[test]
-fn a_comparison_from_before_a_change_lets_no_routes_be_made_of_groups() {
+fn comparison_before_an_sm_change_is_discarded() {
     let mut net = Net::new(2, &by_group());
     net.is_slow = true;
     net.run_for(Duration::from_secs(1));
-    let tables = net.asked.iter().filter(|(method, _)| *method == Method::GET_TABLE).count();
+    let tables = net.sa_requests.iter().filter(|(method, _)| *method == Method::GET_TABLE).count();
     assert!(tables >= 2, "both compare");
     (net.is_slow, net.sl) = (false, 3);
     for host in 0..2 {
@@ -81,7 +81,7 @@ fn a_comparison_from_before_a_change_lets_no_routes_be_made_of_groups() {
 }
 
 #[test]
-fn a_group_is_kept_while_a_manager_is_silent_or_busy_and_lost_when_it_refuses() {
+fn membership_ends_only_if_the_sa_rejects_a_join() {
     for (is_mute, refusal, is_kept) in [
         (true, MadStatus::OK, true),
         (false, MadStatus::BUSY, true),
@@ -92,14 +92,14 @@ fn a_group_is_kept_while_a_manager_is_silent_or_busy_and_lost_when_it_refuses() 
         net.run_for(Duration::from_secs(1));
         (net.is_mute, net.refusal) = (is_mute, refusal);
         let before = net.counters(0).joins;
-        // The groups are joined again every 20 s or so.
+        // Groups are joined again about every 20 s.
         net.run_for(Duration::from_secs(40));
         assert!(net.counters(0).joins > before);
         let not_joined = |it: &Event| matches!(it, Event::NotJoined { .. });
         assert!(net.events(0).iter().any(not_joined), "{is_mute} {refusal}");
         assert_eq!(net.hosts[0].service.endpoints()[0].is_up, is_kept, "{is_mute} {refusal}");
         assert_eq!(net.hosts[0].is_member, is_kept);
-        // Questions and routes go on.
+        // Addresses are still resolved while the membership is kept.
         let found = net.find(0, &name(1)).map(|path| path.dlid);
         assert_eq!(found.ok(), is_kept.then(|| lid(1)), "{is_mute} {refusal}");
         (net.is_mute, net.refusal) = (false, MadStatus::OK);
@@ -110,33 +110,33 @@ fn a_group_is_kept_while_a_manager_is_silent_or_busy_and_lost_when_it_refuses() 
 }
 
 #[test]
-fn known_routes_are_used_while_a_manager_is_silent_and_others_end_in_time() {
+fn cached_routes_are_used_while_the_sa_is_silent() {
     let config = ServiceConfig { route_timeout: Some(Duration::from_secs(60)), ..quiet() };
     let mut net = Net::new(3, &config);
     net.run_for(Duration::from_secs(1));
     let (known, other) = (Address::Gid(gid(1)), Address::Gid(gid(2)));
-    net.find(0, &known).expect("it is there");
+    net.find(0, &known).expect("the address is resolved");
     net.is_mute = true;
     for _ in 0..11 {
         net.run_for(Duration::from_secs(5));
-        assert_eq!(net.known(0, &known).map(|path| path.dlid), Some(lid(1)), "{:?}", net.now);
+        assert_eq!(net.cached_path(0, &known).map(|path| path.dlid), Some(lid(1)), "{:?}", net.now);
     }
     let begun = net.now;
     assert_eq!(net.find(0, &other), Err(ClientStatus::ETIMEDOUT));
     assert!(net.now.since(begun) < Duration::from_secs(13));
-    // A name is found, its route is not.
+    // The name is resolved to a port, but its route is not.
     assert_eq!(net.find(0, &name(2)), Err(ClientStatus::ETIMEDOUT));
     net.run_for(Duration::from_secs(10));
-    assert_eq!(net.find(0, &known), Err(ClientStatus::ETIMEDOUT), "it was too old");
+    assert_eq!(net.find(0, &known), Err(ClientStatus::ETIMEDOUT), "the route has expired");
     net.is_mute = false;
     for to in [known, other, name(2)] {
-        net.find(0, &to).expect("the manager is there again");
+        net.find(0, &to).expect("the SM responds again");
     }
 }
 
 #[test]
-fn service_levels_are_compared_with_those_of_all_groups() {
-    // The least group has the one of all paths, the best one does not.
+fn service_levels_are_compared_with_all_groups() {
+    // The base group has the service level of all paths, the preferred group has another one.
     let best = GroupSpec { rate: RateCode::GBPS_100, mtu: MtuCode::MTU_4096, sl: 3 };
     let config = ServiceConfig { groups: vec![best], ..by_group() };
     let mut net = Net::new(2, &config);
@@ -145,7 +145,7 @@ fn service_levels_are_compared_with_those_of_all_groups() {
     let differs = |event: &Event| matches!(event, Event::RoutesDiffer { group: 3, given: 0, .. });
     let events = net.events(0);
     assert!(events.iter().any(differs), "{events:?}");
-    // Where all have the same one, the best group is the way.
+    // If all service levels are equal, the preferred group is used.
     net.sl = 3;
     let base_group = GroupSpec { sl: 3, ..config.base_group };
     let mut net = Net::new(2, &ServiceConfig { base_group, ..config });
@@ -157,21 +157,21 @@ fn service_levels_are_compared_with_those_of_all_groups() {
     net.settle();
     net.run_for(Duration::from_secs(1));
     let before = net.counters(0).sa_queries;
-    let path = net.find(0, &name(1)).expect("it is there");
+    let path = net.find(0, &name(1)).expect("the address is resolved");
     assert_eq!((path.sl, path.rate), (3, RateCode::GBPS_100));
     assert_eq!(net.counters(0).sa_queries, before);
 }
 
 #[test]
-fn turns_that_end_at_once_follow_each_other_without_depth() {
+fn immediately_failing_resolutions_do_not_recurse() {
     let config = ServiceConfig { resolve_depth: 1, ..quiet() };
     let mut net = Net::new(1, &config);
     net.run_for(Duration::from_secs(1));
     for number in 0..20_000 {
         let to = Address::name(&format!("nobody{number}")).expect("a name");
-        assert_eq!(net.known(0, &to), None);
+        assert_eq!(net.cached_path(0, &to), None);
     }
-    // The first one has its turn; all others get theirs, and end, when it is over.
+    // The first resolution is active. When it fails, all others are started and fail, one after the other.
     net.hosts[0].state.has_datagrams = false;
     net.update(0);
     net.run_for(Duration::from_secs(5));
@@ -180,7 +180,7 @@ fn turns_that_end_at_once_follow_each_other_without_depth() {
 }
 
 #[test]
-fn options_and_hosts_that_are_read_again_count_at_endpoints_that_are_there() {
+fn changed_configuration_applies_to_existing_endpoints() {
     let stored = |number| Address::name(&format!("stored{number}")).expect("a name");
     let host = |number: usize, to| (stored(number), gid(to));
     let config = ServiceConfig { hosts: vec![host(1, 1), host(2, 1), host(3, 2)], ..quiet() };
@@ -189,7 +189,7 @@ fn options_and_hosts_that_are_read_again_count_at_endpoints_that_are_there() {
     for (number, to) in [(1, 1), (2, 1), (3, 2)] {
         assert_eq!(net.find(0, &stored(number)).map(|path| path.dlid), Ok(lid(to)));
     }
-    // The first stays, the second is another port's, the third is nobody's, the fourth is new.
+    // The first host is unchanged, the second one has another port, the third one is removed, the fourth one is new.
     let config = ServiceConfig { hosts: vec![host(1, 1), host(2, 2), host(4, 1)], ..config };
     net.hosts[0].service.configure(net.now, config.clone());
     net.settle();
@@ -197,9 +197,9 @@ fn options_and_hosts_that_are_read_again_count_at_endpoints_that_are_there() {
         assert_eq!(net.find(0, &stored(number)).map(|path| path.dlid), Ok(lid(to)));
     }
     assert_eq!(net.find(0, &stored(3)), Err(ClientStatus::ETIMEDOUT));
-    // Room for fewer.
+    // A smaller cache.
     for host in [1, 2] {
-        net.find(0, &name(host)).expect("it is there");
+        net.find(0, &name(host)).expect("the address is resolved");
     }
     let known = |net: &Net| net.hosts[0].service.endpoints()[0].cached_addresses;
     assert!(known(&net) > 4);
@@ -209,16 +209,17 @@ fn options_and_hosts_that_are_read_again_count_at_endpoints_that_are_there() {
     assert!(known(&net) <= 4);
     assert_eq!(net.find(0, &name(1)).map(|path| path.dlid), Ok(lid(1)));
     assert!(known(&net) <= 4);
-    // More questions to subnet administration at a time.
+    // A larger number of outstanding SA queries.
     net.hosts[0].service.flush();
     net.run_for(Duration::from_secs(1));
     net.is_slow = true;
-    net.asked.clear();
+    net.sa_requests.clear();
     for host in [1, 2] {
-        assert_eq!(net.known(0, &Address::Gid(gid(host))), None);
+        assert_eq!(net.cached_path(0, &Address::Gid(gid(host))), None);
     }
-    let queries =
-        |net: &Net| net.asked.iter().filter(|(_, id)| *id == AttributeId::PATH_RECORD).count();
+    let queries = |net: &Net| {
+        net.sa_requests.iter().filter(|(_, id)| *id == AttributeId::PATH_RECORD).count()
+    };
     assert_eq!(queries(&net), 1);
     net.hosts[0].service.configure(net.now, ServiceConfig { sa_depth: 4, ..config });
     net.settle();
@@ -226,7 +227,7 @@ fn options_and_hosts_that_are_read_again_count_at_endpoints_that_are_there() {
 }
 
 #[test]
-fn routes_of_files_that_are_read_again_are_what_they_say_now() {
+fn preloaded_routes_are_replaced_by_a_new_configuration() {
     let mut net = Net::new(3, &quiet());
     net.run_for(Duration::from_secs(1));
     let path = |to: usize| PathRecord {
@@ -245,7 +246,11 @@ fn routes_of_files_that_are_read_again_are_what_they_say_now() {
     net.hosts[0].service.preload_paths(net.now, PORT, &[PathRecord { sl: 6, ..path(1) }]);
     net.settle();
     assert_eq!(net.find(0, &Address::Gid(gid(1))).map(|path| path.sl), Ok(6));
-    assert_eq!(net.find(0, &Address::Gid(gid(2))).map(|path| path.sl), Ok(0), "no file says it");
+    assert_eq!(
+        net.find(0, &Address::Gid(gid(2))).map(|path| path.sl),
+        Ok(0),
+        "the path is no longer preloaded"
+    );
 }
 
 /// Returns a path of a file from the first host to another one.
@@ -255,7 +260,7 @@ fn of_file(to: usize) -> PathRecord {
 }
 
 #[test]
-fn a_port_that_goes_and_changes_at_once_brings_back_nothing_of_before() {
+fn cached_routes_are_invalid_after_a_port_change_while_down() {
     let changes: [Change; 4] = [
         |state| state.link.gid_prefix = 0xfec0 << 48,
         MOVED,
@@ -269,26 +274,26 @@ fn a_port_that_goes_and_changes_at_once_brings_back_nothing_of_before() {
     for (number, change) in changes.into_iter().enumerate() {
         let mut net = Net::new(3, &by_group());
         net.run_for(Duration::from_secs(1));
-        net.find(0, &name(1)).expect("it is there");
-        net.find(0, &Address::Gid(gid(1))).expect("it is there");
+        net.find(0, &name(1)).expect("the address is resolved");
+        net.find(0, &Address::Gid(gid(1))).expect("the address is resolved");
         net.hosts[0].service.preload_paths(net.now, PORT, &[of_file(2)]);
         change(&mut net.hosts[0].state);
         net.hosts[0].state.is_active = false;
         net.update(0);
         let queries = net.counters(0).sa_queries;
         net.run_for(Duration::from_secs(5));
-        assert_eq!(net.counters(0).sa_queries, queries, "nobody is asked by a port that is out");
+        assert_eq!(net.counters(0).sa_queries, queries, "an inactive port sends no queries");
         net.hosts[0].state.is_active = true;
         (net.is_mute, net.off) = (true, vec![1, 2]);
         net.update(0);
         for to in [Address::Gid(gid(2)), Address::Gid(gid(1)), name(1)] {
-            assert_eq!(net.known(0, &to), None, "change {number}: {to}");
+            assert_eq!(net.cached_path(0, &to), None, "change {number}: {to}");
         }
     }
 }
 
 #[test]
-fn a_group_that_is_refused_for_good_keeps_no_endpoint_from_its_service() {
+fn rejected_group_does_not_keep_the_endpoint_down() {
     let best = |sl| GroupSpec { rate: RateCode::GBPS_100, mtu: MtuCode::MTU_4096, sl };
     let config = ServiceConfig {
         groups: vec![best(0), best(3)],
@@ -308,7 +313,7 @@ fn a_group_that_is_refused_for_good_keeps_no_endpoint_from_its_service() {
     let events = net.events(0);
     let is_up = |event: &&Event| matches!(event, Event::Up { groups: 2, .. });
     assert_eq!(events.iter().filter(is_up).count(), 1, "{events:?}");
-    // What is asked and not refused are the two groups that it is in, each time that they are joined again.
+    // Only the two joined groups are joined again periodically.
     let before = net.counters(0).joins;
     net.run_for(Duration::from_secs(100));
     let refused = |event: &Event| matches!(event, Event::NotJoined { .. });
@@ -318,7 +323,7 @@ fn a_group_that_is_refused_for_good_keeps_no_endpoint_from_its_service() {
 }
 
 #[test]
-fn an_endpoint_that_has_come_and_gone_often_joins_its_groups_as_rarely_as_any() {
+fn recreated_endpoint_has_a_single_rejoin_timer() {
     let config = ServiceConfig { check_interval: Some(Duration::from_secs(20)), ..by_group() };
     let mut net = Net::new(1, &config);
     net.run_for(Duration::from_secs(1));

@@ -1,4 +1,4 @@
-//! What programs ask, and how it is answered.
+//! Requests of clients, and their responses.
 
 use super::*;
 
@@ -10,13 +10,13 @@ fn source(address: &Address) -> Entry {
     address.to_entry(EntryFlags::SOURCE).expect("a name or an address")
 }
 
-/// Returns the header of an answer, and what follows.
+/// Returns the header of a response, and its data.
 fn parts(answer: &[u8]) -> (ClientHeader, &[u8]) {
     (ClientHeader::parse(answer.first_chunk().expect("a header")), &answer[HEADER..])
 }
 
 #[test]
-fn requests_that_cannot_be_answered_say_why() {
+fn invalid_requests_fail_with_a_status() {
     let mut net = Net::new(2, &quiet());
     net.run_for(Duration::from_secs(1));
     let (one, other) = (name(0), name(1));
@@ -64,11 +64,11 @@ fn requests_that_cannot_be_answered_say_why() {
 }
 
 #[test]
-fn an_answer_is_what_programs_of_today_expect() {
+fn responses_have_the_format_of_ibacm() {
     let mut net = Net::new(2, &quiet());
     net.run_for(Duration::from_secs(1));
-    net.find(0, &name(1)).expect("it is there");
-    // With a source that was chosen there is a second entry, in either byte order.
+    net.find(0, &name(1)).expect("the address is resolved");
+    // A response with a chosen source has a second entry, in either byte order.
     for order in [ByteOrder::Little, ByteOrder::Big] {
         for (entries, length) in [
             (vec![destination(&name(1))], 160),
@@ -76,7 +76,7 @@ fn an_answer_is_what_programs_of_today_expect() {
         ] {
             let mut bytes = Vec::new();
             Resolve::request(*b"whatever", entries).put(order, &mut bytes);
-            let answer = net.say(0, &bytes).expect("it is known");
+            let answer = net.request(0, &bytes).expect("it is known");
             let (header, rest) = parts(&answer);
             assert_eq!(header.length(), Ok((length, order)));
             assert_eq!((header.version, header.status), (1, ClientStatus::SUCCESS));
@@ -96,18 +96,18 @@ fn an_answer_is_what_programs_of_today_expect() {
 }
 
 #[test]
-fn counters_and_endpoints_are_told() {
+fn counters_and_endpoints_can_be_queried() {
     let mut net = Net::new(2, &quiet());
     net.run_for(Duration::from_secs(1));
-    net.find(0, &name(1)).expect("it is there");
-    net.find(0, &name(1)).expect("it is there");
+    net.find(0, &name(1)).expect("the address is resolved");
+    net.find(0, &name(1)).expect("the address is resolved");
     let ask = |net: &mut Net, opcode, src_out, src_index, entry: Option<Entry>| {
         let mut header = ClientHeader { src_out, src_index, ..ClientHeader::new(opcode, [9; 8]) };
         let data =
             entry.map(|entry| entry.to_bytes(ByteOrder::NATIVE).to_vec()).unwrap_or_default();
         header.set_length(HEADER + data.len(), ByteOrder::Big);
         let bytes = [header.to_bytes().to_vec(), data].concat();
-        net.say(0, &bytes).expect("it is there at once")
+        net.request(0, &bytes).expect("the response is immediate")
     };
     let expected = PerfCounters {
         resolves: 2,
@@ -150,36 +150,36 @@ fn counters_and_endpoints_are_told() {
 }
 
 #[test]
-fn what_is_no_request_of_a_known_kind_or_version_is_refused() {
+fn unknown_opcodes_and_versions_are_rejected() {
     let mut net = Net::new(1, &quiet());
     for (version, opcode) in [(1, 0), (1, 4), (1, 77), (2, 1), (0, 1)] {
         let mut header = ClientHeader::new(ClientOpcode(opcode), [5; 8]);
         header.version = version;
         header.set_length(HEADER, ByteOrder::NATIVE);
-        let answer = net.say(0, &header.to_bytes()).expect("it is there at once");
+        let answer = net.request(0, &header.to_bytes()).expect("the response is immediate");
         let (header, rest) = parts(&answer);
         assert_eq!((header.status, rest), (ClientStatus::EINVAL, &[][..]));
         assert_eq!(header.transaction, [5; 8]);
     }
-    // Half an address behind a whole one.
+    // An incomplete entry behind a complete one.
     let mut header = ClientHeader::new(ClientOpcode::RESOLVE, [5; 8]);
     header.set_length(HEADER + 100, ByteOrder::NATIVE);
     let mut bytes = header.to_bytes().to_vec();
     bytes.extend(destination(&name(0)).to_bytes(ByteOrder::NATIVE));
     bytes.resize(HEADER + 100, 1);
-    let answer = net.say(0, &bytes).expect("it is there at once");
+    let answer = net.request(0, &bytes).expect("the response is immediate");
     assert_eq!(parts(&answer).0.status, ClientStatus::EINVAL);
 }
 
 #[test]
-fn subnet_administration_is_asked_where_a_program_wants_it() {
+fn query_sa_flag_queries_the_sa() {
     let mut net = Net::new(2, &quiet());
     net.run_for(Duration::from_secs(1));
     let from = PathRecord { sgid: gid(0), ..PathRecord::zeroed() };
     let query = |path: PathRecord| vec![Entry::path(EntryFlags::QUERY_SA, &path)];
     let found = net.resolve(0, query(PathRecord { dgid: gid(1), ..from }));
     assert_eq!(found.map(|path| path.dlid), Ok(lid(1)));
-    // The status of its class comes as it is.
+    // The class-specific status of the SA is passed on.
     let found = net.resolve(0, query(PathRecord { dgid: gid(9), ..from }));
     assert_eq!(found, Err(ClientStatus(3)));
     net.is_mute = true;
@@ -188,18 +188,18 @@ fn subnet_administration_is_asked_where_a_program_wants_it() {
     let mut bytes = Vec::new();
     let entries = query(PathRecord { dgid: gid(1), ..from });
     Resolve::request([0; 8], entries).put(ByteOrder::NATIVE, &mut bytes);
-    assert_eq!(net.say(0, &bytes), None);
+    assert_eq!(net.request(0, &bytes), None);
     let foreign = PathRecord { sgid: gid(1), dgid: gid(1), ..PathRecord::zeroed() };
     assert_eq!(net.resolve(0, query(foreign)), Err(ClientStatus::ESRCADDR));
-    // A port that is taken away leaves nobody waiting.
+    // The removal of a port completes its requests.
     net.hosts[0].service.remove_port(net.now, PORT);
-    let (_, answer) = net.hosts[0].service.poll_reply().expect("it is over");
+    let (_, answer) = net.hosts[0].service.poll_reply().expect("the request has completed");
     assert_eq!(parts(&answer).0.status, ClientStatus::ENOTCONN);
     assert_eq!(net.hosts[0].service.pending(), 0);
 }
 
 #[test]
-fn gids_and_lids_are_resolved_by_subnet_administration_once() {
+fn gids_and_lids_are_queried_from_the_sa_once() {
     let mut net = Net::new(2, &quiet());
     net.run_for(Duration::from_secs(1));
     let to = |path: PathRecord| vec![Entry::path(EntryFlags(0), &path)];
@@ -218,7 +218,7 @@ fn gids_and_lids_are_resolved_by_subnet_administration_once() {
 }
 
 #[test]
-fn too_many_requests_are_refused_instead_of_kept() {
+fn excess_requests_are_rejected() {
     let config = ServiceConfig { max_pending: 10, ..quiet() };
     let mut net = Net::new(1, &config);
     net.run_for(Duration::from_secs(1));
@@ -227,7 +227,7 @@ fn too_many_requests_are_refused_instead_of_kept() {
         let to = Address::name(&format!("nobody{number}")).expect("a name");
         let mut bytes = Vec::new();
         Resolve::request([0; 8], vec![destination(&to)]).put(ByteOrder::NATIVE, &mut bytes);
-        match net.say(0, &bytes) {
+        match net.request(0, &bytes) {
             None => kept += 1,
             Some(answer) => assert_eq!(parts(&answer).0.status, ClientStatus::ENOMEM),
         }
@@ -239,14 +239,14 @@ fn too_many_requests_are_refused_instead_of_kept() {
 }
 
 #[test]
-fn what_is_asked_for_and_what_is_known_can_be_seen() {
+fn resolutions_and_cached_routes_can_be_listed() {
     let mut net = Net::new(2, &quiet());
     net.run_for(Duration::from_secs(1));
     (net.off, net.sl) = (vec![1], 3);
     assert_eq!(net.hosts[0].service.resolving(), []);
     let mut bytes = Vec::new();
     Resolve::request([0; 8], vec![destination(&name(1))]).put(ByteOrder::NATIVE, &mut bytes);
-    assert_eq!(net.say(0, &bytes), None);
+    assert_eq!(net.request(0, &bytes), None);
     assert_eq!(net.hosts[0].service.resolving(), [name(1)]);
     net.off.clear();
     assert_eq!(net.find(0, &name(1)).map(|path| path.sl), Ok(3));

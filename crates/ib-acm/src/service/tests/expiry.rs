@@ -1,52 +1,52 @@
-//! What is in use is asked for again before it counts no more.
+//! Expiry of cached entries: entries in use are refreshed before they expire.
 
 use super::*;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Uses what is known of an address again and again; it is there each time without a question to be awaited.
-fn is_always_known(net: &mut Net, to: &Address) {
+/// Requests an address every 10 s, and checks that its path is always cached.
+fn check_always_cached(net: &mut Net, to: &Address) {
     for _ in 0..40 {
         net.run_for(10 * SECOND);
-        assert!(net.known(0, to).is_some(), "{to} at {:?}", net.now);
+        assert!(net.cached_path(0, to).is_some(), "{to} at {:?}", net.now);
     }
 }
 
 #[test]
-fn a_port_without_a_service_that_is_in_use_stays_known() {
+fn used_port_without_a_service_stays_cached() {
     let config = ServiceConfig { check_interval: Some(100 * SECOND), ..quiet() };
     for to in [Address::Gid(gid(1)), Address::Lid(lid(1))] {
         let mut net = Net::new(2, &config);
         net.off.push(1);
         net.run_for(SECOND);
-        net.find(0, &to).expect("subnet administration knows it");
-        is_always_known(&mut net, &to);
+        net.find(0, &to).expect("the SA has the path");
+        check_always_cached(&mut net, &to);
         assert!(net.counters(0).sa_queries < 10, "{}", net.counters(0).sa_queries);
-        // Whoever does not ask just before the end has it, too.
+        // The entry is refreshed even if no client has requested it shortly before its expiry.
         net.run_for(110 * SECOND);
-        assert!(net.known(0, &to).is_some());
+        assert!(net.cached_path(0, &to).is_some());
         let before = net.counters(0).sa_queries;
         net.run_for(180 * SECOND);
-        assert!(net.known(0, &to).is_some(), "{to}");
-        // What nobody uses is left to grow old.
+        assert!(net.cached_path(0, &to).is_some(), "{to}");
+        // Unused entries expire.
         assert!(net.counters(0).sa_queries <= before + 2);
         net.run_for(1000 * SECOND);
-        assert_eq!(net.known(0, &to), None);
+        assert_eq!(net.cached_path(0, &to), None);
         assert!(net.counters(0).sa_queries <= before + 4);
     }
 }
 
 #[test]
-fn a_route_is_asked_for_again_before_it_is_too_old() {
+fn used_route_is_refreshed_before_it_expires() {
     let config = ServiceConfig { route_timeout: Some(60 * SECOND), ..quiet() };
     let mut net = Net::new(2, &config);
     net.run_for(SECOND);
-    net.find(0, &name(1)).expect("it is there");
-    is_always_known(&mut net, &name(1));
+    net.find(0, &name(1)).expect("the address is resolved");
+    check_always_cached(&mut net, &name(1));
 }
 
 #[test]
-fn routes_and_hosts_of_files_are_asked_for_again_before_they_are_too_old() {
+fn used_preloaded_data_is_refreshed_before_it_expires() {
     let stored = Address::name("stored").expect("a name");
     let hosts = vec![(stored.clone(), gid(1))];
     for (route_timeout, address_timeout) in [(Some(60), None), (None, Some(60))] {
@@ -61,15 +61,19 @@ fn routes_and_hosts_of_files_are_asked_for_again_before_they_are_too_old() {
         net.run_for(SECOND);
         let path = of_file();
         net.hosts[0].service.preload_paths(net.now, PORT, &[path]);
-        assert_eq!(net.known(0, &stored).map(|path| path.sl), Some(7));
-        is_always_known(&mut net, &stored);
-        is_always_known(&mut net, &Address::Gid(gid(1)));
-        assert_eq!(net.known(0, &stored).map(|path| path.sl), Some(0), "the file's is too old");
+        assert_eq!(net.cached_path(0, &stored).map(|path| path.sl), Some(7));
+        check_always_cached(&mut net, &stored);
+        check_always_cached(&mut net, &Address::Gid(gid(1)));
+        assert_eq!(
+            net.cached_path(0, &stored).map(|path| path.sl),
+            Some(0),
+            "the file's is too old"
+        );
     }
 }
 
 #[test]
-fn an_address_that_expires_before_it_is_checked_is_asked_for_before_that() {
+fn used_address_is_verified_before_it_expires() {
     for check in [60, 300] {
         let config = ServiceConfig {
             address_timeout: Some(60 * SECOND),
@@ -78,15 +82,15 @@ fn an_address_that_expires_before_it_is_checked_is_asked_for_before_that() {
         };
         let mut net = Net::new(2, &config);
         net.run_for(SECOND);
-        net.find(0, &name(1)).expect("it is there");
+        net.find(0, &name(1)).expect("the address is resolved");
         let before = net.counters(0);
-        is_always_known(&mut net, &name(1));
-        assert_eq!(net.counters(0).multicasts, before.multicasts, "its owner alone is asked");
+        check_always_cached(&mut net, &name(1));
+        assert_eq!(net.counters(0).multicasts, before.multicasts, "only its owner is queried");
     }
 }
 
 #[test]
-fn all_addresses_in_use_of_a_service_that_tells_one_at_a_time_stay_known() {
+fn used_addresses_of_an_ibacm_peer_stay_cached() {
     let ip = Address::V4([10, 0, 0, 2].into());
     for check_interval in [None, Some(20 * SECOND), Some(300 * SECOND)] {
         for config in [by_group(), quiet()] {
@@ -97,32 +101,32 @@ fn all_addresses_in_use_of_a_service_that_tells_one_at_a_time_stay_known() {
             net.run_for(SECOND);
             let all = [name(1), ip.clone(), Address::Gid(gid(1)), Address::Lid(lid(1))];
             for to in &all {
-                net.find(0, to).expect("it is there");
+                net.find(0, to).expect("the address is resolved");
             }
             let (before, checks) = (net.counters(0).multicasts, net.counters(0).checks);
             for _ in 0..60 {
                 net.run_for(7 * SECOND);
                 for to in &all {
                     let at = net.now;
-                    assert!(net.known(0, to).is_some(), "{check_interval:?} {to} at {at:?}");
+                    assert!(net.cached_path(0, to).is_some(), "{check_interval:?} {to} at {at:?}");
                 }
             }
-            assert_eq!(net.counters(0).multicasts, before, "its owner alone is asked");
-            // Each of its two names is asked for at most twice in the time that it counts, and its place in each interval.
+            assert_eq!(net.counters(0).multicasts, before, "only its owner is queried");
+            // Each of the two addresses is verified at most twice per lifetime, and the LID at most twice per interval.
             let most = 2 * 2 * 420 / 60 + check_interval.map_or(0, |it| 2 * 420 / it.as_secs());
             let checks = net.counters(0).checks - checks;
             assert!(checks <= most, "{checks} of {most}");
-            // Who has been used shortly before is kept as well, and the others are not.
+            // Recently used addresses are still cached; unused ones expire.
             net.run_for(check_interval.unwrap_or(50 * SECOND).min(50 * SECOND));
-            assert!(all.iter().all(|to| net.known(0, to).is_some()));
+            assert!(all.iter().all(|to| net.cached_path(0, to).is_some()));
             net.run_for(200 * SECOND);
-            assert_eq!(net.known(0, &ip), None);
+            assert_eq!(net.cached_path(0, &ip), None);
         }
     }
 }
 
 #[test]
-fn an_address_that_its_owner_has_no_more_goes_alone() {
+fn released_address_expires_without_its_peer() {
     let ip = Address::V4([10, 0, 0, 2].into());
     let config = ServiceConfig { address_timeout: Some(60 * SECOND), ..by_group() };
     let mut net = Net::new(3, &config);
@@ -131,7 +135,7 @@ fn an_address_that_its_owner_has_no_more_goes_alone() {
     for to in [&ip, &name(1)] {
         assert_eq!(net.find(0, to).map(|path| path.dgid), Ok(gid(1)));
     }
-    // It is another's now, which says nothing of it until it is asked.
+    // The address moves to another host, which does not announce it.
     net.hosts[1].state.names = vec![name(1)];
     net.hosts[2].state.names.push(ip.clone());
     for host in [1, 2] {
@@ -140,15 +144,15 @@ fn an_address_that_its_owner_has_no_more_goes_alone() {
     net.settle();
     net.run_for(10 * SECOND);
     for _ in 0..12 {
-        assert!(net.known(0, &ip).is_some() && net.known(0, &name(1)).is_some());
+        assert!(net.cached_path(0, &ip).is_some() && net.cached_path(0, &name(1)).is_some());
         net.run_for(5 * SECOND);
     }
-    assert_eq!(net.known(0, &ip).map(|path| path.dgid), Some(gid(2)));
-    assert_eq!(net.known(0, &name(1)).map(|path| path.dgid), Some(gid(1)));
+    assert_eq!(net.cached_path(0, &ip).map(|path| path.dgid), Some(gid(2)));
+    assert_eq!(net.cached_path(0, &name(1)).map(|path| path.dgid), Some(gid(1)));
 }
 
 #[test]
-fn routes_of_files_are_those_of_each_partition() {
+fn preloaded_routes_apply_to_every_partition() {
     let part = Address::name("part").expect("a name");
     let stored = Address::name("stored").expect("a name");
     let p_key = PKey(0x8001);
@@ -182,11 +186,11 @@ fn routes_of_files_are_those_of_each_partition() {
         let found = net.resolve(0, vec![Entry::path(EntryFlags(0), &by_gid)]);
         assert_eq!(found.map(|path| path.p_key), Ok(expected));
     }
-    assert_eq!(net.counters(0).sa_queries, before, "files say it all");
+    assert_eq!(net.counters(0).sa_queries, before, "all paths are preloaded");
 }
 
 #[test]
-fn a_route_of_a_file_that_nobody_uses_counts_for_as_long_as_the_file_says_it() {
+fn unused_preloaded_route_lives_for_route_timeout() {
     let route = |route_timeout, address_timeout| {
         let config = ServiceConfig { address_timeout, route_timeout, ..quiet() };
         let mut net = Net::new(2, &config);
@@ -199,7 +203,7 @@ fn a_route_of_a_file_that_nobody_uses_counts_for_as_long_as_the_file_says_it() {
         for _ in 0..3 {
             net.run_for(1000 * SECOND);
         }
-        net.known(0, &Address::Gid(gid(1))).map(|path| path.sl)
+        net.cached_path(0, &Address::Gid(gid(1))).map(|path| path.sl)
     };
     assert_eq!(route(None, ServiceConfig::default().address_timeout), Some(7));
     assert_eq!(route(None, Some(60 * SECOND)), Some(7));
@@ -208,7 +212,7 @@ fn a_route_of_a_file_that_nobody_uses_counts_for_as_long_as_the_file_says_it() {
 }
 
 #[test]
-fn what_a_file_says_no_more_gives_way_to_others() {
+fn removed_preloaded_entries_make_room_for_others() {
     let config = ServiceConfig { max_destinations: 50, ..quiet() };
     let mut net = Net::new(2, &config);
     net.run_for(SECOND);
@@ -225,12 +229,16 @@ fn what_a_file_says_no_more_gives_way_to_others() {
         net.hosts[0].service.remove_preloaded_paths(PORT);
         net.hosts[0].service.preload_paths(now, PORT, &paths(from));
         for path in paths(from) {
-            assert!(net.known(0, &Address::Gid(path.dgid)).is_some(), "{from}: {}", path.dgid);
+            assert!(
+                net.cached_path(0, &Address::Gid(path.dgid)).is_some(),
+                "{from}: {}",
+                path.dgid
+            );
         }
         let known = net.hosts[0].service.cached(now, None);
         assert_eq!(known.iter().filter(|it| it.is_preloaded).count(), 30);
     }
-    // The file of another manager is none either.
+    // Preloaded routes become invalid with another SM.
     net.hosts[0].state.link.sm_lid = 101;
     net.update(0);
     let known = net.hosts[0].service.cached(net.now, None);

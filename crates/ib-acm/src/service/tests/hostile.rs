@@ -1,9 +1,9 @@
-//! Peers that lie, flood, or send nonsense.
+//! Peers that send false claims, floods or malformed messages.
 
 use super::*;
 use crate::cache::MAX_ADDRESSES;
 
-/// A question as a peer would send it, of a host for an address.
+/// Returns the request of a peer with address `from` for address `to`.
 pub(super) fn question(from: &Address, to: &Address) -> AcmMessage {
     let (source_type, source) = from.to_field();
     let (destination_type, destination) = to.to_field();
@@ -28,17 +28,17 @@ pub(super) fn question(from: &Address, to: &Address) -> AcmMessage {
     }
 }
 
-/// Returns a fabric of three, of which host 0 knows host 1, and host 2 will lie.
+/// Returns three hosts. Host 0 has cached host 1; host 2 is the source of false claims.
 pub(super) fn three() -> Net {
     let mut net = Net::new(3, &by_group());
     net.run_for(Duration::from_secs(1));
-    net.find(0, &name(1)).expect("it is there");
+    net.find(0, &name(1)).expect("the address is resolved");
     net.events(0);
     net
 }
 
 #[test]
-fn who_claims_the_address_of_another_is_not_believed_as_long_as_that_one_answers() {
+fn claim_is_rejected_while_the_owner_responds() {
     let mut net = three();
     let lie = question(&name(1), &name(0)).to_bytes();
     net.deliver(0, gid(2), lid(2), Qpn::truncated(0x102), &lie);
@@ -52,7 +52,7 @@ fn who_claims_the_address_of_another_is_not_believed_as_long_as_that_one_answers
         other: gid(2),
     };
     assert!(net.events(0).contains(&conflict));
-    // Once the owner is silent, the address may be another's.
+    // The claim is accepted once the owner does not respond.
     net.off.push(1);
     net.deliver(0, gid(2), lid(2), Qpn::truncated(0x102), &lie);
     net.settle();
@@ -61,7 +61,7 @@ fn who_claims_the_address_of_another_is_not_believed_as_long_as_that_one_answers
 }
 
 #[test]
-fn nobody_has_the_lid_or_the_gid_of_another() {
+fn claims_to_other_gids_and_lids_are_rejected() {
     let mut net = three();
     let before = net.counters(0);
     for claimed in [Address::Lid(lid(1)), Address::Gid(gid(1)), Address::Lid(77)] {
@@ -76,20 +76,20 @@ fn nobody_has_the_lid_or_the_gid_of_another() {
 }
 
 #[test]
-fn who_claims_the_gid_of_another_does_not_move_it() {
+fn claim_to_another_gid_does_not_change_its_lid() {
     let mut net = three();
     let lie = question(&name(1), &name(0)).to_bytes();
     net.deliver(0, gid(1), lid(2), Qpn::truncated(0x102), &lie);
     net.settle();
     net.run_for(Duration::from_secs(5));
     assert_eq!(net.find(0, &name(1)).map(|path| path.dlid), Ok(lid(1)));
-    // Nor does who tells that GID and no name.
+    // A claim to the GID without a name.
     let claim = question(&Address::Gid(gid(1)), &name(0)).to_bytes();
     net.deliver(0, gid(1), lid(2), Qpn::truncated(0x102), &claim);
     net.settle();
     net.run_for(Duration::from_secs(5));
     assert_eq!(net.find(0, &name(1)).map(|path| path.dlid), Ok(lid(1)));
-    // A GID of another subnet, a group's, the own one, and none at all.
+    // GIDs of another subnet, of a multicast group, without a GUID, and of the receiver.
     let before = net.counters(0);
     for gid in [Gid(7), Gid(0xff << 120 | 1), Gid::new(PREFIX, Guid(0)), gid(0)] {
         net.deliver(0, gid, lid(2), Qpn::truncated(0x102), &lie);
@@ -102,7 +102,7 @@ fn who_claims_the_gid_of_another_does_not_move_it() {
 }
 
 #[test]
-fn answers_that_nobody_has_asked_for_change_nothing() {
+fn unsolicited_responses_are_ignored() {
     let mut net = three();
     let before = net.hosts[0].service.cached(net.now, None);
     let mut answer = question(&name(2), &name(2));
@@ -116,7 +116,7 @@ fn answers_that_nobody_has_asked_for_change_nothing() {
 }
 
 #[test]
-fn an_answer_of_subnet_administration_that_nobody_has_asked_for_changes_nothing() {
+fn unsolicited_sa_responses_are_ignored() {
     let mut net = three();
     for (id, tid) in [(AttributeId::MC_MEMBER_RECORD, 5), (AttributeId::PATH_RECORD, 6)] {
         for tid in [tid, 0x2c_0000_0000 | tid] {
@@ -132,7 +132,7 @@ fn an_answer_of_subnet_administration_that_nobody_has_asked_for_changes_nothing(
 }
 
 #[test]
-fn a_join_that_is_answered_with_another_group_is_none() {
+fn join_response_with_another_group_is_rejected() {
     for lie in [
         |record: &mut MCMemberRecord| record.mgid = Gid(0xff15 << 112),
         |record: &mut MCMemberRecord| record.mlid = 5,
@@ -163,7 +163,7 @@ fn a_join_that_is_answered_with_another_group_is_none() {
 }
 
 #[test]
-fn messages_of_other_versions_lengths_and_kinds_are_dropped_and_counted() {
+fn malformed_messages_are_dropped_and_counted() {
     let mut net = three();
     let good = question(&name(2), &name(0));
     type Spoil = fn(&mut AcmMessage);
@@ -193,7 +193,7 @@ fn messages_of_other_versions_lengths_and_kinds_are_dropped_and_counted() {
         net.deliver(0, gid(2), lid(2), Qpn::truncated(0x102), &vec![1; length]);
         assert_eq!(net.counters(0).malformed, before + 1);
     }
-    // What old services leave undone: no further addresses, zeros everywhere else.
+    // A message of an old service: no further addresses, zeros in reserved fields.
     net.deliver(0, gid(2), lid(2), Qpn::truncated(0x102), &good.to_bytes());
     assert_eq!(net.find(0, &name(2)).map(|path| path.dgid), Ok(gid(2)));
 }
@@ -209,7 +209,7 @@ impl IntoType for u8 {
 }
 
 #[test]
-fn a_port_has_so_many_addresses_and_no_more() {
+fn addresses_of_a_gid_are_limited() {
     let mut net = three();
     for number in 0..1000 {
         let name = Address::name(&format!("alias{number}")).expect("a name");
@@ -224,7 +224,7 @@ fn a_port_has_so_many_addresses_and_no_more() {
 }
 
 #[test]
-fn a_flood_is_dropped_and_told_once_and_others_are_heard() {
+fn flood_is_dropped_and_reported_once() {
     let mut net = three();
     let message = question(&name(2), &name(9)).to_bytes();
     for _ in 0..100_000 {
@@ -240,25 +240,25 @@ fn a_flood_is_dropped_and_told_once_and_others_are_heard() {
 }
 
 #[test]
-fn a_cache_that_is_full_keeps_what_was_used() {
+fn full_cache_keeps_used_entries() {
     let config = ServiceConfig { max_destinations: 50, ..by_group() };
     let mut net = Net::new(2, &config);
     net.run_for(Duration::from_secs(1));
-    net.find(0, &name(1)).expect("it is there");
+    net.find(0, &name(1)).expect("the address is resolved");
     for number in 0..500_u16 {
         net.run_for(Duration::from_millis(200));
         let name = Address::name(&format!("other{number}")).expect("a name");
         let message = question(&name, &self::name(9));
         let gid = Gid::new(PREFIX, Guid(0x9000 + u64::from(number)));
         net.deliver(0, gid, 100 + number, Qpn::truncated(0x200), &message.to_bytes());
-        net.find(0, &self::name(1)).expect("it is there");
+        net.find(0, &self::name(1)).expect("the address is resolved");
         assert!(net.hosts[0].service.endpoints()[0].cached_addresses <= 50);
     }
-    assert!(net.counters(0).multicasts <= 2, "what is in use was never forgotten");
+    assert!(net.counters(0).multicasts <= 2, "entries in use are never evicted");
 }
 
 #[test]
-fn lids_of_removed_peers_take_no_memory() {
+fn lids_of_removed_peers_are_removed() {
     let config = ServiceConfig { max_destinations: 50, ..by_group() };
     let mut net = Net::new(2, &config);
     for number in 0..2000_u16 {
@@ -273,12 +273,13 @@ fn lids_of_removed_peers_take_no_memory() {
 }
 
 #[test]
-fn an_answer_gives_nobody_the_gid_or_the_lid_of_another() {
+fn response_cannot_claim_other_gids() {
     let mut net = three();
-    // Host 2 is asked for its name, and says that it has what others have.
+    // Host 2 is queried for its name, and its response claims addresses of other hosts.
     net.off.push(2);
-    assert_eq!(net.known(0, &name(2)), None);
-    let (_, _, asked) = net.sent.iter().rev().find(|(from, ..)| *from == 0).expect("it was asked");
+    assert_eq!(net.cached_path(0, &name(2)), None);
+    let (_, _, asked) =
+        net.sent.iter().rev().find(|(from, ..)| *from == 0).expect("a sent request");
     let mut answer = AcmMessage::parse(asked);
     answer.method = Method::GET_RESP;
     let mut bytes = answer.to_bytes();
@@ -290,14 +291,18 @@ fn an_answer_gives_nobody_the_gid_or_the_lid_of_another() {
     let before = net.counters(0);
     net.deliver(0, gid(2), lid(2), Qpn::truncated(0x102), &bytes);
     net.settle();
-    assert_eq!(net.known(0, &ip).map(|path| path.dgid), Some(gid(2)), "the answer counts");
-    assert_eq!(net.known(0, &Address::Gid(gid(1))).map(|path| path.dlid), Some(lid(1)));
-    assert_eq!(net.counters(0).checks, before.checks, "nobody is asked because of it");
-    assert_eq!(net.known(0, &nobodys), None);
+    assert_eq!(
+        net.cached_path(0, &ip).map(|path| path.dgid),
+        Some(gid(2)),
+        "the response is accepted"
+    );
+    assert_eq!(net.cached_path(0, &Address::Gid(gid(1))).map(|path| path.dlid), Some(lid(1)));
+    assert_eq!(net.counters(0).checks, before.checks, "it causes no query");
+    assert_eq!(net.cached_path(0, &nobodys), None);
 }
 
 #[test]
-fn who_claims_a_gid_that_subnet_administration_has_told_is_not_believed() {
+fn claim_to_a_gid_reported_by_the_sa_is_rejected() {
     for config in [quiet(), by_group()] {
         let mut net = Net::new(3, &config);
         net.run_for(Duration::from_secs(1));
@@ -310,7 +315,7 @@ fn who_claims_a_gid_that_subnet_administration_has_told_is_not_believed() {
         for _ in 0..200 {
             net.deliver(0, gid(1), lid(2), Qpn::truncated(0x102), &lie);
             net.settle();
-            assert_eq!(net.known(0, &to).map(|path| path.dlid), Some(lid(1)));
+            assert_eq!(net.cached_path(0, &to).map(|path| path.dlid), Some(lid(1)));
             net.run_for(Duration::from_millis(200));
         }
         assert!(!net.hosts[0].service.cached(net.now, None).iter().any(|it| it.address == taken));
@@ -320,32 +325,32 @@ fn who_claims_a_gid_that_subnet_administration_has_told_is_not_believed() {
 }
 
 #[test]
-fn a_port_of_which_only_subnet_administration_has_told_is_reached_where_it_has_moved_to() {
+fn new_lid_of_a_port_reported_by_the_sa_is_found() {
     for wait in [1, 60] {
         let mut net = Net::new(2, &by_group());
         net.run_for(Duration::from_secs(1));
-        net.find(0, &Address::Gid(gid(1))).expect("it is there");
+        net.find(0, &Address::Gid(gid(1))).expect("the address is resolved");
         net.run_for(Duration::from_secs(wait));
         net.hosts[1].state.link.lid = 30;
         net.update(1);
         net.settle();
-        // It says one thing.
+        // The moved host sends one request.
         net.find(1, &Address::name("nobody").expect("a name")).expect_err("there is none");
         net.run_for(Duration::from_secs(15));
-        let found = net.known(0, &Address::Gid(gid(1)));
+        let found = net.cached_path(0, &Address::Gid(gid(1)));
         assert_eq!(found.map(|path| path.dlid), Some(30), "{wait}");
-        // From now on it is believed.
+        // Its claims are accepted from now on.
         assert_eq!(net.find(0, &name(1)).map(|path| path.dlid), Ok(30));
     }
 }
 
 #[test]
-fn a_port_has_so_many_gids_and_no_more() {
+fn gids_of_a_port_are_limited() {
     let config = ServiceConfig { max_destinations: 200, ..by_group() };
     let mut net = Net::new(40, &config);
     net.run_for(Duration::from_secs(1));
     for host in 1..40 {
-        net.find(0, &name(host)).expect("it is there");
+        net.find(0, &name(host)).expect("the address is resolved");
     }
     let (multicasts, refused) = (net.counters(0).multicasts, net.counters(0).refused);
     for number in 0..5000_u64 {
@@ -353,7 +358,7 @@ fn a_port_has_so_many_gids_and_no_more() {
         let gid = Gid::new(PREFIX, Guid(0x9000 + number));
         let message = question(&name, &self::name(99)).to_bytes();
         net.deliver(0, gid, lid(2), Qpn::truncated(0x102), &message);
-        // Those that it has been believed to have it may use on.
+        // GIDs that were accepted before remain usable.
         if number % 100 == 0 {
             let gid = Gid::new(PREFIX, Guid(0x9000));
             net.deliver(0, gid, lid(2), Qpn::truncated(0x102), &message);
@@ -366,13 +371,13 @@ fn a_port_has_so_many_gids_and_no_more() {
     let mut gids: Vec<Gid> = known.iter().map(|it| it.gid).filter(|&gid| of_it(gid)).collect();
     gids.sort();
     gids.dedup();
-    // Its own one is the first of 16.
+    // 16 GIDs, of which one is the port's own.
     assert_eq!(gids.len(), 15);
     for host in 1..40 {
-        assert!(net.known(0, &name(host)).is_some());
+        assert!(net.cached_path(0, &name(host)).is_some());
     }
     assert_eq!(net.counters(0).multicasts, multicasts);
-    // A minute later it may have further ones.
+    // After a minute further GIDs are accepted.
     net.run_for(Duration::from_secs(61));
     let late = Gid::new(PREFIX, Guid(0xa000));
     let message = question(&Address::name("late").expect("a name"), &name(99)).to_bytes();
@@ -381,22 +386,27 @@ fn a_port_has_so_many_gids_and_no_more() {
 }
 
 #[test]
-fn an_address_that_has_another_owner_meanwhile_is_not_taken_from_that_one() {
+fn late_claim_does_not_override_a_new_owner() {
     let mut net = Net::new(4, &by_group());
     net.run_for(Duration::from_secs(1));
     let shared = Address::name("shared").expect("a name");
     let says = question(&shared, &name(99)).to_bytes();
     net.deliver(0, gid(1), lid(1), Qpn::truncated(0x101), &says);
-    // Another port claims it, and the owner is silent.
+    // Another port claims the address, and the owner does not respond.
     net.off.push(1);
     net.deliver(0, gid(2), lid(2), Qpn::truncated(0x102), &says);
-    // Meanwhile it belongs to a third one, which says so when it is asked.
+    // Meanwhile the address belongs to a third host, which responds for it.
     net.resolver().peers.table.cache.unbind(&shared);
     net.hosts[3].state.names.push(shared.clone());
     net.update(3);
     net.deliver(0, gid(3), lid(3), Qpn::truncated(0x103), &says);
     for _ in 0..50 {
         net.run_for(Duration::from_millis(200));
-        assert_eq!(net.known(0, &shared).map(|path| path.dgid), Some(gid(3)), "{:?}", net.now);
+        assert_eq!(
+            net.cached_path(0, &shared).map(|path| path.dgid),
+            Some(gid(3)),
+            "{:?}",
+            net.now
+        );
     }
 }

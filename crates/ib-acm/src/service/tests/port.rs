@@ -1,4 +1,4 @@
-//! A port as tests have it, those of the crate and those beside it.
+//! A port for unit tests and integration tests.
 
 use ib_acm::{Address, PortState};
 use ib_link::LinkPort;
@@ -6,10 +6,10 @@ use ib_types::{Guid, PKey};
 use ib_wire::mad::sa::RateCode;
 use ib_wire::mad::sm::MtuCode;
 
-/// The prefix of the GIDs of all ports.
+/// Subnet prefix of all ports.
 pub(crate) const PREFIX: u64 = 0xfe80 << 48;
 
-/// Returns the only port of an adapter, in service and in the default partition.
+/// Returns the state of an active port in the default partition, the only port of its HCA.
 pub(crate) fn port(device: &str, guid: Guid, lid: u16, names: Vec<Address>) -> PortState {
     let link = LinkPort {
         node_guid: guid,

@@ -1,4 +1,4 @@
-//! Turns: of those that programs wait for, and of those that nobody waits for.
+//! Queues of resolutions: those with client requests, and background resolutions.
 
 use super::*;
 
@@ -13,8 +13,8 @@ fn one_of_two(config: &ServiceConfig) -> Net {
 }
 
 impl Net {
-    /// Returns the statuses of what programs have been told.
-    fn told(&mut self) -> Vec<ClientStatus> {
+    /// Returns the statuses of the responses to clients.
+    fn reply_statuses(&mut self) -> Vec<ClientStatus> {
         let service = &mut self.hosts[0].service;
         let replies = std::iter::from_fn(|| service.poll_reply());
         replies.map(|(_, bytes)| ClientStatus(bytes[2])).collect()
@@ -22,53 +22,53 @@ impl Net {
 }
 
 #[test]
-fn who_joins_a_question_that_nobody_waited_for_has_all_of_its_time() {
+fn request_for_a_background_resolution_has_full_time() {
     let mut net = one_of_two(&by_group());
     net.resolve_in_background(&name(1));
     net.settle();
-    // It was asked for the last time long ago, and is about to end.
+    // The last attempt was sent long ago, and the resolution is about to fail.
     net.run_for(Duration::from_millis(4300));
     assert_eq!(net.resolver().resolutions.counts().0, 1);
     net.off.clear();
-    assert_eq!(net.known(0, &name(1)), None);
+    assert_eq!(net.cached_path(0, &name(1)), None);
     net.settle();
-    assert_eq!(net.told(), [ClientStatus::SUCCESS], "it is asked for at once");
+    assert_eq!(net.reply_statuses(), [ClientStatus::SUCCESS], "a request is sent immediately");
     assert_eq!(net.resolver().resolutions.counts().1, 0);
 }
 
 #[test]
-fn who_joins_a_question_that_has_waited_for_its_turn_has_all_of_its_time() {
+fn request_for_a_queued_background_resolution_has_full_time() {
     let mut net = one_of_two(&ServiceConfig { resolve_depth: 1, ..by_group() });
     for to in [Address::name("gone").expect("a name"), name(1)] {
         net.resolve_in_background(&to);
     }
     net.settle();
     let limit = net.hosts[0].service.config().request_time_limit();
-    // The first one has had its turn, the second one is at it.
+    // The first resolution has failed, the second one is active.
     net.run_for(limit - SECOND);
     assert_eq!(net.resolver().resolutions.counts().0, 1);
     let before = net.sent.len();
-    assert_eq!(net.known(0, &name(1)), None);
-    assert_eq!(net.sent.len(), before + 1, "it is asked for at once");
-    // Each further question comes when its time has come, and all of them do.
+    assert_eq!(net.cached_path(0, &name(1)), None);
+    assert_eq!(net.sent.len(), before + 1, "a request is sent immediately");
+    // All further attempts are sent at their regular times.
     net.run_for(3 * SECOND / 2);
-    assert_eq!((net.told(), net.sent.len()), (vec![], before + 2));
+    assert_eq!((net.reply_statuses(), net.sent.len()), (vec![], before + 2));
     net.off.clear();
     net.run_for(2 * SECOND);
-    assert_eq!(net.told(), [ClientStatus::SUCCESS]);
-    // Whoever asks for nobody is told so in time.
+    assert_eq!(net.reply_statuses(), [ClientStatus::SUCCESS]);
+    // A request for an unknown name fails at its time limit.
     net.off.push(1);
     let nobody = Address::name("nobody").expect("a name");
     net.resolve_in_background(&nobody);
     net.run_for(3 * SECOND);
-    assert_eq!(net.known(0, &nobody), None);
+    assert_eq!(net.cached_path(0, &nobody), None);
     net.run_for(limit);
-    assert_eq!(net.told(), [ClientStatus::ETIMEDOUT]);
+    assert_eq!(net.reply_statuses(), [ClientStatus::ETIMEDOUT]);
     assert_eq!(net.resolver().resolutions.counts(), (0, 0));
 }
 
 #[test]
-fn what_nobody_waits_for_has_a_turn_of_its_own_where_there_is_one_only() {
+fn background_resolutions_have_a_slot_of_their_own() {
     let mut net = one_of_two(&ServiceConfig { resolve_depth: 1, ..by_group() });
     net.off.clear();
     for number in 0..10 {
@@ -77,14 +77,14 @@ fn what_nobody_waits_for_has_a_turn_of_its_own_where_there_is_one_only() {
     }
     net.settle();
     let now = net.now;
-    net.find(0, &name(1)).expect("it is there");
-    assert_eq!(net.now, now, "at once");
+    net.find(0, &name(1)).expect("the address is resolved");
+    assert_eq!(net.now, now, "the response is immediate");
     assert_eq!(net.resolver().resolutions.counts().1, 1);
-    // A program asks for nobody: what nobody waits for goes on beside it, one at a time.
+    // A client requests an unknown name. Background resolutions continue at the same time, one by one.
     let nobody = Address::name("nobody").expect("a name");
-    assert_eq!(net.known(0, &nobody), None);
+    assert_eq!(net.cached_path(0, &nobody), None);
     assert_eq!(net.resolver().resolutions.counts().1, 2);
     net.run_for(200 * SECOND);
-    assert_eq!(net.told(), [ClientStatus::ETIMEDOUT]);
+    assert_eq!(net.reply_statuses(), [ClientStatus::ETIMEDOUT]);
     assert_eq!(net.resolver().resolutions.counts(), (0, 0));
 }

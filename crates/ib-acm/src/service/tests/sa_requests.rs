@@ -1,10 +1,10 @@
-//! What is asked of subnet administration: in which order, for how long, and what becomes of what is known.
+//! SA requests: their priority, time limits, and their effect on cached routes.
 
 use super::*;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Returns what a program says that wants subnet administration asked for the path to a host.
+/// Returns a client message that requests an SA query for the path to a host.
 fn query(to: usize) -> Vec<u8> {
     let wanted = PathRecord { sgid: gid(0), dgid: gid(to), ..PathRecord::zeroed() };
     let mut bytes = Vec::new();
@@ -14,7 +14,7 @@ fn query(to: usize) -> Vec<u8> {
 }
 
 impl Net {
-    /// Returns the statuses of the answers that have come to the programs of a host.
+    /// Returns the statuses of the responses to clients of a host.
     fn statuses(&mut self, host: usize) -> Vec<ClientStatus> {
         let service = &mut self.hosts[host].service;
         let replies = std::iter::from_fn(|| service.poll_reply());
@@ -27,48 +27,48 @@ impl Net {
 }
 
 #[test]
-fn a_route_in_use_outlasts_a_manager_that_is_busy_and_is_asked_for_again_with_longer_waits() {
+fn used_route_survives_a_busy_sa() {
     let config = ServiceConfig { route_timeout: Some(160 * SECOND), ..quiet() };
     for status in [MadStatus::BUSY, MadStatus::SA_NO_RESOURCES] {
         for to in [name(1), Address::Gid(gid(1)), Address::Lid(lid(1))] {
             let mut net = Net::new(2, &config);
             net.run_for(SECOND);
-            net.find(0, &to).expect("it is there");
+            net.find(0, &to).expect("the address is resolved");
             net.path_status = status;
             net.wanted.clear();
             for _ in 0..150 {
                 net.run_for(SECOND);
-                assert!(net.known(0, &to).is_some(), "{status} {to} at {:?}", net.now);
+                assert!(net.cached_path(0, &to).is_some(), "{status} {to} at {:?}", net.now);
             }
-            // A datagram to begin with and one more where it says that it is busy, each after twice the time.
+            // Each query is sent once, and again if the SA is busy, after doubling intervals.
             let count = net.wanted.len();
             assert!((3..=14).contains(&count), "{status} {to}: {count}");
-            // It is asked again without anybody who asks for the route.
+            // The query is repeated even if no client requests the route.
             net.path_status = MadStatus::OK;
             net.sl = 4;
             net.run_for(80 * SECOND);
-            assert_eq!(net.known(0, &to).map(|path| path.sl), Some(4), "{status} {to}");
+            assert_eq!(net.cached_path(0, &to).map(|path| path.sl), Some(4), "{status} {to}");
         }
     }
-    // Once its time is over it is gone, and so it is when the manager says no.
+    // The route expires at the end of its lifetime, or when the SA rejects the query.
     let mut net = Net::new(2, &config);
     net.run_for(SECOND);
-    net.find(0, &name(1)).expect("it is there");
+    net.find(0, &name(1)).expect("the address is resolved");
     net.path_status = MadStatus::BUSY;
     net.run_for(170 * SECOND);
     assert_eq!(net.find(0, &name(1)), Err(ClientStatus::ETIMEDOUT));
     let mut net = Net::new(2, &config);
     net.run_for(SECOND);
-    net.find(0, &name(1)).expect("it is there");
+    net.find(0, &name(1)).expect("the address is resolved");
     net.path_status = MadStatus::SA_NO_RECORDS;
     net.run_for(130 * SECOND);
-    net.known(0, &name(1)).expect("it is asked for again now");
+    net.cached_path(0, &name(1)).expect("the path is queried again");
     net.settle();
     assert_eq!(net.find(0, &name(1)), Err(ClientStatus::ENODATA));
 }
 
 #[test]
-fn what_programs_ask_goes_before_what_keeps_routes_fresh() {
+fn client_queries_have_priority_over_refreshes() {
     let config = ServiceConfig { route_timeout: Some(60 * SECOND), sa_depth: 1, ..quiet() };
     let mut net = Net::new(2, &config);
     net.run_for(SECOND);
@@ -84,84 +84,84 @@ fn what_programs_ask_goes_before_what_keeps_routes_fresh() {
     net.hosts[0].service.preload_paths(net.now, PORT, &paths);
     net.run_for(SECOND);
     for number in 0..3000 {
-        net.known(0, &Address::Gid(stored(number))).expect("a file says it");
+        net.cached_path(0, &Address::Gid(stored(number))).expect("the address is preloaded");
     }
-    // All of them grow old, and there is no answer.
+    // All routes age, and the SA does not respond.
     net.is_mute = true;
     net.run_for(50 * SECOND);
     let waiting = net.outstanding(0);
     assert!((100..=1024).contains(&waiting), "{waiting}");
     net.wanted.clear();
-    assert_eq!(net.known(0, &Address::Gid(gid(1))), None);
-    net.say(0, &query(1));
+    assert_eq!(net.cached_path(0, &Address::Gid(gid(1))), None);
+    net.request(0, &query(1));
     net.run_for(2 * SECOND);
     let is_asked = |net: &Net| net.wanted.iter().any(|wanted| wanted.dgid == gid(1));
     assert!(is_asked(&net), "{} others were", net.wanted.len());
-    // One of them was on the wire; the manager answers those that wait once it is there.
+    // One refresh was outstanding. Once the SA responds, the queries of clients are answered.
     net.is_mute = false;
     net.run_for(4 * SECOND);
     assert_eq!(net.statuses(0), [ClientStatus::SUCCESS; 2]);
 }
 
 #[test]
-fn a_route_that_a_program_waits_for_is_not_asked_for_as_one_that_is_refreshed() {
+fn client_request_does_not_wait_for_a_scheduled_refresh() {
     let config = ServiceConfig { route_timeout: Some(16 * SECOND), sa_depth: 1, ..quiet() };
     let mut net = Net::new(2, &config);
     net.run_for(SECOND);
     let to = Address::Gid(gid(1));
-    net.find(0, &to).expect("it is there");
+    net.find(0, &to).expect("the address is resolved");
     net.is_mute = true;
     net.run_for(10 * SECOND);
-    net.known(0, &to).expect("it still counts");
-    // It is too old now, and its turn comes after a long while only.
+    net.cached_path(0, &to).expect("it still counts");
+    // The route has expired, and its next refresh is scheduled much later.
     net.run_for(6 * SECOND);
     net.is_mute = false;
     net.wanted.clear();
-    assert_eq!(net.known(0, &to), None);
+    assert_eq!(net.cached_path(0, &to), None);
     net.run_for(SECOND / 10);
     assert_eq!(net.statuses(0), [ClientStatus::SUCCESS]);
     assert_eq!(net.wanted.len(), 1);
 }
 
 #[test]
-fn everything_that_a_program_asks_ends_in_time_and_nothing_is_left() {
+fn client_requests_fail_at_their_time_limit() {
     let mut net = Net::new(40, &quiet());
     net.run_for(SECOND);
     net.is_mute = true;
     for host in 1..20 {
-        assert_eq!(net.say(0, &query(host)), None);
-        assert_eq!(net.known(0, &Address::Gid(gid(host))), None);
-        assert_eq!(net.known(0, &Address::Lid(lid(host))), None);
+        assert_eq!(net.request(0, &query(host)), None);
+        assert_eq!(net.cached_path(0, &Address::Gid(gid(host))), None);
+        assert_eq!(net.cached_path(0, &Address::Lid(lid(host))), None);
     }
     net.run_for(net.hosts[0].service.config().request_time_limit());
     assert_eq!(net.statuses(0), [ClientStatus::ETIMEDOUT; 57]);
-    assert_eq!(net.outstanding(0), 0, "what nobody waits for is not asked");
-    // Whoever asks now has the manager to itself.
+    assert_eq!(net.outstanding(0), 0, "requests without a waiting client are not sent");
+    // A new query is not delayed by abandoned ones.
     net.is_mute = false;
     assert!(net.find(0, &Address::Gid(gid(30))).is_ok());
     assert_eq!(net.hosts[0].service.pending(), 0);
 }
 
 #[test]
-fn groups_are_joined_before_what_programs_have_asked() {
+fn joins_have_priority_over_client_queries() {
     let mut net = Net::new(40, &quiet());
     net.run_for(SECOND);
     net.is_mute = true;
     for host in 1..40 {
-        assert_eq!(net.say(0, &query(host)), None);
-        assert_eq!(net.known(0, &Address::Gid(gid(host))), None);
+        assert_eq!(net.request(0, &query(host)), None);
+        assert_eq!(net.cached_path(0, &Address::Gid(gid(host))), None);
     }
-    net.asked.clear();
+    net.sa_requests.clear();
     net.hosts[0].state.link.sm_lid = 101;
     net.update(0);
     net.is_mute = false;
     net.settle();
-    assert_eq!(net.asked.first().map(|asked| asked.1), Some(AttributeId::MC_MEMBER_RECORD));
+    assert_eq!(net.sa_requests.first().map(|asked| asked.1), Some(AttributeId::MC_MEMBER_RECORD));
     assert_eq!(net.statuses(0), [ClientStatus::SUCCESS; 78]);
 }
 
 #[test]
-fn a_question_is_not_begun_again_for_ever_while_lids_and_managers_change() {
+fn client_query_has_a_limit_of_restarts() {
     type Change = fn(&mut PortState, u16);
     let changes: [Change; 2] =
         [|state, number| state.link.lid = 50 + number, |state, number| state.link.sm_lid = number];
@@ -169,7 +169,7 @@ fn a_question_is_not_begun_again_for_ever_while_lids_and_managers_change() {
         let mut net = Net::new(2, &quiet());
         net.run_for(SECOND);
         net.is_mute = true;
-        assert_eq!(net.say(0, &query(1)), None);
+        assert_eq!(net.request(0, &query(1)), None);
         net.wanted.clear();
         for number in 0..200 {
             net.run_for(SECOND / 10);
@@ -179,8 +179,8 @@ fn a_question_is_not_begun_again_for_ever_while_lids_and_managers_change() {
         }
         assert_eq!(net.statuses(0), [ClientStatus::ENOTCONN]);
         assert!(net.wanted.len() <= 8, "{}", net.wanted.len());
-        // Few changes make no difference but that it takes no longer than ever.
-        assert_eq!(net.say(0, &query(1)), None);
+        // A single change does not extend the time limit of a query.
+        assert_eq!(net.request(0, &query(1)), None);
         net.run_for(11 * SECOND);
         change(&mut net.hosts[0].state, 300);
         net.update(0);
@@ -192,7 +192,7 @@ fn a_question_is_not_begun_again_for_ever_while_lids_and_managers_change() {
 }
 
 #[test]
-fn who_is_out_of_resources_puts_nobody_out_of_a_group_and_the_bare_code_of_a_bad_field_does() {
+fn only_final_errors_of_the_sa_end_a_membership() {
     for (refusal, is_kept) in [(MadStatus::SA_NO_RESOURCES, true), (MadStatus(7), false)] {
         let config = ServiceConfig { check_interval: Some(20 * SECOND), ..by_group() };
         let mut net = Net::new(2, &config);
@@ -204,17 +204,17 @@ fn who_is_out_of_resources_puts_nobody_out_of_a_group_and_the_bare_code_of_a_bad
 }
 
 #[test]
-fn who_waits_for_a_check_that_cannot_be_sent_is_not_kept_waiting() {
+fn impossible_check_fails_its_requests() {
     let config = ServiceConfig { check_interval: Some(10 * SECOND), ..by_group() };
     let mut net = Net::new(2, &config);
     net.run_for(SECOND);
-    net.find(0, &name(1)).expect("it is there");
+    net.find(0, &name(1)).expect("the address is resolved");
     net.run_for(25 * SECOND);
     net.off.push(1);
     let before = net.counters(0).checks;
-    assert_eq!(net.known(0, &name(1)), None);
-    assert_eq!(net.counters(0).checks, before + 1, "its owner is asked first");
-    // There is nobody any more in whose name it could be asked.
+    assert_eq!(net.cached_path(0, &name(1)), None);
+    assert_eq!(net.counters(0).checks, before + 1, "its owner is queried first");
+    // The endpoint has no address any more that a request could contain as its source.
     net.hosts[0].state.names.clear();
     net.update(0);
     net.settle();
@@ -224,7 +224,7 @@ fn who_waits_for_a_check_that_cannot_be_sent_is_not_kept_waiting() {
 }
 
 #[test]
-fn all_lids_of_a_port_are_known_at_a_time() {
+fn all_lids_of_a_port_can_be_cached() {
     for config in [quiet(), by_group()] {
         let config = ServiceConfig { check_interval: Some(100 * SECOND), ..config };
         let mut net = Net::new(2, &config);
@@ -235,22 +235,27 @@ fn all_lids_of_a_port_are_known_at_a_time() {
         }
         net.settle();
         net.run_for(SECOND);
-        net.find(0, &name(1)).expect("it is there");
+        net.find(0, &name(1)).expect("the address is resolved");
         let lids = [20, 21].map(Address::Lid);
         for (to, lid) in lids.iter().zip([20, 21]) {
             assert_eq!(net.find(0, to).map(|path| path.dlid), Ok(lid));
         }
-        // Each of them is for as long as it is used, and asked for as rarely as any other route.
+        // Each route is cached while it is used, and refreshed as rarely as other routes.
         let before = net.counters(0).sa_queries;
         for _ in 0..60 {
             for (to, lid) in lids.iter().zip([20, 21]) {
-                assert_eq!(net.known(0, to).map(|path| path.dlid), Some(lid), "{:?}", net.now);
+                assert_eq!(
+                    net.cached_path(0, to).map(|path| path.dlid),
+                    Some(lid),
+                    "{:?}",
+                    net.now
+                );
             }
-            assert_eq!(net.known(0, &name(1)).map(|path| path.dlid), Some(20));
+            assert_eq!(net.cached_path(0, &name(1)).map(|path| path.dlid), Some(20));
             net.run_for(10 * SECOND);
         }
         assert!(net.counters(0).sa_queries - before <= 16, "{}", net.counters(0).sa_queries);
-        // They are another's once the port has moved.
+        // The LIDs are invalid once the port has moved.
         net.hosts[1].state.link.lid = 30;
         net.update(1);
         net.run_for(30 * SECOND);
@@ -260,16 +265,16 @@ fn all_lids_of_a_port_are_known_at_a_time() {
 }
 
 #[test]
-fn a_lid_that_a_peer_does_not_answer_from_is_no_reason_to_ask_it_without_end() {
+fn old_lid_of_a_peer_causes_a_bounded_number_of_checks() {
     let config = ServiceConfig { address_timeout: Some(60 * SECOND), ..by_group() };
     let mut net = Net::new(2, &config);
     net.run_for(SECOND);
     let old = Address::Lid(lid(1));
     for to in [&name(1), &old, &old] {
-        net.find(0, to).expect("it is there");
+        net.find(0, to).expect("the address is resolved");
         net.run_for(SECOND);
     }
-    // It moves, and is heard of when it asks for somebody; nobody asks for its old LID any more.
+    // The host gets another LID, which its next request shows. Its old LID is not requested any more.
     net.hosts[1].state.link.lid = 30;
     net.update(1);
     net.settle();
@@ -278,14 +283,14 @@ fn a_lid_that_a_peer_does_not_answer_from_is_no_reason_to_ask_it_without_end() {
     let before = net.counters(0).checks;
     for _ in 0..36 {
         net.run_for(5 * SECOND);
-        net.known(0, &name(1));
+        net.cached_path(0, &name(1));
     }
     let checks = net.counters(0).checks - before;
     assert!((1..=12).contains(&checks), "{checks}");
 }
 
 #[test]
-fn what_counts_for_no_time_is_not_looked_for_all_the_time() {
+fn zero_lifetimes_cause_no_busy_sweeps() {
     let none = Some(Duration::ZERO);
     for (route_timeout, address_timeout) in [(none, None), (none, none), (None, none)] {
         let config =
@@ -307,7 +312,7 @@ fn what_counts_for_no_time_is_not_looked_for_all_the_time() {
 }
 
 #[test]
-fn groups_that_cannot_be_joined_keep_no_program_from_its_turn() {
+fn failing_joins_do_not_starve_client_queries() {
     let group = |sl| GroupSpec { rate: RateCode::GBPS_10, mtu: MtuCode::MTU_2048, sl };
     let groups = (1..6).map(group).collect();
     let config = ServiceConfig { groups, sa_depth: 1, ..by_group() };
@@ -317,17 +322,17 @@ fn groups_that_cannot_be_joined_keep_no_program_from_its_turn() {
     net.hosts[0].state.link.sm_lid = 101;
     net.update(0);
     net.settle();
-    // The first round of joins goes first; then each question has its turn after one more at most.
+    // The first joins have priority. Then each query is delayed by one join at most.
     net.run_for(60 * SECOND);
     for _ in 0..20 {
-        assert_eq!(net.say(0, &query(1)), None);
+        assert_eq!(net.request(0, &query(1)), None);
         net.run_for(net.hosts[0].service.config().request_time_limit());
         assert_eq!(net.statuses(0), [ClientStatus::SUCCESS], "at {:?}", net.now);
     }
 }
 
 #[test]
-fn what_nobody_waits_for_keeps_no_program_from_its_turn() {
+fn background_resolutions_do_not_delay_client_requests() {
     let config = ServiceConfig { resolve_depth: 4, ..by_group() };
     let mut net = Net::new(2, &config);
     net.run_for(SECOND);
@@ -338,22 +343,22 @@ fn what_nobody_waits_for_keeps_no_program_from_its_turn() {
     }
     net.settle();
     assert_eq!(net.resolver().resolutions.counts().1, 2, "half of the turns");
-    net.find(0, &name(1)).expect("it is there");
-    assert_eq!(net.now, now, "at once");
-    // Whoever asks for one of those does not wait for the others either.
+    net.find(0, &name(1)).expect("the address is resolved");
+    assert_eq!(net.now, now, "the response is immediate");
+    // A client request for one of these addresses does not wait for the others.
     let mut bytes = Vec::new();
     let late = Address::name("gone99").expect("a name");
     Resolve::request([0; 8], vec![entry_of(&late)]).put(ByteOrder::NATIVE, &mut bytes);
     let before = net.sent.len();
-    assert_eq!(net.say(0, &bytes), None);
-    assert_eq!(net.sent.len(), before + 1, "it is asked for at once");
+    assert_eq!(net.request(0, &bytes), None);
+    assert_eq!(net.sent.len(), before + 1, "the query is sent immediately");
     net.run_for(300 * SECOND);
     assert_eq!(net.statuses(0), [ClientStatus::ETIMEDOUT]);
     assert_eq!(net.resolver().resolutions.counts(), (0, 0));
 }
 
 #[test]
-fn a_group_that_is_wanted_no_more_is_not_joined_later() {
+fn removed_group_is_not_joined() {
     let other = GroupSpec { rate: RateCode::GBPS_10, mtu: MtuCode::MTU_2048, sl: 3 };
     let mut net = Net::new(1, &by_group());
     net.run_for(SECOND);
@@ -371,13 +376,13 @@ fn a_group_that_is_wanted_no_more_is_not_joined_later() {
     net.hosts[0].service.configure(now, by_group());
     net.settle();
     assert_eq!(joins(&net), 0);
-    // The manager may have heard the first question.
-    let leaves = net.asked.iter().filter(|(method, _)| *method == Method::DELETE).count();
+    // The SA may have received the join, so the service leaves the group.
+    let leaves = net.sa_requests.iter().filter(|(method, _)| *method == Method::DELETE).count();
     assert_eq!(leaves, 1);
 }
 
 #[test]
-fn routes_of_files_outlast_a_link_that_comes_back_and_no_other_manager() {
+fn preloaded_routes_survive_link_flaps_but_not_another_sm() {
     let mut net = Net::new(2, &quiet());
     net.run_for(SECOND);
     let path = of_file();
@@ -389,14 +394,14 @@ fn routes_of_files_outlast_a_link_that_comes_back_and_no_other_manager() {
         net.settle();
     }
     net.run_for(SECOND);
-    assert_eq!(net.known(0, &to).map(|path| path.sl), Some(7));
+    assert_eq!(net.cached_path(0, &to).map(|path| path.sl), Some(7));
     net.hosts[0].state.link.sm_lid = 101;
     net.update(0);
     net.settle();
     assert_eq!(net.find(0, &to).map(|path| path.sl), Ok(0));
-    // A file that was written since is told again, and one that is gone is forgotten.
+    // Routes can be preloaded again, and removed.
     net.hosts[0].service.preload_paths(net.now, PORT, &[path]);
-    assert_eq!(net.known(0, &to).map(|path| path.sl), Some(7));
+    assert_eq!(net.cached_path(0, &to).map(|path| path.sl), Some(7));
     net.hosts[0].service.remove_preloaded_paths(PORT);
     assert_eq!(net.find(0, &to).map(|path| path.sl), Ok(0));
 }

@@ -1,16 +1,16 @@
-//! Service levels: which routes are made of groups.
+//! Comparison of service levels: which routes are derived from groups.
 
 use super::*;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// What tells a route that is made of a group from one of subnet administration.
+/// Packet lifetime of groups, which distinguishes routes derived from groups from those of the SA.
 const OF_GROUP: LifeTimeCode = LifeTimeCode(18);
 
 impl Net {
-    /// Returns the service level of the path to a host, and whether it is made of a group.
+    /// Returns the service level of the path to a host; the flag is true if the path is derived from a group.
     fn level(&mut self, to: usize) -> (u8, bool) {
-        let path = self.find(0, &name(to)).expect("it is there");
+        let path = self.find(0, &name(to)).expect("the address is resolved");
         (path.sl, path.life_time == OF_GROUP)
     }
 }
@@ -28,7 +28,7 @@ fn is_unknown(event: &Event) -> bool {
 }
 
 #[test]
-fn each_route_is_judged_by_itself() {
+fn service_levels_are_compared_per_path() {
     let mut net = Net::new(4, &by_group());
     net.levels = [(2, 3)].into();
     net.run_for(SECOND);
@@ -41,7 +41,7 @@ fn each_route_is_judged_by_itself() {
 }
 
 #[test]
-fn a_group_that_is_not_joined_makes_no_difference() {
+fn service_level_of_unjoined_group_is_ignored() {
     let best = GroupSpec { rate: RateCode::GBPS_100, mtu: MtuCode::MTU_4096, sl: 3 };
     let mut net = Net::new(0, &by_group());
     (net.refusal, net.refused_sl) = (MadStatus(2 << 8), Some(3));
@@ -56,7 +56,7 @@ fn a_group_that_is_not_joined_makes_no_difference() {
     net.run_for(SECOND);
     assert_eq!(net.level(1), (0, true));
     assert!(!net.events(0).iter().any(differs));
-    // Joined after all it is not the best that both have, and people are told that it is of no use.
+    // Once the group is joined, its service level differs from that of the SA, which is reported.
     net.refusal = MadStatus::OK;
     net.run_for(120 * SECOND);
     net.hosts[0].service.flush();
@@ -65,19 +65,19 @@ fn a_group_that_is_not_joined_makes_no_difference() {
 }
 
 #[test]
-fn groups_make_routes_again_once_service_levels_are_theirs() {
+fn routes_use_groups_again_once_service_levels_match() {
     let mut net = Net::new(3, &by_group());
     net.levels = [(1, 3), (2, 5)].into();
     net.run_for(SECOND);
     assert_eq!((net.level(1), net.level(2)), ((3, false), (5, false)));
     assert!(net.events(0).iter().any(differs));
-    // It is asked again, now and then only, and is not told twice what is no news.
-    net.asked.clear();
+    // The comparison is repeated at long intervals, and an unchanged result is not reported again.
+    net.sa_requests.clear();
     net.run_for(3600 * SECOND);
-    let tables = net.asked.iter().filter(|(method, _)| *method == Method::GET_TABLE).count();
+    let tables = net.sa_requests.iter().filter(|(method, _)| *method == Method::GET_TABLE).count();
     assert!((3..=5 * 3).contains(&tables), "{tables}");
     assert!(!net.events(0).iter().any(differs));
-    // No manager changes, and nothing is said to anybody.
+    // The service levels change without a notice of the SM.
     net.levels.clear();
     net.run_for(2 * 3600 * SECOND);
     assert_eq!((net.level(1), net.level(2)), ((0, true), (0, true)));
@@ -85,8 +85,8 @@ fn groups_make_routes_again_once_service_levels_are_theirs() {
 }
 
 #[test]
-fn one_route_with_another_service_level_has_all_compared() {
-    // Where it is known that they differ, a route that is asked for tells its own.
+fn unexpected_service_level_triggers_a_comparison() {
+    // If service levels differ, the response to a single path query updates that of its path.
     let mut net = Net::new(3, &by_group());
     net.levels = [(1, 3)].into();
     net.run_for(SECOND);
@@ -97,18 +97,18 @@ fn one_route_with_another_service_level_has_all_compared() {
     assert_eq!(net.level(1), (0, true));
     net.run_for(5 * SECOND);
     assert!(net.events(0).iter().any(agrees));
-    // And where they were the same.
+    // If all service levels were equal, a different one triggers a comparison.
     net.levels = [(1, 3), (2, 3)].into();
     net.hosts[0].service.flush();
     let to = Address::Gid(gid(1));
     assert_eq!(net.find(0, &to).map(|path| path.sl), Ok(3));
     net.run_for(5 * SECOND);
-    assert_eq!(net.level(2), (3, false), "it was never asked for by itself");
+    assert_eq!(net.level(2), (3, false), "no request was sent for it alone");
     assert!(net.events(0).iter().any(differs));
 }
 
 #[test]
-fn no_route_is_made_of_groups_before_service_levels_are_known() {
+fn groups_are_not_used_before_service_levels_are_compared() {
     for status in [MadStatus::BUSY, MadStatus::SA_NO_RESOURCES, MadStatus(2 << 8), MadStatus(7)] {
         let mut net = Net::new(2, &by_group());
         (net.sl, net.table_status) = (3, status);
@@ -117,7 +117,7 @@ fn no_route_is_made_of_groups_before_service_levels_are_known() {
         let events = net.events(0);
         let unknown = events.iter().filter(|it| is_unknown(it)).count();
         assert_eq!((unknown, net.level(1)), (1, (3, false)), "{status}: {events:?}");
-        // It is asked again until it answers.
+        // The query is repeated until the SA responds.
         (net.sl, net.table_status) = (0, MadStatus::OK);
         net.run_for(90 * SECOND);
         assert_eq!(net.level(1), (0, true), "{status}");
@@ -125,7 +125,7 @@ fn no_route_is_made_of_groups_before_service_levels_are_known() {
 }
 
 #[test]
-fn ports_that_are_new_have_the_service_level_of_all_others_or_are_asked_for() {
+fn new_port_is_assumed_to_have_the_common_service_level() {
     for (levels, new, expected) in [(&[][..], 0, (0, true)), (&[(1, 3)], 0, (0, false))] {
         let mut net = Net::new(3, &by_group());
         net.levels = levels.iter().copied().collect();
@@ -138,12 +138,12 @@ fn ports_that_are_new_have_the_service_level_of_all_others_or_are_asked_for() {
         net.settle();
         net.run_for(SECOND);
         assert_eq!(net.level(3), expected, "{levels:?}");
-        assert_eq!(net.level(3), (0, true), "it is known now");
+        assert_eq!(net.level(3), (0, true), "the service level is known");
     }
 }
 
 #[test]
-fn who_waits_for_a_comparison_goes_on_when_none_is_wanted_any_more() {
+fn disabling_the_comparison_resumes_waiting_requests() {
     let other = [
         ServiceConfig { check_routes: false, ..by_group() },
         quiet(),
@@ -152,43 +152,43 @@ fn who_waits_for_a_comparison_goes_on_when_none_is_wanted_any_more() {
     for config in other {
         let mut net = Net::new(2, &by_group());
         net.run_for(SECOND);
-        net.find(0, &name(1)).expect("it is there");
-        // Another manager, which is asked again and takes its time.
+        net.find(0, &name(1)).expect("the address is resolved");
+        // Another SM, which is queried again and responds late.
         net.is_slow = true;
         net.hosts[0].state.link.sm_lid = 101;
         net.update(0);
         net.settle();
         net.deliver_late();
         net.run_for(SECOND);
-        assert_eq!(net.known(0, &name(1)), None, "it waits");
+        assert_eq!(net.cached_path(0, &name(1)), None, "the resolution waits");
         net.late.clear();
         net.is_slow = false;
         net.hosts[0].service.configure(net.now, config);
         net.settle();
         net.run_for(SECOND);
-        let answer = net.hosts[0].service.poll_reply().expect("an answer").1;
+        let answer = net.hosts[0].service.poll_reply().expect("a reply").1;
         assert_eq!(ClientStatus(answer[2]), ClientStatus::SUCCESS);
     }
 }
 
 #[test]
-fn what_was_compared_counts_on_when_files_are_read_again() {
+fn new_configuration_keeps_known_service_levels() {
     let mut net = Net::new(3, &by_group());
     net.levels = [(2, 3)].into();
     net.run_for(SECOND);
     assert_eq!((net.level(1), net.level(2)), ((0, true), (3, false)));
     net.events(0);
-    // Whoever reads them again while subnet administration is silent loses nothing.
+    // A new configuration does not discard service levels while the SA does not respond.
     net.is_mute = true;
     for _ in 0..3 {
         net.hosts[0].service.configure(net.now, by_group());
         net.settle();
-        assert!(net.known(0, &name(1)).is_some_and(|path| path.life_time == OF_GROUP));
-        assert_eq!(net.known(0, &name(2)).map(|path| path.sl), Some(3));
+        assert!(net.cached_path(0, &name(1)).is_some_and(|path| path.life_time == OF_GROUP));
+        assert_eq!(net.cached_path(0, &name(2)).map(|path| path.sl), Some(3));
         net.run_for(20 * SECOND);
     }
     assert!(!net.events(0).iter().any(is_unknown));
-    // It is compared again all the same.
+    // Service levels are nevertheless compared again.
     net.is_mute = false;
     net.levels = [(1, 4), (2, 4)].into();
     net.hosts[0].service.configure(net.now, by_group());
@@ -197,7 +197,7 @@ fn what_was_compared_counts_on_when_files_are_read_again() {
 }
 
 #[test]
-fn who_was_told_that_routes_differ_is_told_that_they_agree_after_another_manager() {
+fn agreement_is_reported_after_another_sm() {
     let mut net = Net::new(2, &by_group());
     net.levels = [(1, 3)].into();
     net.run_for(SECOND);
@@ -212,7 +212,7 @@ fn who_was_told_that_routes_differ_is_told_that_they_agree_after_another_manager
 }
 
 #[test]
-fn one_of_several_paths_to_a_port_does_not_speak_for_the_others() {
+fn ports_with_several_service_levels_use_the_sa() {
     let mut net = Net::new(3, &by_group());
     net.second_levels = [(1, 3)].into();
     net.run_for(SECOND);
@@ -224,7 +224,7 @@ fn one_of_several_paths_to_a_port_does_not_speak_for_the_others() {
 }
 
 #[test]
-fn who_has_to_register_again_with_the_same_manager_keeps_levels_and_routes_of_files() {
+fn reregistration_keeps_service_levels_and_preloaded_routes() {
     let mut net = Net::new(3, &by_group());
     net.levels = [(2, 3)].into();
     net.run_for(SECOND);
@@ -238,39 +238,40 @@ fn who_has_to_register_again_with_the_same_manager_keeps_levels_and_routes_of_fi
         ..PathRecord::zeroed()
     };
     net.hosts[0].service.preload_paths(net.now, PORT, &[path]);
-    // The manager has much to do, and does not tell its paths for a while.
+    // The SA is busy and does not respond for a while.
     net.is_mute = true;
     net.hosts[0].state.registrations += 1;
     net.update(0);
     net.run_for(20 * SECOND);
-    let known = net.known(0, &name(1)).map(|path| (path.sl, path.life_time));
+    let known = net.cached_path(0, &name(1)).map(|path| (path.sl, path.life_time));
     assert_eq!(known, Some((0, OF_GROUP)));
-    assert_eq!(net.known(0, &Address::Gid(path.dgid)).map(|path| path.sl), Some(7));
-    // A route that it has told itself is not what it tells now.
-    assert_eq!(net.known(0, &name(2)), None);
-    // They are compared again all the same.
+    assert_eq!(net.cached_path(0, &Address::Gid(path.dgid)).map(|path| path.sl), Some(7));
+    // Routes queried from the SA are invalid.
+    assert_eq!(net.cached_path(0, &name(2)), None);
+    // Service levels are nevertheless compared again.
     net.is_mute = false;
     net.levels = [(1, 4), (2, 4)].into();
     net.hosts[0].state.registrations += 1;
     net.update(0);
     net.run_for(SECOND);
     assert_eq!(net.level(1), (4, false));
-    // Another manager is another matter.
+    // Another SM invalidates service levels and preloaded routes.
     net.is_mute = true;
     net.hosts[0].state.link.sm_lid = 101;
     net.update(0);
     net.run_for(SECOND);
     for to in [name(1), Address::Gid(path.dgid)] {
-        assert_eq!(net.known(0, &to), None, "{to}");
+        assert_eq!(net.cached_path(0, &to), None, "{to}");
     }
 }
 
 #[test]
-fn who_knows_many_paths_takes_its_time_to_compare_them_again() {
+fn comparison_of_many_paths_is_delayed() {
     let mut net = Net::new(2, &by_group());
     net.run_for(SECOND);
-    let tables =
-        |net: &Net| net.asked.iter().filter(|(method, _)| *method == Method::GET_TABLE).count();
+    let tables = |net: &Net| {
+        net.sa_requests.iter().filter(|(method, _)| *method == Method::GET_TABLE).count()
+    };
     let many = |number: u64| PathRecord {
         dgid: Gid::new(PREFIX, Guid(0x9000 + number)),
         ..PathRecord::zeroed()
@@ -278,7 +279,7 @@ fn who_knows_many_paths_takes_its_time_to_compare_them_again() {
     let many: Vec<PathRecord> = (0..5000).map(many).collect();
     net.resolver().policy.store_levels(&many);
     let before = tables(&net);
-    // The manager wants it again and again, which does not put off for ever what was to be done.
+    // Repeated reregistration requests do not postpone the comparison indefinitely.
     for _ in 0..3 {
         assert_eq!(tables(&net), before);
         net.hosts[0].state.registrations += 1;

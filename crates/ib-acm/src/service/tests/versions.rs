@@ -1,36 +1,36 @@
-//! Services of other ages and kinds on the same group.
+//! Messages of services of other versions.
 
 use super::hostile::{question, three};
 use super::*;
 
-/// What becomes of a question: whether who has asked is known then, and whether it is answered.
+/// Result of a request.
 #[derive(Debug, PartialEq, Eq)]
 enum Fate {
-    /// It is not looked at any further.
+    /// The request is dropped as malformed.
     Dropped,
-    /// Who has asked is known; there is no group for an answer.
-    Heard,
-    /// It is answered as well.
+    /// The sender is cached, but there is no common group for a response.
+    Cached,
+    /// The sender is cached, and a response is sent.
     Answered,
 }
 
 #[test]
-fn questions_of_other_versions_are_answered_as_far_as_they_mean_the_same() {
+fn only_compatible_requests_are_answered() {
     type Make = fn(&mut AcmMessage, &mut Vec<(usize, u8)>);
     let cases: [(&str, Make, Fate); 11] = [
-        ("ibacm: zeros beside what it says", |_, _| {}, Fate::Answered),
-        ("one with another base version", |it, _| it.base_version = 2, Fate::Dropped),
-        ("one with another class version", |it, _| it.class_version = 2, Fate::Dropped),
-        ("one of before there were versions", |it, _| it.class_version = 0, Fate::Dropped),
-        ("one that knows other operations", |it, _| it.control = 2, Fate::Dropped),
+        ("a request of ibacm", |_, _| {}, Fate::Answered),
+        ("another base version", |it, _| it.base_version = 2, Fate::Dropped),
+        ("another class version", |it, _| it.class_version = 2, Fate::Dropped),
+        ("class version 0", |it, _| it.class_version = 0, Fate::Dropped),
+        ("an unknown operation", |it, _| it.control = 2, Fate::Dropped),
         (
-            "a status in a question, which means nothing",
+            "a status in a request, which is ignored",
             |it, _| it.status = MadStatus(9),
             Fate::Answered,
         ),
-        ("a shorter list of groups: none", |it, _| it.gid_count = 0, Fate::Heard),
+        ("an empty list of groups", |it, _| it.gid_count = 0, Fate::Cached),
         (
-            "a longer list, the known one last",
+            "a full list with the known group last",
             |it, _| {
                 let known = it.gids[0];
                 (it.gid_count, it.gids) = (6, [Gid(0xff15 << 112 | 1); 6]);
@@ -38,19 +38,19 @@ fn questions_of_other_versions_are_answered_as_far_as_they_mean_the_same() {
             },
             Fate::Answered,
         ),
-        ("groups that nobody here has", |it, _| it.gids[0] = Gid(0xff15 << 112 | 1), Fate::Heard),
+        ("unknown groups only", |it, _| it.gids[0] = Gid(0xff15 << 112 | 1), Fate::Cached),
         (
-            "a list of further addresses that ends too soon",
+            "a truncated list of further addresses",
             |_, more| more.extend([(23, 9), (168, 1), (169, 64)]),
             Fate::Answered,
         ),
         (
-            "further addresses of types of later days",
+            "further addresses of unknown types",
             |_, more| more.extend([(23, 2), (168, 99), (169, 4), (170, 1)]),
             Fate::Answered,
         ),
     ];
-    for (what, make, expected) in cases {
+    for (case, make, expected) in cases {
         let mut net = three();
         let asker = Address::name("elsewhere").expect("a name");
         let (mut message, mut more) = (question(&asker, &name(0)), Vec::new());
@@ -64,32 +64,32 @@ fn questions_of_other_versions_are_answered_as_far_as_they_mean_the_same() {
         let after = net.counters(0);
         let fate = match (after.heard - before.heard, after.answers - before.answers) {
             (0, 0) => Fate::Dropped,
-            (1, 0) => Fate::Heard,
+            (1, 0) => Fate::Cached,
             _ => Fate::Answered,
         };
-        assert_eq!(fate, expected, "{what}");
-        assert_eq!(after.malformed - before.malformed, u64::from(fate == Fate::Dropped), "{what}");
+        assert_eq!(fate, expected, "{case}");
+        assert_eq!(after.malformed - before.malformed, u64::from(fate == Fate::Dropped), "{case}");
         let known = net.hosts[0].service.cached(net.now, Some(&asker));
-        assert_eq!(known.len(), usize::from(fate != Fate::Dropped), "{what}");
+        assert_eq!(known.len(), usize::from(fate != Fate::Dropped), "{case}");
     }
 }
 
 #[test]
-fn answers_of_other_versions_count_as_far_as_they_mean_the_same() {
+fn only_compatible_responses_are_accepted() {
     type Make = fn(&mut AcmMessage);
     let cases: [(&str, Make, bool); 6] = [
-        ("ibacm: one group, nothing else", |_| {}, true),
-        ("one with another base version", |it| it.base_version = 2, false),
-        ("one with another class version", |it| it.class_version = 2, false),
-        ("one that says no", |it| it.status = MadStatus(1 << 8), false),
+        ("a response of ibacm with one group", |_| {}, true),
+        ("another base version", |it| it.base_version = 2, false),
+        ("another class version", |it| it.class_version = 2, false),
+        ("an error status", |it| it.status = MadStatus(1 << 8), false),
         ("no group", |it| it.gid_count = 0, false),
-        ("lengths, which ibacm leaves zero", |it| it.destination_length = 64, true),
+        ("lengths, which are 0 in responses of ibacm", |it| it.destination_length = 64, true),
     ];
-    for (what, make, counts) in cases {
+    for (case, make, counts) in cases {
         let mut net = three();
         let wanted = Address::name("elsewhere").expect("a name");
-        assert_eq!(net.known(0, &wanted), None);
-        let (.., asked) = net.sent.last().expect("a question");
+        assert_eq!(net.cached_path(0, &wanted), None);
+        let (.., asked) = net.sent.last().expect("a request");
         let asked = AcmMessage::parse(asked);
         let mut answer = AcmMessage {
             base_version: 1,
@@ -105,21 +105,21 @@ fn answers_of_other_versions_count_as_far_as_they_mean_the_same() {
         make(&mut answer);
         net.deliver(0, gid(2), lid(2), Qpn::truncated(0x102), &answer.to_bytes());
         let known = net.hosts[0].service.cached(net.now, Some(&wanted));
-        assert_eq!(known.len(), usize::from(counts), "{what}");
-        assert_eq!(net.counters(0).malformed, u64::from(!counts), "{what}");
+        assert_eq!(known.len(), usize::from(counts), "{case}");
+        assert_eq!(net.counters(0).malformed, u64::from(!counts), "{case}");
     }
 }
 
 #[test]
-fn what_is_sent_is_what_ibacm_of_today_takes() {
+fn sent_messages_have_the_format_of_ibacm() {
     let mut net = Net::new(2, &by_group());
     net.run_for(Duration::from_secs(1));
-    net.find(0, &name(1)).expect("it is there");
+    net.find(0, &name(1)).expect("the address is resolved");
     for (_, _, bytes) in &net.sent {
         let message = AcmMessage::parse(bytes);
         assert_eq!((message.base_version, message.class_version), (1, 1));
         assert_eq!((message.class, message.control), (MgmtClass::ACM, AcmMessage::RESOLVE));
         assert!((1..=6).contains(&message.gid_count), "{message:?}");
     }
-    assert_eq!(net.sent.len(), 2, "a question and an answer");
+    assert_eq!(net.sent.len(), 2, "a request and a response");
 }

@@ -29,7 +29,7 @@ fn first_nak_retransmits_and_repeated_naks_wait() {
 }
 
 #[test]
-fn suspected_loss_is_one_only_while_the_packet_is_the_oldest() {
+fn suspected_loss_counts_only_for_the_oldest_packet() {
     for (oldest, is_lost) in [(PSN, true), (PSN.wrapping_add(1), false)] {
         let mut recovery = Recovery::default();
         recovery.start_round(PSN, at(0));
@@ -59,33 +59,33 @@ fn retries_run_out_and_progress_restores_them() {
 #[test]
 fn round_trip_is_measured_for_one_packet_at_a_time() {
     let mut timer = RoundTripTimer::default();
-    assert_eq!(timer.patience(), None);
+    assert_eq!(timer.timeout(), None);
     timer.sent(PSN, at(0));
     timer.sent(PSN.wrapping_add(1), at(50));
     timer.acknowledged(PSN.wrapping_sub(1), at(60), None);
-    assert_eq!(timer.patience(), None);
+    assert_eq!(timer.timeout(), None);
     timer.acknowledged(PSN.wrapping_add(1), at(100), None);
-    assert_eq!(timer.patience(), Some(Duration::from_micros(300)));
+    assert_eq!(timer.timeout(), Some(Duration::from_micros(300)));
     // Without a measurement, only the first estimate is taken from a retransmission.
     timer.acknowledged(PSN.wrapping_add(2), at(900), Some(at(0)));
-    assert_eq!(timer.patience(), Some(Duration::from_micros(300)));
+    assert_eq!(timer.timeout(), Some(Duration::from_micros(300)));
 }
 
 #[test]
 fn probe_is_sent_once_until_the_next_response() {
-    let (mut probe, patience) = (Probe::default(), Some(Duration::from_micros(30)));
-    probe.sent(at(0), patience);
+    let (mut probe, timeout) = (Probe::default(), Some(Duration::from_micros(30)));
+    probe.sent(at(0), timeout);
     assert_eq!(probe.deadline, Some(at(30)));
     // Another packet was sent meanwhile.
-    probe.handle_timeout(at(30), at(10), patience);
+    probe.handle_timeout(at(30), at(10), timeout);
     assert_eq!((probe.deadline, probe.is_next()), (Some(at(40)), false));
-    probe.handle_timeout(at(40), at(10), patience);
+    probe.handle_timeout(at(40), at(10), timeout);
     assert!(probe.take() && !probe.take());
-    probe.sent(at(41), patience);
+    probe.sent(at(41), timeout);
     assert_eq!(probe.deadline, None);
-    probe.acknowledged(at(50), true, patience);
+    probe.acknowledged(at(50), true, timeout);
     assert_eq!(probe.deadline, Some(at(80)));
-    probe.acknowledged(at(60), false, patience);
+    probe.acknowledged(at(60), false, timeout);
     assert_eq!(probe.deadline, None);
 }
 

@@ -28,7 +28,7 @@ fn queue(requests: impl IntoIterator<Item = (SendOp, u32)>) -> SendQueue {
 }
 
 /// Sends the next packet; returns its PSN and the effect.
-fn send(queue: &mut SendQueue) -> (u32, Advanced) {
+fn send(queue: &mut SendQueue) -> (u32, AdvanceOutcome) {
     if queue.current().is_some_and(Wqe::is_local) {
         queue.start_local();
         queue.pass_local();

@@ -40,16 +40,16 @@ fn check(number: u64, block: &MessageBlock) {
 }
 
 #[test]
-fn the_last_messages_are_there_and_older_ones_are_counted() {
+fn last_messages_are_returned_and_overwritten_ones_counted() {
     let ring = MessageRing::default();
     assert_eq!((ring.ended(), ring.get(0)), (0, None));
     for number in 0..1000 {
         ring.write(&message(number));
-        check(number, &ring.get(number).expect("it has just ended"));
+        check(number, &ring.get(number).expect("the message was just written"));
         assert_eq!(ring.get(number + 1), None);
     }
     let (found, lost) = ring.since(900);
-    // The oldest one's place may be written to at any moment.
+    // The oldest block is not returned, because the HCA may be overwriting it.
     assert_eq!((found.len() as u64, lost), (BLOCKS - 1, 100 - (BLOCKS - 1)));
     for block in found {
         check(block.number, &block);
@@ -58,13 +58,13 @@ fn the_last_messages_are_there_and_older_ones_are_counted() {
 }
 
 #[test]
-fn a_block_has_64_bytes() {
+fn command_block_has_64_bytes() {
     assert_eq!(size_of::<Block>(), 64);
 }
 
-/// What a reader beside the adapter gets is whole, and what it does not get is counted.
+/// A concurrent reader gets consistent blocks, and the number of overwritten ones.
 #[test]
-fn a_reader_beside_the_adapter_gets_whole_blocks() {
+fn concurrent_reader_gets_consistent_blocks() {
     const COUNT: u64 = 300_000;
     let ring = Arc::new(MessageRing::default());
     let done = Arc::new(AtomicBool::new(false));

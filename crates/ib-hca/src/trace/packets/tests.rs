@@ -33,7 +33,7 @@ fn write(writer: &mut PacketWriter, number: u64) {
         route: &route(number / 10),
         is_own: false,
         is_repeated: number.is_multiple_of(5),
-        dropped: number.is_multiple_of(7).then_some(Drop::ALL[(number % 15) as usize]),
+        dropped: number.is_multiple_of(7).then_some(DropReason::ALL[(number % 15) as usize]),
         lost: number.is_multiple_of(11).then_some(lost.as_str()),
     };
     let length = length(number);
@@ -50,20 +50,21 @@ fn check(record: &PacketRecord, remark: &str, bytes: &[u8]) {
     assert_eq!(remark, if record.is_lost { lost.as_str() } else { "" });
     assert_eq!(record.direction == Direction::Receive, number.is_multiple_of(3));
     assert_eq!(record.is_repeated, number.is_multiple_of(5));
-    let dropped = number.is_multiple_of(7).then_some(Drop::ALL[(number % 15) as usize].name());
+    let dropped =
+        number.is_multiple_of(7).then_some(DropReason::ALL[(number % 15) as usize].name());
     assert_eq!(record.dropped, dropped);
     assert_eq!((record.length as usize, bytes.len()), (length(number) + 5, length(number)));
     assert!(bytes.iter().all(|&byte| byte == number as u8), "number {number}");
 }
 
 #[test]
-fn packets_are_read_as_they_were_written_and_the_others_are_counted() {
+fn packets_are_read_back_and_overwritten_ones_counted() {
     let ring = PacketRing::new(SMALL).expect("memory");
     let mut reader = PacketReader::new(Arc::clone(&ring), Qpn::truncated(9));
     let mut writer = PacketWriter::new(ring);
     let (mut bytes, mut read, mut written) = (Vec::new(), 0, 0);
     assert_eq!(reader.next_packet(&mut bytes), None);
-    // Bursts that fit, and bursts that do not.
+    // Bursts that fit into the ring, and bursts that exceed it.
     for burst in [1, 2, 10, 20, 40, 100, 3, 1000, 1, 5] {
         for _ in 0..burst {
             write(&mut writer, written);
@@ -91,9 +92,9 @@ fn packets_are_read_as_they_were_written_and_the_others_are_counted() {
     assert_eq!(read + reader.overwritten().all(), written);
 }
 
-/// Whatever a reader beside the HCA gets is whole, and what it does not get is counted exactly.
+/// A concurrent reader gets consistent packets, and the exact number of overwritten ones.
 #[test]
-fn a_reader_beside_the_adapter_gets_whole_packets() {
+fn concurrent_reader_gets_consistent_packets() {
     const COUNT: u64 = 100_000;
     let ring = PacketRing::new(SMALL).expect("memory");
     let mut reader = PacketReader::new(Arc::clone(&ring), Qpn::truncated(9));
@@ -121,21 +122,21 @@ fn a_reader_beside_the_adapter_gets_whole_packets() {
     assert!(read > 0);
 }
 
-/// The way of a connection is looked at once, and again when it may be another.
+/// The route of a connection is compared with the usual one once, and again after `forget_route`.
 #[test]
-fn the_way_of_a_connection_is_known_until_it_changes() {
+fn connection_route_is_compared_again_after_a_change() {
     let ring = PacketRing::new(SMALL).expect("memory");
     let mut reader = PacketReader::new(Arc::clone(&ring), Qpn::truncated(9));
     let mut writer = PacketWriter::new(ring);
     let (mut bytes, at) = (Vec::new(), Instant::from_nanos(1));
-    // Back to the first one, too; strangers in between change nothing.
+    // The route changes back to the first one, too. Packets of other routes in between do not change the result.
     for number in [1, 2, 1, 3] {
         writer.forget_route();
         for is_own in [true, true, false, true] {
             let route = if is_own { route(number) } else { route(77) };
             let note = PacketNote { is_own, ..PacketNote::new(Direction::Send, at, &route) };
             writer.write(&note, 4, b"data");
-            let record = reader.next_packet(&mut bytes).expect("it was written");
+            let record = reader.next_packet(&mut bytes).expect("the packet was written");
             assert_eq!((record.route, &bytes[..]), (route, &b"data"[..]));
         }
     }

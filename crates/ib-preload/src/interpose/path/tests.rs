@@ -1,8 +1,8 @@
 use super::*;
 
 #[test]
-fn only_paths_of_the_device_are_ours() {
-    let of = |path: &'static str| place(path.as_bytes());
+fn own_paths_are_those_of_the_device() {
+    let of = |path: &'static str| own_path(path.as_bytes());
     assert_eq!(of("/sys/class/infiniband"), Some(["/sys/class/infiniband", ""]));
     assert_eq!(of("/sys//class/infiniband/x/y"), Some(["/sys/class/infiniband", "/x/y"]));
     let mad = "/sys/class/infiniband_mad";

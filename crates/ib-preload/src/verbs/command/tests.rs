@@ -18,7 +18,7 @@ fn legacy(number: u32, out_words: u16, fields: &[u8], has_response: bool) -> Vec
 }
 
 #[test]
-fn legacy_commands_have_their_fields_behind_the_response_address() {
+fn legacy_fields_follow_the_response_address() {
     let fields = bytes_of(&CreateCq { cqe: 7, comp_channel: -1, ..CreateCq::default() });
     let command = Command::decode(&legacy(18, 6, &fields, true)).expect("a valid command");
     let Request::CreateCq(create) = command.request else { panic!("{command:?}") };
@@ -32,7 +32,7 @@ fn legacy_commands_have_their_fields_behind_the_response_address() {
 }
 
 #[test]
-fn sizes_that_contradict_each_other_are_refused() {
+fn inconsistent_sizes_are_refused() {
     let fields = bytes_of(&CreateCq::default());
     let good = legacy(18, 6, &fields, true);
     assert_eq!(Command::decode(&good[..good.len() - 4]), Err(Errno::INVALID));
@@ -55,7 +55,7 @@ fn unsupported_commands_are_reported_as_such() {
 }
 
 #[test]
-fn extended_commands_have_the_response_of_the_driver_behind_that_of_the_core() {
+fn extended_response_buffer_has_a_driver_part() {
     let fields = bytes_of(&CreateCqEx { cqe: 9, ..CreateCqEx::default() });
     let mut bytes = vec![];
     (EXTENDED | 18).write(&mut bytes);

@@ -77,7 +77,7 @@ proptest! {
         for (producer, consumer, step) in steps {
             set(&ring, PRODUCER, producer);
             set(&ring, CONSUMER, consumer);
-            // The program may also write over the numbers that are only for itself.
+            // The program may also overwrite the element size and the mask.
             set(&ring, 0, producer);
             set(&ring, 4, consumer);
             match step {

@@ -5,8 +5,8 @@ use std::num::NonZeroU8;
 
 use ib_acm::Address;
 use ib_acm::client::{
-    Client, ClientError, ClientOptions, Counters, EndpointDescription, PerfOf, ResolveOptions,
-    Resolved, ServiceAddress,
+    Client, ClientError, ClientOptions, CounterScope, Counters, EndpointDescription,
+    ResolveOptions, Resolved, ServiceAddress,
 };
 use ib_wire::acm::{ClientStatus, PerfCounters};
 use ib_wire::mad::sa::PathRecord;
@@ -227,13 +227,13 @@ impl Asker<'_> {
     /// Prints counters.
     fn counters(&mut self, what: Option<&str>, out: &mut Output) -> Result<Value, Failure> {
         let is_column = what == Some("col");
-        let wanted: Vec<PerfOf> = match what {
-            None | Some("col") => vec![PerfOf::Service],
+        let wanted: Vec<CounterScope> = match what {
+            None | Some("col") => vec![CounterScope::Service],
             Some("all") => {
                 let count = self.client.endpoints(0).map_or(0, |found| found.len());
                 (1..=count.min(255) as u8)
                     .filter_map(NonZeroU8::new)
-                    .map(PerfOf::Endpoint)
+                    .map(CounterScope::Endpoint)
                     .collect()
             }
             Some("s") => {
@@ -242,14 +242,14 @@ impl Asker<'_> {
                 })?;
                 let address = Address::parse(source)
                     .map_err(|error| Failure::Unusable(format!("-s {source}: {error}")))?;
-                vec![PerfOf::Address(address)]
+                vec![CounterScope::Address(address)]
             }
             Some(number) => {
                 let number = number.parse().map_err(|_| {
                     let what = "expected col, all, s, or an endpoint's number, 1 to 255";
                     Failure::Unusable(format!("-P {number}: {what}"))
                 })?;
-                vec![PerfOf::Endpoint(number)]
+                vec![CounterScope::Endpoint(number)]
             }
         };
         let mut results = Vec::new();

@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use ib_attach::locate;
 use ib_control::lines::{LineClient, Reply};
 use ib_device::Device;
-use ib_hca::Drop;
+use ib_hca::DropReason;
 use serde::{Deserialize, Serialize};
 
 use super::stage::{Stage, attach_options, own_address};
@@ -180,7 +180,7 @@ impl Info {
             ("cm_sent", cm.sent),
             ("cm_resent", cm.resent),
         ];
-        let reasons = Drop::ALL.map(|why| (why.name(), engine.dropped(why)));
+        let reasons = DropReason::ALL.map(|why| (why.name(), engine.dropped(why)));
         let others = [
             ("icrc", checked.icrc_errors),
             ("truncated", truncated),
