@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use ib_wire::acm::{ClientHeader, ClientOpcode, ClientStatus, HEADER, VERSION};
+use ib_wire::acm::{ClientHeader, ClientOpcode, ClientStatus, HEADER_LENGTH, VERSION};
 
 use super::reply::{self, ReplyError, Wrong};
 use super::{Reply, Request};
@@ -140,7 +140,9 @@ impl Pipeline {
 
     fn next(&mut self) -> Result<Next, Wrong> {
         let bytes = &self.buffer[self.start..];
-        let Some(header) = bytes.first_chunk::<HEADER>() else { return Ok(Next::Incomplete) };
+        let Some(header) = bytes.first_chunk::<HEADER_LENGTH>() else {
+            return Ok(Next::Incomplete);
+        };
         let header = ClientHeader::parse(header);
         if header.version != VERSION {
             return Err(Wrong::Version(header.version));
@@ -155,7 +157,7 @@ impl Pipeline {
             return Err(Wrong::Opcode { found: header.opcode, expected: asked.opcode });
         }
         let length = reply::length(&header, asked.opcode)?;
-        let Some(data) = bytes.get(HEADER..length) else { return Ok(Next::Incomplete) };
+        let Some(data) = bytes.get(HEADER_LENGTH..length) else { return Ok(Next::Incomplete) };
         let result = match header.status {
             ClientStatus::SUCCESS => Ok(Reply::parse(header, asked.opcode, asked.endpoint, data)?),
             refused => Err(refused),

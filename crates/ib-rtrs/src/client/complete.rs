@@ -2,7 +2,7 @@
 
 use ib_hca::{Data, Hca, RemoteAddress, SendOp, Wc, WcOpcode, WcStatus};
 use ib_types::Instant;
-use ib_wire::rtrs::{Fenced, Immediate, Meaning, MessageType, RkeyResponse};
+use ib_wire::rtrs::{Fenced, Immediate, ImmediateKind, MessageType, RkeyResponse};
 
 use super::info::INFO;
 use super::liveness::{PROBE_AFTER, Probe};
@@ -81,22 +81,22 @@ impl Client {
             }
             return Ok(());
         };
-        match Immediate(imm).meaning() {
-            Meaning::Response { error, chunk, .. } => {
+        match Immediate(imm).kind() {
+            ImmediateKind::Response { error, chunk, .. } => {
                 let key = RkeyResponse::parse(&message);
                 let key = (length == RkeyResponse::LENGTH).then_some(key);
                 self.take_response(now, hca, cpu, id, (chunk, Errno(error)), key)
             }
-            Meaning::Heartbeat { .. } => {
+            ImmediateKind::Heartbeat { .. } => {
                 let op = heartbeat(Immediate::HEARTBEAT_ACKNOWLEDGEMENT);
                 connection::send(hca, now, qp, op, Data::None).map_err(SetupError::from)?;
                 Ok(())
             }
-            Meaning::HeartbeatAcknowledgement { .. } => {
+            ImmediateKind::HeartbeatAcknowledgement { .. } => {
                 path.liveness.heartbeat_acknowledged(now);
                 Ok(())
             }
-            Meaning::Request { .. } | Meaning::Other { .. } => {
+            ImmediateKind::Request { .. } | ImmediateKind::Other { .. } => {
                 Err(Failure::Protocol("immediate data that means nothing"))
             }
         }

@@ -36,7 +36,7 @@ fn an_answer_from_before_a_change_is_not_believed_and_asked_for_again() {
             net.settle();
             let (_, answer) = net.hosts[0].service.poll_reply().expect("an answer");
             let header = ClientHeader::parse(answer.first_chunk().expect("a header"));
-            let answer = Resolve::parse(header, &answer[HEADER..], ByteOrder::NATIVE);
+            let answer = Resolve::parse(header, &answer[HEADER_LENGTH..], ByteOrder::NATIVE);
             let path = answer.entries[0].path_record();
             assert_eq!((path.slid, path.sl), (net.hosts[0].state.link.lid, 5));
             assert_eq!(net.hosts[0].service.pending(), 0);
